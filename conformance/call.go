@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// call is a call under way in a goroutine of its own.
+// call is a call in a goroutine of its own.
 type call[T any] struct {
 	e      *Env
 	what   string // "Acquire"
@@ -15,7 +15,7 @@ type call[T any] struct {
 	err    error
 }
 
-// begin begins a call, which is cancelled when the case has ended.
+// begin starts a call, and cancels it when the case ends.
 func begin[T any](e *Env, what string, f func(context.Context) (T, error)) *call[T] {
 	ctx, cancel := context.WithCancel(e.ctx)
 	c := &call[T]{e: e, what: what, cancel: cancel, over: make(chan struct{})}
@@ -27,7 +27,7 @@ func begin[T any](e *Env, what string, f func(context.Context) (T, error)) *call
 	return c
 }
 
-// isOver says whether it has returned.
+// isOver reports whether the call has returned.
 func (c *call[T]) isOver() bool {
 	select {
 	case <-c.over:
@@ -37,30 +37,30 @@ func (c *call[T]) isOver() bool {
 	}
 }
 
-// notYet checks that it has not returned after d.
+// notYet checks that the call has not returned after d.
 func (c *call[T]) notYet(d time.Duration, why string) {
 	select {
 	case <-c.over:
 		c.e.require(c.err != nil, "%s, yet %s returned without an error", why, c.what)
-		c.e.failf("%s, so %s must wait; it returned: %w", why, c.what, c.err)
+		c.e.failf("%s, so %s must wait, but it returned: %w", why, c.what, c.err)
 	case <-time.After(d):
 	}
 }
 
-// ended waits for its end, whatever it is.
+// ended waits for the call to return, with an error or without.
 func (c *call[T]) ended(limit time.Duration, why string) (T, error) {
 	c.e.within(c.over, limit, "%s, but %s has not returned after %v", why, c.what, limit)
 	return c.result, c.err
 }
 
-// granted waits for its success.
+// granted waits for the call to succeed.
 func (c *call[T]) granted(limit time.Duration, why string) T {
-	c.e.within(c.over, limit, "%s, but %s was not granted it within %v", why, c.what, limit)
+	c.e.within(c.over, limit, "%s, but %s was not granted within %v", why, c.what, limit)
 	c.e.check(c.err, "%s, but %s returned", why, c.what)
 	return c.result
 }
 
-// endsInTime makes a call whose context ends soon, and checks that it returns then.
+// endsInTime makes a call whose context ends soon, and checks that it returns soon afterwards.
 func (e *Env) endsInTime(what string, f func(context.Context) error) error {
 	const limit = 200 * time.Millisecond
 	c := begin(e, what, func(ctx context.Context) (struct{}, error) {

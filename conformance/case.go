@@ -7,30 +7,30 @@ import (
 	"time"
 )
 
-// Case is one rule of the contract and how it is tried.
+// Case is one rule of the contract, and the test of it.
 type Case struct {
-	// Group is what the rule is about: "exclusion".
+	// Group is the subject of the rule: "exclusion".
 	Group string
-	// Name tells the case from others of its group.
+	// Name identifies the case within its group.
 	Name string
-	// Rule is the rule, in words, with the number of the promise.
+	// Rule is the rule in words, with the number of its promise.
 	Rule string
-	// Quick cases take well below a second and are those that go test -short runs.
+	// Quick cases take well below a second. go test -short runs only these.
 	Quick bool
-	// Needs is what Config must offer, or else the case is not run: fields of Faults by their names, "Direct" for Config.Direct, and "processes"
-	// for WorkerMain and locks that another process can reach.
+	// Needs is what Config must offer for the case to run: fields of Faults by name, "Direct" for Config.Direct, and
+	// "processes" for WorkerMain and locks that other processes can reach.
 	Needs []string
-	// Alone says that no other case may run at the same time, because it loads the server or counts what it does. Cases that
-	// restart the server or count its requests are always alone.
+	// Alone says that no other case may run at the same time, because this one loads the server or counts what it does.
+	// Cases that restart the server or count its requests always run alone.
 	Alone bool
-	// Limit is how long the case may take in all. Default: 20 s, and 20 TTLs more.
+	// Limit is how long the case may take in all. Default: 20 s plus 20 TTLs.
 	Limit time.Duration
-	// Run tries the rule. It fails by returning an error that says what was seen, or through the methods of Env, which
+	// Run tests the rule. It fails by returning an error that says what was seen, or through the methods of Env, which
 	// end it as testing.T.FailNow ends a test.
 	Run func(ctx context.Context, e *Env) error
 }
 
-// ID is the group and the name: "exclusion/two-clients".
+// ID returns the group and the name: "exclusion/two-backends".
 func (c Case) ID() string { return c.Group + "/" + c.Name }
 
 // group gives cases their group.
@@ -41,12 +41,12 @@ func group(name string, cases ...Case) []Case {
 	return cases
 }
 
-// full is a case that takes its time. It fails through the methods of Env.
+// full makes a case that is not quick and fails through the methods of Env.
 func full(name, rule string, run func(*Env), needs ...string) Case {
 	return Case{Name: name, Rule: rule, Needs: needs, Run: func(_ context.Context, e *Env) error { run(e); return nil }}
 }
 
-// quick is a quick case.
+// quick makes a quick case.
 func quick(name, rule string, run func(*Env)) Case {
 	c := full(name, rule, run)
 	c.Quick = true
@@ -56,17 +56,17 @@ func quick(name, rule string, run func(*Env)) Case {
 func (c Case) alone() Case                     { c.Alone = true; return c }
 func (c Case) within(limit time.Duration) Case { c.Limit = limit; return c }
 
-// exclusive reports whether c must run alone, whatever faults there are.
+// exclusive reports whether c must run alone, even with lanes.
 func (c Case) exclusive() bool {
 	return c.Alone || slices.Contains(c.Needs, "Restart") || slices.Contains(c.Needs, "Requests")
 }
 
-// faulty reports whether c produces a fault or counts connections, so that it needs a target that no other case uses meanwhile.
+// faulty reports whether c produces a fault or counts connections. No other case may use its target meanwhile.
 func (c Case) faulty() bool {
-	return slices.ContainsFunc(c.Needs, func(need string) bool { return need != "Direct" && need != "processes" && need != "Leftovers" })
+	return slices.ContainsFunc(c.Needs, func(need string) bool { return need != "Direct" && need != "processes" })
 }
 
-// missing says why a need of a case is not met, or nothing.
+// missing says why cfg does not meet a need; "" if it does.
 func missing(cfg Config, need string) string {
 	switch {
 	case need == "Direct" && cfg.Direct == "":
@@ -78,7 +78,7 @@ func missing(cfg Config, need string) string {
 	case need == "Direct" || need == "processes":
 		return ""
 	}
-	// What ends a fault is part of it.
+	// A fault needs the function that ends it, too.
 	fields := []string{need}
 	switch need {
 	case "Sever", "Freeze", "Delay", "DropReply", "CutAfter":
@@ -94,7 +94,7 @@ func missing(cfg Config, need string) string {
 	return ""
 }
 
-// Cases returns the table, group by group. The caller owns the slice.
+// Cases returns all cases, group by group. The caller owns the slice.
 func Cases() []Case {
 	return slices.Concat(capabilitiesCases, contractCases, exclusionCases, fencingCases, silenceCases, removalCases, lossCases, ownershipCases,
 		crashCases, cancellationCases, unknownCases, givingUpCases, waitingCases, livenessCases, costCases, namesCases, errorsCases,

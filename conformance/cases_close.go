@@ -9,17 +9,17 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// closeCases are about Close.
+// closeCases test Close of a client.
 var closeCases = group("close",
-	quick("holding", "P8 no leaks: Close ends every hold with ErrClosed, not as lost, and frees their names", func(e *Env) {
+	quick("holding", "P8 no leaks: Close ends every hold with ErrClosed, not with ErrLost, and frees its name", func(e *Env) {
 		a, b := e.client(), e.client()
 		locks := e.acquireMany(a, 20)
 		e.check(a.Close(), "Close")
 		for _, l := range locks {
 			err := l.Err()
-			e.require(errors.Is(err, lockport.ErrClosed) && !errors.Is(err, lockport.ErrLost), "after Close Err is: %w", err)
+			e.require(errors.Is(err, lockport.ErrClosed) && !errors.Is(err, lockport.ErrLost), "after Close Err must be ErrClosed alone; it is: %w", err)
 			e.notLost(l, "Close")
-			e.check(l.Release(e.ctx), "Release after Close returned")
+			e.check(l.Release(e.ctx), "Release after Close must return nil; it returned")
 			e.release(e.acquireWithin(b, l.Name(), soon, "the holder's client was closed"))
 		}
 	}),
@@ -35,13 +35,13 @@ var closeCases = group("close",
 			e.endsClosed(w, endTime)
 		}
 		e.release(l)
-		e.party().free(l.Name(), "the name was released, and who waited has closed")
+		e.party().wantFree(l.Name(), "the name was released, and the waiting client was closed")
 		e.leftovers("everything was released or closed")
 	}),
-	full("busy", "P8 no leaks: Close in the middle of acquisitions, renewals and releases ends them all", func(e *Env) {
+	full("busy", "P8 no leaks: Close ends acquisitions, renewals and releases that are under way", func(e *Env) {
 		for range 5 {
 			c := e.client()
-			names := []string{e.name(), e.name(), e.name(), e.name(), e.name()} // the last one is for most of them
+			names := []string{e.name(), e.name(), e.name(), e.name(), e.name()} // most goroutines use the last one
 			var busy []*call[struct{}]
 			for i := range 12 {
 				busy = append(busy, begin(e, "Acquire or Release", func(ctx context.Context) (none struct{}, _ error) {
@@ -51,7 +51,7 @@ var closeCases = group("close",
 					}
 					for range 1000 {
 						l, err := c.Acquire(ctx, name)
-						if err == nil && i%2 > 0 { // the others stay held, and are renewed, until Close
+						if err == nil && i%2 > 0 { // the others are held and renewed until Close
 							err = l.Release(ctx)
 						}
 						if err != nil && !errors.Is(err, lockport.ErrClosed) {
@@ -63,18 +63,18 @@ var closeCases = group("close",
 			}
 			e.sleep(20 * time.Millisecond)
 			closed := begin(e, "Close", func(context.Context) (struct{}, error) { return struct{}{}, c.Close() })
-			_, err := closed.ended(soon, "the server is well")
+			_, err := closed.ended(soon, "the server is healthy")
 			e.check(err, "Close")
 			for _, w := range busy {
-				w.granted(soon+endTime, "the client was closed, and calls return with ErrClosed")
+				w.granted(soon+endTime, "the client was closed, so its calls return ErrClosed")
 			}
 			p := e.party()
 			for _, name := range names {
-				p.free(name, "the client was closed, without an error")
+				p.wantFree(name, "Close of the client returned nil")
 			}
 		}
 	}),
-	full("silent-server", "P8 no leaks: Close ends, with an error, although the server is silent", func(e *Env) {
+	full("silent-server", "P8 no leaks: on a silent server Close returns, with an error", func(e *Env) {
 		c := e.client()
 		e.acquire(c, e.name())
 		e.acquire(e.client(), e.name())
@@ -83,11 +83,11 @@ var closeCases = group("close",
 		closed := begin(e, "Close", func(context.Context) (struct{}, error) { return struct{}{}, c.Close() })
 		e.endsClosed(pending, soon)
 		_, err := closed.ended(4*callTime, "the server is silent")
-		e.require(err != nil || e.caps.Ends != driver.EndsTTL, "Close said nothing of the locks that it could not give back")
+		e.require(err != nil || e.caps.Ends != driver.EndsTTL, "Close returned nil, although it could not release its locks")
 	}, "Freeze").within(time.Minute),
 )
 
-// endsClosed checks that an Acquire whose client was closed says so.
+// endsClosed checks that an Acquire whose client was closed returns ErrClosed.
 func (e *Env) endsClosed(w *call[*lockport.Lock], limit time.Duration) {
-	e.is(errOf(w.ended(limit, "the client was closed")), "a waiting Acquire, when its client was closed, returned", lockport.ErrClosed)
+	e.is(errOf(w.ended(limit, "the client was closed")), "Close must end a waiting Acquire with ErrClosed; it returned", lockport.ErrClosed)
 }

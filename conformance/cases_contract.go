@@ -9,9 +9,9 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// contractCases hold the form of what a driver returns against the package driver.
+// contractCases test what a driver returns against the contract of package driver.
 var contractCases = group("contract",
-	quick("grant", "contract: a grant has a token exactly where Capabilities states tokens, and a validity that the server keeps", func(e *Env) {
+	quick("grant", "contract: a grant has a token exactly if Capabilities state tokens, and a validity no longer than the TTL", func(e *Env) {
 		sent := time.Now()
 		_, _, _, lease := e.held()
 		back, g := time.Now(), lease.Grant()
@@ -19,37 +19,37 @@ var contractCases = group("contract",
 		if e.caps.Token == driver.TokenNone {
 			e.require(g.Token == 0, "Capabilities.Token is TokenNone, but the token is %d, not 0", g.Token)
 		} else {
-			e.require(g.Token >= 1 && g.Token <= driver.MaxToken, "the token is %d, not from 1 to 2^53-1", g.Token)
+			e.require(g.Token >= 1 && g.Token <= driver.MaxToken, "the token is %d; it must be from 1 to 2^53-1", g.Token)
 		}
 		if g.Until.IsZero() {
 			e.require(e.caps.Ends != driver.EndsTTL, "Capabilities.Ends is EndsTTL, but Until is zero")
 			return
 		}
 		e.require(e.caps.Ends != driver.EndsProcess, "Capabilities.Ends is EndsProcess, but Until is %v", g.Until)
-		e.require(strings.Contains(g.Until.String(), " m="), "Until has no monotonic clock reading: use time.Now and Add")
+		e.require(strings.Contains(g.Until.String(), " m="), "Until has no monotonic clock reading: derive it from time.Now by Add")
 		left := g.Until.Sub(back)
 		e.require(left > 0, "Until was %v before TryAcquire returned", -left)
-		// A TTL that is rounded up to the server's grain is allowed; e.ttl is.
-		e.require(left <= e.ttl, "the validity left after the reply, %v, is longer than the TTL %v (sent %v before)", left, e.ttl, back.Sub(sent))
+		// e.ttl is rounded up to the server's grain already.
+		e.require(left <= e.ttl, "after the reply the validity left, %v, exceeds the TTL %v (the request took %v)", left, e.ttl, back.Sub(sent))
 	}),
 	full("grant-counts-from-sending",
-		"contract, P3a silence: Until counts from before the request was sent that set or confirmed the expiry, not from its reply", func(e *Env) {
+		"contract, P3a silence: Until counts from before the request that set or confirmed the expiry was sent, not from its reply", func(e *Env) {
 			p := e.party().connected()
 			e.countsFromSending("the grant", func() (time.Time, error) { return p.claim(e.name()).Grant().Until, nil })
 		}, "Delay"),
-	full("renewal-counts-from-sending", "contract, P3a silence: a renewal prolongs the validity to the TTL from before it was sent, not from its reply",
+	full("renewal-counts-from-sending", "contract, P3a silence: a renewal extends the validity by the TTL from before it was sent, not from its reply",
 		func(e *Env) {
 			p, _, _, lease := e.held()
 			e.needsRenewal(lease)
-			e.check(errOf(p.renews(lease)), "renewal") // its connection is there now
-			e.countsFromSending("the renewal", func() (time.Time, error) { return p.renews(lease) })
+			e.check(errOf(p.renew(lease)), "renewal") // p is connected now
+			e.countsFromSending("the renewal", func() (time.Time, error) { return p.renew(lease) })
 		}, "Delay"),
-	quick("renewal", "contract: Renew returns a validity that is never before an earlier one and never longer than the TTL", func(e *Env) {
+	quick("renewal", "contract: Renew never returns a validity that ends before an earlier one, or later than the TTL", func(e *Env) {
 		p, _, _, lease := e.held()
 		e.needsRenewal(lease)
 		before := lease.Grant().Until
 		for range 5 {
-			until, err := p.renews(lease)
+			until, err := p.renew(lease)
 			e.check(err, "renewal")
 			e.require(!until.Before(before), "a renewal moved Until back by %v", before.Sub(until))
 			left := time.Until(until)
@@ -57,30 +57,30 @@ var contractCases = group("contract",
 			before = until
 		}
 	}),
-	quick("held", "contract, P10 errors: a claim on a name that somebody else has is ErrHeld, with ExpiresIn no longer than the TTL, and with no other holder than the true one", func(e *Env) {
+	quick("held", "contract, P10 errors: a claim on a held name returns ErrHeld; its ExpiresIn and Holder, if set, are true", func(e *Env) {
 		a, b, name := e.two()
 		req := a.request(name)
-		token := a.claimOf(req).Grant().Token
+		token := a.claimAs(req).Grant().Token
 		err := errOf(b.try(b.request(name)))
 		e.is(err, "a second claim was not ErrHeld but", driver.ErrHeld)
 		var held *driver.HeldError
 		if errors.As(err, &held) && (held.ExpiresIn < 0 || held.ExpiresIn > e.ttl || held.Poll < 0) {
-			e.failf("HeldError is %+v, where the TTL is %v", *held, e.ttl)
+			e.failf("HeldError is %+v, but the TTL is %v", *held, e.ttl)
 		}
 		if held != nil && held.Holder.Owner != "" && (held.Holder.Owner != req.Owner && !strings.HasSuffix(held.Holder.Owner, driver.OwnerClient(req.Owner)) ||
 			held.Holder.Foreign || held.Holder.Token != 0 && held.Holder.Token != token) {
-			e.failf("HeldError.Holder is %+v; the holder is %s, with token %d", held.Holder, req.Owner, token)
+			e.failf("HeldError.Holder is %+v, but the holder is %s with token %d", held.Holder, req.Owner, token)
 		}
 	}),
-	quick("release", "contract: a name is free as soon as its claim was released, for every client", func(e *Env) {
+	quick("release", "contract: as soon as a claim was released, every client can claim its name", func(e *Env) {
 		a, b, name := e.two()
 		for range 5 {
 			a.release(a.claim(name))
 			b.release(b.claim(name))
 		}
 	}),
-	quick("same-owner", "contract: TryAcquire with the owner of a claim that was granted returns that claim again or ErrHeld; it never grants twice", sameOwner),
-	quick("concurrent-calls", "contract: all methods may be called at once, for the same name with different owners", func(e *Env) {
+	quick("same-owner", "contract: TryAcquire with the owner of a granted claim returns that claim again or ErrHeld; it never grants twice", sameOwner),
+	quick("concurrent-calls", "contract: all methods may be called concurrently, also for the same name with different owners", func(e *Env) {
 		a, b, name := e.two()
 		for range 20 {
 			e.storm(16, func(ctx context.Context, i int) error {
@@ -88,7 +88,7 @@ var contractCases = group("contract",
 				req := p.request(name)
 				lease, err := p.TryAcquire(ctx, req)
 				switch {
-				case errors.Is(err, driver.ErrHeld), errors.Is(err, driver.ErrUnknown), err == nil && i%3 == 0: // unknown: on a machine that stalls
+				case errors.Is(err, driver.ErrHeld), errors.Is(err, driver.ErrUnknown), err == nil && i%3 == 0: // unknown: the machine stalled
 					p.abandon(req)
 				case err != nil:
 					return err
@@ -101,44 +101,44 @@ var contractCases = group("contract",
 				return nil
 			})
 		}
-		a.free(name, "everybody has released or abandoned the name")
+		a.wantFree(name, "all claims were released or abandoned")
 	}),
-	quick("limits", "contract: every owner id up to MaxOwnerLength is accepted, and told from others that differ in the last byte", func(e *Env) {
+	quick("limits", "contract: owner ids up to MaxOwnerLength are accepted and compared to the last byte", func(e *Env) {
 		p, name := e.party(), e.name()
 		req := p.request(name)
 		req.Owner += strings.Repeat("~", driver.MaxOwnerLength-len(req.Owner))
-		lease, other := p.claimOf(req), req
+		lease, other := p.claimAs(req), req
 		other.Owner = req.Owner[:len(req.Owner)-1] + "!"
-		e.is(errOf(p.try(other)), "a claim by an owner id that differs in its last byte was not ErrHeld but", driver.ErrHeld)
+		e.is(errOf(p.try(other)), "a claim whose owner id differs in its last byte was not ErrHeld but", driver.ErrHeld)
 		p.abandon(other)
-		p.finds(name, "the holder has neither released nor lost the name")
+		p.wantHeld(name, "the holder has neither released nor lost the name")
 		p.release(lease)
 	}),
-	quick("closed", "contract: after Close of a backend its claims end as if its process had died, and its other clients go on", func(e *Env) {
+	quick("closed", "contract: when a backend is closed, its claims end as if its process had died; other backends are not affected", func(e *Env) {
 		a, b, mine, _ := e.held()
 		theirs := e.name()
 		lease := b.claim(theirs)
 		e.check(a.Close(), "Close")
-		e.check(b.renewsIfItMust(lease), "Close of one backend broke another's claim")
-		e.party().finds(theirs, "the other backend still holds it")
+		e.check(b.renewIfNeeded(lease), "Close of one backend ended another's claim")
+		e.party().wantHeld(theirs, "the other backend still holds it")
 		defer b.keepAlive(lease)()
-		b.takes(mine, e.takeover(), "the claim of a closed backend ends like that of a dead process")
+		b.take(mine, e.takeover(), "the claim of a closed backend ends as if its process had died")
 	}),
 )
 
-// countsFromSending checks the validity that came with a reply that came late at the least by a known time: whatever request set the
-// expiry was sent that long ago.
+// countsFromSending checks the validity in a reply that was delayed by a known time: the request that set the expiry was sent at
+// least that long ago.
 func (e *Env) countsFromSending(what string, call func() (until time.Time, err error)) {
-	late := min(e.ttl/6, callTime/10) // however long the TTL is, no request may run into its time limit
+	late := min(e.ttl/6, callTime/10) // even with a long TTL, no request may exceed its time limit
 	e.delay(late)
 	until, err := call()
 	back := time.Now()
 	e.check(err, "%s", what)
 	if until.IsZero() {
-		e.notRun("claims have no end of their own")
+		e.notRun("claims do not expire")
 	}
 	left := until.Sub(back)
-	e.require(left <= e.ttl-late, "the reply to %s came %v late, so that at most %v of the TTL %v can be left; Until says %v",
+	e.require(left <= e.ttl-late, "the reply to %s came %v late, so at most %v of the TTL %v can be left, but Until leaves %v",
 		what, late, e.ttl-late, e.ttl, left)
 }
 
@@ -146,13 +146,13 @@ func (e *Env) countsFromSending(what string, call func() (until time.Time, err e
 func sameOwner(e *Env) {
 	p, other, name := e.two()
 	req := p.request(name)
-	first := p.claimOf(req)
+	first := p.claimAs(req)
 	second, err := p.try(req)
-	e.is(err, "the second TryAcquire returned", nil, driver.ErrHeld)
+	e.is(err, "the second TryAcquire must return the claim or ErrHeld; it returned", nil, driver.ErrHeld)
 	if err == nil && second.Grant().Token != first.Grant().Token {
-		e.failf("the second TryAcquire granted anew: token %d after %d", second.Grant().Token, first.Grant().Token)
+		e.failf("the second TryAcquire granted the name again: token %d after %d", second.Grant().Token, first.Grant().Token)
 	}
-	e.party().finds(name, "the name is held")
-	p.release(first) // one release ends it, however often it was granted
-	other.free(name, "the claim was released")
+	e.party().wantHeld(name, "the name is held")
+	p.release(first) // one release ends the claim, even if it was returned twice
+	other.wantFree(name, "the claim was released")
 }

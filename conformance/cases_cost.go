@@ -9,16 +9,16 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// costCases are about what many waiters and many locks cost.
+// costCases test the cost of many waiters and many locks.
 var costCases = group("cost",
 	full("waiters",
-		"P8 no leaks: a hundred goroutines that wait for a name cost the server no more than one does, and one no more than Wake and HeldError.Poll say",
+		"P8 no leaks: a hundred goroutines that wait for a name cost the server no more than one, and one no more than Wake and HeldError.Poll imply",
 		costOfWaiters, "Requests"),
-	full("held-locks", "P8 no leaks: many locks are renewed together, with a number of goroutines that does not grow with them", func(e *Env) {
+	full("held-locks", "P8 no leaks: many locks are renewed together, and the number of goroutines does not grow with them", func(e *Env) {
 		c := e.client()
 		goroutines := func(locks int) int {
 			e.acquireMany(c, locks)
-			// The least of some looks, since renewals come and go.
+			// The least of ten counts, because renewals come and go.
 			least := math.MaxInt
 			for range 10 {
 				least = min(least, countLabelled(e.prefix))
@@ -29,17 +29,17 @@ var costCases = group("cost",
 		few, many := goroutines(20), goroutines(300)
 		e.require(many <= few+30, "20 held locks need %d goroutines, 320 need %d", few, many)
 	}),
-	full("held-locks-stay", "P1 exclusion: many locks that one client holds are all renewed in time", func(e *Env) {
+	full("held-locks-stay", "P1 exclusion: a client renews all of its many locks in time", func(e *Env) {
 		other, locks := e.party(), e.acquireMany(e.client(), 300)
 		e.sleep(e.ttl * 5 / 2)
 		for i, l := range locks {
-			e.check(l.Err(), "lock %d of %d was lost on a server that is well", i+1, len(locks))
+			e.check(l.Err(), "lock %d of %d was lost on a healthy server", i+1, len(locks))
 			if i%30 == 0 {
-				other.finds(l.Name(), "the holder has not released the name")
+				other.wantHeld(l.Name(), "the holder has not released the name")
 			}
 		}
 	}),
-	full("connections", "P8 no leaks: connections do not grow with the number of locks that are held, as long as nobody waits", func(e *Env) {
+	full("connections", "P8 no leaks: while nobody waits, the number of connections does not grow with that of locks", func(e *Env) {
 		c := e.client()
 		conns := func(locks int) int {
 			e.acquireMany(c, locks)
@@ -52,7 +52,7 @@ var costCases = group("cost",
 	}, "Conns"),
 )
 
-// acquireMany acquires so many new names.
+// acquireMany acquires n new names.
 func (e *Env) acquireMany(c *lockport.Client, n int) []*lockport.Lock {
 	locks := make([]*lockport.Lock, n)
 	for i := range locks {
@@ -61,21 +61,21 @@ func (e *Env) acquireMany(c *lockport.Client, n int) []*lockport.Lock {
 	return locks
 }
 
-// pollsEach is how often a waiter for name, which is held, looks again.
-func (p *party) pollsEach(name string) time.Duration {
+// pollInterval returns how often a waiter for a held name polls.
+func (p *party) pollInterval(name string) time.Duration {
 	held := &driver.HeldError{}
 	err := errOf(p.try(p.request(name)))
-	p.e.is(err, "a claim on a name that is held was not ErrHeld but", driver.ErrHeld)
+	p.e.is(err, "a claim on a held name was not ErrHeld but", driver.ErrHeld)
 	if errors.As(err, &held) && held.Poll > 0 {
 		return held.Poll
 	}
 	return 250 * time.Millisecond
 }
 
-// costOfWaiters counts the requests of one and of many who wait.
+// costOfWaiters counts the requests of one waiter and of a hundred.
 func costOfWaiters(e *Env) {
 	holder, waiters := e.acquire(e.client(), e.name(), e.ttlIfFree(30*e.ttl)...), e.client()
-	// The least of three looks, if the first is above the bound: on a busy machine connections break, and are made anew.
+	// The least of three counts, if the first exceeds the bound: on a busy machine connections break and are opened again.
 	count := func(bound int64) int64 {
 		least := int64(math.MaxInt64)
 		for look := 0; look < 3 && least > bound; look++ {
@@ -89,7 +89,7 @@ func costOfWaiters(e *Env) {
 	e.sleep(100 * time.Millisecond)
 	most := int64(5*e.ttl/time.Second) + 5
 	if e.caps.Wake == driver.WakePoll {
-		most += 2 * int64(e.ttl/e.party().pollsEach(holder.Name()))
+		most += 2 * int64(e.ttl/e.party().pollInterval(holder.Name()))
 	}
 	one := count(most)
 	e.require(one <= most, "Capabilities.Wake is %v, yet in %v one waiter cost %d requests", e.caps.Wake, e.ttl, one)
@@ -98,9 +98,9 @@ func costOfWaiters(e *Env) {
 	}
 	e.sleep(100 * time.Millisecond)
 	hundred := count(2*one + 5)
-	e.require(hundred <= 2*one+5, "in %v one waiter cost %d requests, a hundred %d", e.ttl, one, hundred)
+	e.require(hundred <= 2*one+5, "in %v one waiter cost %d requests, a hundred cost %d", e.ttl, one, hundred)
 	e.release(holder)
-	for _, w := range all { // they get it one after the other, or are cancelled
+	for _, w := range all { // each is granted in turn, or cancelled
 		w.cancel()
 	}
 	for _, w := range all {

@@ -8,54 +8,54 @@ import (
 	"github.com/lockport/lockport"
 )
 
-// errorsCases are about P10: what a user is told.
+// errorsCases test P10: the errors of a client.
 var errorsCases = group("errors",
-	quick("held", "P10 errors: TryAcquire of a name that somebody else has is ErrHeld, in an *Error with operation, backend and name", func(e *Env) {
+	quick("held", "P10 errors: TryAcquire of a held name returns ErrHeld in an *Error with operation, backend and name", func(e *Env) {
 		l := e.acquire(e.client(), e.name())
 		_, err := e.client().TryAcquire(e.ctx, l.Name())
-		e.is(err, "TryAcquire returned", lockport.ErrHeld)
+		e.is(err, "TryAcquire of a held name must return ErrHeld; it returned", lockport.ErrHeld)
 		var framed *lockport.Error
-		e.require(errors.As(err, &framed), "TryAcquire returned: %w", err)
-		e.require(framed.Op == "try" && framed.Name == l.Name() && framed.Backend == e.caps.Backend, "the error's frame is %+v", *framed)
+		e.require(errors.As(err, &framed), "TryAcquire must return an *Error; it returned: %w", err)
+		e.require(framed.Op == "try" && framed.Name == l.Name() && framed.Backend == e.caps.Backend, "a field of the *Error is wrong: %+v", *framed)
 	}),
-	quick("released", "P10 errors: a lock that was released says ErrReleased, releases again with nil, and is never lost", func(e *Env) {
+	quick("released", "P10 errors: after Release, Err is ErrReleased, another Release returns nil, and the lock is never lost", func(e *Env) {
 		l := e.acquire(e.client(), e.name())
 		w := e.watch(l)
 		err := errors.Join(l.Err(), w.ctx.Err())
-		e.require(err == nil && l.Valid(), "a lock that was just acquired says: %w", err)
+		e.require(err == nil && l.Valid(), "a lock that was just acquired must be valid, without an error; it says: %w", err)
 		e.release(l)
 		err = l.Err()
 		e.require(errors.Is(err, lockport.ErrReleased) && !errors.Is(err, lockport.ErrLost) && !l.Valid(),
-			"after Release, Valid is %t, and Err: %w", l.Valid(), err)
+			"after Release, Valid is %t and Err returns: %w", l.Valid(), err)
 		e.within(w.ctx.Done(), soon, "the lock's context has not ended %v after Release", soon)
-		e.is(context.Cause(w.ctx), "the cause of the context's end is", lockport.ErrReleased)
-		e.check(l.Release(e.ctx), "the second Release returned")
+		e.is(context.Cause(w.ctx), "the cause of the context's end must be ErrReleased; it is", lockport.ErrReleased)
+		e.check(l.Release(e.ctx), "the second Release must return nil; it returned")
 		e.notLost(l, "Release")
 	}),
-	quick("context", "P10 errors: an Acquire whose context ends says so, and what it waited for", func(e *Env) {
+	quick("context", "P10 errors: an Acquire whose context ends returns the context's error and ErrHeld", func(e *Env) {
 		holder, name := e.client(), e.name()
 		e.acquire(holder, name)
 		for _, c := range []*lockport.Client{holder, e.client()} {
-			held := false // a busy server may not have said so yet
+			held := false // a busy server may not have replied yet
 			for patience := 150 * time.Millisecond; !held; patience *= 2 {
 				short, cancel := context.WithTimeout(e.ctx, patience)
 				_, err := c.Acquire(short, name)
 				cancel()
 				held = errors.Is(err, lockport.ErrHeld)
-				e.require(errors.Is(err, context.DeadlineExceeded) && (held || patience <= soon), "Acquire returned: %w", err)
+				e.require(errors.Is(err, context.DeadlineExceeded) && (held || patience <= soon), "Acquire lacks DeadlineExceeded or ErrHeld: %w", err)
 			}
 		}
 	}),
-	quick("closed", "P10 errors: a closed Locker says ErrClosed", func(e *Env) {
+	quick("closed", "P10 errors: a closed client returns ErrClosed", func(e *Env) {
 		c := e.client()
 		e.check(c.Close(), "Close")
 		e.check(c.Close(), "a second Close")
-		e.is(errOf(c.Acquire(e.ctx, e.name())), "Acquire returned", lockport.ErrClosed)
-		e.is(errOf(c.TryAcquire(e.ctx, e.name())), "TryAcquire returned", lockport.ErrClosed)
+		e.is(errOf(c.Acquire(e.ctx, e.name())), "Acquire of a closed client must return ErrClosed; it returned", lockport.ErrClosed)
+		e.is(errOf(c.TryAcquire(e.ctx, e.name())), "TryAcquire of a closed client must return ErrClosed; it returned", lockport.ErrClosed)
 	}),
 	full("acquire-server-gone",
-		"P10 errors: the first Acquire of a name on a server that is not there is ErrUnavailable, in time and without the password; "+
-			"when the server is back, the next one succeeds", func(e *Env) {
+		"P10 errors: if the server is unreachable, the first Acquire of a name returns ErrUnavailable, in time and without the password; "+
+			"when the server is back, Acquire succeeds", func(e *Env) {
 			c, name := e.client(), e.name()
 			e.sever()
 			for range 2 {
@@ -64,8 +64,8 @@ var errorsCases = group("errors",
 				_, err := c.Acquire(long, name)
 				cancel()
 				took := time.Since(start)
-				e.is(err, "Acquire returned", lockport.ErrUnavailable)
-				e.require(took <= 2*callTime, "Acquire took %v", took)
+				e.is(err, "Acquire must return ErrUnavailable; it returned", lockport.ErrUnavailable)
+				e.require(took <= 2*callTime, "Acquire must return in time; it took %v", took)
 				e.noPassword(err)
 			}
 			e.restore()
@@ -79,46 +79,46 @@ var errorsCases = group("errors",
 		}, "Sever"),
 )
 
-// notLost checks that a lock that was given back is not said to be lost.
+// notLost checks that a released lock does not count as lost.
 func (e *Env) notLost(l *lockport.Lock, by string) {
 	select {
 	case <-l.Lost():
-		e.failf("Lost was closed by %s", by)
+		e.failf("%s closed the channel Lost", by)
 	default:
 	}
 }
 
-// reentryCases are about P11.
+// reentryCases test P11.
 var reentryCases = group("reentry",
-	quick("try", "P11 no silent re-entry: TryAcquire of a name that the same client has is ErrHeld", func(e *Env) {
+	quick("try", "P11 no silent re-entry: TryAcquire of a name that the same client holds returns ErrHeld", func(e *Env) {
 		c := e.client()
 		l := e.acquire(c, e.name())
 		for range 3 {
-			e.is(errOf(c.TryAcquire(e.ctx, l.Name())), "TryAcquire returned", lockport.ErrHeld)
+			e.is(errOf(c.TryAcquire(e.ctx, l.Name())), "this client holds the name, yet TryAcquire was not ErrHeld but", lockport.ErrHeld)
 		}
 		e.release(l)
 		again, err := c.TryAcquire(e.ctx, l.Name())
-		e.check(err, "TryAcquire of a name that was released")
+		e.check(err, "TryAcquire of a released name")
 		e.release(again)
 	}),
-	quick("acquire", "P11 no silent re-entry: Acquire of a name that the same client has waits for its release", func(e *Env) {
+	quick("acquire", "P11 no silent re-entry: Acquire of a name that the same client holds waits for its release", func(e *Env) {
 		c := e.client()
 		l := e.acquire(c, e.name())
 		second := e.begin(c, l.Name())
-		second.notYet(50*time.Millisecond, "the same client has the name")
+		second.notYet(50*time.Millisecond, "the same client holds the name")
 		e.release(l)
 		e.release(second.granted(soon, "the name was released"))
 	}),
-	full("try-without-a-request", "P11 no silent re-entry: TryAcquire of a name that the same client has needs no request", func(e *Env) {
+	full("try-without-a-request", "P11 no silent re-entry: TryAcquire of a name that the same client holds sends no request", func(e *Env) {
 		c := e.client()
 		l := e.acquire(c, e.name(), e.ttlIfFree(20*e.ttl)...)
 		const n = 1000
 		before := e.requests()
 		for range n {
-			e.is(errOf(c.TryAcquire(e.ctx, l.Name())), "TryAcquire returned", lockport.ErrHeld)
+			e.is(errOf(c.TryAcquire(e.ctx, l.Name())), "this client holds the name, yet TryAcquire was not ErrHeld but", lockport.ErrHeld)
 		}
 		sent := e.requests() - before
-		e.require(sent <= n/20, "%d calls sent %d requests", n, sent) // a few are for other things, such as renewals
+		e.require(sent <= n/20, "%d calls sent %d requests", n, sent) // renewals account for a few
 		e.release(l)
 	}, "Requests"),
 )

@@ -11,35 +11,35 @@ import (
 
 const ruleExclusion = "P1 exclusion: between the grant of a name and its release or loss nobody else holds it"
 
-// exclusionCases are about P1.
+// exclusionCases test P1.
 var exclusionCases = group("exclusion",
 	quick("two-claims", ruleExclusion, func(e *Env) {
 		p, _, name, lease := e.held()
-		p.finds(name, "this client has the name") // sessions of many systems would let it in again
-		p.finds(name, "this client has the name")
+		p.wantHeld(name, "this client has the name") // in many systems a session could lock again
+		p.wantHeld(name, "this client has the name")
 		p.release(lease)
-		p.free(name, "the name was released once, and was claimed once")
+		p.wantFree(name, "the name was claimed once and released once")
 	}),
 	quick("two-backends", ruleExclusion, func(e *Env) {
 		a, b, name, lease := e.held()
 		for range 5 {
-			b.finds(name, "another client has the name")
+			b.wantHeld(name, "another client has the name")
 		}
 		a.release(lease)
 		next := b.claim(name)
-		a.finds(name, "another client has the name")
+		a.wantHeld(name, "another client has the name")
 		b.release(next)
 	}),
-	full("a-claim-that-failed", "P1 exclusion: a claim that finds the name held does not prolong the holder's, nor shorten it", failedClaim),
-	quick("many-at-once", "P1 exclusion: of many claims sent at once, by several clients, exactly one is granted", func(e *Env) {
+	full("a-claim-that-failed", "P1 exclusion: a claim that returns ErrHeld neither extends nor shortens the holder's claim", failedClaim),
+	quick("many-at-once", "P1 exclusion: of many concurrent claims by several clients, exactly one is granted", func(e *Env) {
 		e.atOnce(1, 1, func(int) mode { return (*party).request })
 	}),
 	quick("goroutines", ruleExclusion+" (goroutines of one client)",
 		contend(1, crowd{Goroutines: 8, Rounds: 25}, (*race).clients)),
-	full("clients", "P1 exclusion, P7 liveness: everybody in a crowd of waiting clients gets the name, and nobody shares it (six clients, two goroutines each)",
+	full("clients", "P1 exclusion, P7 liveness: every waiter in a crowd gets the name, and it never has two holders (six clients, two goroutines each)",
 		contend(6, crowd{Goroutines: 2, Rounds: 10, Hold: 200 * time.Microsecond}, (*race).clients)).within(time.Minute),
-	full("clients-without-hand-off", ruleExclusion+" (every hold goes back to the server)",
-		contend(3, crowd{Goroutines: 2, Rounds: 15, HandsNothingOn: true}, (*race).clients)),
+	full("clients-without-hand-off", ruleExclusion+" (no hand-off: the server grants every hold)",
+		contend(3, crowd{Goroutines: 2, Rounds: 15, NoHandOff: true}, (*race).clients)),
 	full("processes", ruleExclusion+" (three processes)",
 		contend(3, crowd{Goroutines: 1, Rounds: 40, Hold: 200 * time.Microsecond}, (*race).processes), "processes").within(time.Minute),
 	full("crowd", ruleCrowd, func(e *Env) {
@@ -51,8 +51,8 @@ var exclusionCases = group("exclusion",
 	}).alone().within(90*time.Second),
 )
 
-// atOnce has three clients make 12 claims of a name at once, ten times, the i-th in the mode as(i). The name has so many places: a claim for itself alone takes
-// all of them, a reader or a permit one. At least so many must be taken, and no more than there are.
+// atOnce makes 12 concurrent claims of a name by three clients, ten times. The i-th claim has the mode as(i). The name has
+// places: an exclusive claim takes all of them, a reader or a permit takes one. At least least places must be taken.
 func (e *Env) atOnce(places, least int64, as func(i int) mode) {
 	parties := []*party{e.party(), e.party(), e.party()}
 	for range 10 {
@@ -70,22 +70,22 @@ func (e *Env) atOnce(places, least int64, as func(i int) mode) {
 				} else {
 					taken.Add(places)
 				}
-			case driver.ErrUnknown: // a busy machine: it may be one
+			case driver.ErrUnknown: // it may be granted; happens on a busy machine
 				p.abandon(req)
 				unknown.Add(1)
 			case driver.ErrHeld:
 			default:
-				return fmt.Errorf("a claim was neither granted nor ErrHeld: %w", err)
+				return fmt.Errorf("a claim must be granted or return ErrHeld; it returned: %w", err)
 			}
 			return nil
 		})
 		n := taken.Load()
-		e.require(n <= places && n+unknown.Load() >= least, "of 12 claims at once %d were granted, which take %d of %d places, and of %d the outcome is unknown",
+		e.require(n <= places && n+unknown.Load() >= least, "of 12 claims at once %d were granted, which take %d of %d places; %d are unknown",
 			granted.Load(), n, places, unknown.Load())
 	}
 }
 
-// failedClaim holds a name, unrenewed, while another claims it again and again.
+// failedClaim holds a name without renewal, while another client claims it repeatedly.
 func failedClaim(e *Env) {
 	e.needsTTL()
 	_, b, name, lease := e.held()
@@ -99,9 +99,9 @@ func failedClaim(e *Env) {
 			b.release(next)
 			return
 		}
-		e.is(err, "a claim returned", driver.ErrHeld)
+		e.is(err, "a claim on a held name was not ErrHeld but", driver.ErrHeld)
 		e.require(asked.Sub(until) <= e.takeover()-e.ttl,
-			"%v after its end the name is still taken, by nobody but the failed claims", asked.Sub(until))
+			"the claim expired %v ago, but its name is still taken: nobody but the failed claims can have extended it", asked.Sub(until))
 		e.sleep(10 * time.Millisecond)
 	}
 }

@@ -4,61 +4,61 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-const ruleFencing = "P2 fencing: tokens grow strictly in the order of grants of a name"
+const ruleFencing = "P2 fencing: tokens of a name rise strictly in the order of its grants"
 
-// fencingCases are about P2, at the driver. Cases of contention, silence, loss and crashes check tokens too: silence/expiry those after an expired grant.
+// fencingCases test P2 of the driver. Cases of contention, silence, loss and crashes check tokens too.
 var fencingCases = stated("fencing", func(c driver.Capabilities) bool { return c.Token != driver.TokenNone }, "Capabilities.Token",
 	quick("holders", ruleFencing, func(e *Env) {
 		a, b, name := e.two()
 		last := uint64(0)
 		for range 10 {
 			for _, p := range []*party{a, b, b} {
-				last = e.rises(last, p.free(name, "the name was released"))
+				last = e.rises(last, p.wantFree(name, "the name was released"))
 			}
 		}
 	}),
 	quick("renewal", "P2 fencing: a renewal does not change the token", func(e *Env) {
 		p, _, _, lease := e.held()
 		before := lease.Grant().Token
-		e.check(p.renewsIfItMust(lease), "renewal")
+		e.check(p.renewIfNeeded(lease), "renewal")
 		now := lease.Grant().Token
-		e.require(now == before, "the token was %d before a renewal, %d after it", before, now)
+		e.require(now == before, "the token was %d before a renewal and %d after it", before, now)
 	}),
-	quick("abandoned", ruleFencing+", abandoned ones among them", func(e *Env) {
+	quick("abandoned", ruleFencing+", abandoned ones included", func(e *Env) {
 		a, b, name := e.two()
 		last := uint64(0)
 		for range 5 {
 			req := a.request(name)
-			last = e.rises(last, a.claimOf(req).Grant().Token)
+			last = e.rises(last, a.claimAs(req).Grant().Token)
 			a.abandon(req)
-			last = e.rises(last, b.free(name, "the claim was abandoned"))
+			last = e.rises(last, b.wantFree(name, "the claim was abandoned"))
 		}
 	}),
-	quick("reopened", ruleFencing+", by backends that were opened later too", func(e *Env) {
+	quick("reopened", ruleFencing+", also by backends opened later", func(e *Env) {
 		name, last := e.name(), uint64(0)
 		for range 3 {
 			p := e.party()
-			last = e.rises(last, p.free(name, "the name was released"))
+			last = e.rises(last, p.wantFree(name, "the name was released"))
 			e.check(p.Close(), "Close")
 		}
 	}),
-	full("restart", ruleFencing+", across a restart of the server that keeps its data",
+	full("restart", ruleFencing+", across a restart of the server with its data",
 		func(e *Env) { risesAcrossRestart(e, true) }, "Restart"),
-	full("restart-without-data", ruleFencing+", across a restart of the server that lost its data, where Capabilities.Token is TokenFailover",
+	full("restart-without-data", ruleFencing+", across a restart of the server without its data, where Capabilities.Token is TokenFailover",
 		func(e *Env) {
 			if e.caps.Token < driver.TokenFailover {
-				e.notRun("tokens are in order %v only", e.caps.Token)
+				e.notRun("tokens rise only %v", e.caps.Token)
 			}
 			risesAcrossRestart(e, false)
 		}, "Restart"),
 )
 
-// risesAcrossRestart looks at the tokens of a name before and after.
+// risesAcrossRestart compares the tokens of a name before and after a restart.
 func risesAcrossRestart(e *Env, keepData bool) {
 	p, name, last := e.party(), e.name(), uint64(0)
 	for range 5 {
-		last = e.rises(last, p.free(name, "the name was released"))
+		last = e.rises(last, p.wantFree(name, "the name was released"))
 	}
 	e.restart(keepData)
-	e.rises(last, p.takes(name, e.takeover()+callTime, "the server is back").Grant().Token)
+	e.rises(last, p.take(name, e.takeover()+callTime, "the server is back").Grant().Token)
 }

@@ -12,11 +12,11 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-const ruleOutage = "P7 liveness: a waiter rides out an outage of the server and gets the lock afterwards"
+const ruleOutage = "P7 liveness: a waiter survives an outage of the server and gets the lock afterwards"
 
-// manyNames has one client wait for more names than most servers would keep connections for.
+// manyNames has one client wait for more names than most servers allow connections.
 func manyNames(e *Env) {
-	const names, slow = 40, 300 * time.Millisecond // more than a busy machine needs, and less than two polls are apart
+	const names, slow = 40, 300 * time.Millisecond // slow: more than a busy machine needs, less than the interval of polls
 	if e.caps.Wake.Polls() {
 		e.notRun("Capabilities.Wake is %v", e.caps.Wake)
 	}
@@ -27,27 +27,27 @@ func manyNames(e *Env) {
 	}
 	waiting[0].notYet(300*time.Millisecond, "the name is held")
 	slowOnes := 0
-	for i, l := range slices.Backward(locks) { // those who poll one after the other are not to find them free one after the other
+	for i, l := range slices.Backward(locks) { // backward: a client that polls names in turn must not find each just released
 		start := time.Now()
 		e.release(l)
 		e.release(waiting[i].granted(e.takeover(), "the name was released"))
 		if time.Since(start) > slow {
 			slowOnes++
 		}
-		e.require(slowOnes <= names/4, "Capabilities.Wake is %v, but of %d names that a client waited for it got %d of the first %d later than %v after their release",
-			e.caps.Wake, names, slowOnes, names-i, slow)
+		e.require(slowOnes <= names/4, "Capabilities.Wake is %v, but of the first %d of %d names a client got %d later than %v after their release",
+			e.caps.Wake, names-i, names, slowOnes, slow)
 	}
 }
 
-// livenessCases are about P7: who waits gets its turn.
+// livenessCases test P7: every waiter gets its turn.
 var livenessCases = group("liveness",
-	full("hand-offs", "P7 liveness: no wake-up is lost: of two clients that wait in turn, each gets the name when the other has released it", func(e *Env) {
+	full("hand-offs", "P7 liveness: no wake-up is lost: two clients that take turns each get the name when the other releases it", func(e *Env) {
 		const rounds, slow = 40, 500 * time.Millisecond
 		clients, name := []*lockport.Client{e.client(), e.client()}, e.name()
 		holder, slowOnes := e.acquire(clients[0], name), 0
 		for i := range rounds {
 			next := e.begin(clients[(i+1)%2], name)
-			next.notYet(time.Duration(i%5)*2*time.Millisecond, "the name is held") // it has begun to wait, or not yet
+			next.notYet(time.Duration(i%5)*2*time.Millisecond, "the name is held") // next waits now, or is about to
 			start := time.Now()
 			e.release(holder)
 			holder = next.granted(e.takeover(), "the name was released")
@@ -56,12 +56,12 @@ var livenessCases = group("liveness",
 			}
 		}
 		e.release(holder)
-		// Now and then the safety net may do; a wake-up that never comes shows as one pause after the other.
+		// A few wake-ups may come from the fallback poll. Missing notifications make every hand-off slow.
 		e.require(e.caps.Wake == driver.WakePoll || slowOnes <= rounds/10,
-			"waiters are told when a name is free (Capabilities.Wake: %v), but in %d of %d hand-offs the next one took %v or more",
+			"Capabilities.Wake is %v, so waiters are told when a name is free, but in %d of %d hand-offs the next holder waited %v or more",
 			e.caps.Wake, slowOnes, rounds, slow)
 	}),
-	full("many-names", "P7 liveness: for however many names a client waits, it is told of each that is free, unless Capabilities.Wake says that it polls", manyNames),
+	full("many-names", "P7 liveness: a client that waits for many names is told of each release, unless Capabilities.Wake says that it polls", manyNames),
 	quick("first-in-first-out", "P7 liveness: inside a process waiters are served first in, first out", func(e *Env) {
 		c := e.client()
 		e.tryOrder(c, 8, 3, func(name string) *call[*lockport.Lock] {
@@ -84,10 +84,10 @@ var livenessCases = group("liveness",
 		})
 	}),
 	full("no-starvation",
-		"P7 liveness: goroutines that hand a name to each other do not keep it from another client that waits, where Contended or Fair is stated",
+		"P7 liveness: where Contended or Fair is stated, goroutines that hand a name to each other do not keep it from a waiting client",
 		noStarvation),
-	full("server-gone", ruleOutage+" (it could not be reached)", func(e *Env) { waitThrough(e, e.sever) }, "Sever", "Direct"),
-	full("server-frozen", ruleOutage+" (it said nothing)", func(e *Env) { waitThrough(e, e.freeze) }, "Freeze", "Direct"),
+	full("server-gone", ruleOutage+" (unreachable)", func(e *Env) { waitThrough(e, e.sever) }, "Sever", "Direct"),
+	full("server-frozen", ruleOutage+" (silent)", func(e *Env) { waitThrough(e, e.freeze) }, "Freeze", "Direct"),
 	full("cut", "P7 liveness: a waiter whose connections were closed gets the lock when it is released", func(e *Env) {
 		holder, b := e.acquire(e.clientOf(e.observer()), e.name()), e.party()
 		next := e.beginAndWait(e.clientOf(b), b, holder.Name())
@@ -98,7 +98,7 @@ var livenessCases = group("liveness",
 		e.release(holder)
 		e.release(next.granted(e.takeover()+callTime, "the name was released"))
 	}, "Cut", "Direct"),
-	full("server-restarted", "P7 liveness: waiters recover when the server was restarted; the lock that was held is kept or its loss told", func(e *Env) {
+	full("server-restarted", "P7 liveness: waiters survive a restart of the server; the held lock is kept, or its loss reported", func(e *Env) {
 		l, b := e.acquire(e.client(), e.name()), e.party()
 		next := e.beginAndWait(e.clientOf(b), b, l.Name())
 		e.restart(true)
@@ -106,27 +106,27 @@ var livenessCases = group("liveness",
 		case <-next.over: // the server forgot the holder
 		case <-time.After(e.ttl / 2):
 		}
-		e.is(l.Release(e.ctx), "Release returned", nil, lockport.ErrLost, lockport.ErrUnavailable)
+		e.is(l.Release(e.ctx), "Release must return nil, ErrLost or ErrUnavailable; it returned", nil, lockport.ErrLost, lockport.ErrUnavailable)
 		e.release(next.granted(e.takeover()+2*callTime, "the server is back and the name was released"))
 	}, "Restart"),
 )
 
-// waitThrough has a client wait while its server is away for longer than the TTL.
+// waitThrough has a client wait while its server is out of reach for longer than the TTL.
 func waitThrough(e *Env, fault func()) {
 	holder, b := e.acquire(e.clientOf(e.observer()), e.name()), e.party()
 	c := e.clientOf(b)
 	late := e.begin(c, holder.Name())
 	early := e.beginAndWait(c, b, holder.Name())
 	fault()
-	early.notYet(e.ttl*5/4, "the name is held, and the server is away")
-	late.cancel() // to give up waiting needs no server
-	e.is(errOf(late.ended(endTime, "its context has ended")), "a waiting Acquire whose context was cancelled returned", context.Canceled)
+	early.notYet(e.ttl*5/4, "the name is held, and the server is out of reach")
+	late.cancel() // giving up needs no server
+	e.is(errOf(late.ended(endTime, "its context has ended")), "a cancelled Acquire must return context.Canceled; it returned", context.Canceled)
 	e.release(holder)
 	e.restore()
 	e.release(early.granted(e.takeover()+2*callTime, "the server is back and the name was released"))
 }
 
-// noStarvation has a client acquire a name that goroutines of another hand to each other.
+// noStarvation has a client acquire a name that goroutines of another client hand to each other.
 func noStarvation(e *Env) {
 	if !e.caps.Contended && e.caps.Fair == driver.FairNone {
 		e.notRun("neither Contended nor Fair is stated")
@@ -135,12 +135,13 @@ func noStarvation(e *Env) {
 	served(e, soon, 16, 100*time.Microsecond, func(ctx context.Context, name string, _ int) (*lockport.Lock, error) { return c.Acquire(ctx, name) })
 }
 
-// starving is how many acquisitions by others, while a client waits, make it starved. Time alone does not: on a busy machine nobody gets far in it.
+// starving is how many acquisitions by others starve a waiting client. Time alone does not: on a busy machine others make no progress either.
 const starving = 500
 
-// served has n goroutines, so many that one always waits, acquire a name again and again, each for hold or a few times as long. It checks that another client,
-// with the options of its own, gets the name within limit, or before the others have acquired it as often as starving.
-func served(e *Env, limit time.Duration, n int, hold time.Duration, acquire func(ctx context.Context, name string, i int) (*lockport.Lock, error), own ...lockport.AcquireOption) {
+// served has n goroutines acquire a name repeatedly, each for hold or a few times as long. With n of them, one always waits. Another
+// client, with the options own, must get the name within limit, or before the others have acquired it starving times.
+func served(e *Env, limit time.Duration, n int, hold time.Duration,
+	acquire func(ctx context.Context, name string, i int) (*lockport.Lock, error), own ...lockport.AcquireOption) {
 	c, name := e.client(), e.name()
 	var holds atomic.Int64
 	for i := range n {
@@ -162,22 +163,22 @@ func served(e *Env, limit time.Duration, n int, hold time.Duration, acquire func
 	}
 	for range 4 {
 		before := holds.Load()
-		e.eventually(limit, func() bool { return holds.Load() >= before+16 }, "the others come and go")
+		e.eventually(limit, func() bool { return holds.Load() >= before+16 }, "the other goroutines take turns")
 		before = holds.Load()
 		begun := time.Now()
 		mine := begin(e, "Acquire", func(ctx context.Context) (*lockport.Lock, error) { return c.Acquire(ctx, name, own...) })
 		e.eventually(8*limit, func() bool {
 			starved := holds.Load() >= before+starving && time.Since(begun) > limit
 			return mine.isOver() || starved
-		}, "the others hold the name for moments only, so Acquire returns")
-		e.require(mine.isOver(), "the others hold the name for moments only, yet they acquired it %d times in %v while Acquire waited",
+		}, "Acquire returns, while others hold the name for moments only")
+		e.require(mine.isOver(), "others hold the name for moments only, but they acquired it %d times in %v while Acquire waited",
 			holds.Load()-before, time.Since(begun))
-		e.release(mine.granted(soon, "the others hold the name for moments only"))
+		e.release(mine.granted(soon, "others hold the name for moments only"))
 	}
 }
 
-// tryOrder lets n callers wait one after the other, and checks that they get the name in that order. Nobody can always see
-// from outside when a caller has begun to wait, so each gets a moment, and there are several attempts.
+// tryOrder starts n waiters in turn, and checks that they get the name in that order. The start of a wait cannot always be
+// observed, so each gets a moment, and there are several attempts.
 func (e *Env) tryOrder(holder *lockport.Client, n, attempts int, wait func(name string) *call[*lockport.Lock]) {
 	err := errors.New("not tried")
 	for attempt := 0; attempt < attempts && err != nil; attempt++ {
@@ -195,17 +196,17 @@ func (e *Env) tryOrder(holder *lockport.Client, n, attempts int, wait func(name 
 			_ = e.giveUp(w)
 		}
 	}
-	e.check(err, "in the order in which they began to wait")
+	e.check(err, "waiters must be served in the order in which they began to wait")
 }
 
-// inOrder says whether calls are granted one after the other; release releases what one got.
+// inOrder checks that calls are granted in their order. release releases a result.
 func inOrder[T any](all []*call[T], release func(i int, result T)) error {
 	for i, w := range all {
 		next := -1
 		w.e.eventually(w.e.takeover(), func() bool {
 			next = slices.IndexFunc(all[i:], (*call[T]).isOver)
 			return next >= 0
-		}, "the name was released, and waiter %d of %d gets it", i+1, len(all))
+		}, "waiter %d of %d gets the released name", i+1, len(all))
 		if next > 0 {
 			return overtaken(i+next, i)
 		}
@@ -215,5 +216,5 @@ func inOrder[T any](all []*call[T], release func(i int, result T)) error {
 }
 
 func overtaken(by, i int) error {
-	return fmt.Errorf("client or goroutine %d was granted the name before client %d, which had begun to wait before it", by+1, i+1)
+	return fmt.Errorf("waiter %d was granted the name before waiter %d, which began to wait earlier", by+1, i+1)
 }

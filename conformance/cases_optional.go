@@ -9,34 +9,34 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// optionalCases are about the optional interfaces of the package driver.
+// optionalCases test the optional interfaces of package driver.
 var optionalCases = group("optional",
-	quick("batch", "contract: RenewBatch says of each lease what its Renew would, in its place, however many there are", renewsMany),
-	full("batch-keeps", "P1 exclusion: claims that are renewed by RenewBatch stay for as long as they are renewed", func(e *Env) {
+	quick("batch", "contract: RenewBatch returns for each lease, at its index, what Renew would return, for any number of leases", renewsMany),
+	full("batch-keeps", "P1 exclusion: claims that RenewBatch renews stay held", func(e *Env) {
 		p := e.party()
 		p.renewedStay(optional[driver.BatchRenewer](p).RenewBatch)
 	}),
-	quick("requeue", "contract: Requeue releases the old claim and claims anew, behind who already waits", requeues),
-	quick("inspect", "contract: Inspect says who holds a name, with what token and until when, and touches nothing", func(e *Env) {
+	quick("requeue", "contract: Requeue releases the old claim and makes a new one, behind clients that already wait", requeues),
+	quick("inspect", "contract: Inspect returns the holder of a name, its token and expiry, and changes nothing", func(e *Env) {
 		p, inspect := e.party(), inspector(e.party())
 		name := e.name() + "*?[é/ %"
 		st := inspect(name)
-		e.require(!st.Held && st.Name == name, "Inspect of a name that nobody ever had: %+v", st)
+		e.require(!st.Held && st.Name == name, "nobody ever held the name, but Inspect returned: %+v", st)
 		req := p.request(name)
-		lease := p.claimOf(req)
+		lease := p.claimAs(req)
 		st = inspect(name)
 		left, since := time.Until(st.Expires), time.Since(st.Since)
-		e.require(st.Held && !st.Foreign && st.Name == name, "Inspect of a name that a lockport client has: %+v", st)
-		e.require(st.Owner == req.Owner || e.namesSessionOf(st.Owner, req.Owner), "Inspect gives the owner as %q; it is %q", st.Owner, req.Owner)
-		e.require(st.Token == 0 || st.Token == lease.Grant().Token, "Inspect gives the token as %d; it is %d", st.Token, lease.Grant().Token)
+		e.require(st.Held && !st.Foreign && st.Name == name, "a lockport client holds the name, but Inspect returned: %+v", st)
+		e.require(st.Owner == req.Owner || e.namesSessionOf(st.Owner, req.Owner), "Inspect returned the owner %q; it is %q", st.Owner, req.Owner)
+		e.require(st.Token == 0 || st.Token == lease.Grant().Token, "Inspect returned the token %d; it is %d", st.Token, lease.Grant().Token)
 		e.require(st.Expires.IsZero() || left <= e.ttl+time.Second && left >= -time.Second,
-			"Inspect says that the lock expires in %v; its TTL is %v", left, e.ttl)
-		e.require(st.Since.IsZero() || since <= e.ttl+callTime && since >= -time.Second, "Inspect says that the lock is held for %v", since)
+			"Inspect says that the lock expires in %v, but its TTL is %v", left, e.ttl)
+		e.require(st.Since.IsZero() || since <= e.ttl+callTime && since >= -time.Second, "the lock is new, but Inspect says that it is held for %v", since)
 		p.release(lease)
 		st = inspect(name)
-		e.require(!st.Held, "Inspect of a name that was released: %+v", st)
+		e.require(!st.Held, "the name was released, but Inspect returned: %+v", st)
 	}),
-	full("inspect-does-not-renew", "contract: looking at a lock does not prolong it", func(e *Env) {
+	full("inspect-does-not-renew", "contract: Inspect and List do not extend a claim", func(e *Env) {
 		p, other, name := e.two()
 		inspect, lists := inspector(other), optional[driver.Inspector](other)
 		e.needsTTL()
@@ -45,16 +45,16 @@ var optionalCases = group("optional",
 			st := inspect(name)
 			e.check(errOf(lists.List(e.ctx, name)), "List")
 			return !st.Held
-		}, "a lock that is looked at all the time, and not renewed, ends with its TTL")
+		}, "a claim that is inspected but not renewed ends with its TTL")
 	}),
-	quick("list", "contract: List gives the names that are held and start with the prefix, letter by letter, and no others", func(e *Env) {
+	quick("list", "contract: List returns exactly the held names that start with the prefix, taken literally", func(e *Env) {
 		p := e.party()
 		inspector := optional[driver.Inspector](p)
 		base := e.name()
 		for _, s := range []string{"a", "ab", "*", "?b", "[a]", "%a", "_a", "é", "A", "a/b"} {
-			p.claimOf(p.patientRequest(base + s)) // to look at them all takes its time
+			p.claimAs(p.patientRequest(base + s)) // listing takes time
 		}
-		p.free(base+"gone", "the name is new")
+		p.wantFree(base+"gone", "the name is new")
 		for prefix, want := range map[string]int{
 			"": 10, "a": 3, "*": 1, "?": 1, "[": 1, "[a]": 1, "%": 1, "_": 1, "a/": 1, "é": 1, "A": 1, "b": 0, "gone": 0, "\\": 0,
 		} {
@@ -65,20 +65,20 @@ var optionalCases = group("optional",
 				e.notRun("the server does not know the names: %v", err)
 			}
 			e.check(err, "List")
-			e.require(len(found) == want, "List of prefix %q gives %d of the names that are held, not %d: %+v", prefix, len(found), want, found)
+			e.require(len(found) == want, "List of prefix %q returned %d held names; there are %d: %+v", prefix, len(found), want, found)
 			for _, st := range found {
-				e.require(st.Held && !st.Foreign && strings.HasPrefix(st.Name, base+prefix), "List of prefix %q gives: %+v", prefix, st)
+				e.require(st.Held && !st.Foreign && strings.HasPrefix(st.Name, base+prefix), "List of prefix %q returned a wrong status: %+v", prefix, st)
 			}
 		}
 	}),
-	full("inspect-foreign", "contract: Inspect says of a holder that is no lockport client that it is foreign", func(e *Env) {
+	full("inspect-foreign", "contract: Inspect marks a holder that is not a lockport client as Foreign", func(e *Env) {
 		inspect, name := inspector(e.party()), e.name()
-		e.party().free(name, "the name is new")
+		e.party().wantFree(name, "the name is new")
 		e.overwrite(name)
 		st := inspect(name)
-		e.require(st.Held && st.Foreign, "Inspect of a name that somebody else's value is on: %+v", st)
+		e.require(st.Held && st.Foreign, "a foreign client holds the name, but Inspect returned: %+v", st)
 	}, "Overwrite"),
-	quick("check", "contract: Check of a server that is well returns no error, and notices that say what to do, and touches no lock", func(e *Env) {
+	quick("check", "contract: Check of a healthy server returns no error, its notices say what to do, and it affects no lock", func(e *Env) {
 		p, other, name := e.two()
 		checker := optional[driver.Checker](p)
 		lease := p.claim(name)
@@ -90,17 +90,17 @@ var optionalCases = group("optional",
 			e.require(n.ID != "" && n.Text != "" && (n.Remedy != "" || n.Unknown), "a notice lacks its ID, text or remedy: %+v", n)
 			e.noPassword(errors.New(n.Text + n.Remedy))
 		}
-		other.finds(name, "its holder has not released it")
+		other.wantHeld(name, "its holder has not released the name")
 		p.release(lease)
-		other.free(name, "it was released")
+		other.wantFree(name, "the name was released")
 	}),
-	full("check-silent-server", "contract: Check of a server that is silent returns soon after its context's end and is ErrUnavailable",
+	full("check-silent-server", "contract: Check of a silent server returns ErrUnavailable soon after its context ends",
 		checkFails((*Env).freeze), "Freeze"),
-	full("check-server-gone", "P10 errors: Check of a server that is not there is ErrUnavailable, in time, in one line without the password",
+	full("check-server-gone", "P10 errors: Check of an unreachable server returns ErrUnavailable, in time, in one line without the password",
 		checkFails((*Env).sever), "Sever"),
 )
 
-// checkFails is a case of a Check of a server that cannot be heard, on a connection that is there and on a new one.
+// checkFails makes a case that checks a server during a fault, on an open connection and on a new one.
 func checkFails(fault func(*Env)) func(*Env) {
 	return func(e *Env) {
 		connected, fresh := e.party().connected(), e.party()
@@ -108,13 +108,13 @@ func checkFails(fault func(*Env)) func(*Env) {
 		for _, p := range []*party{connected, fresh} {
 			checker := optional[driver.Checker](p)
 			err := e.endsInTime("Check", func(ctx context.Context) error { return errOf(checker.Check(ctx)) })
-			e.is(err, "Check returned", driver.ErrUnavailable)
+			e.is(err, "Check must return ErrUnavailable; it returned", driver.ErrUnavailable)
 			e.noPassword(err)
 		}
 	}
 }
 
-// inspector returns what inspects a name.
+// inspector returns a function that inspects a name.
 func inspector(p *party) func(name string) driver.Status {
 	inspector := optional[driver.Inspector](p)
 	return func(name string) driver.Status {
@@ -126,7 +126,7 @@ func inspector(p *party) func(name string) driver.Status {
 	}
 }
 
-// renewsMany renews many claims together, some of which are gone.
+// renewsMany renews many claims together, some of them lost.
 func renewsMany(e *Env) {
 	p, other := e.party(), e.party()
 	batch := optional[driver.BatchRenewer](p)
@@ -136,14 +136,14 @@ func renewsMany(e *Env) {
 	const n = 300
 	leases, ttl := make([]driver.Lease, n), p.patientRequest("").TTL
 	for i := range leases {
-		req := p.patientRequest(e.name()) // to make them all takes its time
-		leases[i] = p.claimOf(req)
+		req := p.patientRequest(e.name()) // making all claims takes time
+		leases[i] = p.claimAs(req)
 		e.needsRenewal(leases[i])
 		if i%10 == 3 || i%10 == 7 {
 			p.abandon(req)
 		}
 		if i%10 == 7 {
-			defer other.releases(other.claim(req.Name))
+			defer other.tryRelease(other.claim(req.Name))
 		}
 	}
 	results := make([]driver.Renewal, n)
@@ -153,18 +153,18 @@ func renewsMany(e *Env) {
 	batch.RenewBatch(ctx, leases, results)
 	for i, r := range results {
 		if i%10 == 3 || i%10 == 7 {
-			e.require(errors.Is(r.Err, driver.ErrLost), "result %d is of a claim that is gone, and is not ErrLost but: %w", i, r.Err)
+			e.require(errors.Is(r.Err, driver.ErrLost), "result %d is for a lost claim, but it is not ErrLost but: %w", i, r.Err)
 			continue
 		}
 		before := leases[i].Grant().Until
-		e.check(r.Err, "result %d is of a claim that is held, and is", i)
+		e.check(r.Err, "result %d is for a held claim, but its error is", i)
 		e.require(!r.Until.Before(before) && r.Until.After(sent),
 			"result %d: the renewal moved Until by %v, to %v after it was sent", i, r.Until.Sub(before), r.Until.Sub(sent))
 		e.require(time.Until(r.Until) <= ttl, "result %d: the validity left, %v, is longer than the TTL %v", i, time.Until(r.Until), ttl)
 	}
 }
 
-// requeues has a claim exchanged for a new one: where nobody else waits, where somebody does, and when it is gone.
+// requeues calls Requeue when nobody else waits, when another client waits, and when the old claim is lost.
 func requeues(e *Env) {
 	a, b, name := e.two()
 	requeuer := optional[driver.Requeuer](a)
@@ -181,37 +181,37 @@ func requeues(e *Env) {
 	// Nobody else waits.
 	old := a.claim(name)
 	lease, _, released, err := requeue(old)
-	e.require(released == nil && err == nil, "nobody else waits, yet Requeue returned released: %v, and: %w", released, err)
+	e.require(released == nil && err == nil, "nobody else waits, yet Requeue returned the errors: %v; %w", released, err)
 	e.rises(old.Grant().Token, lease.Grant().Token)
-	e.is(a.releases(old), "the release of the old lease returned", nil, driver.ErrLost)
-	b.finds(name, "Requeue granted the name again, and only the old lease was released")
+	e.is(a.tryRelease(old), "the release of the old lease must return nil or ErrLost; it returned", nil, driver.ErrLost)
+	b.wantHeld(name, "Requeue granted the name again, and only the old lease was released")
 
-	// Somebody waits.
+	// Another client waits.
 	if !e.caps.Queue {
 		a.release(lease)
 		return
 	}
 	waits := b.queueing(name)
-	e.is(errOf(b.try(waits)), "a claim on a name that is held was not ErrHeld but", driver.ErrHeld)
+	e.is(errOf(b.try(waits)), "a claim on a held name was not ErrHeld but", driver.ErrHeld)
 	_, again, released, err := requeue(lease)
 	e.check(released, "Requeue did not release the old claim")
 	if e.caps.Fair != driver.FairNone {
-		e.is(err, "another client waited already, yet the claim of Requeue was not ErrHeld but", driver.ErrHeld)
+		e.is(err, "another client waits already, yet the claim of Requeue was not ErrHeld but", driver.ErrHeld)
 	}
-	b.release(b.takesOf(waits, soon, "it waited first"))
-	a.release(a.takesOf(again, soon, "it waited, and the other has released the name"))
+	b.release(b.takeAs(waits, soon, "it waited first"))
+	a.release(a.takeAs(again, soon, "it waited, and the first waiter released the name"))
 
-	// The old claim is gone.
+	// The old claim is lost.
 	gone := a.request(name)
-	old = a.claimOf(gone)
+	old = a.claimAs(gone)
 	a.abandon(gone)
 	lease, again, _, err = requeue(old)
 	a.settle(again, lease, err)
-	b.free(name, "everything was released")
+	b.wantFree(name, "all claims were released")
 }
 
-// namesSessionOf says whether shown, from Inspect, stands for the session of owner's claim. A server that knows no owner ids shows
-// "session-" and the session's number, and then the beginning of owner's client part.
+// namesSessionOf reports whether shown, from Inspect, stands for the session of owner's claim. A server that does not know owner
+// ids shows "session-", the session's number, and the start of owner's client part.
 func (e *Env) namesSessionOf(shown, owner string) bool {
 	client := driver.OwnerClient(shown)
 	return e.caps.Ends == driver.EndsSession && strings.HasPrefix(shown, "session-") && client != "" && strings.HasPrefix(driver.OwnerClient(owner), client)

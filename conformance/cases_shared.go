@@ -12,25 +12,25 @@ import (
 
 const ruleShared = "P1 exclusion: readers hold a name together, and never beside a writer"
 
-// sharedCases are about readers and writers, where Capabilities.Shared is stated.
+// sharedCases test readers and writers. They run if Capabilities.Shared is stated.
 var sharedCases = stated("shared", func(c driver.Capabilities) bool { return c.Shared }, "Capabilities.Shared",
 	quick("readers-and-writers", ruleShared, func(e *Env) {
 		a, b, name := e.two()
-		first, second := a.claimOf(a.reading(name)), b.claimOf(b.reading(name))
-		again := a.claimOf(a.reading(name))
+		first, second := a.claimAs(a.reading(name)), b.claimAs(b.reading(name))
+		again := a.claimAs(a.reading(name))
 		for _, reader := range []driver.Lease{first, second, again} {
-			e.party().finds(name, "a reader has the name")
+			e.party().wantHeld(name, "a reader has the name")
 			a.release(reader)
 		}
 		writer := b.claim(name)
 		for _, p := range []*party{a, b} {
-			p.findsAs(p.reading(name), "a writer has the name")
+			p.wantHeldAs(p.reading(name), "a writer has the name")
 		}
 		b.release(writer)
-		a.release(a.claimOf(a.reading(name)))
-		a.free(name, "all have released the name")
+		a.release(a.claimAs(a.reading(name)))
+		a.wantFree(name, "all holders released the name")
 	}),
-	quick("many-at-once", "P1 exclusion: of readers and writers who claim a name at once, either one writer is granted it or readers are", func(e *Env) {
+	quick("many-at-once", "P1 exclusion: of concurrent claims by readers and writers, either one writer's is granted, or readers' are", func(e *Env) {
 		e.atOnce(12, 1, func(i int) mode {
 			if i%4 == 0 {
 				return (*party).request
@@ -38,42 +38,42 @@ var sharedCases = stated("shared", func(c driver.Capabilities) bool { return c.S
 			return (*party).reading
 		})
 	}),
-	quick("granted-twice", "contract: a reader's claim that is made again with the same owner is granted once", func(e *Env) {
+	quick("granted-twice", "contract: a reader's claim that is repeated with the same owner is granted once", func(e *Env) {
 		a, b, name := e.two()
 		req := a.reading(name)
-		lease := a.claimOf(req)
+		lease := a.claimAs(req)
 		if again, err := a.try(req); err == nil {
 			lease = again
 		}
 		a.release(lease)
-		b.free(name, "the reader claimed twice with one owner, and has released the name")
+		b.wantFree(name, "the reader claimed twice with the same owner, and released the name")
 	}),
-	quick("abandoned", "P6 cancellation: a reader's claim that was abandoned, granted or waiting, keeps nobody out", func(e *Env) {
+	quick("abandoned", "P6 cancellation: an abandoned reader's claim, granted or waiting, excludes nobody", func(e *Env) {
 		a, b, name := e.two()
 		req := a.reading(name)
-		a.claimOf(req)
+		a.claimAs(req)
 		a.abandon(req)
 		writer := b.claim(name)
 		req = a.reading(name)
 		req.Queue = e.caps.Queue
-		a.findsAs(req, "a writer has the name")
+		a.wantHeldAs(req, "a writer has the name")
 		a.abandon(req)
 		b.release(writer)
-		b.free(name, "the reader that waited was abandoned")
+		b.wantFree(name, "the waiting reader's claim was abandoned")
 		a.abandonedMeanwhile(b, (*party).reading, (*party).request)
 	}),
 	full("acquire-reply-lost", ruleReplyLost+" (a reader's)",
-		func(e *Env) { e.party().askAs((*party).reading, (*party).request).replyToClaimLost(e.party()) }, "DropReply"),
-	full("cut-after-each-request", ruleReplyLost+" (a reader's, after any of its requests)", func(e *Env) {
-		cutAfterEachRequest(e, false, func() *asker { return e.party().askAs((*party).reading, (*party).request) })
+		func(e *Env) { e.party().claimantAs((*party).reading, (*party).request).replyToClaimLost(e.party()) }, "DropReply"),
+	full("cut-after-each-request", ruleReplyLost+" (a reader's, after each of its requests)", func(e *Env) {
+		cutAfterEachRequest(e, false, func() *claimant { return e.party().claimantAs((*party).reading, (*party).request) })
 	}, "CutAfter", "Direct"),
 	quick("inspected", ruleInspected, func(e *Env) { inspected(e, (*party).reading, (*party).request) }),
-	quick("tokens", "P2 fencing: a writer's token is greater than those of all readers and writers before it", func(e *Env) {
+	quick("tokens", "P2 fencing: a writer's token is greater than those of all earlier readers and writers", func(e *Env) {
 		a, b, name := e.two()
 		var last uint64
 		for i := range 6 {
 			p := []*party{a, b}[i%2]
-			reader := p.claimOf(p.reading(name))
+			reader := p.claimAs(p.reading(name))
 			p.release(reader)
 			writer := p.claim(name)
 			e.rises(last, reader.Grant().Token)
@@ -82,8 +82,8 @@ var sharedCases = stated("shared", func(c driver.Capabilities) bool { return c.S
 			p.release(writer)
 		}
 	}),
-	quick("writer-wakes", "P7 liveness: a writer that waits gets the name when the last reader has released it", func(e *Env) {
-		a, b, c, name := e.patient(), e.patient(), e.patient(), e.name() // no expiry wakes anybody
+	quick("writer-wakes", "P7 liveness: a waiting writer gets the name when the last reader releases it", func(e *Env) {
+		a, b, c, name := e.patient(), e.patient(), e.patient(), e.name() // expiry wakes nobody
 		for range 5 {
 			here, there := e.acquire(a, name, lockport.Shared()), e.acquire(b, name, lockport.Shared())
 			writer := e.begin(c, name)
@@ -91,10 +91,10 @@ var sharedCases = stated("shared", func(c driver.Capabilities) bool { return c.S
 			e.release(here)
 			writer.notYet(20*time.Millisecond, "a reader has the name")
 			e.release(there)
-			e.release(writer.granted(soon, "the last reader has released the name"))
+			e.release(writer.granted(soon, "the last reader released the name"))
 		}
 	}),
-	quick("readers-wake", "P7 liveness: readers that wait get the name together when the writer has released it", func(e *Env) {
+	quick("readers-wake", "P7 liveness: waiting readers get the name together when the writer releases it", func(e *Env) {
 		writer, name := e.patient(), e.name()
 		clients := []*lockport.Client{e.patient(), e.patient()}
 		for range 5 {
@@ -107,57 +107,57 @@ var sharedCases = stated("shared", func(c driver.Capabilities) bool { return c.S
 			e.release(held)
 			var locks []*lockport.Lock
 			for _, r := range readers {
-				locks = append(locks, r.granted(soon, "the writer has released the name, and readers do not exclude each other"))
+				locks = append(locks, r.granted(soon, "the writer released the name, and readers do not exclude each other"))
 			}
 			for _, l := range locks {
 				e.release(l)
 			}
 		}
 	}),
-	quick("contended", "capabilities: where Contended is stated, a reader is told that a writer waits, or was told so with the grant",
+	quick("contended", "capabilities: where Contended is stated, a reader is told that a writer waits, by Contended or with its grant",
 		func(e *Env) { contended(e, (*party).reading) }),
-	full("dead-reader", "P5 crash: a dead reader's claim ends in the stated time, and that of others stays", func(e *Env) {
+	full("dead-reader", "P5 crash: a dead reader's claim ends within the stated time, and other readers' claims stay", func(e *Env) {
 		a, b, name := e.two()
-		a.claimOf(a.reading(name))
-		reader := b.claimOf(b.reading(name))
+		a.claimAs(a.reading(name))
+		reader := b.claimAs(b.reading(name))
 		stop := b.keepAlive(reader)
 		e.check(a.Close(), "Close")
 		c := e.party()
-		e.during(e.takeover(), e.ttl/10, func() { c.finds(name, "a reader lives") })
+		e.during(e.takeover(), e.ttl/10, func() { c.wantHeld(name, "a reader lives") })
 		stop()
 		b.release(reader)
-		c.free(name, "one reader has died, and the other has released the name")
+		c.wantFree(name, "one reader died, and the other released the name")
 	}),
-	full("silent-reader", "P3a silence: a reader's claim that is not renewed ends with its TTL, and not before its validity", func(e *Env) {
+	full("silent-reader", "P3a silence: a reader's claim that is not renewed ends with its TTL, and not before its validity ends", func(e *Env) {
 		a, b, name := e.two()
-		first := a.claimOf(a.reading(name))
+		first := a.claimAs(a.reading(name))
 		e.sleep(e.ttl / 3)
-		last := b.claimOf(b.reading(name)) // of which the earlier one's end says nothing
-		e.require(first.Grant().Until.IsZero() || first.Grant().Until.Before(last.Grant().Until), "the later claim is not valid for longer")
-		c := e.party() // a client's own claims may keep what its earlier ones share with them
+		last := b.claimAs(b.reading(name)) // independent of the end of the earlier one
+		e.require(first.Grant().Until.IsZero() || first.Grant().Until.Before(last.Grant().Until), "a later claim must be valid for longer")
+		c := e.party() // a client's new claims may keep what its earlier ones share with them
 		c.release(c.afterExpiry(last, last.Grant().Until, name))
 	}),
-	full("removed", "P3b removal: when the server forgot the readers, each is told in the stated time", func(e *Env) {
+	full("removed", "P3b removal: when the server forgets the readers, each is told within the stated time", func(e *Env) {
 		a, b, name := e.two()
 		here, there := a.watchedAs(a.reading(name)), b.watchedAs(b.reading(name))
 		e.remove(name)
 		here.within("the lock was removed at the server")
 		there.within("the lock was removed at the server")
 		c := e.party()
-		writer := c.takes(name, e.takeover(), "the server forgot the readers")
+		writer := c.take(name, e.takeover(), "the server forgot the readers")
 		defer c.keepAlive(writer)()
 		here.isLost()
 		there.isLost()
-		e.party().findsAs(a.reading(name), fmt.Sprintf("a writer has the name (token %d)", writer.Grant().Token))
+		e.party().wantHeldAs(a.reading(name), fmt.Sprintf("a writer has the name (token %d)", writer.Grant().Token))
 	}, "Remove"),
-	full("writer-is-not-starved", "P7 liveness: readers that come and go, overlapping, do not keep a writer out", func(e *Env) {
+	full("writer-is-not-starved", "P7 liveness: overlapping readers do not starve a writer", func(e *Env) {
 		servedBeside(e, (*lockport.Client).TryAcquire, []lockport.AcquireOption{lockport.Shared()}, nil)
 	}),
-	full("readers-are-not-starved", "P7 liveness: writers that come and go do not keep a reader out", func(e *Env) {
+	full("readers-are-not-starved", "P7 liveness: writers in turn do not starve a reader", func(e *Env) {
 		servedBeside(e, (*lockport.Client).Acquire, nil, []lockport.AcquireOption{lockport.Shared()})
 	}),
-	full("clients", ruleShared+" (three clients with six goroutines each, of which one writes)", func(e *Env) {
-		e.mill(18, func(i int) (int64, []lockport.AcquireOption) {
+	full("clients", ruleShared+" (three clients with five readers and one writer each)", func(e *Env) {
+		e.contendForPlaces(18, func(i int) (int64, []lockport.AcquireOption) {
 			if i == 0 {
 				return 18, nil
 			}
@@ -166,7 +166,7 @@ var sharedCases = stated("shared", func(c driver.Capabilities) bool { return c.S
 	}),
 )
 
-// stated are the cases of a group that are not run where the backend does not state what they are about.
+// stated makes a group of cases that are not run unless the backend states the capability what.
 func stated(name string, is func(driver.Capabilities) bool, what string, cases ...Case) []Case {
 	for i, c := range cases {
 		cases[i].Run = func(ctx context.Context, e *Env) error {
@@ -179,26 +179,26 @@ func stated(name string, is func(driver.Capabilities) bool, what string, cases .
 	return group(name, cases...)
 }
 
-const ruleReplyLost = "P6 cancellation: a claim whose reply was lost is counted once, and once Abandon has returned nil it is not held and never will be"
+const ruleReplyLost = "P6 cancellation: a claim whose reply was lost counts once, and once Abandon has returned nil, it is not held and never will be"
 
-const ruleInspected = "P3b removal: Inspect shows all who hold a name together, and Break ends the claim of the one that it names"
+const ruleInspected = "P3b removal: Inspect shows all holders that share a name, and Break ends only the claim of the given owner"
 
-// inspected has two claims hold a name together, of which one is broken. rival is the mode of one that the other keeps out.
+// inspected breaks one of two claims that share a name. rival is the mode of a claim that the other one excludes.
 func inspected(e *Env, as, rival mode) {
 	a, b, name := e.two()
 	breaks, inspect := breaker(b), inspector(b)
 	reqs, shown := []driver.Request{as(a, name), as(b, name)}, make([]string, 2)
-	told, stays := a.watchedAs(reqs[0]), b.claimOf(reqs[1])
+	told, stays := a.watchedAs(reqs[0]), b.claimAs(reqs[1])
 	stop, unheard := b.keepAlive(stays), a.keepAlive(told.lease)
 	st := inspect(name)
-	e.require(st.Held && len(st.Others) == 1, "two hold the name, and Inspect says: %+v", st)
+	e.require(st.Held && len(st.Others) == 1, "two claims hold the name, and Inspect says: %+v", st)
 	for _, holder := range append(st.Others, st) {
 		for i, req := range reqs {
 			if holder.Owner == req.Owner || e.namesSessionOf(holder.Owner, req.Owner) {
 				shown[i] = holder.Owner
 			}
 		}
-		e.require(holder.Shared == reqs[0].Shared && (holder.Permits != 0) == (reqs[0].Permits > 0), "Inspect gives a holder as %+v", holder)
+		e.require(holder.Shared == reqs[0].Shared && (holder.Permits != 0) == (reqs[0].Permits > 0), "Inspect returned a wrong mode: %+v", holder)
 	}
 	e.require(shown[0] != "" && shown[1] != "", "%s and %s hold the name, and Inspect says: %+v", reqs[0].Owner, reqs[1].Owner, st)
 	unheard()
@@ -208,9 +208,9 @@ func inspected(e *Env, as, rival mode) {
 	e.require(st.Owner == shown[1] && len(st.Others) == 0, "one of two claims was broken, and Inspect says: %+v", st)
 	told.isLost()
 	stop()
-	e.check(b.renewsIfItMust(stays), "the renewal of a claim beside one that was broken")
+	e.check(b.renewIfNeeded(stays), "the renewal of a claim beside a broken one failed")
 	b.release(stays)
-	a.freesOf(rival(a, name), soon, "one claim was broken, and the other released")
+	a.wantFreeAs(rival(a, name), soon, "one claim was broken and the other released")
 }
 
 // reading makes a reader's request.
@@ -220,8 +220,10 @@ func (p *party) reading(name string) driver.Request {
 	return req
 }
 
-// servedBeside is served beside two goroutines each of two clients, and one each of four, these by other, with these options.
-func servedBeside(e *Env, other func(*lockport.Client, context.Context, string, ...lockport.AcquireOption) (*lockport.Lock, error), many, own []lockport.AcquireOption) {
+// servedBeside is served with eight goroutines of six clients, which acquire with the options many. Those of the last four
+// clients acquire by other. own are the options of the client that must be served.
+func servedBeside(e *Env, other func(*lockport.Client, context.Context, string, ...lockport.AcquireOption) (*lockport.Lock, error),
+	many, own []lockport.AcquireOption) {
 	clients := []*lockport.Client{e.client(), e.client(), e.client(), e.client(), e.client(), e.client()}
 	served(e, e.takeover(), 8, 2*time.Millisecond, func(ctx context.Context, name string, i int) (*lockport.Lock, error) {
 		if c := clients[i%6]; i%6 >= 2 {
@@ -231,9 +233,9 @@ func servedBeside(e *Env, other func(*lockport.Client, context.Context, string, 
 	}, own...)
 }
 
-// mill has three clients with six goroutines each acquire a name again and again. The name has so many places, as in atOnce: as says how many the i-th of a client's
-// goroutines takes, and with which options. Every third attempt gives up soon.
-func (e *Env) mill(places int64, as func(i int) (takes int64, opts []lockport.AcquireOption)) {
+// contendForPlaces has three clients with six goroutines each acquire a name repeatedly. The name has places, as in atOnce. as
+// returns how many the i-th goroutine of each client takes, and its options. Every third attempt gives up soon.
+func (e *Env) contendForPlaces(places int64, as func(i int) (takes int64, opts []lockport.AcquireOption)) {
 	clients, name := []*lockport.Client{e.client(), e.client(), e.client()}, e.name()
 	var holds, taken, full atomic.Int64
 	e.storm(18, func(ctx context.Context, i int) error {
@@ -257,7 +259,7 @@ func (e *Env) mill(places int64, as func(i int) (takes int64, opts []lockport.Ac
 			taken.Add(-takes)
 			switch {
 			case n > places:
-				return fmt.Errorf("%d of %d places are taken at once, where a reader or a permit takes one, and a writer all", n, places)
+				return fmt.Errorf("%d of %d places are taken at once (a reader or a permit takes one, a writer all)", n, places)
 			case n == places:
 				full.Add(1)
 			}
@@ -268,6 +270,6 @@ func (e *Env) mill(places int64, as func(i int) (takes int64, opts []lockport.Ac
 		}
 		return nil
 	})
-	e.require(holds.Load() >= 18*13, "of %d acquisitions with patience %d succeeded", 18*14, holds.Load())
-	e.require(full.Load() > 0, "the %d places were never all taken", places)
+	e.require(holds.Load() >= 18*13, "of %d acquisitions that did not give up only %d succeeded", 18*14, holds.Load())
+	e.require(full.Load() > 0, "the %d places were never all taken at once", places)
 }

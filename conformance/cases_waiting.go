@@ -8,53 +8,53 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// waitingCases are about how a driver lets a claim wait: its queue, its wake-ups, and their order.
+// waitingCases test the waiting of claims at the driver: queue, wake-ups and their order.
 var waitingCases = group("waiting",
-	quick("wait", "P7 liveness: Wait is granted the name as soon as it is released, and what it returns is held", func(e *Env) {
+	quick("wait", "P7 liveness: Wait is granted the name as soon as it is released, and its lease is held", func(e *Env) {
 		a, b, name := e.two()
 		b.waiter()
 		c := e.party()
 		for range 5 {
-			next := a.releasesTo(b, name, 20*time.Millisecond)
-			c.finds(name, "the name was granted to who waited")
+			next := a.releaseTo(b, name, 20*time.Millisecond)
+			c.wantHeld(name, "the waiter was granted the name")
 			b.release(next)
-			c.free(name, "who waited has released the name")
+			c.wantFree(name, "the waiter released the name")
 		}
 	}),
-	full("long-wait", "contract, P3a silence: a claim that was won by waiting for longer than the TTL has a validity that the server keeps", func(e *Env) {
+	full("long-wait", "contract, P3a silence: after a wait for longer than the TTL, the grant has a validity that the server keeps", func(e *Env) {
 		a, b, name := e.two()
 		b.waiter()
 		c := e.party()
-		next := a.releasesTo(b, name, e.ttl*5/4)
+		next := a.releaseTo(b, name, e.ttl*5/4)
 		until := next.Grant().Until
 		left := time.Until(until)
-		e.require(until.IsZero() || left <= e.ttl, "the validity left is %v, longer than the TTL %v", left, e.ttl)
+		e.require(until.IsZero() || left <= e.ttl, "the validity left is %v, which is longer than the TTL %v", left, e.ttl)
 		if e.caps.Ends != driver.EndsTTL {
-			c.finds(name, "the name was granted to who waited")
+			c.wantHeld(name, "the waiter was granted the name")
 			b.release(next)
 			return
 		}
 		c.release(c.afterExpiry(next, until, name))
 	}),
-	full("wait-behind-the-dead", "P5 crash: Wait is granted the name when its holder has died, in the stated time", func(e *Env) {
+	full("wait-behind-the-dead", "P5 crash: when a holder dies, Wait is granted the name within the stated time", func(e *Env) {
 		a, b, name := e.two()
 		b.waiter()
 		until := a.claim(name).Grant().Until
-		waiting := b.waits(name)
+		waiting := b.beginWait(name)
 		waiting.notYet(10*time.Millisecond, "the name is held")
 		e.check(a.Close(), "Close")
-		next := waiting.granted(e.takeover(), "the holder's backend was closed without a release, which is as if its process had died")
+		next := waiting.granted(e.takeover(), "the holder's backend was closed without a release, as if its process had died")
 		e.require(e.caps.Ends != driver.EndsTTL || !time.Now().Before(until),
 			"P3a silence: the name was granted again %v before the first holder's validity ended", time.Until(until))
 		b.release(next)
 	}),
-	quick("notified", "P7 liveness: who asked to be notified is told when the name was released, also if that was before it asked", func(e *Env) {
+	quick("notified", "P7 liveness: Notify wakes a waiter when the name is released, even if that was before the call to Notify", func(e *Env) {
 		a, b := e.party(), e.party()
 		notifier := optional[driver.Notifier](b)
 		for round := range 10 {
 			name := e.name()
 			lease, req := a.claim(name), b.queueing(name)
-			e.is(errOf(b.try(req)), "a claim on a name that is held was not ErrHeld but", driver.ErrHeld)
+			e.is(errOf(b.try(req)), "a claim on a held name was not ErrHeld but", driver.ErrHeld)
 			when := "after"
 			if round%2 == 0 {
 				when = "before"
@@ -65,7 +65,7 @@ var waitingCases = group("waiting",
 			if when == "after" {
 				a.release(lease)
 			}
-			// The first hint may be the one that says that it listens now: so it asks again, as the client does.
+			// A first hint may only mean that the driver listens now, so try at every hint, as the client does.
 			got := poll(e.ctx, soon, func() bool {
 				select {
 				case <-woken:
@@ -79,12 +79,13 @@ var waitingCases = group("waiting",
 				return err == nil
 			})
 			stop()
-			e.require(got, "the name was released %s it asked, and for %v no hint came after which the name was to be had", when, soon)
+			e.require(got, "the name was released %s the call to Notify, but within %v no hint came after which the name could be claimed", when, soon)
 		}
 	}),
-	quick("contended", "capabilities: where Contended is stated, a holder is told that another client waits, or was told so with the grant", func(e *Env) { contended(e, (*party).request) }),
-	quick("order", "capabilities: where Fair is stated, clients are served in the order in which they began to wait, and no newcomer overtakes them", serverOrder),
-	full("dead-waiter", "P7 liveness: a waiting client that is gone keeps the name from the others no longer than the TTL", func(e *Env) {
+	quick("contended", "capabilities: where Contended is stated, a holder is told that another client waits, by Contended or with its grant",
+		func(e *Env) { contended(e, (*party).request) }),
+	quick("order", "capabilities: where Fair is stated, clients are served in the order in which they began to wait, before any newcomer", serverOrder),
+	full("dead-waiter", "P7 liveness: a dead waiter keeps the name from others no longer than the TTL", func(e *Env) {
 		a, b, name, lease := e.held()
 		req := b.queueing(name)
 		_, _ = b.try(req)
@@ -95,11 +96,11 @@ var waitingCases = group("waiting",
 		}
 		e.check(b.Close(), "Close")
 		a.release(lease)
-		e.party().frees(name, e.takeover(), "the holder has released the name, and who waited is gone")
+		e.party().wantFreeIn(name, e.takeover(), "the holder released the name, and the waiter is gone")
 	}),
 )
 
-// contended has a client wait for a holder of this mode.
+// contended has a client wait for a holder whose claim has the mode as.
 func contended(e *Env, as mode) {
 	if !e.caps.Contended {
 		e.notRun("Capabilities.Contended is not stated")
@@ -108,15 +109,15 @@ func contended(e *Env, as mode) {
 	told, tell := signal()
 	req := as(a, name)
 	req.Contended = tell
-	lease := a.claimOf(req)
+	lease := a.claimAs(req)
 	defer a.keepAlive(lease)()
-	e.require(!lease.Grant().Contended, "the grant says that another client waits, where none does")
-	e.require(len(told) == 0, "the holder was told that another client waits, where none does")
+	e.require(!lease.Grant().Contended, "the grant says that another client waits, but none does")
+	e.require(len(told) == 0, "the holder was told that another client waits, but none does")
 	defer b.startsToWait(name)()
-	e.within(told, soon, "another client waits, and the holder was not told for %v", soon)
+	e.within(told, soon, "another client waits, but the holder was not told within %v", soon)
 }
 
-// signal is a channel that a callback sends to, however often it is called.
+// signal returns a channel and a callback that sends to it, which never blocks.
 func signal() (told chan struct{}, tell func()) {
 	told = make(chan struct{}, 1)
 	return told, func() {
@@ -127,11 +128,11 @@ func signal() (told chan struct{}, tell func()) {
 	}
 }
 
-// releasesTo has p hold name for long while b waits, and returns what b gets when p releases it.
-func (p *party) releasesTo(b *party, name string, long time.Duration) driver.Lease {
+// releaseTo has p hold name for long while b waits. It returns the lease that b gets when p releases the name.
+func (p *party) releaseTo(b *party, name string, long time.Duration) driver.Lease {
 	lease := p.claim(name)
 	stop := p.keepAlive(lease)
-	waiting := b.waits(name)
+	waiting := b.beginWait(name)
 	waiting.notYet(long, "the name is held")
 	stop()
 	p.release(lease)
@@ -140,22 +141,22 @@ func (p *party) releasesTo(b *party, name string, long time.Duration) driver.Lea
 	return next
 }
 
-// startsToWait has p wait for name, which is held, by whatever way the backend has, until the returned function is called.
+// startsToWait has p wait for a held name in the way of its backend, until stop is called.
 func (p *party) startsToWait(name string) (stop func()) {
 	if _, ok := driver.As[driver.Waiter](p.Backend); ok {
-		p.waits(name).notYet(time.Millisecond, "the name is held")
+		p.beginWait(name).notYet(time.Millisecond, "the name is held")
 		return func() {}
 	}
 	req, end := p.queueing(name), func() {}
-	p.e.is(errOf(p.try(req)), "a claim on a name that is held was not ErrHeld but", driver.ErrHeld)
+	p.e.is(errOf(p.try(req)), "a claim on a held name was not ErrHeld but", driver.ErrHeld)
 	if n, ok := driver.As[driver.Notifier](p.Backend); ok {
 		end = n.Notify(req, func() {})
 	}
 	return func() { end(); p.abandon(req) }
 }
 
-// serverOrder has three clients queue, and serves them. A queue that is advice skips a client that is slow to answer, so a slow attempt
-// is repeated.
+// serverOrder has three clients queue, and serves them. An advisory queue skips a client that is slow to answer, so an attempt
+// with a long pause is repeated.
 func serverOrder(e *Env) {
 	if e.caps.Fair == driver.FairNone {
 		e.notRun("Capabilities.Fair states no order")
@@ -173,10 +174,10 @@ func serverOrder(e *Env) {
 			break
 		}
 	}
-	e.check(err, "in the order of the queue")
+	e.check(err, "waiters must be served in the order of the queue")
 }
 
-// queueOrder tries the order of claims with Request.Queue. It returns how long the longest pause of a waiter was.
+// queueOrder tests the order of claims with Request.Queue. It returns the longest time that a waiter took to claim.
 func queueOrder(e *Env) (slowest time.Duration, _ error) {
 	holder, newcomer, name, lease := e.held()
 	stop := holder.keepAlive(lease)
@@ -185,7 +186,7 @@ func queueOrder(e *Env) (slowest time.Duration, _ error) {
 	for i := range 3 {
 		p := e.party()
 		queue, reqs = append(queue, p), append(reqs, p.queueing(name))
-		e.is(errOf(p.try(reqs[i])), "a claim on a name that is held was not ErrHeld but", driver.ErrHeld)
+		e.is(errOf(p.try(reqs[i])), "a claim on a held name was not ErrHeld but", driver.ErrHeld)
 	}
 	stop()
 	defer func() {
@@ -198,7 +199,7 @@ func queueOrder(e *Env) (slowest time.Duration, _ error) {
 		holder.release(lease)
 		if got, err := newcomer.try(newcomer.request(name)); err == nil {
 			newcomer.release(got)
-			return time.Since(start), fmt.Errorf("a newcomer was granted the name before client %d, which waited", i+1)
+			return time.Since(start), fmt.Errorf("a newcomer was granted the name before waiter %d", i+1)
 		}
 		for j := len(queue) - 1; j > i; j-- {
 			if got, err := queue[j].try(reqs[j]); err == nil {
@@ -209,7 +210,7 @@ func queueOrder(e *Env) (slowest time.Duration, _ error) {
 		next, err := p.try(reqs[i])
 		slowest = max(slowest, time.Since(start))
 		if err != nil {
-			return slowest, fmt.Errorf("the name was released, and client %d is the first who waits, yet its claim was: %w", i+1, err)
+			return slowest, fmt.Errorf("the name was released and waiter %d is first, yet its claim returned: %w", i+1, err)
 		}
 		holder, lease = p, next
 	}
@@ -217,7 +218,7 @@ func queueOrder(e *Env) (slowest time.Duration, _ error) {
 	return slowest, nil
 }
 
-// waitersOrder tries the order of Wait.
+// waitersOrder tests the order of Wait.
 func waitersOrder(e *Env) {
 	a, _, name, lease := e.held()
 	stop := a.keepAlive(lease)
@@ -225,8 +226,8 @@ func waitersOrder(e *Env) {
 	var waits []*call[driver.Lease]
 	for i := range 3 {
 		p := e.party()
-		queue, waits = append(queue, p), append(waits, p.waits(name))
-		waits[i].notYet(100*time.Millisecond, "the name is held") // it is in the server's queue by then
+		queue, waits = append(queue, p), append(waits, p.beginWait(name))
+		waits[i].notYet(100*time.Millisecond, "the name is held") // it is in the server's queue now
 	}
 	stop()
 	a.release(lease)

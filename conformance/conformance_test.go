@@ -41,7 +41,7 @@ func onMemory() Config {
 	}
 }
 
-// allFaults are faults that do nothing, or cannot.
+// allFaults returns faults that do nothing, and fail with cannot if it is not nil.
 func allFaults(cannot error) Faults {
 	f := func(context.Context) error { return cannot }
 	once := func() (<-chan struct{}, error) { return nil, cannot }
@@ -83,7 +83,7 @@ func TestCases(t *testing.T) {
 	}
 }
 
-// Without faults everything that needs one is not run, says what it needs, and is not counted as passed.
+// A case whose fault is missing is not run, says what it needs, and does not count as passed.
 func TestMissingFaultsAreNotRun(t *testing.T) {
 	report := Run(t.Context(), onMemory(), Match(func(c Case) bool { return len(c.Needs) > 0 }))
 	require.Empty(t, report.Error)
@@ -99,7 +99,7 @@ func TestMissingFaultsAreNotRun(t *testing.T) {
 	require.True(t, report.OK())
 }
 
-// Each single need that is not met is named, and none that is.
+// missing names each need that is not met, and no other.
 func TestEachMissingFaultIsNamed(t *testing.T) {
 	full := Config{Direct: "somewhere", Faults: allFaults(nil)}
 	for _, c := range Cases() {
@@ -110,7 +110,7 @@ func TestEachMissingFaultIsNamed(t *testing.T) {
 	}
 }
 
-// A fault that says that it cannot be produced makes its case not run, whichever it is.
+// A case whose fault cannot be produced is not run.
 func TestFaultsThatCannotBeProducedAreNotRun(t *testing.T) {
 	for _, cannot := range []error{ErrNoFault, errors.ErrUnsupported} {
 		cfg := onMemory()
@@ -125,7 +125,7 @@ func TestFaultsThatCannotBeProducedAreNotRun(t *testing.T) {
 	}
 }
 
-// The quick cases pass on a sound backend, and the report says so, in the order of the table, also as JSON.
+// The quick cases pass on a sound backend. The report lists them in the order of Cases, also as JSON.
 func TestReport(t *testing.T) {
 	var progress []string
 	report := Run(t.Context(), onMemory(), Quick(), Parallel(8), Progress(func(r Result) { progress = append(progress, r.ID()) }))
@@ -152,7 +152,7 @@ func TestReport(t *testing.T) {
 	require.Contains(t, string(text), `"outcome":"not run"`)
 }
 
-// What cannot begin is an error, and a run that was ended says what it did not do.
+// A run that cannot begin returns an error. A run that is ended reports the remaining cases as not run.
 func TestRunThatCannotRun(t *testing.T) {
 	report := Run(t.Context(), Config{})
 	require.False(t, report.OK())
@@ -171,7 +171,7 @@ func TestRunThatCannotRun(t *testing.T) {
 	require.Contains(t, last.Reason, "the run ended")
 }
 
-// try runs one case of the test's own.
+// try runs one case.
 func try(t *testing.T, cfg Config, c Case) Result {
 	r, err := newRunner(t.Context(), cfg)
 	require.NoError(t, err)
@@ -179,7 +179,7 @@ func try(t *testing.T, cfg Config, c Case) Result {
 	return r.run(t.Context(), cfg, c)
 }
 
-// A case that fails, in any of the ways in which it can, says the rule and what was seen. One that finds out that it does not apply is not run.
+// A failed case reports the rule and what was seen, however it fails. A case that does not apply is not run.
 func TestFailuresAreReported(t *testing.T) {
 	seen := errors.New("what was seen")
 	for name, c := range map[string]struct {
@@ -234,7 +234,7 @@ func TestFailuresAreReported(t *testing.T) {
 	}
 }
 
-// Goroutines are a leak of the case that started them, directly or not, and of no other.
+// A leaked goroutine fails the case that started it, directly or not, and no other.
 func TestGoroutineLeak(t *testing.T) {
 	stop := make(chan struct{})
 	defer close(stop)
@@ -263,7 +263,7 @@ func TestGoroutineLeak(t *testing.T) {
 	require.Contains(t, second.Reason, "TestGoroutineLeak")
 }
 
-// Cases that need the server to themselves have it. Those that produce a fault share it as far as there are lanes, each of which is one case's at a time.
+// Exclusive cases run alone. Cases that produce a fault run concurrently, one in each lane.
 func TestOrderOfCases(t *testing.T) {
 	cfg := onMemory()
 	cfg.Faults = allFaults(nil)
@@ -274,7 +274,7 @@ func TestOrderOfCases(t *testing.T) {
 		r, err := newRunner(t.Context(), cfg)
 		require.NoError(t, err)
 		var mu sync.Mutex
-		at := make(map[string]int) // cases that run now, by what they use
+		at := make(map[string]int) // running cases, by what they use
 		try := func(use func(*Env) string, most int, alone bool) func(context.Context, *Env) error {
 			return func(_ context.Context, e *Env) error {
 				add := func(n int) {
@@ -283,7 +283,7 @@ func TestOrderOfCases(t *testing.T) {
 					at["all"] += n
 					at[use(e)] += n
 					if at[use(e)] > most || alone && at["all"] > 1 {
-						e.fail(fmt.Errorf("too many at a time: %v", at))
+						e.fail(fmt.Errorf("too many cases at once: %v", at))
 					}
 				}
 				add(1)
@@ -308,7 +308,7 @@ func TestOrderOfCases(t *testing.T) {
 	}
 }
 
-// Workers are other processes, and do what they are told.
+// The cases with worker processes pass on a sound backend.
 func TestWorkers(t *testing.T) {
 	if testing.Short() {
 		t.Skip("not run: starts processes")
@@ -322,7 +322,7 @@ func TestWorkers(t *testing.T) {
 	}
 }
 
-// A worker dies with its case, and at the end of its standard input.
+// A worker ends with its case, and at the end of its standard input.
 func TestWorkerEnds(t *testing.T) {
 	if testing.Short() {
 		t.Skip("not run: starts processes")

@@ -13,31 +13,30 @@ import (
 	"github.com/lockport/lockport"
 )
 
-// crowd is one process's part in a race of many goroutines for names: its client hands names on inside, and competes with the crowds of other processes.
+// crowd is one process's part in a race: its goroutines share a client, and compete with the crowds of other processes.
 type crowd struct {
-	Member         int // the number of the process, from 1
-	Goroutines     int
-	Rounds         int           // so many holds of one name, of up to Hold, by each; 0: all names, in all the ways in which a lock can be asked for
-	Hold           time.Duration // and given up
-	For            time.Duration // where there are no rounds
-	TTL            time.Duration
-	Patience       time.Duration // within which everybody must get a name
-	HandsNothingOn bool
-	Prefix         string // of the names
-	Register       string // the file of the register
+	Member     int // number of the process, from 1
+	Goroutines int
+	Rounds     int           // holds of one name by each goroutine; 0: acquire any name, in every way
+	Hold       time.Duration // longest hold, with Rounds
+	For        time.Duration // how long the race lasts, without Rounds
+	TTL        time.Duration
+	Patience   time.Duration // longest wait for a name
+	NoHandOff  bool
+	Prefix     string // of the names
+	Register   string // file of the register
 
 	client *lockport.Client
 	*holders
 }
 
-// lateness is how long after the end of its context a call may return in a crowd, whose goroutines wait for the processor too.
+// lateness is how long after the end of its context a call in a crowd may return. Its goroutines wait for the processor too.
 const lateness = 5 * time.Second
 
-// slowAnswer is how long the backend that is least patient, Redlock, gives one request, if the TTL is long: a machine that is busier than that is
-// unavailable.
+// slowAnswer is how long the least patient backend, Redlock, waits for a reply if the TTL is long. Then the server is unavailable.
 const slowAnswer = time.Second
 
-// join joins a race with a register of its own process's, and returns the options of its client.
+// join joins a race whose register this process has mapped, and returns the options of the crowd's client.
 func (c *crowd) join(reg *register) []lockport.Option {
 	c.holders = &holders{register: reg, member: int64(c.Member)}
 	opts := []lockport.Option{lockport.TTL(c.TTL), lockport.Observe(lockport.Hooks{AcquireDone: func(_ context.Context, a lockport.AcquireEvent) {
@@ -45,13 +44,13 @@ func (c *crowd) join(reg *register) []lockport.Option {
 			reg.handedOff.Add(1)
 		}
 	}})}
-	if c.HandsNothingOn {
+	if c.NoHandOff {
 		opts = append(opts, lockport.WithoutHandOff())
 	}
 	return opts
 }
 
-// run lets the crowd in, and returns when its time is over and everybody has what he waited for, or with the first rule that was broken.
+// run runs the goroutines. It returns nil when time is over and no goroutine waits any more, or else the first broken rule.
 func (c *crowd) run(ctx context.Context) error {
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
@@ -73,11 +72,11 @@ func (c *crowd) run(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// pick picks a name: one of three for nearly half of the calls, one of sixteen for a quarter. A crowd that hands nothing on picks any name,
-// or else all its goroutines would end up waiting for the few names that all want.
+// pick picks a name: one of three for nearly half of the calls, one of sixteen for a quarter. A crowd without hand-off picks
+// any name; otherwise all its goroutines would end up waiting for the few popular ones.
 func (c *crowd) pick() int {
 	switch n := rand.IntN(100); {
-	case c.HandsNothingOn:
+	case c.NoHandOff:
 	case n < 30:
 		return 0
 	case n < 45:
@@ -88,20 +87,20 @@ func (c *crowd) pick() int {
 	return rand.IntN(crowdNames)
 }
 
-// crowdMaxHold is the MaxHold of a few holds. Only crowds that last for longCrowd have such, and holds that are renewed.
+// crowdMaxHold is the MaxHold of a few holds. Only crowds that last for longCrowd have those, and holds that need renewal.
 const crowdMaxHold, longCrowd = 2 * time.Second, 10 * time.Second
 
-// plan is how a name is asked for, and what is done with it.
+// plan is how a goroutine acquires a name, and what it does with it.
 type plan struct {
 	name  int
-	lasts time.Duration // at most
-	ended bool          // by MaxHold, which it then waits for
+	lasts time.Duration // longest hold
+	ended bool          // MaxHold ends the hold, and the goroutine waits for that
 	opts  []lockport.AcquireOption
-	way   int           // how it is asked for
-	limit time.Duration // within which it must be had, or is given up
+	way   int           // how it is acquired
+	limit time.Duration // longest wait before an error, or before the call gives up
 }
 
-// The ways.
+// The ways to acquire.
 const (
 	plainly = iota
 	once    // by TryAcquire
@@ -110,7 +109,7 @@ const (
 	byDo
 )
 
-// plan makes one at random.
+// plan makes a random plan.
 func (c *crowd) plan() plan {
 	if c.Rounds > 0 {
 		return plan{lasts: c.Hold, limit: c.Patience}
@@ -130,12 +129,12 @@ func (c *crowd) plan() plan {
 	case n < 4 && p.lasts == 0 && p.name >= 16 && c.For >= longCrowd:
 		p.opts, p.ended = append(p.opts, lockport.MaxHold(crowdMaxHold)), true
 	case n < 8 && c.client.Capabilities().FixedTTL == 0:
-		p.opts = append(p.opts, lockport.TTL(c.TTL+c.TTL/2)) // no part of anybody else's claim
+		p.opts = append(p.opts, lockport.TTL(c.TTL+c.TTL/2)) // another TTL: the claim cannot be shared with others
 	}
 	switch n := rand.IntN(100); {
 	case n < 10:
 		p.way = once
-	case n < 40: // soon: a microsecond as likely as a hundred milliseconds
+	case n < 40: // 1 µs is as likely as 100 ms
 		p.way = withDeadline + n%2
 		p.limit = time.Duration(math.Pow(10, 3+5*rand.Float64()))
 	case n < 45:
@@ -144,7 +143,7 @@ func (c *crowd) plan() plan {
 	return p
 }
 
-// ask asks for a lock as planned. Do has used it already.
+// ask acquires a lock as planned. With byDo, the hold is over when it returns.
 func (c *crowd) ask(ctx context.Context, p plan, start time.Time) (l *lockport.Lock, err error) {
 	ctx, cancel := context.WithTimeout(ctx, c.Patience)
 	defer cancel()
@@ -160,14 +159,14 @@ func (c *crowd) ask(ctx context.Context, p plan, start time.Time) (l *lockport.L
 		defer time.AfterFunc(time.Until(start.Add(p.limit)), cancel).Stop()
 	case byDo:
 		return nil, lockport.Do(ctx, c.client, name, func(_ context.Context, l *lockport.Lock) error {
-			most(&c.longest, time.Since(start))
+			raise(&c.longest, time.Since(start))
 			return c.stay(p.name, l, p.lasts)
 		}, p.opts...)
 	}
 	return c.client.Acquire(ctx, name, p.opts...)
 }
 
-// turn asks for a name once.
+// turn carries out one plan.
 func (c *crowd) turn(ctx context.Context) error {
 	p, start := c.plan(), time.Now()
 	lock, err := c.ask(ctx, p, start)
@@ -182,9 +181,9 @@ func (c *crowd) turn(ctx context.Context) error {
 	limited := p.way == withDeadline || p.way == cancelled
 	switch {
 	case late > lateness && p.way != byDo:
-		return fmt.Errorf("P6 cancellation: a call returned %v after its context had ended", late)
+		return fmt.Errorf("P6 cancellation: a call returned %v after its context ended", late)
 	case lock != nil:
-		most(&c.longest, took)
+		raise(&c.longest, took)
 		if p.ended {
 			return c.waitForMaxHold(p, lock)
 		}
@@ -195,19 +194,19 @@ func (c *crowd) turn(ctx context.Context) error {
 		c.inVain.Add(1)
 		return nil
 	case limited && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)):
-		most(&c.latest, late)
+		raise(&c.latest, late)
 		c.gaveUp.Add(1)
 		return nil
 	case errors.Is(err, lockport.ErrUnavailable) && took > min(slowAnswer, c.TTL/2) && took < c.Patience:
 		c.tooSlow.Add(1)
 		return nil
 	case errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("P7 liveness: somebody has waited for name %d for %v, while others got it: %w", p.name, c.Patience, err)
+		return fmt.Errorf("P7 liveness: a waiter did not get name %d within %v, while others did: %w", p.name, c.Patience, err)
 	}
-	return fmt.Errorf("an acquisition failed on a server that is well: %w", err)
+	return fmt.Errorf("an acquisition failed on a healthy server: %w", err)
 }
 
-// waitForMaxHold holds a lock that MaxHold ends.
+// waitForMaxHold holds a lock until MaxHold ends it.
 func (c *crowd) waitForMaxHold(p plan, l *lockport.Lock) error {
 	if err := c.stay(p.name, l, 0); err != nil {
 		return err
@@ -218,7 +217,7 @@ func (c *crowd) waitForMaxHold(p plan, l *lockport.Lock) error {
 	}
 	said, released := l.Err(), l.Release(context.Background())
 	if !errors.Is(said, lockport.ErrMaxHold) || !errors.Is(released, lockport.ErrMaxHold) {
-		return fmt.Errorf("MaxHold has passed, but Err of the lock says: %v; its release returned: %v", said, released)
+		return fmt.Errorf("MaxHold has passed, so Err and Release must return ErrMaxHold; they returned: %v; %v", said, released)
 	}
 	return nil
 }

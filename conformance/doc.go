@@ -1,11 +1,11 @@
-// Package conformance proves, or refutes, what a backend of lockport promises. It is a table of cases, each of which holds
-// one rule of the contract (the promises P1 to P11 of the guarantees, and the statements of driver.Capabilities) against a
-// real server, and says in words which rule was broken.
+// Package conformance tests whether a lockport backend keeps its promises. It is a table of cases. Each case tries one rule
+// on a real server: a promise P1 to P11 of the guarantees, or a statement of driver.Capabilities. A failure explains the rule
+// that was broken.
 //
-// The package names no backend. Whoever writes a driver runs it with a few lines:
+// The package names no backend. To test your own driver, write a few lines:
 //
 //	func TestMain(m *testing.M) {
-//		conformance.WorkerMain(open) // turns this binary into another process where a case needs one
+//		conformance.WorkerMain(open) // some cases start this binary again as another process
 //		os.Exit(m.Run())
 //	}
 //
@@ -15,9 +15,9 @@
 //
 //	func open(ctx context.Context, target string) (driver.Backend, error) { … }
 //
-// That runs every case which needs no fault. A case whose fault is absent is reported as not run, with the reason, and
-// never as passed; Config.Faults adds them one by one.
+// That runs every case that needs no fault. Supply faults one by one in Config.Faults. A case whose fault is missing is
+// reported as not run, with the reason, never as passed.
 //
-// What a pass does not prove: the absence of rare interleavings (the cases repeat what they can, within their time), and
-// anything that happens to the server itself, such as fail-over, unless Faults produces it.
+// A pass does not prove that rare interleavings are safe: the cases repeat what they can in their time. Nor does it cover
+// events in the server itself, such as fail-over, unless Faults produces them.
 package conformance

@@ -16,25 +16,25 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// Env is what a case works with: backends, clients, workers and names of its own, and the faults. Methods that can fail end
-// the case, and so are called from its own goroutine only, except where they say otherwise.
+// Env gives a case its backends, clients, workers, names and faults. Methods that can fail end the case, so call them from
+// the case's own goroutine only, unless they say otherwise.
 type Env struct {
 	ctx    context.Context // ends at the case's time limit
 	r      *runner
-	cfg    Config // the runner's, or that of a lane
+	cfg    Config // the runner's, or a lane's
 	prefix string // of the case's names
 	ttl    time.Duration
 	caps   driver.Capabilities
 
 	mu      sync.Mutex
 	err     error  // the first failure
-	where   string // the line of the case where that was seen
+	where   string // the line of the case that failed
 	names   int
-	closers []func() // run when the case has ended, the last one first
-	faulty  bool     // a fault was produced that Restore must end
+	closers []func() // run when the case has ended, last one first
+	faulty  bool     // Restore must end a fault
 }
 
-// fail records a failure; the first one counts. Any goroutine may call it.
+// fail records a failure. Only the first one counts. Any goroutine may call it.
 func (e *Env) fail(err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -43,7 +43,7 @@ func (e *Env) fail(err error) {
 	}
 }
 
-// caseLine is the line of the calling case, such as "cases_loss.go:105"; empty where a goroutine of another file has failed.
+// caseLine returns the line of the calling case, such as "cases_loss.go:105". It is empty if no caller is in a file of cases.
 func caseLine() string {
 	var callers [16]uintptr
 	frames := runtime.CallersFrames(callers[:runtime.Callers(2, callers[:])])
@@ -61,14 +61,14 @@ func (e *Env) failure() error {
 	return e.err
 }
 
-// stopIfFailed ends the case if a goroutine of its has failed.
+// stopIfFailed ends the case if one of its goroutines has failed.
 func (e *Env) stopIfFailed() {
 	if e.failure() != nil {
 		runtime.Goexit()
 	}
 }
 
-// failf ends the case with what was seen. A nil error among args reads "none".
+// failf ends the case with what was seen. A nil error among args reads "no error".
 func (e *Env) failf(format string, args ...any) {
 	for i, arg := range args {
 		if arg == nil {
@@ -79,7 +79,7 @@ func (e *Env) failf(format string, args ...any) {
 	runtime.Goexit()
 }
 
-var errNone = errors.New("none")
+var errNone = errors.New("no error")
 
 // require ends the case with what was seen, unless ok.
 func (e *Env) require(ok bool, seen string, args ...any) {
@@ -88,23 +88,23 @@ func (e *Env) require(ok bool, seen string, args ...any) {
 	}
 }
 
-// notRun ends a case that turns out not to apply.
+// notRun ends a case that does not apply.
 func (e *Env) notRun(format string, args ...any) {
 	e.fail(errNotRun{fmt.Sprintf(format, args...)})
 	runtime.Goexit()
 }
 
-// needsTTL ends a case about claims that end with their TTL, where they end otherwise.
+// needsTTL ends the case as not run unless claims end with their TTL.
 func (e *Env) needsTTL() {
 	if e.caps.Ends != driver.EndsTTL {
-		e.notRun("claims end with their %v, not with a TTL", e.caps.Ends)
+		e.notRun("claims end with their %v, not after a TTL", e.caps.Ends)
 	}
 }
 
-// needsRenewal ends a case about renewals, where claims like lease are not renewed.
+// needsRenewal ends the case as not run if claims like lease are not renewed.
 func (e *Env) needsRenewal(lease driver.Lease) {
 	if lease.Grant().Until.IsZero() {
-		e.notRun("claims have no end of their own, so they are not renewed")
+		e.notRun("claims do not expire, so they are not renewed")
 	}
 }
 
@@ -115,7 +115,7 @@ func (e *Env) check(err error, what string, args ...any) {
 	}
 }
 
-// is ends the case if err is none of those wanted, of which nil is one if it is named.
+// is ends the case unless err matches one of those wanted. A nil among them matches a nil err.
 func (e *Env) is(err error, what string, wanted ...error) {
 	for _, want := range wanted {
 		if errors.Is(err, want) {
@@ -125,10 +125,10 @@ func (e *Env) is(err error, what string, wanted ...error) {
 	e.failf("%s: %w", what, err)
 }
 
-// errOf is the error of a call with two results.
+// errOf returns the error of a call with two results.
 func errOf[T any](_ T, err error) error { return err }
 
-// within waits for done, and ends the case if that is not closed, or sent to, within d.
+// within waits until done is closed or sent to, and ends the case after d.
 func (e *Env) within(done <-chan struct{}, d time.Duration, what string, args ...any) {
 	select {
 	case <-done:
@@ -137,14 +137,14 @@ func (e *Env) within(done <-chan struct{}, d time.Duration, what string, args ..
 	}
 }
 
-// eventually polls ok, and ends the case if it is not true within d.
+// eventually polls ok until it returns true, and ends the case after d.
 func (e *Env) eventually(d time.Duration, ok func() bool, what string, args ...any) {
 	if !poll(e.ctx, d, ok) {
-		e.failf("not within %v: %s", d, fmt.Sprintf(what, args...))
+		e.failf("this did not happen within %v: %s", d, fmt.Sprintf(what, args...))
 	}
 }
 
-// poll asks ok again and again until it is true, or d has passed, or ctx has ended.
+// poll calls ok until it returns true or d has passed. When ctx ends, it calls ok once more.
 func poll(ctx context.Context, d time.Duration, ok func() bool) bool {
 	end := time.Now().Add(d)
 	for pause := time.Millisecond; ; pause = min(2*pause, 20*time.Millisecond) {
@@ -162,14 +162,14 @@ func poll(ctx context.Context, d time.Duration, ok func() bool) bool {
 	}
 }
 
-// during calls f again and again, with a pause between, until d has passed.
+// during calls f repeatedly, with a pause between calls, until d has passed.
 func (e *Env) during(d, pause time.Duration, f func()) {
 	for end := time.Now().Add(d); time.Now().Before(end); e.sleep(pause) {
 		f()
 	}
 }
 
-// sleep lets d pass, for what is about the passing of time itself.
+// sleep waits for d. Only rules about time itself need it.
 func (e *Env) sleep(d time.Duration) {
 	select {
 	case <-time.After(d):
@@ -178,7 +178,7 @@ func (e *Env) sleep(d time.Duration) {
 	}
 }
 
-// cleanUp ends all that the case began.
+// cleanUp ends everything that the case started.
 func (e *Env) cleanUp() {
 	if e.faulty {
 		e.restore()
@@ -197,14 +197,14 @@ func (e *Env) cleanUp() {
 	}
 }
 
-// after has f run when the case has ended.
+// after runs f when the case has ended.
 func (e *Env) after(f func()) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.closers = append(e.closers, f)
 }
 
-// name makes a name that no other case uses. Any goroutine may call it.
+// name returns a name that no other case uses. Any goroutine may call it.
 func (e *Env) name() string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -212,12 +212,12 @@ func (e *Env) name() string {
 	return e.prefix + strconv.Itoa(e.names)
 }
 
-// detached is a context of its own for what must happen although the case's time is over.
+// detached returns a context for clean-up that must happen even after the case's time is over.
 func (e *Env) detached(d time.Duration) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(e.ctx), d)
 }
 
-// sound holds the form of what TryAcquire, Wait and Requeue return against the contract. Any goroutine may call it.
+// sound checks the form of what TryAcquire, Wait and Requeue return. Any goroutine may call it.
 func (e *Env) sound(lease driver.Lease, err error) (driver.Lease, error) {
 	switch {
 	case err == nil && lease == nil:
@@ -226,16 +226,16 @@ func (e *Env) sound(lease driver.Lease, err error) (driver.Lease, error) {
 	case err != nil && lease != nil:
 		e.fail(fmt.Errorf("the driver returned both a lease and an error: %w", err))
 	case errors.Is(err, driver.ErrLost):
-		e.fail(fmt.Errorf("a claim returned ErrLost, which is for leases: %w", err))
+		e.fail(fmt.Errorf("a claim returned ErrLost, which only a lease may return: %w", err))
 	}
 	e.oneClass(err)
 	return lease, err
 }
 
-// classes are those of a driver's errors.
+// classes are the error classes of drivers.
 var classes = []error{driver.ErrHeld, driver.ErrLost, driver.ErrUnavailable, driver.ErrRefused, driver.ErrUnknown}
 
-// class is the class of a driver's error.
+// class returns the class of a driver's error.
 func class(err error) error {
 	if err == nil {
 		return nil
@@ -248,7 +248,7 @@ func class(err error) error {
 	return driver.ErrUnknown
 }
 
-// oneClass records a failure if an error matches several classes. Any goroutine may call it.
+// oneClass records a failure if err matches several classes. Any goroutine may call it.
 func (e *Env) oneClass(err error) {
 	n := 0
 	for _, c := range classes {
@@ -257,17 +257,17 @@ func (e *Env) oneClass(err error) {
 		}
 	}
 	if n > 1 {
-		e.fail(fmt.Errorf("P10 errors: an error belongs to exactly one class; this one matches %d: %w", n, err))
+		e.fail(fmt.Errorf("P10 errors: an error must match exactly one class; this one matches %d: %w", n, err))
 	}
 }
 
-// certain says that a claim with this error certainly had no effect.
+// certain reports whether a claim that returned err certainly had no effect.
 func certain(err error) bool {
 	c := class(err)
 	return c == driver.ErrUnavailable || c == driver.ErrRefused
 }
 
-// randomHex makes n random bytes in hexadecimal digits.
+// randomHex returns n random bytes in hexadecimal digits.
 func randomHex(n int) string {
 	b := make([]byte, n)
 	_, _ = rand.Read(b) // never fails

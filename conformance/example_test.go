@@ -9,7 +9,7 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// The suite runs outside go test too, say in a command.
+// The suite also runs outside go test, such as in a command.
 func ExampleRun() {
 	open := func(context.Context, string) (driver.Backend, error) { return memory.NewBackend(memory.Options{}), nil }
 	report := conformance.Run(context.Background(), conformance.Config{Open: open, Local: true},

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// outside runs f in a goroutine that belongs to no case: what a fault starts, such as a server, is not the backend's leak.
+// outside runs f in a goroutine that belongs to no case: what a fault starts, such as a server, is no leak of the backend.
 func outside(f func()) {
 	done := make(chan struct{})
 	go func() {
@@ -20,7 +20,7 @@ func outside(f func()) {
 	<-done
 }
 
-// produce calls the function name of Faults. If that cannot do what it is asked, the case is not run.
+// produce calls the function name of Faults. If it cannot produce the fault, the case is not run.
 func produce[T any](e *Env, name string, f func() (T, error)) (result T) {
 	e.faulty = e.cfg.Faults.Restore != nil
 	var err error
@@ -32,7 +32,7 @@ func produce[T any](e *Env, name string, f func() (T, error)) (result T) {
 	return result
 }
 
-// inject is produce for a fault that needs no other answer.
+// inject is produce for a function that returns only an error.
 func (e *Env) inject(name string, err func() error) {
 	produce(e, name, func() (struct{}, error) { return struct{}{}, err() })
 }
@@ -51,7 +51,7 @@ func (e *Env) restart(keepData bool) {
 	e.inject("Restart", func() error { return e.cfg.Faults.Restart(e.ctx, keepData) })
 }
 
-// overwrite makes somebody else the holder of name until the case has ended.
+// overwrite makes a foreign client the holder of name until the case has ended.
 func (e *Env) overwrite(name string) {
 	e.inject("Overwrite", func() error { return e.cfg.Faults.Overwrite(e.ctx, name) })
 	e.after(func() {
@@ -61,19 +61,19 @@ func (e *Env) overwrite(name string) {
 	})
 }
 
-// replyLost has f lose the reply to its request. If the fault finds no such request, nothing was tried, and the case is not run.
+// replyLost drops the reply to f's request. If the fault finds no such request, nothing was tested, and the case is not run.
 func (e *Env) replyLost(op Op, f func()) {
 	lost := produce(e, "DropReply", func() (<-chan struct{}, error) { return e.cfg.Faults.DropReply(e.ctx, op) })
 	f()
 	select {
 	case <-lost:
 	case <-time.After(max(soon, e.ttl)):
-		e.notRun("the reply to a request (%v) was to be lost, but the fault found no such request", op)
+		e.notRun("Faults.DropReply found no request of the kind %v", op)
 	}
 }
 
-// afterEachRequest calls try with n from 1 on, until it needs fewer than n requests. From arm on the connection is to be cut after n requests; try calls over
-// when its request has ended, and the connection works again.
+// afterEachRequest calls try with n = 1, 2, … until it needs fewer than n requests. try calls arm, after which the connection
+// is cut after n requests. It calls over when its call has returned; afterwards the connection works again.
 func (e *Env) afterEachRequest(most int, try func(n int, arm func() (cut <-chan struct{}), over func())) {
 	enough := false
 	for n := 1; n <= most && !enough; n++ {
@@ -84,7 +84,7 @@ func (e *Env) afterEachRequest(most int, try func(n int, arm func() (cut <-chan 
 		}, func() {
 			select {
 			case <-cut:
-			case <-time.After(50 * time.Millisecond): // it may say so a moment after the call saw it
+			case <-time.After(50 * time.Millisecond): // the fault may report it a moment after the call fails
 				enough = true
 			}
 			e.restore()
@@ -102,7 +102,7 @@ func (e *Env) requests() (n int64) {
 	return n
 }
 
-// conns is the number of connections at the server, 0 where it cannot be known.
+// conns counts the connections at the server; 0 if Faults cannot.
 func (e *Env) conns() (int, error) {
 	if f := e.cfg.Faults.Conns; f != nil {
 		return f(context.WithoutCancel(e.ctx))
@@ -110,18 +110,18 @@ func (e *Env) conns() (int, error) {
 	return 0, nil
 }
 
-// leftovers polls until the server keeps nothing of the case, and ends the case if that is not so soon.
+// leftovers polls until the server keeps nothing of the case, and ends the case if that takes too long.
 func (e *Env) leftovers(why string) {
-	e.check(e.kept(soon), "%s, so the server must keep nothing of it", why)
+	e.check(e.kept(soon), "%s, so the server must keep nothing", why)
 }
 
-// kept waits for up to d until the server keeps nothing of the case, and says what it keeps.
+// kept waits up to d until the server keeps nothing of the case, and returns what it still keeps as an error.
 func (e *Env) kept(d time.Duration) (kept error) {
 	f := e.cfg.Faults.Leftovers
 	if f == nil {
-		return nil // the cases in which it matters most need it; the others take what they can get
+		return nil // optional
 	}
-	ctx := context.WithoutCancel(e.ctx) // which may have ended
+	ctx := context.WithoutCancel(e.ctx) // e.ctx may have ended
 	poll(ctx, d, func() bool {
 		outside(func() {
 			left, err := f(ctx, e.prefix)
@@ -129,7 +129,7 @@ func (e *Env) kept(d time.Duration) (kept error) {
 			case err != nil:
 				kept = fmt.Errorf("Faults.Leftovers: %w", err)
 			case len(left) > 0:
-				kept = fmt.Errorf("after %v it keeps: %s", d, strings.Join(left, ", "))
+				kept = fmt.Errorf("after %v it still keeps: %s", d, strings.Join(left, ", "))
 			default:
 				kept = nil
 			}
@@ -139,17 +139,17 @@ func (e *Env) kept(d time.Duration) (kept error) {
 	return kept
 }
 
-// leakGrace is how long what a case used may take to go away after it closed everything.
+// leakGrace is how long goroutines, keys and connections of a case may outlast it.
 const leakGrace = 4 * time.Second
 
-// leaks looks for what a case that passed left behind. conns is the number of connections before it.
+// leaks checks that a case that passed left nothing behind. conns is the number of connections before it.
 func (e *Env) leaks(c Case, conns int) error {
 	ctx := context.WithoutCancel(e.ctx)
 	var left string
 	if !poll(ctx, e.r.grace, func() bool { left = labelled(e.prefix); return left == "" }) {
 		return fmt.Errorf("P8 no leaks: when all is closed, no goroutine may be left; there are:\n%s", left)
 	}
-	// A claim whose backend was closed ends like that of a dead process.
+	// A claim whose backend was closed ends as if its process had died.
 	if err := e.kept(e.ttl + e.r.grace); err != nil {
 		return fmt.Errorf("P8 no leaks: when all is closed, the server must keep nothing for longer than the TTL; %w", err)
 	}

@@ -2,7 +2,7 @@ package conformance
 
 import "encoding/xml"
 
-// JUnit is reports as JUnit XML, which CI systems read: a suite for each report, with the name of its backend.
+// JUnit returns reports as JUnit XML for CI systems: one suite for each report, named after its backend.
 func JUnit(reports ...Report) []byte {
 	type message struct {
 		Message string `xml:"message,attr"`
@@ -42,7 +42,7 @@ func JUnit(reports ...Report) []byte {
 	}
 	data, err := xml.MarshalIndent(all, "", "  ")
 	if err != nil {
-		panic(err) // strings and numbers alone
+		panic(err) // unreachable: only strings and numbers
 	}
 	return append([]byte(xml.Header), append(data, '\n')...)
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// client makes a client of its own of the backend under test. Its TTL is the case's, and it is closed when the case has ended.
+// client opens the backend under test and makes a client with the case's TTL. It is closed when the case has ended.
 func (e *Env) client(opts ...lockport.Option) *lockport.Client {
 	return e.clientOf(e.party(), opts...)
 }
@@ -24,8 +24,8 @@ func (e *Env) clientOf(b driver.Backend, opts ...lockport.Option) *lockport.Clie
 	return c
 }
 
-// patient makes a client whose claims outlast what a case waits for, so that they end because they are given back and not
-// because their TTL has passed. Where the session has one TTL it is that.
+// patient makes a client with a TTL that outlasts the waits of a case, so its claims end by release and not by expiry. Where
+// the TTL is fixed, it has that.
 func (e *Env) patient() *lockport.Client { return e.patientOf(e.party()) }
 
 func (e *Env) patientOf(b driver.Backend) *lockport.Client {
@@ -38,7 +38,7 @@ func (e *Env) patientOf(b driver.Backend) *lockport.Client {
 // longTTL is the TTL of patient clients.
 func (e *Env) longTTL() time.Duration { return roundUp(max(10*e.ttl, 10*time.Second), e.caps.TTLGrain) }
 
-// ttlIfFree is a TTL option where claims can have one of their own.
+// ttlIfFree returns a TTL option, unless the TTL is fixed.
 func (e *Env) ttlIfFree(ttl time.Duration) []lockport.AcquireOption {
 	if e.caps.FixedTTL > 0 {
 		return nil
@@ -46,7 +46,7 @@ func (e *Env) ttlIfFree(ttl time.Duration) []lockport.AcquireOption {
 	return []lockport.AcquireOption{lockport.TTL(ttl)}
 }
 
-// acquire acquires name, which nobody has.
+// acquire acquires a name that nobody has.
 func (e *Env) acquire(c *lockport.Client, name string, opts ...lockport.AcquireOption) *lockport.Lock {
 	return e.acquireWithin(c, name, e.takeover()+callTime, "nobody has the name", opts...)
 }
@@ -56,29 +56,29 @@ func (e *Env) acquireWithin(c *lockport.Client, name string, limit time.Duration
 	ctx, cancel := context.WithTimeout(e.ctx, limit)
 	defer cancel()
 	lock, err := c.Acquire(ctx, name, opts...)
-	e.check(err, "%s, but Acquire, with a limit of %v, returned", why, limit)
+	e.check(err, "%s, but Acquire with a limit of %v returned", why, limit)
 	return lock
 }
 
 // release releases a lock that is held.
 func (e *Env) release(l *lockport.Lock) {
-	e.check(l.Release(e.ctx), "the release of a lock that is held failed")
+	e.check(l.Release(e.ctx), "the release of a held lock failed")
 }
 
-// lateRelease releases a lock that is lost.
+// lateRelease releases a lost lock, which must return ErrLost.
 func (e *Env) lateRelease(l *lockport.Lock) {
-	e.is(l.Release(e.ctx), "the release of a lost lock returned", lockport.ErrLost)
+	e.is(l.Release(e.ctx), "Release of a lost lock must return ErrLost; it returned", lockport.ErrLost)
 }
 
-// begin begins to acquire name in a goroutine.
+// begin starts to acquire name in a goroutine.
 func (e *Env) begin(c *lockport.Client, name string, opts ...lockport.AcquireOption) *call[*lockport.Lock] {
 	return begin(e, "Acquire", func(ctx context.Context) (*lockport.Lock, error) { return c.Acquire(ctx, name, opts...) })
 }
 
-// beginAndWait begins to acquire name, which is held. It returns when b, which only c uses, has refused a claim: c waits from then on.
+// beginAndWait starts to acquire a held name. It returns when b, which only c uses, has refused a claim: from then on c waits.
 func (e *Env) beginAndWait(c *lockport.Client, b *party, name string) *call[*lockport.Lock] {
 	w := e.begin(c, name)
-	e.eventually(soon, b.refused.Load, "the name is held, and an Acquire is told so")
+	e.eventually(soon, b.refused.Load, "Acquire finds the name held")
 	w.notYet(100*time.Millisecond, "the name is held")
 	return w
 }
@@ -93,7 +93,7 @@ func (e *Env) giveUp(w *call[*lockport.Lock]) error {
 	return err
 }
 
-// watch is what those who watch a lock are told, asked for before it is lost.
+// watch watches a lock through Lost and Context, called before the lock is lost.
 type watch struct {
 	e      *Env
 	l      *lockport.Lock
@@ -108,54 +108,53 @@ func (e *Env) watch(l *lockport.Lock) *watch {
 	return &watch{e, l, l.Lost(), ctx, cancel}
 }
 
-// lostWithin waits for the loss of a lock.
+// lostWithin waits until w is told that the lock is lost.
 func (w *watch) lostWithin(limit time.Duration, why string) {
 	w.e.lostWithin(w.l, limit, why)
-	w.e.within(w.lost, endTime, "the lock is lost, but the channel that Lost returned before that is not closed")
+	w.e.within(w.lost, endTime, "the lock is lost, but the channel that Lost returned earlier is not closed")
 	w.e.within(w.ctx.Done(), endTime, "the lock is lost, but its context has not ended %v later", endTime)
-	w.e.is(context.Cause(w.ctx), "the cause of the context's end is", lockport.ErrLost)
+	w.e.is(context.Cause(w.ctx), "the cause of the context's end must be ErrLost; it is", lockport.ErrLost)
 }
 
-// lostWithin is that of watch, for who was not watching.
+// lostWithin waits for the loss of a lock that nobody watched.
 func (e *Env) lostWithin(l *lockport.Lock, limit time.Duration, why string) {
 	select {
 	case <-l.Lost():
 	case <-time.After(limit):
 		e.failf("%s, but after %v Lost is not closed (Valid: %t, Err: %v)", why, limit, l.Valid(), l.Err())
 	}
-	e.saysLost(l)
+	e.wantLost(l)
 }
 
-// saysLost checks what a lock that was lost says.
-func (e *Env) saysLost(l *lockport.Lock) {
+// wantLost checks what a lost lock says.
+func (e *Env) wantLost(l *lockport.Lock) {
 	err := l.Err()
-	e.require(!l.Valid() && errors.Is(err, lockport.ErrLost), "the lock is lost, but Valid is %t, and Err: %w", l.Valid(), err)
+	e.require(!l.Valid() && errors.Is(err, lockport.ErrLost), "the lock is lost, but Valid is %t, and Err returns: %w", l.Valid(), err)
 	var framed *lockport.Error
 	if !errors.As(err, &framed) || framed.Name != l.Name() {
-		e.failf("P10 errors: Err is no *lockport.Error with the lock's name: %w", err)
+		e.failf("P10 errors: Err must be a *lockport.Error with the lock's name; it is: %w", err)
 	}
 }
 
-// stays checks that a lock is held now, by asking another client too.
-func (e *Env) stays(l *lockport.Lock, other *party, why string) {
+// stillHeld checks that a lock is held, also by a claim of other.
+func (e *Env) stillHeld(l *lockport.Lock, other *party, why string) {
 	e.check(l.Err(), "%s, yet it is lost", why)
-	other.finds(l.Name(), why)
+	other.wantHeld(l.Name(), why)
 	e.check(l.Err(), "%s, yet it is lost", why)
 }
 
-// noticeTime is within what time the holder of l must have been told of a removal. The case is not run if no time is stated, and no end of
-// l's validity either.
+// noticeTime is how soon the holder of l must learn of a removal: as stated, or else by the end of its validity.
 func (e *Env) noticeTime(l *lockport.Lock) time.Duration {
 	if notice := e.caps.RemovalNotice; notice != nil {
 		return notice(e.ttl) + endTime
 	}
 	if _, ends := l.Deadline(); !ends {
-		e.notRun("Capabilities.RemovalNotice states no time, and claims have no end of their own")
+		e.notRun("Capabilities.RemovalNotice states no time, and claims do not expire")
 	}
 	return e.ttl + endTime
 }
 
-// token is the fencing token, 0 if there is none.
+// token returns the fencing token, 0 if there is none.
 func token(l *lockport.Lock) uint64 {
 	t, _ := l.Token()
 	return uint64(t)

@@ -13,30 +13,30 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// How long things may take. The suite asserts no speed: these bounds are far above what a correct backend needs, and far below
-// what a broken one takes, on a busy machine too.
+// Time limits. The suite asserts no speed. These limits are far above what a correct backend needs, even on a busy machine,
+// and far below what a broken one takes.
 const (
-	// soon is for what follows at once from something else: a wake-up, a callback, the end of a wait.
+	// soon limits immediate consequences: a wake-up, a callback, the end of a wait.
 	soon = 2 * time.Second
-	// endTime is how long after the end of its context a call may return. Promised are 100 ms in 99 cases of 100.
+	// endTime limits how long after the end of its context a call may return. The promise is 100 ms in 99 of 100 calls.
 	endTime = time.Second
-	// callTime is how long one call to a server that is well may take.
+	// callTime limits one call to a healthy server.
 	callTime = 5 * time.Second
 )
 
-// takeover is how long after its holder fell silent a name may be taken: the TTL, and what a server's clockwork adds.
+// takeover limits how long a name stays taken after its holder fell silent: the TTL, and delays of the server.
 func (e *Env) takeover() time.Duration { return e.ttl + e.ttl/4 + 1500*time.Millisecond }
 
-// party is a backend as one client would use it. It holds the form of what claims return against the contract, and says whether one was refused.
+// party is a backend as one client uses it. It checks the form of what claims return, and notes whether one was refused.
 type party struct {
 	driver.Backend
 	e       *Env
 	id      string // what OwnerClient returns for its claims
 	once    sync.Once
-	refused atomic.Bool // a claim was, because somebody else has the name
+	refused atomic.Bool // a claim returned ErrHeld
 }
 
-// open opens a backend at target that is closed when the case has ended, unless the case closes it.
+// open opens a backend at target, and closes it when the case has ended.
 func (e *Env) open(target string) *party {
 	b, err := e.cfg.Open(e.ctx, target)
 	e.check(err, "Config.Open")
@@ -51,10 +51,10 @@ func (e *Env) party() *party { return e.open(e.cfg.Target) }
 // observer opens a backend that no fault touches.
 func (e *Env) observer() *party { return e.open(e.cfg.Direct) }
 
-// two opens the backend under test twice, and makes a name.
+// two opens the backend under test twice, and returns a new name.
 func (e *Env) two() (a, b *party, name string) { return e.party(), e.party(), e.name() }
 
-// held is two, with the name claimed by a.
+// held is two, and a holds the name.
 func (e *Env) held() (a, b *party, name string, lease driver.Lease) {
 	a, b, name = e.two()
 	return a, b, name, a.claim(name)
@@ -78,7 +78,7 @@ func (p *party) Close() (err error) {
 	return err
 }
 
-// newPartyName makes what OwnerClient returns for the claims of one backend.
+// newPartyName returns what OwnerClient returns for the claims of one party.
 func newPartyName() string {
 	host, err := os.Hostname()
 	if err != nil || len(host) > 64 {
@@ -87,21 +87,21 @@ func newPartyName() string {
 	return host + "/" + strconv.Itoa(os.Getpid()) + "/conformance/" + randomHex(4)
 }
 
-// connected has a connection made, by a claim on another name.
+// connected makes sure that p is connected, by a claim on another name.
 func (p *party) connected() *party {
-	p.free(p.e.name(), "the name is new")
+	p.wantFree(p.e.name(), "the name is new")
 	return p
 }
 
-// request makes a claim's request with an owner of its own.
+// request makes a request with a new owner.
 func (p *party) request(name string) driver.Request {
 	return driver.Request{Name: name, Owner: randomHex(16) + ":" + p.id, TTL: p.e.ttl}
 }
 
-// patientRequest makes one for a claim that outlasts what a case waits for.
+// patientRequest makes a request for a claim that outlasts the waits of a case.
 func (p *party) patientRequest(name string) driver.Request { return p.e.patiently(p.request(name)) }
 
-// patiently gives req the TTL of patient clients, where the session does not have one TTL.
+// patiently gives req the TTL of patient clients, unless the TTL is fixed.
 func (e *Env) patiently(req driver.Request) driver.Request {
 	if e.caps.FixedTTL == 0 {
 		req.TTL = e.longTTL()
@@ -109,34 +109,34 @@ func (e *Env) patiently(req driver.Request) driver.Request {
 	return req
 }
 
-// A mode makes the request of a claim: request, reading, or one of those for permits.
+// A mode makes the request of a claim: request, reading, permit or onlyPermit.
 type mode func(p *party, name string) driver.Request
 
-// queueing makes one that joins the queue, where there is one.
+// queueing makes a request that joins the server's queue, if there is one.
 func (p *party) queueing(name string) driver.Request {
 	req := p.request(name)
 	req.Queue = p.e.caps.Queue
 	return req
 }
 
-// optional is what the party's backend is beside a driver.Backend; a case that needs it is not run without.
+// optional returns an optional interface of p's backend, and ends the case as not run if it lacks it.
 func optional[T any](p *party) T {
 	found, ok := driver.As[T](p.Backend)
 	if !ok {
-		p.e.notRun("the backend is no %v", reflect.TypeFor[T]())
+		p.e.notRun("the backend does not implement %v", reflect.TypeFor[T]())
 	}
 	return found
 }
 
-// timed bounds one call to a backend that answers.
+// timed returns a context for one call to a healthy server.
 func (e *Env) timed() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(e.ctx, callTime)
 }
 
-// try makes a claim, which is abandoned when the case has ended, so that nobody has to wait for its TTL. Any goroutine may call it.
+// try makes a claim, and abandons it when the case has ended: nobody has to wait for its TTL. Any goroutine may call it.
 func (p *party) try(req driver.Request) (driver.Lease, error) { return p.tryIn(p.e.ctx, req) }
 
-// tryIn is try in a context of its own.
+// tryIn is try with a context.
 func (p *party) tryIn(ctx context.Context, req driver.Request) (driver.Lease, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
@@ -156,77 +156,77 @@ func (p *party) abandonAtEnd(req driver.Request) {
 	})
 }
 
-// claim makes a claim that must be granted, since nobody has the name.
-func (p *party) claim(name string) driver.Lease { return p.claimOf(p.request(name)) }
+// claim makes a claim that must be granted, because nobody has the name.
+func (p *party) claim(name string) driver.Lease { return p.claimAs(p.request(name)) }
 
-// claimOf is claim for a request of the case's own.
-func (p *party) claimOf(req driver.Request) driver.Lease {
+// claimAs is claim with a given request.
+func (p *party) claimAs(req driver.Request) driver.Lease {
 	lease, err := p.try(req)
 	p.e.check(err, "nobody has the name, yet a claim was not granted")
 	return lease
 }
 
-// finds makes a claim that must be ErrHeld. why says why.
-func (p *party) finds(name, why string) { p.findsAs(p.request(name), why) }
+// wantHeld makes a claim that must return ErrHeld; why is the reason.
+func (p *party) wantHeld(name, why string) { p.wantHeldAs(p.request(name), why) }
 
-// findsAs is finds for a request of the case's own.
-func (p *party) findsAs(req driver.Request, why string) {
+// wantHeldAs is wantHeld with a given request.
+func (p *party) wantHeldAs(req driver.Request, why string) {
 	lease, err := p.try(req)
 	p.e.refused(lease, err, why)
 }
 
-// refused checks that a claim was ErrHeld. why says why.
+// refused checks that a claim returned ErrHeld; why is the reason.
 func (e *Env) refused(lease driver.Lease, err error, why string) {
 	if err == nil {
 		e.failf("%s, yet another claim was granted (token %d)", why, lease.Grant().Token)
 	}
-	e.is(err, why+", so another claim must be ErrHeld; it was", driver.ErrHeld)
+	e.is(err, why+", so another claim must return ErrHeld; it returned", driver.ErrHeld)
 }
 
-// free makes a claim that must be granted at once, releases it, and returns its token. why says why.
-func (p *party) free(name, why string) uint64 { return p.frees(name, 0, why) }
+// wantFree makes a claim that must be granted at once; why is the reason. It releases the claim and returns its token.
+func (p *party) wantFree(name, why string) uint64 { return p.wantFreeIn(name, 0, why) }
 
-// frees is free for a claim that must be granted within d.
-func (p *party) frees(name string, d time.Duration, why string) uint64 {
-	return p.freesOf(p.request(name), d, why)
+// wantFreeIn is wantFree for a claim that must be granted within d.
+func (p *party) wantFreeIn(name string, d time.Duration, why string) uint64 {
+	return p.wantFreeAs(p.request(name), d, why)
 }
 
-// freesOf is frees for a request of the case's own.
-func (p *party) freesOf(req driver.Request, d time.Duration, why string) uint64 {
-	lease := p.takesOf(req, d, why)
+// wantFreeAs is wantFreeIn with a given request.
+func (p *party) wantFreeAs(req driver.Request, d time.Duration, why string) uint64 {
+	lease := p.takeAs(req, d, why)
 	p.release(lease)
 	return lease.Grant().Token
 }
 
-// takes polls until a claim is granted, and ends the case if it is not within d.
-func (p *party) takes(name string, d time.Duration, why string) driver.Lease {
-	return p.takesOf(p.request(name), d, why)
+// take polls until a claim is granted, and ends the case after d.
+func (p *party) take(name string, d time.Duration, why string) driver.Lease {
+	return p.takeAs(p.request(name), d, why)
 }
 
-// takesOf is takes for a request of the case's own.
-func (p *party) takesOf(req driver.Request, d time.Duration, why string) driver.Lease {
+// takeAs is take with a given request.
+func (p *party) takeAs(req driver.Request, d time.Duration, why string) driver.Lease {
 	var lease driver.Lease
 	var err error
 	if !poll(p.e.ctx, d, func() bool {
 		lease, err = p.try(req)
 		if err != nil && class(err) == driver.ErrUnknown {
 			p.abandon(req)
-			req.Owner = p.request(req.Name).Owner // one that was abandoned is not used again
+			req.Owner = p.request(req.Name).Owner // an abandoned owner is never used again
 		}
 		return err == nil
 	}) {
-		p.e.failf("not within %v: %s, so a claim must be granted; the last one was: %w", d, why, err)
+		p.e.failf("%s, so a claim must be granted within %v; the last one returned: %w", why, d, err)
 	}
 	return lease
 }
 
-// release releases a lease that must be there.
+// release releases a lease that must be held.
 func (p *party) release(lease driver.Lease) {
-	p.e.check(p.releases(lease), "the release of a claim that is held failed")
+	p.e.check(p.tryRelease(lease), "the release of a held claim failed")
 }
 
-// releases releases a lease and returns what the driver says.
-func (p *party) releases(lease driver.Lease) error {
+// tryRelease releases a lease and returns the driver's error.
+func (p *party) tryRelease(lease driver.Lease) error {
 	ctx, cancel := p.e.timed()
 	defer cancel()
 	err := lease.Release(ctx)
@@ -234,8 +234,8 @@ func (p *party) releases(lease driver.Lease) error {
 	return err
 }
 
-// renews renews a lease and returns what the driver says.
-func (p *party) renews(lease driver.Lease) (time.Time, error) {
+// renew renews a lease and returns the driver's result.
+func (p *party) renew(lease driver.Lease) (time.Time, error) {
 	ctx, cancel := p.e.timed()
 	defer cancel()
 	until, err := driver.Renew(ctx, p.Backend, lease)
@@ -243,17 +243,17 @@ func (p *party) renews(lease driver.Lease) (time.Time, error) {
 	return until, err
 }
 
-// renewsIfItMust renews lease where claims are renewed.
-func (p *party) renewsIfItMust(lease driver.Lease) error {
+// renewIfNeeded renews lease if its claim expires.
+func (p *party) renewIfNeeded(lease driver.Lease) error {
 	if lease.Grant().Until.IsZero() {
 		return nil
 	}
-	return errOf(p.renews(lease))
+	return errOf(p.renew(lease))
 }
 
-// abandon abandons a claim, as often as the client would, and ends the case if it never succeeds.
+// abandon retries Abandon as the client does, and ends the case if it never succeeds.
 func (p *party) abandon(req driver.Request) {
-	req.Lost, req.Contended, req.Queue = nil, nil, false // name and owner alone must do
+	req.Lost, req.Contended, req.Queue = nil, nil, false // name, owner and mode must suffice
 	var err error
 	if !poll(p.e.ctx, p.e.ttl+callTime, func() bool {
 		ctx, cancel := p.e.timed()
@@ -261,31 +261,30 @@ func (p *party) abandon(req driver.Request) {
 		err = p.Abandon(ctx, req)
 		return err == nil
 	}) {
-		p.e.failf("Abandon of a claim, on a server that is well, must return nil; the last error was: %w", err)
+		p.e.failf("Abandon of a claim must return nil on a healthy server; the last error was: %w", err)
 	}
 }
 
-// settle does what the client does with the outcome of a claim that nobody wants any more: what may be held is undone, and
-// what certainly has no effect is left alone.
+// settle does what the client does with an unwanted claim: it undoes what may be held, and leaves alone what had no effect.
 func (p *party) settle(req driver.Request, lease driver.Lease, err error) {
 	switch {
 	case err == nil:
-		err := p.releases(lease)
+		err := p.tryRelease(lease)
 		ended := p.e.faulty && errors.Is(err, driver.ErrLost) && (p.e.caps.Ends != driver.EndsTTL || p.e.caps.FixedTTL > 0)
-		if ended || err != nil && class(err) == driver.ErrUnknown { // its connection was cut just after the grant
+		if ended || err != nil && class(err) == driver.ErrUnknown { // its connection was cut after the grant
 			p.abandon(req)
 			return
 		}
-		p.e.check(err, "the release of a claim that is held")
+		p.e.check(err, "the release of a held claim")
 	case errors.Is(err, driver.ErrHeld):
-		p.e.failf("nobody has the name, yet a claim was: %w", err)
+		p.e.failf("nobody has the name, yet a claim returned: %w", err)
 	case !certain(err):
 		p.abandon(req)
 	}
 }
 
-// keepAlive renews lease, which must be there, until stop is called. A renewal whose outcome is unknown is made again until the validity ends, as the client
-// does. Where a claim has no end of its own it does nothing.
+// keepAlive renews lease, which must be held, until stop is called. Like the client, it retries a renewal whose outcome is
+// unknown until the validity ends. It does nothing for a claim that does not expire.
 func (p *party) keepAlive(lease driver.Lease) (stop func()) {
 	valid := lease.Grant().Until
 	if valid.IsZero() {
@@ -311,11 +310,11 @@ func (p *party) keepAlive(lease driver.Lease) (stop func()) {
 	return func() { c.cancel(); <-c.over }
 }
 
-// waiter is the party's Waiter; a case that needs one is not run without.
+// waiter returns p's Waiter, and ends the case as not run if there is none.
 func (p *party) waiter() driver.Waiter { return optional[driver.Waiter](p) }
 
-// waits begins to Wait for name.
-func (p *party) waits(name string) *call[driver.Lease] {
+// beginWait starts to Wait for name. Like the client, it tries again when the driver cannot wait now.
+func (p *party) beginWait(name string) *call[driver.Lease] {
 	waiter, req := p.waiter(), p.queueing(name)
 	return begin(p.e, "Wait", func(ctx context.Context) (driver.Lease, error) {
 		for {
@@ -323,7 +322,7 @@ func (p *party) waits(name string) *call[driver.Lease] {
 			if !errors.Is(err, driver.ErrHeld) {
 				return lease, err
 			}
-			select { // it cannot wait just now: as the client does
+			select {
 			case <-time.After(50 * time.Millisecond):
 			case <-ctx.Done():
 				return nil, ctx.Err()
@@ -332,26 +331,26 @@ func (p *party) waits(name string) *call[driver.Lease] {
 	})
 }
 
-// stillHolds checks that lease, of p, is held by it alone, and releases it. after is what happened before.
+// stillHolds checks that only p holds lease, and releases it. after says what happened before.
 func (p *party) stillHolds(name string, lease driver.Lease, after string) {
-	stop := p.keepAlive(lease) // to connect may take longer than the TTL
-	p.e.party().finds(name, after+", but the next holder has not released the name")
+	stop := p.keepAlive(lease) // connecting may take longer than the TTL
+	p.e.party().wantHeld(name, after+", and the next holder has not released the name")
 	stop()
-	p.e.check(p.renewsIfItMust(lease), "%s, and the next holder's renewal failed", after)
-	p.e.check(p.releases(lease), "%s, and the next holder's release failed", after)
+	p.e.check(p.renewIfNeeded(lease), "%s, and then the next holder's renewal failed", after)
+	p.e.check(p.tryRelease(lease), "%s, and then the next holder's release failed", after)
 }
 
-// afterExpiry claims name once lease, which is not renewed, has expired; not before its validity has ended.
+// afterExpiry claims name once lease, which is not renewed, has expired. It checks that this was not before until.
 func (p *party) afterExpiry(lease driver.Lease, until time.Time, name string) driver.Lease {
 	p.e.needsTTL()
-	next := p.takes(name, p.e.takeover(), "a claim that is not renewed ends with its TTL")
+	next := p.take(name, p.e.takeover(), "a claim that is not renewed ends with its TTL")
 	early := time.Until(until)
 	p.e.require(early <= 0, "P3a silence: the name was granted again %v before the first holder's validity ended", early)
 	p.e.rises(lease.Grant().Token, next.Grant().Token)
 	return next
 }
 
-// rises checks that token comes after before, where there are tokens, and returns it.
+// rises checks that token is greater than before, if there are tokens, and returns it.
 func (e *Env) rises(before, token uint64) uint64 {
 	if e.caps.Token != driver.TokenNone && token <= before {
 		e.failf("P2 fencing: token %d was given after token %d", token, before)

@@ -14,7 +14,7 @@ import (
 	"github.com/lockport/lockport"
 )
 
-// crowds has crowds in processes of their own, or where that cannot be in this one, race for names.
+// crowds has crowds race for names, each in its own process, or all in this one if the locks are local.
 func (e *Env) crowds(o SoakOptions, ttl time.Duration, report *SoakReport) error {
 	r := e.race(o, crowd{TTL: ttl, Goroutines: o.Goroutines, For: o.For, Patience: o.Patience})
 	e.after(func() { r.fill(report) })
@@ -23,33 +23,33 @@ func (e *Env) crowds(o SoakOptions, ttl time.Duration, report *SoakReport) error
 	} else {
 		r.processes()
 	}
-	r.allToBeHad(crowdNames)
+	r.allFree(crowdNames)
 	return nil
 }
 
-// contend is a case in which so many clients, each with goroutines of its own, acquire one name again and again. run lets them in.
+// contend makes a case in which clients, each with goroutines of its own, acquire one name repeatedly. run starts them.
 func contend(clients int, all crowd, run func(*race)) func(*Env) {
 	return func(e *Env) {
 		all.TTL, all.Patience = e.ttl, 30*time.Second
 		r := e.race(SoakOptions{Processes: clients, Patience: all.Patience}, all)
 		run(r)
-		took := int64(clients*all.Goroutines*all.Rounds) - r.register.tooSlow.Load() // a machine that stalls
+		took := int64(clients*all.Goroutines*all.Rounds) - r.register.tooSlow.Load() // the machine stalled
 		n := r.register.acquired.Load()
 		e.require(n == took, "%d holds were counted, %d took place", n, took)
-		r.allToBeHad(1)
+		r.allFree(1)
 	}
 }
 
-// race is crowds that compete for names.
+// race is a competition of crowds for names.
 type race struct {
 	e        *Env
 	o        SoakOptions
 	register *register
-	first    crowd // what all have in common
+	first    crowd // what all crowds have in common
 	killed   int
 }
 
-// race makes a race whose register worker processes can map by its path. Where processes share no memory, those of one process have one all the same.
+// race makes a race. Workers map its register from a file; if they cannot, it is in this process's memory, and has no path.
 func (e *Env) race(o SoakOptions, first crowd) *race {
 	dir, err := os.MkdirTemp("", "lockport-conformance-")
 	e.check(err, "a folder for the register")
@@ -63,15 +63,15 @@ func (e *Env) race(o SoakOptions, first crowd) *race {
 	return &race{e: e, o: o, register: reg, first: first}
 }
 
-// crowd is the part of a member. Of three crowds that ask in every way one gives every hold back to the server.
+// crowd returns the crowd of a member. Of the crowds that acquire in every way, every third has no hand-off.
 func (r *race) crowd(member int) *crowd {
 	c := r.first
 	c.Member = member
-	c.HandsNothingOn = c.HandsNothingOn || c.Rounds == 0 && member%3 == 0
+	c.NoHandOff = c.NoHandOff || c.Rounds == 0 && member%3 == 0
 	return &c
 }
 
-// fill fills in the figures.
+// fill fills in the figures of the report.
 func (r *race) fill(report *SoakReport) {
 	reg := r.register
 	report.Killed = r.killed
@@ -80,19 +80,19 @@ func (r *race) fill(report *SoakReport) {
 	report.Longest, report.Latest = time.Duration(reg.longest.Load()), time.Duration(reg.latest.Load())
 }
 
-// allToBeHad checks that the first n names, which nobody holds any more, are to be had by whoever comes.
-func (r *race) allToBeHad(n int) {
+// allFree checks that the first n names, which nobody holds any more, can be acquired.
+func (r *race) allFree(n int) {
 	e := r.e
 	c := e.client(lockport.TTL(r.first.TTL))
 	for i := range n {
 		limit := e.takeover() + 2*callTime + r.first.TTL
-		l := e.acquireWithin(c, r.first.Prefix+strconv.Itoa(i), limit, "everybody in the crowd has released its locks")
+		l := e.acquireWithin(c, r.first.Prefix+strconv.Itoa(i), limit, "all crowds released their locks")
 		e.rises(r.register.cells[i].token.Load(), token(l))
 		e.release(l)
 	}
 }
 
-// clients lets all crowds in in this process, with a client each.
+// clients runs all crowds in this process, each with its own client.
 func (r *race) clients() {
 	all := make([]*crowd, r.o.Processes)
 	for i := range all {
@@ -102,7 +102,7 @@ func (r *race) clients() {
 	r.e.storm(len(all), func(ctx context.Context, i int) error { return errors.Join(all[i].run(ctx), all[i].client.Close()) })
 }
 
-// storm calls f in n goroutines at once, with the goroutine's number. It returns when all have finished. An error ends the context of all, and then the case.
+// storm calls f in n goroutines, with the goroutine's number, and waits for all. An error ends the context of all, and the case.
 func (e *Env) storm(n int, f func(ctx context.Context, i int) error) {
 	ctx, cancel := context.WithCancel(e.ctx)
 	defer cancel()
@@ -119,7 +119,7 @@ func (e *Env) storm(n int, f func(ctx context.Context, i int) error) {
 	e.stopIfFailed()
 }
 
-// processes lets the crowds in in processes of their own, of which one is killed now and then.
+// processes runs each crowd in its own process. Every KillEvery it kills one and starts another.
 func (r *race) processes() {
 	if why := missing(r.e.cfg, "processes"); why != "" {
 		r.e.notRun("%s", why)
@@ -159,7 +159,7 @@ func (r *race) processes() {
 		select {
 		case <-kill:
 			if time.Until(over) < r.first.TTL || members == maxMembers-1 {
-				continue // whoever waits for it would only make the end later
+				continue // waiters behind a killed process would only delay the end
 			}
 			i := r.killed % len(running)
 			r.register.gone[running[i].member].Store(true)
@@ -177,7 +177,7 @@ func (r *race) processes() {
 	}
 }
 
-// crowd is a worker's part in a race.
+// crowd runs a worker's crowd.
 func (p *peer) crowd(ctx context.Context, c *crowd) error {
 	reg, unmap, err := mapRegister(c.Register)
 	if err != nil {
@@ -195,7 +195,7 @@ func (p *peer) crowd(ctx context.Context, c *crowd) error {
 		}
 		err = c.run(ctx)
 		if closed := c.client.Close(); closed != nil {
-			err = errors.Join(err, fmt.Errorf("Close, when nobody holds anything any more, returned: %w", closed))
+			err = errors.Join(err, fmt.Errorf("all locks were released, yet Close returned: %w", closed))
 		}
 	})
 	if err != nil {

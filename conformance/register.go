@@ -16,30 +16,30 @@ import (
 // Sizes of a register.
 const (
 	crowdNames   = 128
-	maxMembers   = 4096 // processes of one crowd, those among them that were killed
-	memberBits   = 40   // a hold's number is below 1<<memberBits, and its process's number above
+	maxMembers   = 4096 // processes of one race, killed ones included
+	memberBits   = 40   // a hold is its process's number << memberBits, plus its own
 	registerFile = "register"
 )
 
-// register is what locks protect, and what their holders have done: memory that processes can share, so that whoever comes in sees at once who is
-// inside, without a clock or a file between them. It outlives a process that is killed.
+// register records who holds each name, in memory that processes can share. A new holder sees at once whether another is
+// inside, without a clock or a file. It survives a process that is killed.
 type register struct {
 	cells [crowdNames]cell
-	gone  [maxMembers]atomic.Bool // processes that were killed: what they had is nobody's
+	gone  [maxMembers]atomic.Bool // killed processes, whose holds count as over
 
 	acquired, handedOff, passedOn, gaveUp, inVain, tooSlow atomic.Int64
-	longest, latest                                        atomic.Int64 // wait; return after the end of a context
+	longest, latest                                        atomic.Int64 // longest wait; latest return after the end of a context
 }
 
-// cell is what one name protects.
+// cell is the record of one name.
 type cell struct {
-	inside atomic.Int64  // the hold that is inside; 0: none
+	inside atomic.Int64  // the current hold; 0: none
 	token  atomic.Uint64 // of the last hold
-	member atomic.Int64  // the process that had it last
+	member atomic.Int64  // the process of the last hold
 }
 
-// most raises a figure to d.
-func most(figure *atomic.Int64, d time.Duration) {
+// raise raises a figure to d.
+func raise(figure *atomic.Int64, d time.Duration) {
 	for {
 		before := figure.Load()
 		if int64(d) <= before || figure.CompareAndSwap(before, int64(d)) {
@@ -48,37 +48,37 @@ func most(figure *atomic.Int64, d time.Duration) {
 	}
 }
 
-// holders are the holds of one process or client. Every hold is entered here, wherever goroutines or processes contend.
+// holders records the holds of one process or client in the register.
 type holders struct {
 	*register
 	member  int64             // the number of the process
 	last    atomic.Int64      // the number of its last hold
-	locks   sync.Map          // by the numbers of their holds
-	losses  atomic.Bool       // holds may be lost: that is no error, and none are counted
-	counted [crowdNames]int64 // how often each name was held: only the lock guards it, as the race detector sees
+	locks   sync.Map          // *lockport.Lock by hold
+	losses  atomic.Bool       // holds may be lost without error, and are not counted
+	counted [crowdNames]int64 // holds of each name, guarded by nothing but the lock: the race detector checks that
 }
 
 func newHolders() *holders { return &holders{register: new(register)} }
 
-// enter notes that a hold of a name begins. A lock that is lost by the time that its goroutine gets to run is no hold: others may have had the name since.
+// enter records that a hold begins. A lock that was lost before its goroutine ran is no hold: others may hold the name now.
 func (h *holders) enter(name int, l *lockport.Lock) (leave func() error, err error) {
 	c, hold := &h.cells[name], h.member<<memberBits+h.last.Add(1)
 	h.locks.Store(hold, l)
 	other, before := c.inside.Swap(hold), c.token.Load()
 	two := other != 0 && !h.isOver(other)
 	token := token(l)
-	if err := l.Err(); err != nil { // looked at after the others were seen: as long as it is valid, there is nobody after it
+	if err := l.Err(); err != nil { // checked last: while it is valid, nobody can have come after it
 		c.inside.CompareAndSwap(hold, other)
 		return nil, fmt.Errorf("a lock was lost before it could be used: %w", err)
 	}
 	switch {
 	case two:
-		return nil, fmt.Errorf("two hold name %d: process %d with token %d, and process %d, which had token %d and had not released it",
+		return nil, fmt.Errorf("two holders of name %d: process %d with token %d, and process %d with token %d, which had not released it",
 			name, h.member, token, other>>memberBits, before)
 	case token != 0 && token <= before:
-		return nil, fmt.Errorf("P2 fencing: process %d got name %d with token %d, after token %d was given", h.member, name, token, before)
+		return nil, fmt.Errorf("P2 fencing: process %d got name %d with token %d, after token %d", h.member, name, token, before)
 	}
-	c.token.CompareAndSwap(before, token) // where that fails it was lost since, and somebody else came
+	c.token.CompareAndSwap(before, token) // if this fails, l was lost meanwhile, and another holder came
 	h.acquired.Add(1)
 	if c.member.Swap(h.member) != h.member {
 		h.passedOn.Add(1)
@@ -89,13 +89,13 @@ func (h *holders) enter(name int, l *lockport.Lock) (leave func() error, err err
 	return func() error {
 		defer h.locks.Delete(hold)
 		if !c.inside.CompareAndSwap(hold, 0) && l.Err() == nil {
-			return fmt.Errorf("process %d came in while process %d held name %d", c.inside.Load()>>memberBits, h.member, name)
+			return fmt.Errorf("process %d got in while process %d held name %d", c.inside.Load()>>memberBits, h.member, name)
 		}
 		return nil
 	}, nil
 }
 
-// isOver says whether a hold that has not left was ended by something else.
+// isOver reports whether a hold that has not left is over: its process was killed, or its lock is not valid.
 func (h *holders) isOver(hold int64) bool {
 	if member := hold >> memberBits; member != h.member {
 		return h.gone[member].Load()
@@ -104,7 +104,7 @@ func (h *holders) isOver(hold int64) bool {
 	return ok && !l.(*lockport.Lock).Valid()
 }
 
-// stay is inside for up to so long.
+// stay holds for up to long, without releasing.
 func (h *holders) stay(name int, l *lockport.Lock, long time.Duration) error {
 	leave, err := h.enter(name, l)
 	if err != nil {
@@ -117,10 +117,10 @@ func (h *holders) stay(name int, l *lockport.Lock, long time.Duration) error {
 	if err := leave(); err != nil || lost == nil {
 		return err
 	}
-	return fmt.Errorf("a hold was lost on a server that is well: %w", lost)
+	return fmt.Errorf("a hold was lost on a healthy server: %w", lost)
 }
 
-// hold is stay, and then releases the lock. Holds may be lost where that is said.
+// hold is stay, and then releases the lock. A loss is an error unless losses is set.
 func (h *holders) hold(ctx context.Context, name int, l *lockport.Lock, long time.Duration) error {
 	err := h.stay(name, l, long)
 	if err != nil && !errors.Is(err, lockport.ErrLost) {
@@ -131,14 +131,14 @@ func (h *holders) hold(ctx context.Context, name int, l *lockport.Lock, long tim
 	case errors.Is(err, lockport.ErrLost) && h.losses.Load():
 		return nil
 	case err != nil:
-		return fmt.Errorf("a hold was lost, or its release failed, on a server that is well: %w", err)
+		return fmt.Errorf("a hold was lost, or its release failed, on a healthy server: %w", err)
 	case l.Valid():
-		return errors.New("P4 ownership: a lock is valid still after its Release has returned")
+		return errors.New("P4 ownership: a lock is still valid after its Release returned")
 	}
 	return nil
 }
 
-// acquire acquires a lock, and holds it as name 0 for up to so long.
+// acquire acquires a lock, and holds it as name 0 for up to long.
 func (h *holders) acquire(ctx context.Context, e *Env, c *lockport.Client, name string, long time.Duration) error {
 	l, err := c.Acquire(ctx, name)
 	if err != nil {
@@ -147,5 +147,5 @@ func (h *holders) acquire(ctx context.Context, e *Env, c *lockport.Client, name 
 	return h.hold(e.ctx, 0, l, long)
 }
 
-// lastToken is the driver's token of the last hold of name 0.
+// lastToken returns the driver's token of the last hold of name 0.
 func (h *holders) lastToken() uint64 { return h.cells[0].token.Load() / driver.TokensPerGrant }

@@ -4,7 +4,7 @@ package conformance
 
 import "errors"
 
-// Processes share no memory here.
+// Processes cannot share memory here.
 func mapRegister(string) (r *register, unmap func(), err error) {
 	return nil, nil, errors.ErrUnsupported
 }

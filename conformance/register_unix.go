@@ -8,7 +8,7 @@ import (
 	"unsafe"
 )
 
-// mapRegister maps the register in a file, which is made if need be, into this process. unmap must be called when nobody uses it any more.
+// mapRegister maps the register in a file into this process, and creates the file if it is missing. Call unmap after the last use.
 func mapRegister(path string) (r *register, unmap func(), err error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -23,6 +23,6 @@ func mapRegister(path string) (r *register, unmap func(), err error) {
 	if err != nil {
 		return nil, nil, os.NewSyscallError("mmap", err)
 	}
-	// Its fields are atomic ones, which need no more than their alignment, and a page has that.
+	// Its fields are atomics and need only alignment, which a page has.
 	return (*register)(unsafe.Pointer(&mem[0])), func() { _ = syscall.Munmap(mem) }, nil
 }

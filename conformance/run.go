@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// RunOption narrows or watches a Run.
+// RunOption selects the cases of a Run, or observes it.
 type RunOption func(*runOptions)
 
 type runOptions struct {
@@ -17,7 +17,7 @@ type runOptions struct {
 }
 
 func newRunOptions(opts []RunOption) runOptions {
-	// Most cases wait for time to pass.
+	// 6, however few processors there are: most cases wait for time to pass.
 	o := runOptions{match: func(Case) bool { return true }, progress: func(Result) {}, parallel: 6}
 	for _, opt := range opts {
 		opt(&o)
@@ -38,19 +38,19 @@ func Match(match func(Case) bool) RunOption {
 	}
 }
 
-// Progress calls f after every case, one call at a time, in the order in which they end.
+// Progress calls f after every case, one call at a time, in the order in which cases end.
 func Progress(f func(Result)) RunOption {
 	return func(o *runOptions) { o.progress = f }
 }
 
-// Parallel sets how many cases may run at once, of those that may and need no fault. Default: 6. Those with faults run beside them,
-// one in each of Config.Lanes.
+// Parallel sets how many cases without faults run at once. Default: 6. Cases with faults run beside them, one in each of
+// Config.Lanes. Cases that must run alone run after both.
 func Parallel(n int) RunOption {
 	return func(o *runOptions) { o.parallel = max(n, 1) }
 }
 
-// Run runs the suite and reports. It needs nothing of package testing, so that a command can offer it. When ctx ends,
-// the cases that have not begun are reported as not run.
+// Run runs the suite and reports. It does not use package testing, so a command can call it. When ctx ends, cases that have
+// not begun are reported as not run.
 func Run(ctx context.Context, cfg Config, opts ...RunOption) Report {
 	o := newRunOptions(opts)
 	report := Report{Started: time.Now()}

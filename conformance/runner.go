@@ -22,20 +22,20 @@ type runner struct {
 	cfg    Config
 	caps   driver.Capabilities
 	ttl    time.Duration
-	prefix string        // of the names of this run, so that runs which share a server do not meet
+	prefix string        // of this run's names: runs that share a server must not collide
 	grace  time.Duration // leakGrace
 	count  atomic.Int64
 }
 
-// errNotRun ends a case that finds out that it cannot be run.
+// errNotRun ends a case that does not apply, or cannot be run.
 type errNotRun struct{ reason string }
 
 func (e errNotRun) Error() string { return "not run: " + e.reason }
 
-// stuckGrace is how long after its limit a case is waited for.
+// stuckGrace is how long the runner waits for a case after its limit.
 const stuckGrace = 10 * time.Second
 
-// newRunner opens the backend once, to learn what it states.
+// newRunner opens the backend once, to read its Capabilities.
 func newRunner(ctx context.Context, cfg Config) (*runner, error) {
 	if workers.Is() {
 		return nil, errors.New("conformance: this process is a worker of the suite: call conformance.WorkerMain before anything else")
@@ -54,8 +54,8 @@ func newRunner(ctx context.Context, cfg Config) (*runner, error) {
 	return &runner{cfg: cfg, caps: caps, ttl: cfg.ttl(caps), grace: leakGrace, prefix: "lpc-" + randomHex(6)}, nil
 }
 
-// runAll runs cases and passes on what became of each, by its index: first those that may run together, so many at a time, and those with
-// faults in the lanes, then the rest, one by one. done may be called from several goroutines at once.
+// runAll runs cases and calls done with each index and result, possibly concurrently. It runs parallel cases at a time, beside
+// them those with faults in the lanes, and then the rest one by one.
 func (r *runner) runAll(ctx context.Context, cases []Case, parallel int, done func(i int, res Result)) {
 	var together, inLanes, alone []int
 	for i, c := range cases {
@@ -95,7 +95,7 @@ func (r *runner) runAll(ctx context.Context, cases []Case, parallel int, done fu
 	all.Wait()
 }
 
-// run runs one case and looks for what it left behind.
+// run runs one case and checks that it left nothing behind.
 func (r *runner) run(ctx context.Context, cfg Config, c Case) Result {
 	res := Result{Group: c.Group, Name: c.Name, Rule: c.Rule}
 	for _, n := range c.Needs {
@@ -123,7 +123,7 @@ func (r *runner) run(ctx context.Context, cfg Config, c Case) Result {
 	return res
 }
 
-// attempt runs c in a goroutine of its own whose label all goroutines that it starts inherit.
+// attempt runs c in a goroutine with its own profiler label, which all goroutines that c starts inherit: leaks are found by it.
 func (r *runner) attempt(ctx context.Context, cfg Config, c Case, res *Result) error {
 	id := strconv.FormatInt(r.count.Add(1), 10)
 	limit := cmp.Or(c.Limit, 20*time.Second+20*r.ttl)
@@ -152,34 +152,34 @@ func (r *runner) attempt(ctx context.Context, cfg Config, c Case, res *Result) e
 	select {
 	case <-done:
 	case <-time.After(limit + stuckGrace):
-		return fmt.Errorf("the case hangs: it had %v; earlier failure: %v; its goroutines:\n%s", limit, e.failure(), labelled(e.prefix))
+		return fmt.Errorf("the case hangs: its limit was %v; earlier failure: %v; its goroutines:\n%s", limit, e.failure(), labelled(e.prefix))
 	}
 	if err := e.failure(); err != nil {
 		res.Where = e.where
-		return err // what a failed case left behind says nothing new
+		return err // leaks of a failed case add nothing
 	}
 	return e.leaks(c, conns)
 }
 
-// goroutineLabel is the name of the label that tells whose a goroutine is.
+// goroutineLabel is the key of the profiler label that attributes a goroutine to its case.
 const goroutineLabel = "lockport-conformance"
 
-// labelled returns the stacks of the goroutines that were started, directly or not, under a label.
+// labelled returns the stacks of the goroutines with a label.
 func labelled(label string) string {
 	return strings.Join(stacks(label), "\n\n")
 }
 
-// countLabelled counts them.
+// countLabelled counts the goroutines with a label.
 func countLabelled(label string) (n int) {
 	for _, stack := range stacks(label) {
-		same, _, _ := strings.Cut(stack, " ") // "12 @ 0x4323ee …": so many goroutines with this stack
+		same, _, _ := strings.Cut(stack, " ") // "12 @ 0x4323ee …": 12 goroutines have this stack
 		k, _ := strconv.Atoi(same)
 		n += k
 	}
 	return n
 }
 
-// stacks returns each stack of the goroutines under a label once, with their number in front.
+// stacks returns each distinct stack of the goroutines with a label, with their number in front.
 func stacks(label string) (mine []string) {
 	var all strings.Builder
 	if err := pprof.Lookup("goroutine").WriteTo(&all, 1); err != nil {

@@ -7,18 +7,17 @@ import (
 	"time"
 )
 
-// SoakOptions says how large a soak is, and how long it lasts.
+// SoakOptions sets the size and duration of a soak.
 type SoakOptions struct {
 	// For is how long it lasts. Default: 1 minute.
 	For time.Duration
-	// Processes is how many there are at a time. Default: 4. Where Config.Local says that other processes cannot reach the locks they are
-	// clients of this one.
+	// Processes is how many run at a time. Default: 4. With Config.Local they are clients in this process instead.
 	Processes int
-	// Goroutines is how many each process has. Default: 512.
+	// Goroutines is the number of goroutines in each process. Default: 512.
 	Goroutines int
-	// Patience is within what time everybody must get a name that he waits for. Default: 2 minutes.
+	// Patience is the longest that any waiter may wait for a name. Default: 2 minutes.
 	Patience time.Duration
-	// KillEvery is how often one of the processes is killed, as by kill -9, and another begins. Default: 20 s. Negative: never.
+	// KillEvery is how often a process is killed, as by kill -9, and replaced. Default: 20 s. Negative: never.
 	KillEvery time.Duration
 }
 
@@ -31,7 +30,7 @@ func (o SoakOptions) withDefaults() SoakOptions {
 	return o
 }
 
-// SoakReport is what was seen in a soak, ready for encoding/json. A soak ends with the first rule that is broken.
+// SoakReport is the result of a soak, ready for encoding/json. A soak ends when the first rule is broken.
 type SoakReport struct {
 	Backend    string        `json:"backend"`
 	TTL        time.Duration `json:"ttl_ns"`
@@ -41,24 +40,24 @@ type SoakReport struct {
 	Killed     int           `json:"killed"`
 
 	Acquired  int64         `json:"acquired"`   // holds
-	HandedOff int64         `json:"handed_off"` // holds that came from another goroutine of the process, without a request
-	PassedOn  int64         `json:"passed_on"`  // holds of names that another process had before
+	HandedOff int64         `json:"handed_off"` // holds handed off by another goroutine of the process, without a request
+	PassedOn  int64         `json:"passed_on"`  // holds of names that another process held before
 	GaveUp    int64         `json:"gave_up"`    // calls whose context ended first
-	InVain    int64         `json:"in_vain"`    // calls of TryAcquire that found the name held
-	TooSlow   int64         `json:"too_slow"`   // calls that failed because the server took more than 1 s, or half of the TTL, to answer
-	Longest   time.Duration `json:"longest_ns"` // wait of a call that got its name
-	Latest    time.Duration `json:"latest_ns"`  // return of a call after the end of its context
+	InVain    int64         `json:"in_vain"`    // TryAcquire calls that found the name held
+	TooSlow   int64         `json:"too_slow"`   // calls that failed because the server took more than 1 s, or half the TTL, to answer
+	Longest   time.Duration `json:"longest_ns"` // longest wait of a call that got its name
+	Latest    time.Duration `json:"latest_ns"`  // latest return of a call after the end of its context
 
-	// Broken is the rule that was broken, and what was seen. Empty: none was.
+	// Broken is the broken rule and what was seen. Empty: no rule was broken.
 	Broken string `json:"broken,omitempty"`
-	// Error says why nothing could be run: the backend could not be opened, or there can be no processes.
+	// Error says why the soak could not run: the backend could not be opened, or processes cannot be started.
 	Error string `json:"error,omitempty"`
 }
 
-// OK says that the soak took place, and that no rule was broken.
+// OK reports whether the soak took place and no rule was broken.
 func (r SoakReport) OK() bool { return r.Broken == "" && r.Error == "" }
 
-// String is the report in one line.
+// String returns the report in one line.
 func (r SoakReport) String() string {
 	broken := "0 violations"
 	if !r.OK() {
@@ -72,14 +71,15 @@ func (r SoakReport) String() string {
 		r.Longest.Round(time.Millisecond), r.Latest.Round(time.Millisecond), broken)
 }
 
-// Soak has crowds of goroutines in several processes race for 128 names, one of which a third of them want, in all the ways in which a lock can be asked
-// for: without limit, with contexts that end at any moment, by TryAcquire and Do, with MinHold, MaxHold and other TTLs. Processes are killed and replaced.
-// It looks for two holders at a time, tokens that do not rise, holds that are lost on a server that is well, calls that outlast their contexts, and
-// waiters that starve. At the end it looks for goroutines, connections and keys that are left, and for names that nobody can have.
+// Soak starts several processes with many goroutines each. They compete for 128 names; a third of the calls want the same one.
+// They acquire in every way: without limit, with contexts that end at any moment, by TryAcquire and Do, and with MinHold,
+// MaxHold and other TTLs. Processes are killed and replaced. Soak looks for two holders at a time, tokens that do not rise,
+// holds lost on a healthy server, calls that outlast their contexts, and starving waiters. At the end it looks for leaked
+// goroutines, connections and keys, and for names that nobody can acquire.
 //
-// All processes write what they do into memory that they share, so the order needs no clock. WorkerMain must have been called, as for Run. Config.Faults
-// produces no faults here. The TTL is Config.MinTTL, or else 5 s: a machine that cannot renew in that time shows as losses. Soak returns when o.For has
-// passed and everybody has got what they waited for, or when ctx ends.
+// All processes record their holds in shared memory, so the order needs no clock. Call WorkerMain first, as for Run. Soak uses
+// no fault of Config.Faults. The TTL is Config.MinTTL; default: 5 s. A machine that cannot renew within the TTL shows losses.
+// Soak returns when o.For has passed and all waiters have been granted their names, or when ctx ends.
 func Soak(ctx context.Context, cfg Config, o SoakOptions) SoakReport {
 	o = o.withDefaults()
 	report := SoakReport{Processes: o.Processes, Goroutines: o.Goroutines}
@@ -106,8 +106,7 @@ func Soak(ctx context.Context, cfg Config, o SoakOptions) SoakReport {
 	return report
 }
 
-const ruleCrowd = "P1 exclusion, P2 fencing: in a crowd that asks for names in every way, and gives up at every moment, nobody shares a name and tokens rise"
+const ruleCrowd = "P1 exclusion, P2 fencing: in a crowd that acquires in every way and gives up at any time, no name has two holders and tokens rise"
 
-// crowdTTL is what the locks of a crowd have where nobody says otherwise: so long that a busy machine renews them in time, and not too long for who waits
-// for the lock of a process that was killed.
+// crowdTTL is the default TTL of a crowd: busy machines renew in time, and waiters behind a killed process do not wait long.
 const crowdTTL = 5 * time.Second

@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// A machine that stalls makes a sound backend late. A case that measures time watches the machine meanwhile, and does not blame the backend for what the
-// machine has done.
+// A machine that stalls makes a sound backend late. Cases that measure time measure the stalls too, and do not blame the
+// backend for them.
 
-// stalls measures, until the returned function is called, how long look and a goroutine's turn to run take. It returns the longest.
+// stalls calls look repeatedly until longest is called. longest returns the longest time that look and the scheduler took.
 func (e *Env) stalls(look func()) (longest func() time.Duration) {
 	const pause = 5 * time.Millisecond
-	c := begin(e, "a look at the machine", func(ctx context.Context) (longest time.Duration, _ error) {
+	c := begin(e, "a watch of the machine", func(ctx context.Context) (longest time.Duration, _ error) {
 		for ctx.Err() == nil {
 			start := time.Now()
 			<-time.After(pause)
@@ -23,7 +23,7 @@ func (e *Env) stalls(look func()) (longest func() time.Duration) {
 	return func() time.Duration { c.cancel(); <-c.over; return c.result }
 }
 
-// unlessStalled calls try until that says that the machine has not stalled. A case whose machine always does is not run.
+// unlessStalled calls try until it reports that the machine has not stalled. If it always stalls, the case is not run.
 func (e *Env) unlessStalled(try func() (ran bool)) {
 	for range 5 {
 		if try() {

@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// Test runs the suite, each case a subtest. With -short it runs the quick cases only. A case that cannot be run is
-// skipped with its reason. How many run at once does not depend on -parallel, since most of them wait for time to pass.
-// Of the options, Match and Parallel count.
+// Test runs the suite, each case as a subtest. With -short it runs the quick cases only. A case that cannot run is skipped
+// with its reason. The number of cases at once does not depend on -parallel, because most of them wait for time to pass.
+// Of the options, only Match and Parallel have an effect.
 func Test(t *testing.T, cfg Config, opts ...RunOption) {
 	o := newRunOptions(opts)
 	r, err := newRunner(t.Context(), cfg)
@@ -23,7 +23,7 @@ func Test(t *testing.T, cfg Config, opts ...RunOption) {
 		t.Run(c.ID(), func(t *testing.T) {
 			result := make(chan Result, 1)
 			cases, results = append(cases, c), append(results, result)
-			t.Parallel() // goes on when the cases run
+			t.Parallel() // resumes when runAll runs
 			switch res := <-result; res.Outcome {
 			case Fail:
 				t.Errorf("%s\n(after %v) %s", res.Message(), res.Took, res.Where)

@@ -14,20 +14,20 @@ import (
 	"github.com/lockport/lockport/internal/lab/worker"
 )
 
-// workers are the processes that the suite starts of this program.
+// workers are processes of this program that the suite starts.
 var workers = worker.Kind[workerConfig, order, answer]{Variable: "LOCKPORT_CONFORMANCE_WORKER"}
 
-// workerConfig is what a worker is started with: what its backend is opened with, and the TTL of its claims.
+// workerConfig is a worker's configuration: the target of its backend and the TTL of its claims.
 type workerConfig struct {
 	Target string
 	TTL    time.Duration
 }
 
-// order is what a worker is to do. Orders run at the same time as each other.
+// order tells a worker what to do. Orders run concurrently.
 type order struct {
 	Op   string
 	Name string        `json:",omitempty"`
-	Wait time.Duration `json:",omitempty"` // bounds the order
+	Wait time.Duration `json:",omitempty"` // limit; 0: none
 
 	Crowd *crowd `json:",omitempty"`
 }
@@ -35,12 +35,12 @@ type order struct {
 // The operations.
 const (
 	opAcquire = "acquire" // Acquire through a client, which renews
-	opValid   = "valid"   // Valid and Err of a hold of acquire
-	opRelease = "release" // of a hold of acquire
+	opValid   = "valid"   // Valid and Err of an acquired lock
+	opRelease = "release" // release an acquired lock
 	opCrowd   = "crowd"   // take part in a race of crowds
 )
 
-// answer is what a worker says to an order.
+// answer is the result of an order.
 type answer struct {
 	Token uint64 `json:",omitempty"`
 	Valid bool   `json:",omitempty"`
@@ -48,12 +48,12 @@ type answer struct {
 	Lost  bool   `json:",omitempty"` // Err matches ErrLost
 }
 
-// workerMainCalled says that a process that is started from this binary can be a worker.
+// workerMainCalled says that this binary can run workers.
 var workerMainCalled atomic.Bool
 
-// WorkerMain is the first line of TestMain, or of main in a command that calls Run. Where the suite started this process
-// as a worker, it works, with a backend that it makes with open, and exits; otherwise it returns at once. Without it the
-// cases that need other processes are not run.
+// WorkerMain must be the first call of TestMain, or of main in a command that calls Run. In a process that the suite started as
+// a worker, it opens a backend with open, works and exits. Elsewhere it returns at once. Without it, the cases that need other
+// processes are not run.
 func WorkerMain(open func(ctx context.Context, target string) (driver.Backend, error)) {
 	workerMainCalled.Store(true)
 	workers.Main(func(ctx context.Context, config workerConfig) (worker.Worker[order, answer], error) {
@@ -67,15 +67,15 @@ func WorkerMain(open func(ctx context.Context, target string) (driver.Backend, e
 	})
 }
 
-// peer is the inside of a worker process.
+// peer runs inside a worker process.
 type peer struct {
-	ctx    context.Context // ends when the worker is to end
+	ctx    context.Context // ends when the worker must end
 	open   func() (driver.Backend, error)
 	client *lockport.Client
-	holds  sync.Map // the locks of acquire, by their names
+	holds  sync.Map // acquired locks by name
 }
 
-// Close implements [worker.Worker]. Nothing is given back: a worker that should release does so when it is told to.
+// Close implements [worker.Worker]. It releases nothing: a worker releases when an order says so.
 func (p *peer) Close() {}
 
 // Do implements [worker.Worker].
@@ -108,39 +108,39 @@ func (p *peer) Do(o order) (a answer, _ error) {
 	return a, nil
 }
 
-// hold is what acquire got of a name.
+// hold returns the acquired lock of a name.
 func (p *peer) hold(name string) *lockport.Lock {
 	lock, _ := p.holds.Load(name)
 	return lock.(*lockport.Lock)
 }
 
-// process is a worker as the case that started it sees it.
+// process is a case's handle of a worker.
 type process struct {
 	*worker.Handle[order, answer]
 	e      *Env
-	member int // its number in a race
+	member int // number in a race
 }
 
-// process starts a worker. It is killed when the case has ended.
+// process starts a worker, and kills it when the case has ended.
 func (e *Env) process() *process {
 	const startTime = 20 * time.Second
 	ctx, cancel := context.WithTimeout(e.ctx, startTime)
 	defer cancel()
-	race := "GORACE=" + os.Getenv("GORACE") + " halt_on_error=1" // a data race ends it, which is seen
+	race := "GORACE=" + os.Getenv("GORACE") + " halt_on_error=1" // a data race ends the process, and so fails the case
 	h, err := workers.Start(ctx, workerConfig{Target: e.cfg.Target, TTL: e.ttl}, race)
 	e.check(err, "a worker process")
 	e.after(h.Kill)
 	return &process{Handle: h, e: e}
 }
 
-// await waits for the answer to an order that was sent.
+// await waits for the answer to an order.
 func (p *process) await(of func(context.Context) (answer, error), limit time.Duration) (answer, error) {
 	ctx, cancel := context.WithTimeout(p.e.ctx, limit)
 	defer cancel()
 	return of(ctx)
 }
 
-// do sends an order and waits for an answer without an error.
+// do sends an order, which must succeed.
 func (p *process) do(o order) answer {
 	o.Wait = callTime
 	a, err := p.await(p.Send(o), 2*callTime)
@@ -149,7 +149,7 @@ func (p *process) do(o order) answer {
 	return a
 }
 
-// stop stops the worker in the middle of whatever it does, as a long pause of its machine would.
+// stop stops the worker at any point, like a long pause of its machine.
 func (p *process) stop() {
 	err := p.Freeze()
 	if errors.Is(err, errors.ErrUnsupported) {
@@ -158,7 +158,7 @@ func (p *process) stop() {
 	p.e.check(err, "stopping a worker")
 }
 
-// resume lets a stopped worker go on, and returns what it says of its hold of a name first of all.
+// resume resumes a stopped worker. It returns the worker's first answer to opValid.
 func (p *process) resume(name string) answer {
 	valid := p.Send(order{Op: opValid, Name: name})
 	p.e.check(p.Thaw(), "resuming a worker")

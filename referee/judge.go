@@ -65,7 +65,7 @@ var ours = map[string]string{
 
 // unready are failures that say nothing of the rule: the case did not come as far, because the library returned an error on a server that was well, cannot
 // undo a claim, or split the votes of several servers. So is one whose reason names another promise. The case then counts as not run.
-var unready = regexp.MustCompile(`^(nobody has the name|an acquisition failed on a server that is well|acquire in another process|claim in another process|Abandon of a claim|of \d+ claims at once 0 were granted)`)
+var unready = regexp.MustCompile(`^(nobody has the name|an acquisition failed on a healthy server|acquire in another process|claim in another process|Abandon of a claim|of \d+ claims at once 0 were granted)`)
 
 // leak begins what is said of a case that passed and left connections behind, which is another promise.
 const leak = "P8 no leaks: when all is closed"

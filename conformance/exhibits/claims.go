@@ -10,14 +10,14 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// claims are locks that grant what they should not.
+// claims are locks that grant wrongly.
 var claims = []Exhibit{
 	{"a-lock-for-each-client", "every client has a lock of its own", "",
 		caught{"exclusion/two-backends", "exclusion/clients", "exclusion/many-at-once", "contract/held"}, func(l *lock) {
 			l.hangUp()
 			l.as = newLock(nil, l.net, l.shared)
 		}},
-	{"look-then-take", "it looks whether the name is free, and takes it in a second request whoever has come between", "",
+	{"look-then-take", "it checks that the name is free, and takes it in a second request even if another client was faster", "",
 		caught{"exclusion/many-at-once", "exclusion/crowd"}, claiming(func(l *lock, ctx context.Context, req driver.Request) (driver.Lease, error) {
 			st, err := l.sound.Inspect(ctx, req.Name)
 			if err != nil {
@@ -30,7 +30,7 @@ var claims = []Exhibit{
 			l.takeFrom(ctx, req.Name, func(owner string) bool { return owner != req.Owner })
 			return l.sound.TryAcquire(ctx, req)
 		})},
-	{"session-re-enters", "the lock belongs to the connection, and lets its own client in again", "another claim was granted",
+	{"session-re-enters", "the lock belongs to the connection, so its own client can lock again", "another claim was granted",
 		caught{"exclusion/two-claims"}, func(l *lock) {
 			var mu sync.Mutex
 			mine := make(map[string]driver.Lease)
@@ -47,40 +47,40 @@ var claims = []Exhibit{
 				return granted, err
 			})(l)
 		}},
-	{"grants-its-owner-twice", "a claim that is made again with the same owner is granted anew", "granted anew",
+	{"grants-its-owner-twice", "a claim that is repeated with the same owner is granted again", "granted the name again",
 		caught{"contract/same-owner"}, claiming(func(l *lock, ctx context.Context, req driver.Request) (driver.Lease, error) {
 			l.takeFrom(ctx, req.Name, func(owner string) bool { return owner == req.Owner })
 			return l.sound.TryAcquire(ctx, req)
 		})},
-	{"folds-case", "names that differ in case only share a lock", "differs from all that are held",
+	{"folds-case", "names that differ only in case share a lock", "differs from all held names",
 		caught{"names/quick", "names/distinct"}, naming(strings.ToLower)},
-	{"truncates-names", "names that differ after 1,023 bytes only share a lock", "differs from all that are held",
+	{"truncates-names", "names that differ only after 1,023 bytes share a lock", "differs from all held names",
 		caught{"names/quick", "names/distinct"}, naming(func(name string) string { return name[:min(len(name), 1023)] })},
-	{"normalises-names", "é is the same as e with an accent", "differs from all that are held",
+	{"normalises-names", "composed and decomposed é are the same name", "differs from all held names",
 		caught{"names/quick", "names/distinct"}, naming(strings.NewReplacer("e\u0301", "é").Replace)},
-	{"trims-names", "spaces at the end of a name do not count, as in a CHAR column", "differs from all that are held",
+	{"trims-names", "trailing spaces are ignored, as in a CHAR column", "differs from all held names",
 		caught{"names/distinct"}, naming(func(name string) string { return strings.TrimRight(name, " ") })},
-	{"cleans-paths", "names are paths, and a//b is a/b", "differs from all that are held",
+	{"cleans-paths", "names are paths, and a//b is a/b", "differs from all held names",
 		caught{"names/distinct"}, naming(strings.NewReplacer("//", "/").Replace)},
-	{"decodes-names", "%2F in a name is the same as /", "differs from all that are held",
+	{"decodes-names", "%2F in a name is the same as /", "differs from all held names",
 		caught{"names/quick", "names/distinct"}, naming(strings.NewReplacer("%2F", "/").Replace)},
 	{"client-is-the-owner", "a claim's owner is its client, not the claim (a process or thread id)", "",
 		caught{"ownership/abandon-of-others", "exclusion/two-claims"},
 		asking(func(req *driver.Request) { req.Owner = strings.Repeat("0", 32) + ":" + driver.OwnerClient(req.Owner) })},
 	{"truncates-owners", "owner ids are cut off after 255 bytes", "",
 		caught{"contract/limits"}, asking(func(req *driver.Request) { req.Owner = req.Owner[:min(len(req.Owner), 255)] })},
-	{"repeats-tokens", "tokens are counted by each client for itself", "token",
+	{"repeats-tokens", "each client counts its own tokens", "token",
 		caught{"fencing/holders", "fencing/reopened", "exclusion/crowd"}, func(l *lock) {
 			var last atomic.Uint64
 			l.grant = func(l *lease) { l.grant.Token = last.Add(1) }
 		}},
-	{"no-tokens", "tokens are stated, and there are none", "the token is 0",
+	{"no-tokens", "tokens are stated, but there are none", "the token is 0",
 		caught{"contract/grant"}, granting(func(l *lease) { l.grant.Token = 0 })},
-	{"counts-the-grant-from-its-reply", "the validity of a grant counts from when its reply came", "late",
+	{"counts-the-grant-from-its-reply", "the validity of a grant counts from its reply", "late",
 		caught{"contract/grant-counts-from-sending"}, granting(func(l *lease) { l.grant.Until = time.Now().Add(l.req.TTL) })},
 	{"rounds-the-ttl-down", "the TTL goes to the server in whole tenths of a second, rounded down", "lasted for",
 		caught{"capabilities/grain"}, asking(func(req *driver.Request) { req.TTL = max(req.TTL.Truncate(100*time.Millisecond), time.Millisecond) })},
-	{"a-waiter-prolongs-the-holder", "SETNX, and EXPIRE although SETNX failed: who fails to get the lock prolongs it", "nobody but the failed claims",
+	{"a-waiter-prolongs-the-holder", "SETNX, then EXPIRE even if SETNX failed: each failed claim extends the lock", "nobody but the failed claims",
 		caught{"exclusion/a-claim-that-failed"}, claiming(func(l *lock, ctx context.Context, req driver.Request) (driver.Lease, error) {
 			granted, err := l.sound.TryAcquire(ctx, req)
 			if err == nil {
@@ -90,14 +90,14 @@ var claims = []Exhibit{
 			}
 			return granted, err
 		})},
-	{"expiry-in-a-second-request", "SETNX, then EXPIRE: who dies between leaves a lock that never ends", "cut off after request 1",
+	{"expiry-in-a-second-request", "SETNX, then EXPIRE: a client that dies in between leaves a lock that never ends", "cut off after request 1",
 		caught{"unknown/cut-after-each-request-orphan"}, claiming(func(l *lock, ctx context.Context, req driver.Request) (driver.Lease, error) {
 			forEver := req
 			forEver.TTL = time.Hour
 			if _, err := l.sound.TryAcquire(ctx, forEver); err != nil {
 				return nil, err
 			}
-			granted, err := l.sound.TryAcquire(ctx, req) // the same owner: the server now has the TTL that it should have had
+			granted, err := l.sound.TryAcquire(ctx, req) // the same owner: now the claim has its TTL
 			if err != nil {
 				return nil, err
 			}
@@ -107,14 +107,14 @@ var claims = []Exhibit{
 		})},
 }
 
-// takeFrom takes name from a holder who is one of those.
+// takeFrom removes the holder of name if its owner is one of those.
 func (l *lock) takeFrom(ctx context.Context, name string, those func(owner string) bool) {
 	if st, _ := l.sound.Inspect(ctx, name); st.Held && those(st.Owner) {
 		l.take(name)
 	}
 }
 
-// claiming replaces how a claim is made, also before waiting.
+// claiming replaces how a claim is made, also when it waits.
 func claiming(claim func(*lock, context.Context, driver.Request) (driver.Lease, error)) func(*lock) {
 	return func(l *lock) {
 		l.claim = func(ctx context.Context, req driver.Request) (driver.Lease, error) { return claim(l, ctx, req) }

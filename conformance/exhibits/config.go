@@ -11,9 +11,9 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// config is the suite's for the sound lock as spoil changes it, with several networks before a server of its own.
+// config returns a Config for the sound lock as changed by spoil, with five networks before a new server.
 func config(spoil func(*lock)) conformance.Config {
-	const target, direct = "wire://user:hunter2@localhost", "direct" // no error may show the password
+	const target, direct = "wire://user:hunter2@localhost", "direct" // errors must not show the password
 	server, shared := memory.NewServer(), new(sync.Map)
 	networks := make(map[string]*network)
 	lane := func(target string) conformance.Lane {
@@ -35,12 +35,12 @@ func config(spoil func(*lock)) conformance.Config {
 	return cfg
 }
 
-// calls are the kinds of requests that faults can tell apart.
+// calls maps the kinds of requests that faults can tell apart.
 var calls = map[conformance.Op]memorytest.Call{
 	conformance.OpAcquire: memorytest.Claim, conformance.OpRenew: memorytest.Renew, conformance.OpRelease: memorytest.Release,
 }
 
-// faults are those of a network, and of the server behind it.
+// faults returns the faults of a network, and of the server behind it.
 func faults(server *memory.Server, net *network) conformance.Faults {
 	observer := memory.NewBackend(memory.Options{Server: server})
 	return conformance.Faults{
@@ -61,7 +61,7 @@ func faults(server *memory.Server, net *network) conformance.Faults {
 			for {
 				server.Lose(name, nil)
 				_, err := observer.TryAcquire(ctx, driver.Request{Name: name, Owner: "somebody", TTL: time.Hour})
-				if !isHeld(err) { // else somebody who waits was quicker
+				if !isHeld(err) { // otherwise a waiter was faster
 					return err
 				}
 			}

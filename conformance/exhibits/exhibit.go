@@ -8,24 +8,24 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// Exhibit is a lock that is broken in one way.
+// Exhibit is a lock with one fault.
 type Exhibit struct {
-	// Name is what the fault is called.
+	// Name identifies the fault.
 	Name string
-	// Is says in a sentence what is broken.
+	// Is describes the fault in one sentence.
 	Is string
-	// Sees is what the reason of the failure must contain.
+	// Sees is a text that the reason of the failure must contain.
 	Sees string
-	// CaughtBy are the cases that must fail, by their IDs. Others may fail too.
+	// CaughtBy are the IDs of cases that must fail. Others may fail too.
 	CaughtBy []string
 
 	spoil func(*lock)
 }
 
-// caught are the IDs of the cases that must fail.
+// caught is the type of CaughtBy.
 type caught = []string
 
-// Config is the suite's, with x as the backend under test on a server of its own.
+// Config returns a Config with x as the backend under test, on a new server.
 func (x Exhibit) Config() conformance.Config { return config(x.spoil) }
 
 // All returns all exhibits.
@@ -33,13 +33,13 @@ func All() []Exhibit {
 	return slices.Concat(claims, releases, renewals, outcomes, waits, modes, statements)
 }
 
-// Sound is the suite's Config for the lock of which the exhibits are made.
+// Sound returns a Config for the sound lock of which the exhibits are made.
 func Sound() conformance.Config { return config(func(*lock) {}) }
 
-// Plain is Sound for a lock with none of the optional interfaces. Its waiters poll.
+// Plain is Sound without the optional interfaces. Waiters poll.
 func Plain() conformance.Config { return config(plainly) }
 
-// Untold is Sound for a lock whose server tells nobody that a claim has ended: holders learn it from their renewals.
+// Untold is Sound with a server that does not report lost claims: holders learn of a loss when they renew.
 func Untold() conformance.Config {
 	return config(func(l *lock) {
 		l.request = untold

@@ -10,8 +10,8 @@ import (
 	"github.com/lockport/lockport/conformance/exhibits"
 )
 
-// Every broken lock fails the cases that are made for it, and these say why. The conformance test of backend/memory/memorytest holds that
-// the lock of which they are made passes the suite.
+// Every broken lock fails the cases in CaughtBy, with its reason. The conformance test of backend/memory/memorytest shows that the
+// sound lock passes the suite.
 func TestExhibitsAreCaught(t *testing.T) {
 	t.Parallel()
 	isFull := make(map[string]bool)
@@ -31,7 +31,7 @@ func TestExhibitsAreCaught(t *testing.T) {
 	exhibits.Try(t, trials...)
 }
 
-// The client treats a backend differently if it is only a driver.Backend, or if nobody tells it of a removal. These are sound too.
+// The client treats a backend differently if it lacks the optional interfaces, or does not report removals. These are sound too.
 func TestOtherSoundLocks(t *testing.T) {
 	if testing.Short() {
 		t.Skip("not run: takes half a minute")

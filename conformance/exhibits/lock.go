@@ -12,15 +12,15 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// lock is the sound lock, step by step. An exhibit replaces steps.
+// lock is the sound lock in steps. An exhibit replaces steps.
 type lock struct {
 	sound  *memorytest.Backend
 	net    *network
-	shared *sync.Map // what exhibits on one server keep there, by name
-	hangUp func()    // ends the connection
+	shared *sync.Map // state of exhibits on one server
+	hangUp func()    // closes the connection
 	waits  atomic.Int64
 
-	as      driver.Backend // what the suite gets: the lock, or what hides some of it
+	as      driver.Backend // what the suite gets: the lock, or a wrapper
 	state   func(*driver.Capabilities)
 	request func(*driver.Request)
 	claim   func(context.Context, driver.Request) (driver.Lease, error)
@@ -38,7 +38,7 @@ type lock struct {
 	check   func(context.Context) ([]driver.Notice, error)
 }
 
-// network is a way to the server.
+// network is a path to the server, with its faults.
 type network struct {
 	memorytest.Faults
 	conns atomic.Int64
@@ -58,10 +58,10 @@ func newLock(server *memory.Server, net *network, shared *sync.Map) *lock {
 	return l
 }
 
-// take takes name from whoever holds it, past the network.
+// take removes the holder of name at the server, past the network.
 func (l *lock) take(name string) { l.sound.Server().LoseSilently(name) }
 
-// direct is another client of the server, past the network.
+// direct returns another client of the server, past the network.
 func (l *lock) direct() *memory.Backend {
 	return memory.NewBackend(memory.Options{Server: l.sound.Server()})
 }
@@ -93,7 +93,7 @@ func (l *lock) Requeue(ctx context.Context, old driver.Lease, req driver.Request
 	return next, gone, err
 }
 
-// granted makes a lease of what a step returned.
+// granted wraps the lease that a step returned.
 func (l *lock) granted(req driver.Request, sound driver.Lease, err error) (driver.Lease, error) {
 	if err != nil {
 		return nil, err
@@ -169,7 +169,7 @@ func (l *lease) Renew(ctx context.Context) (time.Time, error) {
 	return l.soundly(ctx)
 }
 
-// soundly renews it as the sound lock does.
+// soundly renews as the sound lock does.
 func (l *lease) soundly(ctx context.Context) (time.Time, error) {
 	return driver.Renew(ctx, l.lock.sound, l.Lease)
 }

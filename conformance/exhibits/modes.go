@@ -9,9 +9,9 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// modes are locks whose readers, permits or detached claims are not what they should be.
+// modes are locks with faults in shared claims, permits or detached claims.
 var modes = []Exhibit{
-	{"reader-beside-writer", "readers have a lock of their own, which no writer looks at", "",
+	{"reader-beside-writer", "readers have their own lock, which writers ignore", "",
 		caught{"shared/readers-and-writers", "shared/many-at-once", "shared/clients"}, asking(func(req *driver.Request) {
 			if req.Shared {
 				req.Name += " (readers)"
@@ -19,7 +19,7 @@ var modes = []Exhibit{
 		})},
 	{"one-reader", "readers exclude each other", "a claim was not granted",
 		caught{"shared/readers-and-writers"}, asking(func(req *driver.Request) { req.Shared = false })},
-	{"overtaking-readers", "a writer does not queue, and readers come in beside readers whoever waits", "moments only",
+	{"overtaking-readers", "a writer does not queue, and readers join readers even if a writer waits", "moments only",
 		caught{"shared/writer-is-not-starved"}, func(l *lock) {
 			l.state = func(c *driver.Capabilities) {
 				c.Wake, c.Fair, c.Contended = driver.WakeQueueOrPoll, driver.FairNone, false
@@ -32,31 +32,31 @@ var modes = []Exhibit{
 				return l.sound.Wait(ctx, req)
 			}
 		}},
-	{"one-permit-more", "a permit more is granted than there are", "",
+	{"one-permit-more", "one permit too many is granted", "",
 		caught{"permits/counted", "permits/many-at-once", "permits/clients"}, asking(func(req *driver.Request) {
 			if req.Permits > 0 {
 				req.Permits++
 			}
 		})},
-	{"permit-counted-twice", "a claim whose reply was lost, and which is made again, takes a second permit", "by an owner who claimed twice",
+	{"permit-counted-twice", "a claim that is repeated after a lost reply takes a second permit", "by an owner that claimed twice",
 		caught{"permits/granted-twice"}, func(l *lock) {
 			var seen sync.Map
 			claiming(func(l *lock, ctx context.Context, req driver.Request) (driver.Lease, error) {
 				if _, again := seen.LoadOrStore(req.Owner, true); again && req.Permits > 0 {
 					second := req
-					second.Owner = string(rune(req.Owner[0]^1)) + req.Owner[1:] // another, whatever it begins with
+					second.Owner = string(rune(req.Owner[0]^1)) + req.Owner[1:] // another owner
 					_, _ = l.sound.TryAcquire(ctx, second)
 				}
 				return l.sound.TryAcquire(ctx, req)
 			})(l)
 		}},
-	{"permit-of-the-dead", "permits do not expire: those of a process that died are never free again", "a holder has died",
+	{"permit-of-the-dead", "permits do not expire: a dead process's permits are never free again", "a holder has died",
 		caught{"permits/dead-holder"}, asking(func(req *driver.Request) {
 			if req.Permits > 0 {
 				req.TTL *= 1000
 			}
 		})},
-	{"readers-of-the-dead", "the readers' claim ends when its first reader's would, whoever else has joined", "",
+	{"readers-of-the-dead", "the readers' claim ends when its first reader's does, even if others joined", "",
 		caught{"shared/dead-reader"}, func(l *lock) {
 			first, _ := l.shared.LoadOrStore("first readers", new(sync.Map))
 			l.grant = func(granted *lease) {
@@ -66,7 +66,7 @@ var modes = []Exhibit{
 				}
 			}
 		}},
-	{"attach-without-looking", "whoever presents a ticket gets the lock, however often it was attached", "was not ErrLost",
+	{"attach-without-looking", "every Attach with a ticket succeeds, however often it was attached", "was not ErrLost",
 		caught{"detach/attached"}, func(l *lock) {
 			l.attach = func(ctx context.Context, req driver.Request, _ string, token uint64) (driver.Lease, error) {
 				l.take(req.Name)
@@ -79,14 +79,14 @@ var modes = []Exhibit{
 				return late, nil
 			}
 		}},
-	{"attached-for-ever", "an attached lock does not end while it is not renewed", "a claim that is not renewed ends with its TTL",
+	{"attached-for-ever", "an attached lock never expires", "a claim that is not renewed ends with its TTL",
 		caught{"detach/renewed"}, func(l *lock) {
 			l.attach = func(ctx context.Context, req driver.Request, owner string, token uint64) (driver.Lease, error) {
 				req.TTL *= 1000
 				return l.sound.Attach(ctx, req, owner, token)
 			}
 		}},
-	{"shows-one-holder", "Inspect says of one reader, or of one permit, who has it", "hold the name, and Inspect says",
+	{"shows-one-holder", "Inspect shows only one of several readers or permits", "hold the name, and Inspect says",
 		caught{"shared/inspected", "permits/inspected"}, func(l *lock) {
 			l.inspect = func(ctx context.Context, name string) (driver.Status, error) {
 				st, err := l.sound.Inspect(ctx, name)
@@ -94,7 +94,7 @@ var modes = []Exhibit{
 				return st, err
 			}
 		}},
-	{"detached-for-ever", "a detached lock is renewed by the client that has given it up", "a detached claim ends with its TTL",
+	{"detached-for-ever", "a detached lock is still renewed by the client that detached it", "a detached claim ends with its TTL",
 		caught{"detach/expired"}, func(l *lock) {
 			l.detach = func(_ context.Context, detached driver.Lease) error {
 				go func() {

@@ -9,9 +9,9 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// outcomes are locks that say something else than what happened.
+// outcomes are locks that report a wrong outcome.
 var outcomes = []Exhibit{
-	{"ignores-cancellation", "a claim waits for its reply whatever becomes of its context", "has not returned",
+	{"ignores-cancellation", "a claim waits for its reply even if its context ends", "has not returned",
 		caught{"cancellation/silent-server"}, claiming(func(l *lock, ctx context.Context, req driver.Request) (driver.Lease, error) {
 			granted, err := l.sound.TryAcquire(context.WithoutCancel(ctx), req)
 			if err == nil && ctx.Err() != nil {
@@ -19,13 +19,13 @@ var outcomes = []Exhibit{
 			}
 			return granted, err
 		})},
-	{"never-abandons", "Abandon says that it is done, and does nothing: what was granted without a reply stays", "",
+	{"never-abandons", "Abandon returns nil and does nothing: a claim whose reply was lost stays", "",
 		caught{"unknown/acquire-reply-lost", "cancellation/queued", "ownership/abandon-twice", "fencing/abandoned", "giving-up/many-cut-off", "giving-up/many-reply-lost",
 			"giving-up/among-many", "shared/acquire-reply-lost", "permits/acquire-reply-lost"}, func(l *lock) {
 			l.abandon = func(context.Context, driver.Request) error { return nil }
 		}},
 	{"believes-what-will-pass",
-		"a claim whose reply was lost is found when it is asked for again, and is not renewed: it belongs to the session before", "yet another claim was granted",
+		"a claim repeated after a lost reply is granted but not renewed: it belongs to the earlier session", "yet another claim was granted",
 		caught{"unknown/acquire-reply-lost-kept"}, func(l *lock) {
 			l.renew = func(ctx context.Context, l *lease) (time.Time, error) {
 				if _, found := l.lock.shared.Load(l.req.Owner); found {
@@ -42,7 +42,7 @@ var outcomes = []Exhibit{
 				return granted, err
 			})(l)
 		}},
-	{"guesses-that-nothing-happened", "a claim whose reply was lost is said to have had no effect", "",
+	{"guesses-that-nothing-happened", "a claim whose reply was lost is reported to have had no effect", "",
 		caught{"unknown/acquire-reply-lost", "unknown/cut-after-each-request", "unknown/many-cut-off", "shared/cut-after-each-request",
 			"permits/cut-after-each-request"}, failing(func(err error) error {
 			if errors.Is(err, driver.ErrUnknown) {
@@ -50,7 +50,7 @@ var outcomes = []Exhibit{
 			}
 			return err
 		})},
-	{"grants-without-a-server", "when the server is not there the claim is granted all the same", "lease: true",
+	{"grants-without-a-server", "if the server is unreachable, the claim is granted anyway", "lease: true",
 		caught{"unknown/server-gone"}, claiming(func(l *lock, ctx context.Context, req driver.Request) (driver.Lease, error) {
 			granted, err := l.sound.TryAcquire(ctx, req)
 			if errors.Is(err, driver.ErrUnavailable) {
@@ -58,7 +58,7 @@ var outcomes = []Exhibit{
 			}
 			return granted, err
 		})},
-	{"two-classes", "an error is of two classes at once", "exactly one class",
+	{"two-classes", "an error matches two classes", "exactly one class",
 		caught{"contract/held"}, failing(func(err error) error { return fmt.Errorf("%w: %w", driver.ErrUnavailable, err) })},
 	{"shows-the-password", "an error shows the URL with its password", "shows the password",
 		caught{"unknown/server-gone"}, failing(func(err error) error { return fmt.Errorf("wire://user:hunter2@localhost: %w", err) })},

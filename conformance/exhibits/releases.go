@@ -6,9 +6,9 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// releases are locks that give back what is not theirs.
+// releases are locks that release other holders' claims.
 var releases = []Exhibit{
-	{"releases-whoever-holds", "plain DEL: a release ends whatever claim there is", "",
+	{"releases-whoever-holds", "plain DEL: a release ends any holder's claim", "",
 		caught{"ownership/late-release", "ownership/abandon-twice", "ownership/abandon-twice-same-client"}, releasing(func(ctx context.Context, l *lease) error {
 			l.lock.take(l.req.Name)
 			return nil
@@ -25,7 +25,7 @@ var releases = []Exhibit{
 			l.lock.take(l.req.Name)
 			return nil
 		})},
-	{"releases-what-its-client-has", "a release that is repeated ends whatever claim its client has on the name by then", "yet another claim was granted",
+	{"releases-what-its-client-has", "a repeated release ends the client's next claim on the name", "yet another claim was granted",
 		caught{"unknown/release-reply-lost-same-client"}, releasing(func(ctx context.Context, l *lease) error {
 			if _, again := l.lock.shared.LoadOrStore(l.req.Owner, true); again {
 				client := driver.OwnerClient(l.req.Owner)
@@ -33,13 +33,13 @@ var releases = []Exhibit{
 			}
 			return l.Lease.Release(ctx)
 		})},
-	{"says-nil-of-a-late-release", "a release that came too late is no error", "was not ErrLost",
+	{"says-nil-of-a-late-release", "a late release returns nil", "was not ErrLost",
 		caught{"ownership/late-release"}, releasing(func(ctx context.Context, l *lease) error { _ = l.Lease.Release(ctx); return nil })},
-	{"abandons-whoever-holds", "Abandon ends whatever claim there is", "",
+	{"abandons-whoever-holds", "Abandon ends any holder's claim", "",
 		caught{"ownership/abandon-of-others", "ownership/abandon-twice", "ownership/late-abandon"}, func(l *lock) {
 			l.abandon = func(_ context.Context, req driver.Request) error { l.take(req.Name); return nil }
 		}},
-	{"breaks-whoever-holds", "Break does not look whose claim it ends", "Break of an owner that does not have the name",
+	{"breaks-whoever-holds", "Break does not compare owners", "Break of an owner that does not have the name",
 		caught{"removal/broken"}, func(l *lock) {
 			l.end = func(_ context.Context, name, _ string) error { l.sound.Server().Lose(name, nil); return nil }
 		}},

@@ -11,27 +11,27 @@ import (
 
 // renewals are locks that renew wrongly.
 var renewals = []Exhibit{
-	{"pretends-to-renew", "a renewal says that it succeeded, and did nothing", "",
+	{"pretends-to-renew", "a renewal returns success and does nothing", "",
 		caught{"ownership/renewed-claim-stays", "ownership/late-renewal", "silence/renewal", "optional/batch-keeps"},
 		renewing(func(_ context.Context, l *lease) (time.Time, error) { return time.Now().Add(l.req.TTL), nil })},
-	{"renews-what-is-gone", "a renewal of a claim that is gone says that it succeeded", "",
+	{"renews-what-is-gone", "the renewal of a lost claim returns success", "",
 		caught{"ownership/late-renewal", "removal/forgotten", "optional/batch"}, renewing(func(ctx context.Context, l *lease) (time.Time, error) {
 			if until, err := l.soundly(ctx); err == nil {
 				return until, nil
 			}
 			return time.Now().Add(l.req.TTL), nil
 		})},
-	{"counts-the-renewal-from-its-reply", "the validity of a renewal counts from when its reply came", "late",
+	{"counts-the-renewal-from-its-reply", "the validity of a renewal counts from its reply", "late",
 		caught{"contract/renewal-counts-from-sending"}, renewing(func(ctx context.Context, l *lease) (time.Time, error) {
 			_, err := l.soundly(ctx)
 			return time.Now().Add(l.req.TTL), err
 		})},
-	{"believes-a-renewal-without-a-reply", "a renewal counts although its reply did not come", "the holder said Valid",
+	{"believes-a-renewal-without-a-reply", "a renewal without a reply counts as success", "the holder said Valid",
 		caught{"silence/frozen", "silence/gone"}, renewing(func(ctx context.Context, l *lease) (time.Time, error) {
 			_, _ = l.soundly(ctx)
 			return time.Now().Add(l.req.TTL), nil
 		})},
-	{"says-lost-of-a-failed-renewal", "a renewal whose reply did not come says that the claim is gone", "",
+	{"says-lost-of-a-failed-renewal", "a renewal without a reply returns ErrLost", "",
 		caught{"unknown/renewal-reply-lost", "silence/renewal-reply-lost"}, renewing(func(ctx context.Context, l *lease) (time.Time, error) {
 			until, err := l.soundly(ctx)
 			if err != nil {
@@ -39,11 +39,11 @@ var renewals = []Exhibit{
 			}
 			return until, err
 		})},
-	{"renews-out-of-order", "the results of a batch are in another order than its leases", "",
+	{"renews-out-of-order", "the results of a batch are in the wrong order", "",
 		caught{"optional/batch"}, func(l *lock) {
 			l.batch = slices.Reverse[[]driver.Renewal]
 		}},
-	{"one-fails-all-fail", "renewals are one transaction: one claim that is gone fails those that went with it, and nobody is told otherwise", "",
+	{"one-fails-all-fail", "renewals are one transaction: one lost claim fails the others with it", "",
 		caught{"loss/some-of-many", "optional/batch"}, func(l *lock) {
 			l.request = untold
 			l.batch = func(results []driver.Renewal) {
@@ -54,7 +54,7 @@ var renewals = []Exhibit{
 			}
 		}},
 	{"takes-anew-what-is-gone",
-		"a renewal that finds its claim gone takes it anew, and its holder never learns that it was free in between", "Lost is not closed",
+		"the renewal of a lost claim takes it again, and its holder never learns that it was free in between", "Lost is not closed",
 		caught{"loss/forgotten", "loss/forgotten-while-many-wait", "loss/forgotten-while-handed-on"}, func(l *lock) {
 			l.request = untold
 			renewing(func(ctx context.Context, l *lease) (time.Time, error) {
@@ -74,5 +74,5 @@ func renewing(renew func(context.Context, *lease) (time.Time, error)) func(*lock
 	return func(l *lock) { l.renew = renew }
 }
 
-// untold has the server tell nobody that a claim has ended.
+// untold makes the server report no lost claim.
 func untold(req *driver.Request) { req.Lost = nil }

@@ -10,9 +10,9 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// statements are locks that promise what they do not keep, wrappers that hide what there is, and locks that leave something behind.
+// statements are locks that state wrong Capabilities, hide interfaces, misbehave in optional interfaces, or leak.
 var statements = []Exhibit{
-	{"never-tells-of-removal", "RemovalNotice is stated, and Lost is never called", "Lost was not called",
+	{"never-tells-of-removal", "RemovalNotice is stated, but Lost is never called", "Lost was not called",
 		caught{"removal/forgotten", "removal/broken", "removal/overwritten"}, asking(untold)},
 	{"tells-twice", "Lost is called twice", "Lost was called 2 times",
 		caught{"removal/broken"}, asking(func(req *driver.Request) {
@@ -20,13 +20,13 @@ var statements = []Exhibit{
 				req.Lost = func(err error) { lost(err); lost(err) }
 			}
 		})},
-	{"cries-wolf", "Lost is called although the claim is there", "was told 1 times",
+	{"cries-wolf", "Lost is called although the claim is held", "was told 1 times",
 		caught{"removal/no-false-alarm"}, asking(func(req *driver.Request) {
 			if lost := req.Lost; lost != nil {
 				time.AfterFunc(req.TTL/2, func() { lost(driver.ErrLost) })
 			}
 		})},
-	{"tells-after-the-next-grant", "no validity is stated, and the holder is told a TTL after the server has granted the name to another", "the holder said Valid",
+	{"tells-after-the-next-grant", "no validity is stated, and the holder is told one TTL after the server granted the name to another client", "the holder said Valid",
 		caught{"silence/frozen"}, func(l *lock) {
 			l.grant = func(granted *lease) { granted.grant.Until = time.Time{} }
 			l.request = func(req *driver.Request) {
@@ -38,36 +38,36 @@ var statements = []Exhibit{
 		}},
 	{"hides-interfaces", "a wrapper without Unwrap hides the Waiter that its Capabilities state", "no driver.Waiter is found",
 		caught{"capabilities/interfaces"}, func(l *lock) { l.as = plain{l} }},
-	{"changes-its-mind", "Capabilities are not the same at every call", "then",
+	{"changes-its-mind", "Capabilities change between calls", "then",
 		caught{"capabilities/stated"}, func(l *lock) {
 			var calls atomic.Int64
 			l.state = func(c *driver.Capabilities) { c.MinTTL = time.Duration(calls.Add(1)) }
 		}},
-	{"states-to-be-prompt", "Prompt is stated, and a claim returns when its client library likes to", "returned later than",
+	{"states-to-be-prompt", "Prompt is stated, but a claim returns late", "returned later than",
 		caught{"capabilities/prompt"}, failing(func(err error) error {
 			if errors.Is(err, driver.ErrUnknown) {
 				time.Sleep(300 * time.Millisecond)
 			}
 			return err
 		})},
-	{"states-a-fixed-ttl", "FixedTTL is stated, and any TTL is accepted", "was not ErrRefused",
+	{"states-a-fixed-ttl", "FixedTTL is stated, but any TTL is accepted", "was not ErrRefused",
 		caught{"capabilities/fixed-ttl"}, stating(func(c *driver.Capabilities) { c.FixedTTL = time.Second })},
-	{"states-a-smallest-ttl", "MinTTL is stated, and a smaller TTL is accepted", "was not ErrRefused",
+	{"states-a-smallest-ttl", "MinTTL is stated, but a smaller TTL is accepted", "was not ErrRefused",
 		caught{"capabilities/smallest-ttl"}, stating(func(c *driver.Capabilities) { c.MinTTL = time.Second })},
-	{"hides-its-tokens", "no tokens are stated, and there are some", "TokenNone",
+	{"hides-its-tokens", "no tokens are stated, but there are some", "TokenNone",
 		caught{"contract/grant"}, stating(func(c *driver.Capabilities) { c.Token = driver.TokenNone })},
-	{"lists-by-pattern", "List takes its prefix for a pattern", "List of prefix",
+	{"lists-by-pattern", "List treats its prefix as a pattern", "List of prefix",
 		caught{"optional/list"}, func(l *lock) {
 			l.list = func(ctx context.Context, prefix string) ([]driver.Status, error) {
 				return l.sound.List(ctx, strings.TrimSuffix(prefix, "*"))
 			}
 		}},
-	{"looking-renews", "Inspect prolongs the claim that it looks at", "ends with its TTL",
+	{"looking-renews", "Inspect extends the claim", "ends with its TTL",
 		caught{"optional/inspect-does-not-renew"}, func(l *lock) {
 			l.grant = func(one *lease) { l.shared.Store(one.req.Name, one) }
 			l.inspect = func(ctx context.Context, name string) (driver.Status, error) {
 				if holder, ok := l.shared.Load(name); ok {
-					// A claim that ended because nobody looked at it for so long, as on a busy machine, comes back.
+					// On a busy machine the claim may expire between calls. Then claim it again.
 					if _, err := holder.(*lease).Renew(ctx); errors.Is(err, driver.ErrLost) {
 						_, _ = l.sound.TryAcquire(ctx, holder.(*lease).req)
 					}
@@ -75,7 +75,7 @@ var statements = []Exhibit{
 				return l.sound.Inspect(ctx, name)
 			}
 		}},
-	{"checking-releases", "Check releases what was claimed last", "another claim was granted",
+	{"checking-releases", "Check releases the last claim", "another claim was granted",
 		caught{"optional/check"}, func(l *lock) {
 			var last driver.Request
 			l.request = func(req *driver.Request) { last = *req }
@@ -84,13 +84,13 @@ var statements = []Exhibit{
 				return l.sound.Check(ctx)
 			}
 		}},
-	{"checking-is-silent", "a notice of Check does not say what to do", "lacks its ID, text or remedy",
+	{"checking-is-silent", "a notice of Check has no remedy", "lacks its ID, text or remedy",
 		caught{"optional/check"}, func(l *lock) {
 			l.check = func(context.Context) ([]driver.Notice, error) {
 				return []driver.Notice{{ID: "trouble", Text: "Something is wrong."}}, nil
 			}
 		}},
-	{"checking-outstays", "Check waits for the server, whatever its context says", "after its context ended",
+	{"checking-outstays", "Check waits for the server after its context ends", "after its context ended",
 		caught{"optional/check-silent-server"}, func(l *lock) {
 			l.check = func(ctx context.Context) ([]driver.Notice, error) {
 				patient, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*time.Second)
@@ -100,7 +100,7 @@ var statements = []Exhibit{
 		}},
 	{"leaks-goroutines", "every claim leaves a goroutine behind", "no goroutine may be left",
 		caught{"contract/release", "errors/released"}, asking(func(*driver.Request) { go time.Sleep(10 * time.Second) })},
-	{"leaks-keys", "every claim leaves a key behind at the server", "the server must keep nothing",
+	{"leaks-keys", "every claim leaves a key at the server", "the server must keep nothing",
 		caught{"contract/release", "errors/released"}, claiming(func(l *lock, ctx context.Context, req driver.Request) (driver.Lease, error) {
 			_, _ = l.direct().TryAcquire(ctx, driver.Request{Name: req.Name + ":queue", Owner: req.Owner, TTL: time.Hour})
 			return l.sound.TryAcquire(ctx, req)
@@ -109,7 +109,7 @@ var statements = []Exhibit{
 		caught{"cost/connections"}, func(l *lock) { l.hangUp = func() {} }},
 }
 
-// stating changes what a lock states of itself.
+// stating changes the Capabilities of a lock.
 func stating(change func(*driver.Capabilities)) func(*lock) {
 	return func(l *lock) { l.state = change }
 }

@@ -9,21 +9,21 @@ import (
 	"github.com/lockport/lockport/conformance"
 )
 
-// Trial is a lock, the cases that are tried on it, and what must become of each.
+// Trial is a lock, cases to run on it, and the outcome that each must have.
 type Trial struct {
 	Kind, Name string
-	// Is says in a sentence what the lock is.
+	// Is describes the lock in one sentence.
 	Is     string
 	Config conformance.Config
-	// Cases are cases of the suite, by their IDs.
+	// Cases are IDs of cases of the suite.
 	Cases []string
-	// Want is the outcome of each.
+	// Want is the outcome that each case must have.
 	Want conformance.Outcome
-	// Sees is what the reason of each failure must contain: of all, or of each of Cases in its place.
+	// Sees are texts that the reasons of failures must contain: one for all cases, or one for each of Cases.
 	Sees []string
 }
 
-// Try runs trials, more at once than there are processors: they mostly wait for time to pass.
+// Try runs trials, eight at once even on few processors: they mostly wait for time to pass.
 func Try(t *testing.T, trials ...Trial) {
 	reports := make([]conformance.Report, len(trials))
 	lanes := make(chan struct{}, 8)
@@ -39,13 +39,13 @@ func Try(t *testing.T, trials ...Trial) {
 	for i, x := range trials {
 		t.Run(x.Kind+"/"+x.Name, func(t *testing.T) {
 			if len(x.Cases) == 0 {
-				t.Error("no case is tried")
+				t.Error("the trial has no cases")
 			}
 			if reports[i].Error != "" {
 				t.Error(reports[i].Error)
 			}
 			if n := len(x.Sees); x.Want == conformance.Fail && n != 1 && n != len(x.Cases) {
-				t.Fatalf("there are words for %d of %d cases", n, len(x.Cases))
+				t.Fatalf("Sees has %d texts for %d cases", n, len(x.Cases))
 			}
 			for n, id := range x.Cases {
 				at := slices.IndexFunc(reports[i].Results, func(r conformance.Result) bool { return r.ID() == id })
@@ -56,7 +56,7 @@ func Try(t *testing.T, trials ...Trial) {
 				t.Logf("VERDICT %s %s | %s | %s", x.Kind, x.Name, id, res.Outcome)
 				switch {
 				case res.Outcome != x.Want:
-					t.Errorf("%s must %s, where this is true of a lock: %s. %s", id, x.Want, x.Is, res.Message())
+					t.Errorf("%s must %s on this lock: %s. %s", id, x.Want, x.Is, res.Message())
 				case x.Want == conformance.Fail && !strings.Contains(res.Reason, x.Sees[n%len(x.Sees)]):
 					t.Errorf("%s must say %q; it says: %s", id, x.Sees[n%len(x.Sees)], res.Reason)
 				}

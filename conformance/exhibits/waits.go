@@ -8,27 +8,27 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// waits are locks that let others wait wrongly.
+// waits are locks with faults in waiting.
 var waits = []Exhibit{
-	{"never-wakes", "a waiter is never told that the name is free, and is not asked to look again either", "",
+	{"never-wakes", "a waiter is neither told that the name is free nor asked to poll", "",
 		caught{"waiting/notified", "liveness/hand-offs"}, silently},
-	{"wakes-who-asked-in-time-only", "a release between the claim and the request to be notified is not told", "before it asked",
+	{"wakes-who-asked-in-time-only", "a release between the claim and the call to Notify wakes nobody", "before the call",
 		caught{"waiting/notified"}, func(l *lock) {
 			silently(l)
 			l.as = forgetful{l.as.(silent)}
 		}},
-	{"waits-for-ever", "Wait is not granted a name that was released", "was not granted it within",
+	{"waits-for-ever", "Wait is not granted a name that was released", "was not granted within",
 		caught{"waiting/wait", "waiting/long-wait"}, waiting(func(_ *lock, ctx context.Context, _ driver.Request) (driver.Lease, error) {
 			<-ctx.Done()
 			return nil, fmt.Errorf("%w: %w", driver.ErrUnknown, ctx.Err())
 		})},
-	{"wait-ignores-cancellation", "Wait waits for its grant whatever becomes of its context", "Wait has not returned",
+	{"wait-ignores-cancellation", "Wait waits even if its context ends", "Wait has not returned",
 		caught{"cancellation/waiting"}, waiting(func(l *lock, ctx context.Context, req driver.Request) (driver.Lease, error) {
 			long, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*time.Second)
 			defer cancel()
 			return l.sound.Wait(long, req)
 		})},
-	{"wait-counts-from-its-beginning", "the claim that was won by waiting is believed to be as fresh as when it is told", "",
+	{"wait-counts-from-its-beginning", "the validity after a wait is too long", "",
 		caught{"waiting/long-wait"}, waiting(func(l *lock, ctx context.Context, req driver.Request) (driver.Lease, error) {
 			granted, err := l.sound.Wait(ctx, req)
 			if err != nil {
@@ -38,7 +38,7 @@ var waits = []Exhibit{
 			late.grant.Until = late.grant.Until.Add(req.TTL / 2)
 			return late, nil
 		})},
-	{"spins", "a waiter asks the server every five milliseconds", "one waiter cost",
+	{"spins", "a waiter polls every five milliseconds", "one waiter cost",
 		caught{"cost/waiters"}, waiting(func(l *lock, ctx context.Context, req driver.Request) (driver.Lease, error) {
 			for {
 				if granted, err := l.sound.TryAcquire(ctx, req); !isHeld(err) {
@@ -51,7 +51,7 @@ var waits = []Exhibit{
 				}
 			}
 		})},
-	{"queues-for-the-first-names-only", "the server's queue is stated, and who waits for more than four names polls", "later than",
+	{"queues-for-the-first-names-only", "the server's queue is stated, but a client polls if it waits for more than four names", "later than",
 		caught{"liveness/many-names"}, waiting(func(l *lock, ctx context.Context, req driver.Request) (driver.Lease, error) {
 			if n := l.waits.Add(1); n > 4 {
 				l.waits.Add(-1)
@@ -60,12 +60,12 @@ var waits = []Exhibit{
 			defer l.waits.Add(-1)
 			return l.sound.Wait(ctx, req)
 		})},
-	{"overtakes", "a queue is stated, and whoever comes at the right moment gets the name", "before client",
+	{"overtakes", "a queue is stated, but a newcomer at the right moment gets the name", "before waiter",
 		caught{"waiting/order"}, claiming(func(l *lock, ctx context.Context, req driver.Request) (driver.Lease, error) {
 			req.Queue = false
 			return l.sound.TryAcquire(ctx, req)
 		})},
-	{"never-says-contended", "Contended is stated, and holders are not told that others wait", "was not told",
+	{"never-says-contended", "Contended is stated, but holders are not told that others wait", "was not told",
 		caught{"waiting/contended", "shared/contended"}, asking(func(req *driver.Request) { req.Contended = nil })},
 }
 
@@ -76,10 +76,10 @@ func waiting(wait func(*lock, context.Context, driver.Request) (driver.Lease, er
 	}
 }
 
-// plain hides what a lock is beside a driver.Backend.
+// plain hides the optional interfaces of a lock.
 type plain struct{ driver.Backend }
 
-// plainly is a sound lock that is a driver.Backend and nothing more.
+// plainly makes a sound lock without optional interfaces.
 func plainly(l *lock) {
 	l.state = func(c *driver.Capabilities) {
 		c.Wake, c.Fair, c.Queue, c.Contended = driver.WakePoll, driver.FairNone, false, false
@@ -87,7 +87,7 @@ func plainly(l *lock) {
 	l.as = plain{l}
 }
 
-// silent is a driver.Notifier that never wakes anybody.
+// silent is a driver.Notifier that never calls wake.
 type silent struct{ plain }
 
 func silently(l *lock) {
@@ -106,7 +106,7 @@ func silently(l *lock) {
 
 func (silent) Notify(driver.Request, func()) (stop func()) { return func() {} }
 
-// forgetful is a driver.Notifier that polls, but wakes only for a name that it found held.
+// forgetful is a driver.Notifier that polls, but only calls wake if it found the name held before.
 type forgetful struct{ silent }
 
 func (b forgetful) Notify(req driver.Request, wake func()) (stop func()) {

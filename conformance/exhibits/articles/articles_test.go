@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// open opens the lock on Redis that the fragment of a target names.
+// open opens the lock on Redis that the target's fragment names.
 func open(ctx context.Context, target string) (driver.Backend, error) {
 	rawURL, name, _ := strings.Cut(target, "#")
 	for _, x := range slices.Concat(articles.All(), articles.Libraries(), articles.Sound()) {
@@ -35,22 +35,22 @@ func open(ctx context.Context, target string) (driver.Backend, error) {
 	return nil, fmt.Errorf("no lock has the name %q", name)
 }
 
-// trial is a lock, and cases of the suite that must have this outcome on it.
+// trial returns a trial of cases that must have the outcome want on x.
 func trial(kind string, x articles.Exhibit, cfg conformance.Config, ids []string, want conformance.Outcome) exhibits.Trial {
 	return exhibits.Trial{Kind: kind, Name: x.Name, Is: x.Is, Config: cfg, Cases: ids, Want: want, Sees: x.Sees}
 }
 
 func onRedis(x articles.Exhibit) bool { return x.Server == articles.Redis }
 
-// Every lock of an article, or of a library on Redis, fails the cases that are made for its fault. What fails is what is broken: the locks of
-// which they are made pass those cases. So does a release in a transaction, and all that there is about ownership.
+// Every lock on Redis fails the cases that are made for its fault. The sound locks of which they are made pass those cases, so the
+// fault alone is caught. The release in a transaction passes them too, and all cases about ownership.
 func TestArticles(t *testing.T) {
 	var nodes []*servers.Redis
 	for range 5 {
 		nodes = append(nodes, servers.NeedRedis(t, servers.RedisOptions{}))
 	}
 	var trials []exhibits.Trial
-	passes := make(map[string][]string) // what sound locks must pass
+	passes := make(map[string][]string) // cases that sound locks must pass
 	for _, x := range slices.Concat(articles.All(), articles.Libraries()) {
 		if !onRedis(x) {
 			continue
@@ -74,7 +74,7 @@ func TestArticles(t *testing.T) {
 	exhibits.Try(t, trials...)
 }
 
-// Each bug of a library, and each lock of an article that is not on Redis, fails its cases too, and the same lock without the bug passes them, there and then.
+// Each lock that is not on Redis fails its cases too. The same lock without the fault passes them.
 func TestLibraries(t *testing.T) {
 	for _, x := range slices.DeleteFunc(slices.Concat(articles.Libraries(), articles.All()), onRedis) {
 		t.Run(x.Name, func(t *testing.T) {
@@ -87,20 +87,20 @@ func TestLibraries(t *testing.T) {
 	}
 }
 
-// Somebody else's driver, with every fault of the network and of the server: the lock of which most are made passes the suite. It renews one by one, too slowly for
-// hundreds of locks on a busy machine.
+// The sound lock on one Redis, a driver without the optional interfaces, passes the suite with all faults of network and server.
+// It renews locks one by one, too slowly for hundreds of locks on a busy machine.
 func TestSound(t *testing.T) {
 	cfg := config(t, articles.Sound()[0], []*servers.Redis{servers.NeedRedis(t, servers.RedisOptions{})})
 	conformance.Test(t, cfg, conformance.Match(func(c conformance.Case) bool { return c.ID() != "cost/held-locks-stay" }))
 }
 
-// A URL must have as many addresses as the lock asks servers.
+// A URL must have as many addresses as the lock has servers.
 func TestOpen(t *testing.T) {
 	all := articles.Sound()
 	redlock := all[len(all)-1]
 	require.Equal(t, 5, redlock.Nodes)
 	_, err := redlock.Open(t.Context(), "redis://localhost:1")
-	require.ErrorContains(t, err, "asks 5 servers, and the URL names 1")
+	require.ErrorContains(t, err, "needs 5 servers, but the URL names 1")
 	_, err = redlock.Open(t.Context(), "memory://a,b,c,d,e")
 	require.ErrorContains(t, err, "scheme")
 	b, err := redlock.Open(t.Context(), "redis://a:1,b:2,c:3,d:4,e:5")
@@ -108,7 +108,7 @@ func TestOpen(t *testing.T) {
 	require.NoError(t, b.Close())
 }
 
-// The tables in docs/testing.md are those of the exhibits, and every hazard is in the page's list.
+// docs/testing.md has the tables of the exhibits, and lists every hazard.
 func TestTable(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("\n|exhibit|hazard|article|what is broken|caught by|\n|---|---|---|---|---|\n")

@@ -13,7 +13,7 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// EtcdPrefix begins the keys of the locks on etcd.
+// EtcdPrefix is the prefix of the keys of locks on etcd.
 const EtcdPrefix = "libraries/"
 
 // onEtcd drives the lock of etcd's own client: a concurrency.Session, and a concurrency.Mutex for each claim.

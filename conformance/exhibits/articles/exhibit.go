@@ -9,36 +9,36 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// Exhibit is a lock of somebody else's.
+// Exhibit is a lock from an article or another project.
 type Exhibit struct {
-	// Name is what it is called.
+	// Name identifies the exhibit.
 	Name string
-	// Hazard is what is broken in it, "H3"; empty if nothing is, or what the list of hazards does not have.
+	// Hazard is the hazard that it shows, "H3". Empty: it is sound, or the list of hazards lacks it.
 	Hazard string
-	// Article says where it is shown, or warned of: "003". For a bug of a Library it is the address of its report.
+	// Article is the article that shows it or warns of it: "003". For a bug of a Library it is the URL of the report.
 	Article, Library string
-	// Is says in a sentence what is broken, or how it is sound.
+	// Is describes the fault, or why the lock is sound, in one sentence.
 	Is string
-	// CaughtBy are the cases of the suite that must fail, by their IDs. Others may fail too. Nothing for a sound lock.
+	// CaughtBy are the IDs of cases that must fail. Others may fail too. Empty for a sound lock.
 	CaughtBy []string
-	// Sees is what the reason of each failure must contain: of all, or of each of CaughtBy in its place.
+	// Sees are texts that the reasons of failures must contain: one for all cases, or one for each of CaughtBy.
 	Sees []string
-	// Server is what it runs on.
+	// Server is the server that it runs on.
 	Server Server
-	// Nodes is how many servers it asks if not one.
+	// Nodes is the number of its servers, if not one.
 	Nodes int
 
-	client      func(*goredis.Options) // changes how it connects to Redis
+	client      func(*goredis.Options) // changes its Redis client
 	spoil       func(*lock)            // replaces a step
-	open, sound opener                 // where it is not on Redis
+	open, sound opener                 // for other servers than Redis
 }
 
-// Server is a kind of servers, and with it the form of a target.
+// Server is a kind of server. It determines the form of a target.
 type Server string
 
 // The servers.
 const (
-	Redis     Server = ""          // a redis:// URL of go-redis, with as many addresses as Nodes, commas between them
+	Redis     Server = ""          // a redis:// URL of go-redis, with Nodes addresses separated by commas
 	Etcd      Server = "etcd"      // "host:port"
 	ZooKeeper Server = "zookeeper" // "host:port"
 	Postgres  Server = "postgres"  // a postgres:// URL
@@ -51,10 +51,10 @@ type opener func(target string) (driver.Backend, error)
 // All returns the broken locks of the articles, in the order of their hazards.
 func All() []Exhibit { return slices.Clone(taught) }
 
-// Sound returns the locks of which All are made, and those that an article got right.
+// Sound returns the sound locks of which All are made, and a correct lock from an article.
 func Sound() []Exhibit { return slices.Clone(sound) }
 
-// Libraries returns bugs that locks of other projects have or had.
+// Libraries returns locks with bugs that other projects have or had.
 func Libraries() []Exhibit { return slices.Clone(libraries) }
 
 // Open opens x at a target of its Server. It does no I/O. The caller must Close it.
@@ -72,7 +72,7 @@ func (x Exhibit) Open(_ context.Context, target string) (driver.Backend, error) 
 	return l.as, nil
 }
 
-// OpenSound is Open for the lock of which x is made.
+// OpenSound opens the sound lock of which x is made.
 func (x Exhibit) OpenSound(ctx context.Context, target string) (driver.Backend, error) {
 	x.open, x.client, x.spoil = x.sound, nil, nil
 	return x.Open(ctx, target)

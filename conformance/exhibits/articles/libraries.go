@@ -49,7 +49,7 @@ var libraries = []Exhibit{
 			l.take = func(ctx context.Context, c *claim) (bool, error) {
 				got, err := take(context.WithoutCancel(ctx), c)
 				if got && ctx.Err() != nil {
-					_, _ = l.give(ctx, c)
+					_, _ = l.release(ctx, c)
 					return false, fmt.Errorf("%w: %w", driver.ErrUnavailable, ctx.Err())
 				}
 				return got, err
@@ -61,9 +61,9 @@ var libraries = []Exhibit{
 		Is:       "extending a lost lock takes it again, and its holder never learns that it was free",
 		CaughtBy: []string{"loss/forgotten"}, Sees: []string{"Lost is not closed"},
 		spoil: func(l *lock) {
-			prolong := l.prolong
-			l.prolong = func(ctx context.Context, c *claim) (bool, error) {
-				ours, err := prolong(ctx, c)
+			renew := l.renew
+			l.renew = func(ctx context.Context, c *claim) (bool, error) {
+				ours, err := renew(ctx, c)
 				if err == nil && !ours {
 					return l.take(ctx, c)
 				}
@@ -74,7 +74,7 @@ var libraries = []Exhibit{
 	{
 		Name: "retried-set-nx", Library: "go-redis", Article: "https://github.com/redis/go-redis/issues/2985",
 		Is:       "the client library repeats a SET NX whose reply was lost, and takes its own lock for another client's",
-		CaughtBy: []string{"unknown/acquire-reply-lost"}, Sees: []string{"the claim was carried out and its reply lost, yet it was"},
+		CaughtBy: []string{"unknown/acquire-reply-lost"}, Sees: []string{"the reply to a claim was lost, so its outcome is unknown"},
 		client: func(o *goredis.Options) { o.MaxRetries = 3 }, // the library's default
 	},
 }

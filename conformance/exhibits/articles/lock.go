@@ -11,27 +11,27 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// step is one thing that a lock does with a claim. It says whether the claim has the lock, or had it until then.
+// step is one operation on a claim. It reports whether the claim holds the lock, or held it until the operation.
 type step func(ctx context.Context, c *claim) (bool, error)
 
-// lock is a lock in steps. As it is opened it is sound; an exhibit replaces a step.
+// lock is a lock in steps. It is sound until an exhibit replaces a step.
 type lock struct {
-	rdb  *goredis.Client // of a lock in one Redis
+	rdb  *goredis.Client // with one Redis
 	caps driver.Capabilities
-	as   driver.Backend // what the suite gets: the lock, or what adds to it
+	as   driver.Backend // what the suite gets: the lock, or a wrapper
 
 	key      func(name string) string
-	value    func(owner string) string // what the server says of the holder
+	value    func(owner string) string // the holder as the server stores it
 	take     step                      // claims
-	prolong  step                      // renews
-	give     step                      // releases
-	undo     step                      // releases what may not have arrived yet
+	renew    step                      // renews
+	release  step                      // releases
+	undo     step                      // releases a claim that may not have arrived yet
 	valid    validity
-	patience func(ttl time.Duration) time.Duration // how long one of several servers is waited for
+	patience func(ttl time.Duration) time.Duration // timeout for one of several servers
 	close    func() error
 }
 
-// validity is how long a claim is believed that was sent then, and whether anything of that is left.
+// validity returns until when a claim sent at sent is valid, and whether any of that is left.
 type validity func(sent time.Time, ttl time.Duration) (until time.Time, left bool)
 
 // claim is a claim as the server sees it, and its lease.
@@ -40,7 +40,7 @@ type claim struct {
 	key, value, owner string
 	ttl               time.Duration
 	grant             driver.Grant
-	given             bool // it had the lock when it was released
+	released          bool // it held the lock when it was released
 }
 
 func (l *lock) claim(req driver.Request) *claim {
@@ -63,8 +63,8 @@ func (l *lock) TryAcquire(ctx context.Context, req driver.Request) (driver.Lease
 	case !got:
 		return nil, &driver.HeldError{}
 	case !left:
-		_, _ = l.give(ctx, c)
-		return nil, unknown(ctx, fmt.Errorf("it took %v, which is longer than the lock would have lasted", time.Since(sent)))
+		_, _ = l.release(ctx, c)
+		return nil, unknown(ctx, fmt.Errorf("the claim took %v, so none of its validity is left", time.Since(sent)))
 	}
 	c.grant.Until = until
 	return c, nil
@@ -85,10 +85,10 @@ func (l *lock) Close() error { return l.close() }
 // Grant implements driver.Lease.
 func (c *claim) Grant() driver.Grant { return c.grant }
 
-// Renew implements driver.Lease.
+// Renew implements driver.Renewer.
 func (c *claim) Renew(ctx context.Context) (time.Time, error) {
 	sent := time.Now()
-	ours, err := c.lock.prolong(ctx, c)
+	ours, err := c.lock.renew(ctx, c)
 	until, left := c.lock.valid(sent, c.ttl)
 	switch {
 	case err != nil:
@@ -96,27 +96,27 @@ func (c *claim) Renew(ctx context.Context) (time.Time, error) {
 	case !ours:
 		return time.Time{}, errLost
 	case !left:
-		return time.Time{}, unknown(ctx, errors.New("it took too long"))
+		return time.Time{}, unknown(ctx, errors.New("the renewal took too long"))
 	}
 	return until, nil
 }
 
-// Release implements driver.Lease. It asks the server each time, as a program does that releases twice.
+// Release implements driver.Lease. It asks the server at every call, like a program that releases twice.
 func (c *claim) Release(ctx context.Context) error {
-	ours, err := c.lock.give(ctx, c)
-	c.given = c.given || ours
+	ours, err := c.lock.release(ctx, c)
+	c.released = c.released || ours
 	switch {
 	case err != nil:
 		return unknown(ctx, err)
-	case !c.given:
+	case !c.released:
 		return errLost
 	}
 	return nil
 }
 
-var errLost = fmt.Errorf("%w: the server does not have it, or somebody else does", driver.ErrLost)
+var errLost = fmt.Errorf("%w: the server has no claim, or another holder's", driver.ErrLost)
 
-// unknown is the error of a request that may have been carried out, unless it is one that says otherwise; nil for nil.
+// unknown marks err as ErrUnknown, unless it is nil or ErrUnavailable.
 func unknown(ctx context.Context, err error) error {
 	if err == nil || errors.Is(err, driver.ErrUnavailable) {
 		return err

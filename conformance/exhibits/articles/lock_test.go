@@ -11,7 +11,7 @@ import (
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
-// A claim that arrives after it was abandoned, as one from a silent connection may, is not granted.
+// A claim that arrives after it was abandoned, as from a silent connection, is not granted.
 func TestAbandonOvertakesItsClaim(t *testing.T) {
 	s := servers.NeedRedis(t, servers.RedisOptions{})
 	l := onRedis(goredis.NewClient(&goredis.Options{Addr: s.Addr()}), "set-nx-px")

@@ -23,14 +23,14 @@ import (
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
-// place is the servers of a lock, and how it is opened on them or on proxies before them.
+// place is the servers of a lock, and how to open it on them or on proxies before them.
 type place struct {
 	addrs  []string
 	target func(addrs []string) string
-	isOp   func(op conformance.Op, request []byte) bool // tells the requests of a sound lock apart
+	isOp   func(op conformance.Op, request []byte) bool // recognises the requests of a sound lock
 }
 
-// at is a place for x. Locks on Redis share the nodes.
+// at returns a place for x. Locks on Redis share the nodes.
 func at(t *testing.T, x articles.Exhibit, nodes []*servers.Redis) place {
 	first := func(addrs []string) string { return addrs[0] }
 	switch x.Server {
@@ -42,7 +42,7 @@ func at(t *testing.T, x articles.Exhibit, nodes []*servers.Redis) place {
 		return place{[]string{servers.SharedZooKeeper(t).Addr()}, first, nothing}
 	case articles.Postgres:
 		p := servers.SharedPostgres(t)
-		if slices.Contains(x.CaughtBy, "cost/connections") { // it uses up those of its server
+		if slices.Contains(x.CaughtBy, "cost/connections") { // it uses up its server's connections
 			p = servers.NeedPostgres(t, servers.PostgresOptions{})
 		}
 		u, err := url.Parse(p.URL())
@@ -64,7 +64,7 @@ func at(t *testing.T, x articles.Exhibit, nodes []*servers.Redis) place {
 	return p
 }
 
-// makeTable makes the table of locks in a table, one at a time: two would hinder each other.
+// makeTable creates the table of locks. Concurrent calls would conflict, so they run one at a time.
 func makeTable(t *testing.T, url string) {
 	oneTable.Lock()
 	defer oneTable.Unlock()
@@ -78,7 +78,7 @@ var oneTable sync.Mutex
 
 func nothing(conformance.Op, []byte) bool { return false }
 
-// deletesKey finds the deletion of one key among the messages in the frames of HTTP/2.
+// deletesKey reports whether the HTTP/2 frames contain a request that deletes one key.
 func deletesKey(request []byte) bool {
 	for len(request) >= 9 {
 		size, kind, body := int(binary.BigEndian.Uint32(request)>>8), request[3], request[9:]
@@ -96,11 +96,11 @@ func deletesKey(request []byte) bool {
 	return false
 }
 
-// ttl is that of the cases, where the session does not have one. Some catch a lock in a fraction of it, which must be long on a busy machine too, or find
-// nothing: that which lies between GET and DEL is a quarter. And 205 locks in a table must each be granted, and the others renewed one by one, within it.
+// ttl is the TTL of the cases, unless it is fixed. Some cases must hit a fraction of it even on a busy machine: the time between GET
+// and DEL is a quarter. Within a TTL 205 locks in a table must be granted, while the earlier ones are renewed one by one.
 const ttl = 2 * time.Second
 
-// config is the suite's for x. Of five servers the last one hangs, and there are no faults.
+// config returns a Config for x. With five servers the last one hangs, and there are no faults.
 func config(t *testing.T, x articles.Exhibit, nodes []*servers.Redis) conformance.Config {
 	p := at(t, x, nodes)
 	if x.Nodes > 1 {
@@ -109,7 +109,7 @@ func config(t *testing.T, x articles.Exhibit, nodes []*servers.Redis) conformanc
 		t.Cleanup(func() { _ = last.Close() })
 		last.Freeze()
 		target := p.target(append(p.addrs[:4:4], last.Addr()))
-		return conformance.Config{Open: open, Target: target, MinTTL: 2 * ttl} // so that a sound lock gives each node enough on a busy machine
+		return conformance.Config{Open: open, Target: target, MinTTL: 2 * ttl} // a sound lock's timeout for each node must suffice on a busy machine
 	}
 	lanes, end, err := faultproxy.Lanes(6, p.addrs[0], p.isOp)
 	require.NoError(t, err)
@@ -127,7 +127,7 @@ func config(t *testing.T, x articles.Exhibit, nodes []*servers.Redis) conformanc
 	return cfg
 }
 
-// addRedis adds the faults of the server itself.
+// addRedis adds the faults of the server.
 func addRedis(f *conformance.Faults, s *servers.Redis) {
 	f.Remove = func(ctx context.Context, name string) error {
 		_, err := s.Do(ctx, "DEL", "lock:"+name)

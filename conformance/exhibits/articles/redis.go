@@ -13,25 +13,25 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// The steps of a sound lock in one Redis, each of which compares and acts at once.
+// The steps of a sound lock in one Redis. Each compares and acts atomically.
 var (
-	// An Abandon may overtake the claim that it undoes, so the claim looks for it first.
+	// Abandon may overtake the claim that it undoes, so the claim checks for it first.
 	takeScript = goredis.NewScript(`
 if redis.call('exists', KEYS[2]) == 1 then return 0 end
 if redis.call('set', KEYS[1], ARGV[1], 'nx', 'px', ARGV[2]) then return 1 end
 return 0`)
-	prolongScript = goredis.NewScript(`
+	renewScript = goredis.NewScript(`
 if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('pexpire', KEYS[1], ARGV[2]) end
 return 0`)
-	giveScript = goredis.NewScript(`
+	releaseScript = goredis.NewScript(`
 if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end
 return 0`)
 )
 
-// goneTime is how long an Abandon is remembered: no request is under way for longer.
+// goneTime is how long Redis remembers an Abandon: longer than any request is under way.
 const goneTime = time.Minute
 
-// onRedis is a lock in one Redis: a key that is there while somebody has the name.
+// onRedis returns a lock in one Redis: a key that exists while a claim holds the name.
 func onRedis(rdb *goredis.Client, name string) *lock {
 	gone := func(c *claim) string { return "gone:" + c.owner }
 	l := &lock{
@@ -45,11 +45,11 @@ func onRedis(rdb *goredis.Client, name string) *lock {
 		take: func(ctx context.Context, c *claim) (bool, error) {
 			return takeScript.Eval(ctx, rdb, []string{c.key, gone(c)}, c.value, c.ttl.Milliseconds()).Bool()
 		},
-		prolong: func(ctx context.Context, c *claim) (bool, error) {
-			return prolongScript.Eval(ctx, rdb, []string{c.key}, c.value, c.ttl.Milliseconds()).Bool()
+		renew: func(ctx context.Context, c *claim) (bool, error) {
+			return renewScript.Eval(ctx, rdb, []string{c.key}, c.value, c.ttl.Milliseconds()).Bool()
 		},
-		give: func(ctx context.Context, c *claim) (bool, error) {
-			return giveScript.Eval(ctx, rdb, []string{c.key}, c.value).Bool()
+		release: func(ctx context.Context, c *claim) (bool, error) {
+			return releaseScript.Eval(ctx, rdb, []string{c.key}, c.value).Bool()
 		},
 		valid: func(sent time.Time, ttl time.Duration) (time.Time, bool) { return sent.Add(ttl), true },
 		close: rdb.Close,
@@ -58,14 +58,14 @@ func onRedis(rdb *goredis.Client, name string) *lock {
 		if err := rdb.Set(ctx, gone(c), 1, goneTime).Err(); err != nil {
 			return false, err
 		}
-		_, err := l.give(ctx, c)
+		_, err := l.release(ctx, c)
 		return err == nil, err
 	}
 	l.as = l
 	return l
 }
 
-// openRedis makes a lock in one Redis, or in several.
+// openRedis opens a lock in one Redis, or in several.
 func openRedis(name string, nodes int, change func(*goredis.Options), target string) (*lock, error) {
 	u, err := url.Parse(target)
 	if err != nil {
@@ -73,7 +73,7 @@ func openRedis(name string, nodes int, change func(*goredis.Options), target str
 	}
 	hosts := strings.Split(u.Host, ",")
 	if len(hosts) != nodes {
-		return nil, fmt.Errorf("the lock %s asks %d servers, and the URL names %d", name, nodes, len(hosts))
+		return nil, fmt.Errorf("the lock %s needs %d servers, but the URL names %d", name, nodes, len(hosts))
 	}
 	locks := make([]*lock, nodes)
 	for i, host := range hosts {
@@ -82,7 +82,7 @@ func openRedis(name string, nodes int, change func(*goredis.Options), target str
 		if err != nil {
 			return nil, err
 		}
-		// A request that is sent again finds what it did itself the first time.
+		// No retries: a repeated request would find its own effect.
 		o.MaxRetries, o.DialerRetries, o.ContextTimeoutEnabled = -1, 1, true
 		if change != nil {
 			change(o)
@@ -92,11 +92,11 @@ func openRedis(name string, nodes int, change func(*goredis.Options), target str
 	if nodes == 1 {
 		return locks[0], nil
 	}
-	return inMost(locks), nil
+	return inMajority(locks), nil
 }
 
-// inMost is a lock in several servers: whoever has most of them has it. They are asked one after the other.
-func inMost(nodes []*lock) *lock {
+// inMajority returns a lock in several servers, asked in turn. A claim holds it if it holds a majority.
+func inMajority(nodes []*lock) *lock {
 	l := *nodes[0]
 	l.as = &l
 	l.valid = fromTheFirst
@@ -121,17 +121,17 @@ func inMost(nodes []*lock) *lock {
 			if most := len(nodes)/2 + 1; yes >= most || no >= most {
 				return yes >= most, nil
 			}
-			return false, errors.Join(fmt.Errorf("%d of %d servers said yes, %d no", yes, len(nodes), no), failures)
+			return false, errors.Join(fmt.Errorf("%d of %d servers said yes and %d no", yes, len(nodes), no), failures)
 		}
 	}
 	take := ask(func(node *lock) step { return node.take })
-	l.prolong = ask(func(node *lock) step { return node.prolong })
-	l.give = ask(func(node *lock) step { return node.give })
+	l.renew = ask(func(node *lock) step { return node.renew })
+	l.release = ask(func(node *lock) step { return node.release })
 	l.undo = ask(func(node *lock) step { return node.undo })
 	l.take = func(ctx context.Context, c *claim) (bool, error) {
 		got, err := take(ctx, c)
 		if !got {
-			_, _ = l.give(ctx, c) // on all of them: one may have it without having said so
+			_, _ = l.release(ctx, c) // on all nodes: one may have granted without a reply
 		}
 		return got, err
 	}
@@ -144,7 +144,7 @@ func inMost(nodes []*lock) *lock {
 	return &l
 }
 
-// fromTheFirst counts from the first request, with an allowance for clocks.
+// fromTheFirst counts the validity from the first request, with an allowance for clock drift.
 func fromTheFirst(sent time.Time, ttl time.Duration) (time.Time, bool) {
 	until := sent.Add(ttl - ttl/100 - 2*time.Millisecond)
 	return until, time.Now().Before(until)

@@ -13,18 +13,18 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// sessionTTL is stated by the locks that end with a session. It is the smallest that an etcd grants at its defaults.
+// sessionTTL is the FixedTTL of locks that end with a session. It is the smallest TTL that etcd grants by default.
 const sessionTTL = 2 * time.Second
 
-// session is a connection to a server, or what else the server remembers a client by.
+// session is a connection to a server, or another kind of session.
 type session struct {
-	// lock tries to lock a name; ErrHeld if somebody else has it. unlock unlocks it as the library does, also if lock returned an error.
+	// lock tries to lock a name; ErrHeld if it is held. unlock unlocks it as the library does, even after lock returned an error.
 	lock func(ctx context.Context, name string) (unlock func(context.Context) error, err error)
-	// end ends the session, and with it all that it has locked. It can be called again.
+	// end ends the session and with it all of its locks. It may be called again.
 	end func(ctx context.Context) error
 }
 
-// inSessions is a lock with a session for each claim, or one that all claims share.
+// inSessions returns a lock with one session for each claim, or one session that all claims share.
 func inSessions(caps driver.Capabilities, shared bool, open func(context.Context) (session, error), closeAll func() error) driver.Backend {
 	var mu sync.Mutex
 	var one *session
@@ -47,14 +47,14 @@ func inSessions(caps driver.Capabilities, shared bool, open func(context.Context
 		}
 		unlock, err := s.lock(ctx, digest(c.Name))
 		undo := s.end
-		if shared { // a session that others use too is not ended: unlock must do
+		if shared { // a shared session must not end, so unlock must suffice
 			undo = func(context.Context) error { return nil }
 		}
 		switch {
 		case errors.Is(err, driver.ErrHeld):
 			_ = undo(ctx)
 			return nil, err
-		case unlock == nil || err != nil && !shared: // the end of the session is enough
+		case unlock == nil || err != nil && !shared: // ending the session suffices
 			unlock = func(context.Context) error { return nil }
 		}
 		var mu sync.Mutex
@@ -74,13 +74,13 @@ func inSessions(caps driver.Capabilities, shared bool, open func(context.Context
 	}})
 }
 
-// digest is what the servers call a name: the 64 hexadecimal digits of its SHA-256.
+// digest returns a name as the servers see it: the 64 hexadecimal digits of its SHA-256.
 func digest(name string) string {
 	sum := sha256.Sum256([]byte(name))
 	return hex.EncodeToString(sum[:])
 }
 
-// unless is err, and nil for the one that says that there is nothing left to do.
+// unless returns err, or nil if it matches nothing, which means that there was nothing to do.
 func unless(err, nothing error) error {
 	if errors.Is(err, nothing) {
 		return nil

@@ -11,10 +11,10 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// query is a statement about a name, and whether the server said yes.
+// query runs a statement about a name and returns whether the server said yes.
 type query func(ctx context.Context, name string) (bool, error)
 
-// inSQL is a session that locks by take and unlocks by free.
+// inSQL returns a session that locks by take and unlocks by free.
 func inSQL(take, free query, end func(context.Context) error) session {
 	return session{func(ctx context.Context, name string) (func(context.Context) error, error) {
 		unlock := func(ctx context.Context) error { _, err := free(ctx, name); return err }
@@ -31,7 +31,7 @@ type rower interface {
 	QueryRow(ctx context.Context, statement string, args ...any) pgx.Row
 }
 
-// advisory asks for a function of Postgres' advisory locks.
+// advisory calls a function of Postgres' advisory locks.
 func advisory(conn rower, function string) query {
 	return func(ctx context.Context, name string) (yes bool, err error) {
 		err = conn.QueryRow(ctx, "SELECT "+function+"(hashtextextended($1, 0))", name).Scan(&yes)
@@ -43,7 +43,7 @@ func postgresCaps() driver.Capabilities {
 	return driver.Capabilities{Backend: "postgres", Ends: driver.EndsSession, FixedTTL: sessionTTL}
 }
 
-// onPostgres is advisory locks of Postgres.
+// onPostgres opens a lock on Postgres' advisory locks.
 func onPostgres(target string) (driver.Backend, error) {
 	return inSessions(postgresCaps(), false, func(ctx context.Context) (session, error) {
 		conn, err := pgx.Connect(ctx, target)
@@ -54,14 +54,14 @@ func onPostgres(target string) (driver.Backend, error) {
 	}, func() error { return nil }), nil
 }
 
-// onPool is advisory locks whose queries take whatever connection of a pool is free.
+// onPool opens advisory locks whose queries use any free connection of a pool.
 func onPool(target string) (driver.Backend, error) {
 	pool, err := pgxpool.New(context.Background(), target)
 	if err != nil {
 		return nil, err
 	}
 	free := func(ctx context.Context, name string) (bool, error) {
-		busy, err := pool.Acquire(ctx) // another part of the program uses the connection that was used last
+		busy, err := pool.Acquire(ctx) // another part of the program occupies the connection used last
 		if err != nil {
 			return false, err
 		}
@@ -72,7 +72,7 @@ func onPool(target string) (driver.Backend, error) {
 	return inSessions(postgresCaps(), true, func(context.Context) (session, error) { return s, nil }, func() error { pool.Close(); return nil }), nil
 }
 
-// onMySQL is GET_LOCK of MariaDB or MySQL.
+// onMySQL opens a lock on GET_LOCK of MariaDB or MySQL.
 func onMySQL(shared bool) opener {
 	return func(target string) (driver.Backend, error) {
 		config, err := mysql.ParseDSN(target)
@@ -84,7 +84,7 @@ func onMySQL(shared bool) opener {
 			return nil, err
 		}
 		db := sql.OpenDB(connector)
-		db.SetMaxIdleConns(0) // a session ends when it is given back
+		db.SetMaxIdleConns(0) // a connection that is returned to the pool closes
 		caps := driver.Capabilities{Backend: "mysql", Ends: driver.EndsSession, FixedTTL: sessionTTL}
 		return inSessions(caps, shared, func(ctx context.Context) (session, error) {
 			conn, err := db.Conn(context.WithoutCancel(ctx))

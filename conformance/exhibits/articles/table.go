@@ -12,10 +12,10 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// TableSQL makes the table of the locks in a table of Postgres.
+// TableSQL creates the table of the locks that are rows in Postgres.
 const TableSQL = "CREATE TABLE IF NOT EXISTS article_locks (name text PRIMARY KEY, holder text NOT NULL, expires timestamptz NOT NULL, version bigint NOT NULL DEFAULT 0)"
 
-// What a sound lock in a table says to take a name and to free it.
+// The statements by which a sound lock takes a name and frees it.
 const (
 	takeRow = `INSERT INTO article_locks AS l VALUES (@name, @holder, clock_timestamp() + @ttl) ON CONFLICT (name) DO UPDATE
 		SET holder = @holder, expires = excluded.expires, version = l.version + 1 WHERE l.holder = @holder OR l.expires <= clock_timestamp()`
@@ -23,7 +23,7 @@ const (
 	ownRow  = " WHERE name = @name AND holder = @holder AND expires > clock_timestamp()"
 )
 
-// onTable is a lock in a table with these statements, each in a transaction of its own.
+// onTable opens a lock in a table with these statements, each in its own transaction.
 func onTable(take, free string) opener {
 	return func(target string) (driver.Backend, error) {
 		pool, err := pgxpool.New(context.Background(), target)
@@ -42,13 +42,13 @@ func onTable(take, free string) opener {
 			valid: func(sent time.Time, ttl time.Duration) (time.Time, bool) {
 				return sent.Add(ttl), time.Since(sent) < ttl
 			},
-			take: ask(take), prolong: ask("UPDATE article_locks SET expires = clock_timestamp() + @ttl" + ownRow), give: ask(free), undo: ask(free),
+			take: ask(take), renew: ask("UPDATE article_locks SET expires = clock_timestamp() + @ttl" + ownRow), release: ask(free), undo: ask(free),
 			close: func() error { pool.Close(); return nil },
 		}, nil
 	}
 }
 
-// inTransactions holds a name by the row that a transaction has locked, on a connection of its own.
+// inTransactions opens a lock that holds a name by a row lock of a transaction, on a connection for each claim.
 func inTransactions(target string) (driver.Backend, error) {
 	return inSessions(postgresCaps(), false, func(ctx context.Context) (session, error) {
 		conn, err := pgx.Connect(ctx, target)

@@ -14,10 +14,10 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// What the suite says of a lock that ended with another's release.
+// What the suite says when a late release succeeds, or ends another holder's claim.
 const (
-	notLost         = "of a claim that somebody else's has followed was not ErrLost but: none"
-	releasedAnother = "holder has not released the name, yet" // another claim was granted, or a renewal failed: what comes first is seen
+	notLost         = "of the expired claim was not ErrLost but: no error"
+	releasedAnother = "holder has not released the name, yet" // another claim was granted, or a renewal failed, whichever came first
 )
 
 var sound = []Exhibit{
@@ -28,7 +28,7 @@ var sound = []Exhibit{
 	{
 		Name: "watch-multi", Article: "001",
 		Is: "the same, with a release that is WATCH, GET, MULTI, DEL, EXEC: the transaction fails if the lock has changed since WATCH",
-		spoil: giving(func(ctx context.Context, rdb *goredis.Client, c *claim) (ours bool, _ error) {
+		spoil: releasing(func(ctx context.Context, rdb *goredis.Client, c *claim) (ours bool, _ error) {
 			err := rdb.Watch(ctx, func(tx *goredis.Tx) error {
 				value, err := tx.Get(ctx, c.key).Result()
 				if err != nil || value != c.value {
@@ -51,7 +51,7 @@ var sound = []Exhibit{
 }
 
 var taught = []Exhibit{
-	// They claim in a wrong way.
+	// Faulty claims.
 	{
 		Name: "setnx-then-expire", Hazard: "H1", Article: "000, 001, 003, 004",
 		Is:       "SETNX, then EXPIRE in a second request: a client that dies in between leaves a lock that never ends",
@@ -67,7 +67,7 @@ var taught = []Exhibit{
 	{
 		Name: "expire-after-failed-setnx", Hazard: "H2", Article: "001",
 		Is:       "SETNX, then EXPIRE regardless of its answer: waiters extend the holder's lock for ever",
-		CaughtBy: []string{"exclusion/a-claim-that-failed"}, Sees: []string{"still taken, by nobody but the failed claims"},
+		CaughtBy: []string{"exclusion/a-claim-that-failed"}, Sees: []string{"still taken: nobody but the failed claims"},
 		spoil: taking(func(ctx context.Context, rdb *goredis.Client, c *claim) (bool, error) {
 			got, err := rdb.SetNX(ctx, c.key, c.value, 0).Result()
 			if err != nil {
@@ -82,7 +82,7 @@ var taught = []Exhibit{
 		CaughtBy: []string{"crash/claim", "crash/holder", "silence/expiry"},
 		Sees:     []string{"process was killed", "process was killed", "a claim that is not renewed ends with its TTL"},
 		spoil: func(l *lock) {
-			l.prolong = func(ctx context.Context, c *claim) (bool, error) {
+			l.renew = func(ctx context.Context, c *claim) (bool, error) {
 				value, err := l.rdb.Get(ctx, c.key).Result()
 				return value == c.value, unlessNil(err)
 			}
@@ -102,14 +102,14 @@ var taught = []Exhibit{
 			return true, rdb.Set(ctx, c.key, c.value, c.ttl).Err()
 		}),
 	},
-	// They release in a wrong way.
+	// Faulty releases.
 	{
 		Name: "plain-del", Hazard: "H3", Article: "000, 003, 004",
 		Is: "DEL: a late or repeated release ends the next holder's lock",
 		CaughtBy: []string{"ownership/late-release", "ownership/late-abandon", "ownership/abandon-twice", "ownership/abandon-twice-same-client",
 			"ownership/abandon-of-others"},
 		Sees: []string{notLost, releasedAnother, releasedAnother, releasedAnother, releasedAnother},
-		spoil: giving(func(ctx context.Context, rdb *goredis.Client, c *claim) (bool, error) {
+		spoil: releasing(func(ctx context.Context, rdb *goredis.Client, c *claim) (bool, error) {
 			return true, rdb.Del(ctx, c.key).Err()
 		}),
 	},
@@ -117,7 +117,7 @@ var taught = []Exhibit{
 		Name: "get-then-del", Hazard: "H4", Article: "003",
 		Is:       "GET, then DEL if the value matches: if the lock expires in between, DEL deletes the next holder's",
 		CaughtBy: []string{"ownership/slow-release"}, Sees: []string{releasedAnother},
-		spoil: giving(func(ctx context.Context, rdb *goredis.Client, c *claim) (bool, error) {
+		spoil: releasing(func(ctx context.Context, rdb *goredis.Client, c *claim) (bool, error) {
 			value, err := rdb.Get(ctx, c.key).Result()
 			if err != nil || value != c.value {
 				return false, unlessNil(err)
@@ -125,7 +125,7 @@ var taught = []Exhibit{
 			return true, rdb.Del(ctx, c.key).Err()
 		}),
 	},
-	// They cannot tell one holder from another.
+	// Faulty owners.
 	{
 		Name: "four-digit-owner", Hazard: "H5", Article: "004",
 		Is:       "owners are one of 9,001 numbers, and forked workers draw the same ones: a late release ends another worker's lock",
@@ -138,32 +138,32 @@ var taught = []Exhibit{
 		Is:       "the owner is a thread id, which counts from 1 in every process",
 		CaughtBy: []string{"ownership/late-release", "ownership/late-abandon", "ownership/late-renewal", "ownership/abandon-of-others"},
 		Sees:     []string{notLost, releasedAnother, notLost, releasedAnother},
-		// One thread does all that a driver does.
+		// One thread makes all of a driver's requests.
 		spoil: func(l *lock) { l.value = func(string) string { return "1" } },
 	},
-	// They believe for too long.
+	// Faulty validity.
 	{
 		Name: "nobody-tells-the-holder", Hazard: "H6", Article: "000, 001, 003, 004",
-		Is:       "the lock expires without renewal, and its holder, which knows no deadline, believes for ever",
+		Is:       "the lock expires without renewal, and its holder, which knows no deadline, never notices",
 		CaughtBy: []string{"silence/renewal", "silence/frozen", "silence/gone", "crash/stopped-holder"},
 		Sees: []string{"the holder has not released the name, yet another claim was granted", "granted the name to another", "granted the name to another",
 			"its first Valid said true"},
-		spoil: believing(func(time.Time, time.Duration) (time.Time, bool) { return time.Time{}, true }),
+		spoil: trusting(func(time.Time, time.Duration) (time.Time, bool) { return time.Time{}, true }),
 	},
 	{
 		Name: "believes-from-the-last-answer", Hazard: "H10", Article: "002, 004", Nodes: 5,
-		Is:       "five servers are asked in turn, with a timeout above the TTL, and validity counts from the last answer: when one hangs, the others forget",
+		Is:       "five servers are asked in turn, with a timeout above the TTL, and validity counts from the last answer: when one hangs, the lock expires on the others",
 		CaughtBy: []string{"exclusion/two-backends", "contract/held"},
-		Sees:     []string{"yet another claim was granted", "a second claim was not ErrHeld but: none"},
-		spoil:    believing(func(_ time.Time, ttl time.Duration) (time.Time, bool) { return time.Now().Add(ttl), true }),
+		Sees:     []string{"yet another claim was granted", "a second claim was not ErrHeld but: no error"},
+		spoil:    trusting(func(_ time.Time, ttl time.Duration) (time.Time, bool) { return time.Now().Add(ttl), true }),
 	},
 	{
 		Name: "never-looks-at-what-is-left", Hazard: "H10", Article: "004", Nodes: 5,
 		Is:       "the same with validity counted from the first request, but nobody checks that any is left",
 		CaughtBy: []string{"contract/grant"}, Sees: []string{"before TryAcquire returned"},
-		spoil: believing(func(sent time.Time, ttl time.Duration) (time.Time, bool) { return sent.Add(ttl), true }),
+		spoil: trusting(func(sent time.Time, ttl time.Duration) (time.Time, bool) { return sent.Add(ttl), true }),
 	},
-	// Their waiters ask all the time.
+	// Waiters that poll too often.
 	{
 		Name: "asks-every-millisecond", Hazard: "H11", Article: "001",
 		Is:       "a waiter asks again after a millisecond",
@@ -176,7 +176,7 @@ var taught = []Exhibit{
 		CaughtBy: []string{"cost/waiters"}, Sees: []string{"one waiter cost"},
 		spoil: asking(5 * time.Millisecond),
 	},
-	// They deal wrongly with a server that is not there.
+	// Faulty handling of an unreachable server.
 	{
 		Name: "waits-for-a-silent-server", Hazard: "H12", Article: "001",
 		Is:       "the client has no timeouts: on a silent server a claim hangs past its caller's deadline",
@@ -188,16 +188,16 @@ var taught = []Exhibit{
 		Is:       "errors of the release are swallowed: the lock stays until it expires",
 		CaughtBy: []string{"giving-up/release-server-gone", "giving-up/release-silent-server"},
 		Sees:     []string{"Release returned nil, and the name is still taken"},
-		// Its own timeout ends well before its caller's: its answer counts, not its silence.
+		// Its timeout ends well before its caller's, so that the caller sees its wrong result.
 		client: func(o *goredis.Options) { o.ReadTimeout = time.Second },
-		spoil: giving(func(ctx context.Context, rdb *goredis.Client, c *claim) (bool, error) {
-			ours, err := giveScript.Eval(ctx, rdb, []string{c.key}, c.value).Bool()
+		spoil: releasing(func(ctx context.Context, rdb *goredis.Client, c *claim) (bool, error) {
+			ours, err := releaseScript.Eval(ctx, rdb, []string{c.key}, c.value).Bool()
 			return ours || err != nil, nil
 		}),
 	},
 	{
 		Name: "takes-an-error-for-held", Hazard: "H12", Article: "003, 004",
-		Is:       "every failed claim counts as held: nobody learns that the server is gone",
+		Is:       "every failed claim counts as held: nobody learns that the server is unreachable",
 		CaughtBy: []string{"unknown/server-gone", "errors/acquire-server-gone"},
 		Sees:     []string{"lock is held by another client"},
 		spoil: func(l *lock) {
@@ -209,7 +209,7 @@ var taught = []Exhibit{
 		},
 	},
 
-	// They are rows of a table, "by the database".
+	// Rows of a table.
 	{
 		Name: "unique-key-without-expiry", Hazard: "H15", Article: "004", Server: Postgres,
 		Is:       "INSERT under a unique key, DELETE to release: a dead client's row stays for ever",
@@ -240,22 +240,22 @@ func taking(take func(context.Context, *goredis.Client, *claim) (bool, error)) f
 	}
 }
 
-// giving replaces how a lock in one Redis releases.
-func giving(give func(context.Context, *goredis.Client, *claim) (bool, error)) func(*lock) {
+// releasing replaces how a lock in one Redis releases.
+func releasing(release func(context.Context, *goredis.Client, *claim) (bool, error)) func(*lock) {
 	return func(l *lock) {
-		l.give = func(ctx context.Context, c *claim) (bool, error) { return give(ctx, l.rdb, c) }
+		l.release = func(ctx context.Context, c *claim) (bool, error) { return release(ctx, l.rdb, c) }
 	}
 }
 
-// believing replaces the validity. Each of several servers is waited for beyond the TTL, as by a client with its default timeouts.
-func believing(valid validity) func(*lock) {
+// trusting replaces the validity. The timeout for each of several servers exceeds the TTL, as by default in many clients.
+func trusting(valid validity) func(*lock) {
 	return func(l *lock) {
 		l.valid = valid
 		l.patience = func(ttl time.Duration) time.Duration { return ttl + ttl/20 }
 	}
 }
 
-// asking has waiters ask again and again.
+// asking makes waiters poll.
 func asking(pause time.Duration) func(*lock) {
 	return func(l *lock) {
 		l.caps.Wake = driver.WakeQueue
@@ -263,7 +263,7 @@ func asking(pause time.Duration) func(*lock) {
 	}
 }
 
-// spinning is a lock with a waiting loop of its own.
+// spinning is a lock with its own polling loop.
 type spinning struct {
 	*lock
 	pause time.Duration
@@ -284,7 +284,7 @@ func (b spinning) Wait(ctx context.Context, req driver.Request) (driver.Lease, e
 	}
 }
 
-// drawn gives every owner a number of four digits (or 10,000), and the same one when it is asked again. Each lock draws the same ones.
+// drawn maps each owner to a pseudo-random number from 1000 to 10000. Each lock draws the same sequence.
 func drawn() func(owner string) string {
 	var mu sync.Mutex
 	dice := rand.New(rand.NewPCG(1, 2))
@@ -299,7 +299,7 @@ func drawn() func(owner string) string {
 	}
 }
 
-// unlessNil is err, and nil for that of a key that is not there.
+// unlessNil returns err, or nil if it is redis.Nil: no such key.
 func unlessNil(err error) error {
 	if errors.Is(err, goredis.Nil) {
 		return nil

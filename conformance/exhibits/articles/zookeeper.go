@@ -9,7 +9,7 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// onZooKeeper drives the lock of go-zookeeper itself. That waits, and knows no context, so it is called only where nobody holds.
+// onZooKeeper drives the lock of go-zookeeper. That lock waits and ignores contexts, so it is called only if the name is free.
 func onZooKeeper(shared bool) opener {
 	return func(target string) (driver.Backend, error) {
 		caps := driver.Capabilities{Backend: "zookeeper", Ends: driver.EndsSession, FixedTTL: 2 * sessionTTL}
@@ -42,7 +42,7 @@ func onZooKeeper(shared bool) opener {
 	}
 }
 
-// sweep removes the nodes of a session, known and forgotten ones.
+// sweep removes all nodes of a session, forgotten ones included.
 func sweep(conn *zk.Conn, folder string) error {
 	nodes, _, err := conn.Children(folder)
 	for _, node := range nodes {

@@ -1,0 +1,246 @@
+package conformance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/lockport/lockport"
+	"github.com/lockport/lockport/driver"
+)
+
+// claimant claims names through the driver, or through a client as a user does. Cases about abandoned claims run both ways.
+type claimant struct {
+	*Env
+	what  string // "TryAcquire"
+	claim func(ctx context.Context, name string) *outcome
+	lag   time.Duration // how long after settle the name may stay taken
+	// rival is the mode of a claim that this claim excludes, and nothing else does.
+	rival mode
+}
+
+// outcome is the result of a claim.
+type outcome struct {
+	err    error
+	token  uint64 // the driver's
+	held   func(other *party)
+	settle func() // undoes what may be held after this result
+}
+
+// claimant claims through the driver. Its settle undoes what may be held.
+func (p *party) claimant() *claimant { return p.claimantAs((*party).request, (*party).request) }
+
+// claimantAs is claimant for claims of another mode.
+func (p *party) claimantAs(as, rival mode) *claimant {
+	return &claimant{Env: p.e, what: "TryAcquire", rival: rival, claim: func(ctx context.Context, name string) *outcome {
+		req := p.e.patiently(as(p, name))
+		lease, err := p.tryIn(ctx, req)
+		a := &outcome{err: err, settle: func() { p.settle(req, lease, err) }, held: func(other *party) {}}
+		if err == nil {
+			a.token = lease.Grant().Token
+			a.held = func(other *party) { other.wantHeldAs(rival(other, name), "the claim was granted") }
+		}
+		return a
+	}}
+}
+
+// claimantOf claims through a client, which undoes failed claims in the background.
+func (e *Env) claimantOf(c *lockport.Client, lag time.Duration) *claimant {
+	return &claimant{Env: e, what: "Acquire", lag: lag, rival: (*party).request, claim: func(ctx context.Context, name string) *outcome {
+		lock, err := c.Acquire(ctx, name)
+		a := &outcome{err: err, held: func(other *party) {}, settle: func() {
+			if err == nil {
+				_ = lock.Release(e.ctx)
+				return
+			}
+			e.is(err, "a cut off or cancelled Acquire must return context.Canceled or ErrUnavailable; it returned", context.Canceled, lockport.ErrUnavailable)
+		}}
+		if err == nil {
+			a.token = token(lock) / driver.TokensPerGrant
+			a.held = func(other *party) { e.heldAfterCut(other, lock) }
+		}
+		return a
+	}}
+}
+
+// heldAfterCut checks that nobody else gets a lock that Acquire returned. Where claims end with their connection, a cut may
+// have come after the grant. Then the holder must be told of the loss in time.
+func (e *Env) heldAfterCut(other *party, lock *lockport.Lock) {
+	const why = "Acquire, whose connection was cut, returned the lock"
+	if !lock.Valid() {
+		return
+	}
+	lease, err := other.try(other.request(lock.Name()))
+	if err == nil && e.caps.Ends != driver.EndsTTL {
+		e.lostWithin(lock, e.noticeTime(lock), fmt.Sprintf("%s, and then another claim was granted (token %d)", why, lease.Grant().Token))
+		other.release(lease)
+		return
+	}
+	e.refused(lease, err, why)
+}
+
+// begin starts a claim.
+func (a *claimant) begin(name string) *call[*outcome] {
+	return begin(a.Env, a.what, func(ctx context.Context) (*outcome, error) { return a.claim(ctx, name), nil })
+}
+
+// settled settles an outcome. Then other must get the name. settled returns the token of other's claim.
+func (a *claimant) settled(answer *outcome, name string, other *party, how string) uint64 {
+	answer.settle()
+	return a.wantFreeIn(other, name, fmt.Sprintf("%s (%s) returned %v, and any possible effect was undone", a.what, how, answer.err))
+}
+
+// wantFreeIn has other claim name as a rival, within the lag.
+func (a *claimant) wantFreeIn(other *party, name, why string) uint64 {
+	return other.wantFreeAs(a.rival(other, name), a.lag, why)
+}
+
+// abandonedMeanwhile cancels claims at random moments, and abandons them while their requests may still be under way.
+func (p *party) abandonedMeanwhile(b *party, as, rival mode) {
+	e, name := p.e, p.e.name()
+	start := time.Now()
+	p.wantFreeAs(as(p, e.name()), 0, "the name is new")
+	usual := time.Since(start)
+	for range 40 {
+		req := as(p, name)
+		w := begin(e, "TryAcquire", func(ctx context.Context) (driver.Lease, error) { return p.TryAcquire(ctx, req) })
+		<-time.After(rand.N(2*usual + time.Microsecond))
+		w.cancel()
+		p.abandon(req)
+		b.wantFreeAs(rival(b, name), 0, "Abandon returned nil")
+		_, _ = w.ended(endTime, "its context has ended")
+		b.wantFreeAs(rival(b, name), 0, "Abandon had returned nil")
+	}
+}
+
+// cancelledAtAnyMoment cancels claims at random moments.
+func (a *claimant) cancelledAtAnyMoment(other *party) {
+	start := time.Now()
+	a.settled(a.claim(a.ctx, a.name()), a.name(), other, "undisturbed")
+	usual := time.Since(start)
+	name := a.name()
+	for range 50 {
+		w := a.begin(name)
+		<-time.After(rand.N(usual + time.Microsecond))
+		w.cancel()
+		answer, _ := w.ended(endTime, "its context has ended")
+		a.settled(answer, name, other, "cancelled")
+	}
+	a.leftovers("everything was cancelled or released")
+}
+
+// cancelledAfterEachRequest cancels a claim when the server has received its first, second, … request and delays its replies.
+func cancelledAfterEachRequest(e *Env, other *party, fresh func() *claimant) {
+	for n := int64(1); n <= 8; n++ {
+		a := fresh()
+		name := e.name()
+		e.delay(30 * time.Millisecond)
+		before := e.requests()
+		w := a.begin(name)
+		for e.requests() < before+n && !w.isOver() {
+			<-time.After(time.Millisecond)
+		}
+		enough := w.isOver()
+		w.cancel()
+		answer, _ := w.ended(endTime, "its context has ended")
+		e.restore()
+		a.settled(answer, name, other, fmt.Sprintf("cancelled after request %d", n))
+		e.leftovers(fmt.Sprintf("a claim was cancelled after request %d, and undone", n))
+		if enough {
+			return // a claim needs no more requests
+		}
+	}
+}
+
+// cutAfterEachRequest cuts the connection after the first, second, … request of a claim. fresh makes a claimant that must connect.
+func cutAfterEachRequest(e *Env, cancels bool, fresh func() *claimant) {
+	other, name := e.observer(), e.name()
+	last := uint64(0)
+	e.afterEachRequest(8, func(n int, arm func() <-chan struct{}, over func()) {
+		a := fresh()
+		cut := arm()
+		w := a.begin(name)
+		if cancels {
+			select {
+			case <-cut:
+			case <-w.over:
+			}
+			w.cancel()
+		}
+		answer, _ := w.ended(callTime+endTime, "its connection was cut")
+		over()
+		next := a.settled(answer, name, other, fmt.Sprintf("cut off after request %d", n))
+		if answer.err == nil {
+			e.rises(last, answer.token)
+		}
+		e.rises(max(last, answer.token), next)
+		last = next
+		e.leftovers(fmt.Sprintf("a claim was cut off after request %d, and undone", n))
+	})
+}
+
+// replyToClaimLost drops the reply to a claim.
+func (a *claimant) replyToClaimLost(other *party) {
+	other.connected()
+	a.claim(a.ctx, a.name()).settle()
+	name := a.name()
+	var answer *outcome
+	a.replyLost(OpAcquire, func() { answer = a.claim(a.ctx, name) })
+	a.require(!certain(answer.err) && !errors.Is(answer.err, driver.ErrHeld) || a.lag > 0,
+		"the reply to a claim was lost, so its outcome is unknown; it returned: %w", answer.err)
+	answer.held(other)
+	answer.settle()
+	a.rises(answer.token, a.wantFreeIn(other, name, "the claim was undone"))
+	a.leftovers("the claim was undone or released")
+}
+
+// The size of cutTogether. Each round cuts the connections in another part of togetherTime.
+const (
+	togetherNames  = 48
+	togetherRounds = 5
+	togetherTime   = 25 * time.Millisecond
+)
+
+// cutTogether cuts the connections while many names are claimed.
+func (a *claimant) cutTogether(other *party) {
+	a.together(other, func(round int, claim func()) {
+		const share = togetherTime / togetherRounds
+		a.delay(10 * time.Millisecond)
+		claim()
+		a.sleep(time.Duration(round)*share + rand.N(share))
+		a.cut()
+	})
+}
+
+// together claims many names at once during a fault. Afterwards each name is either held, or free for other. Each round uses
+// new names: a claim that was cut off may keep one server's vote of several until its TTL has passed.
+func (a *claimant) together(other *party, fault func(round int, claim func())) {
+	a.claim(a.ctx, a.name()).settle()
+	for round := range togetherRounds {
+		var names [togetherNames]string
+		var all [togetherNames]*call[*outcome]
+		fault(round, func() {
+			for i := range names {
+				names[i] = a.name()
+				all[i] = a.begin(names[i])
+			}
+		})
+		for _, w := range all { // nobody holds the names: only the server can delay it
+			_, _ = w.ended(callTime+a.takeover(), "nobody else wants the name, and the server answers again")
+		}
+		a.restore()
+		for _, w := range all {
+			if a.lag > 0 || a.caps.Ends == driver.EndsTTL && a.caps.FixedTTL == 0 { // elsewhere the cut may have ended a claim since its grant
+				w.result.held(other)
+			}
+			w.result.settle()
+		}
+		for i, w := range all {
+			why := fmt.Sprintf("%s (cut off together with others) returned %v, and was undone or released", a.what, w.result.err)
+			a.rises(w.result.token, a.wantFreeIn(other, names[i], why))
+		}
+	}
+	a.leftovers("everything was undone or released")
+}
