@@ -1,3 +1,3 @@
-// Package redisscript is what the backends on Redis share: how a lock is laid out in keys and values, how many goroutines'
-// scripts go to a server as one pipeline, and what a server's error says about the fate of a script.
+// Package redisscript is shared by the Redis backends: the layout of locks in keys and values, the Lua scripts, pipelines that carry the
+// calls of many goroutines, and the classes of server errors.
 package redisscript

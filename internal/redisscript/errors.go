@@ -15,8 +15,8 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// replyClasses says what the error replies of Redis mean, by how they begin. In none of these cases has a script run that makes its
-// grant last.
+// replyClasses maps the prefixes of Redis' error replies to classes. After any of them a script that makes its grant last has granted
+// nothing.
 var replyClasses = []struct {
 	prefix string
 	class  error
@@ -24,10 +24,10 @@ var replyClasses = []struct {
 }{
 	{"WRONGPASS", driver.ErrRefused, "wrong user name or password"},
 	{"NOAUTH", driver.ErrRefused, "a password is needed"},
-	{"NOPERM", driver.ErrRefused, "the user's ACL is too narrow, see the page of the Redis backend for one that suffices"},
+	{"NOPERM", driver.ErrRefused, "the user's ACL is too narrow: the page of the Redis backend has a sufficient one"},
 	{"ERR invalid password", driver.ErrRefused, "wrong password"},
 	{"ERR max number of clients", driver.ErrUnavailable, "too many connections: raise maxclients"},
-	{"ERR This instance has cluster support disabled", driver.ErrRefused, "this is no node of a Redis Cluster: use redis://"},
+	{"ERR This instance has cluster support disabled", driver.ErrRefused, "this is not a Redis Cluster node: use redis://"},
 	{"OOM", driver.ErrUnavailable, "Redis is out of memory: raise maxmemory or free memory"},
 	{"MISCONF", driver.ErrUnavailable, "Redis refuses writes because it cannot save them: see its log and disk"},
 	{"LOADING", driver.ErrUnavailable, "Redis is still loading its data"},
@@ -38,11 +38,11 @@ var replyClasses = []struct {
 	{"ASK", driver.ErrUnavailable, "the slot is being moved"},
 	{"READONLY", driver.ErrUnavailable, "this is a read-only replica"},
 	{"NOREPLICAS", driver.ErrUnavailable, "too few replicas are connected (min-replicas-to-write)"},
-	{"BUSY", driver.ErrUnavailable, "a script of somebody else blocks Redis"},
+	{"BUSY", driver.ErrUnavailable, "another client's script blocks Redis"},
 }
 
-// Classify wraps err, which came from go-redis, in the class that it has by the contract of package driver. sent says
-// whether anything may have reached a server that carries it out.
+// Classify wraps err, which came from go-redis, in its error class of package driver. sent: a server that may run the script may have
+// received something.
 func Classify(err error, sent bool) error {
 	if err == nil {
 		return nil
@@ -71,8 +71,8 @@ func Classify(err error, sent bool) error {
 	return fmt.Errorf("%w: %w", driver.ErrUnavailable, err)
 }
 
-// scriptError is what a command in a script said, without the frames that Redis 6 puts around it: one where the script passes the error on, two where
-// the error ends it.
+// scriptError strips the frames that Redis 6 puts around the error of a command in a script: one if the script returns the error, two if
+// it raises it.
 func scriptError(text string) string {
 	for strings.HasPrefix(text, "ERR Error running script") || strings.HasPrefix(text, "@user_script") {
 		_, rest, ok := strings.Cut(text, "@user_script:")
@@ -87,7 +87,7 @@ func scriptError(text string) string {
 	return text
 }
 
-// ReplyError is an error reply that a script passed on as text.
+// ReplyError is an error reply that a script returned as text.
 type ReplyError string
 
 // Error implements error.
@@ -96,7 +96,7 @@ func (e ReplyError) Error() string { return string(e) }
 // RedisError makes it a goredis.Error.
 func (ReplyError) RedisError() {}
 
-// certificateError says that the server was reached and is not to be trusted, or does not speak TLS.
+// certificateError reports that the server was reached but is not trusted, or does not speak TLS.
 func certificateError(err error) bool {
 	var (
 		verification *tls.CertificateVerificationError
@@ -109,13 +109,13 @@ func certificateError(err error) bool {
 		errors.As(err, &alert)
 }
 
-// ended is the error of a call whose context ended, with cause, before its reply came.
-func ended(cause error, sent bool) error {
+// contextErr is the error of a call whose context ended, with cause, before the reply.
+func contextErr(cause error, sent bool) error {
 	return Classify(fmt.Errorf("waiting for Redis: %w", cause), sent)
 }
 
-// alsoOf adds to err that ctx has ended, if it has. A socket with the deadline of ctx may be quicker than the timer of that.
-func alsoOf(ctx context.Context, err error) error {
+// withContextErr adds ctx's error to err if ctx has ended. A socket deadline taken from ctx may fire before ctx's own timer.
+func withContextErr(ctx context.Context, err error) error {
 	if err == nil || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 		return err
 	}
@@ -128,12 +128,12 @@ func alsoOf(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %w", err, ctx.Err())
 }
 
-// beforeSending says that err came before anything was written: there was no connection.
-func beforeSending(err error) bool {
+// notConnected reports that there was no connection, so nothing was written.
+func notConnected(err error) bool {
 	var dial *net.OpError
 	return errors.As(err, &dial) && dial.Op == "dial" || errors.Is(err, goredis.ErrPoolTimeout) || errors.Is(err, goredis.ErrPoolExhausted) ||
 		errors.Is(err, goredis.ErrClosed)
 }
 
-// isNoScript says that the server does not know the script by its name, and so has not run it.
+// isNoScript reports that the server does not know the script's SHA and so has not run it.
 func isNoScript(err error) bool { return err != nil && goredis.HasErrorPrefix(err, "NOSCRIPT") }

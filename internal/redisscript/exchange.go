@@ -11,20 +11,20 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// errMalformed is the error of a reply that no script of ours gives.
+// errMalformed means that none of our scripts gives this reply.
 var errMalformed = errors.New("the script's reply is malformed")
 
-// request is what goes to the server as one command: one call, or several of the same script as one.
+// request is one command: one call, or several calls of the same script combined.
 type request struct {
 	script *Script
 	args   []any
-	calls  []int // that it makes
-	source bool  // with the script's source
+	calls  []int // indexes of its calls
+	source bool  // sends the script's source
 	cmd    *command
 }
 
-// send makes calls on n and returns their replies: as one pipeline or, where the server does not know a script or refuses calls that went together, as
-// another one for these.
+// send runs calls on n in one pipeline and returns their replies. Calls whose script the server does not know, and combined calls that it
+// refuses, go again in another pipeline.
 func (p *Pipe) send(ctx context.Context, n *node, calls []call) []Reply {
 	replies := make([]Reply, len(calls))
 	for todo := p.plan(calls); len(todo) > 0; {
@@ -36,7 +36,7 @@ func (p *Pipe) send(ctx context.Context, n *node, calls []call) []Reply {
 			case isNoScript(err) && !r.source:
 				r.args, r.source = r.script.withSource(r.args), true
 				again = append(again, r)
-			case len(r.calls) > 1 && errors.As(err, &reply): // none has run: an error of one alone is among the replies
+			case len(r.calls) > 1 && errors.As(err, &reply): // none has run: a single call's error would be among the replies
 				again = append(again, apart(calls, r.calls)...)
 			default:
 				r.deliver(replies, value, err, ack)
@@ -47,8 +47,8 @@ func (p *Pipe) send(ctx context.Context, n *node, calls []call) []Reply {
 	return replies
 }
 
-// plan makes requests of calls: releases first, so that claims of the same names find them free. Calls of a script that can do for many locks what it
-// does for one go as one, where the keys need not have one slot.
+// plan makes requests of calls. Releases go first, so that claims of the same names find them free. Several calls of a script that has a
+// batch variant become one request, except in a Cluster, where their keys need not share a slot.
 func (p *Pipe) plan(calls []call) (requests []*request) {
 	order := make([]int, len(calls))
 	for i := range order {
@@ -63,7 +63,7 @@ func (p *Pipe) plan(calls []call) (requests []*request) {
 		for n < len(order) && calls[order[n]].script == script {
 			n++
 		}
-		if n > 1 && script.many != nil && p.cluster == nil {
+		if n > 1 && script.batch != nil && p.cluster == nil {
 			requests = append(requests, together(calls, order[:n]))
 		} else {
 			requests = append(requests, apart(calls, order[:n])...)
@@ -73,7 +73,7 @@ func (p *Pipe) plan(calls []call) (requests []*request) {
 	return requests
 }
 
-// first is what goes before all else.
+// first lists the scripts that go before all others, in order.
 var first = []*Script{Release, releaseBeside, Acquire}
 
 func rank(s *Script) int {
@@ -83,7 +83,7 @@ func rank(s *Script) int {
 	return len(first)
 }
 
-// apart makes a request of each of the calls at.
+// apart makes one request for each of the calls at.
 func apart(calls []call, at []int) []*request {
 	requests := make([]*request, len(at))
 	for i, j := range at {
@@ -92,9 +92,9 @@ func apart(calls []call, at []int) []*request {
 	return requests
 }
 
-// together makes one request of the calls at, which are of the same script with as many keys and arguments.
+// together makes one request of the calls at. They have the same script and the same numbers of keys and arguments.
 func together(calls []call, at []int) *request {
-	script, first := calls[at[0]].script.many, calls[at[0]].args
+	script, first := calls[at[0]].script.batch, calls[at[0]].args
 	nkeys, nargs := first[2].(int), len(first)
 	keys, argv := make([]string, 0, len(at)*nkeys), make([]any, 0, 2+len(at)*(nargs-3-nkeys))
 	argv = append(argv, nkeys, nargs-3-nkeys)
@@ -107,10 +107,10 @@ func together(calls []call, at []int) *request {
 	return &request{script: script, args: script.Call(keys, argv...), calls: at}
 }
 
-// acks is what the replicas said of a pipeline.
+// acks is the replicas' acknowledgement of a pipeline.
 type acks struct {
 	n   int
-	err error // why n is not known
+	err error // why n is unknown
 }
 
 // exchange sends requests and waits for their outcomes.
@@ -120,14 +120,14 @@ func (p *Pipe) exchange(ctx context.Context, n *node, requests []*request) (ack 
 		Process(ctx context.Context, cmd goredis.Cmder) error
 		Pipeline() goredis.Pipeliner
 	} = p.client
-	if waits && n.client != nil { // WAIT must go to the node itself
+	if waits && n.client != nil { // WAIT must go to the node that ran the scripts
 		through = n.client
 	}
 	for _, r := range requests {
 		r.cmd = newCommand(r.args)
 	}
-	if len(requests) == 1 && !waits && p.cluster == nil { // outside pipelines a cluster client asks for COMMAND
-		_ = through.Process(ctx, requests[0].cmd) // the command has the error too
+	if len(requests) == 1 && !waits && p.cluster == nil { // outside pipelines a cluster client sends COMMAND first
+		_ = through.Process(ctx, requests[0].cmd) // cmd has the error too
 		return acks{}
 	}
 	pipeline := through.Pipeline()
@@ -135,7 +135,7 @@ func (p *Pipe) exchange(ctx context.Context, n *node, requests []*request) (ack 
 		_ = pipeline.Process(ctx, r.cmd)
 	}
 	var wait *command
-	if waits { // one for all: it counts the replicas that have everything which this connection has written
+	if waits { // one WAIT for all: it counts the replicas that have everything written on this connection
 		wait = newCommand([]any{"wait", p.replicas, p.waitTime.Milliseconds()})
 		_ = pipeline.Process(ctx, wait)
 	}
@@ -145,12 +145,12 @@ func (p *Pipe) exchange(ctx context.Context, n *node, requests []*request) (ack 
 		acked, _ := value.(int64)
 		ack = acks{int(acked), err}
 	}
-	p.learn(ctx, requests)
+	p.reloadSlots(ctx, requests)
 	return ack
 }
 
-// learn has a cluster client ask anew where the slots are, if one of requests suggests that they have moved.
-func (p *Pipe) learn(ctx context.Context, requests []*request) {
+// reloadSlots makes a cluster client reload the slot map if an error suggests that slots have moved.
+func (p *Pipe) reloadSlots(ctx context.Context, requests []*request) {
 	if p.cluster == nil {
 		return
 	}
@@ -165,7 +165,7 @@ func (p *Pipe) learn(ctx context.Context, requests []*request) {
 	}
 }
 
-// deliver makes replies of the outcome of r.
+// deliver converts the outcome of r to replies.
 func (r *request) deliver(replies []Reply, value any, err error, ack acks) {
 	list := []any{value}
 	if len(r.calls) > 1 && err == nil {

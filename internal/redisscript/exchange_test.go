@@ -22,7 +22,7 @@ func lockCall(script *Script, name, owner string) call {
 	return call{script: script, args: script.Call(keys, value, 10_000, "1", 1)}
 }
 
-// sends sends calls as one batch, which must be so many requests.
+// sends sends calls as one batch, which must make that many requests.
 func sends(t *testing.T, p *Pipe, requests int, calls ...call) []Reply {
 	t.Helper()
 	require.Len(t, p.plan(calls), requests)
@@ -37,7 +37,8 @@ func TestCallsOfOneScriptGoTogether(t *testing.T) {
 	const n = 50
 	name := func(i int) string { return fmt.Sprint(t.Name(), i) }
 	for range 2 {
-		sends(t, p, 1, lockCall(Release, name(0), "z"), lockCall(Release, name(1), "z")) // what goes again, because its script is not known, comes after the others
+		// Load Release: calls of an unknown script go again, after the others.
+		sends(t, p, 1, lockCall(Release, name(0), "z"), lockCall(Release, name(1), "z"))
 		var calls []call
 		for i := range n {
 			calls = append(calls, lockCall(Acquire, name(i), "a"))
@@ -48,7 +49,7 @@ func TestCallsOfOneScriptGoTogether(t *testing.T) {
 			require.Greater(t, r.Value, int64(1_000_000_000_000_000))
 			tokens[i] = r.Value.(int64)
 		}
-		// What is released is free for a claim that goes in the same batch, wherever it stands. Each gets its own reply.
+		// A claim finds free what the same batch releases, whatever their order. Each call gets its own reply.
 		calls = nil
 		for i := range n {
 			calls = append(calls, lockCall(Acquire, name(i), "b"), lockCall(Release, name(i), "a"), lockCall(Release, name(i), "c"), call{script: echo, args: echoArgs(i)})
@@ -75,7 +76,7 @@ func TestCallsOfOneScriptGoTogether(t *testing.T) {
 	}
 }
 
-// What is wrong with one lock is nothing to the others.
+// An error of one lock does not affect the others.
 func TestAnErrorIsThatOfOneCall(t *testing.T) {
 	s := servers.SharedRedis(t)
 	p := pipeOf(t, optionsOf(t, s.URL()))
@@ -92,7 +93,7 @@ func TestAnErrorIsThatOfOneCall(t *testing.T) {
 	}
 }
 
-// Calls that the server refuses together, because of one of them, go alone.
+// Combined calls that the server refuses because of one of them go separately.
 func TestCallsThatAreRefusedTogetherGoAlone(t *testing.T) {
 	s := servers.NeedRedis(t, servers.RedisOptions{Users: []string{"some on >secret ~lockport:mine* ~lockport.side:{lockport:mine* ~lockport.side:{}:* &* +@all"}})
 	p := pipeOf(t, optionsOf(t, s.UserURL("some", "secret")))
@@ -102,14 +103,14 @@ func TestCallsThatAreRefusedTogetherGoAlone(t *testing.T) {
 	require.ErrorContains(t, replies[1].Err, "NOPERM")
 }
 
-// A call whose WAIT fails has an unknown outcome, also when it went again because the server did not know the script. One that did not ask for replicas
-// has nothing to do with what became of the WAIT of others beside it.
+// A call whose WAIT fails has an unknown outcome, even if it went again because the server did not know the script. A failed WAIT does not affect
+// calls that did not ask for replicas.
 func TestWaitIsOnlyTheirsWhoAsked(t *testing.T) {
 	s := servers.NeedRedis(t, servers.RedisOptions{Users: []string{"some on >secret ~* &* +@all -wait"}})
 	client := goredis.NewClient(optionsOf(t, s.UserURL("some", "secret")))
 	defer func() { _ = client.Close() }()
 	p := NewPipe(client, 1, time.Second)
-	kept := NewScript(echo.source).lasting()
+	kept := NewScript(echo.source).durable()
 	for range 2 {
 		replies := sends(t, p, 2, call{script: kept, args: echoArgs(1)}, call{script: echo, args: echoArgs(2)})
 		require.ErrorIs(t, replies[0].Err, driver.ErrUnknown)

@@ -10,10 +10,10 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// NotAString is the owner that Inspect gives of a key of another type: Redisson's locks are hashes.
-const NotAString = "(a foreign value that is no string)"
+// NotAString is the owner that Inspect reports for a key of another type, such as a Redisson lock, which is a hash.
+const NotAString = "(a foreign value that is not a string)"
 
-// ValuesOf are the values that a lock may have that Inspect says is owner's; "" stands for one that is no string.
+// ValuesOf returns the values that a lock may have if Inspect reports owner; "" means one that is not a string.
 func ValuesOf(owner string) []string {
 	if owner == NotAString {
 		return []string{""}
@@ -21,7 +21,7 @@ func ValuesOf(owner string) []string {
 	return []string{Value(owner), owner}
 }
 
-// Inspected makes a status of what the script Inspect replied. Of a lock that readers hold it says so, and not who they are.
+// Inspected converts the reply of the script Inspect. It reports that readers hold a lock, but not which.
 func Inspected(r Reply) (st driver.Status, err error) {
 	if r.Err != nil {
 		return st, r.Err
@@ -54,9 +54,9 @@ func Inspected(r Reply) (st driver.Status, err error) {
 	return st, nil
 }
 
-const scanCount = 1000 // keys that Redis looks at for one request
+const scanCount = 1000 // keys per request that Redis looks at
 
-// ScanLocks finds the keys on node that match pattern, and those whose queue, a side key for queue, there is.
+// ScanLocks calls found for each key on node that matches pattern, and for each such key that has the side key queue.
 func ScanLocks(ctx context.Context, node goredis.Cmdable, pattern, queue string, found func(key string)) error {
 	if err := scanKeys(ctx, node, pattern, found); err != nil {
 		return err
@@ -64,7 +64,7 @@ func ScanLocks(ctx context.Context, node goredis.Cmdable, pattern, queue string,
 	return ScanSides(ctx, node, pattern, queue, found)
 }
 
-// ScanSides finds the keys that match pattern of which there is a side key on node for the purpose what.
+// ScanSides calls found for each key that matches pattern and has a side key for the purpose what on node.
 func ScanSides(ctx context.Context, node goredis.Cmdable, pattern, what string, found func(key string)) error {
 	return scanKeys(ctx, node, Side(pattern, what), func(side string) {
 		if key, ok := SideOf(side, what); ok {

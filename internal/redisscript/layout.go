@@ -7,24 +7,24 @@ import (
 	"unicode/utf8"
 )
 
-// DefaultPrefix is what the keys of locks begin with unless the user says otherwise.
+// DefaultPrefix begins the keys of locks unless the user sets another prefix.
 const DefaultPrefix = "lockport:"
 
-// valuePrefix begins the value of a lock that a lockport client holds. Any other value is a foreign client's.
+// valuePrefix begins the value of a lock held by a lockport client. Any other value is a foreign client's.
 const valuePrefix = "lp1:"
 
-// Readers is the value of a lock that readers hold. What follows the prefix has the form of an owner id, so that earlier releases of lockport, which know no
-// readers, queue behind it as behind another client of lockport.
+// Readers is the value of a lock held by readers. After the prefix it has the form of an owner id: earlier releases of lockport, which have
+// no readers, then queue behind it as behind any lockport client.
 const Readers = valuePrefix + "00000000000000000000000000000000:readers"
 
-// Layout maps names to keys. Changing it is a major version: other clients, in other languages, rely on it.
+// Layout maps names to keys. Clients in other languages rely on it: a change is a major version.
 type Layout struct {
-	// Prefix begins the key of every lock. It may be empty and has no braces.
+	// Prefix begins the key of every lock. It may be empty and must not contain braces.
 	Prefix string
 }
 
-// Check holds the rules for a prefix. Braces would make a hash tag of a part of the key, so that the side keys could fall
-// into another slot of a cluster than the lock.
+// Check validates the prefix. Braces would make part of the key a hash tag, and could put the side keys into another cluster slot than
+// the lock.
 func (l Layout) Check() error {
 	if strings.ContainsAny(l.Prefix, "{}") || !utf8.ValidString(l.Prefix) {
 		return fmt.Errorf("the key prefix %q must be valid UTF-8 without braces", l.Prefix)
@@ -37,7 +37,7 @@ var escape = strings.NewReplacer("%", "%25", "{", "%7B", "}", "%7D")
 // Key is the key of the lock on name.
 func (l Layout) Key(name string) string { return l.Prefix + escape.Replace(name) }
 
-// Name is the name whose lock has the key. ok is false for a key that no name has.
+// Name is the name whose lock has the key. ok is false if no name has that key.
 func (l Layout) Name(key string) (name string, ok bool) {
 	rest, ok := strings.CutPrefix(key, l.Prefix)
 	if !ok {
@@ -47,13 +47,13 @@ func (l Layout) Name(key string) (name string, ok bool) {
 	return name, err == nil && name != "" && l.Key(name) == key
 }
 
-// sidePrefix begins the keys that accompany a lock. The braces put them into the slot of the lock itself.
+// sidePrefix begins the keys that accompany a lock. The braces put them into the lock's slot.
 const sidePrefix = "lockport.side:{"
 
-// Side is the key that accompanies the lock with the key for the purpose what.
+// Side is the side key of the lock with key for the purpose what.
 func Side(key, what string) string { return sidePrefix + key + "}:" + what }
 
-// SideOf is the key of the lock that the side key for what accompanies.
+// SideOf is the inverse of Side: the key of the lock.
 func SideOf(side, what string) (key string, ok bool) {
 	key, ok = strings.CutPrefix(side, sidePrefix)
 	if !ok {
@@ -62,16 +62,16 @@ func SideOf(side, what string) (key string, ok bool) {
 	return strings.CutSuffix(key, "}:"+what)
 }
 
-// Value is what the claim of owner writes into its lock.
+// Value is the lock's value while owner holds it.
 func Value(owner string) string { return valuePrefix + owner }
 
-// Owner is who wrote value into a lock.
+// Owner is the owner that wrote value into a lock.
 func Owner(value string) (owner string, foreign bool) {
 	owner, ours := strings.CutPrefix(value, valuePrefix)
 	return owner, !ours
 }
 
-// GlobEscape makes a pattern of SCAN of s that matches s itself.
+// GlobEscape returns a SCAN pattern that matches s literally.
 func GlobEscape(s string) string {
 	return globEscape.Replace(s)
 }

@@ -6,8 +6,8 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 )
 
-// RunOnce runs s on the server of client that has keys, over a connection of the client's own, and returns soon after ctx ends. What is sent is
-// not sent again unless the server certainly has not run it. err is what go-redis returned; sent: the script may have run, or may yet.
+// RunOnce runs s on client's server that has keys, and returns soon after ctx ends. It uses one of the client's connections, outside any
+// Pipe. It resends only what the server certainly did not run. err comes from go-redis; sent: the script may have run or may still run.
 func (s *Script) RunOnce(ctx context.Context, client goredis.UniversalClient, keys []string, argv []any) (value any, sent bool, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, false, err
@@ -20,7 +20,7 @@ func (s *Script) RunOnce(ctx context.Context, client goredis.UniversalClient, ke
 		case isNoScript(err):
 			continue
 		case err != nil:
-			// If it is that of ctx, go-redis is still at it, and will write the command as soon as it has a connection.
+			// If ctx ended, go-redis goes on, and writes the command once it has a connection.
 			return nil, cmd.sent(err) || ctx.Err() != nil, err
 		}
 		return cmd.Val(), true, nil

@@ -13,28 +13,28 @@ import (
 	"github.com/lockport/lockport/internal/batch"
 )
 
-// Pipe runs scripts through a client: on one server or, with a *goredis.ClusterClient, on the node that has the slot of a call's first key. The calls of
-// many goroutines go as one pipeline. In a Cluster each node has pipelines of its own, so that one that hangs does not hold up the others.
+// Pipe runs scripts on one server or, with a *goredis.ClusterClient, on the node that has the slot of a call's first key. Calls of many
+// goroutines share a pipeline. In a Cluster each node has its own pipelines, so a hung node does not delay the others.
 //
-// Every call returns soon after its context ends, also where the client ignores contexts: what was sent goes on without it. Safe for concurrent use.
+// Every call returns soon after its context ends, even if the client ignores contexts; requests already sent go on. Safe for concurrent use.
 type Pipe struct {
 	client   goredis.UniversalClient
-	cluster  *goredis.ClusterClient // nil: there is one server
-	single   *goredis.Client        // by which a caller may go alone; nil: none may
-	replicas int                    // of WAIT; 0: none
+	cluster  *goredis.ClusterClient // nil: a single server
+	single   *goredis.Client        // for direct calls; nil: there are none
+	replicas int                    // WAIT for so many; 0: no WAIT
 	waitTime time.Duration
 	closed   atomic.Bool
-	located  atomic.Bool  // the cluster has told its slots, so that finding a node takes no I/O
+	located  atomic.Bool  // the slot map is loaded, so finding a node needs no I/O
 	busy     atomic.Int32 // calls under way
-	slow     atomic.Int64 // until when nobody is alone, in ns since 1970: see alone
+	slow     atomic.Int64 // no direct calls until then, in ns since 1970: see direct
 
 	mu    sync.Mutex
 	nodes map[string]*node // by address
 }
 
-// node is a server of a Pipe, with the requests for it.
+// node is a server of a Pipe, with its queue of calls.
 type node struct {
-	client *goredis.Client // nil: there is one server
+	client *goredis.Client // nil: the Pipe's client
 	queue  batch.Queue[call, Reply]
 }
 
@@ -48,12 +48,12 @@ type call struct {
 // Reply is the outcome of a call.
 type Reply struct {
 	Value any   // what the script returned: int64, string, nil, or a []any of these and of errors
-	Acked int   // how many replicas acknowledged it, if that was asked for
+	Acked int   // how many replicas acknowledged it, if the pipe waits for them
 	Err   error // classified; nil if the script ran
 }
 
-// NewPipe makes a pipe through client, which it does not close. With replicas > 0 what is to last waits until so many replicas have
-// acknowledged it, for waitTime at most. NewPipe does no I/O.
+// NewPipe makes a pipe on client, which it does not close. If replicas > 0, grants and renewals wait until that many replicas acknowledge
+// them, for waitTime at most. NewPipe does no I/O.
 func NewPipe(client goredis.UniversalClient, replicas int, waitTime time.Duration) *Pipe {
 	p := &Pipe{client: client, replicas: replicas, waitTime: waitTime, nodes: make(map[string]*node)}
 	switch c := client.(type) {
@@ -67,22 +67,22 @@ func NewPipe(client goredis.UniversalClient, replicas int, waitTime time.Duratio
 	return p
 }
 
-// waits says whether a call of script waits for replicas.
+// waits reports whether calls of script wait for replicas.
 func (p *Pipe) waits(script *Script) bool { return p.replicas > 0 && script.acks }
 
 // Cluster reports whether the keys are spread over nodes.
 func (p *Pipe) Cluster() bool { return p.cluster != nil }
 
-// Close has later calls fail. Those under way go on.
+// Close makes later calls fail. Calls under way go on.
 func (p *Pipe) Close() { p.closed.Store(true) }
 
-// Run runs script with args, made by script.Call.
+// Run runs script once. args come from script.Call.
 func (p *Pipe) Run(ctx context.Context, script *Script, args []any) Reply {
 	c := call{script: script, args: args}
 	c.deadline, _ = ctx.Deadline()
 	defer p.busy.Add(-1)
 	if p.busy.Add(1) == 1 {
-		if r, ok := p.alone(ctx, c); ok {
+		if r, ok := p.direct(ctx, c); ok {
 			return r
 		}
 	}
@@ -92,16 +92,16 @@ func (p *Pipe) Run(ctx context.Context, script *Script, args []any) Reply {
 	}
 	r, sent, err := n.queue.Do(ctx, c)
 	if err != nil {
-		return Reply{Err: ended(err, sent)}
+		return Reply{Err: contextErr(err, sent)}
 	}
-	r.Err = alsoOf(ctx, r.Err)
+	r.Err = withContextErr(ctx, r.Err)
 	return r
 }
 
-// maxPipeline is how many calls of RunAll go as one pipeline.
+// maxPipeline is the most calls of RunAll that share a pipeline.
 const maxPipeline = 512
 
-// RunAll runs script once for each of args, in as few pipelines as it can. The replies are in the same order.
+// RunAll runs script once for each of args, in as few pipelines as it can. Replies are in the order of args.
 func (p *Pipe) RunAll(ctx context.Context, script *Script, args [][]any) []Reply {
 	replies := make([]Reply, len(args))
 	parts := make(map[*node][]int)
@@ -121,8 +121,8 @@ func (p *Pipe) RunAll(ctx context.Context, script *Script, args [][]any) []Reply
 				for i, j := range at {
 					calls[i] = call{script: script, args: args[j]}
 				}
-				for i, r := range p.sendFor(ctx, n, calls) {
-					r.Err = alsoOf(ctx, r.Err)
+				for i, r := range p.sendWithin(ctx, n, calls) {
+					r.Err = withContextErr(ctx, r.Err)
 					replies[at[i]] = r
 				}
 			}
@@ -132,8 +132,8 @@ func (p *Pipe) RunAll(ctx context.Context, script *Script, args [][]any) []Reply
 	return replies
 }
 
-// sendFor sends calls, and returns soon after ctx ends.
-func (p *Pipe) sendFor(ctx context.Context, n *node, calls []call) []Reply {
+// sendWithin runs calls and returns soon after ctx ends.
+func (p *Pipe) sendWithin(ctx context.Context, n *node, calls []call) []Reply {
 	var replies []Reply
 	sent := ctx.Err() == nil
 	err := ctx.Err()
@@ -144,12 +144,12 @@ func (p *Pipe) sendFor(ctx context.Context, n *node, calls []call) []Reply {
 		})
 	}
 	if err != nil {
-		return slices.Repeat([]Reply{{Err: ended(ctx.Err(), sent)}}, len(calls))
+		return slices.Repeat([]Reply{{Err: contextErr(ctx.Err(), sent)}}, len(calls))
 	}
 	return replies
 }
 
-// nodeOf finds the node that has the first key of args.
+// nodeOf returns the node that has the first key of args.
 func (p *Pipe) nodeOf(ctx context.Context, args []any) (*node, error) {
 	if p.closed.Load() {
 		return nil, Classify(goredis.ErrClosed, false)
@@ -175,9 +175,9 @@ func (p *Pipe) nodeOf(ctx context.Context, args []any) (*node, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	n := p.nodes[addr]
-	if n == nil || n.client != master { // go-redis makes a new client when a node comes back
+	if n == nil || n.client != master { // go-redis makes a new client when a node returns
 		n = &node{client: master}
-		n.queue.Send = func(ctx context.Context, calls []call) []Reply { return p.send(until(ctx, calls), n, calls) }
+		n.queue.Send = func(ctx context.Context, calls []call) []Reply { return p.send(latestDeadline(ctx, calls), n, calls) }
 		p.nodes[addr] = n
 	}
 	return n, nil
@@ -186,7 +186,8 @@ func (p *Pipe) nodeOf(ctx context.Context, args []any) (*node, error) {
 // closeTime is how long CloseClient waits for go-redis.
 const closeTime = time.Second
 
-// CloseClient closes client. go-redis waits for reads under way on its connections, which a silent server can hold up until their time-outs: that is left to a goroutine.
+// CloseClient closes client. go-redis waits for reads under way, which a silent server delays until their time-outs: after closeTime a goroutine
+// waits on.
 func CloseClient(client goredis.UniversalClient) error {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
 	defer cancel()
@@ -196,8 +197,8 @@ func CloseClient(client goredis.UniversalClient) error {
 	return nil
 }
 
-// Guard runs f, which may ignore its context, in a goroutine of its own and returns its error, or that of ctx as soon as ctx ends.
-// What f writes must not be read then.
+// Guard runs f, which may ignore its context, on its own goroutine. It returns f's error, or ctx's as soon as ctx ends. In that case you must
+// not read what f writes.
 func Guard(ctx context.Context, f func() error) error {
 	done := make(chan error, 1)
 	go func() { done <- f() }()

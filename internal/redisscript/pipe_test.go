@@ -25,7 +25,7 @@ func optionsOf(t *testing.T, rawURL string) *goredis.Options {
 	return o
 }
 
-// pipeOf is a pipe of a client of its own, which has go-redis' own settings: contexts unheeded and retries on.
+// pipeOf makes a pipe with its own client and go-redis' defaults: contexts ignored, retries on.
 func pipeOf(t *testing.T, o *goredis.Options) *Pipe {
 	client := goredis.NewClient(o)
 	p := NewPipe(client, 0, 0)
@@ -33,7 +33,7 @@ func pipeOf(t *testing.T, o *goredis.Options) *Pipe {
 	return p
 }
 
-// proxied is a pipe to a real server through a proxy.
+// proxied makes a pipe to a real server through a proxy.
 func proxied(t *testing.T) (*Pipe, *faultproxy.Proxy, *servers.Redis) {
 	s := servers.SharedRedis(t)
 	proxy, err := faultproxy.New(s.Addr())
@@ -78,7 +78,7 @@ func TestPipeGivesEachItsReply(t *testing.T) {
 	require.Less(t, proxy.Requests()-before, int64(40), "a few pipelines, which the network may cut")
 }
 
-// Of many calls, those whose script the server does not know go again, with its source, and each gets its own reply.
+// Of many calls, those whose script the server does not know go again with its source. Each call gets its own reply.
 func TestPipeLoadsScripts(t *testing.T) {
 	p, _, s := proxied(t)
 	flushed := NewScript("return 'flushed' .. ARGV[1]")
@@ -92,7 +92,7 @@ func TestPipeLoadsScripts(t *testing.T) {
 	}
 }
 
-// What a caller gave up before it was sent had certainly no effect.
+// A call given up before it was sent certainly had no effect.
 func TestPipeDoesNotSendForThoseWhoLeft(t *testing.T) {
 	p, proxy, _ := proxied(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -104,7 +104,7 @@ func TestPipeDoesNotSendForThoseWhoLeft(t *testing.T) {
 	require.Zero(t, proxy.Requests())
 }
 
-// go-redis sends nothing again of which it does not know the outcome, alone or in a pipeline.
+// go-redis never resends a command with an unknown outcome, alone or in a pipeline.
 func TestPipeSendsOnce(t *testing.T) {
 	p, proxy, s := proxied(t)
 	count := NewScript("return redis.call('INCR', KEYS[1])")
@@ -122,7 +122,7 @@ func TestPipeSendsOnce(t *testing.T) {
 	does(t, s, "DEL", t.Name())
 }
 
-// A request that had no connection is known not to have been sent, also where a hook has looked at its arguments.
+// A request without a connection is known to be unsent, even if a hook has read its arguments.
 func TestPipeKnowsWhatItHasNotSent(t *testing.T) {
 	client := goredis.NewClient(&goredis.Options{Addr: "127.0.0.1:1", DialerRetries: 1})
 	defer func() { _ = client.Close() }()
@@ -136,7 +136,7 @@ func TestPipeKnowsWhatItHasNotSent(t *testing.T) {
 	require.ErrorIs(t, p.Run(t.Context(), echo, echoArgs(1)).Err, goredis.ErrClosed)
 }
 
-// looking is a hook that looks at each command, as tracers do.
+// looking is a hook that reads each command, like a tracer.
 type looking struct{}
 
 func (looking) DialHook(next goredis.DialHook) goredis.DialHook { return next }

@@ -14,39 +14,39 @@ import (
 type Script struct {
 	source string
 	sha    string
-	acks   bool    // what it does is to last: replicas are waited for where that is asked of the pipe
-	many   *Script // does for many locks what this does for one; nil: there is none
+	acks   bool    // waits for replicas, if the pipe is configured to
+	batch  *Script // does the same for many locks; nil: none
 	other  *Script // see Beside
 }
 
-// lasting says that replicas are to have what s does.
-func (s *Script) lasting() *Script {
+// durable makes calls of s wait for replicas.
+func (s *Script) durable() *Script {
 	s.acks = true
 	return s
 }
 
-// together says that many does for many locks what s does for one.
-func (s *Script) together(many *Script) *Script {
-	s.many, many.acks = many, s.acks
+// batched sets the script that does for many locks what s does for one.
+func (s *Script) batched(batch *Script) *Script {
+	s.batch, batch.acks = batch, s.acks
 	return s
 }
 
-// beside says that other does for readers and permits what s does for a claim that holds its name alone.
+// beside sets the script that Beside returns.
 func (s *Script) beside(other *Script) *Script {
 	s.other = other
 	return s
 }
 
-// Beside is the script that does for readers and permits what s does for a claim that holds its name alone.
+// Beside returns the script that does for readers and permits what s does for an exclusive claim.
 func (s *Script) Beside() *Script { return s.other }
 
-// NewScript makes a script of its source.
+// NewScript makes a script from its source.
 func NewScript(source string) *Script {
-	sum := sha1.Sum([]byte(source)) // what Redis calls a script by
+	sum := sha1.Sum([]byte(source)) // Redis identifies a script by its SHA-1
 	return &Script{source: source, sha: hex.EncodeToString(sum[:])}
 }
 
-// Call returns the arguments of a call of s: those of EVALSHA.
+// Call returns the EVALSHA arguments of a call of s.
 func (s *Script) Call(keys []string, argv ...any) []any {
 	args := append(make([]any, 0, 3+len(keys)+len(argv)), "evalsha", s.sha, len(keys))
 	for _, k := range keys {
@@ -55,19 +55,20 @@ func (s *Script) Call(keys []string, argv ...any) []any {
 	return append(args, argv...)
 }
 
-// withSource are the arguments that send the source along, for a server that does not know s yet.
+// withSource returns args as an EVAL call with the source, for a server that does not know s yet.
 func (s *Script) withSource(args []any) []any {
 	full := append([]any(nil), args...)
 	full[0], full[1] = "eval", s.source
 	return full
 }
 
-// Names reports whether request, as it goes to the server, calls s, for one lock or many, alone or beside others.
+// Names reports whether request, an encoded command, calls s or one of its variants for many locks or beside others.
 func (s *Script) Names(request []byte) bool {
-	return s.many != nil && s.many.Names(request) || s.other != nil && s.other.Names(request) || bytes.Contains(request, []byte(s.sha)) || bytes.Contains(request, []byte(s.source))
+	return s.batch != nil && s.batch.Names(request) || s.other != nil && s.other.Names(request) ||
+		bytes.Contains(request, []byte(s.sha)) || bytes.Contains(request, []byte(s.source))
 }
 
-// command is a call of a script that go-redis may not send twice. It knows whether go-redis has begun to write it.
+// command is a script call that go-redis must not send twice. It records whether go-redis has begun to write it.
 type command struct {
 	*goredis.Cmd
 	written atomic.Bool
@@ -76,22 +77,22 @@ type command struct {
 func newCommand(args []any) *command {
 	c := &command{Cmd: goredis.NewCmd(context.Background(), args...)}
 	if len(args) > 3 {
-		c.SetFirstKeyPos(3) // by which a cluster client finds the node
+		c.SetFirstKeyPos(3) // a cluster client finds the node by it
 	}
 	return c
 }
 
-// NoRetry tells go-redis not to send the command again after an error.
+// NoRetry tells go-redis not to resend the command after an error.
 func (*command) NoRetry() bool { return true }
 
-// Args is what go-redis asks for when it writes the command. Hooks and cluster clients ask before that: then the command counts as sent too early,
-// and its outcome as unknown where it is known that it was not sent.
+// Args is called by go-redis when it writes the command. Hooks and cluster clients call it earlier. The command then counts as sent too
+// early, and an error before sending as unknown.
 func (c *command) Args() []any {
 	c.written.Store(true)
 	return c.Cmd.Args()
 }
 
-// outcome is what came of the command. A nil reply is no error.
+// outcome returns the command's reply. A nil reply is not an error.
 func (c *command) outcome() (any, error) {
 	err := c.Err()
 	if err == goredis.Nil {
@@ -100,5 +101,5 @@ func (c *command) outcome() (any, error) {
 	return c.Val(), err
 }
 
-// sent says whether the server may have run the command, or may yet, after err.
-func (c *command) sent(err error) bool { return c.written.Load() && !beforeSending(err) }
+// sent reports whether, after err, the server may have run the command or may still run it.
+func (c *command) sent(err error) bool { return c.written.Load() && !notConnected(err) }

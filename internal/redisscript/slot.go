@@ -5,11 +5,11 @@ import (
 	"sync"
 )
 
-// slots is how many slots a Redis Cluster has.
+// slots is the number of slots of a Redis Cluster.
 const slots = 16384
 
-// LastToken is the key of the last token that was drawn where the lock with the key is: one for the server or, in a Cluster, one for the lock's slot. There
-// its hash tag is the least number that has the slot. No lock and no side key has the same key.
+// LastToken is the key of the last token drawn on the server of the lock with key. A single server has one such key; a Cluster has one per
+// slot, whose hash tag is the least number in that slot. No lock or side key equals it.
 func LastToken(key string, cluster bool) string {
 	if !cluster {
 		return Side("", "last-token")
@@ -17,7 +17,7 @@ func LastToken(key string, cluster bool) string {
 	return Side(strconv.Itoa(int(slotTags()[slot(key)])), "last-token")
 }
 
-// slotTags are, for each slot, the least number whose digits have it.
+// slotTags has for each slot the least number whose digits hash to it.
 var slotTags = sync.OnceValue(func() *[slots]int32 {
 	var tags [slots]int32
 	found := make(map[int]bool, slots)
@@ -29,7 +29,7 @@ var slotTags = sync.OnceValue(func() *[slots]int32 {
 	return &tags
 })
 
-// slot is the slot of a key without braces: its CRC16 by XMODEM, as the Cluster specification has it.
+// slot is the hash slot of a key without braces: CRC16 (XMODEM), per the Redis Cluster specification.
 func slot(key string) int {
 	crc := uint16(0)
 	for i := range len(key) {

@@ -1,4 +1,4 @@
--- ARGV: value, for how many ms its claim may still arrive, 0 if it cannot. Returns 1.
+-- Follows queue.lua. ARGV: value, ms for which the claim may still arrive (0: it cannot). Returns 1.
 local owner = string.sub(ARGV[1], 5)
 local next_is_due = head() == owner
 if ARGV[2] ~= '0' then

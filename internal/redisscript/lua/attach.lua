@@ -1,5 +1,5 @@
--- Gives a lock to another owner, behind queue.lua. ARGV: value of the new owner, TTL in ms, value that the lock must have, token of the claim. Returns {1, token,
--- how many wait}, {2} if the claim was abandoned, else {0, who else has the lock, '' if that is no string, 0 if nobody has}.
+-- Follows queue.lua. Gives a lock to another owner. ARGV: value of the new owner, TTL in ms, value that the lock must have, token of the claim.
+-- Returns {1, token, waiters}, {2} if the claim was abandoned, or else {0, the lock's value, '' if not a string, 0 if free}.
 local holder = redis.pcall('GET', KEYS[1])
 if buried(string.sub(ARGV[1], 5, 36)) then
   return {2}

@@ -1,4 +1,4 @@
--- The end of the script that begins with queue.lua and beside.lua. ARGV: as there, and for how many ms the claim may still arrive, 0 if it cannot. Returns 1.
+-- Follows queue.lua and beside.lua. ARGV: as there, and ms for which the claim may still arrive (0: it cannot). Returns 1.
 local next_is_due = head() == owner
 if ARGV[3] ~= '0' then
   bury(string.sub(owner, 1, 32), ARGV[3])
@@ -11,7 +11,7 @@ if (permits > 0 or lock == READERS) and call('ZREM', KEYS[5], owner) == 1 then
   settle()
   next_is_due = next_is_due or permits > 0 or count() == 0
 end
-if next_is_due then -- if there is no room for it, it stays the head
+if next_is_due then -- if it does not fit yet, it stays the head
   call_head()
 end
 return 1

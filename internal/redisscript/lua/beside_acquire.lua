@@ -1,5 +1,5 @@
--- The end of the script that begins with token.lua, queue.lua and beside.lua. ARGV: as there, and TTL in ms, 1 to wait in the queue. Returns what claim of
--- claim.lua returns, or {3, n} if the name has another number of permits, n.
+-- Follows token.lua, queue.lua and beside.lua. ARGV: as there, and TTL in ms, 1 to wait in the queue. Returns what claim in claim.lua
+-- returns, or {3, n} if the name has n permits, another number.
 local ttl, queue = ARGV[3], ARGV[4] == '1'
 if buried(string.sub(owner, 1, 32)) then
   return {2}
@@ -16,7 +16,7 @@ if permits > 0 then
   room = count() < permits
 end
 local first, turn = head()
-if room and first and first ~= owner and turn and turn <= now then -- it let its turn pass
+if room and first and first ~= owner and turn and turn <= now then -- it missed its turn
   call('ZREM', KEYS[2], '!', first)
   first, turn = head()
 end
@@ -24,13 +24,13 @@ if not holds() and not (room and (not first or first == owner)) then
   local waited = call('ZSCORE', KEYS[2], owner)
   local ms = permits > 0 and 0 or call('PTTL', KEYS[1])
   if not room then
-    if turn and first == owner then -- somebody else was quicker, or it was called too early: the head stays the head
+    if turn and first == owner then -- another client was quicker, or the call came too early: the head stays the head
       call('ZREM', KEYS[2], '!')
     end
     if permits > 0 then
       ms = call('ZRANGE', KEYS[5], 0, 0, 'WITHSCORES')[2] - now + 1
     end
-  elseif not lock then -- permits too: the head can be granted it
+  elseif not lock then -- also for permits: the head can be granted its claim
     if not turn or turn - now > TURN_MS then
       call_head()
       turn = now + TURN_MS
@@ -38,7 +38,7 @@ if not holds() and not (room and (not first or first == owner)) then
     ms = turn - now
   elseif turn then
     ms = turn - now
-  elseif waited then -- the head may be a writer, for which there is no room: it stays the head if it answers
+  elseif waited then -- the head may be a writer, which must wait for the readers: it stays the head if it answers
     call_head()
   end
   if queue then
@@ -63,7 +63,7 @@ else
   lock = READERS
 end
 settle()
-if first == owner and (permits == 0 or count() < permits) then -- the next may come in too
+if first == owner and (permits == 0 or count() < permits) then -- the next waiter may fit too
   call_head()
 end
 return {1, token, waiting()}

@@ -1,3 +1,3 @@
--- The end of the script that begins with queue.lua and beside.lua, for a writer that waits for readers. Returns 1.
+-- Follows queue.lua and beside.lua. Tells readers that a writer waits. Returns 1.
 tell_holders()
 return 1

@@ -1,5 +1,4 @@
--- The end of the script that begins with queue.lua and beside.lua. Returns {number of permits or 0, how many wait, owner, for how many ms it holds, owner, …}.
--- Changes nothing.
+-- Follows queue.lua and beside.lua. Returns {number of permits or 0, waiters, owner, ms until its expiry, owner, …}. Changes nothing.
 local n = permits > 0 and call('ZSCORE', KEYS[5], '#')
 local reply = {n and n - GONE or 0, waiting()}
 if count() > 0 then

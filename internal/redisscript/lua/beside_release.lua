@@ -1,5 +1,4 @@
--- The end of the script that begins with queue.lua and beside.lua. ARGV: as there, and 1 if somebody else breaks the claim by force. Returns 1, or what
--- lost returns.
+-- Follows queue.lua and beside.lua. ARGV: as there, and 1 if another client breaks the claim. Returns 1, or what lost returns.
 if not holds() then
   return lost()
 end

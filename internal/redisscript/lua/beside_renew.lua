@@ -1,4 +1,4 @@
--- The end of the script that begins with queue.lua and beside.lua. ARGV: as there, and TTL in ms. Returns how many wait, or {what lost returns}.
+-- Follows queue.lua and beside.lua. ARGV: as there, and TTL in ms. Returns the number of waiters, or {what lost returns}.
 if not holds() then
   return {lost()}
 end

@@ -1,4 +1,4 @@
--- ARGV: the value that the lock must have, "" for one that is no string. Returns 1, or 0 if it has another or there is none.
+-- Follows queue.lua. ARGV: value that the lock must have, "" for one that is not a string. Returns 1, or 0 if the lock is free or differs.
 local value = redis.pcall('GET', KEYS[1])
 if type(value) == 'table' then
   value = ''

@@ -1,5 +1,5 @@
--- Tries what the other scripts do on KEYS[1] and KEYS[2], which nobody uses, and leaves nothing. The other keys it only reads. Returns {command, error, …} of
--- what failed.
+-- Tries the scripts' commands on KEYS[1] and KEYS[2], which nobody uses, and leaves nothing. It only reads the other keys.
+-- Returns {command, error, …} for the commands that failed.
 local failed = {}
 local function try(...)
   local reply = redis.pcall(...)

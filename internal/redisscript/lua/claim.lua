@@ -1,8 +1,10 @@
--- Stands before the ends of acquire.lua, quorum_acquire.lua and requeue.lua, behind token.lua or clock.lua, and queue.lua.
+-- Follows token.lua or clock.lua, and queue.lua. Precedes acquire.lua, quorum_acquire.lua, again.lua and requeue.lua.
 
--- Claims the name when the easy case is not given, with the place at in the queue and the number of this request, if there are any. Returns {1, token, how many
--- wait} if it is granted, or {2} if the claim or the request was abandoned, else {0, ms until it may be free or -1, 1 if the holder is foreign, the lock's
--- value}. The value is '' if it is no string, or if nobody has the lock and somebody else is to have it next.
+-- Claims the name where easy.lua did not. at: place in the queue; number: of this request; either may be nil. Returns
+--   {1, token, waiters} if granted
+--   {2} if the claim or the request was abandoned
+--   {0, ms until it may be free or -1, 1 if the holder is foreign, the lock's value} otherwise
+-- The value is '' if it is not a string, or if the lock is free and another owner is next.
 local function claim(value, ttl, queue, at, number)
   local owner = string.sub(value, 5)
   local first, turn = head()
@@ -15,7 +17,7 @@ local function claim(value, ttl, queue, at, number)
     if type(holder) ~= 'string' then -- another type
       holder = ''
     end
-    if holder == value then -- granted before, and the reply was lost
+    if holder == value then -- granted before, but the reply was lost
       call('PEXPIRE', KEYS[1], ttl)
       return {1, draw(), waiting()}
     end
@@ -33,7 +35,7 @@ local function claim(value, ttl, queue, at, number)
   end
   if first and first ~= owner then
     local left = turn and turn - now_ms() or 0
-    if turn and left <= 0 then -- it let its turn pass
+    if turn and left <= 0 then -- it missed its turn
       call('ZREM', KEYS[2], '!', first)
       first = head()
     end

@@ -1,6 +1,5 @@
--- Stands, in place of token.lua, before the scripts that grant on one server of several: no token that such a server could draw would rise
--- across the others. Where the scripts return a token, this returns the server's clock in ms, by which quorum_retake.lua can
--- be told until when.
+-- Replaces token.lua in the scripts that grant on one server of several: no token from one such server rises across the others.
+-- Instead of a token, draw returns the server's clock in ms, from which quorum_retake.lua can be given a deadline.
 local call = redis.call
 
 local function draw()

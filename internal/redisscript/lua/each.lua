@@ -1,6 +1,6 @@
 end
 
--- The end of a script that begins with shadow.lua. Returns for each lock what the script for one returns. An error is that of one lock alone.
+-- Ends a script that begins with shadow.lua. Returns one reply for each lock. An error affects only its own lock.
 local replies, keys, args = {}, tonumber(all_args[1]), tonumber(all_args[2])
 for i = 0, #all_keys / keys - 1 do
   for k = 1, keys do

@@ -1,4 +1,4 @@
--- Returns {type of the lock, its value, its TTL in ms, how many wait}. Changes nothing.
+-- Follows queue.lua. Returns {type of the lock, its value, its TTL in ms, waiters}. Changes nothing.
 local kind, value = redis.call('TYPE', KEYS[1]).ok, false
 if kind == 'string' then
   value = redis.call('GET', KEYS[1])

@@ -1,13 +1,13 @@
--- Stands before the scripts that touch the queue, KEYS[2]: a sorted set that only advises whose claim is to succeed next, while
--- the lock alone decides who has the name. Its members:
---   an owner that waits, with its number, from 1; the least is the head
---   "!" the head was told that it is its turn; with minus the time in ms until which nobody else may claim
---   "~" + digits of an owner: an abandoned claim that may still arrive; with GONE + the time in ms until which it is refused
---   "~" + digits + "." + number: the same of one request of a claim
--- It vanishes with its last member, or 30 s after the last waiter was heard of, or 1 s after the only one was called and did not come.
+-- Precedes the scripts that use the queue, KEYS[2]. The queue only advises whose claim is next; the lock alone decides who holds the name.
+-- It is a sorted set. Its members and their scores:
+--   an owner that waits: its number, from 1; the least is the head
+--   "!": the head was told that it is its turn; minus the time in ms until which nobody else may claim
+--   "~" + digits of an owner: an abandoned claim that may still arrive; GONE + the time in ms until which it is refused
+--   "~" + digits + "." + number: the same for one request of a claim
+-- It expires with its last member, 30 s after the last request of a waiter, or 1 s after its only waiter was called and did not answer.
 local TURN_MS, WAITING_MS, ALONE_MS, GONE = 250, 30000, 1000, 4000000000000000
 
--- The lock's value while readers have it: see beside.lua.
+-- The lock's value while readers hold it: see beside.lua.
 local READERS = 'lp1:' .. string.rep('0', 32) .. ':readers'
 
 local function now_ms()
@@ -15,7 +15,7 @@ local function now_ms()
   return time[1] * 1000 + math.floor(time[2] / 1000)
 end
 
--- Sends a word to the client of owner: what follows the 32 digits and the colon. A user who may not publish can do all the rest.
+-- Sends a word to the owner's client: the part after the 32 digits and the colon. Errors are ignored: a user who may not publish can do the rest.
 local function tell(owner, word)
   redis.pcall('PUBLISH', 'lockport.wake:' .. string.sub(owner, 34), word .. owner)
 end
@@ -26,7 +26,7 @@ local function keep(ms)
   end
 end
 
--- Has what is abandoned refused for the next ms milliseconds.
+-- Makes what is abandoned be refused for the next ms milliseconds.
 local function bury(what, ms)
   redis.call('ZADD', KEYS[2], string.format('%.0f', GONE + now_ms() + ms), '~' .. what)
   keep(tonumber(ms))
@@ -37,7 +37,7 @@ local function buried(what)
   return score and tonumber(score) - GONE > now_ms()
 end
 
--- The head, nil if nobody waits, and until when it is its turn, nil if it was not told.
+-- Returns the head, or nil if nobody waits, and until when it is its turn, or nil if it was not told.
 local function head()
   local first = redis.call('ZRANGE', KEYS[2], 0, 1, 'WITHSCORES')
   local owner, score, turn = first[1], tonumber(first[2]), nil
@@ -54,7 +54,7 @@ local function waiting()
   return redis.call('ZCOUNT', KEYS[2], 0, '(' .. string.format('%.0f', GONE))
 end
 
--- Tells the head, if there is one, that it is its turn.
+-- Tells the head, if any, that it is its turn.
 local function call_head()
   local owner = head()
   if owner then
@@ -68,7 +68,7 @@ local function call_head()
   end
 end
 
--- Puts owner at the place with the number at, or else at the end, unless it waits already.
+-- Adds owner with the number at, or at the end if at is nil, unless it waits already.
 local function enqueue(owner, at)
   if at then
     redis.call('ZADD', KEYS[2], 'NX', at, owner)

@@ -1,5 +1,5 @@
--- Gives up what a claim has on one server of several: the lock, if it has it there, and its place in the queue. ARGV: value, the place in the
--- queue that it is to have from now on, or ''. Returns 1 if it had the lock, or who else has, or 0 if nobody has. quorum_wake.lua ends it.
+-- Gives up what a claim has on one server of several: the lock and the place in the queue. ARGV: value, new place in the queue ('': none).
+-- Returns 1 if it held the lock, or the lock's value, or 0 if it is free. quorum_wake.lua ends it.
 local holder = redis.pcall('GET', KEYS[1])
 local ours = holder == ARGV[1]
 if ours then

@@ -1,5 +1,5 @@
--- Renews locks on one server of several. KEYS: locks. ARGV: their values, then their TTLs in ms. Returns for each 1, or who else has it, or 0 if nobody
--- has; and last its clock, in ms.
+-- Renews locks on one server of several. KEYS: locks. ARGV: their values, then their TTLs in ms. Returns for each lock 1 if renewed, or the
+-- lock's value, or 0 if it is free; and last the server's clock in ms.
 local n, replies = #KEYS, {}
 for i = 1, n do
   local holder = redis.pcall('GET', KEYS[i])

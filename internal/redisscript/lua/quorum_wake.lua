@@ -1,5 +1,5 @@
--- The end of quorum_release.lua, behind queue.lua. Who gives up because it has too few servers does not call itself. A head that let its turn
--- pass is called once more, here where nobody has the lock: perhaps it has won by the others, and will never ask this server again.
+-- Follows queue.lua, and ends quorum_release.lua. A claim that gives up for want of servers does not call itself. A head that missed its turn
+-- is called again while the lock is free here: it may have won on the others, and then never asks this server again.
 local owner = string.sub(ARGV[1], 5)
 local was_head = head() == owner
 if was_head then

@@ -1,4 +1,4 @@
--- ARGV: value. Returns 1, or who else has the lock, or 0 if nobody has. wake.lua ends it.
+-- ARGV: value. Returns 1, or the lock's value, or 0 if it is free. wake.lua ends it.
 local holder = redis.pcall('GET', KEYS[1])
 if holder ~= ARGV[1] then
   return type(holder) == 'table' and '' or holder or 0

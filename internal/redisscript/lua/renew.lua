@@ -1,4 +1,4 @@
--- KEYS: the lock. ARGV: value, TTL in ms. Returns 0, or {who else has the lock, '' if that is no string, 0 if nobody has}.
+-- KEYS: the lock. ARGV: value, TTL in ms. Returns 0, or {the lock's value, '' if not a string, 0 if free}.
 local holder = redis.pcall('GET', KEYS[1])
 if holder ~= ARGV[1] then
   return {type(holder) == 'table' and '' or holder or 0}

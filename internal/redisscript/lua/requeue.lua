@@ -1,5 +1,5 @@
--- Releases a lock and claims it anew: the claim calls who waits. ARGV: value that releases, value that claims, TTL in ms of the latter. Returns {what
--- release.lua returns, what claim returns}.
+-- Releases a lock and claims it anew; the claim calls the waiters. ARGV: value that releases, value that claims, TTL in ms of the claim.
+-- Returns {what release.lua returns, what claim returns}.
 local released = redis.pcall('GET', KEYS[1])
 if released == ARGV[1] then
   call('DEL', KEYS[1])

@@ -1,4 +1,4 @@
--- The beginning of a script that does for many locks, one after the other, what another script does for one. That script stands, as the function one,
--- between one.lua and each.lua, and sees the keys and arguments of one lock at a time. KEYS: those of each lock. ARGV: how many keys and how
--- many arguments each has, then the arguments of each.
+-- Starts a script that runs the script for one lock on many locks, one after another. one.lua and each.lua enclose the latter as the
+-- function one, which sees the keys and arguments of one lock at a time. KEYS: those of each lock. ARGV: the numbers of keys and of
+-- arguments per lock, then the arguments of each.
 local all_keys, all_args, KEYS, ARGV = KEYS, ARGV, {}, {}

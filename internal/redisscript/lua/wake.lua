@@ -1,3 +1,3 @@
--- The end of release.lua, behind queue.lua.
+-- Follows queue.lua, and ends release.lua.
 call_head()
 return 1
