@@ -7,18 +7,18 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// Claim is what a Registry knows of one owner id. A backend's claim embeds it. Guarded by the registry.
+// Claim is a Registry's state of one owner id. A backend's claim embeds it. Guarded by the registry.
 type Claim struct {
-	Req driver.Request // of the latest request; the registry alone writes it, and name, owner and TTL never change
+	Req driver.Request // the latest; only the registry writes it, and Name, Owner and TTL never change
 
-	asked  uint32 // how often it has
-	asking bool   // a request whose outcome is not known yet, or never will be
+	asked  uint32 // number of requests
+	asking bool   // the outcome of a request is not known yet, or never will be
 	queued bool   // a server may have it in its queue
-	hinted bool   // told to try, while nobody was registered for that
+	hinted bool   // notified while no wake was registered
 	held   bool
-	wake   func() // nil: nobody is registered
-	called uint64 // the servers that have told it that its turn has come, since it last asked
-	broken uint64 // those that have told it that it was broken by force
+	wake   func() // nil: not registered
+	called uint64 // bits of the servers that have called it since its last request: its turn has come
+	broken uint64 // bits of the servers that reported it broken by force
 }
 
 // Base implements Member.
@@ -26,34 +26,34 @@ func (c *Claim) Base() *Claim { return c }
 
 // Member is a backend's claim.
 type Member interface {
-	// Base is the embedded Claim.
+	// Base returns the embedded Claim.
 	Base() *Claim
-	// Broken is called when so many servers as matter have said that the claim, which is held, was broken by force.
+	// Broken is called once a quorum of the servers reports the held claim broken by force.
 	Broken()
 }
 
-// patienceOfCalled is how long a claim that some servers have called waits for the others before it tries all the same: one of them may be
-// away, or still on its way to release.
-const patienceOfCalled = 10 * time.Millisecond
+// quorumWait is how long a claim called by fewer servers than the quorum waits for the others before it tries anyway. They may be down,
+// or not have received the release yet.
+const quorumWait = 10 * time.Millisecond
 
-// turn lets the claim try: it returns what is to be called for that, outside the mutex, if anybody is registered.
-func (c *Claim) turn() (wake func()) {
+// hint returns wake, to be called without the mutex. If none is registered, it returns nil and Notify wakes at once.
+func (c *Claim) hint() (wake func()) {
 	c.hinted = c.hinted || c.wake == nil
 	return c.wake
 }
 
-// toldOf notes a word of a server about m and returns what is to be called, outside the mutex, if anything.
-func (r *Registry) toldOf(m Member, word byte, server int) func() {
+// act records a server's word about m. It returns the function to call without the mutex, if any.
+func (r *Registry) act(m Member, word byte, server int) func() {
 	c := m.Base()
 	switch word {
 	case 'w':
 		first, asked := c.called == 0, c.asked
 		c.called |= 1 << server
 		if bits.OnesCount64(c.called) >= r.o.Quorum {
-			return c.turn()
+			return c.hint()
 		}
 		if first {
-			time.AfterFunc(patienceOfCalled, func() { r.calledBySome(c, asked) })
+			time.AfterFunc(quorumWait, func() { r.wakeBelowQuorum(c, asked) })
 		}
 	case 'c':
 		return c.Req.Contended
@@ -66,12 +66,12 @@ func (r *Registry) toldOf(m Member, word byte, server int) func() {
 	return nil
 }
 
-// calledBySome lets a claim try that fewer servers than the quorum have called, unless it has tried since it had asked so often.
-func (r *Registry) calledBySome(c *Claim, asked uint32) {
+// wakeBelowQuorum wakes a claim that fewer servers than the quorum have called, unless it has sent another request since.
+func (r *Registry) wakeBelowQuorum(c *Claim, asked uint32) {
 	r.mu.Lock()
 	var wake func()
 	if c.asked == asked && !c.held {
-		wake = c.turn()
+		wake = c.hint()
 	}
 	r.mu.Unlock()
 	if wake != nil {

@@ -30,7 +30,7 @@ func newRegistry(t *testing.T, quorum int) *Registry {
 
 var request = driver.Request{Name: "x", Owner: fmt.Sprintf("%032x:test/1/x", 1), TTL: time.Second}
 
-// A claim tries when a quorum of servers has called it, or a moment after the first if the others do not.
+// A claim tries once a quorum of servers has called it, or quorumWait after the first call.
 func TestQuorumWakes(t *testing.T) {
 	r := newRegistry(t, 3)
 	m := r.Enter(request)
@@ -38,34 +38,34 @@ func TestQuorumWakes(t *testing.T) {
 	woken := make(chan time.Time, 10)
 	defer r.Notify(request, func() { woken <- time.Now() })()
 	word := "w" + request.Owner
-	r.told(0, word)
-	r.told(0, word) // twice is not two
-	r.told(4, word)
+	r.handle(0, word)
+	r.handle(0, word) // the same server again does not count
+	r.handle(4, word)
 	require.Empty(t, woken)
-	r.told(2, word)
+	r.handle(2, word)
 	require.Len(t, woken, 1, "at once")
 	<-woken
 
-	time.Sleep(patienceOfCalled / 2)
-	r.Enter(request) // asks anew: what was called before is over
+	time.Sleep(quorumWait / 2)
+	r.Enter(request) // a new request: earlier calls are void
 	start := time.Now()
-	r.told(1, word)
+	r.handle(1, word)
 	select {
 	case at := <-woken:
-		require.GreaterOrEqual(t, at.Sub(start), patienceOfCalled)
+		require.GreaterOrEqual(t, at.Sub(start), quorumWait)
 	case <-time.After(5 * time.Second):
 		require.Fail(t, "not woken")
 	}
 }
 
-// What comes while nobody is registered to be woken is not lost.
+// A hint that comes while no wake is registered is not lost.
 func TestEarlyCallsCount(t *testing.T) {
 	for _, called := range []int{1, 2} {
 		r := newRegistry(t, 2)
 		m := r.Enter(request)
 		r.Answered(m, true, driver.ErrHeld)
 		for server := range called {
-			r.told(server, "w"+request.Owner)
+			r.handle(server, "w"+request.Owner)
 		}
 		require.Eventually(t, func() bool {
 			r.mu.Lock()
@@ -78,25 +78,25 @@ func TestEarlyCallsCount(t *testing.T) {
 	}
 }
 
-// A holder is broken when a quorum of servers says so, and not by words about a claim that only waits.
+// A held claim is broken once a quorum of servers says so. Such words about a waiting claim do nothing.
 func TestQuorumBreaks(t *testing.T) {
 	r := newRegistry(t, 2)
 	m := r.Enter(request).(*member)
-	r.told(0, "l"+request.Owner)
+	r.handle(0, "l"+request.Owner)
 	r.Answered(m, true, nil)
 	require.Empty(t, m.broken)
-	r.told(0, "l"+request.Owner)
+	r.handle(0, "l"+request.Owner)
 	require.Empty(t, m.broken)
-	r.told(1, "l"+request.Owner)
+	r.handle(1, "l"+request.Owner)
 	require.Len(t, m.broken, 1)
-	r.told(1, "") // as Check sends it
+	r.handle(1, "") // as Check sends it
 	r.Leave(m)
-	r.told(1, "l"+request.Owner)
+	r.handle(1, "l"+request.Owner)
 	require.Len(t, m.broken, 1)
 	require.Zero(t, r.Len())
 }
 
-// The request of a claim that is asked for again may be read by who is about to write an earlier one: the race detector would tell.
+// A goroutine about to write an earlier request may read Req while its claim is requested again: the race detector checks this.
 func TestNameAndOwnerStayAsTheyAre(t *testing.T) {
 	r := newRegistry(t, 1)
 	m := r.Enter(request)

@@ -1,3 +1,3 @@
-// Package redisclaims is what the backends on Redis share of the client's side: which claims it has under way, waiting or held, and
-// what the servers have to tell of them, on one connection to each server for all of them.
+// Package redisclaims is the client side shared by the Redis backends: the registry of their claims, and the subscriptions, one connection
+// per server, on which the scripts notify claims.
 package redisclaims

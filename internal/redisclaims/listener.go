@@ -12,43 +12,42 @@ import (
 	"github.com/lockport/lockport/internal/redisscript"
 )
 
-// ChannelPrefix begins the names of channels; the client that listens follows. The scripts publish the letter w and an owner id: its turn
-// has come; c and an owner id: somebody waits for what it holds; or l and an owner id: it was broken by force.
+// ChannelPrefix begins the names of channels; the client's part of its owner ids follows. The scripts publish a letter and an owner id:
+// w: its turn has come; c: another client waits for what it holds; l: it was broken by force.
 const ChannelPrefix = "lockport.wake:"
 
-// clientOf is the part of an owner id by which the scripts address its client: what follows the digits and the colon.
+// clientOf is the part of an owner id that identifies its client, after the digits and the colon.
 func clientOf(owner string) string { return owner[min(len(owner), 33):] }
 
 const (
-	pingAfter    = 3 * time.Second       // of silence on the connection; no answer in the same time again means that it is dead
-	relistenSoon = 50 * time.Millisecond // after a connection that worked
-	relisten     = time.Second
-	relistenLate = 30 * time.Second // where the user may not subscribe
+	pingAfter     = 3 * time.Second       // of silence; a connection that stays silent as long again after the ping is dead
+	reconnectSoon = 50 * time.Millisecond // after a connection that worked
+	reconnect     = time.Second
+	reconnectLate = 30 * time.Second // after an error reply: the user may not subscribe
 )
 
-// listener listens, on one connection to one server, for what the scripts have to tell. It connects when it is first asked to, and then
-// stays.
+// listener subscribes to the scripts' messages on one connection to one server. It connects on first use and then stays connected.
 type listener struct {
 	r      *Registry
 	server int
 	client goredis.UniversalClient
 
 	mu      sync.Mutex
-	clients map[string]bool // that are to be listened for; true: they are
+	clients map[string]bool // wanted subscriptions; true: confirmed
 	pubsub  *goredis.PubSub // nil: not running
 	closed  bool
 	running sync.WaitGroup
 }
 
-// heard says whether what is published for client arrives.
+// heard reports whether messages for client arrive.
 func (l *listener) heard(client string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.clients[client]
 }
 
-// hearsAll says whether every subscription is confirmed.
-func (l *listener) hearsAll() bool {
+// allConfirmed reports whether every subscription is confirmed.
+func (l *listener) allConfirmed() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, heard := range l.clients {
@@ -59,7 +58,7 @@ func (l *listener) hearsAll() bool {
 	return true
 }
 
-// listen begins to listen for client, in the background.
+// listen subscribes for client, in the background.
 func (l *listener) listen(client string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -72,10 +71,10 @@ func (l *listener) listen(client string) {
 		l.running.Go(l.run)
 	}
 	pubsub := l.pubsub
-	l.running.Go(func() { _ = pubsub.Subscribe(l.r.ctx, ChannelPrefix+client) }) // run sees what becomes of it
+	l.running.Go(func() { _ = pubsub.Subscribe(l.r.ctx, ChannelPrefix+client) }) // run handles the outcome
 }
 
-// run receives until the registry is closed.
+// run receives messages until the registry is closed.
 func (l *listener) run() {
 	ctx := l.r.ctx
 	pinged := false
@@ -88,39 +87,39 @@ func (l *listener) run() {
 			pinged = false
 			switch m := got.(type) {
 			case *goredis.Message:
-				l.r.told(l.server, m.Payload)
+				l.r.handle(l.server, m.Payload)
 			case *goredis.Subscription:
 				if m.Kind == "subscribe" {
-					l.listening(m.Channel[len(ChannelPrefix):])
+					l.confirmed(m.Channel[len(ChannelPrefix):])
 				}
 			}
 			continue
 		}
 		var timeout net.Error
-		if errors.As(err, &timeout) && timeout.Timeout() && !pinged && l.hearsAll() {
+		if errors.As(err, &timeout) && timeout.Timeout() && !pinged && l.allConfirmed() {
 			pinged = pubsub.Ping(ctx) == nil
 			if pinged {
 				continue
 			}
 		}
 		pinged = false
-		d := relisten
-		if l.deaf() {
-			d = relistenSoon
+		d := reconnect
+		if l.disconnected() {
+			d = reconnectSoon
 		}
 		if reply := goredis.Error(nil); errors.As(err, &reply) {
-			d = relistenLate
+			d = reconnectLate
 		}
 		select {
 		case <-time.After(d):
-			l.renew()
+			l.redial()
 		case <-ctx.Done():
 		}
 	}
 }
 
-// renew begins to listen on another connection.
-func (l *listener) renew() {
+// redial replaces the connection.
+func (l *listener) redial() {
 	l.mu.Lock()
 	old := l.pubsub
 	if l.closed {
@@ -138,8 +137,8 @@ func (l *listener) renew() {
 	_ = pubsub.Subscribe(l.r.ctx, channels...)
 }
 
-// deaf notes that nothing is heard any more, and says whether something was. Those who wait look again, and from then on poll.
-func (l *listener) deaf() (was bool) {
+// disconnected marks all subscriptions as lost and reports whether any was confirmed. Waiters then try at once, and poll from then on.
+func (l *listener) disconnected() (was bool) {
 	l.mu.Lock()
 	for client, heard := range l.clients {
 		was = was || heard
@@ -152,9 +151,9 @@ func (l *listener) deaf() (was bool) {
 	return was
 }
 
-// listening notes that client is listened for. What was published before is made up for: those who wait look again, and those who
-// hold ask whether somebody waits.
-func (l *listener) listening(client string) {
+// confirmed records the subscription of client. Earlier messages may have been missed, so its waiters try again and its holders ask
+// whether anybody waits.
+func (l *listener) confirmed(client string) {
 	l.mu.Lock()
 	l.clients[client] = true
 	l.mu.Unlock()
@@ -174,7 +173,7 @@ func callAll(all []func()) {
 	}
 }
 
-// close ends the listening, whose context is over. It does not wait for long for go-redis, which may be waiting for a server that is silent.
+// close ends the subscriptions, whose context has ended. go-redis may wait for a silent server, so close waits for a second at most.
 func (l *listener) close() {
 	l.mu.Lock()
 	l.closed = true
@@ -187,6 +186,6 @@ func (l *listener) close() {
 	defer cancel()
 	_ = redisscript.Guard(ctx, func() error {
 		defer l.running.Wait()
-		return pubsub.Close() // ends a receive under way
+		return pubsub.Close() // ends a pending receive
 	})
 }

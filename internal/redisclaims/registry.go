@@ -10,19 +10,19 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// Options say what a Registry is for.
+// Options configure a Registry.
 type Options struct {
-	// Servers are those that are listened to, at most 64. The registry does not close them.
+	// Servers are the servers to subscribe to, at most 64. The registry does not close them.
 	Servers []goredis.UniversalClient
-	// Quorum is how many servers must call a claim, or tell it that it was broken, for that to count at once: 1 with one server.
+	// Quorum is how many servers must call a claim, or report it broken, to take effect at once: 1 with one server.
 	Quorum int
-	// New makes the backend's claim of a request, with its Req.
+	// New makes the backend's claim for a request and sets its Req.
 	New func(driver.Request) Member
-	// Contended asks a server whether somebody waits for what members hold, and calls their Request.Contended if so. ctx bounds it.
+	// Contended asks a server whether anybody waits for the members' names, and calls their Request.Contended if so. ctx bounds it.
 	Contended func(ctx context.Context, server int, members []Member)
 }
 
-// Registry is all claims that are being made, wait, or are held, by owner. Safe for concurrent use.
+// Registry has all pending, waiting and held claims, by owner. Safe for concurrent use.
 type Registry struct {
 	o         Options
 	listeners []*listener
@@ -43,7 +43,7 @@ func New(o Options) *Registry {
 	return r
 }
 
-// Enter registers the claim of req, which is about to be asked for.
+// Enter registers the claim of req before its first request.
 func (r *Registry) Enter(req driver.Request) Member {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -53,14 +53,14 @@ func (r *Registry) Enter(req driver.Request) Member {
 		r.members[req.Owner] = m
 	}
 	c := m.Base()
-	// Name, owner and TTL are what they were: an earlier request, which was given up, may be about to be written.
+	// Name, Owner and TTL keep their values: an abandoned request that is still to be written may read them.
 	c.Req.Queue, c.Req.Lost, c.Req.Contended = req.Queue, req.Lost, req.Contended
 	c.asked++
 	c.asking, c.hinted, c.called = true, false, 0
 	return m
 }
 
-// Holds says whether owner was granted its claim, and has not left.
+// Holds reports whether owner's claim was granted and has not left.
 func (r *Registry) Holds(owner string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -68,7 +68,7 @@ func (r *Registry) Holds(owner string) bool {
 	return m != nil && m.Base().held
 }
 
-// Answered notes the outcome of a request for m, which asked for a place in the queue or did not.
+// Answered records the outcome of a request for m. queue: the request asked for a place in the queue.
 func (r *Registry) Answered(m Member, queue bool, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -86,7 +86,7 @@ func (r *Registry) Answered(m Member, queue bool, err error) {
 	}
 }
 
-// Unresolved finds the claim of req, or makes one. yes: a request for it may still be on its way.
+// Unresolved returns the claim of req, or makes one. yes: a request of it may still arrive.
 func (r *Registry) Unresolved(req driver.Request) (m Member, yes bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -112,14 +112,14 @@ func (r *Registry) retire(m Member) {
 	}
 }
 
-// Len is how many claims there are.
+// Len is the number of claims.
 func (r *Registry) Len() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return len(r.members)
 }
 
-// Notify is driver.Notifier's.
+// Notify implements driver.Notifier for the backends.
 func (r *Registry) Notify(req driver.Request, wake func()) (stop func()) {
 	r.mu.Lock()
 	m := r.members[req.Owner]
@@ -145,14 +145,14 @@ func (r *Registry) Notify(req driver.Request, wake func()) (stop func()) {
 	}
 }
 
-// listen begins to listen, in the background, for what the servers have to tell owner's client.
+// listen subscribes for owner's client on all servers, in the background.
 func (r *Registry) listen(owner string) {
 	for _, l := range r.listeners {
 		l.listen(clientOf(owner))
 	}
 }
 
-// Heard says whether what the servers have to tell owner arrives, from a quorum of them.
+// Heard reports whether messages for owner arrive from a quorum of the servers.
 func (r *Registry) Heard(owner string) bool {
 	n := 0
 	for _, l := range r.listeners {
@@ -163,7 +163,7 @@ func (r *Registry) Heard(owner string) bool {
 	return n >= r.o.Quorum
 }
 
-// Close ends the listening.
+// Close ends the subscriptions.
 func (r *Registry) Close() {
 	r.cancel()
 	var all sync.WaitGroup
@@ -173,7 +173,7 @@ func (r *Registry) Close() {
 	all.Wait()
 }
 
-// waitersOf are the wake functions of the claims that wait, of one client or, for "", of all.
+// waitersOf returns the wake functions of client's waiting claims, or of all if client is "".
 func (r *Registry) waitersOf(client string) (wake []func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -185,7 +185,7 @@ func (r *Registry) waitersOf(client string) (wake []func()) {
 	return wake
 }
 
-// holdersOf are claims that client holds and that want to know whether somebody waits.
+// holdersOf returns client's held claims that want to know whether anybody waits.
 func (r *Registry) holdersOf(client string) (holders []Member) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -198,15 +198,15 @@ func (r *Registry) holdersOf(client string) (holders []Member) {
 	return holders
 }
 
-// told passes on what a server published.
-func (r *Registry) told(server int, word string) {
+// handle handles a published message.
+func (r *Registry) handle(server int, word string) {
 	if word == "" {
 		return
 	}
 	r.mu.Lock()
 	var call func()
 	if m := r.members[word[1:]]; m != nil {
-		call = r.toldOf(m, word[0], server)
+		call = r.act(m, word[0], server)
 	}
 	r.mu.Unlock()
 	if call != nil {
