@@ -17,7 +17,7 @@ func (b *Backend) Detach(ctx context.Context, lease driver.Lease) error {
 	return err
 }
 
-// Attach implements driver.Attacher, in one request that compares the lock's value and sets another.
+// Attach implements driver.Attacher. One request compares the lock's value and sets the new one.
 func (b *Backend) Attach(ctx context.Context, req driver.Request, owner string, token uint64) (lease driver.Lease, err error) {
 	c, err := b.enter(req)
 	if err != nil {
@@ -29,7 +29,7 @@ func (b *Backend) Attach(ctx context.Context, req driver.Request, owner string, 
 		b.claims.Leave(c)
 		return nil, lost(reply[1])
 	}
-	lease, err = b.claimed(ctx, c, sent, r)
+	lease, err = b.outcome(ctx, c, sent, r)
 	b.claims.Answered(c, false, err)
 	return lease, err
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
-// until is how long owner holds, by the set of holders.
+// until returns how long owner holds, from the set of holders.
 func until(t testing.TB, s *servers.Redis, set, owner string) time.Duration {
 	t.Helper()
 	ms, err := strconv.ParseInt(do(t, s, "ZSCORE", set, owner).(string), 10, 64)
@@ -22,7 +22,7 @@ func until(t testing.TB, s *servers.Redis, set, owner string) time.Duration {
 	return time.Until(time.UnixMilli(ms))
 }
 
-// The page of the backend has these vectors. A change is a major version.
+// The backend's page lists these vectors. A change is a major version.
 func TestWireGoldenOfReaders(t *testing.T) {
 	t.Parallel()
 	s, a, b, _ := shared(t)
@@ -35,16 +35,16 @@ func TestWireGoldenOfReaders(t *testing.T) {
 	require.Equal(t, []any{first.Owner, second.Owner}, do(t, s, "ZRANGE", set, 0, -1))
 	require.InDelta(t, 10, until(t, s, set, first.Owner).Seconds(), 3)
 	require.InDelta(t, 20, until(t, s, set, second.Owner).Seconds(), 3)
-	require.InDelta(t, 20_000, do(t, s, "PTTL", key), 3000, "the latest end")
+	require.InDelta(t, 20_000, do(t, s, "PTTL", key), 3000, "the latest expiry")
 
-	// An earlier release sends the requests of a writer alone. It queues, as behind another client of lockport.
+	// An earlier release of lockport sends an exclusive claim. It queues as behind any lockport client.
 	writer := a.Request(name)
 	h := a.Waits(writer)
 	woken := a.Notified(writer)
 	require.NotEqual(t, pollForeign, h.Poll)
 	require.True(t, h.Holder.Shared)
 	a.Frees(leases[1])
-	require.InDelta(t, 10_000, do(t, s, "PTTL", key), 3000, "the latest end of those that are left")
+	require.InDelta(t, 10_000, do(t, s, "PTTL", key), 3000, "the latest expiry of the remaining readers")
 	a.Frees(leases[0])
 	peer.Eventually(t, woken)
 	a.Frees(a.Takes(writer))
@@ -72,7 +72,7 @@ func TestWireGoldenOfPermits(t *testing.T) {
 
 	last, waiter := b.Takes(b.permit(name)), a.permit(name)
 	h := a.Waits(waiter)
-	require.InDelta(t, 10, h.ExpiresIn.Seconds(), 3, "the first of them ends then")
+	require.InDelta(t, 10, h.ExpiresIn.Seconds(), 3, "when the first permit expires")
 	require.Equal(t, []any{waiter.Owner, "1"}, do(t, s, "ZRANGE", side+"-queue", 0, -1, "WITHSCORES"))
 	woken := a.Notified(waiter)
 	a.Frees(lease)
@@ -80,10 +80,10 @@ func TestWireGoldenOfPermits(t *testing.T) {
 	a.Frees(a.Takes(waiter))
 	a.Frees(last)
 	require.Equal(t, int64(0), do(t, s, "EXISTS", side, side+"-queue", "lockport:"+name))
-	b.Frees(b.Takes(other)) // nobody has a permit: their number may change
+	b.Frees(b.Takes(other)) // no permit is held, so their number may change
 }
 
-// What is left of readers whose lock was removed does not come to life with the next ones.
+// Readers left over from a removed lock do not hold again when new readers come.
 func TestRemovedReadersStayRemoved(t *testing.T) {
 	t.Parallel()
 	s := servers.SharedRedis(t)
@@ -100,21 +100,21 @@ func TestRemovedReadersStayRemoved(t *testing.T) {
 	n.Frees(next)
 }
 
-// A writer that waits keeps later readers out as long as it answers.
+// A waiting writer keeps later readers out while it answers.
 func TestDeadWriterIsPassedOver(t *testing.T) {
 	t.Parallel()
 	s, a, b, _ := shared(t)
 	name := t.Name()
 	here := a.Takes(a.reading(name))
-	a.Notified(a.Request("another")) // the client listens
+	a.Notified(a.Request("another")) // the client is subscribed
 	writer, reader := b.Request(name), a.reading(name)
 	b.Waits(writer)
 	require.Equal(t, pollHeard, a.Waits(reader).Poll)
 	woken := b.Notified(writer)
 	for _, poll := range []time.Duration{pollCalled, pollHeard} {
-		require.Equal(t, poll, a.Waits(reader).Poll) // looks again, and calls the head
+		require.Equal(t, poll, a.Waits(reader).Poll) // polls, and calls the head
 		peer.Eventually(t, woken)
-		b.Waits(writer) // there is no room for it
+		b.Waits(writer) // the readers are in its way
 		time.Sleep(300 * time.Millisecond)
 	}
 	time.Sleep(a.Waits(reader).Poll) // the writer does not answer
@@ -125,7 +125,7 @@ func TestDeadWriterIsPassedOver(t *testing.T) {
 	leaves(t, s, name)
 }
 
-// A writer that gives up lets in the readers that wait behind it.
+// A writer that gives up lets in the readers waiting behind it.
 func TestAbandonedWriterLetsReadersIn(t *testing.T) {
 	t.Parallel()
 	_, a, b, _ := shared(t)
@@ -141,12 +141,12 @@ func TestAbandonedWriterLetsReadersIn(t *testing.T) {
 	a.Frees(here)
 }
 
-// Holders beside each other are told at once that somebody waits, by a writer that is told itself that readers have the name, and by those who wait
-// for a permit.
+// Readers and holders of permits are told at once that somebody waits. A writer tells readers after it learns from the server that they hold the
+// name; waiters for a permit tell its holders.
 func TestHoldersBesideAreTold(t *testing.T) {
 	t.Parallel()
 	_, a, b, _ := shared(t)
-	a.Notified(a.Request("another")) // the client listens
+	a.Notified(a.Request("another")) // the client is subscribed
 	for i, req := range []func(*node, string) driver.Request{(*node).reading, (*node).permit} {
 		name := fmt.Sprint(t.Name(), i)
 		first, second := req(a, name), req(a, name)
@@ -170,7 +170,7 @@ func TestHoldersBesideAreTold(t *testing.T) {
 	}
 }
 
-// A claim that is abandoned while it is on its way is refused when it arrives.
+// A claim abandoned in flight is refused when it arrives.
 func TestAbandonedClaimsBesideAreRefused(t *testing.T) {
 	t.Parallel()
 	s := servers.SharedRedis(t)
@@ -189,7 +189,7 @@ func TestAbandonedClaimsBesideAreRefused(t *testing.T) {
 	n.Frees(lease)
 }
 
-// Who comes in by its turn calls the next, as long as there is room: a release calls one alone, and an expiry nobody.
+// A reader or permit granted in its turn calls the next waiter while there is room. A release alone calls one waiter, and an expiry none.
 func TestNextComesInToo(t *testing.T) {
 	t.Parallel()
 	s, a, b, _ := shared(t)
@@ -217,7 +217,7 @@ func TestNextComesInToo(t *testing.T) {
 	}
 }
 
-// Holders beside each other are seen, and one of them is ended alone. In a Cluster all keys of a name have its slot.
+// Inspect shows readers and permits, and Break ends just one of them. In a Cluster all keys of a name share its slot.
 func TestInspectAndBreakBeside(t *testing.T) {
 	t.Parallel()
 	_, cluster := newCluster(t)
@@ -241,7 +241,7 @@ func testInspectAndBreakBeside(t *testing.T, client goredis.UniversalClient) {
 			require.NoError(t, r.Err)
 		}
 		n.Frees(plain)
-		n.Notified(n.Request("another")) // the client listens
+		n.Notified(n.Request("another")) // the client is subscribed
 		st, err := n.Inspect(t.Context(), name)
 		require.NoError(t, err)
 		require.True(t, st.Held)

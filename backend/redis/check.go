@@ -38,14 +38,14 @@ func (b *Backend) Check(ctx context.Context) ([]driver.Notice, error) {
 	return all, nil
 }
 
-// connectionsNeeded is how many connections a client opens at most: one that listens and, while the server answers slowly, ten that carry requests (see
-// internal/batch).
+// connectionsNeeded is the most connections that a client opens: one subscription and, while the server is slow, ten that carry requests
+// (see internal/batch).
 const connectionsNeeded = 11
 
-// failoverAddr is the address that go-redis gives to a client for Sentinel.
+// failoverAddr is the address that go-redis reports for a Sentinel client.
 const failoverAddr = "FailoverClient"
 
-// checkNode looks at the settings and the role of a node.
+// checkNode checks a node's settings and role.
 func (b *Backend) checkNode(ctx context.Context, node goredis.Cmdable, all *notice.List) error {
 	info, ahead, err := redischeck.Info(ctx, node, all)
 	if err != nil || info == nil {
@@ -68,23 +68,23 @@ func (b *Backend) checkNode(ctx context.Context, node goredis.Cmdable, all *noti
 	return nil
 }
 
-const persistenceRemedy = "Switch the append-only file on (appendonly yes), or accept that the fencing tokens alone protect across a restart: " +
+const persistenceRemedy = "Enable the append-only file (appendonly yes), or accept that only fencing tokens protect across a restart: " +
 	"they keep rising."
 
 func (b *Backend) checkReplicas(info map[string]string, all *notice.List) error {
 	replicas, _ := strconv.Atoi(info["connected_slaves"])
 	switch {
 	case replicas < b.o.Replicas:
-		return fmt.Errorf("%w: locks are to be acknowledged by %d replicas, and %d are connected: add replicas or ask for fewer",
+		return fmt.Errorf("%w: locks must be acknowledged by %d replicas, but only %d are connected: add replicas, or require fewer",
 			driver.ErrUnavailable, b.o.Replicas, replicas)
 	case replicas > 0 && b.o.Replicas == 0:
 		all.Add(driver.Notice{ID: "replication",
-			Text: fmt.Sprintf("The server has %d connected replica(s), to which locks are copied only after they were granted: "+
+			Text: fmt.Sprintf("The server has %d connected replica(s), and locks are copied to them only after they are granted: "+
 				"a fail-over can forget a lock that is held, and grant it again.", replicas),
-			Remedy: "Check fencing tokens where it matters; the option Replicas (URL: replicas=1) makes the loss rarer; " +
+			Remedy: "Check fencing tokens where it matters. The option Replicas (URL: replicas=1) makes the loss rarer; " +
 				"redlock, etcd or ZooKeeper exclude it."})
 	}
-	if _, limited := info["min_slaves_good_slaves"]; replicas > 0 && !limited { // INFO has it where the setting is not 0
+	if _, limited := info["min_slaves_good_slaves"]; replicas > 0 && !limited { // INFO has it only where min-replicas-to-write is not 0
 		all.Add(driver.Notice{ID: "min-replicas",
 			Text: "A master that is cut off from its replicas keeps granting and renewing locks (min-replicas-to-write is 0), while the replica " +
 				"promoted in its place grants them too.",
@@ -93,7 +93,7 @@ func (b *Backend) checkReplicas(info map[string]string, all *notice.List) error 
 	return nil
 }
 
-// tryCommands does what the scripts do, on a key that nobody uses.
+// tryCommands runs the scripts' commands on a key that nobody uses.
 func (b *Backend) tryCommands(ctx context.Context, all *notice.List) error {
 	keys := b.keysOf(b.layout.Key("lockport-check-" + rand.Text()))
 	return redischeck.Tried(b.pipe.Run(ctx, redisscript.Check, redisscript.Check.Call(keys)), all)

@@ -28,7 +28,7 @@ func TestCheckErrors(t *testing.T) {
 	_, err = peer.Check(t, strings.Replace(s.URL(), ":right@", "", 1))
 	peer.SaysOneLine(t, err, driver.ErrRefused, "password is needed")
 	_, err = peer.Check(t, strings.Replace(s.URL(), "redis:", "redis+cluster:", 1))
-	peer.SaysOneLine(t, err, driver.ErrRefused, "no node of a Redis Cluster")
+	peer.SaysOneLine(t, err, driver.ErrRefused, "not a Redis Cluster node")
 	_, err = peer.Check(t, strings.Replace(s.URL(), "redis:", "rediss:", 1))
 	require.Error(t, err)
 
@@ -36,7 +36,7 @@ func TestCheckErrors(t *testing.T) {
 	_, err = peer.Check(t, replica.URL())
 	peer.SaysOneLine(t, err, driver.ErrRefused, "read-only replica")
 	_, err = peer.Check(t, s.URL()+"?replicas=2")
-	peer.SaysOneLine(t, err, driver.ErrUnavailable, "acknowledged by 2 replicas, and 1 are connected")
+	peer.SaysOneLine(t, err, driver.ErrUnavailable, "acknowledged by 2 replicas, but only 1 are connected")
 
 	cluster, _ := newCluster(t)
 	_, err = peer.Check(t, cluster.Nodes[0].URL())
@@ -70,7 +70,7 @@ func TestCheckNotices(t *testing.T) {
 		set  []any
 		want []string
 	}{
-		{servers.RedisOptions{AppendOnly: true}, []any{"maxmemory-policy", "allkeys-lfu"}, nil}, // nothing is evicted without a limit
+		{servers.RedisOptions{AppendOnly: true}, []any{"maxmemory-policy", "allkeys-lfu"}, nil}, // without a limit nothing is evicted
 		{servers.RedisOptions{AppendOnly: true}, []any{"maxmemory-policy", "volatile-lru", "maxmemory", "1gb"}, []string{"eviction-policy"}},
 		{servers.RedisOptions{AppendOnly: true}, []any{"maxmemory", "1gb"}, nil},
 		{servers.RedisOptions{}, []any{"save", ""}, []string{"persistence"}},
@@ -115,7 +115,7 @@ func TestCheckOfRestrictedUsers(t *testing.T) {
 	page, err := os.ReadFile("../../docs/backends/redis.md")
 	require.NoError(t, err)
 	acl := regexp.MustCompile(`(?m)^ACL SETUSER lockport (.*)$`).FindSubmatch(page)
-	require.NotNil(t, acl, "the page names an ACL that suffices")
+	require.NotNil(t, acl, "the page has a sufficient ACL")
 	s := servers.NeedRedis(t, servers.RedisOptions{Users: []string{
 		"lockport " + strings.ReplaceAll(string(acl[1]), "PASSWORD", "secret"),
 		"noconfig on >secret ~* &* +@all -config",
@@ -143,7 +143,7 @@ func TestCheckOfRestrictedUsers(t *testing.T) {
 		peer.SaysOneLine(t, err, driver.ErrRefused, "")
 	}
 
-	// Who may neither publish nor subscribe has locks like everybody else; waiters look again every 250 ms.
+	// A user who may neither publish nor subscribe can still lock; waiters poll every 250 ms.
 	u := s.UserURL("silent", "secret")
 	a, b := newNode(t, u, "a", Options{}), newNode(t, u, "b", Options{})
 	lease, waiting := a.Takes(a.Request(t.Name())), b.Request(t.Name())
@@ -152,7 +152,7 @@ func TestCheckOfRestrictedUsers(t *testing.T) {
 	a.Frees(lease)
 	b.Frees(b.Takes(waiting))
 
-	// What the page names suffices for everything.
+	// The page's ACL suffices for everything.
 	u = s.UserURL("lockport", "secret")
 	a, b = newNode(t, u, "a", Options{}), newNode(t, u, "b", Options{})
 	for _, req := range []func(*node) driver.Request{

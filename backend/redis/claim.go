@@ -10,13 +10,13 @@ import (
 	"github.com/lockport/lockport/internal/redisscript"
 )
 
-// claim is what this backend knows of one owner id: a claim that is being made or waits, and then the lease. Its keys and its value are made for each
-// request: a held lock that kept them would be half as large again.
+// claim is the state of one owner id: a pending or waiting claim, then the lease. Keys and value are rebuilt for each request, since
+// storing them would make a held lock half as large again.
 type claim struct {
 	redisclaims.Claim
 	b     *Backend
 	grant driver.Grant
-	looks int // of a reader, at readers that have the name: every look but the first calls the writer before it
+	polls int // of a reader behind a writer while readers hold the name; all but the first call that writer
 }
 
 func (b *Backend) newClaim(req driver.Request) redisclaims.Member {
@@ -25,7 +25,7 @@ func (b *Backend) newClaim(req driver.Request) redisclaims.Member {
 	return c
 }
 
-// What the side keys are for.
+// The purposes of side keys.
 const (
 	queueKey        = "queue"
 	tokenKey        = "token"
@@ -34,13 +34,13 @@ const (
 	permitsQueueKey = "permits-queue"
 )
 
-// keysOf are the keys of the lock with the key, as the scripts take them that grant: the lock, the queue, the last token of the server or of the slot, and that
-// of the name, of an earlier release of lockport. Other scripts take the first two.
+// keysOf returns the keys that granting scripts take: the lock, the queue, the last token of the server or slot, and the name's last token
+// as earlier releases of lockport stored it. Other scripts take the first two.
 func (b *Backend) keysOf(lock string) []string {
 	return []string{lock, redisscript.Side(lock, queueKey), redisscript.LastToken(lock, b.pipe.Cluster()), redisscript.Side(lock, tokenKey)}
 }
 
-// besideKeys are those for the readers of a lock or, with permits, for the permits of its name: these have a queue of their own. Last comes the set of holders.
+// besideKeys are the keys for readers or, if permits > 0, for permits, which have their own queue. The set of holders comes last.
 func (b *Backend) besideKeys(lock string, permits int) []string {
 	keys, holders := b.keysOf(lock), readersKey
 	if permits > 0 {
@@ -49,11 +49,11 @@ func (b *Backend) besideKeys(lock string, permits int) []string {
 	return append(keys, redisscript.Side(lock, holders))
 }
 
-// beside says that the claim holds its name beside others: that of a reader, or one for a permit.
+// beside reports whether the claim holds its name beside others: a reader or a permit.
 func (c *claim) beside() bool { return c.Req.Shared || c.Req.Permits > 0 }
 
-// call makes a call of script, with what its arguments have behind the claim's value; or of the script that does the same beside others, where owner and number
-// of permits stand for the value.
+// call makes a call of script, whose arguments are the claim's value and argv. For a claim beside others it uses script.Beside, whose
+// arguments are the owner, the number of permits and argv.
 func (c *claim) call(script *redisscript.Script, argv ...any) (*redisscript.Script, []any) {
 	lock := c.b.layout.Key(c.Req.Name)
 	if c.beside() {
@@ -62,7 +62,7 @@ func (c *claim) call(script *redisscript.Script, argv ...any) (*redisscript.Scri
 	}
 	var keys []string
 	switch script {
-	case redisscript.Renew: // of which there are thousands in a request
+	case redisscript.Renew: // RenewBatch makes thousands of these
 		keys = []string{lock}
 	case redisscript.Release:
 		keys = []string{lock, redisscript.Side(lock, queueKey)}
@@ -72,27 +72,27 @@ func (c *claim) call(script *redisscript.Script, argv ...any) (*redisscript.Scri
 	return script, script.Call(keys, append([]any{c.value()}, argv...)...)
 }
 
-// run runs what call makes.
+// run makes a call of script and runs it.
 func (c *claim) run(ctx context.Context, script *redisscript.Script, argv ...any) redisscript.Reply {
 	script, args := c.call(script, argv...)
 	return c.b.pipe.Run(ctx, script, args)
 }
 
-// value is what the claim writes into the lock.
+// value is the lock's value while the claim holds it.
 func (c *claim) value() string { return redisscript.Value(c.Req.Owner) }
 
-// ms is the TTL, rounded up.
+// ms is the TTL in milliseconds, rounded up.
 func (c *claim) ms() int64 { return int64((c.Req.TTL + time.Millisecond - 1) / time.Millisecond) }
 
 // Grant implements driver.Lease.
 func (c *claim) Grant() driver.Grant { return c.grant }
 
-// Entry is what Lock.As gives of a lock on Redis: see As.
+// Entry is what Lock.As returns for a lock on Redis; see As.
 type Entry struct {
-	Key, Value string // what a transaction must find (WATCH, GET) to be sure that the lock is still held
+	Key, Value string // a transaction that finds Value at Key (WATCH, GET) knows that the lock is still held
 }
 
-// As sets target if it is an *Entry. Readers and permits have none: no single value says that they are held.
+// As sets target if it is an *Entry. Readers and permits have no Entry: no single value proves that they are held.
 func (c *claim) As(target any) bool {
 	e, ok := target.(*Entry)
 	if ok = ok && !c.beside(); ok {
@@ -107,11 +107,11 @@ func (c *claim) Release(ctx context.Context) error {
 	if r.Err != nil {
 		return r.Err
 	}
-	return c.released(r.Value)
+	return c.releaseOutcome(r.Value)
 }
 
-// released makes the outcome of a release of what the server said.
-func (c *claim) released(reply any) error {
+// releaseOutcome converts the server's reply to a release.
+func (c *claim) releaseOutcome(reply any) error {
 	c.b.claims.Leave(c)
 	if reply != int64(1) {
 		return lost(reply)
@@ -119,7 +119,7 @@ func (c *claim) released(reply any) error {
 	return nil
 }
 
-// Broken implements redisclaims.Member: somebody has broken the claim by force.
+// Broken implements redisclaims.Member.
 func (c *claim) Broken() {
 	c.b.claims.Leave(c)
 	if c.Req.Lost != nil {
@@ -127,25 +127,25 @@ func (c *claim) Broken() {
 	}
 }
 
-// lost says who has the lock instead, by what a script replied.
+// lost says from a script's reply who has the lock instead.
 func lost(reply any) error {
 	value, ok := reply.(string)
 	switch {
 	case !ok:
 		return fmt.Errorf("%w: it is gone from Redis: it expired, or was deleted or evicted", driver.ErrLost)
 	case value == "":
-		return fmt.Errorf("%w: its key was overwritten with a value that is no string", driver.ErrLost)
+		return fmt.Errorf("%w: its key was overwritten with a value that is not a string", driver.ErrLost)
 	}
 	if value == redisscript.Readers {
-		return fmt.Errorf("%w: readers have it now", driver.ErrLost)
+		return fmt.Errorf("%w: readers hold it now", driver.ErrLost)
 	}
 	if owner, foreign := redisscript.Owner(value); !foreign {
-		return fmt.Errorf("%w: %q has it now", driver.ErrLost, owner)
+		return fmt.Errorf("%w: %q holds it now", driver.ErrLost, owner)
 	}
-	return fmt.Errorf("%w: a foreign client has overwritten it with %q", driver.ErrLost, clip(value))
+	return fmt.Errorf("%w: a foreign client overwrote it with %q", driver.ErrLost, clip(value))
 }
 
-// clip shortens what somebody else wrote.
+// clip shortens text that another client wrote.
 func clip(s string) string {
 	const limit = 100
 	if len(s) > limit {

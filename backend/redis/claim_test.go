@@ -13,7 +13,7 @@ import (
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
-// A claim that arrives after it was abandoned is refused: the network may deliver late what it was given before.
+// A claim that arrives after it was abandoned is refused: the network may deliver requests late.
 func TestAbandonedClaimIsRefusedWhenItArrives(t *testing.T) {
 	t.Parallel()
 	s := servers.SharedRedis(t)
@@ -29,19 +29,19 @@ func TestAbandonedClaimIsRefusedWhenItArrives(t *testing.T) {
 		cancel()
 		require.ErrorIs(t, err, driver.ErrUnknown, mode)
 		require.ErrorIs(t, err, context.DeadlineExceeded, mode)
-		require.NoError(t, direct.Abandon(t.Context(), req), "by a way that is not frozen")
+		require.NoError(t, direct.Abandon(t.Context(), req), "over a connection that is not frozen")
 		before := n.asked(s)
 		proxy.Restore()
 		require.Eventually(t, func() bool { return n.asked(s) > before }, soon, time.Millisecond, "the claim arrives")
 		_, err = direct.Try(req)
 		require.ErrorIs(t, err, driver.ErrRefused, mode)
-		next := direct.Request(req.Name) // alone
+		next := direct.Request(req.Name) // not in the queue
 		direct.Frees(direct.Takes(next))
-		require.LessOrEqual(t, do(t, s, "PTTL", side(req.Name, queueKey)).(int64), late.Milliseconds(), "remembered for a minute")
+		require.LessOrEqual(t, do(t, s, "PTTL", side(req.Name, queueKey)).(int64), tombstoneTTL.Milliseconds(), "refused for a minute")
 	}
 }
 
-// An answered claim leaves nothing when it is abandoned.
+// Abandoning an answered claim leaves nothing on the server.
 func TestAbandonLeavesNothing(t *testing.T) {
 	t.Parallel()
 	s, a, b, _ := shared(t)
@@ -55,7 +55,7 @@ func TestAbandonLeavesNothing(t *testing.T) {
 	require.Zero(t, b.claims.Len())
 	try := b.Request(t.Name())
 	try.Queue = false
-	a.Takes(held) // a new claim of the same owner, since nothing was on its way
+	a.Takes(held) // a new claim of the same owner, since no request was in flight
 	b.Waits(try)
 	require.Zero(t, b.claims.Len(), "a single attempt is forgotten at once")
 }
@@ -89,12 +89,12 @@ func TestReplicasMustAcknowledge(t *testing.T) {
 
 	replica.Link.Freeze()
 	_, err = n.Renews(lease)
-	require.ErrorIs(t, err, driver.ErrUnknown, "nothing is promised that a fail-over would not keep")
+	require.ErrorIs(t, err, driver.ErrUnknown, "no promise that a fail-over would break")
 	n.Frees(lease)
 	_, err = n.Try(n.Request(t.Name()))
 	require.ErrorIs(t, err, driver.ErrUnavailable)
 	require.ErrorContains(t, err, "only 0 of 1 replicas")
-	require.Equal(t, int64(0), do(t, master, "EXISTS", key(t.Name())), "given back")
+	require.Equal(t, int64(0), do(t, master, "EXISTS", key(t.Name())), "released")
 	replica.Link.Restore()
 	require.Eventually(t, func() bool {
 		lease, err := n.Try(n.Request(t.Name()))
@@ -123,11 +123,11 @@ func TestSentinelFailover(t *testing.T) {
 		next, err := n.Try(n.Request(t.Name() + "2"))
 		return err == nil && next.Grant().Token > lease.Grant().Token
 	}, 20*time.Second, 50*time.Millisecond)
-	do(t, s.Nodes[1], "DEL", key(t.Name())) // as if it had not been copied in time
+	do(t, s.Nodes[1], "DEL", key(t.Name())) // as if replication had been late
 	require.Eventually(t, func() bool {
 		next, err := n.Try(n.Request(t.Name()))
 		return err == nil && next.Grant().Token > lease.Grant().Token
-	}, soon, 50*time.Millisecond, "tokens rise over a fail-over")
+	}, soon, 50*time.Millisecond, "tokens rise across a fail-over")
 }
 
 func TestClusterSpreadsNames(t *testing.T) {

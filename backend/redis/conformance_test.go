@@ -21,7 +21,7 @@ func TestConformanceCluster(t *testing.T) {
 	conformance.Test(t, environment.Need(t, "redis-cluster").Unproxied(peer.Open), environment.Breakable("names", "optional"))
 }
 
-// isOp recognises requests by the scripts that they call.
+// isOp recognizes requests by the scripts that they call.
 func isOp(op conformance.Op, request []byte) bool {
 	switch op {
 	case conformance.OpAcquire:

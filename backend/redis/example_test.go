@@ -30,7 +30,7 @@ func Example() {
 	fmt.Println("working under fencing token", token)
 }
 
-// By URL, as configuration has it.
+// From a URL in the configuration.
 func Example_url() {
 	ctx := context.Background()
 	client, err := lockport.Open(ctx, "redis+sentinel://sentinel-1:26379?addr=sentinel-2:26379&master_name=mymaster&replicas=1")
@@ -46,7 +46,7 @@ func Example_url() {
 	}
 }
 
-// The lock's key, to be watched by a transaction on the same server that must not commit once the lock is lost.
+// The lock's key, for a transaction on the same server that must not commit after the lock is lost.
 func ExampleEntry() {
 	ctx := context.Background()
 	server := goredis.NewClient(&goredis.Options{Addr: "localhost:6379"})

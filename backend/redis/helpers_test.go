@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// newClient is a client with go-redis' own settings, but for what set changes.
+// newClient makes a client with go-redis' defaults, except for what set changes.
 func newClient(t testing.TB, rawURL string, set ...func(*goredis.Options)) *goredis.Client {
 	o, err := goredis.ParseURL(rawURL)
 	require.NoError(t, err)
@@ -38,7 +38,7 @@ func newClient(t testing.TB, rawURL string, set ...func(*goredis.Options)) *gore
 	return c
 }
 
-// prompt makes a client heed the deadlines of contexts, as those do that Open makes.
+// prompt makes a client honour context deadlines, like the clients that Open makes.
 func prompt(o *goredis.Options) { o.ContextTimeoutEnabled = true }
 
 func newCluster(t testing.TB) (*servers.Cluster, *goredis.ClusterClient) {
@@ -48,7 +48,7 @@ func newCluster(t testing.TB) (*servers.Cluster, *goredis.ClusterClient) {
 	return c, client
 }
 
-// node is a backend of its own, as good as another machine.
+// node is a separate backend, equivalent to another machine.
 type node struct {
 	*Backend
 	*peer.Peer
@@ -64,20 +64,20 @@ func nodeOn(t testing.TB, c goredis.UniversalClient, name string, o Options) *no
 	return nodeOf(t, b, name)
 }
 
-// nodeOf is a node with the backend b.
+// nodeOf makes a node with the backend b.
 func nodeOf(t testing.TB, b driver.Backend, name string) *node {
 	t.Cleanup(func() { require.NoError(t, b.Close()) })
 	own := b.(*Backend)
 	return &node{own, &peer.Peer{T: t, Of: b, Name: name, Heard: own.claims.Heard}}
 }
 
-// shared are nodes on the server that tests share.
+// shared makes nodes on the server that tests share.
 func shared(t testing.TB) (s *servers.Redis, a, b, c *node) {
 	s = servers.SharedRedis(t)
 	return s, newNode(t, s.URL(), "a", Options{}), newNode(t, s.URL(), "b", Options{}), newNode(t, s.URL(), "c", Options{})
 }
 
-// proxied is a node that reaches s through a proxy.
+// proxied makes a node that reaches s through a proxy.
 func proxied(t *testing.T, s *servers.Redis, set ...func(*goredis.Options)) (*node, *faultproxy.Proxy) {
 	proxy, err := faultproxy.New(s.Addr())
 	require.NoError(t, err)
@@ -85,21 +85,21 @@ func proxied(t *testing.T, s *servers.Redis, set ...func(*goredis.Options)) (*no
 	return nodeOn(t, newClient(t, s.URL(), append(set, func(o *goredis.Options) { o.Addr = proxy.Addr() })...), "proxied", Options{}), proxy
 }
 
-// reading is a reader's claim that is ready to wait.
+// reading makes a reader's request that may queue.
 func (n *node) reading(name string) driver.Request {
 	req := n.Request(name)
 	req.Shared = true
 	return req
 }
 
-// permit is a claim of one of two permits that is ready to wait.
+// permit makes a request for one of two permits that may queue.
 func (n *node) permit(name string) driver.Request {
 	req := n.Request(name)
 	req.Permits = 2
 	return req
 }
 
-// many claims so many names, many at once, and frees does with leases.
+// many claims that many names concurrently.
 func (n *node) many(locks int) ([]driver.Lease, []driver.Renewal) {
 	leases := make([]driver.Lease, locks)
 	atOnce(locks, func(i int) { leases[i], _ = n.Try(n.Request(fmt.Sprint(n.T.Name(), i))) })
@@ -117,7 +117,7 @@ func (n *node) freesAll(leases []driver.Lease) {
 	}
 }
 
-// atOnce calls f for the numbers below n, from 50 goroutines.
+// atOnce calls f for 0 to n-1 from 50 goroutines.
 func atOnce(n int, f func(i int)) {
 	const goroutines = 50
 	var all sync.WaitGroup
@@ -138,7 +138,7 @@ func (n *node) asked(s *servers.Redis) string {
 	return info["cmdstat_evalsha"]
 }
 
-// do runs a command, past the backend.
+// do runs a command without the backend.
 func do(t testing.TB, s *servers.Redis, args ...any) any {
 	t.Helper()
 	reply, err := s.Do(context.Background(), args...)
@@ -146,7 +146,7 @@ func do(t testing.TB, s *servers.Redis, args ...any) any {
 	return reply
 }
 
-// key is the key of the lock on name; side one that accompanies it.
+// key is the lock's key for name; side is one of its side keys.
 func key(name string) string { return redisscript.Layout{Prefix: redisscript.DefaultPrefix}.Key(name) }
 
 func side(name, what string) string { return redisscript.Side(key(name), what) }

@@ -42,7 +42,7 @@ func TestListeningSurvivesTheLossOfItsConnection(t *testing.T) {
 		b.Waits(req)
 		woken := b.Notified(req)
 		require.Positive(t, do(t, s, "CLIENT", "KILL", "TYPE", "pubsub"))
-		peer.Eventually(t, woken) // it listens anew: a hint may have been missed
+		peer.Eventually(t, woken) // it resubscribed: a hint may have been missed
 		require.Eventually(t, func() bool { return b.claims.Heard(req.Owner) }, soon, time.Millisecond)
 		for len(woken) > 0 {
 			<-woken
@@ -53,7 +53,7 @@ func TestListeningSurvivesTheLossOfItsConnection(t *testing.T) {
 	}
 }
 
-// A connection that has died silently is noticed by a ping, and replaced.
+// A ping detects a connection that died silently, and it is replaced.
 func TestListeningSurvivesASilentConnection(t *testing.T) {
 	t.Parallel()
 	s := servers.SharedRedis(t)
@@ -87,7 +87,7 @@ func TestCloseDoesNotWaitForASilentServer(t *testing.T) {
 	n, proxy := proxied(t, s)
 	proxy.Freeze()
 	req := n.Request(t.Name())
-	defer n.Notify(req, func() {})() // begins to connect
+	defer n.Notify(req, func() {})() // starts to connect
 	start := time.Now()
 	require.NoError(t, n.Backend.Close())
 	require.Less(t, time.Since(start), 3*time.Second, "go-redis' read timeout is 5 s")

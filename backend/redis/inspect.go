@@ -15,7 +15,7 @@ import (
 	"github.com/lockport/lockport/internal/redisscript"
 )
 
-// Inspect implements driver.Inspector. The server does not know the token of a lock that is held, nor since when it is.
+// Inspect implements driver.Inspector. The server knows neither the token of a held lock nor when it was granted.
 func (b *Backend) Inspect(ctx context.Context, name string) (driver.Status, error) {
 	locks, err := b.inspectLocks(ctx, []string{name})
 	if err != nil {
@@ -30,7 +30,7 @@ func (b *Backend) Inspect(ctx context.Context, name string) (driver.Status, erro
 	return locks[0], nil
 }
 
-// inspectLocks looks at the locks of names.
+// inspectLocks returns the status of the locks of names.
 func (b *Backend) inspectLocks(ctx context.Context, names []string) ([]driver.Status, error) {
 	calls, all := make([][]any, len(names)), make([]driver.Status, len(names))
 	for i, name := range names {
@@ -54,7 +54,7 @@ func (b *Backend) inspectLocks(ctx context.Context, names []string) ([]driver.St
 	return all, nil
 }
 
-// inspectBeside looks at the permits of names or, if permits is 0, at their readers.
+// inspectBeside returns the status of the permits of names or, if permits is 0, of their readers.
 func (b *Backend) inspectBeside(ctx context.Context, names []string, permits int) ([]driver.Status, error) {
 	calls, all := make([][]any, len(names)), make([]driver.Status, len(names))
 	for i, name := range names {
@@ -71,14 +71,14 @@ func (b *Backend) inspectBeside(ctx context.Context, names []string, permits int
 	return all, nil
 }
 
-// besideStatus makes a status of what beside_inspect.lua replied for name.
+// besideStatus converts the reply of beside_inspect.lua for name.
 func besideStatus(name string, shared bool, r redisscript.Reply) (driver.Status, error) {
 	reply, _ := r.Value.([]any)
 	n := numbers(reply)
 	if r.Err == nil && (n[0] < 0 || n[1] < 0) {
 		r.Err = fmt.Errorf("%w: the script replied %v", driver.ErrUnknown, r.Value)
 	}
-	if r.Err != nil || len(reply) < 4 { // nobody has it
+	if r.Err != nil || len(reply) < 4 { // no holder
 		return driver.Status{Name: name, Waiters: int(n[1])}, r.Err
 	}
 	var all []driver.Status
@@ -93,8 +93,8 @@ func besideStatus(name string, shared bool, r redisscript.Reply) (driver.Status,
 	return all[0], nil
 }
 
-// List implements driver.Inspector. It walks through all keys of the database: on a server with many others it takes its time. A name whose lock and
-// permits are both in use is in the list twice.
+// List implements driver.Inspector. It scans all keys of the database, which takes a while on a server with many. A name whose lock and
+// permits are both in use is listed twice.
 func (b *Backend) List(ctx context.Context, prefix string) ([]driver.Status, error) {
 	start := b.layout.Prefix
 	if prefix != "" {
@@ -134,7 +134,7 @@ func (b *Backend) List(ctx context.Context, prefix string) ([]driver.Status, err
 	return slices.DeleteFunc(append(all, beside...), func(st driver.Status) bool { return !st.Held && st.Waiters <= 0 }), nil
 }
 
-// eachNode calls f for every node that has keys, one after the other.
+// eachNode calls f for every node that has keys, one after another.
 func (b *Backend) eachNode(ctx context.Context, f func(context.Context, goredis.Cmdable) error) error {
 	var nodes []goredis.Cmdable
 	if cluster, ok := b.client.(*goredis.ClusterClient); ok {
@@ -176,5 +176,5 @@ func (b *Backend) Break(ctx context.Context, name, owner string) error {
 			return err
 		}
 	}
-	return fmt.Errorf("%w: that owner no longer has it", driver.ErrLost)
+	return fmt.Errorf("%w: that owner no longer holds it", driver.ErrLost)
 }

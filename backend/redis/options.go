@@ -13,15 +13,15 @@ import (
 
 // Options are the options of the backend. The zero value is useful.
 type Options struct {
-	// Prefix begins the key of every lock. Clients meet if theirs is the same. Default: "lockport:". It has no braces.
+	// Prefix begins the key of every lock. Clients share locks only if they use the same prefix. Default: "lockport:". No braces.
 	Prefix string
-	// NoPrefix makes the key the name itself, to meet clients of other languages at keys that they have chosen.
+	// NoPrefix makes the name itself the key, to share locks with clients in other languages.
 	NoPrefix bool
-	// Replicas makes every grant and renewal wait (WAIT) until so many replicas have acknowledged it. A grant that fewer
-	// acknowledge is given back, and is an error that matches ErrUnavailable. It makes the loss of locks in a fail-over
-	// rare, not impossible, and costs a pipeline of its own with each batch of requests. Default: 0, not waited for.
+	// Replicas makes every grant and renewal wait (WAIT) until this many replicas acknowledge it. A grant with fewer
+	// acknowledgements is released and returns ErrUnavailable. Losing a lock in a fail-over becomes rare, not impossible.
+	// Each batch of requests then needs its own pipeline. Default: 0, no waiting.
 	Replicas int
-	// WaitTimeout is how long Replicas are waited for. Default: 1 s. At most 4 s and below the client's read timeout.
+	// WaitTimeout bounds the wait for Replicas. Default: 1 s. At most 4 s, and below the client's read timeout.
 	WaitTimeout time.Duration
 }
 
@@ -30,7 +30,7 @@ const (
 	maxWaitTimeout     = 4 * time.Second
 )
 
-// prepare checks o and puts in the defaults.
+// prepare validates o and fills in the defaults.
 func (o *Options) prepare(client goredis.UniversalClient) (redisscript.Layout, error) {
 	prefix, err := lockurl.Prefix(o.Prefix, o.NoPrefix, redisscript.DefaultPrefix)
 	layout := redisscript.Layout{Prefix: prefix}
@@ -58,11 +58,11 @@ func (o *Options) prepare(client goredis.UniversalClient) (redisscript.Layout, e
 	case *goredis.ClusterClient:
 		read = c.Options().ReadTimeout
 	case *goredis.Ring:
-		return layout, fmt.Errorf("%w: a Ring sends a name to another server when one is away, so that two could hold it; "+
+		return layout, fmt.Errorf("%w: a Ring moves a name to another server when one is down, so two clients could hold it; "+
 			"use a single server, Sentinel or Cluster", errors.ErrUnsupported)
 	}
 	if o.Replicas > 0 && read > 0 && read <= o.WaitTimeout {
-		return layout, fmt.Errorf("the option WaitTimeout %v is not below the client's read timeout %v", o.WaitTimeout, read)
+		return layout, fmt.Errorf("the option WaitTimeout %v must be below the client's read timeout %v", o.WaitTimeout, read)
 	}
 	return layout, nil
 }

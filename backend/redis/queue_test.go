@@ -17,15 +17,15 @@ func TestQueueIsFirstInFirstOut(t *testing.T) {
 	first, second := b.Request(name), c.Request(name)
 	b.Waits(first)
 	c.Waits(second)
-	b.Waits(first) // looks again, and keeps its place
+	b.Waits(first) // polls, and keeps its place
 	a.Frees(lease)
 
-	require.LessOrEqual(t, c.Waits(second).ExpiresIn, 250*time.Millisecond, "it is the turn of somebody else")
+	require.LessOrEqual(t, c.Waits(second).ExpiresIn, 250*time.Millisecond, "it is another waiter's turn")
 	again := a.Request(name)
 	a.Waits(again)
 	try := a.Request(name)
 	try.Queue = false
-	a.Waits(try) // a single attempt does not overtake either
+	a.Waits(try) // a claim that does not queue does not overtake either
 
 	lease = b.Takes(first)
 	require.True(t, lease.Grant().Contended)
@@ -45,19 +45,19 @@ func TestHeadThatDoesNotComeIsSkipped(t *testing.T) {
 	name := t.Name()
 	for _, end := range []func(driver.Lease){
 		func(l driver.Lease) { a.Frees(l) },
-		func(driver.Lease) { do(t, s, "DEL", key(name)) }, // as an expiry, which tells nobody
+		func(driver.Lease) { do(t, s, "DEL", key(name)) }, // like an expiry, which notifies nobody
 	} {
 		lease := a.Takes(a.Request(name))
 		dead, alive := b.Request(name), c.Request(name)
 		b.Waits(dead)
-		b.Waits(b.Request(name)) // nobody will ask for this one either
+		b.Waits(b.Request(name)) // a waiter that never claims again
 		c.Waits(alive)
 		end(lease)
 		start := time.Now()
 		h := c.Waits(alive)
 		require.Positive(t, h.ExpiresIn)
 		require.LessOrEqual(t, h.ExpiresIn, 250*time.Millisecond)
-		lease = c.TakesSoon(alive) // when their turns have passed
+		lease = c.TakesSoon(alive) // after the others missed their turns
 		require.Greater(t, time.Since(start), 450*time.Millisecond)
 		a.Frees(lease)
 		b.Abandons(dead)
@@ -76,7 +76,7 @@ func TestHeadStaysHeadWhenAForeignClientWasQuicker(t *testing.T) {
 	a.Frees(lease)
 	require.Equal(t, "OK", do(t, s, "SET", key(name), "foreign", "NX", "PX", 10_000))
 	b.Waits(first)
-	time.Sleep(300 * time.Millisecond) // its turn would have passed
+	time.Sleep(300 * time.Millisecond) // longer than a turn
 	do(t, s, "DEL", key(name))
 	c.Waits(second)
 	b.Frees(b.Takes(first))

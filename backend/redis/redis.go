@@ -16,8 +16,8 @@ import (
 	"github.com/lockport/lockport/internal/redisscript"
 )
 
-// New makes a client of lockport on client: a *redis.Client, also one for Sentinel, or a *redis.ClusterClient. It does no I/O, and
-// closing it does not close client.
+// New makes a lockport client on client: a *redis.Client (also for Sentinel) or a *redis.ClusterClient. It does no I/O. Closing the
+// result does not close client.
 func New(client goredis.UniversalClient, o Options, opts ...lockport.Option) (*lockport.Client, error) {
 	b, err := NewBackend(client, o)
 	if err != nil {
@@ -26,7 +26,7 @@ func New(client goredis.UniversalClient, o Options, opts ...lockport.Option) (*l
 	return lockport.New(b, opts...)
 }
 
-// NewBackend makes a backend for lockport.New, as New does.
+// NewBackend makes a backend for lockport.New; see New.
 func NewBackend(client goredis.UniversalClient, o Options) (*Backend, error) {
 	layout, err := o.prepare(client)
 	if err != nil {
@@ -34,7 +34,7 @@ func NewBackend(client goredis.UniversalClient, o Options) (*Backend, error) {
 	}
 	b := &Backend{client: client, pipe: redisscript.NewPipe(client, o.Replicas, o.WaitTimeout), layout: layout, o: o}
 	b.claims = redisclaims.New(redisclaims.Options{
-		Servers: []goredis.UniversalClient{client}, Quorum: 1, New: b.newClaim, Contended: b.askWhetherContended,
+		Servers: []goredis.UniversalClient{client}, Quorum: 1, New: b.newClaim, Contended: b.checkContended,
 	})
 	return b, nil
 }
@@ -42,12 +42,12 @@ func NewBackend(client goredis.UniversalClient, o Options) (*Backend, error) {
 // Backend is the driver.Backend. Safe for concurrent use.
 type Backend struct {
 	client    goredis.UniversalClient
-	ownClient bool // made by a URL: Close closes it
+	ownClient bool // opened from a URL, so Close closes it
 	pipe      *redisscript.Pipe
 	layout    redisscript.Layout
 	o         Options
 	claims    *redisclaims.Registry
-	requests  atomic.Int64 // of claims: each has its number
+	requests  atomic.Int64 // numbers the claim requests
 }
 
 var (
@@ -76,14 +76,14 @@ var capabilities = driver.Capabilities{
 	Shared:    true,
 	Permits:   true,
 	Detach:    true,
-	// The renewal comes at a third of the TTL, and finds out.
+	// The next renewal, after a third of the TTL at the latest, detects it.
 	RemovalNotice: func(ttl time.Duration) time.Duration { return ttl/3 + 100*time.Millisecond },
 }
 
 // Capabilities implements driver.Backend.
 func (b *Backend) Capabilities() driver.Capabilities { return capabilities }
 
-// Close implements driver.Backend. It closes the client too if that was made of a URL.
+// Close implements driver.Backend. It also closes a client that was opened from a URL.
 func (b *Backend) Close() error {
 	b.claims.Close()
 	b.pipe.Close()
@@ -93,21 +93,21 @@ func (b *Backend) Close() error {
 	return nil
 }
 
-// When a waiter looks again although nobody told it to.
+// How often a waiter polls without being notified.
 const (
-	pollHeard   = 5 * time.Second        // the safety net under notification
-	pollCalled  = 300 * time.Millisecond // of a reader that has just called the writer before it, which may have died
-	pollUnheard = 250 * time.Millisecond // before the notification is there, or where it is not permitted
-	pollForeign = 100 * time.Millisecond // behind a foreign client, which tells nobody that it releases
+	pollHeard   = 5 * time.Second        // subscribed: the safety net under notification
+	pollCalled  = 300 * time.Millisecond // a reader that has just called the writer queued before it, which may have died
+	pollUnheard = 250 * time.Millisecond // not subscribed yet, or not permitted to
+	pollForeign = 100 * time.Millisecond // behind a foreign client, which announces no release
 )
 
-// late is for how long a claim that was abandoned while it was on its way is remembered at the server, in case it arrives.
-const late = time.Minute
+// tombstoneTTL is how long the server refuses an abandoned claim that may still arrive.
+const tombstoneTTL = time.Minute
 
-// maxTTL is far above what makes sense, and far below what overflows.
+// maxTTL is beyond any sensible TTL and far from overflow.
 const maxTTL = math.MaxInt64 / 4
 
-// TryAcquire implements driver.Backend, in one request.
+// TryAcquire implements driver.Backend, usually in one request.
 func (b *Backend) TryAcquire(ctx context.Context, req driver.Request) (driver.Lease, error) {
 	c, err := b.enter(req)
 	if err != nil {
@@ -118,20 +118,20 @@ func (b *Backend) TryAcquire(ctx context.Context, req driver.Request) (driver.Le
 	r := c.run(ctx, redisscript.Acquire, args...)
 	if errors.Is(r.Err, redisscript.ErrImpatient) && ctx.Err() == nil {
 		r = c.run(ctx, redisscript.Again, args...)
-		if r.Err != nil && !errors.Is(r.Err, driver.ErrUnknown) { // the first request may yet be carried out
+		if r.Err != nil && !errors.Is(r.Err, driver.ErrUnknown) { // the first request may still run
 			r.Err = errors.Join(fmt.Errorf("%w: after a request that was not answered: %v", driver.ErrUnknown, r.Err), ctx.Err())
 		}
 	}
-	lease, err := b.claimed(ctx, c, sent, r)
+	lease, err := b.outcome(ctx, c, sent, r)
 	b.claims.Answered(c, req.Queue, err)
-	if held, ok := err.(*driver.HeldError); ok && held.Holder.Shared && req.Queue && !c.beside() { // c is a writer: the readers are to hear of it
+	if held, ok := err.(*driver.HeldError); ok && held.Holder.Shared && req.Queue && !c.beside() { // tell the readers that a writer waits
 		keys := b.besideKeys(b.layout.Key(req.Name), 0)
-		_ = b.pipe.Run(ctx, redisscript.Contend, redisscript.Contend.Call(keys, req.Owner, 0)) // if it is lost: c looks again, and readers ask
+		_ = b.pipe.Run(ctx, redisscript.Contend, redisscript.Contend.Call(keys, req.Owner, 0)) // advice: c polls, and readers ask, if it is lost
 	}
 	return lease, err
 }
 
-// enter registers the claim of req, which is about to be asked for.
+// enter registers the claim of req before its first request.
 func (b *Backend) enter(req driver.Request) (*claim, error) {
 	if req.TTL <= 0 || req.TTL > maxTTL {
 		return nil, fmt.Errorf("%w: TTL %v is not from 1ms to %v", driver.ErrRefused, req.TTL, maxTTL)
@@ -149,16 +149,16 @@ func flag(yes bool) string {
 	return "0"
 }
 
-// What claim.lua replies first.
+// The first element of claim.lua's reply.
 const (
-	held      = 0
-	granted   = 1
-	abandoned = 2
-	otherwise = 3 // the name has another number of permits
+	held         = 0
+	granted      = 1
+	abandoned    = 2
+	otherPermits = 3 // the name has a different number of permits
 )
 
-// claimed makes the outcome of a claim of the script's reply.
-func (b *Backend) claimed(ctx context.Context, c *claim, sent time.Time, r redisscript.Reply) (driver.Lease, error) {
+// outcome converts the script's reply to a claim.
+func (b *Backend) outcome(ctx context.Context, c *claim, sent time.Time, r redisscript.Reply) (driver.Lease, error) {
 	if r.Err != nil {
 		return nil, r.Err
 	}
@@ -170,7 +170,7 @@ func (b *Backend) claimed(ctx context.Context, c *claim, sent time.Time, r redis
 	switch {
 	case ok && n[0] == granted && n[1] > 0 && n[1] <= driver.MaxToken:
 		if r.Acked < b.o.Replicas {
-			return nil, b.giveBack(ctx, c, r.Acked)
+			return nil, b.undoGrant(ctx, c, r.Acked)
 		}
 		c.grant = driver.Grant{Token: uint64(n[1]), Until: sent.Add(c.Req.TTL), Contended: n[2] > 0}
 		return c, nil
@@ -180,7 +180,7 @@ func (b *Backend) claimed(ctx context.Context, c *claim, sent time.Time, r redis
 		case -1:
 			h.ExpiresIn = 0 // never
 		case 0:
-			h.ExpiresIn = time.Millisecond // within this one, and not unknown
+			h.ExpiresIn = time.Millisecond // expires within this millisecond; 0 would mean not known
 		}
 		switch {
 		case n[2] == 1:
@@ -188,7 +188,7 @@ func (b *Backend) claimed(ctx context.Context, c *claim, sent time.Time, r redis
 		case b.claims.Heard(c.Req.Owner):
 			h.Poll = pollHeard
 			if c.Req.Shared && h.Holder.Shared {
-				if c.looks++; c.looks%2 == 0 {
+				if c.polls++; c.polls%2 == 0 {
 					h.Poll = pollCalled
 				}
 			}
@@ -196,13 +196,13 @@ func (b *Backend) claimed(ctx context.Context, c *claim, sent time.Time, r redis
 		return nil, h
 	case ok && n[0] == abandoned:
 		return nil, fmt.Errorf("%w: this claim was abandoned", driver.ErrRefused)
-	case ok && n[0] == otherwise:
+	case ok && n[0] == otherPermits:
 		return nil, fmt.Errorf("%w: %w: the name has %d permits, not %d", driver.ErrRefused, driver.ErrInvalidOption, n[1], c.Req.Permits)
 	}
 	return nil, fmt.Errorf("%w: the script replied %v", driver.ErrUnknown, r.Value)
 }
 
-// holder is what the reply of a claim that found the name held says of the holder.
+// holder reads the holder from the reply to a claim that found the name held.
 func holder(reply []any) (st driver.Status) {
 	if len(reply) < 4 {
 		return st
@@ -219,7 +219,7 @@ func holder(reply []any) (st driver.Status) {
 	return st
 }
 
-// numbers are the first three of a reply, -1 for what is none.
+// numbers returns the first three elements of a reply, with -1 for each that is not a number.
 func numbers(reply []any) (n [3]int64) {
 	for i := range n {
 		n[i] = -1
@@ -232,23 +232,22 @@ func numbers(reply []any) (n [3]int64) {
 	return n
 }
 
-// giveBack releases a grant that too few replicas acknowledged.
-func (b *Backend) giveBack(ctx context.Context, c *claim, acked int) error {
+// undoGrant releases a grant that too few replicas acknowledged.
+func (b *Backend) undoGrant(ctx context.Context, c *claim, acked int) error {
 	what := fmt.Sprintf("only %d of %d replicas acknowledged the lock within %v", acked, b.o.Replicas, b.o.WaitTimeout)
 	if r := c.run(ctx, redisscript.Release); r.Err != nil {
-		return fmt.Errorf("%w: %s, and it could not be given back: %v", driver.ErrUnknown, what, r.Err)
+		return fmt.Errorf("%w: %s, and releasing it failed: %v", driver.ErrUnknown, what, r.Err)
 	}
 	return fmt.Errorf("%w: %s", driver.ErrUnavailable, what)
 }
 
-// Abandon implements driver.Backend. A claim that may still be on its way is remembered at the server for a minute, so that it is
-// not granted when it arrives.
+// Abandon implements driver.Backend. If the claim may still arrive, the server remembers for tombstoneTTL to refuse it.
 func (b *Backend) Abandon(ctx context.Context, req driver.Request) error {
 	m, unresolved := b.claims.Unresolved(req)
 	c := m.(*claim)
 	ms := int64(0)
 	if unresolved {
-		ms = late.Milliseconds()
+		ms = tombstoneTTL.Milliseconds()
 	}
 	r := c.run(ctx, redisscript.Abandon, ms)
 	if r.Err != nil {
@@ -263,8 +262,8 @@ func (b *Backend) Notify(req driver.Request, wake func()) (stop func()) {
 	return b.claims.Notify(req, wake)
 }
 
-// askWhetherContended tells those of the members for whose name somebody waits.
-func (b *Backend) askWhetherContended(ctx context.Context, _ int, members []redisclaims.Member) {
+// checkContended asks whether anybody waits for the members' names, and calls Request.Contended where so.
+func (b *Backend) checkContended(ctx context.Context, _ int, members []redisclaims.Member) {
 	calls := make([][]any, len(members))
 	for i, m := range members {
 		req := m.Base().Req
@@ -294,8 +293,8 @@ func (b *Backend) Requeue(ctx context.Context, old driver.Lease, req driver.Requ
 	if r.Err != nil {
 		released, err = r.Err, r.Err
 	} else {
-		released = from.released(reply[0])
-		lease, err = b.claimed(ctx, c, sent, redisscript.Reply{Value: reply[1], Acked: r.Acked})
+		released = from.releaseOutcome(reply[0])
+		lease, err = b.outcome(ctx, c, sent, redisscript.Reply{Value: reply[1], Acked: r.Acked})
 	}
 	b.claims.Answered(c, true, err)
 	return lease, released, err

@@ -9,8 +9,8 @@ import (
 	"github.com/lockport/lockport/internal/redisscript"
 )
 
-// RenewBatch implements driver.BatchRenewer: up to 512 locks in one script. In a Cluster a script can
-// have one slot only, so there each lock has its own, in pipelines of as many for every node.
+// RenewBatch implements driver.BatchRenewer: up to 512 locks in one script. In a Cluster a script is limited to one slot, so each lock has
+// its own script, in one pipeline per node and 512 locks.
 func (b *Backend) RenewBatch(ctx context.Context, leases []driver.Lease, results []driver.Renewal) {
 	for _, beside := range []bool{false, true} {
 		script, at, calls := redisscript.Renew, []int(nil), [][]any(nil)
@@ -23,13 +23,13 @@ func (b *Backend) RenewBatch(ctx context.Context, leases []driver.Lease, results
 		}
 		sent := time.Now()
 		for i, r := range b.pipe.RunAll(ctx, script, calls) {
-			results[at[i]] = leases[at[i]].(*claim).renewed(sent, r)
+			results[at[i]] = leases[at[i]].(*claim).renewalOutcome(sent, r)
 		}
 	}
 }
 
-// renewed makes the outcome of a renewal of what the script replied.
-func (c *claim) renewed(sent time.Time, r redisscript.Reply) driver.Renewal {
+// renewalOutcome converts the script's reply to a renewal.
+func (c *claim) renewalOutcome(sent time.Time, r redisscript.Reply) driver.Renewal {
 	waiting, ok := r.Value.(int64)
 	gone, _ := r.Value.([]any)
 	switch {

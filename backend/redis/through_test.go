@@ -17,7 +17,7 @@ import (
 	"github.com/lockport/lockport/internal/redisscript"
 )
 
-// seeing is a hook of the caller's client, as tracers are: it notes every command.
+// seeing is a hook of the caller's client, like a tracer: it records every command.
 type seeing struct {
 	mu   sync.Mutex
 	seen []string
@@ -31,7 +31,7 @@ func (h *seeing) note(cmds ...goredis.Cmder) {
 	}
 }
 
-// DialHook implements goredis.Hook, as do the others.
+// DialHook and the following methods implement goredis.Hook.
 func (h *seeing) DialHook(next goredis.DialHook) goredis.DialHook { return next }
 
 func (h *seeing) ProcessHook(next goredis.ProcessHook) goredis.ProcessHook {
@@ -48,7 +48,7 @@ func (h *seeing) ProcessPipelineHook(next goredis.ProcessPipelineHook) goredis.P
 	}
 }
 
-// takes returns how many of the commands seen call one of scripts, and forgets them all.
+// takes returns how many of the recorded commands call one of scripts, and clears the record.
 func (h *seeing) takes(scripts ...*redisscript.Script) (n int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -63,7 +63,7 @@ func (h *seeing) takes(scripts ...*redisscript.Script) (n int) {
 	return n
 }
 
-// Every request on behalf of a lock goes through the caller's client, whose hooks see it; so would its tracer, its limiter and its metrics.
+// Every request for a lock goes through the caller's client, so its hooks, tracer, limiter and metrics see it.
 func TestHooksSeeEveryCommand(t *testing.T) {
 	t.Parallel()
 	for name, connect := range map[string]func(*testing.T) goredis.UniversalClient{
@@ -90,7 +90,7 @@ func TestHooksSeeEveryCommand(t *testing.T) {
 				t.Helper()
 				require.Positive(t, hook.takes(scripts...), what)
 			}
-			for _, req := range []func(string) driver.Request{a.Request, a.reading, a.permit, a.Request} { // the last on a connection that is ready
+			for _, req := range []func(string) driver.Request{a.Request, a.reading, a.permit, a.Request} { // the last on a warm connection
 				lease := a.Takes(req(t.Name()))
 				sees("acquire", redisscript.Acquire)
 				_, err := a.Renews(lease)
@@ -118,7 +118,7 @@ func TestHooksSeeEveryCommand(t *testing.T) {
 	}
 }
 
-// On a server that says nothing every call of lockport returns soon after its context ends, also with go-redis' own settings, which ignore contexts.
+// With a silent server every call returns soon after its context ends, even with go-redis' defaults, which ignore contexts.
 func TestCallsReturnThoughTheServerIsSilent(t *testing.T) {
 	t.Parallel()
 	s := servers.SharedRedis(t)
@@ -156,12 +156,12 @@ func TestCallsReturnThoughTheServerIsSilent(t *testing.T) {
 	}
 }
 
-// A claim that waits for its socket itself, which go-redis reads whatever happens to the context, returns soon when it is cancelled.
+// A direct claim returns soon when it is cancelled, although go-redis keeps reading from its socket.
 func TestLoneClaimIsCancelled(t *testing.T) {
 	t.Parallel()
 	s := servers.SharedRedis(t)
 	n, proxy := proxied(t, s, prompt)
-	n.Frees(n.Takes(n.Request(t.Name()))) // a connection is ready
+	n.Frees(n.Takes(n.Request(t.Name()))) // warms up a connection
 	proxy.Freeze()
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(20*time.Millisecond, cancel)
@@ -173,7 +173,7 @@ func TestLoneClaimIsCancelled(t *testing.T) {
 	proxy.Restore()
 }
 
-// One connection is enough, beside the one that listens, which is none of the pool's.
+// One connection suffices, besides the subscription's, which is not in the pool.
 func TestPoolOfOne(t *testing.T) {
 	t.Parallel()
 	s := servers.SharedRedis(t)
@@ -194,7 +194,7 @@ func TestPoolOfOne(t *testing.T) {
 	a.freesAll(leases)
 }
 
-// A caller that is alone waits for its socket only shortly. What the network delivers later has no effect: neither while the claim waits or is held, nor after.
+// A direct claim waits only shortly on its socket. What the network delivers later has no effect, while the claim waits or is held or afterwards.
 func TestFirstRequestThatArrivesLate(t *testing.T) {
 	t.Parallel()
 	s := servers.NeedRedis(t, servers.RedisOptions{})
@@ -202,12 +202,12 @@ func TestFirstRequestThatArrivesLate(t *testing.T) {
 		n, proxy := proxied(t, s, prompt)
 		other := newNode(t, s.URL(), "other", Options{})
 		name := fmt.Sprint(t.Name(), taken)
-		n.Frees(n.Takes(n.Request(name))) // a connection is ready
+		n.Frees(n.Takes(n.Request(name))) // warms up a connection
 		var lease driver.Lease
 		if taken {
 			lease = other.Takes(other.Request(name))
 		}
-		proxy.Freeze() // connections that there are
+		proxy.Freeze() // existing connections
 		time.AfterFunc(200*time.Millisecond, proxy.Restore)
 		req := n.Request(name)
 		req.Queue = false
@@ -223,11 +223,11 @@ func TestFirstRequestThatArrivesLate(t *testing.T) {
 		}
 		keys, sent := n.keysOf(key(name)), n.requests.Load()
 		first := redisscript.Acquire.Call(keys, redisscript.Value(req.Owner), 10_000, "0", sent)
-		r := n.pipe.Run(t.Context(), redisscript.Acquire, first) // as the network may deliver it
+		r := n.pipe.Run(t.Context(), redisscript.Acquire, first) // a late delivery
 		require.NoError(t, r.Err)
 		require.Equal(t, []any{int64(abandoned)}, r.Value)
 		require.Equal(t, int64(0), do(t, s, "EXISTS", keys[0]))
-		require.LessOrEqual(t, do(t, s, "PTTL", keys[1]).(int64), late.Milliseconds())
+		require.LessOrEqual(t, do(t, s, "PTTL", keys[1]).(int64), tombstoneTTL.Milliseconds())
 		lease = other.Takes(other.Request(name))
 		n.Frees(lease)
 	}

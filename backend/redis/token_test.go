@@ -16,7 +16,7 @@ import (
 	"github.com/lockport/lockport/internal/redisscript"
 )
 
-// takesToken claims name, and gives it back.
+// takesToken claims name, releases it, and returns the token.
 func (n *node) takesToken(name string) uint64 {
 	n.T.Helper()
 	lease := n.Takes(n.Request(name))
@@ -24,7 +24,7 @@ func (n *node) takesToken(name string) uint64 {
 	return lease.Grant().Token
 }
 
-// Tokens rise for all names of a server when its clock was set back, and exceed those that an earlier release of lockport has left for a name.
+// Tokens of all names of a server rise after its clock was set back, and exceed a name's tokens from an earlier release of lockport.
 func TestTokensRise(t *testing.T) {
 	t.Parallel()
 	s := servers.NeedRedis(t, servers.RedisOptions{})
@@ -34,7 +34,7 @@ func TestTokensRise(t *testing.T) {
 	require.InDelta(t, time.Now().UnixMicro(), first, 5e6, "the server's clock")
 
 	ahead := uint64(time.Now().Add(time.Hour).UnixMicro())
-	do(t, s, "SET", keys[2], ahead) // the clock was set back
+	do(t, s, "SET", keys[2], ahead) // as if the clock was set back
 	last := ahead
 	rises := func(name string) {
 		t.Helper()
@@ -46,7 +46,7 @@ func TestTokensRise(t *testing.T) {
 	for _, name := range []string{"x", "x", "y"} {
 		rises(name)
 	}
-	leases, _ := n.many(100) // many draw in one script
+	leases, _ := n.many(100) // one script draws many tokens
 	seen := make(map[uint64]bool)
 	for _, l := range leases {
 		require.Greater(t, l.Grant().Token, last)
@@ -56,10 +56,10 @@ func TestTokensRise(t *testing.T) {
 	n.freesAll(leases)
 
 	last = ahead + 1_000_000
-	do(t, s, "SET", keys[3], last, "EX", 604800) // by an earlier release of lockport, before the clock was set back
+	do(t, s, "SET", keys[3], last, "EX", 604800) // from an earlier release of lockport, before the clock was set back
 	rises("x")
 	rises("y")
-	do(t, s, "DEL", keys[3]) // when its time has come
+	do(t, s, "DEL", keys[3]) // it expires
 	rises("x")
 
 	do(t, s, "FLUSHALL")
@@ -74,7 +74,7 @@ func TestTokensRise(t *testing.T) {
 	require.Equal(t, int64(0), do(t, s, "EXISTS", keys[0]), "an error grants nothing")
 }
 
-// In a Cluster there is one last token for each slot in use, which has its slot.
+// In a Cluster each slot in use has one last token, stored in that slot.
 func TestTokensInACluster(t *testing.T) {
 	t.Parallel()
 	c, _ := newCluster(t)
@@ -98,7 +98,7 @@ func TestTokensInACluster(t *testing.T) {
 	require.Greater(t, n.takesToken("x"), n.takesToken("y")-1_000_000)
 }
 
-// What a server keeps does not grow with the names that were locked. LOCKPORT_TEST_NAMES=1000000 takes a minute.
+// A server's data does not grow with the number of names ever locked. LOCKPORT_TEST_NAMES=1000000 takes a minute.
 func TestNamesLeaveNothing(t *testing.T) {
 	s := servers.NeedRedis(t, servers.RedisOptions{})
 	n := newNode(t, s.URL(), "a", Options{})
@@ -132,7 +132,7 @@ func TestNamesLeaveNothing(t *testing.T) {
 		})
 		require.NoError(t, errors.Join(errs...))
 		done = names
-		require.Eventually(t, func() bool { return do(t, s, "DBSIZE") == int64(1) }, time.Minute, 10*time.Millisecond, "the last token of the server is left")
+		require.Eventually(t, func() bool { return do(t, s, "DBSIZE") == int64(1) }, time.Minute, 10*time.Millisecond, "only the last token is left")
 		if first == 0 {
 			first = used()
 		}

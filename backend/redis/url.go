@@ -30,13 +30,13 @@ func init() {
 }
 
 var params = []lockport.Param{
-	{Name: "prefix", Text: `what the keys begin with; default "lockport:"; may be empty`},
+	{Name: "prefix", Text: `begins every key; default "lockport:"; may be empty`},
 	{Name: "replicas", Text: "how many replicas must acknowledge a lock (WAIT); default 0"},
-	{Name: "wait_timeout", Text: "how long they are waited for; default 1s"},
+	{Name: "wait_timeout", Text: "how long to wait for them; default 1s"},
 	{Name: "…", Text: "and those of go-redis' ParseURL, ParseFailoverURL or ParseClusterURL: addr, dial_timeout, pool_size, skip_verify, …"},
 }
 
-// open makes a backend of a URL, with a client of its own.
+// open makes a backend from a URL, with its own client.
 func open(u *url.URL, _ lockport.SchemeOptions) (driver.Backend, error) {
 	p := lockurl.Of(u)
 	o := Options{WaitTimeout: p.Duration("wait_timeout")}
@@ -67,7 +67,7 @@ func open(u *url.URL, _ lockport.SchemeOptions) (driver.Backend, error) {
 	return b, nil
 }
 
-// connect makes a client without I/O. It heeds contexts, and tries once what the lockport client tries again itself.
+// connect makes a client without I/O. The client honours contexts and does not retry what the lockport client retries.
 func connect(kind, rawURL string) (goredis.UniversalClient, error) {
 	switch kind {
 	case "sentinel":
@@ -79,7 +79,7 @@ func connect(kind, rawURL string) (goredis.UniversalClient, error) {
 			return nil, fmt.Errorf("the URL parameter master_name is missing: the name under which Sentinel knows the master")
 		}
 		if o.RouteByLatency || o.RouteRandomly || o.ReplicaOnly {
-			return nil, fmt.Errorf("a lock must be asked of the master: remove route_by_latency, route_randomly and replica_only from the URL")
+			return nil, fmt.Errorf("only the master can grant locks: remove route_by_latency, route_randomly and replica_only from the URL")
 		}
 		o.ContextTimeoutEnabled = true
 		o.DialerRetries = max(o.DialerRetries, 1)
@@ -99,7 +99,7 @@ func connect(kind, rawURL string) (goredis.UniversalClient, error) {
 		}
 		o.ContextTimeoutEnabled = true
 		o.DialerRetries = 1
-		// Each would cost a round trip when a connection is made.
+		// Each of these would cost a round trip per new connection.
 		o.DisableIdentity, o.MaintNotificationsConfig = true, &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 		return goredis.NewClient(o), nil
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
-// The page of the backend has these vectors. A change is a major version.
+// The backend's page lists these vectors. A change is a major version.
 func TestWireGolden(t *testing.T) {
 	t.Parallel()
 	s := servers.SharedRedis(t)
@@ -61,7 +61,7 @@ func TestPrefixMayBeEmpty(t *testing.T) {
 	n.Frees(lease)
 }
 
-// What redislock, redsync and node-redlock do: SET NX PX with a random value, and compare and delete.
+// What redislock, redsync and node-redlock do: SET NX PX with a random value, then compare and delete.
 func TestForeignValuesExclude(t *testing.T) {
 	t.Parallel()
 	s := servers.SharedRedis(t)
@@ -72,7 +72,7 @@ func TestForeignValuesExclude(t *testing.T) {
 	require.Equal(t, "OK", do(t, s, "SET", key, "Zm9yZWlnbg==", "NX", "PX", 5000))
 	req := n.Request(name)
 	h := n.Waits(req)
-	require.Equal(t, pollForeign, h.Poll, "nobody will tell of the release")
+	require.Equal(t, pollForeign, h.Poll, "its release is not announced")
 	require.InDelta(t, 5*time.Second, h.ExpiresIn, float64(time.Second))
 	st, err := n.Inspect(t.Context(), name)
 	require.NoError(t, err)
@@ -86,7 +86,7 @@ func TestForeignValuesExclude(t *testing.T) {
 	require.Equal(t, int64(0), do(t, s, "EVAL", compareAndDelete, 1, key, "x"))
 	n.Frees(lease)
 
-	// Without a TTL, as an old SETNX leaves it.
+	// Without a TTL, as left by an old SETNX.
 	require.Equal(t, "OK", do(t, s, "SET", key, "for ever"))
 	h = n.Waits(n.Request(name))
 	require.Zero(t, h.ExpiresIn)
@@ -94,7 +94,7 @@ func TestForeignValuesExclude(t *testing.T) {
 	require.NoError(t, n.Break(t.Context(), name, "for ever"))
 	do(t, s, "DEL", side(name, queueKey))
 
-	// As Redisson: a hash.
+	// A hash, like Redisson's locks.
 	do(t, s, "HSET", key, "thread", 1)
 	require.Equal(t, pollForeign, n.Waits(n.Request(name)).Poll)
 	st, err = n.Inspect(t.Context(), name)
@@ -103,7 +103,7 @@ func TestForeignValuesExclude(t *testing.T) {
 	require.NoError(t, n.Break(t.Context(), name, st.Owner))
 	do(t, s, "DEL", side(name, queueKey))
 
-	// A lease whose key was overwritten with something else changes nothing of it.
+	// A lease whose key was overwritten does not change the new value.
 	lease = n.Takes(n.Request(name))
 	do(t, s, "DEL", key)
 	do(t, s, "HSET", key, "thread", 1)

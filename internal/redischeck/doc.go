@@ -1,2 +1,2 @@
-// Package redischeck is what the backends on Redis look for in a server before they trust it with locks.
+// Package redischeck has the checks of a server that the Redis backends share.
 package redischeck

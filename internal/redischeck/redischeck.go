@@ -18,13 +18,13 @@ import (
 	"github.com/lockport/lockport/internal/redisscript"
 )
 
-// The oldest Redis that will do: SET with GET and PX came with 6.2.
+// The oldest supported Redis: 6.2 introduced SET with both GET and PX.
 const (
 	minMajor = 6
 	minMinor = 2
 )
 
-// Explain puts an error of a check into a line that says what to do.
+// Explain converts the error of a check to one line that says what to do.
 func Explain(err error) error {
 	var dial *net.OpError
 	if errors.As(err, &dial) && dial.Op == "dial" {
@@ -33,20 +33,20 @@ func Explain(err error) error {
 	return redisscript.Classify(err, false)
 }
 
-// denied reports that the server knows the command and does not let us use it.
+// denied reports that the server does not let us use the command.
 func denied(err error) bool {
-	return goredis.IsPermissionError(err) || goredis.HasErrorPrefix(err, "unknown command") // without ERR, which go-redis takes off
+	return goredis.IsPermissionError(err) || goredis.HasErrorPrefix(err, "unknown command") // go-redis strips the ERR
 }
 
-// Info returns what INFO says of a server, and how far the server's clock is ahead of this machine's. Where INFO is not permitted it
-// returns nil, and adds a notice.
+// Info returns the server's INFO, and how far its clock is ahead of this machine's. If INFO is not permitted, it returns nil and adds a
+// notice.
 func Info(ctx context.Context, node goredis.Cmdable, all *notice.List) (info map[string]string, ahead time.Duration, err error) {
 	sent := time.Now()
 	text, err := node.Info(ctx).Result()
 	if err != nil && denied(err) {
 		all.Add(driver.Notice{ID: "info", Unknown: true,
 			Text:   "The server does not permit INFO, so its version, role, eviction policy, replicas, persistence and clock are not known.",
-			Remedy: "Allow it (+info), or look yourself."})
+			Remedy: "Allow it (+info), or check them yourself."})
 		return nil, 0, nil
 	}
 	if err != nil {
@@ -59,8 +59,8 @@ func Info(ctx context.Context, node goredis.Cmdable, all *notice.List) (info map
 	return info, ahead, nil
 }
 
-// Settings refuses a server that is too old, and adds notices: whether it has connections left for a client that needs so many, and whether it forgets locks when its
-// memory is full or when it restarts. remedy says what to do against the last.
+// Settings refuses a server that is too old. It adds notices if the server lacks connections for this client, or forgets locks when its
+// memory is full or when it restarts. connections is how many this client needs; remedy applies to the restart.
 func Settings(ctx context.Context, node goredis.Cmdable, info map[string]string, connections int, remedy string, all *notice.List) error {
 	used, _ := strconv.Atoi(info["connected_clients"])
 	limit, _ := strconv.Atoi(info["maxclients"])
@@ -70,7 +70,7 @@ func Settings(ctx context.Context, node goredis.Cmdable, info map[string]string,
 	return version(info)
 }
 
-// parseInfo reads what INFO says.
+// parseInfo parses the reply to INFO.
 func parseInfo(text string) map[string]string {
 	info := make(map[string]string)
 	for lines := bufio.NewScanner(strings.NewReader(text)); lines.Scan(); {
@@ -86,7 +86,7 @@ func version(info map[string]string) error {
 	said := info["redis_version"]
 	parts := strings.SplitN(said, ".", 3)
 	if len(parts) < 2 {
-		return nil // not told: the commands will tell
+		return nil // not reported: the commands will show
 	}
 	major, err1 := strconv.Atoi(parts[0])
 	minor, err2 := strconv.Atoi(parts[1])
@@ -100,12 +100,12 @@ func evicts(info map[string]string, all *notice.List) {
 	switch policy, limit := info["maxmemory_policy"], info["maxmemory"]; {
 	case policy == "":
 		all.Add(driver.Notice{ID: "eviction-policy", Unknown: true,
-			Text:   "The server does not say what it does when its memory is full; if it evicts keys, it can forget locks that are held.",
-			Remedy: "See that its maxmemory-policy is noeviction."})
+			Text:   "The server does not say what it does when its memory is full; if it evicts keys, it can forget held locks.",
+			Remedy: "Make sure that its maxmemory-policy is noeviction."})
 	case policy != "noeviction" && limit != "0":
 		all.Add(driver.Notice{ID: "eviction-policy",
-			Text:   fmt.Sprintf("The eviction policy is %s: when its memory is full, the server can forget locks that are held.", policy),
-			Remedy: "Set maxmemory-policy noeviction, or keep locks on a server of their own."})
+			Text:   fmt.Sprintf("The eviction policy is %s: when its memory is full, the server can forget held locks.", policy),
+			Remedy: "Set maxmemory-policy noeviction, or use a separate server for locks."})
 	}
 }
 
@@ -121,16 +121,16 @@ func persists(ctx context.Context, node goredis.Cmdable, info map[string]string,
 			Remedy: remedy})
 	case config["save"] == "":
 		all.Add(driver.Notice{ID: "persistence",
-			Text:   "The server does not save its data: when it restarts, it forgets all locks, those that are held included.",
+			Text:   "The server does not save its data: when it restarts, it forgets all locks, even held ones.",
 			Remedy: remedy})
 	default:
 		all.Add(driver.Notice{ID: "persistence",
-			Text:   "The server saves its data at intervals only: when it crashes, it forgets the locks that were taken since.",
+			Text:   "The server saves its data only at intervals: when it crashes, it forgets the locks granted since the last save.",
 			Remedy: remedy})
 	}
 }
 
-// Tried makes a verdict of what the script Check replied: the first command that the user may not use, or a notice if that is PUBLISH.
+// Tried judges the reply of the script Check: an error for the first command that the user may not use, or a notice if that is PUBLISH.
 func Tried(r redisscript.Reply, all *notice.List) error {
 	if r.Err != nil {
 		return r.Err
@@ -141,7 +141,7 @@ func Tried(r redisscript.Reply, all *notice.List) error {
 		text, _ := failed[i+1].(string)
 		if command == "PUBLISH" {
 			all.Add(driver.Notice{ID: "publish",
-				Text:   "The user may not publish, so that the release of a lock wakes nobody: waiters look again every 250 ms.",
+				Text:   "The user may not publish, so a release wakes nobody: waiters poll every 250 ms.",
 				Remedy: "Allow it: ACL SETUSER … +publish &" + redisclaims.ChannelPrefix + "*"})
 			continue
 		}
@@ -150,7 +150,7 @@ func Tried(r redisscript.Reply, all *notice.List) error {
 	return nil
 }
 
-// Listening subscribes as redisclaims does.
+// Listening checks that the user may subscribe, as redisclaims does.
 func Listening(ctx context.Context, client goredis.UniversalClient, all *notice.List) error {
 	pubsub := client.Subscribe(ctx)
 	defer func() { _ = pubsub.Close() }()
@@ -160,7 +160,7 @@ func Listening(ctx context.Context, client goredis.UniversalClient, all *notice.
 	}
 	if reply := goredis.Error(nil); errors.As(err, &reply) {
 		all.Add(driver.Notice{ID: "subscribe",
-			Text:   "The user may not subscribe, so that nobody tells this client of a release: it looks again every 250 ms.",
+			Text:   "The user may not subscribe, so releases do not wake this client: it polls every 250 ms.",
 			Remedy: "Allow it: ACL SETUSER … +subscribe &" + redisclaims.ChannelPrefix + "*"})
 		return nil
 	}

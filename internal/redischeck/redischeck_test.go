@@ -9,7 +9,7 @@ import (
 	"github.com/lockport/lockport/internal/redisscript"
 )
 
-// What a server does not let us ask is unknown; what else it answers is an error.
+// A refused question is an unknown; any other error is an error.
 func TestDenied(t *testing.T) {
 	for text, want := range map[string]bool{
 		"ERR unknown command 'INFO', with args beginning with: ":        true, // renamed, as managed services do
@@ -19,5 +19,5 @@ func TestDenied(t *testing.T) {
 	} {
 		require.Equal(t, want, denied(redisscript.ReplyError(text)), text)
 	}
-	require.False(t, denied(errors.New("unknown command")), "not what a server said")
+	require.False(t, denied(errors.New("unknown command")), "not from a server")
 }
