@@ -14,20 +14,19 @@ import (
 )
 
 const (
-	// When a waiter looks again although nothing told it to.
-	pollHeard   = 5 * time.Second        // the safety net under notification
-	pollUnheard = 250 * time.Millisecond // before the notification is there, or where it is not permitted
-	pollForeign = 100 * time.Millisecond // behind a foreign client, which tells nobody that it releases
-	pollSplit   = 10 * time.Millisecond  // after a split vote; longer with each in a row
+	// How often a waiter polls without being notified.
+	pollHeard   = 5 * time.Second        // subscribed: the safety net under notification
+	pollUnheard = 250 * time.Millisecond // not subscribed yet, or not permitted to
+	pollForeign = 100 * time.Millisecond // behind a foreign client, which announces no release
+	pollSplit   = 10 * time.Millisecond  // after a split vote; doubled for each in a row
 
-	// stubborn is for how long at most the first among claims that have split the votes asks for the votes of the others, which give
-	// them back.
-	stubborn = time.Second
-	// straggling is for how long silent nodes are waited for, or for as long as the others took, once a majority has answered.
-	straggling = 250 * time.Millisecond
+	// contestTime bounds how long, after a split vote, the first of the claims asks for the votes that the others release.
+	contestTime = time.Second
+	// stragglerTime is how long to wait for silent nodes once a majority has answered; or as long as that took, if longer.
+	stragglerTime = 250 * time.Millisecond
 )
 
-// acquire makes one claim. What the nodes granted is given back unless it returns nil.
+// acquire makes one claim. Unless it returns nil, it releases what the nodes granted.
 func (c *claim) acquire(ctx context.Context, queue bool) error {
 	sent := time.Now()
 	flag, place := "0", strconv.FormatInt(c.place, 10)
@@ -37,7 +36,7 @@ func (c *claim) acquire(ctx context.Context, queue bool) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	before := c.splits
-	var begun time.Time // of the struggle for votes
+	var begun time.Time // asking for released votes
 	for {
 		c.ask(context.WithoutCancel(ctx), c.value, c.ttlMS(), flag, place)
 		err, first := c.judge(c.awaitVotes(ctx), before)
@@ -51,7 +50,7 @@ func (c *claim) acquire(ctx context.Context, queue bool) error {
 		case first && begun.IsZero():
 			begun = time.Now()
 		}
-		if first && time.Since(begun) < min(stubborn>>min(before, 8), c.nodeTimeout()) {
+		if first && time.Since(begun) < min(contestTime>>min(before, 8), c.nodeTimeout()) {
 			next := time.Now().Add(rand.N(2 * time.Millisecond))
 			ended := c.await(ctx, func() time.Duration { return time.Until(next) })
 			if ended == nil {
@@ -62,11 +61,11 @@ func (c *claim) acquire(ctx context.Context, queue bool) error {
 		if !queue || !errors.Is(err, driver.ErrHeld) {
 			place = ""
 		}
-		return c.giveBack(ctx, err, place)
+		return c.releaseVotes(ctx, err, place)
 	}
 }
 
-// ask asks the nodes that have not granted the claim, all at once. ctx has no end. The mutex is held.
+// ask asks all nodes that have not granted the claim, at once. ctx must have no end. The mutex is held.
 func (c *claim) ask(ctx context.Context, argv ...any) {
 	c.round++
 	round := c.round
@@ -76,7 +75,7 @@ func (c *claim) ask(ctx context.Context, argv ...any) {
 			continue
 		}
 		v.round, v.holder, v.state = round, "", asked
-		if v.err = errDead; !v.dead {
+		if v.err = errStrayUndo; !v.strayUndo {
 			v.err = n.admit()
 		}
 		if v.err != nil {
@@ -87,9 +86,9 @@ func (c *claim) ask(ctx context.Context, argv ...any) {
 	}
 }
 
-var errDead = fmt.Errorf("%w: a request to give back an earlier vote may still arrive", driver.ErrUnavailable)
+var errStrayUndo = fmt.Errorf("%w: a request to release an earlier vote may still arrive", driver.ErrUnavailable)
 
-// claimAt asks node i for its vote, unless that is not wanted any more.
+// claimAt asks node i for its vote, unless the vote is no longer wanted.
 func (c *claim) claimAt(ctx context.Context, i int, round int32, argv []any) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -98,36 +97,36 @@ func (c *claim) claimAt(ctx context.Context, i int, round int32, argv []any) {
 	if !wanted() {
 		return
 	}
-	v.flying, v.has = true, true
+	v.inFlight, v.mayHold = true, true
 	c.mu.Unlock()
 	r := c.b.nodes[i].runAdmitted(ctx, c.nodeTimeout(), redisscript.QuorumAcquire, c.keys[:], argv...)
 	c.mu.Lock()
-	v.flying = false
+	v.inFlight = false
 	st := v.answered(r)
 	if st == held {
 		c.heard = time.Now()
 	}
-	if wanted() { // else it is being given back, or was asked for anew
+	if wanted() { // otherwise it is being released, or was asked for again
 		v.state = st
 	}
-	c.tell()
+	c.signal()
 }
 
-// What claim.lua replies first.
+// The first element of claim.lua's reply.
 const (
-	saysHeld    = 0
-	saysGranted = 1
-	saysGone    = 2
+	replyHeld      = 0
+	replyGranted   = 1
+	replyAbandoned = 2
 )
 
-// answered notes what a node said to a claim.
+// answered records a node's reply to a claim.
 func (v *vote) answered(r redisscript.Reply) state {
-	v.ms, v.flag, v.has, v.err = 0, false, false, r.Err
-	status := int64(saysGranted) // the easy case replies with a number alone
+	v.ms, v.flag, v.mayHold, v.err = 0, false, false, r.Err
+	status := int64(replyGranted) // the easy case replies with a bare number
 	if list, ok := r.Value.([]any); ok && len(list) > 0 {
 		status, _ = list[0].(int64)
 		if len(list) > 2 {
-			waiting, _ := list[2].(int64) // or whether the holder is foreign
+			waiting, _ := list[2].(int64) // if held: 1 if the holder is foreign
 			v.ms, _ = list[1].(int64)
 			v.flag = waiting > 0
 		}
@@ -139,20 +138,20 @@ func (v *vote) answered(r redisscript.Reply) state {
 	case r.Err != nil && certain(r.Err):
 		return failed
 	case r.Err != nil:
-		v.has, v.loose = true, true
+		v.mayHold, v.strayClaim = true, true
 		return unknown
-	case status == saysHeld:
+	case status == replyHeld:
 		return held
-	case status == saysGone:
-		return gone
+	case status == replyAbandoned:
+		return abandoned
 	}
-	v.has = true
+	v.mayHold = true
 	return granted
 }
 
-// awaitVotes waits for a majority, or the certainty that there is none. Where a majority has answered and others have votes, it does not wait much
-// longer for the silent nodes than it took those: a claim that holds its votes until a hung node's time is over outlasts the patience of the one
-// that they are to go to, and nobody wins. The mutex is held.
+// awaitVotes waits until this claim has a majority or cannot get one. If a majority has answered and other claims have votes, it waits for
+// silent nodes only as stragglerTime says. A claim that kept its votes until a hung node timed out would outlast the claim that should get
+// them, and nobody would win. The mutex is held.
 func (c *claim) awaitVotes(ctx context.Context) error {
 	begun, q := time.Now(), c.b.quorum
 	return c.await(ctx, func() time.Duration {
@@ -163,7 +162,7 @@ func (c *claim) awaitVotes(ctx context.Context) error {
 		}
 		left := c.left(c.nodeTimeout(), begun, func(i int) bool { return c.votes[i].state == asked })
 		if others > 0 && got+others >= q {
-			left = min(left, max(straggling, c.heard.Sub(begun))-time.Since(c.heard))
+			left = min(left, max(stragglerTime, c.heard.Sub(begun))-time.Since(c.heard))
 		}
 		return left
 	})
@@ -177,8 +176,8 @@ func (c *claim) accept(until time.Time) {
 	}
 }
 
-// judge says what the votes come to. nil: a majority. first: nobody has one, and none of the claims that have votes comes before this one. ended is the error
-// of the context, if that ended, and before how many attempts in a row nobody had won before this one. The mutex is held.
+// judge evaluates the votes; nil: a majority. first: no claim has a majority, and of the claims with votes this one comes first. ended is the
+// context's error, if it ended. before is the number of earlier attempts in a row that nobody won. The mutex is held.
 func (c *claim) judge(ended error, before int32) (err error, first bool) {
 	q, got, others := c.b.quorum, c.count(granted), c.count(held)
 	switch {
@@ -188,7 +187,7 @@ func (c *claim) judge(ended error, before int32) (err error, first bool) {
 		return interrupted(ended), false
 	case got >= q:
 		return nil, false
-	case got+others < q && c.count(gone) > 0:
+	case got+others < q && c.count(abandoned) > 0:
 		return fmt.Errorf("%w: this claim was abandoned", driver.ErrRefused), false
 	case got+others < q:
 		return c.tooFew(), false
@@ -210,7 +209,7 @@ func (c *claim) judge(ended error, before int32) (err error, first bool) {
 			h.Holder.Owner, h.Holder.Foreign = owner, other
 		}
 	}
-	split := !foreign && most < q && votes[""] == 0 // nobody has it, perhaps
+	split := !foreign && most < q && votes[""] == 0 // perhaps nobody holds it
 	c.splits = 0
 	switch {
 	case foreign:
@@ -224,8 +223,7 @@ func (c *claim) judge(ended error, before int32) (err error, first bool) {
 	return h, split && first
 }
 
-// freeIn is after how long so many of the nodes that others have may be free that got of them more make a majority; 0: that is not
-// known. The mutex is held.
+// freeIn is how long until enough votes of other claims have expired for a majority, together with got votes; 0: unknown. The mutex is held.
 func (c *claim) freeIn(got int) time.Duration {
 	var all []int64
 	for i := range c.votes {
@@ -238,27 +236,28 @@ func (c *claim) freeIn(got int) time.Duration {
 		return 0
 	}
 	slices.Sort(all)
-	return time.Duration(max(all[missing-1], 1)) * time.Millisecond // 0 is within this millisecond
+	return time.Duration(max(all[missing-1], 1)) * time.Millisecond // 0 means within this millisecond
 }
 
-// tooFew is the error of a claim that too few nodes have answered. Another owner may have the vote of one that is dead to this. The mutex is held.
+// tooFew is the error of a claim that too few nodes answered. With a stray undo it is ErrUnknown: the client then abandons this claim, and
+// the node can vote for another owner. The mutex is held.
 func (c *claim) tooFew() error {
-	errs, dead := make([]error, len(c.votes)), false
+	errs, strayUndo := make([]error, len(c.votes)), false
 	for i := range c.votes {
 		if v := &c.votes[i]; v.state == failed || v.state == unknown {
 			errs[i] = v.err
 		}
-		dead = dead || c.votes[i].dead
+		strayUndo = strayUndo || c.votes[i].strayUndo
 	}
-	if c.b.majority(errs) == nil { // else it is certain without the others
+	if c.b.majority(errs) == nil { // otherwise the silent nodes do not matter
 		for i := range c.votes {
 			if c.votes[i].state == asked {
 				errs[i] = errSilent
 			}
 		}
 	}
-	if err := c.b.majority(errs); err != nil && !dead {
+	if err := c.b.majority(errs); err != nil && !strayUndo {
 		return err
 	}
-	return fmt.Errorf("%w: %s", driver.ErrUnknown, c.b.missing(errs))
+	return fmt.Errorf("%w: %s", driver.ErrUnknown, c.b.shortage(errs))
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/lockport/lockport/internal/redisscript"
 )
 
-// Check implements driver.Checker. A minority of the nodes may be away: that is a notice. A node that is there and is none that a majority may
-// count on is an error.
+// Check implements driver.Checker. If a minority of the nodes does not serve, that is a notice. A node that serves but is unfit for a majority
+// is an error.
 func (b *Backend) Check(ctx context.Context) ([]driver.Notice, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*maxNodeTimeout)
 	defer cancel()
@@ -28,13 +28,13 @@ func (b *Backend) Check(ctx context.Context) ([]driver.Notice, error) {
 	return b.judge(found)
 }
 
-// connectionsNeeded is how many connections a client opens to a node: one that listens, one that carries requests, and some that check.
+// connectionsNeeded is how many connections a client opens to a node: one to listen, one for requests, and some for checks.
 const connectionsNeeded = 4
 
-// nodeCheck is what was found of one node.
+// nodeCheck is the result for one node.
 type nodeCheck struct {
 	info    map[string]string
-	ahead   time.Duration // of its clock to ours, at least
+	ahead   time.Duration // how far its clock is ahead of ours, at least
 	notices notice.List
 	err     error
 }
@@ -44,7 +44,7 @@ func (b *Backend) checkNode(ctx context.Context, i int) *nodeCheck {
 	c := &nodeCheck{}
 	err := redisscript.Guard(ctx, func() error { return b.askNode(ctx, i, c) })
 	if ctx.Err() != nil {
-		return &nodeCheck{err: fmt.Errorf("%w: %s", driver.ErrUnavailable, noAnswer)} // the other is still in use
+		return &nodeCheck{err: fmt.Errorf("%w: %s", driver.ErrUnavailable, noAnswer)} // askNode still uses c
 	}
 	if err != nil {
 		c.err = redischeck.Explain(err)
@@ -52,7 +52,7 @@ func (b *Backend) checkNode(ctx context.Context, i int) *nodeCheck {
 	return c
 }
 
-// askNode looks at the settings and the role of a node, and tries there what the scripts do.
+// askNode checks a node's settings and role, and tries the scripts' commands on it.
 func (b *Backend) askNode(ctx context.Context, i int, c *nodeCheck) error {
 	n := b.nodes[i]
 	var err error
@@ -72,40 +72,40 @@ func (b *Backend) askNode(ctx context.Context, i int, c *nodeCheck) error {
 	return redischeck.Listening(ctx, n.client, &c.notices)
 }
 
-// judgeInfo judges what INFO and CONFIG say of a node.
+// judgeInfo judges a node's INFO and CONFIG.
 func (b *Backend) judgeInfo(ctx context.Context, n *node, c *nodeCheck) error {
 	info := c.info
 	switch {
 	case info["role"] == "slave":
-		return fmt.Errorf("%w: it is a replica of %s:%s: a node of Redlock is independent of the others", driver.ErrRefused,
+		return fmt.Errorf("%w: it is a replica of %s:%s: Redlock nodes must be independent", driver.ErrRefused,
 			info["master_host"], info["master_port"])
 	case info["cluster_enabled"] == "1":
-		return fmt.Errorf("%w: it is a node of a Redis Cluster: a node of Redlock stands alone", driver.ErrRefused)
+		return fmt.Errorf("%w: it is a Redis Cluster node: Redlock nodes must be independent", driver.ErrRefused)
 	}
 	if err := redischeck.Settings(ctx, n.client, info, connectionsNeeded, persistenceRemedy, &c.notices); err != nil {
 		return err
 	}
 	if fsync := n.client.ConfigGet(ctx, "appendfsync").Val()["appendfsync"]; info["aof_enabled"] == "1" && fsync != "always" && fsync != "" {
 		c.notices.Add(driver.Notice{ID: "persistence",
-			Text:   "A node writes to its disk some time after it has granted a lock: when it crashes, it forgets the latest, and may grant them again.",
+			Text:   "The node writes to disk some time after it grants a lock: a crash makes it forget its latest grants and grant them again.",
 			Remedy: persistenceRemedy})
 	}
 	if replicas := info["connected_slaves"]; replicas != "0" && replicas != "" {
 		c.notices.Add(driver.Notice{ID: "replication",
-			Text:   "A node has connected replicas: if one of them takes its place, it may have forgotten locks, which counts as a restart without data.",
+			Text:   "The node has connected replicas. One that takes its place may lack locks, which amounts to a restart without data.",
 			Remedy: "Let no replica take a node's place (no Sentinel, no fail-over) within the longest TTL."})
 	}
 	return nil
 }
 
-const persistenceRemedy = "Set appendonly yes and appendfsync always, or keep a node that has crashed away for longer than the longest TTL."
+const persistenceRemedy = "Set appendonly yes and appendfsync always, or keep a crashed node away for longer than the longest TTL."
 
-// judge makes a verdict of what was found.
+// judge combines the results.
 func (b *Backend) judge(found []*nodeCheck) ([]driver.Notice, error) {
 	var all notice.List
 	errs := make([]error, len(found))
 	servers := make(map[string]string)
-	slow, fast := -1, -1 // the nodes whose clocks are furthest apart
+	slow, fast := -1, -1 // the nodes with the clocks furthest apart
 	for i, c := range found {
 		addr := b.nodes[i].addr
 		switch {
@@ -136,15 +136,15 @@ func (b *Backend) judge(found []*nodeCheck) ([]driver.Notice, error) {
 	if err := b.majority(errs); err != nil {
 		return nil, err
 	}
-	if n, why := b.together(errs); n > 0 {
+	if n, why := b.byReason(errs); n > 0 {
 		all.Add(driver.Notice{ID: "nodes-away",
-			Text:   fmt.Sprintf("Of %d nodes %d do not serve (%s): %d more may fail.", len(b.nodes), n, why, len(b.nodes)-n-b.quorum),
-			Remedy: "Bring them back; one that may have lost its data, not before the longest TTL has passed."})
+			Text:   fmt.Sprintf("%d of %d nodes do not serve (%s): %d more may fail.", n, len(b.nodes), why, len(b.nodes)-n-b.quorum),
+			Remedy: "Bring them back. Keep one that may have lost its data away until the longest TTL has passed."})
 	}
 	if slow >= 0 && found[fast].ahead-found[slow].ahead >= notice.ClockTolerance {
 		all.Add(driver.Notice{ID: "clock-offset",
-			Text: fmt.Sprintf("The clock of node %s is %v ahead of that of node %s: one of them is not synchronised. A lock expires by the node's clock; "+
-				"a node whose clock is set forward votes a second time.", b.nodes[fast].addr,
+			Text: fmt.Sprintf("The clock of node %s is %v ahead of that of node %s: one of them is not synchronised. Locks expire by the node's clock, "+
+				"so a node whose clock is set forward votes twice.", b.nodes[fast].addr,
 				(found[fast].ahead - found[slow].ahead).Round(10*time.Millisecond), b.nodes[slow].addr),
 			Remedy: "Synchronise the nodes' clocks (chrony, ntpd, systemd-timesyncd), by slewing rather than stepping."})
 	}

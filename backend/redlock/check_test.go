@@ -26,7 +26,7 @@ func TestCheckErrors(t *testing.T) {
 		x.proxies[0].Addr():                                            "are one server, which would have two votes",
 		servers.NewFakeRedis(t, "5.0.14"):                              "5.0.14 is too old",
 		servers.NeedReplica(t, x.servers[0]).Addr():                    "a replica of",
-		servers.NeedCluster(t, servers.RedisOptions{}).Nodes[0].Addr(): "a node of a Redis Cluster",
+		servers.NeedCluster(t, servers.RedisOptions{}).Nodes[0].Addr(): "a Redis Cluster node",
 	} {
 		_, err = peer.Check(t, urlOf(append(addrs, third)...))
 		peer.SaysOneLine(t, err, driver.ErrRefused, what)
@@ -173,7 +173,7 @@ func TestNewRefuses(t *testing.T) {
 	req.TTL = 1900 * time.Millisecond
 	_, err = p.Try(req)
 	require.ErrorIs(t, err, driver.ErrRefused)
-	require.ErrorContains(t, err, "TTL 1.9s is not from 2s", "a TTL must leave time for a node that is slow")
+	require.ErrorContains(t, err, "TTL 1.9s is not from 2s", "a TTL must leave time for a slow node")
 }
 
 func TestClocksOfNodes(t *testing.T) {

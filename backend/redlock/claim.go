@@ -12,65 +12,65 @@ import (
 	"github.com/lockport/lockport/internal/redisscript"
 )
 
-// claim is what this backend knows of one owner id: a claim that is being made or waits, and then the lease.
+// claim is the state of one owner id: a pending or waiting claim, then the lease.
 type claim struct {
 	redisclaims.Claim
 	b     *Backend
 	keys  [2]string // the lock, the queue
-	value string    // of the lock
+	value string    // the lock's value
 	place int64     // in the queues: when the claim was first made, in µs
 
-	mu      sync.Mutex    // guards what follows
+	mu      sync.Mutex    // guards the following fields
 	votes   []vote        // by node
-	changed chan struct{} // closed when something changes; nil: nobody waits for that
-	round   int32         // counts how often the nodes were asked
+	changed chan struct{} // closed on the next change; nil: nobody waits for one
+	round   int32         // how often the nodes were asked
 	splits  int32         // attempts in a row that nobody won
-	heard   time.Time     // when a node last said that another claim has its vote
-	ended   bool          // it was released, abandoned or broken: no node is asked to grant it any more
+	heard   time.Time     // when a node last replied that another claim has its vote
+	ended   bool          // released, abandoned or broken: no node is asked to grant it any more
 
 	// The lease.
 	grant driver.Grant
-	until time.Time // the latest validity
+	until time.Time // the end of the latest validity
 }
 
-// vote is what one node has of a claim, as far as is known. Each lock that is held has as many as there are nodes, so it is kept small.
+// vote is what is known of one node's vote. A held lock has one per node, so vote is kept small.
 type vote struct {
-	round int32 // of the latest request that claims
+	round int32 // of the latest claim request
 	state state
 
-	flying bool // a request that claims, or takes again, is under way
-	has    bool // the node has the lock for this claim, or may have
-	loose  bool // a request that claims may still arrive, although it is not waited for any more
-	dead   bool // the same of one that gives back: the vote may go at any time, and does not count any more
-	flag   bool // held: the holder is foreign; granted: others wait
+	inFlight   bool // a request that claims or retakes is in flight
+	mayHold    bool // the node has, or may have, the lock for this claim
+	strayClaim bool // a claim request that nobody waits for any more may still arrive
+	strayUndo  bool // the same of an undo request: it may end the vote at any time, so the vote does not count
+	flag       bool // held: the holder is foreign; granted: others wait
 
-	ms     int64  // held: until the holder's time is up; negative: never
-	holder string // held: the lock's value; "": another claim is to have it next
+	ms     int64  // held: until the holder's lock expires; negative: never
+	holder string // held: the lock's value; "": another claim is next
 	err    error  // failed, unknown
 }
 
-// open says whether the node has something of the claim, or may have, or may yet.
-func (v *vote) open() bool { return v.has || v.loose || v.dead }
+// open reports whether the node has, or may have now or later, something of the claim.
+func (v *vote) open() bool { return v.mayHold || v.strayClaim || v.strayUndo }
 
-// state is what became of the latest request for a vote.
+// state is the outcome of the latest request for a vote.
 type state uint8
 
 const (
-	none    state = iota // nothing was asked of the node, or it was given back
-	asked                // no answer yet
-	granted              // the node has the lock for this claim
-	held                 // the node has it for another
-	gone                 // the node says that the claim was abandoned
-	failed               // the request had no effect
-	unknown              // the request may have had an effect, or may still have one
-	leaving              // what the node granted, or may grant yet, is being given back
+	none      state = iota // not requested, or released
+	asked                  // no answer yet
+	granted                // the node has the lock for this claim
+	held                   // the node has it for another
+	abandoned              // the node says that the claim was abandoned
+	failed                 // the request had no effect
+	unknown                // the request may have had an effect, or may still have one
+	releasing              // a release of what the node granted, or may still grant, is under way
 )
 
 const (
 	queueKey = "queue"
 	maxPlace = 4e15 - 1 // see queue.lua
-	// late is for how long the nodes remember a claim that was given up while it was on its way, in case it arrives.
-	late = time.Minute
+	// tombstoneTTL is how long the nodes refuse an abandoned claim that may still arrive.
+	tombstoneTTL = time.Minute
 )
 
 func (b *Backend) newClaim(req driver.Request) redisclaims.Member {
@@ -85,16 +85,16 @@ func (b *Backend) newClaim(req driver.Request) redisclaims.Member {
 	return c
 }
 
-// tell has await look again. The mutex is held.
-func (c *claim) tell() {
+// signal makes await check again. The mutex is held.
+func (c *claim) signal() {
 	if c.changed != nil {
 		close(c.changed)
 		c.changed = nil
 	}
 }
 
-// await returns when patience says so, which is called whenever something has changed, and returns for how long to wait at most; or when ctx ends, with its
-// error. The mutex is held, save while it waits.
+// await waits until patience returns 0 or less, or returns ctx's error when ctx ends. It calls patience at first, after each change, and when the
+// duration that patience returned has passed. The mutex is held, except while await waits.
 func (c *claim) await(ctx context.Context, patience func() time.Duration) error {
 	var timer *time.Timer
 	for {
@@ -125,8 +125,8 @@ func (c *claim) await(ctx context.Context, patience func() time.Duration) error 
 	}
 }
 
-// left is for how much longer the nodes that are waited for have time to answer. One that has answered other requests since begun is not silent: this claim's
-// request is behind those of other claims on the name. The mutex is held.
+// left is how much longer the awaited nodes have to answer. A node that answered another request since begun is not silent: this claim's
+// request is queued behind others for the name. The mutex is held.
 func (c *claim) left(timeout time.Duration, begun time.Time, waitedFor func(i int) bool) time.Duration {
 	for i, n := range c.b.nodes {
 		if at := n.answered(); waitedFor(i) && at.After(begun) {
@@ -136,7 +136,7 @@ func (c *claim) left(timeout time.Duration, begun time.Time, waitedFor func(i in
 	return timeout - time.Since(begun)
 }
 
-// count is how many votes are in a state. The mutex is held.
+// count is the number of votes in state st. The mutex is held.
 func (c *claim) count(st state) int {
 	n := 0
 	for i := range c.votes {
@@ -147,7 +147,7 @@ func (c *claim) count(st state) int {
 	return n
 }
 
-// ttlMS is the TTL as scripts are given it.
+// ttlMS is the TTL in milliseconds, rounded up.
 func (c *claim) ttlMS() string {
 	return strconv.FormatInt(int64((c.Req.TTL+time.Millisecond-1)/time.Millisecond), 10)
 }
@@ -155,15 +155,15 @@ func (c *claim) ttlMS() string {
 // nodeTimeout is how long a node has to answer a request for this claim.
 func (c *claim) nodeTimeout() time.Duration { return c.b.o.nodeTimeout(max(c.Req.TTL, minTTL)) }
 
-// undoTimeout is how long a node has to undo this claim: a small TTL is no reason for haste.
+// undoTimeout is how long a node has to undo this claim: a short TTL needs no haste here.
 func (c *claim) undoTimeout() time.Duration { return max(c.nodeTimeout(), maxNodeTimeout/2) }
 
 // Grant implements driver.Lease.
 func (c *claim) Grant() driver.Grant { return c.grant }
 
-// Entry is what Lock.As gives of a lock of Redlock: see As.
+// Entry is what Lock.As returns for a lock of Redlock; see As.
 type Entry struct {
-	Key, Value string // what each node that granted the lock has
+	Key, Value string // on each node that granted the lock
 }
 
 // As sets target if it is an *Entry.
@@ -175,7 +175,7 @@ func (c *claim) As(target any) bool {
 	return ok
 }
 
-// Broken implements redisclaims.Member: a majority of the nodes says that the claim was broken by force.
+// Broken implements redisclaims.Member.
 func (c *claim) Broken() {
 	c.mu.Lock()
 	first := !c.ended
@@ -186,7 +186,7 @@ func (c *claim) Broken() {
 	}
 }
 
-// lost says that a majority is gone.
+// lost is the error of a claim that lost its majority.
 func (c *claim) lost() error {
 	return fmt.Errorf("%w: fewer than %d of %d nodes have its key: it expired, or was deleted, overwritten or evicted, or nodes lost their data",
 		driver.ErrLost, c.b.quorum, len(c.b.nodes))

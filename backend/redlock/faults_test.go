@@ -15,7 +15,7 @@ import (
 	"github.com/lockport/lockport/internal/redisscript"
 )
 
-// Without a majority nothing can be taken, which is said in one line and, once it is known, at once. Abandon is not certain then.
+// Without a majority nothing can be acquired. The error is one line, and comes as soon as that is certain. Abandon is then unknown.
 func TestAMajorityIsAway(t *testing.T) {
 	t.Parallel()
 	for _, fault := range []string{"dead", "hung"} {
@@ -41,7 +41,7 @@ func TestAMajorityIsAway(t *testing.T) {
 			peer.SaysOneLine(t, err, driver.ErrUnavailable, "3 of 5 nodes do not serve, and 3 are needed: 127.0.0.1:")
 			_, err = a.Inspect(t.Context(), "x")
 			require.ErrorIs(t, err, driver.ErrUnavailable)
-			x.empty(t, "x") // what the two granted was given back
+			x.empty(t, "x") // the two votes were released
 			if fault == "hung" {
 				x.thaw(t, 0, 2, 4)
 				peer.Until(t, func() bool { return a.Abandon(t.Context(), req) == nil })
@@ -51,7 +51,7 @@ func TestAMajorityIsAway(t *testing.T) {
 	}
 }
 
-// A node that lost its data gets the lock again at the next renewal; one that lost the majority is lost, and nobody brings it back.
+// A renewal retakes the lock on a node that lost its data. A lock that lost its majority is lost, and nothing brings it back.
 func TestNodesRestartEmpty(t *testing.T) {
 	t.Parallel()
 	x := plainNodes(t, 5)
@@ -69,7 +69,7 @@ func TestNodesRestartEmpty(t *testing.T) {
 	x.restartEmpty(t, 1, 2)
 	b.Waits(b.Request("x"))
 
-	x.restartEmpty(t, 4) // three of five before the next renewal
+	x.restartEmpty(t, 4) // three of five lost it before the next renewal
 	require.Eventually(t, func() bool {
 		_, err := a.Renews(lease)
 		return errors.Is(err, driver.ErrLost)
@@ -78,7 +78,7 @@ func TestNodesRestartEmpty(t *testing.T) {
 	require.Eventually(t, func() bool { return x.having(t, key("x")) == 0 }, 2*soon, 10*time.Millisecond)
 }
 
-// A request that takes a lock again and arrives after the validity has ended, or after the claim was abandoned, does nothing.
+// A retake that arrives after the validity has ended, or after the claim was abandoned, does nothing.
 func TestNothingIsRetakenTooLate(t *testing.T) {
 	t.Parallel()
 	x := plainNodes(t, 3)
@@ -95,7 +95,7 @@ func TestNothingIsRetakenTooLate(t *testing.T) {
 	require.Equal(t, 3, x.having(t, key("x")), "in time")
 	gone()
 	until := lease.until
-	lease.until = time.Now().Add(-time.Second) // it has ended
+	lease.until = time.Now().Add(-time.Second) // the validity has ended
 	retake()
 	require.Equal(t, 2, x.having(t, key("x")))
 	lease.until = until
@@ -103,7 +103,7 @@ func TestNothingIsRetakenTooLate(t *testing.T) {
 	retake()
 	require.Equal(t, "somebody", do(t, x.servers[0], "GET", key("x")))
 	gone()
-	for i := range a.nodes { // elsewhere, by a request that keeps the keys
+	for i := range a.nodes { // with another lock key, so that x keeps its keys
 		require.NoError(t, a.answer(i, redisscript.Abandon, []string{"elsewhere", lease.keys[1]}, lease.value, "60000"))
 	}
 	retake()
@@ -115,7 +115,7 @@ func TestNothingIsRetakenTooLate(t *testing.T) {
 	require.Zero(t, x.having(t, key("y")), "the claim was released")
 }
 
-// A node that hangs for long holds up neither claims nor memory.
+// A node that hangs for long delays no claims and uses no memory.
 func TestHungNodePilesNothingUp(t *testing.T) {
 	x := plainNodes(t, 5)
 	a := newClient(t, x.proxied(), "a")
@@ -125,10 +125,10 @@ func TestHungNodePilesNothingUp(t *testing.T) {
 	before := runtime.NumGoroutine()
 	for range 3000 {
 		req := a.Request("x")
-		req.TTL = 2 * time.Second // the claim that was under way when its connection was given up may keep its key for so long
+		req.TTL = 2 * time.Second // an upper bound for a key left by a claim whose connection was given up
 		a.Frees(a.Takes(req))
 	}
-	require.Less(t, runtime.NumGoroutine(), before+2*maxOwed+100, "a claim and its release for each answer that is owed, and nothing for each of 3000")
+	require.Less(t, runtime.NumGoroutine(), before+2*maxUnanswered+100, "a claim and a release per unanswered request, not one per claim")
 	x.proxies[2].Restore()
 	x.empty(t, "x")
 	require.Eventually(t, func() bool {
@@ -144,7 +144,7 @@ func TestHungNodePilesNothingUp(t *testing.T) {
 	}, soon, 20*time.Millisecond, "the node is asked again")
 }
 
-// A claim that failed is given back everywhere, also where its answer has not come yet.
+// A failed claim is released on all nodes, even where its answer has not come yet.
 func TestFailedClaimIsGivenBackEverywhere(t *testing.T) {
 	t.Parallel()
 	x := plainNodes(t, 5)
@@ -153,12 +153,12 @@ func TestFailedClaimIsGivenBackEverywhere(t *testing.T) {
 	for i := range 2 {
 		do(t, x.servers[i], "SET", key("x"), "somebody", "PX", 60_000)
 	}
-	x.proxies[4].Freeze() // two for somebody, two for us, one that says nothing
+	x.proxies[4].Freeze() // two for another client, two for us, one silent
 	req := a.Request("x")
 	req.Queue = false
 	h := a.Waits(req)
 	require.Equal(t, pollForeign, h.Poll)
-	require.Eventually(t, func() bool { return x.having(t, key("x")) == 2 }, soon, time.Millisecond, "a vote that came late is given back then")
+	require.Eventually(t, func() bool { return x.having(t, key("x")) == 2 }, soon, time.Millisecond, "a late vote is released when it comes")
 	x.proxies[4].Restore()
 	require.Eventually(t, func() bool { return a.reaches(4) == nil }, soon, time.Millisecond)
 	require.Eventually(t, func() bool { return do(t, x.servers[4], "EXISTS", key("x")) == int64(0) }, soon, time.Millisecond)
@@ -190,6 +190,6 @@ func TestAbandonedClaimIsRefusedWhenItArrives(t *testing.T) {
 	require.ErrorIs(t, err, driver.ErrRefused)
 	direct.Frees(direct.Takes(direct.Request("x")))
 	for _, s := range x.servers {
-		require.LessOrEqual(t, do(t, s, "PTTL", redisscript.Side(key("x"), queueKey)).(int64), late.Milliseconds(), "remembered for a minute")
+		require.LessOrEqual(t, do(t, s, "PTTL", redisscript.Side(key("x"), queueKey)).(int64), tombstoneTTL.Milliseconds(), "refused for a minute")
 	}
 }

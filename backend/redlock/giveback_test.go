@@ -18,7 +18,7 @@ import (
 	"github.com/lockport/lockport/internal/redisscript"
 )
 
-// isOp tells requests apart by the scripts that they call.
+// isOp recognizes requests by the scripts that they call.
 func isOp(op conformance.Op, request []byte) bool {
 	switch op {
 	case conformance.OpAcquire:
@@ -31,7 +31,7 @@ func isOp(op conformance.Op, request []byte) bool {
 	return true
 }
 
-// foreign gives the lock on x to somebody who knows nothing of lockport, on some nodes.
+// foreign gives the lock on x to a foreign client on some nodes.
 func (x *nodes) foreign(t testing.TB, which ...int) {
 	for _, i := range which {
 		do(t, x.servers[i], "SET", key("x"), "somebody", "PX", 60_000)
@@ -48,8 +48,8 @@ func (c *claim) waitsUntil(t testing.TB, ok func() bool) {
 	})
 }
 
-// taint makes a claim on x that the first node grants and the others, which have it for somebody else, do not; the request to give the vote back is held
-// up on its way to the first node, and given up.
+// taint makes a claim on x that the first node grants and the others, where a foreign client holds x, do not. The request to release the vote is
+// held up on its way to the first node until it times out.
 func (x *nodes) taint(t *testing.T, a *client) driver.Request {
 	a.Frees(a.Takes(a.Request("warm-up")))
 	x.foreign(t, 1, 2)
@@ -67,11 +67,11 @@ func (x *nodes) taint(t *testing.T, a *client) driver.Request {
 	x.proxies[1].Restore()
 	x.proxies[2].Restore()
 	require.ErrorIs(t, <-done, driver.ErrHeld)
-	c.waitsUntil(t, func() bool { return c.votes[0].dead })
+	c.waitsUntil(t, func() bool { return c.votes[0].strayUndo })
 	return req
 }
 
-// A vote that was to be given back, without an answer, does not count when the same claim is made again: it may go at any time.
+// A vote with an unanswered release does not count when the same claim is made again: it may vanish at any time.
 func TestVoteThatIsBeingGivenBackDoesNotCount(t *testing.T) {
 	t.Parallel()
 	x := plainNodes(t, 3)
@@ -87,7 +87,7 @@ func TestVoteThatIsBeingGivenBackDoesNotCount(t *testing.T) {
 	x.empty(t, "x")
 }
 
-// A claim that too few granted asks nodes whose answers were lost to give back what they may have granted: nobody will ask them later.
+// A failed claim also releases votes whose answers were lost.
 func TestVotesWhoseAnswersWereLostAreGivenBack(t *testing.T) {
 	t.Parallel()
 	x := plainNodes(t, 5)
@@ -102,10 +102,10 @@ func TestVotesWhoseAnswersWereLostAreGivenBack(t *testing.T) {
 	for _, l := range lost {
 		<-l
 	}
-	require.Eventually(t, func() bool { return x.having(t, key("x")) == 2 }, soon, time.Millisecond, "the other's votes")
+	require.Eventually(t, func() bool { return x.having(t, key("x")) == 2 }, soon, time.Millisecond, "the foreign client's votes")
 }
 
-// detour are nodes of which the first is reached by its proxy until told to go past it.
+// detour makes a client that reaches the first node through its proxy until another is called.
 func (x *nodes) detour(t *testing.T) (a *client, another func()) {
 	var way atomic.Value
 	way.Store(x.proxies[0].Addr())
@@ -124,26 +124,26 @@ func (x *nodes) detour(t *testing.T) (a *client, another func()) {
 	}
 }
 
-// A request to give a vote back that comes late, by a connection that was given up, takes no vote that counts: that node's no longer do.
+// A late release, over a connection that was given up, frees no vote that counts: that node's votes no longer count.
 func TestLateGiveBackTakesNothing(t *testing.T) {
 	t.Parallel()
 	x := plainNodes(t, 3)
 	a, another := x.detour(t)
 	req := x.taint(t, a)
-	another() // by which the node is well
+	another() // the node answers again
 	do(t, x.servers[1], "DEL", key("x"))
 	a.Waits(req)
 	do(t, x.servers[2], "DEL", key("x"))
 	lease := a.TakesSoon(req)
-	do(t, x.servers[0], "SET", key("x"), "lp1:"+req.Owner, "PX", 10_000) // as a claim that comes late would
+	do(t, x.servers[0], "SET", key("x"), "lp1:"+req.Owner, "PX", 10_000) // like a late claim
 	x.foreign(t, 2)
 	_, err := a.Renews(lease)
-	require.ErrorIs(t, err, driver.ErrUnknown, "one that counts, one that may go, one that is gone")
-	x.proxies[0].Restore() // here it comes
+	require.ErrorIs(t, err, driver.ErrUnknown, "one vote counts, one may vanish, one is gone")
+	x.proxies[0].Restore() // the late release arrives
 	peer.Until(t, func() bool { return do(t, x.servers[0], "EXISTS", key("x")) == int64(0) })
 }
 
-// Where nothing but such a node is left for a majority, another claim must be made.
+// If a majority needs such a node, another claim must be made.
 func TestLateGiveBackMakesRoomForAnotherClaim(t *testing.T) {
 	t.Parallel()
 	x := plainNodes(t, 3)
@@ -161,8 +161,8 @@ func TestLateGiveBackMakesRoomForAnotherClaim(t *testing.T) {
 	x.empty(t, "x")
 }
 
-// A release waits for a request to take the lock again, which is on its way and would bring the key back; where its answer is lost, the node refuses it when
-// it arrives, by a connection that was given up.
+// A release waits for a retake in flight, which would bring the key back. If the retake's answer was lost, the node refuses it when it arrives
+// over the connection that was given up.
 func TestReleaseBeforeARetake(t *testing.T) {
 	t.Parallel()
 	for _, lost := range []bool{false, true} {
@@ -176,9 +176,9 @@ func TestReleaseBeforeARetake(t *testing.T) {
 		require.NoError(t, err)
 		at := time.Now()
 		a.nodes[0].inOrder("x", func() { lease.retakeAt(0, 1000*seconds, at) })
-		lease.waitsUntil(t, func() bool { return lease.votes[0].flying })
+		lease.waitsUntil(t, func() bool { return lease.votes[0].inFlight })
 		if lost {
-			lease.waitsUntil(t, func() bool { return lease.votes[0].loose })
+			lease.waitsUntil(t, func() bool { return lease.votes[0].strayClaim })
 			another()
 		}
 		a.Frees(lease)

@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// client is a backend of its own, as good as another machine.
+// client is a separate backend, equivalent to another machine.
 type client struct {
 	*Backend
 	*peer.Peer
@@ -37,14 +37,14 @@ func newClient(t testing.TB, rawURL, name string) *client {
 	return clientOf(t, b, name)
 }
 
-// clientOf is a client with the backend b.
+// clientOf makes a client with the backend b.
 func clientOf(t testing.TB, b driver.Backend, name string) *client {
 	t.Cleanup(func() { require.NoError(t, b.Close()) })
 	own := b.(*Backend)
 	return &client{own, &peer.Peer{T: t, Of: b, Name: name, Heard: own.claims.Heard}}
 }
 
-// clientOn is a client on the nodes' own clients, whose options set changes.
+// clientOn makes a client on new clients of the nodes, whose options set changes.
 func clientOn(t testing.TB, x *nodes, set func(i int, o *goredis.Options)) *client {
 	var all []*goredis.Client
 	for i, s := range x.servers {
@@ -60,15 +60,15 @@ func clientOn(t testing.TB, x *nodes, set func(i int, o *goredis.Options)) *clie
 	return clientOf(t, b, "a")
 }
 
-// nodes are servers behind a proxy each.
+// nodes are servers, each behind a proxy.
 type nodes struct {
 	servers []*servers.Redis
 	proxies []*faultproxy.Proxy
-	dead    map[int]bool
+	down    map[int]bool
 }
 
 func newNodes(t testing.TB, n int, o servers.RedisOptions) *nodes {
-	x := &nodes{dead: make(map[int]bool)}
+	x := &nodes{down: make(map[int]bool)}
 	for range n {
 		s := servers.NeedRedis(t, o)
 		x.servers, x.proxies = append(x.servers, s), append(x.proxies, peer.Proxy(t, s.Addr()))
@@ -84,7 +84,7 @@ func urlTo[S interface{ Addr() string }](nodes ...S) string {
 	return "redlock://" + strings.Join(addrs, ",")
 }
 
-// url leads past the proxies.
+// url is the URL without the proxies.
 func (x *nodes) url() string { return urlTo(x.servers...) }
 
 // proxied is the URL through the proxies.
@@ -92,18 +92,18 @@ func (x *nodes) proxied() string { return urlTo(x.proxies...) }
 
 func (x *nodes) kill(t testing.TB, which ...int) {
 	for _, i := range which {
-		x.dead[i] = true
+		x.down[i] = true
 		require.NoError(t, x.servers[i].Kill())
 	}
 }
 
-// leftovers counts what a node has of name: the lock, and claims in its queue that are not abandoned, which it remembers for a minute.
+// leftovers counts what a node has of name: the lock, and queue members that are not tombstones.
 func leftovers(t testing.TB, s *servers.Redis, name string) int64 {
 	queue := redisscript.Side(key(name), queueKey)
 	return do(t, s, "EXISTS", key(name)).(int64) + do(t, s, "ZCOUNT", queue, "-inf", "(4000000000000000").(int64)
 }
 
-// do runs a command, past the backend.
+// do runs a command without the backend.
 func do(t testing.TB, s *servers.Redis, args ...any) any {
 	t.Helper()
 	reply, err := s.Do(context.Background(), args...)
@@ -111,24 +111,24 @@ func do(t testing.TB, s *servers.Redis, args ...any) any {
 	return reply
 }
 
-// having counts the nodes, of those that live, that have the key.
+// having counts the live nodes that have the key.
 func (x *nodes) having(t testing.TB, key string) int {
 	n := 0
 	for i, s := range x.servers {
-		if !x.dead[i] && do(t, s, "EXISTS", key) == int64(1) {
+		if !x.down[i] && do(t, s, "EXISTS", key) == int64(1) {
 			n++
 		}
 	}
 	return n
 }
 
-// empty waits until no living node keeps anything of name but abandoned claims.
+// empty waits until live nodes have nothing of name but tombstones.
 func (x *nodes) empty(t testing.TB, name string) {
 	t.Helper()
 	peer.Until(t, func() bool {
 		var left int64
 		for i, s := range x.servers {
-			if !x.dead[i] {
+			if !x.down[i] {
 				left += leftovers(t, s, name)
 			}
 		}
@@ -136,7 +136,7 @@ func (x *nodes) empty(t testing.TB, name string) {
 	})
 }
 
-// full waits until all nodes have the lock on name: a claim waits for a majority alone.
+// full waits until all nodes have the lock on name: a claim waits only for a majority.
 func (x *nodes) full(t testing.TB, name string) {
 	t.Helper()
 	peer.Until(t, func() bool { return x.having(t, key(name)) == len(x.servers) })
@@ -147,16 +147,16 @@ func (x *nodes) restartEmpty(t testing.TB, which ...int) {
 		require.NoError(t, x.servers[i].Kill())
 		require.NoError(t, x.servers[i].Restart(context.Background()))
 		require.Equal(t, int64(0), do(t, x.servers[i], "DBSIZE"))
-		x.dead[i] = false
+		x.down[i] = false
 	}
 }
 
 func (x *nodes) freeze(t testing.TB, which ...int) {
 	for _, i := range which {
 		require.NoError(t, x.servers[i].Freeze())
-		x.dead[i] = true
+		x.down[i] = true
 	}
-	t.Cleanup(func() { // whatever the test came to
+	t.Cleanup(func() { // however the test ends
 		for _, i := range which {
 			_ = x.servers[i].Thaw()
 		}
@@ -166,7 +166,7 @@ func (x *nodes) freeze(t testing.TB, which ...int) {
 func (x *nodes) thaw(t testing.TB, which ...int) {
 	for _, i := range which {
 		require.NoError(t, x.servers[i].Thaw())
-		x.dead[i] = false
+		x.down[i] = false
 	}
 }
 
@@ -176,10 +176,10 @@ func plainNodes(t testing.TB, n int) *nodes {
 
 func key(name string) string { return redisscript.Layout{Prefix: redisscript.DefaultPrefix}.Key(name) }
 
-// answer is what becomes of a call of a script on one node.
+// answer is the outcome of a script call on one node.
 func (c *client) answer(i int, script *redisscript.Script, keys []string, argv ...any) error {
 	return c.nodes[i].run(context.Background(), soon, script, keys, argv...).Err
 }
 
-// reaches asks node i for something that changes nothing.
+// reaches sends node i a request that changes nothing.
 func (c *client) reaches(i int) error { return c.answer(i, redisscript.Waiting, []string{"nobody"}) }

@@ -15,7 +15,7 @@ import (
 	"github.com/lockport/lockport/internal/redisscript"
 )
 
-// commands is a hook of a client, which notes what it sends.
+// commands is a client hook that records what it sends.
 type commands struct {
 	mu  sync.Mutex
 	all []string
@@ -45,14 +45,14 @@ func (h *commands) ProcessPipelineHook(next goredis.ProcessPipelineHook) goredis
 	}
 }
 
-// saw says whether the hook saw a call of script.
+// saw reports whether the hook saw a call of script.
 func (h *commands) saw(script *redisscript.Script) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return script.Names([]byte(strings.Join(h.all, "\n")))
 }
 
-// The hooks of each node's client, wrapped or not, with one connection and go-redis' own retries, see every command of a cycle.
+// The hooks of each node's client, wrapped or not, see every command of a cycle, with one connection and go-redis' own retries.
 func TestTheCallersClientsCarryEveryRequest(t *testing.T) {
 	t.Parallel()
 	x := plainNodes(t, 3)
@@ -91,7 +91,7 @@ func TestTheCallersClientsCarryEveryRequest(t *testing.T) {
 	}
 	require.True(t, hooks[0].saw(redisscript.QuorumRetake))
 
-	// Closing the backend leaves them open. Those of a URL are its own.
+	// Closing the backend leaves the caller's clients open, and closes those opened from a URL.
 	require.NoError(t, b.Close())
 	require.NoError(t, clients[0].Ping(t.Context()).Err())
 	_, err = a.Try(a.Request("x"))

@@ -39,14 +39,14 @@ func (b *Backend) Inspect(ctx context.Context, name string) (driver.Status, erro
 			continue
 		}
 		st.Held, st.Owner, st.Foreign = true, owner, all[0].Foreign
-		// It ends when so many have expired that no majority is left.
+		// The lock ends when the remaining keys are no longer a majority.
 		slices.SortFunc(all, func(a, b driver.Status) int { return expiry(b).Compare(expiry(a)) })
 		st.Expires = all[b.quorum-1].Expires
 	}
 	return st, nil
 }
 
-// expiry is when a key expires; one that never does, late.
+// expiry is when a key expires, or far in the future if never.
 func expiry(st driver.Status) time.Time {
 	if st.Expires.IsZero() {
 		return time.Now().Add(maxTTL)
@@ -54,10 +54,10 @@ func expiry(st driver.Status) time.Time {
 	return st.Expires
 }
 
-// listAtOnce is how many names List looks at at once.
+// listAtOnce is how many names List inspects at once.
 const listAtOnce = 100
 
-// List implements driver.Inspector. It walks through all keys of the database on every node: on servers with many others it takes its time.
+// List implements driver.Inspector. It scans all keys of the database on every node, which takes a while on servers with many.
 func (b *Backend) List(ctx context.Context, prefix string) ([]driver.Status, error) {
 	start := b.layout.Prefix
 	if prefix != "" {
@@ -87,14 +87,14 @@ func (b *Backend) List(ctx context.Context, prefix string) ([]driver.Status, err
 	return list, nil
 }
 
-// scan finds names on a majority of the nodes, or more: whatever is held is on one of those.
+// scan finds the names on at least a majority of the nodes, which includes every held name.
 func (b *Backend) scan(ctx context.Context, pattern string) (names []string, err error) {
 	var mu sync.Mutex
 	var all sync.WaitGroup
 	found, errs := make(map[string]bool), make([]error, len(b.nodes))
 	for i, n := range b.nodes {
 		all.Go(func() {
-			err := n.run(ctx, maxNodeTimeout, redisscript.Waiting, nil).Err // a node that is silent is not waited for
+			err := n.run(ctx, maxNodeTimeout, redisscript.Waiting, nil).Err // a quick check: do not scan a silent node
 			if err != nil {
 				errs[i] = err
 				return
@@ -144,8 +144,8 @@ func (b *Backend) Break(ctx context.Context, name, owner string) error {
 	return fmt.Errorf("%w: that owner no longer has it", driver.ErrLost)
 }
 
-// askWhetherContended tells those of the members for whose name somebody waits at node i.
-func (b *Backend) askWhetherContended(ctx context.Context, i int, members []redisclaims.Member) {
+// checkContended asks node i whether anybody waits for the members' names, and calls Request.Contended where so.
+func (b *Backend) checkContended(ctx context.Context, i int, members []redisclaims.Member) {
 	for part := range slices.Chunk(members, batchKeys) {
 		keys := make([]string, len(part))
 		for n, m := range part {

@@ -23,40 +23,40 @@ type node struct {
 	addr   string
 	pipe   *redisscript.Pipe
 
-	mu    sync.Mutex
-	lines map[string][]func() // by name: requests that wait for the one that is under way
-	owed  int                 // requests in order that have no answer
-	since time.Time           // since when none has come
-	why   string              // why it rests; "": it does not
-	rests time.Time           // until when it is not asked
+	mu         sync.Mutex
+	queues     map[string][]func() // by name: requests queued behind the one in flight
+	unanswered int                 // ordered requests without an answer
+	since      time.Time           // see answered
+	restReason string              // why the node rests; "": it does not
+	restEnd    time.Time           // the end of the rest
 }
 
-// A node that cannot be reached, or does not answer in time, rests: it is not asked for this long, and then by one request at a time. One that owes maxOwed
-// answers and has given none for silence does not answer in time either.
+// An unreachable node, or one that does not answer in time, rests: it gets no requests for rest, then one per rest until it answers. A node with
+// maxUnanswered requests and no answer for silence rests too.
 const (
-	rest    = 200 * time.Millisecond
-	maxOwed = 256
-	silence = 100 * time.Millisecond
+	rest          = 200 * time.Millisecond
+	maxUnanswered = 256
+	silence       = 100 * time.Millisecond
 )
 
-// inOrder calls f, on another goroutine, once the node has answered, or had its time for, all that it was asked for name before: a claim does not overtake
-// the release of the claim before it, nor a release its own claim.
+// inOrder calls f on another goroutine once the node has answered, or had its time for, all earlier requests for name. So a claim does not
+// overtake the release of the claim before it, nor a release its own claim.
 func (n *node) inOrder(name string, f func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.owed++; n.owed == 1 {
+	if n.unanswered++; n.unanswered == 1 {
 		n.since = time.Now()
 	}
-	line, busy := n.lines[name]
+	line, busy := n.queues[name]
 	if busy {
-		n.lines[name] = append(line, f)
+		n.queues[name] = append(line, f)
 		return
 	}
-	n.lines[name] = nil
+	n.queues[name] = nil
 	go n.serve(name, f)
 }
 
-// serve calls f, and then those that have come meanwhile.
+// serve calls f, then the functions queued meanwhile.
 func (n *node) serve(name string, f func()) {
 	for f != nil {
 		f()
@@ -67,27 +67,27 @@ func (n *node) serve(name string, f func()) {
 func (n *node) next(name string) (f func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.owed--
-	line := n.lines[name]
+	n.unanswered--
+	line := n.queues[name]
 	if len(line) == 0 {
-		delete(n.lines, name)
+		delete(n.queues, name)
 		return nil
 	}
-	f, n.lines[name] = line[0], line[1:]
+	f, n.queues[name] = line[0], line[1:]
 	return f
 }
 
-// answered is when the node last answered, or was asked after it had answered everything.
+// answered is when the node last answered, or when it was first asked after it had answered everything.
 func (n *node) answered() time.Time {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.since
 }
 
-// settle waits until the node has answered what it was asked in order, or ctx ends.
+// settle waits until the node has answered all ordered requests, or ctx ends.
 func (n *node) settle(ctx context.Context) {
 	n.mu.Lock()
-	names := slices.Collect(maps.Keys(n.lines))
+	names := slices.Collect(maps.Keys(n.queues))
 	n.mu.Unlock()
 	for _, name := range names {
 		done := make(chan struct{})
@@ -100,7 +100,7 @@ func (n *node) settle(ctx context.Context) {
 	}
 }
 
-// run runs script on the node, which has timeout to answer, unless it rests. The reply's error is classified: see certain.
+// run runs script on the node with a timeout, unless the node rests. The reply's error is classified; see certain.
 func (n *node) run(ctx context.Context, timeout time.Duration, script *redisscript.Script, keys []string, argv ...any) redisscript.Reply {
 	if err := n.admit(); err != nil {
 		return redisscript.Reply{Err: err}
@@ -108,7 +108,7 @@ func (n *node) run(ctx context.Context, timeout time.Duration, script *redisscri
 	return n.runAdmitted(ctx, timeout, script, keys, argv...)
 }
 
-// runAdmitted is run after admit.
+// runAdmitted is run for a caller that has called admit.
 func (n *node) runAdmitted(ctx context.Context, timeout time.Duration, script *redisscript.Script, keys []string, argv ...any) redisscript.Reply {
 	limited, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -125,36 +125,36 @@ func (n *node) runAdmitted(ctx context.Context, timeout time.Duration, script *r
 	defer n.mu.Unlock()
 	switch {
 	case r.Err == nil || errors.Is(r.Err, driver.ErrRefused):
-		n.since, n.why = time.Now(), ""
-	case late || errors.Is(r.Err, driver.ErrUnavailable) && ctx.Err() == nil: // else it is of a connection, or of the caller
-		n.why, n.rests = reason(r.Err), time.Now().Add(rest)
+		n.since, n.restReason = time.Now(), ""
+	case late || errors.Is(r.Err, driver.ErrUnavailable) && ctx.Err() == nil: // other errors concern one connection or the caller
+		n.restReason, n.restEnd = reason(r.Err), time.Now().Add(rest)
 	}
 	return r
 }
 
-// admit says why the node is not to be asked now; nil: it is.
+// admit returns nil if the node may be asked now, or why not.
 func (n *node) admit() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	now := time.Now()
 	switch {
-	case n.why == "" && n.owed >= maxOwed && now.Sub(n.since) >= silence:
-		n.why, n.rests = noAnswer, now.Add(rest)
-	case n.why == "":
+	case n.restReason == "" && n.unanswered >= maxUnanswered && now.Sub(n.since) >= silence:
+		n.restReason, n.restEnd = noAnswer, now.Add(rest)
+	case n.restReason == "":
 		return nil
-	case !now.Before(n.rests):
-		n.rests = now.Add(rest)
+	case !now.Before(n.restEnd):
+		n.restEnd = now.Add(rest)
 		return nil
 	}
-	return fmt.Errorf("%w: %s", driver.ErrUnavailable, n.why)
+	return fmt.Errorf("%w: %s", driver.ErrUnavailable, n.restReason)
 }
 
-// certain says that what failed with err had no effect, and will have none.
+// certain reports that a request that failed with err had no effect and will have none.
 func certain(err error) bool {
 	return errors.Is(err, driver.ErrUnavailable) || errors.Is(err, driver.ErrRefused)
 }
 
-// askAll runs script on every node and waits until all have answered, or their time is over.
+// askAll runs script on every node and waits until each has answered or timed out.
 func (b *Backend) askAll(ctx context.Context, script *redisscript.Script, keys []string, argv ...any) ([]redisscript.Reply, error) {
 	replies, errs := make([]redisscript.Reply, len(b.nodes)), make([]error, len(b.nodes))
 	var all sync.WaitGroup
@@ -171,7 +171,7 @@ func (b *Backend) askAll(ctx context.Context, script *redisscript.Script, keys [
 	return replies, b.majority(errs)
 }
 
-// majority fails if fewer than a majority of the nodes serve. errs has the error of each.
+// majority returns an error if fewer than a majority of the nodes serve. errs has each node's error.
 func (b *Backend) majority(errs []error) error {
 	failed, refused := 0, 0
 	for _, err := range errs {
@@ -186,19 +186,19 @@ func (b *Backend) majority(errs []error) error {
 	case len(errs)-failed >= b.quorum:
 		return nil
 	case refused >= b.quorum:
-		return fmt.Errorf("%w: %s", driver.ErrRefused, b.missing(errs))
+		return fmt.Errorf("%w: %s", driver.ErrRefused, b.shortage(errs))
 	}
-	return fmt.Errorf("%w: %s", driver.ErrUnavailable, b.missing(errs))
+	return fmt.Errorf("%w: %s", driver.ErrUnavailable, b.shortage(errs))
 }
 
-// missing says that too few nodes serve, and why.
-func (b *Backend) missing(errs []error) string {
-	failed, why := b.together(errs)
+// shortage says how many nodes do not serve, and why.
+func (b *Backend) shortage(errs []error) string {
+	failed, why := b.byReason(errs)
 	return fmt.Sprintf("%d of %d nodes do not serve, and %d are needed: %s", failed, len(b.nodes), b.quorum, why)
 }
 
-// together names the nodes that fail for one reason together.
-func (b *Backend) together(errs []error) (failed int, why string) {
+// byReason lists the failed nodes, grouped by reason.
+func (b *Backend) byReason(errs []error) (failed int, why string) {
 	var reasons []string
 	nodes := make(map[string][]string)
 	for i, err := range errs {
@@ -222,10 +222,10 @@ const noAnswer = "no answer in time"
 
 var errSilent = fmt.Errorf("%w: %s", driver.ErrUnknown, noAnswer)
 
-// reason puts an error of a node into few words, without its address and its class.
+// reason shortens a node's error: no address, no class.
 func reason(err error) string {
 	var dial *net.OpError
-	if errors.As(err, &dial) && dial.Op == "dial" && dial.Err != nil { // whose text repeats the address
+	if errors.As(err, &dial) && dial.Op == "dial" && dial.Err != nil { // its text repeats the address
 		return fmt.Sprintf("cannot be reached (%v)", dial.Err)
 	}
 	text := err.Error()

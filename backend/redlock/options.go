@@ -14,27 +14,27 @@ import (
 
 // Options are the options of the backend. The zero value is useful.
 type Options struct {
-	// Prefix begins the key of every lock, on every node. Clients meet if theirs is the same. Default: "lockport:". It has no braces.
+	// Prefix begins every key on every node. Clients share locks only if they use the same prefix. Default: "lockport:". No braces.
 	Prefix string
-	// NoPrefix makes the key the name itself, to meet clients of other languages at keys that they have chosen.
+	// NoPrefix makes the name itself the key, to share locks with clients in other languages.
 	NoPrefix bool
-	// NodeTimeout is how long one node is waited for where the others have not decided yet. At least 1 ms. A TTL must be at least twice as
-	// long. Default: half of the TTL, at most 1 s.
+	// NodeTimeout is how long to wait for one node while the others leave the outcome open. At least 1 ms. A TTL must be at least
+	// twice as long. Default: half of the TTL, at most 1 s.
 	NodeTimeout time.Duration
 }
 
 const (
 	minNodes = 3
-	maxNodes = 31 // far above what makes sense
-	// minTTL is the smallest TTL: the drift and the margin leave something of it.
+	maxNodes = 31 // beyond any sensible number
+	// minTTL is the smallest TTL of which drift and margin leave something.
 	minTTL = 20 * time.Millisecond
-	// maxNodeTimeout bounds the default, and is how long a node has to answer an inspection.
+	// maxNodeTimeout bounds the default of NodeTimeout, and requests such as inspections.
 	maxNodeTimeout = time.Second
-	// timeoutsPerTTL is how much of the TTL NodeTimeout leaves: a claim that had to wait for a node must still be of use.
+	// timeoutsPerTTL is how many NodeTimeouts fit into the smallest TTL: a claim that waited for a node must still be of use.
 	timeoutsPerTTL = 2
 )
 
-// prepare checks o and the nodes.
+// prepare validates o and the nodes.
 func (o *Options) prepare(nodes []goredis.UniversalClient) (redisscript.Layout, error) {
 	prefix, err := lockurl.Prefix(o.Prefix, o.NoPrefix, redisscript.DefaultPrefix)
 	layout := redisscript.Layout{Prefix: prefix}
@@ -50,14 +50,14 @@ func (o *Options) prepare(nodes []goredis.UniversalClient) (redisscript.Layout, 
 	return layout, checkNodes(nodes)
 }
 
-// checkNodes holds the rules for the nodes that can be held without asking them.
+// checkNodes validates the nodes as far as possible without asking them.
 func checkNodes(nodes []goredis.UniversalClient) error {
 	switch n := len(nodes); {
 	case n < minNodes:
 		return fmt.Errorf("there are %d nodes; Redlock needs at least %d, independent of each other: "+
 			"with one server use redis://", n, minNodes)
 	case n%2 == 0:
-		return fmt.Errorf("there are %d nodes; their number must be odd: the last one makes no failure more bearable than %d do", n, n-1)
+		return fmt.Errorf("there are %d nodes; their number must be odd: %d nodes tolerate no more failures than %d", n, n, n-1)
 	case n > maxNodes:
 		return fmt.Errorf("there are %d nodes; at most %d are allowed", n, maxNodes)
 	}
@@ -79,8 +79,8 @@ func checkNodes(nodes []goredis.UniversalClient) error {
 		}
 		switch {
 		case why != "":
-			return fmt.Errorf("%w: node %d %s; a node of Redlock is one server that is never replaced by its replica: "+
-				"give its own address", errors.ErrUnsupported, i+1, why)
+			return fmt.Errorf("%w: node %d %s; a Redlock node must be one server that no replica ever replaces: "+
+				"use its own address", errors.ErrUnsupported, i+1, why)
 		case seen[addr]:
 			return fmt.Errorf("the node %s is given twice: it would have two votes", addr)
 		}
@@ -89,7 +89,7 @@ func checkNodes(nodes []goredis.UniversalClient) error {
 	return nil
 }
 
-// optionsOf are the options of client; nil: it does not tell them.
+// optionsOf returns client's options, or nil if it does not reveal them.
 func optionsOf(client goredis.UniversalClient) *goredis.Options {
 	if c, ok := client.(interface{ Options() *goredis.Options }); ok {
 		return c.Options()
@@ -97,7 +97,7 @@ func optionsOf(client goredis.UniversalClient) *goredis.Options {
 	return nil
 }
 
-// addrOf is the address of the node with index i, as errors name it.
+// addrOf is the address of node i, as shown in errors.
 func addrOf(client goredis.UniversalClient, i int) string {
 	if o := optionsOf(client); o != nil {
 		return o.Addr
@@ -105,7 +105,7 @@ func addrOf(client goredis.UniversalClient, i int) string {
 	return fmt.Sprint("number ", i+1)
 }
 
-// nodeTimeout is how long a node is waited for with a claim of this TTL.
+// nodeTimeout is how long to wait for a node with a claim of this TTL.
 func (o *Options) nodeTimeout(ttl time.Duration) time.Duration {
 	if o.NodeTimeout > 0 {
 		return o.NodeTimeout
@@ -116,6 +116,6 @@ func (o *Options) nodeTimeout(ttl time.Duration) time.Duration {
 // minTTL is the smallest TTL that o allows.
 func (o *Options) minTTL() time.Duration { return max(minTTL, timeoutsPerTTL*o.NodeTimeout) }
 
-// drift is what the clocks of nodes may run faster than ours during a TTL, and 2 ms for the grain of their expiry, by
+// drift is how much faster than ours a node's clock may run during a TTL, plus 2 ms for the precision of its expiries; see
 // https://redis.io/docs/latest/develop/clients/patterns/distributed-locks/.
 func drift(ttl time.Duration) time.Duration { return ttl/100 + 2*time.Millisecond }

@@ -14,8 +14,8 @@ import (
 	"github.com/lockport/lockport/internal/redisscript"
 )
 
-// New makes a client of lockport on nodes: an odd number, at least 3, of Redis servers that know nothing of each other. C is *redis.Client, or
-// redis.UniversalClient where those are the clients, wrapped or not. New does no I/O, and closing the client does not close the nodes' clients.
+// New makes a lockport client on nodes: an odd number, at least 3, of independent Redis servers. C is *redis.Client, or
+// redis.UniversalClient, whose values must be such clients or wrap them. New does no I/O. Closing the result does not close the nodes' clients.
 func New[C goredis.UniversalClient](nodes []C, o Options, opts ...lockport.Option) (*lockport.Client, error) {
 	b, err := NewBackend(nodes, o)
 	if err != nil {
@@ -24,7 +24,7 @@ func New[C goredis.UniversalClient](nodes []C, o Options, opts ...lockport.Optio
 	return lockport.New(b, opts...)
 }
 
-// NewBackend makes a backend for lockport.New, as New does.
+// NewBackend makes a backend for lockport.New; see New.
 func NewBackend[C goredis.UniversalClient](nodes []C, o Options) (*Backend, error) {
 	clients := make([]goredis.UniversalClient, len(nodes))
 	for i, client := range nodes {
@@ -37,10 +37,10 @@ func NewBackend[C goredis.UniversalClient](nodes []C, o Options) (*Backend, erro
 	b := &Backend{layout: layout, o: o, quorum: len(nodes)/2 + 1, caps: capabilities}
 	b.caps.MinTTL = o.minTTL()
 	for i, client := range clients {
-		b.nodes = append(b.nodes, &node{client: client, addr: addrOf(client, i), pipe: redisscript.NewPipe(client, 0, 0), lines: make(map[string][]func())})
+		b.nodes = append(b.nodes, &node{client: client, addr: addrOf(client, i), pipe: redisscript.NewPipe(client, 0, 0), queues: make(map[string][]func())})
 	}
 	b.claims = redisclaims.New(redisclaims.Options{
-		Servers: clients, Quorum: b.quorum, New: b.newClaim, Contended: b.askWhetherContended,
+		Servers: clients, Quorum: b.quorum, New: b.newClaim, Contended: b.checkContended,
 	})
 	return b, nil
 }
@@ -49,7 +49,7 @@ func NewBackend[C goredis.UniversalClient](nodes []C, o Options) (*Backend, erro
 type Backend struct {
 	nodes     []*node
 	quorum    int
-	ownClient bool // made by a URL: Close closes them
+	ownClient bool // opened from a URL, so Close closes them
 	layout    redisscript.Layout
 	o         Options
 	caps      driver.Capabilities
@@ -77,7 +77,7 @@ var capabilities = driver.Capabilities{
 	Failover:  driver.FailoverSafe,
 	Queue:     true,
 	Contended: true,
-	// The renewal comes at a third of the TTL, and finds out.
+	// The next renewal, after a third of the TTL at the latest, detects it.
 	RemovalNotice: func(ttl time.Duration) time.Duration { return ttl/3 + 100*time.Millisecond },
 }
 
@@ -89,8 +89,8 @@ func (b *Backend) Notify(req driver.Request, wake func()) (stop func()) {
 	return b.claims.Notify(req, wake)
 }
 
-// Close implements driver.Backend. Releases that are under way at nodes which nobody waits for any more have their time. It closes the clients too if
-// those were made of a URL.
+// Close implements driver.Backend. It gives releases that still run in the background maxNodeTimeout to finish. It also closes clients that
+// were opened from a URL.
 func (b *Backend) Close() error {
 	b.claims.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), maxNodeTimeout)
@@ -110,10 +110,10 @@ func (b *Backend) Close() error {
 	return first
 }
 
-// maxTTL is far above what makes sense, and far below what overflows.
+// maxTTL is beyond any sensible TTL and far from overflow.
 const maxTTL = math.MaxInt64 / 4
 
-// TryAcquire implements driver.Backend: one request to every node at once, and, if too few granted it, one to take back what they did.
+// TryAcquire implements driver.Backend: one request to every node at once. If too few grant it, another request undoes it.
 func (b *Backend) TryAcquire(ctx context.Context, req driver.Request) (driver.Lease, error) {
 	if req.TTL < b.caps.MinTTL || req.TTL > maxTTL {
 		return nil, fmt.Errorf("%w: TTL %v is not from %v to %v", driver.ErrRefused, req.TTL, b.caps.MinTTL, maxTTL)

@@ -13,14 +13,14 @@ import (
 )
 
 const (
-	// batchKeys is how many locks one script renews. A script of 500 takes Redis about half a millisecond, in which others wait.
+	// batchKeys is how many locks one script renews. A script for 500 blocks Redis for about half a millisecond.
 	batchKeys = 500
-	// retakenAtOnce is how many locks are taken again on a node at once.
+	// retakenAtOnce is how many locks are retaken on a node at once.
 	retakenAtOnce = 64
 )
 
-// RenewBatch implements driver.BatchRenewer: up to 500 locks in one script, on all nodes at once. A lock that a majority still has is
-// taken again, in the background, on the nodes that have lost it.
+// RenewBatch implements driver.BatchRenewer: up to 500 locks in one script, on all nodes at once. A lock that a majority still has is retaken in
+// the background on nodes that lost it.
 func (b *Backend) RenewBatch(ctx context.Context, leases []driver.Lease, results []driver.Renewal) {
 	r := &renewal{b: b, sent: time.Now(), claims: make([]*claim, len(leases)), votes: make([]votes, len(leases)), errs: make([]error, len(b.nodes))}
 	timeout := time.Duration(0)
@@ -28,23 +28,23 @@ func (b *Backend) RenewBatch(ctx context.Context, leases []driver.Lease, results
 		r.claims[i] = l.(*claim)
 		timeout = max(timeout, r.claims[i].nodeTimeout())
 	}
-	said, over := make(chan renewed, len(b.nodes)), make(chan struct{})
+	replies, counted := make(chan nodeReply, len(b.nodes)), make(chan struct{})
 	for i := range b.nodes {
 		r.errs[i] = errSilent
 		go func() {
 			s := r.renewAt(context.WithoutCancel(ctx), i, timeout)
-			said <- s
-			<-over // the votes stay as they are from now on
+			replies <- s
+			<-counted // from now on r.votes does not change
 			r.retake(s)
 		}()
 	}
-	defer close(over)
+	defer close(counted)
 	timer := time.NewTimer(timeout)
 	defer timer.Stop()
 	var ended error
 	for open := len(b.nodes); open > 0 && ended == nil && !r.decided(); open-- {
 		select {
-		case s := <-said:
+		case s := <-replies:
 			r.count(s)
 		case <-timer.C:
 			open = 0
@@ -57,7 +57,7 @@ func (b *Backend) RenewBatch(ctx context.Context, leases []driver.Lease, results
 	}
 }
 
-// renewal is a batch of claims that are being renewed.
+// renewal is a batch of claims under renewal.
 type renewal struct {
 	b      *Backend
 	claims []*claim
@@ -66,21 +66,21 @@ type renewal struct {
 	errs   []error // of each node
 }
 
-// votes count what nodes say of a claim.
+// votes counts the nodes' replies for a claim.
 type votes struct{ ours, gone uint8 }
 
-// renewed is what a node said.
-type renewed struct {
+// nodeReply is a node's reply.
+type nodeReply struct {
 	node    int
-	replies []any     // to the first claims: 1 for what it has renewed, 0 for what nobody has there; all of them, unless it failed
+	replies []any     // for the first claims, or all without an error: 1 if renewed, 0 if free, else the lock's value
 	clock   int64     // the node's, in ms
-	at      time.Time // when that was heard
+	at      time.Time // when clock was received
 	err     error
 }
 
-// renewAt has node i renew all claims.
-func (r *renewal) renewAt(ctx context.Context, i int, timeout time.Duration) renewed {
-	s := renewed{node: i}
+// renewAt renews all claims on node i.
+func (r *renewal) renewAt(ctx context.Context, i int, timeout time.Duration) nodeReply {
+	s := nodeReply{node: i}
 	for part := range slices.Chunk(r.claims, batchKeys) {
 		keys, argv := make([]string, len(part)), make([]any, 2*len(part))
 		for n, c := range part {
@@ -101,30 +101,30 @@ func (r *renewal) renewAt(ctx context.Context, i int, timeout time.Duration) ren
 	return s
 }
 
-// count counts the votes of a node.
-func (r *renewal) count(s renewed) {
+// count adds a node's votes.
+func (r *renewal) count(s nodeReply) {
 	r.errs[s.node] = s.err
 	for n, reply := range s.replies {
 		v, c := &r.votes[n], r.claims[n]
 		c.mu.Lock()
 		vote := &c.votes[s.node]
 		switch {
-		case reply == int64(1) && !vote.dead:
+		case reply == int64(1) && !vote.strayUndo:
 			v.ours++
-		case reply != int64(1) && !vote.flying && vote.state != asked: // else it may be about to come
+		case reply != int64(1) && !vote.inFlight && vote.state != asked: // otherwise it may be about to come
 			v.gone++
 		}
 		c.mu.Unlock()
 	}
 }
 
-// decided says whether the nodes that are still silent change nothing.
+// decided reports whether the silent nodes cannot change any outcome.
 func (r *renewal) decided() bool {
 	q := r.b.quorum
 	return !slices.ContainsFunc(r.votes, func(v votes) bool { return int(v.ours) < q && int(v.gone) < q })
 }
 
-// result is what became of claim n. ended is the error of the context, if that ended.
+// result is the outcome for claim n. ended is the context's error, if it ended.
 func (r *renewal) result(n int, ended error) driver.Renewal {
 	v, c, q := r.votes[n], r.claims[n], r.b.quorum
 	c.mu.Lock()
@@ -146,12 +146,12 @@ func (r *renewal) result(n int, ended error) driver.Renewal {
 	if v.ours > 0 || slices.ContainsFunc(r.errs, func(err error) bool { return err != nil && !certain(err) }) {
 		class = driver.ErrUnknown
 	}
-	_, why := r.b.together(r.errs)
+	_, why := r.b.byReason(r.errs)
 	return driver.Renewal{Err: fmt.Errorf("%w: %d of %d nodes have renewed the lock, and %d are needed; %s", class, v.ours, len(r.b.nodes), q, why)}
 }
 
-// retake takes the locks that a majority of the nodes has again on one that has lost them.
-func (r *renewal) retake(s renewed) {
+// retake retakes, on a node that lost them, the locks that a majority of the nodes has.
+func (r *renewal) retake(s nodeReply) {
 	var absent []*claim
 	for n, reply := range s.replies {
 		if reply == int64(0) && int(r.votes[n].ours) >= r.b.quorum {
@@ -171,20 +171,20 @@ func (r *renewal) retake(s renewed) {
 	}
 }
 
-// retakeAt takes the lock again on node i, whose clock showed at least clock at the time at. A request that comes after the validity has ended does nothing, and
-// neither does one that comes after the claim was given up.
+// retakeAt retakes the lock on node i, whose clock showed at least clock at the time at. A request does nothing if it arrives after the
+// validity has ended, or after the claim was given up.
 func (c *claim) retakeAt(i int, clock int64, at time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	v := &c.votes[i]
-	if v.dead || c.ended {
+	if v.strayUndo || c.ended {
 		return
 	}
-	v.flying, v.has = true, true
+	v.inFlight, v.mayHold = true, true
 	end := strconv.FormatInt(clock-1+c.until.Sub(at).Milliseconds(), 10)
 	c.mu.Unlock()
 	r := c.b.nodes[i].run(context.Background(), maxNodeTimeout, redisscript.QuorumRetake, c.keys[:], c.value, c.ttlMS(), end)
 	c.mu.Lock()
-	v.flying = false
-	v.loose = v.loose || r.Err != nil && !certain(r.Err)
+	v.inFlight = false
+	v.strayClaim = v.strayClaim || r.Err != nil && !certain(r.Err)
 }

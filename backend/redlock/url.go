@@ -23,12 +23,12 @@ func init() {
 
 var params = []lockport.Param{
 	{Name: "addr", Text: "further nodes, beside those before the path; may be given several times, and must be for IPv6 addresses"},
-	{Name: "prefix", Text: `what the keys begin with; default "lockport:"; may be empty`},
-	{Name: "node_timeout", Text: "how long one node is waited for where the others have not decided; default half of the TTL, at most 1s"},
+	{Name: "prefix", Text: `begins every key; default "lockport:"; may be empty`},
+	{Name: "node_timeout", Text: "how long to wait for one node while the others leave the outcome open; default half of the TTL, at most 1s"},
 	{Name: "…", Text: "and those of go-redis' ParseURL, for every node: dial_timeout, client_name, skip_verify, …"},
 }
 
-// open makes a backend of a URL, with clients of its own.
+// open makes a backend from a URL, with its own clients.
 func open(u *url.URL, _ lockport.SchemeOptions) (driver.Backend, error) {
 	p := lockurl.Of(u)
 	o := Options{NodeTimeout: p.Duration("node_timeout")}
@@ -51,7 +51,7 @@ func open(u *url.URL, _ lockport.SchemeOptions) (driver.Backend, error) {
 		client.ContextTimeoutEnabled = true
 		client.DialerRetries = 1
 		if client.MaxRetries == 0 {
-			client.MaxRetries = -1 // the lockport client tries again itself
+			client.MaxRetries = -1 // the lockport client retries
 		}
 		nodes = append(nodes, goredis.NewClient(client))
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/lockport/lockport/internal/redisscript"
 )
 
-// clientsOf are as many clients as there are nodes, each of whom asks another node first.
+// clientsOf makes as many clients as there are nodes. Each asks a different node first.
 func clientsOf(t testing.TB, x *nodes) (clients []*client) {
 	for i := range x.servers {
 		addrs := strings.Split(strings.TrimPrefix(x.proxied(), "redlock://"), ",")
@@ -30,8 +30,8 @@ func clientsOf(t testing.TB, x *nodes) (clients []*client) {
 	return clients
 }
 
-// Votes that are split are given back by all but one, which gets them, although nobody waits; also with a node that says nothing. Nodes that are far away are
-// no reason to fail: the name is held, by one or by nobody yet.
+// After split votes all claims but one release theirs, and that one gets them, although nobody waits. This works with a silent node too. Distant
+// nodes cause no errors: the name is held, by one claim or by none yet.
 func TestSplitVotesResolve(t *testing.T) {
 	t.Parallel()
 	for _, arrangement := range []string{"well", "hung", "distant"} {
@@ -42,7 +42,7 @@ func TestSplitVotesResolve(t *testing.T) {
 			x.proxies[4].Freeze()
 		case "distant":
 			for _, p := range x.proxies {
-				p.Delay(50 * time.Millisecond) // there, and as long back
+				p.Delay(50 * time.Millisecond) // each way
 			}
 		}
 		for round := range 20 {
@@ -69,17 +69,17 @@ func TestSplitVotesResolve(t *testing.T) {
 	}
 }
 
-// Many claims of one process on a name wait for each other at every node. Nodes that answer them one after the other are not silent, and
-// a claim that has failed meanwhile is not made any more.
+// Many claims of one process for a name queue at every node. Nodes that answer them one after another are not silent. A claim that has failed
+// meanwhile is no longer sent.
 func TestALongLineIsNoSilence(t *testing.T) {
 	t.Parallel()
 	x := plainNodes(t, 3)
 	a := newClient(t, x.proxied(), "a")
 	a.Frees(a.Takes(a.Request("warm-up")))
 	for i, p := range x.proxies {
-		p.Delay(time.Duration(30+i/2*15) * time.Millisecond) // there, and as long back; at the last node longer
+		p.Delay(time.Duration(30+i/2*15) * time.Millisecond) // each way; the last node is slower
 	}
-	const claims = 25 // at each node a line of 1.5 s, and as long a one to give back
+	const claims = 25 // a queue of 1.5 s at each node, and as much for the releases
 	var all sync.WaitGroup
 	for range claims {
 		all.Go(func() {
@@ -98,7 +98,7 @@ func TestALongLineIsNoSilence(t *testing.T) {
 	x.empty(t, "x")
 }
 
-// All nodes have the waiters in the order in which they began to wait, whatever the order in which they heard of them.
+// All nodes have the waiters in the order in which they began to wait, whatever the order of arrival.
 func TestAllNodesHaveOneOrder(t *testing.T) {
 	t.Parallel()
 	x := plainNodes(t, 5)
@@ -129,7 +129,7 @@ func TestAllNodesHaveOneOrder(t *testing.T) {
 	}
 	for i, c := range clients {
 		a.Frees(lease)
-		require.Eventually(t, func() bool { return x.having(t, key("x")) == 0 }, soon, time.Millisecond, "a release waits for a majority alone")
+		require.Eventually(t, func() bool { return x.having(t, key("x")) == 0 }, soon, time.Millisecond, "a release waits only for a majority")
 		for j := i + 1; j < len(clients); j++ {
 			require.LessOrEqual(t, clients[j].Waits(reqs[j]).ExpiresIn, 250*time.Millisecond)
 		}
@@ -140,7 +140,7 @@ func TestAllNodesHaveOneOrder(t *testing.T) {
 	x.empty(t, "x")
 }
 
-// A waiter is woken, once a majority has called it, and otherwise looks every 5 s only.
+// A waiter is woken once a majority has called it. Otherwise it polls only every 5 s.
 func TestWaiterIsWoken(t *testing.T) {
 	t.Parallel()
 	x := plainNodes(t, 5)
@@ -150,11 +150,11 @@ func TestWaiterIsWoken(t *testing.T) {
 		req := b.Request("x")
 		b.Waits(req)
 		woken := b.Notified(req)
-		// Votes that reach a slow node late are split for a moment, which is looked at again soon.
+		// Votes that reach a slow node late are split for a moment; the claim retries soon.
 		require.Eventually(t, func() bool { return b.Waits(req).Poll == pollHeard }, soon, 5*time.Millisecond)
 		a.Frees(lease)
 		peer.Eventually(t, woken)
-		b.Frees(b.Takes(req)) // at once: a majority has called
+		b.Frees(b.Takes(req)) // at once, since a majority has called it
 	}
 	x.empty(t, "x")
 }
@@ -164,7 +164,7 @@ func TestValidityKeepsADrift(t *testing.T) {
 	x := plainNodes(t, 3)
 	a := newClient(t, x.proxied(), "a")
 	a.Frees(a.Takes(a.Request("warm-up")))
-	const delay = 200 * time.Millisecond // of each answer, from whose coming nothing counts
+	const delay = 200 * time.Millisecond // of each answer; validity must not count from its arrival
 	for _, p := range x.proxies {
 		p.Delay(delay)
 	}
@@ -182,7 +182,7 @@ func TestValidityKeepsADrift(t *testing.T) {
 	require.WithinRange(t, until, sent.Add(valid), sent.Add(valid+delay))
 }
 
-// A key in its last millisecond is no key without an end, and one without an end does not hide when the others go.
+// A key in its last millisecond is not one without an expiry. A key without an expiry does not hide when the others expire.
 func TestWhenVotesMayBeFree(t *testing.T) {
 	for _, v := range []struct {
 		ms   []int64

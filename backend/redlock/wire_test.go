@@ -10,7 +10,7 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// The page of the backend has this layout. A change is a major version.
+// The backend's page has this layout. A change is a major version.
 func TestWireGolden(t *testing.T) {
 	t.Parallel()
 	x := plainNodes(t, 3)
@@ -47,7 +47,7 @@ func TestWireGolden(t *testing.T) {
 	}
 }
 
-// What redsync, node-redlock and others do on every node: SET NX PX with a random value, and compare and delete.
+// What redsync, node-redlock and others do on every node: SET NX PX with a random value, then compare and delete.
 func TestForeignValuesExclude(t *testing.T) {
 	t.Parallel()
 	x := plainNodes(t, 3)
@@ -63,7 +63,7 @@ func TestForeignValuesExclude(t *testing.T) {
 	require.Equal(t, 3, set())
 	req := a.Request("x")
 	h := a.Waits(req)
-	require.Equal(t, pollForeign, h.Poll, "nobody will tell of the release")
+	require.Equal(t, pollForeign, h.Poll, "its release is not announced")
 	require.InDelta(t, 5*time.Second, h.ExpiresIn, float64(time.Second))
 	st, err := a.Inspect(t.Context(), "x")
 	require.NoError(t, err)
