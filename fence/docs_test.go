@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The worker, its error and the Lua in docs/fencing.md are those that run here, word for word. Package house builds the page's Go, and the tests of
-// sqlfence hold its SQL.
+// docs/fencing.md shows the worker, its error and the Lua of this package word for word. Package house builds the page's Go; sqlfence's tests
+// check its SQL.
 func TestDocumentedCode(t *testing.T) {
 	read := func(pattern string) string {
 		files, err := filepath.Glob(pattern)

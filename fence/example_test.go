@@ -9,7 +9,7 @@ import (
 	"github.com/lockport/lockport/fence"
 )
 
-// account is the resource. It checks tokens itself, in one step with its work.
+// account is the resource. It checks tokens in one step with its work.
 type account struct {
 	fence   fence.Memory
 	balance int
@@ -30,7 +30,7 @@ func (a *account) write(ctx context.Context, token lockport.Token, balance int) 
 	})
 }
 
-// A worker is paused after it has read. When it wakes, another one has the lock, and has written: its own write comes too late.
+// A worker is paused after it read. When it resumes, another worker holds the lock and has written, so the first one's write comes too late.
 func Example() {
 	ctx := context.Background()
 	server := memory.NewServer()
@@ -43,16 +43,16 @@ func Example() {
 	paused, _ := here.Acquire(ctx, "account-7")
 	old, _ := paused.Token()
 	seen, _ := a.read(ctx, old)
-	valid := paused.Valid() // true: and from here on the worker stands still
+	valid := paused.Valid() // true; then the worker is paused
 
-	server.LoseSilently("account-7") // its time is over, and it is not told
+	server.LoseSilently("account-7") // the lock expires, and its holder is not told
 
 	lock, _ := there.Acquire(ctx, "account-7")
 	token, _ := lock.Token()
 	balance, _ := a.read(ctx, token) // registers the new token before it reads
 	fmt.Println("the next worker:", a.write(ctx, token, balance+100))
 
-	if valid { // it did look, before it was paused
+	if valid { // it checked before it was paused
 		fmt.Println("the paused worker:", a.write(ctx, old, seen-30))
 	}
 	fmt.Println("balance:", a.balance)

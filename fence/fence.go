@@ -8,19 +8,19 @@ import (
 )
 
 var (
-	// ErrStale: a newer holder of the lock was seen, or the fence no longer knows this token, so nothing was written. Stop; let the newer holder work, and if
-	// the work is still to be done, acquire the lock anew. Every fence of this module returns errors that match it, with errors.Is.
+	// ErrStale: nothing was written, because a newer holder registered or the fence no longer knows this token. Stop. If the work still needs
+	// doing, acquire the lock again. Every fence of this module returns errors that match ErrStale with errors.Is.
 	ErrStale = errors.New("fencing token is stale")
 
-	// ErrNoToken: the token is 0, which no holder has: the lock's backend has no fencing tokens (see lockport.Require and lockport.NeedTokens).
+	// ErrNoToken: the token is 0, because the lock's backend has no fencing tokens (see lockport.Require and lockport.NeedTokens).
 	ErrNoToken = errors.New("no fencing token: use a lock whose backend has them")
 )
 
 // StaleError is ErrStale with the two tokens.
 type StaleError struct {
-	Name  string         // the fenced name; empty if the error around this one has it
-	Token lockport.Token // that was refused
-	Seen  lockport.Token // the greatest that was seen
+	Name  string         // the fenced name; empty if the enclosing error has it
+	Token lockport.Token // the refused token
+	Seen  lockport.Token // the greatest token seen
 }
 
 // Error implements error.
@@ -35,9 +35,8 @@ func (e *StaleError) Error() string {
 // Is makes errors.Is(err, ErrStale) true.
 func (e *StaleError) Is(target error) bool { return target == ErrStale }
 
-// Check compares a token with the greatest that was seen for name (0: none yet): nil if it may pass, which an equal one may; a *StaleError,
-// or ErrNoToken. It is the whole rule of fencing, for those who build a fence of their own: what calls it must then
-// remember the token, and write, in one step with the comparison.
+// Check is the rule of fencing: it compares a token with the greatest seen for name (0: none yet). It returns nil if token is not smaller,
+// otherwise a *StaleError, or ErrNoToken. Your own fence must call Check, remember the token, and write, all in one step.
 func Check(name string, token, seen lockport.Token) error {
 	switch {
 	case token == 0:

@@ -17,7 +17,7 @@ import (
 func TestCheck(t *testing.T) {
 	require.NoError(t, fence.Check("n", 7, 0))
 	require.NoError(t, fence.Check("n", 7, 6))
-	require.NoError(t, fence.Check("n", 7, 7), "a holder may come again")
+	require.NoError(t, fence.Check("n", 7, 7), "a holder may return")
 	require.ErrorIs(t, fence.Check("n", 0, 0), fence.ErrNoToken)
 	require.NotErrorIs(t, fence.Check("n", 0, 5), fence.ErrStale)
 
@@ -44,7 +44,7 @@ func TestMemoryRefusesOlderTokens(t *testing.T) {
 	require.NoError(t, m.Register(ctx, "n", 5))
 	require.NoError(t, m.Register(ctx, "n", 5))
 	require.NoError(t, m.Do(ctx, "n", 5, write))
-	require.NoError(t, m.Do(ctx, "n", 6, write), "what is written registers too")
+	require.NoError(t, m.Do(ctx, "n", 6, write), "a write registers too")
 	require.Equal(t, 2, calls)
 
 	err := m.Do(ctx, "n", 5, write)
@@ -53,9 +53,9 @@ func TestMemoryRefusesOlderTokens(t *testing.T) {
 	require.ErrorContains(t, err, "registered 6")
 	require.ErrorIs(t, m.Register(ctx, "n", 5), fence.ErrStale)
 	require.ErrorIs(t, m.Do(ctx, "n", 0, write), fence.ErrNoToken)
-	require.Equal(t, 2, calls, "what is refused is not called")
+	require.Equal(t, 2, calls, "a refused function is not called")
 
-	require.NoError(t, m.Do(ctx, "other", 1, write), "names have nothing to do with each other")
+	require.NoError(t, m.Do(ctx, "other", 1, write), "names are independent")
 	require.ErrorIs(t, m.Do(ctx, "n", 0, write), fence.ErrNoToken)
 	m.Forget("n")
 	m.Forget("n")
@@ -63,12 +63,12 @@ func TestMemoryRefusesOlderTokens(t *testing.T) {
 
 	mistake := errors.New("disk full")
 	require.Equal(t, mistake, m.Do(ctx, "n", 7, func() error { return mistake }))
-	require.ErrorIs(t, m.Register(ctx, "n", 6), fence.ErrStale, "a write that failed had registered")
+	require.ErrorIs(t, m.Register(ctx, "n", 6), fence.ErrStale, "a failed write registers too")
 	require.Panics(t, func() { _ = m.Do(ctx, "n", 8, func() error { panic("oh") }) })
 	require.NoError(t, m.Register(ctx, "n", 8), "a panic leaves nothing locked")
 }
 
-// A new holder's registration waits for a write that has begun, so that what it reads afterwards has that write.
+// A new holder's registration waits for a running write, so the new holder's reads see it.
 func TestMemoryRegistersBehindAWriteUnderWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var m fence.Memory
@@ -86,7 +86,7 @@ func TestMemoryRegistersBehindAWriteUnderWay(t *testing.T) {
 		<-reached
 
 		require.NoError(t, m.Do(ctx, "other", 1, func() error { return nil }), "other names do not wait")
-		m.Forget("n") // in use: nothing
+		m.Forget("n") // in use: does nothing
 
 		impatient, cancel := context.WithTimeout(ctx, time.Second)
 		defer cancel()
@@ -103,7 +103,7 @@ func TestMemoryRegistersBehindAWriteUnderWay(t *testing.T) {
 		synctest.Wait()
 		select {
 		case <-registered:
-			t.Fatal("registered while an older holder writes")
+			t.Fatal("registered during an older holder's write")
 		default:
 		}
 		close(goOn)
@@ -112,7 +112,7 @@ func TestMemoryRegistersBehindAWriteUnderWay(t *testing.T) {
 	})
 }
 
-// 64 holders in turn, each with late writes of all before it. The race detector watches the counter too.
+// 64 holders in turn, each with late writes of all earlier ones. The race detector checks the counter too.
 func TestMemoryConcurrently(t *testing.T) {
 	var m fence.Memory
 	counter, done := 0, make(chan int)

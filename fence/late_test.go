@@ -32,14 +32,14 @@ func redisLocks(ctx context.Context, target string, ttl time.Duration) (*lockpor
 	return lockport.Open(ctx, target, lockport.TTL(ttl), lockport.Logger(slog.New(slog.DiscardHandler)))
 }
 
-// Holders that were stopped, and lost their locks without knowing, write late to a service that has its data in memory.
+// Holders that were stopped and lost their locks unknowingly write late to a service with its data in memory.
 func TestLateWritesToAService(t *testing.T) {
 	s := httptest.NewServer(&service{values: map[string]int64{}})
 	t.Cleanup(s.Close)
 	fencetest.Late(t, fencetest.Place{Store: s.URL, Locks: servers.SharedRedis(t).URL()}, nil, fencetest.Bare, fencetest.ByToken)
 }
 
-// service keeps a number for each path. PUT writes, GET reads; the header Fencing-Token, if there is one, is the holder's.
+// service keeps a number for each path: PUT writes it, GET reads it. The optional header Fencing-Token is the holder's token.
 type service struct {
 	fence  fence.Memory
 	mu     sync.Mutex
@@ -66,11 +66,11 @@ func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case errors.Is(err, fence.ErrStale):
 		http.Error(w, err.Error(), http.StatusPreconditionFailed)
 	case err != nil:
-		http.Error(w, err.Error(), http.StatusBadRequest) // no number
+		http.Error(w, err.Error(), http.StatusBadRequest) // not a number
 	}
 }
 
-// openService is the service at target as a holder sees it.
+// openService makes a holder's view of the service at target.
 func openService(_ context.Context, target string) (*fencetest.Store, error) {
 	call := func(ctx context.Context, method, name string, token lockport.Token, value int64) (int64, error) {
 		r, err := http.NewRequestWithContext(ctx, method, fmt.Sprintf("%s/%s?value=%d", target, url.PathEscape(name), value), nil)
@@ -111,7 +111,7 @@ func openService(_ context.Context, target string) (*fencetest.Store, error) {
 	}, nil
 }
 
-// Two goroutines of one process, one lock, no request to the lock's server between them: the first one is refused all the same.
+// Two goroutines of one process hand a lock over without a request to its server. The first one is refused all the same.
 func TestMemoryRefusesTheHoldBeforeAHandOff(t *testing.T) {
 	c, err := redisLocks(t.Context(), servers.SharedRedis(t).URL(), 30*time.Second)
 	require.NoError(t, err)
@@ -119,7 +119,7 @@ func TestMemoryRefusesTheHoldBeforeAHandOff(t *testing.T) {
 	before, after := fencetest.HandOff(t, c, t.Name()+strconv.FormatInt(time.Now().UnixNano(), 36))
 	first, _ := before.Token()
 	second, _ := after.Token()
-	require.Equal(t, first/1024, second/1024, "one grant of the server's")
+	require.Equal(t, first/1024, second/1024, "one grant of the server")
 	var m fence.Memory
 	require.NoError(t, m.Register(t.Context(), "n", first))
 	require.NoError(t, m.Register(t.Context(), "n", second))

@@ -8,33 +8,33 @@ import (
 	"github.com/lockport/lockport"
 )
 
-// Memory is a fence in the memory of the process that has the resource: a server that keeps its data itself, or through which every write goes.
+// Memory is a fence in the memory of the process that owns the resource: a server that keeps its own data, or that every write goes through.
 // The zero value is ready. Safe for concurrent use; must not be copied.
 //
-// It forgets with its process. A server that starts anew on data that it kept believes the first token that comes, which may be an old one:
-// where that matters, keep the token beside the data, as the packages below this one do.
+// Its contents end with the process. After a restart on stored data it trusts the first token that it sees, which may be an old one. If that
+// matters, store the token with the data, as the packages below this one do.
 type Memory struct {
 	mu    sync.Mutex
 	gates map[string]*gate
 }
 
-// gate is what is kept of a name.
+// gate is the state of one name.
 type gate struct {
-	open chan struct{} // has an element while nobody is inside
+	open chan struct{} // has an element while no call is inside
 	seen lockport.Token
-	used int // by how many calls, guarded by Memory.mu
+	used int // number of calls, guarded by Memory.mu
 }
 
-// Register says that token's holder is the latest of name. A holder registers before it reads what name protects, or reads inside of Do. It waits for a
-// Do of the same name that has begun, until ctx ends. The error matches ErrStale if a greater token was seen, ErrNoToken if token is 0,
-// or is ctx's.
+// Register makes token's holder the latest of name. A holder registers before it reads what name protects, or reads inside Do. Register waits,
+// until ctx ends, for a running Do of the same name. The error matches ErrStale if a greater token was seen, ErrNoToken if token is 0, or
+// ctx's error.
 func (m *Memory) Register(ctx context.Context, name string, token lockport.Token) error {
 	return m.Do(ctx, name, token, func() error { return nil })
 }
 
-// Do registers token as Register does, and then calls fn, which reads and writes what name protects. While it runs no other token is registered for name, and no
-// other fn runs. An error of fn's is returned as it is. If the error is one of Register's, fn was not called. fn must not call Do or Register for the
-// same name, which would wait for itself.
+// Do registers token as Register does, then calls fn, which reads and writes what name protects. While fn runs, no other token is registered
+// for name and no other fn runs. Do returns fn's error unchanged. If the error is one of Register's, fn was not called. fn must not call Do or
+// Register for the same name: that would deadlock.
 func (m *Memory) Do(ctx context.Context, name string, token lockport.Token, fn func() error) error {
 	g := m.use(name)
 	defer m.leave(name, g)
@@ -53,8 +53,8 @@ func (m *Memory) Do(ctx context.Context, name string, token lockport.Token, fn f
 	return fn()
 }
 
-// Forget frees the memory kept for name, some hundred bytes: call it when the data that name protects is gone, and no holder is left. An old
-// token would be believed afterwards. It does nothing while a call with that name is under way.
+// Forget frees the memory kept for name, some hundred bytes. Call it when the protected data is gone and no holder is left: afterwards, the fence
+// would trust an old token. It does nothing while a call with that name is running.
 func (m *Memory) Forget(name string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -79,7 +79,7 @@ func (m *Memory) use(name string) *gate {
 	return g
 }
 
-// leave ends use. What has seen no token need not be kept.
+// leave ends use. It drops a gate that has seen no token.
 func (m *Memory) leave(name string, g *gate) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

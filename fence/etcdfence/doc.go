@@ -1,19 +1,19 @@
-// Package etcdfence guards data in etcd 3.4 or newer, through clientv3: etcd refuses a transaction whose fencing token is not that of the latest holder.
+// Package etcdfence guards data in etcd 3.4 or newer, through clientv3: etcd refuses transactions whose fencing token is not the latest holder's.
 // Package fence has the rules, guarantees and limits of all fences.
 //
 // # Recipe
 //
-//   - Choose a key for the fence, one for each lock whose holders write. It is attached to no lease; nothing else writes to it.
-//   - A new holder registers before it reads, and writes through its [Guard]: [Guard.Txn] is used as that of clientv3, [Guard.Commit] carries out operations, and
-//     [Guard.Cmps] are the conditions for a transaction of your own.
+//   - Choose a key for the fence, one for each lock whose holders write. The key has no lease, and nothing else writes to it.
+//   - A new holder registers before it reads, and writes through its [Guard]. [Guard.Txn] works like clientv3's, [Guard.Commit] executes
+//     operations, and [Guard.Cmps] returns the conditions for your own transaction.
 //
-// If the lock is on the same etcd, [Fence.RegisterLock] has each transaction compare the lock's own key too, so that a holder is refused as soon as its lock
-// has ended, not only when the next holder has registered. The lock's key alone would not do: it outlives a hand-off inside the process.
+// If the lock is on the same etcd, use [Fence.RegisterLock]. Each transaction then also compares the lock's own key, so etcd refuses a holder as
+// soon as its lock has ended, before the next holder registers. The lock's key alone is not enough: it survives a hand-off inside the process.
 //
 // # Limits
 //
-//   - A cluster that is restored from a backup repeats the tokens of its own locks. End all holders before the restore.
-//   - Reads WithSerializable may be old: a holder reads without. clientv3 repeats by itself only requests that were certainly not carried out.
-//   - A guarded transaction with conditions of its own is one nested in another: it counts one operation more for etcd's limit (--max-txn-ops, 128),
-//     and versions of etcd that are not up to date, 3.4.23 among them, do not check what is nested against the user's roles (GHSA-rfx7-8w68-q57q).
+//   - A cluster restored from a backup repeats the tokens of its own locks. End all holders before the restore.
+//   - Reads WithSerializable may be stale, so holders must not use it. clientv3 retries only requests that certainly had no effect.
+//   - A guarded transaction with conditions of its own is nested in another one. It counts one more operation against etcd's limit (--max-txn-ops,
+//     128). Outdated versions of etcd, such as 3.4.23, do not check nested operations against the user's roles (GHSA-rfx7-8w68-q57q).
 package etcdfence

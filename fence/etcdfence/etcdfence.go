@@ -16,15 +16,15 @@ import (
 	"github.com/lockport/lockport/internal/fencecheck"
 )
 
-// Fence is where the token of the latest holder is kept: one key, whose value is the token in 20 decimal digits, so that etcd, which compares
-// bytes, compares numbers. Safe for concurrent use.
+// Fence keeps the latest holder's token in one key. The value is the token in 20 decimal digits, so that etcd, which compares bytes, orders
+// tokens as numbers. Safe for concurrent use.
 type Fence struct {
 	client *clientv3.Client
 	place  fencecheck.Place
 }
 
-// New makes a fence at key on client. It does no I/O, needs no closing, and does not close client. Every request goes through client.KV: if that is a
-// wrapper of package namespace, the fence is below its prefix too, and RegisterLock, which needs the lock's key as it is, cannot be used.
+// New makes a fence at key on client. It does no I/O, needs no closing, and does not close client. Every request goes through client.KV. If that
+// is a wrapper of package namespace, the fence is below its prefix. Then do not use RegisterLock: it needs the lock's unprefixed key.
 func New(client *clientv3.Client, key string) (*Fence, error) {
 	switch {
 	case client == nil || client.KV == nil:
@@ -35,19 +35,19 @@ func New(client *clientv3.Client, key string) (*Fence, error) {
 	return &Fence{client, fencecheck.Place{Package: "etcdfence", Key: key, Digits: fencecheck.Padding}}, nil
 }
 
-// Key is the fence's key. Delete it when the data that it guards are gone, and no holder is left.
+// Key is the fence's key. Delete it when the guarded data are gone and no holder is left.
 func (f *Fence) Key() string { return f.place.Key }
 
-// Register records that token's holder is the latest, in one transaction, and returns the guard for its writes. A holder registers before it reads.
-// Registering a token again, at once or later, is no error as long as no greater one is registered.
+// Register makes token's holder the latest, in one transaction, and returns the guard for its writes. A holder registers before it reads. You may
+// register a token again at any time while no greater one is registered.
 //
-// The error matches fence.ErrStale if a greater token is registered; that holder has the lock, or had it after this one.
+// The error matches fence.ErrStale if a greater token is registered: its holder has the lock, or had it after this one.
 func (f *Fence) Register(ctx context.Context, token lockport.Token) (*Guard, error) {
 	return f.register(ctx, token, nil)
 }
 
-// RegisterLock is Register with the token of l, a lock on the same etcd. The lock's own key is compared here and by every write: the error matches
-// lockport.ErrLost, and fence.ErrStale, once the lock is gone.
+// RegisterLock is Register with the token of l, a lock on the same etcd. RegisterLock and every write also compare the lock's own key: the error
+// matches lockport.ErrLost and fence.ErrStale once the lock is gone.
 func (f *Fence) RegisterLock(ctx context.Context, l *lockport.Lock) (*Guard, error) {
 	var key etcd.Key
 	token, err := f.place.Holder(l, "etcd", &key)
@@ -64,7 +64,7 @@ func (f *Fence) register(ctx context.Context, token lockport.Token, lock *etcd.K
 	}
 	g := &Guard{fence: f, token: token, lock: lock}
 	put := []clientv3.Op{clientv3.OpPut(key, f.place.Format(token))}
-	// A key that is missing fails every comparison of its value. The smallest text after a token's is that with a zero byte behind it.
+	// A missing key fails every comparison of its value. The smallest text after a token's is that text with a zero byte appended.
 	missing := append(g.held(), clientv3.Compare(clientv3.Version(key), "=", 0))
 	atMost := append(g.held(), clientv3.Compare(clientv3.Value(key), ">", f.place.Format(0)),
 		clientv3.Compare(clientv3.Value(key), "<", f.place.Format(token)+"\x00"))
@@ -81,30 +81,30 @@ func (f *Fence) register(ctx context.Context, token lockport.Token, lock *etcd.K
 		return g, nil
 	}
 	seen := value(unless)
-	if n, ok := f.place.Parse(seen); seen == fencecheck.Missing || ok && n <= token { // as it should be, so it was the lock
+	if n, ok := f.place.Parse(seen); seen == fencecheck.Missing || ok && n <= token { // the fence was in order, so the lock was gone
 		return nil, f.place.Lost(lock.Key)
 	}
 	return nil, f.place.Refuse(token, seen)
 }
 
-// Guard writes for one holder, whose token is registered. Its writes are refused, with errors that match fence.ErrStale, from the moment at which a
-// greater token is registered. Safe for concurrent use.
+// Guard writes for one holder, whose token is registered. Once a greater token is registered, its writes are refused with errors that match
+// fence.ErrStale. Safe for concurrent use.
 type Guard struct {
 	fence *Fence
 	token lockport.Token
-	lock  *etcd.Key // compared too; nil: not
+	lock  *etcd.Key // also compared, unless nil
 }
 
-// Token is the holder's.
+// Token is the holder's token.
 func (g *Guard) Token() lockport.Token { return g.token }
 
-// Cmps are the conditions under which the holder may write, for a transaction of your own: the fence has its token and, after RegisterLock, the lock's
-// key is there. If such a transaction did not succeed, the reason may be another condition: Txn tells them apart.
+// Cmps returns the conditions under which the holder may write, for your own transaction: the fence has its token and, after RegisterLock, the
+// lock's key exists. If your transaction does not succeed, another of its conditions may be the reason; Txn distinguishes them.
 func (g *Guard) Cmps() []clientv3.Cmp {
 	return append(g.held(), clientv3.Compare(clientv3.Value(g.fence.place.Key), "=", g.fence.place.Format(g.token)))
 }
 
-// held are the conditions for the lock itself.
+// held returns the condition for the lock itself.
 func (g *Guard) held() []clientv3.Cmp {
 	if g.lock == nil {
 		return nil
@@ -112,16 +112,16 @@ func (g *Guard) held() []clientv3.Cmp {
 	return []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(g.lock.Key), "=", g.lock.CreateRevision)}
 }
 
-// Commit carries out ops in one transaction. Its answer has theirs, in order.
+// Commit executes ops in one transaction. The response has theirs, in order.
 func (g *Guard) Commit(ctx context.Context, ops ...clientv3.Op) (*clientv3.TxnResponse, error) {
 	return g.Txn(ctx).Then(ops...).Commit()
 }
 
-// Txn begins a transaction, used as that of clientv3, which is carried out if the token is still the latest. Its answer is that of a transaction
-// without a guard: Succeeded says whether the conditions that were given to its If were met.
+// Txn begins a transaction, used like clientv3's, that is executed only if the token is still the latest. The response is that of a transaction
+// without a guard: Succeeded reports whether the conditions passed to If were met.
 func (g *Guard) Txn(ctx context.Context) clientv3.Txn { return &txn{g: g, ctx: ctx} }
 
-// txn puts a transaction inside of one that has the guard's conditions.
+// txn nests a transaction in one with the guard's conditions.
 type txn struct {
 	g         *Guard
 	ctx       context.Context
@@ -151,7 +151,7 @@ func (t *txn) Else(ops ...clientv3.Op) clientv3.Txn {
 // Commit implements clientv3.Txn.
 func (t *txn) Commit() (*clientv3.TxnResponse, error) {
 	g, then := t.g, t.then
-	// Without conditions of the caller's nothing needs to be nested, which old versions of etcd do not check against the user's roles.
+	// Nest only if the caller has conditions: old versions of etcd do not check nested operations against the user's roles.
 	nest := len(t.cmps) > 0
 	if nest {
 		then = []clientv3.Op{clientv3.OpTxn(t.cmps, t.then, t.otherwise)}
@@ -161,7 +161,7 @@ func (t *txn) Commit() (*clientv3.TxnResponse, error) {
 	switch {
 	case err != nil:
 		return nil, g.explain("write", err)
-	case !r.Succeeded && value(r) == place.Format(g.token): // as it should be, so it was the lock
+	case !r.Succeeded && value(r) == place.Format(g.token): // the fence was in order, so the lock was gone
 		return nil, place.Lost(g.lock.Key)
 	case !r.Succeeded:
 		return nil, place.Refuse(g.token, value(r))
@@ -173,12 +173,12 @@ func (t *txn) Commit() (*clientv3.TxnResponse, error) {
 	return inner, nil
 }
 
-// nested is the answer to the transaction that was the first operation of another.
+// nested returns the response to the transaction that was the first operation of another.
 func nested(r *clientv3.TxnResponse) *clientv3.TxnResponse {
 	return (*clientv3.TxnResponse)(r.Responses[0].GetResponseTxn())
 }
 
-// value is the fence's value, which was the one operation of a transaction.
+// value returns the fence's value from a transaction whose one operation read it.
 func value(r *clientv3.TxnResponse) string {
 	kvs := r.Responses[0].GetResponseRange().Kvs
 	switch {
@@ -190,7 +190,7 @@ func value(r *clientv3.TxnResponse) string {
 	return string(kvs[0].Value)
 }
 
-// explain makes the error of a request of err, which came from clientv3. What etcd itself answered is certain.
+// explain wraps an error from clientv3. What etcd itself answered is certain; any other error is unknown.
 func (g *Guard) explain(did string, err error) error {
 	var answer rpctypes.EtcdError
 	if !errors.As(err, &answer) {

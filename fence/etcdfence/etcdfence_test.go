@@ -12,14 +12,14 @@ import (
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
-// both calls f with the installed etcd and with a current one.
+// both calls f with the installed etcd and a current one.
 func both(t *testing.T, f func(t *testing.T, p *place)) {
 	for version, o := range map[string]servers.EtcdOptions{"installed": {}, "current": {Current: true}} {
 		t.Run(version, func(t *testing.T) { f(t, newPlace(t, servers.NeedEtcd(t, o))) })
 	}
 }
 
-// What all fences promise.
+// The promises of all fences.
 func TestCases(t *testing.T) {
 	both(t, func(t *testing.T, p *place) {
 		fencetest.Cases(t, fencetest.Subject{
@@ -41,7 +41,7 @@ func TestCases(t *testing.T) {
 	})
 }
 
-// The conditions do the same in a transaction of one's own.
+// The conditions do the same in the caller's own transaction.
 func TestCmps(t *testing.T) {
 	p := newPlace(t, servers.SharedEtcd(t))
 	old, latest := registers(t, p.fence, 7), registers(t, p.fence, 10)
@@ -52,7 +52,7 @@ func TestCmps(t *testing.T) {
 	}
 }
 
-// A transaction has its own conditions, and its own answer.
+// A transaction keeps its own conditions and its own response.
 func TestTxn(t *testing.T) {
 	both(t, func(t *testing.T, p *place) {
 		ctx := t.Context()
@@ -71,7 +71,7 @@ func TestTxn(t *testing.T) {
 		require.Equal(t, "90", string(r.Responses[1].GetResponseRange().Kvs[0].Value))
 		require.NotZero(t, r.Header.Revision)
 		r, err = swap("100", "80")
-		require.NoError(t, err, "the caller's own condition is no matter of the fence")
+		require.NoError(t, err, "the caller's own condition does not concern the fence")
 		require.False(t, r.Succeeded)
 		require.Equal(t, "90", string(r.Responses[0].GetResponseRange().Kvs[0].Value))
 		r, err = g.Txn(ctx).Commit()

@@ -31,7 +31,7 @@ func Example() {
 	}
 
 	err = lockport.Do(ctx, locks, "config", func(ctx context.Context, l *lockport.Lock) error {
-		guard, err := config.RegisterLock(ctx, l) // before anything is read
+		guard, err := config.RegisterLock(ctx, l) // before any read
 		if err != nil {
 			return err
 		}
@@ -47,11 +47,11 @@ func Example() {
 		return err
 	})
 	if errors.Is(err, fence.ErrStale) {
-		log.Print("somebody newer has the configuration: nothing was written")
+		log.Print("a newer holder has the configuration: nothing was written")
 	}
 }
 
-// A transaction with conditions of its own, inside of one that has the guard's.
+// A transaction with its own conditions, nested in one with the guard's.
 func ExampleGuard_Txn() {
 	ctx := context.Background()
 	server, err := clientv3.New(clientv3.Config{Endpoints: []string{"localhost:2379"}})
@@ -63,7 +63,7 @@ func ExampleGuard_Txn() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	var token lockport.Token // of a lock on whatever backend
+	var token lockport.Token // of a lock on any backend
 	guard, err := config.Register(ctx, token)
 	if err != nil {
 		log.Fatal(err)
@@ -75,8 +75,8 @@ func ExampleGuard_Txn() {
 		Commit()
 	switch {
 	case errors.Is(err, fence.ErrStale):
-		log.Print("somebody newer has the configuration: nothing was written")
+		log.Print("a newer holder has the configuration: nothing was written")
 	case err == nil && !r.Succeeded:
-		log.Print("it is no draft")
+		log.Print("it is not a draft")
 	}
 }

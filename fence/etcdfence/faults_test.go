@@ -31,10 +31,10 @@ func TestServerGone(t *testing.T) {
 		require.Equal(t, 1, attempt, "only the first request may go out on the connection that ends: %v", err)
 	}
 	require.NoError(t, p.server.Restart(t.Context()))
-	require.Eventually(t, func() bool { return write(t.Context(), g, p.data, "x") == nil }, soon, 10*time.Millisecond, "etcd keeps the fence")
+	require.Eventually(t, func() bool { return write(t.Context(), g, p.data, "x") == nil }, soon, 10*time.Millisecond, "etcd kept the fence")
 }
 
-// The rights that the page names suffice, also for what is nested (GHSA-rfx7-8w68-q57q), and without them the error says so.
+// The page's privileges suffice, even for nested operations (GHSA-rfx7-8w68-q57q). Without them the error says so.
 func TestPrivileges(t *testing.T) {
 	s := servers.NeedEtcd(t, servers.EtcdOptions{Current: true, RootPassword: "root-secret"})
 	login := func(user, password string) *clientv3.Client {

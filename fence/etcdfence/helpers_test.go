@@ -19,7 +19,7 @@ import (
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
-// soon is far more than anything takes that follows at once, on a busy machine too.
+// soon is far longer than any immediate effect takes, even on a busy machine.
 const soon = 10 * time.Second
 
 func newClient(t testing.TB, addr string) *clientv3.Client {
@@ -29,7 +29,7 @@ func newClient(t testing.TB, addr string) *clientv3.Client {
 	return c
 }
 
-// place is an etcd with a fence, and a key of data.
+// place is an etcd with a fence and a data key.
 type place struct {
 	t      testing.TB
 	server *servers.Etcd
@@ -52,7 +52,7 @@ func newFence(t testing.TB, c *clientv3.Client, key string) *Fence {
 	return f
 }
 
-// get is the data, or what else is at a key.
+// get returns the value of the data key, or of another key.
 func (p *place) get(key string) string {
 	p.t.Helper()
 	r, err := p.client.Get(p.t.Context(), key)

@@ -29,7 +29,7 @@ func Example() {
 	}
 
 	err = lockport.Do(ctx, locks, "account-7", func(ctx context.Context, l *lockport.Lock) error {
-		guard, err := accounts.RegisterLock(ctx, l) // before anything is read
+		guard, err := accounts.RegisterLock(ctx, l) // before any read
 		if err != nil {
 			return err
 		}
@@ -40,11 +40,11 @@ func Example() {
 		return guard.Set(ctx, "balance:{account-7}", balance-10, 0)
 	})
 	if errors.Is(err, fence.ErrStale) {
-		log.Print("somebody newer has the account: nothing was written")
+		log.Print("a newer holder has the account: nothing was written")
 	}
 }
 
-// withdraw is a script of one's own. It says nothing of the fence.
+// withdraw is the application's own script. It does not mention the fence.
 var withdraw = redisfence.NewScript(`
 	if tonumber(redis.call('get', KEYS[1])) < tonumber(ARGV[1]) then
 		return redis.error_reply('POOR the balance is too low')
@@ -60,7 +60,7 @@ func ExampleGuard_Run() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	var token lockport.Token // of a lock on whatever backend
+	var token lockport.Token // of a lock on any backend
 	guard, err := accounts.Register(ctx, token)
 	if err != nil {
 		log.Fatal(err)

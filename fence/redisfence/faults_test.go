@@ -19,10 +19,10 @@ import (
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
-// A write whose reply is lost is not sent again, since it would be carried out twice: its outcome is unknown at once. The client of a Cluster tries
-// again more often than that of one server.
+// A write whose reply is lost is not resent, since it could be executed twice. Its outcome is unknown at once. A Cluster client retries more
+// often than a single-server one.
 func TestNothingIsSentTwice(t *testing.T) {
-	var lose atomic.Pointer[string] // the reply to a request that has this
+	var lose atomic.Pointer[string] // lose the reply to a request that contains this
 	dial := func(ctx context.Context, network, addr string) (net.Conn, error) {
 		c, err := new(net.Dialer).DialContext(ctx, network, addr)
 		return &losing{Conn: c, lose: &lose}, err
@@ -61,7 +61,7 @@ func TestNothingIsSentTwice(t *testing.T) {
 	}
 }
 
-// losing is a connection that breaks when a request that is to be lost was sent: nothing is read from it any more.
+// losing is a connection that breaks after it has sent a request whose reply is to be lost.
 type losing struct {
 	net.Conn
 	lose   *atomic.Pointer[string]
@@ -100,12 +100,12 @@ func TestServerGone(t *testing.T) {
 	}
 	require.NoError(t, s.Restart(t.Context()))
 	err = g.Set(t.Context(), "data", "x", 0)
-	require.ErrorIs(t, err, fence.ErrStale, "its data are gone, the fence too")
+	require.ErrorIs(t, err, fence.ErrStale, "the data are gone, and the fence with them")
 	registers(t, f, 5)
 	require.NoError(t, g.Set(t.Context(), "data", "x", 0))
 }
 
-// The rights that the page names suffice, and without them the error says so.
+// The page's privileges suffice. Without them the error says so.
 func TestPrivileges(t *testing.T) {
 	s := servers.NeedRedis(t, servers.RedisOptions{Password: "secret", Users: []string{
 		"app on >hidden ~data:* ~fence:* -@all +eval +evalsha +get +set",
@@ -129,7 +129,7 @@ func TestPrivileges(t *testing.T) {
 	}
 }
 
-// A write that was given up before its connection was ready may yet be sent: what becomes of it is unknown.
+// A write given up before its connection was ready may still be sent: its outcome is unknown.
 func TestGivenUpBeforeItIsSent(t *testing.T) {
 	p := newPlace(t)
 	proxy, err := faultproxy.New(p.server.Addr())

@@ -15,19 +15,19 @@ import (
 	"github.com/lockport/lockport/internal/redisscript"
 )
 
-// Guard writes for one holder, whose token is registered. Its writes are refused, with errors that match fence.ErrStale, from the moment at which a
-// greater token is registered. Safe for concurrent use.
+// Guard writes for one holder, whose token is registered. Once a greater token is registered, its writes are refused with errors that match
+// fence.ErrStale. Safe for concurrent use.
 type Guard struct {
 	fence *Fence
 	token lockport.Token
-	lock  *redis.Entry // checked too; nil: not
+	lock  *redis.Entry // also checked, unless nil
 }
 
-// Token is the holder's.
+// Token is the holder's token.
 func (g *Guard) Token() lockport.Token { return g.token }
 
-// Run runs a script, in one request, if the token is still the latest. KEYS and ARGV are those that are given here. The command has what the script
-// returned, as that of redis.Script.Run has: goredis.Nil for no value, the error reply that the script returned or raised.
+// Run runs a script, in one request, if the token is still the latest. The script sees keys and args as KEYS and ARGV. The command's result is
+// like that of redis.Script.Run: the script's value, goredis.Nil for none, or the error reply that it returned or raised.
 func (g *Guard) Run(ctx context.Context, s *Script, keys []string, args ...any) *goredis.Cmd {
 	result := goredis.NewCmd(ctx)
 	value, err := g.run(ctx, "write", s, keys, args)
@@ -39,7 +39,7 @@ func (g *Guard) Run(ctx context.Context, s *Script, keys []string, args ...any) 
 	return result
 }
 
-// run runs a script with what the guard puts before it, whose keys and arguments are at the end.
+// run runs a script behind the guard's lines, whose keys and arguments come last.
 func (g *Guard) run(ctx context.Context, did string, s *Script, keys []string, args []any) (any, error) {
 	script := s.guarded
 	keys, args = slices.Clone(keys), slices.Clone(args)
@@ -54,8 +54,8 @@ func (g *Guard) run(ctx context.Context, did string, s *Script, keys []string, a
 	return value, nil
 }
 
-// Do runs one command, the second of whose arguments is its key, as in almost all: Do(ctx, "INCRBY", "balance:{account-7}", 5). The command has its
-// reply, or its error, as that of Run has.
+// Do runs one command whose second argument is its key, as in almost all: Do(ctx, "INCRBY", "balance:{account-7}", 5). The command's result is
+// like Run's.
 func (g *Guard) Do(ctx context.Context, args ...any) *goredis.Cmd {
 	var keys []string
 	if len(args) > 1 {
@@ -70,7 +70,7 @@ func (g *Guard) Do(ctx context.Context, args ...any) *goredis.Cmd {
 	return g.Run(ctx, command, keys, args...)
 }
 
-// Set sets a key. expiration is in whole milliseconds; 0: none.
+// Set sets a key. expiration is in whole milliseconds; 0 means none.
 func (g *Guard) Set(ctx context.Context, key string, value any, expiration time.Duration) error {
 	args := []any{"SET", key, value}
 	if expiration != 0 {
@@ -79,15 +79,15 @@ func (g *Guard) Set(ctx context.Context, key string, value any, expiration time.
 	return g.Do(ctx, args...).Err()
 }
 
-// What is put before a script, on its first line: the numbers of lines in its errors stay right, so these files have no comments. Each takes its key
-// and its argument away from the end of KEYS and ARGV, so that a script finds its own and nothing else.
+// Lines that precede a script. They go onto its first line, so that line numbers in its errors stay right; therefore these files have no comments.
+// Each removes its key and argument from the end of KEYS and ARGV, so that the script sees only its own.
 var (
 	//go:embed lua/guard.lua
-	guardLine string // the token must be the registered one
+	guardLine string // the token must equal the registered one
 	//go:embed lua/lock.lua
-	lockLine string // the lock must be there
+	lockLine string // the lock must exist
 	//go:embed lua/register.lua
-	registerLine string // the token must not be smaller. It may be greater than what a number of Lua holds exactly, so it is compared as text
+	registerLine string // the token must not be smaller; compared as text, since Lua numbers are exact only to 2^53
 )
 
 var (
@@ -96,18 +96,18 @@ var (
 	command  = NewScript("return redis.call(unpack(ARGV))")
 )
 
-// Script is a Lua script that Guard.Run can run. Safe for concurrent use; make it once.
+// Script is a Lua script for Guard.Run. Safe for concurrent use. Make it once.
 type Script struct {
 	guarded, locked *redisscript.Script
 }
 
-// NewScript makes a script of its source, which is written as for EVAL: it finds its keys in KEYS, its arguments in ARGV, and what it returns, or
-// raises, is passed on. It runs only where the guard lets it.
+// NewScript makes a script from source, written as for EVAL: it uses KEYS and ARGV, and what it returns or raises is passed on. It runs only if
+// the guard's check passes.
 func NewScript(source string) *Script {
 	return &Script{guarded: before(source, guardLine), locked: before(source, guardLine, lockLine)}
 }
 
-// before puts lines before a script: behind the line that tells Redis 7 how to run it, if there is one.
+// before puts lines before a script, but after the shebang line that tells Redis 7 how to run it, if any.
 func before(source string, lines ...string) *redisscript.Script {
 	head := ""
 	if strings.HasPrefix(source, "#!") {

@@ -18,7 +18,7 @@ import (
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
-// soon is far more than anything takes that follows at once, on a busy machine too.
+// soon is far longer than any immediate effect takes, even on a busy machine.
 const soon = 10 * time.Second
 
 func newClient(t testing.TB, rawURL, addr string) *goredis.Client {
@@ -30,7 +30,7 @@ func newClient(t testing.TB, rawURL, addr string) *goredis.Client {
 	return c
 }
 
-// place is a Redis with a fence, and a key of data in the same slot.
+// place is a Redis with a fence, and a data key in the same slot.
 type place struct {
 	t      testing.TB
 	server *servers.Redis
@@ -54,7 +54,7 @@ func newFence(t testing.TB, c goredis.UniversalClient, key string) *Fence {
 	return f
 }
 
-// get is the data, or what else is at a key.
+// get returns the value of the data key, or of another key.
 func (p *place) get(key string) string {
 	p.t.Helper()
 	v, err := p.client.Get(p.t.Context(), key).Result()

@@ -15,14 +15,14 @@ import (
 	"github.com/lockport/lockport/internal/redisscript"
 )
 
-// Fence is where the token of the latest holder is kept: one key, whose value is the token in decimal. Safe for concurrent use.
+// Fence keeps the latest holder's token in one key, in decimal. Safe for concurrent use.
 type Fence struct {
 	client goredis.UniversalClient
 	place  fencecheck.Place
 }
 
-// New makes a fence at key on client: a *redis.Client, also one for Sentinel, or a *redis.ClusterClient. It does no I/O, needs no closing, and
-// does not close client. The data that it guards are on the same server; in a Cluster they have the same hash tag.
+// New makes a fence at key on client: a *redis.Client (also for Sentinel) or a *redis.ClusterClient. It does no I/O, needs no closing, and does
+// not close client. The guarded data must be on the same server; in a Cluster they must have the same hash tag.
 func New(client goredis.UniversalClient, key string) (*Fence, error) {
 	switch client.(type) {
 	case nil:
@@ -37,20 +37,20 @@ func New(client goredis.UniversalClient, key string) (*Fence, error) {
 	return &Fence{client, fencecheck.Place{Package: "redisfence", Key: key}}, nil
 }
 
-// Key is the fence's key. Delete it when the data that it guards are gone, and no holder is left.
+// Key is the fence's key. Delete it when the guarded data are gone and no holder is left.
 func (f *Fence) Key() string { return f.place.Key }
 
-// Register records that token's holder is the latest, in one request, and returns the guard for its writes. A holder registers before it reads.
-// Registering a token again, at once or later, is no error as long as no greater one is registered.
+// Register makes token's holder the latest, in one request, and returns the guard for its writes. A holder registers before it reads. You may
+// register a token again at any time while no greater one is registered.
 //
-// The error matches fence.ErrStale if a greater token is registered; that holder has the lock, or had it after this one.
+// The error matches fence.ErrStale if a greater token is registered: its holder has the lock, or had it after this one.
 func (f *Fence) Register(ctx context.Context, token lockport.Token) (*Guard, error) {
 	return f.register(ctx, token, nil)
 }
 
-// RegisterLock is Register with the token of l, a lock on the same Redis (in a Cluster: whose key has the slot of the fence's). The lock's own key is
-// checked here and by every write: the error matches lockport.ErrLost, and fence.ErrStale, once the lock is gone. A reader's lock and a permit are
-// refused: no key of theirs says that they are held.
+// RegisterLock is Register with the token of l, a lock on the same Redis; in a Cluster its key must be in the fence's slot. RegisterLock and every
+// write also check the lock's own key: the error matches lockport.ErrLost and fence.ErrStale once the lock is gone. Readers' locks and permits
+// are refused: no key proves that they are held.
 func (f *Fence) RegisterLock(ctx context.Context, l *lockport.Lock) (*Guard, error) {
 	var entry redis.Entry
 	token, err := f.place.Holder(l, "redis, neither a reader's nor a permit", &entry)
@@ -72,14 +72,14 @@ func (f *Fence) register(ctx context.Context, token lockport.Token, lock *redis.
 	return g, nil
 }
 
-// What our part of a script replies instead of running the rest.
+// What the guard's lines reply instead of running the rest of the script.
 const (
-	staleReply = "LOCKPORTFENCE " // and what is registered, noToken, or nothing
+	staleReply = "LOCKPORTFENCE " // then what is registered: a token, noToken, or nothing
 	lostReply  = "LOCKPORTLOCK "
 	noToken    = "?"
 )
 
-// explain makes the error of a request of err, which came from go-redis. Error replies of the caller's own script pass unchanged.
+// explain wraps an error from go-redis. Error replies of the caller's own script pass unchanged.
 func (g *Guard) explain(did string, sent bool, err error) error {
 	var reply goredis.Error
 	isReply, text, place := errors.As(err, &reply), err.Error(), g.fence.place
@@ -92,7 +92,7 @@ func (g *Guard) explain(did string, sent bool, err error) error {
 	case errors.Is(err, goredis.Nil):
 		return err
 	case strings.HasPrefix(text, "CROSSSLOT") || strings.HasPrefix(text, "MOVED") || strings.Contains(text, "non local key") ||
-		strings.Contains(text, "keys to be in the same slot"): // Redis says so, or go-redis before it asks
+		strings.Contains(text, "keys to be in the same slot"): // from Redis, or from go-redis before it sends
 		return place.Explain(did, fmt.Errorf("in a Cluster all keys need the fence key's hash tag: %w", err))
 	case isReply && strings.HasPrefix(text, "WRONGTYPE") && did == "register":
 		return place.Refuse(g.token, noToken)

@@ -15,7 +15,7 @@ import (
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
-// What all fences promise. Each kind of write is a script of Run's.
+// The promises of all fences. Run executes every kind of write as a script.
 func TestCases(t *testing.T) {
 	p := newPlace(t)
 	key := func(name string) string { return "fence:{" + name + "}" }
@@ -70,7 +70,7 @@ func TestSetExpires(t *testing.T) {
 	require.Equal(t, time.Duration(-1), p.client.PTTL(t.Context(), p.data).Val())
 }
 
-// A script finds its own keys and arguments alone, and what it returns or raises is passed on.
+// A script sees only its own keys and arguments, and what it returns or raises is passed on.
 func TestRun(t *testing.T) {
 	p := newPlace(t)
 	g := registers(t, p.fence, 5)
@@ -92,7 +92,7 @@ func TestRun(t *testing.T) {
 	err = g.Run(t.Context(), NewScript("\n\nlocal x = nil + 1"), nil).Err()
 	require.ErrorContains(t, err, "user_script:3", "the line in the caller's own source")
 	err = g.Run(t.Context(), NewScript("local seen, token, key, value = 1, 2, 3, 4 return tostring(_G.seen)"), nil).Err()
-	require.Error(t, err, "nothing of the guard is left to be seen")
+	require.Error(t, err, "the guard's variables are invisible")
 	if major, _ := p.version(); major >= 7 {
 		n, err = g.Run(t.Context(), NewScript("#!lua flags=allow-oom\nreturn #KEYS"), []string{p.data}).Int()
 		require.NoError(t, err)
@@ -139,7 +139,7 @@ func TestCluster(t *testing.T) {
 	}
 }
 
-// No key of theirs says that they are held.
+// Readers' locks and permits are refused: no key proves that they are held.
 func TestReadersAndPermitsAreRefused(t *testing.T) {
 	p := newPlace(t)
 	locks, err := redis.New(p.client, redis.Options{}, lockport.Logger(nil))

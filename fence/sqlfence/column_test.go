@@ -15,7 +15,7 @@ import (
 	"github.com/lockport/lockport/fence/sqlfence"
 )
 
-// The guarded statements for a table that has its tokens in a column of its own, as docs/fencing.md shows them.
+// The guarded statements for a table with a token column of its own, as docs/fencing.md shows them.
 const (
 	postgresRegister = `UPDATE account SET fence = $2 WHERE id = $1 AND fence <= $2 RETURNING balance;`
 	postgresUpdate   = `UPDATE account SET balance = $3, fence = $2 WHERE id = $1 AND fence <= $2;`
@@ -69,7 +69,7 @@ func (c column) register(ctx context.Context, id string, token lockport.Token) (
 	})
 }
 
-// look reads what MySQL has, locks it, and compares the tokens.
+// look reads and locks MySQL's row, and compares the tokens.
 func (c column) look(ctx context.Context, tx *sql.Tx, id string, token lockport.Token) (balance int64, err error) {
 	var seen int64
 	if err := tx.QueryRowContext(ctx, mySQLLook, id).Scan(&balance, &seen); err != nil {
@@ -110,7 +110,7 @@ func (c column) do(ctx context.Context, fn func(tx *sql.Tx) error) error {
 	return tx.Commit()
 }
 
-// touched: no row means that there is a newer token.
+// touched: no affected row means that there is a newer token.
 func touched(result sql.Result, err error) error {
 	if err != nil {
 		return err
@@ -136,7 +136,7 @@ func testColumn(t *testing.T, d door) {
 	require.NoError(t, c.insert(ctx, "a", 5, 11))
 	require.NoError(t, c.insert(ctx, "a", 5, 11), "again")
 	require.NoError(t, c.update(ctx, "a", 5, 12))
-	require.NoError(t, c.update(ctx, "a", 5, 12), "again: nothing changes, which is no refusal")
+	require.NoError(t, c.update(ctx, "a", 5, 12), "a repetition changes nothing, which is not a refusal")
 	require.EqualValues(t, 12, balance(5))
 	require.EqualValues(t, 12, balance(5), "again")
 	require.EqualValues(t, 12, balance(7), "a new holder reads")

@@ -36,7 +36,7 @@ func (h hanging) ExecContext(context.Context, string, []driver.NamedValue) (driv
 	return h, nil
 }
 
-// silent is a server that does not say what LAST_INSERT_ID was given, and has seen the token 6.
+// silent is a server that does not return the argument of LAST_INSERT_ID, and has seen the token 6.
 type silent struct {
 	hanging
 	read *bool
@@ -59,7 +59,7 @@ func (s silent) Next(values []driver.Value) error {
 	return nil
 }
 
-// An acknowledgement without a token is no proof that the row is new.
+// An acknowledgement without a token does not prove that the row is new.
 func TestGuardAsksWhereItIsNotTold(t *testing.T) {
 	f, err := sqlfence.New(sqlfence.MySQL, "")
 	require.NoError(t, err)
@@ -74,7 +74,7 @@ func TestGuardAsksWhereItIsNotTold(t *testing.T) {
 	require.NotErrorIs(t, err, fence.ErrStale)
 }
 
-// Commit and Rollback of database/sql know no context; ours ends the waiting for them all the same.
+// Commit and Rollback of database/sql take no context. The fence stops waiting for them when its own context ends.
 func TestCommitAndRollbackWithinTheContext(t *testing.T) {
 	f, err := sqlfence.New(sqlfence.MySQL, "")
 	require.NoError(t, err)

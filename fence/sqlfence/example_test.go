@@ -14,12 +14,12 @@ import (
 	"github.com/lockport/lockport/fence/sqlfence"
 )
 
-// A transaction of database/sql on MySQL or MariaDB. The lock may be on any backend that has tokens.
+// A transaction of database/sql on MySQL or MariaDB. The lock may be on any backend with tokens.
 func Example() {
 	var locks lockport.Locker
 	var db *sql.DB
 	ctx := context.Background()
-	accounts, err := sqlfence.New(sqlfence.MySQL, "") // its table was made by a migration: accounts.Schema()
+	accounts, err := sqlfence.New(sqlfence.MySQL, "") // a migration has executed accounts.Schema()
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -31,7 +31,7 @@ func Example() {
 			return err
 		}
 		defer func() { _ = tx.Rollback() }()
-		if err := accounts.Guard(ctx, tx, l.Name(), token); err != nil { // first
+		if err := accounts.Guard(ctx, tx, l.Name(), token); err != nil { // the first statement
 			return err
 		}
 		var balance int
@@ -44,7 +44,7 @@ func Example() {
 		return tx.Commit()
 	})
 	if errors.Is(err, fence.ErrStale) {
-		log.Print("somebody newer has the account: nothing was written")
+		log.Print("a newer holder has the account: nothing was written")
 	}
 }
 
@@ -60,18 +60,18 @@ func ExampleFence_GuardPgx() {
 
 	token, _ := l.Token()
 	err = pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
-		if err := accounts.GuardPgx(ctx, tx, l.Name(), token); err != nil { // first
+		if err := accounts.GuardPgx(ctx, tx, l.Name(), token); err != nil { // the first statement
 			return err
 		}
 		_, err := tx.Exec(ctx, "UPDATE account SET balance = balance + 100 WHERE id = 7")
 		return err
 	})
 	if errors.Is(err, fence.ErrStale) {
-		log.Print("somebody newer has the account: nothing was written")
+		log.Print("a newer holder has the account: nothing was written")
 	}
 }
 
-// A holder that reads here, works for a while elsewhere, and writes later.
+// A holder that reads here, works elsewhere for a while, and writes later.
 func ExampleFence_Register() {
 	var db *sql.DB
 	var l *lockport.Lock // a hold
@@ -82,7 +82,7 @@ func ExampleFence_Register() {
 	}
 
 	token, _ := l.Token()
-	if err := reports.Register(ctx, db, l.Name(), token); err != nil { // before anything is read
+	if err := reports.Register(ctx, db, l.Name(), token); err != nil { // before any read
 		log.Fatal(err)
 	}
 	// … read, and work; then write in transactions that begin with reports.Guard(ctx, tx, l.Name(), token).

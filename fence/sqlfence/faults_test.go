@@ -31,10 +31,10 @@ func TestSilentServer(t *testing.T) {
 				require.Error(t, err)
 				require.NotErrorIs(t, err, fence.ErrStale)
 			case <-time.After(20 * time.Second):
-				t.Fatal("hangs although its context has ended")
+				t.Fatal("hangs after its context has ended")
 			}
 			cancel()
-			require.Error(t, tx.commit(t.Context()), "it was rolled back, or its connection is gone")
+			require.Error(t, tx.commit(t.Context()), "rolled back, or its connection is gone")
 		}
 	}
 	t.Run("postgres", func(t *testing.T) {
@@ -47,7 +47,7 @@ func TestSilentServer(t *testing.T) {
 	})
 }
 
-// A refused guard undoes a savepoint, and not what is around it.
+// A refused guard rolls back a savepoint, but not the transaction around it.
 func testSavepoint(t *testing.T, d door) {
 	ctx := soon(t)
 	f := d.fence(t, table())

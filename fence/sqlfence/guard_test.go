@@ -18,17 +18,17 @@ import (
 	"github.com/lockport/lockport/fence/sqlfence"
 )
 
-// greatest is the greatest token that there can be.
+// greatest is the greatest possible token.
 const greatest lockport.Token = driver.MaxToken*1024 + 1023
 
-// Names, limits, and that a transaction whose guard refuses is rolled back.
+// Names, limits, and the rollback of a refused transaction.
 func testGuard(t *testing.T, d door) {
 	ctx := soon(t)
 	f, data := d.fence(t, table()), table()
 	require.NoError(t, d.exec(ctx, f.Schema()), "a migration may run again")
 	require.NoError(t, d.exec(ctx, "CREATE TABLE "+data+" (n bigint)"))
 
-	// write adds a row to the data, and overlooks errors of Guard.
+	// write adds a row to the data and ignores errors of Guard.
 	write := func(name string, token lockport.Token) (guarded, committed error) {
 		tx := d.open(t)
 		guarded = tx.guard(ctx, f, name, token)
@@ -52,7 +52,7 @@ func testGuard(t *testing.T, d door) {
 		if reason != nil {
 			require.ErrorIs(t, guarded, reason)
 		}
-		require.Error(t, committed, "a transaction that was refused is over")
+		require.Error(t, committed, "a refused transaction is over")
 		require.True(t, errors.Is(committed, sql.ErrTxDone) || errors.Is(committed, pgx.ErrTxClosed), committed)
 		require.Equal(t, before, rows())
 		return guarded
@@ -72,7 +72,7 @@ func testGuard(t *testing.T, d door) {
 	passes("orders", greatest)
 	refused("orders", greatest-1, fence.ErrStale)
 
-	// Names that a careless column takes for one.
+	// Names that a careless column would equate.
 	long := strings.Repeat("ü", 511) + "a"
 	names := []string{"a", "A", "a ", " a", "ä", "a\x00", "a\x00b", "\u00e1", "a\u0301", "ß", "ss", "i", "ı", "%", "_", `\`, "'", "\"", "\U0001F512", long + "a", long + "b"}
 	for i, name := range names {
@@ -83,7 +83,7 @@ func testGuard(t *testing.T, d door) {
 	}
 }
 
-// A guard that had no time ends the transaction too, also for a caller who overlooks that, and commits at once.
+// A guard that timed out ends the transaction too, even if the caller ignores the error and commits at once.
 func testNoTime(t *testing.T, d door) {
 	f, data := d.fence(t, table()), table()
 	require.NoError(t, d.exec(t.Context(), "CREATE TABLE "+data+" (n bigint)"))
@@ -98,11 +98,11 @@ func testNoTime(t *testing.T, d door) {
 	require.Zero(t, d.number(t, "SELECT count(*) FROM "+data))
 }
 
-// What is not committed is not registered.
+// An uncommitted transaction registers nothing.
 func testUndone(t *testing.T, d door) {
 	ctx := soon(t)
 	f := d.fence(t, table())
-	for range 2 { // without a row, and with one
+	for range 2 { // without a row, then with one
 		tx := d.open(t)
 		require.NoError(t, tx.guard(ctx, f, "n", 9))
 		require.Error(t, tx.exec(ctx, "a mistake"))
@@ -111,7 +111,7 @@ func testUndone(t *testing.T, d door) {
 	}
 }
 
-// A new holder waits for an older one's guarded transaction, and then reads what that wrote: at every level of isolation, or it is told to try again.
+// A new holder waits for an older one's guarded transaction, then reads its writes or is told to retry: at every isolation level.
 func testWaits(t *testing.T, d door) {
 	f, data := d.fence(t, table()), table()
 	require.NoError(t, d.exec(t.Context(), "CREATE TABLE "+data+" (n bigint)"))
@@ -161,7 +161,7 @@ func testWaits(t *testing.T, d door) {
 	}
 }
 
-// A table that is not there, or may not be written to, is an error and no pass.
+// A missing or read-only table is an error, not a pass.
 func testWithoutTable(t *testing.T, d door) {
 	ctx := soon(t)
 	f, err := sqlfence.New(d.dialect, "no_such_table")

@@ -19,14 +19,14 @@ import (
 	"github.com/lockport/lockport/fence/sqlfence"
 )
 
-// door is one of the ways to a database.
+// door is one way to reach a database.
 type door struct {
 	dialect sqlfence.Dialect
 	db      *sql.DB
 	pool    *pgxpool.Pool // nil through database/sql
 }
 
-// openSQL is the way through database/sql.
+// openSQL goes through database/sql.
 func openSQL(dialect sqlfence.Dialect, target string) (door, error) {
 	db, err := sql.Open(map[sqlfence.Dialect]string{sqlfence.Postgres: "pgx", sqlfence.MySQL: "mysql"}[dialect], target)
 	if err == nil {
@@ -36,7 +36,7 @@ func openSQL(dialect sqlfence.Dialect, target string) (door, error) {
 	return door{dialect, db, nil}, err
 }
 
-// openPgx is the way through pgx.
+// openPgx goes through pgx.
 func openPgx(target string) (door, error) {
 	pool, err := pgxpool.New(context.Background(), target)
 	if err != nil {
@@ -57,7 +57,7 @@ func (d door) exec(ctx context.Context, statement string, args ...any) error {
 	return err
 }
 
-// number is what a query finds outside of transactions.
+// number is the result of a query outside transactions.
 func (d door) number(t testing.TB, query string) (n int64) {
 	t.Helper()
 	require.NoError(t, d.db.QueryRowContext(t.Context(), query).Scan(&n))
@@ -82,7 +82,7 @@ func (d door) start(ctx context.Context, isolation string) (session, error) {
 	return standardTx{tx}, err
 }
 
-// do does fn in a transaction.
+// do runs fn in a transaction.
 func (d door) do(ctx context.Context, fn func(tx session) error) error {
 	tx, err := d.start(ctx, "")
 	if err != nil {
@@ -118,7 +118,7 @@ type session interface {
 	undo(ctx context.Context) error
 }
 
-// begin begins a transaction, which ends with t.
+// begin begins a transaction that ends with t.
 func (d door) begin(t testing.TB, isolation string) session {
 	tx, err := d.start(soon(t), isolation)
 	require.NoError(t, err)
@@ -128,10 +128,10 @@ func (d door) begin(t testing.TB, isolation string) session {
 
 var tables atomic.Int64
 
-// table names a table that no other test has.
+// table returns a table name that no other test uses.
 func table() string { return fmt.Sprintf("table%d", tables.Add(1)) }
 
-// fence makes a fence whose table is there.
+// fence makes a fence on an existing table.
 func (d door) fence(t testing.TB, table string) *sqlfence.Fence {
 	f, err := sqlfence.New(d.dialect, table)
 	require.NoError(t, err)
@@ -139,7 +139,7 @@ func (d door) fence(t testing.TB, table string) *sqlfence.Fence {
 	return f
 }
 
-// open begins a transaction as the server's defaults have it.
+// open begins a transaction with the server's defaults.
 func (d door) open(t testing.TB) session { return d.begin(t, "") }
 
 type standardTx struct{ *sql.Tx }

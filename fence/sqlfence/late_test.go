@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 	}))
 }
 
-// openLocks heeds ttl where the session does not have one of its own.
+// openLocks uses ttl unless the session has its own.
 func openLocks(ctx context.Context, target string, ttl time.Duration) (*lockport.Client, error) {
 	options := []lockport.Option{lockport.Logger(slog.New(slog.DiscardHandler))}
 	if strings.HasPrefix(target, "redis:") {
@@ -40,7 +40,7 @@ func openLocks(ctx context.Context, target string, ttl time.Duration) (*lockport
 	return lockport.Open(ctx, target, options...)
 }
 
-// Each case on each server, which is started once.
+// Each case runs on each server, which is started once.
 func TestPostgres(t *testing.T) {
 	server := servers.NeedPostgres(t, servers.PostgresOptions{})
 	target := server.URL()
@@ -84,7 +84,7 @@ func testDoor(t *testing.T, d door) {
 	}
 }
 
-// testCases holds a kind of store to what all fences promise. Its locks are on Redis, and expire while their holder is stopped.
+// testCases checks the promises of all fences on one kind of store. Its locks are on Redis, and expire while their holder is stopped.
 func testCases(t *testing.T, d door, kind, target, addr string) {
 	fencetest.Cases(t, fencetest.Subject{
 		Place:  fencetest.Place{Kind: kind, Store: target, Locks: servers.SharedRedis(t).URL()},
@@ -95,7 +95,7 @@ func testCases(t *testing.T, d door, kind, target, addr string) {
 	})
 }
 
-// testTerminated has holders write late whose locks, on the database itself, were lost since their session was terminated.
+// testTerminated makes holders write late after their locks, on the same database, were lost with a terminated session.
 func testTerminated(t *testing.T, store, locks string, kinds ...string) {
 	for _, kind := range kinds {
 		t.Run("terminated/"+kind, func(t *testing.T) {
@@ -104,7 +104,7 @@ func testTerminated(t *testing.T, store, locks string, kinds ...string) {
 	}
 }
 
-// terminates ends the sessions that have the locks of some names.
+// terminates ends the sessions that hold the locks of some names.
 func terminates(locks string) func(context.Context, []string) error {
 	return func(ctx context.Context, names []string) error {
 		b, _, err := lockport.DefaultMux().OpenBackend(locks)
@@ -118,7 +118,7 @@ func terminates(locks string) func(context.Context, []string) error {
 			if err != nil {
 				return err
 			}
-			if st.Held { // otherwise the session has ended with another name's
+			if st.Held { // otherwise the session ended with another name's lock
 				ended = b.(driver.SessionBreaker).BreakSession(ctx, name, st.Owner)
 			}
 		}

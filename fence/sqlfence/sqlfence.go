@@ -17,7 +17,7 @@ import (
 	"github.com/lockport/lockport/fence"
 )
 
-// Dialect is the SQL that a server speaks.
+// Dialect is a server's SQL dialect.
 type Dialect int
 
 // The dialects.
@@ -26,42 +26,42 @@ const (
 	MySQL                       // MySQL 5.7 or newer, MariaDB 10.2 or newer
 )
 
-// DefaultTable is where tokens are kept where New is given no table.
+// DefaultTable is the table that New uses if given none.
 const DefaultTable = "lockport_guard"
 
-// statements are those of a dialect, for a table.
+// statements are a dialect's statements for a table.
 type statements struct {
-	quote  string // around names
+	quote  string // quotes names
 	schema string
-	guard  string // takes the name and the token, locks the row, and says what the row has then
-	seen   string // reads what the row has, and locks it
+	guard  string // takes name and token, locks the row, and returns its new token
+	seen   string // returns the row's token, and locks the row
 }
 
 var dialects = map[Dialect]statements{
-	// Bytes, not text, in whatever encoding and order the database has. Every guarded transaction makes a new version of the row: room for it on the same
-	// page spares the index. It writes the row also when the token is the same: under REPEATABLE READ and SERIALIZABLE a transaction whose snapshot is from
-	// before another one's guard then fails, instead of working on old data.
+	// bytea, not text, so that the database's encoding and collation do not matter. Every guarded transaction makes a new version of the row:
+	// free space on the page avoids index updates. The row is written even if the token is the same. Under REPEATABLE READ and SERIALIZABLE, a
+	// transaction with a snapshot from before another one's guard then fails instead of using stale data.
 	Postgres: {`"`, "CREATE TABLE IF NOT EXISTS %s (name bytea PRIMARY KEY, token bigint NOT NULL) WITH (fillfactor = 50)",
 		"INSERT INTO %s AS f (name, token) VALUES ($1::bytea, $2::bigint) " +
 			"ON CONFLICT (name) DO UPDATE SET token = GREATEST(f.token, EXCLUDED.token) RETURNING f.token", ""},
-	// A primary key, since a unique index would be locked with the gap before the row. Bytes, since text would take "a", "A" and "a " for one.
-	// LAST_INSERT_ID(x) has the server return x with its acknowledgement. Reading what the statement left needs a locking read: a plain one would come
-	// from the transaction's snapshot where the token was the same, and nothing was written.
+	// A primary key, since MySQL locks a unique index with the gap before the row. VARBINARY, since text would equate "a", "A" and "a ".
+	// LAST_INSERT_ID(x) makes the server return x with its acknowledgement. Reading the row afterwards needs a locking read: if the token was the
+	// same, nothing was written, and a plain read would use the transaction's snapshot.
 	MySQL: {"`", "CREATE TABLE IF NOT EXISTS %s (name VARBINARY(1024) NOT NULL PRIMARY KEY, token BIGINT NOT NULL) ENGINE=InnoDB",
 		"INSERT INTO %s (name, token) VALUES (?, ?) ON DUPLICATE KEY UPDATE token = LAST_INSERT_ID(GREATEST(token, ?))",
 		"SELECT token FROM %s WHERE name = ? FOR UPDATE"},
 }
 
-// Fence keeps the greatest token of each name in a table beside the data that it guards. It has no state of its own: every process may have
-// its own. Safe for concurrent use.
+// Fence keeps the greatest token of each name in a table beside the guarded data. It has no other state, so every process may make its own. Safe for
+// concurrent use.
 type Fence struct {
 	dialect Dialect
 	table   string
 	statements
 }
 
-// New makes a fence on a table, which exists: see Schema. It does no I/O. The table is "name" or "schema.name" ("database.name"), of letters, digits and
-// underscores, and is quoted, so that upper case is kept; empty: DefaultTable, where the connection finds it.
+// New makes a fence on an existing table; see Schema. It does no I/O. table is "name" or "schema.name" ("database.name"), of letters, digits and
+// underscores. It is quoted, so upper case is kept. Empty means DefaultTable, in the connection's default schema.
 func New(d Dialect, table string) (*Fence, error) {
 	if table == "" {
 		table = DefaultTable
@@ -71,7 +71,7 @@ func New(d Dialect, table string) (*Fence, error) {
 		return nil, errors.New("sqlfence: the dialect is neither Postgres nor MySQL")
 	}
 	if !tablePattern.MatchString(table) {
-		return nil, fmt.Errorf("sqlfence: the table %q: it must be name or schema.name, of letters, digits and underscores", table)
+		return nil, fmt.Errorf("sqlfence: the table name %q must be name or schema.name, of letters, digits and underscores", table)
 	}
 	quoted := s.quote + strings.ReplaceAll(table, ".", s.quote+"."+s.quote) + s.quote
 	for _, statement := range []*string{&s.schema, &s.guard, &s.seen} {
@@ -80,32 +80,32 @@ func New(d Dialect, table string) (*Fence, error) {
 	return &Fence{d, table, s}, nil
 }
 
-// tablePattern is of names that mean the same in both dialects.
+// tablePattern matches names that mean the same in both dialects.
 var tablePattern = regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_]{0,62}\.)?[A-Za-z_][A-Za-z0-9_]{0,62}$`)
 
-// Schema is the statement that creates the table, for a migration. It does nothing if the table is there. Whoever guards needs the privileges SELECT,
-// INSERT and UPDATE on it. Rows are never removed by themselves; delete that of a name when what it guards is gone, and no holder is left.
+// Schema is the statement that creates the table if it does not exist, for a migration. Guarding needs the privileges SELECT, INSERT and UPDATE on
+// it. Rows are never removed automatically: delete a name's row when the guarded data is gone and no holder is left.
 func (f *Fence) Schema() string { return f.schema }
 
-// Guard makes tx the write of the holder of token, or nobody's. If a greater token was seen for name, tx is rolled back, and the error matches
-// fence.ErrStale. Otherwise the token is registered, and name's row stays locked until tx ends: no newer holder comes between, and what is read in tx after
-// Guard is what the newest holder is to see. It must be the first statement of tx: see the package comment.
+// Guard makes tx a write of token's holder, or rolls it back. If a greater token was seen for name, the error matches fence.ErrStale. Otherwise Guard
+// registers the token and locks name's row until tx ends, so no newer holder intervenes, and later reads in tx are current. Guard must be the
+// first statement of tx; see the package comment.
 //
-// tx is rolled back after every error, so that it cannot be committed by mistake: *sql.Tx says sql.ErrTxDone then. A deadlock, a serialization failure and the like are
-// in the chain; the whole transaction may be tried again. Guard waits for another guarded transaction on the same name, until ctx ends or the server's own
-// limit is reached (innodb_lock_wait_timeout, 50 s by default; lock_timeout).
+// After every error tx is rolled back, so it cannot be committed by mistake: *sql.Tx then returns sql.ErrTxDone. The error wraps deadlocks,
+// serialization failures and the like; you may retry the whole transaction. Guard waits for other guarded transactions on name until ctx ends or
+// the server's own limit (innodb_lock_wait_timeout, 50 s by default; lock_timeout).
 func (f *Fence) Guard(ctx context.Context, tx *sql.Tx, name string, token lockport.Token) error {
 	return f.explain(name, f.run(ctx, standard{f, tx}, name, token))
 }
 
-// GuardPgx is Guard for a transaction of pgx, which says pgx.ErrTxClosed when it was rolled back. tx is one that Begin of a connection or of a pool
-// returned: of one that was begun inside of another, a savepoint, only that part would be undone.
+// GuardPgx is Guard for a transaction of pgx, which returns pgx.ErrTxClosed after a rollback. tx must come from Begin of a connection or pool. If
+// it began inside another transaction, as a savepoint, only that part would be rolled back.
 func (f *Fence) GuardPgx(ctx context.Context, tx pgx.Tx, name string, token lockport.Token) error {
 	return f.explain(name, f.run(ctx, native{f, tx}, name, token))
 }
 
-// Register registers token in a transaction of its own: a holder does so before it reads, where it reads outside of the transaction that will write. The
-// error matches fence.ErrStale if a greater token was seen. After an error that does not, the token may be registered or not.
+// Register registers token in its own transaction. A holder calls it before it reads outside the transaction that will write. The error matches
+// fence.ErrStale if a greater token was seen. After any other error the token may or may not be registered.
 func (f *Fence) Register(ctx context.Context, db *sql.DB, name string, token lockport.Token) error {
 	tx, err := db.BeginTx(ctx, nil)
 	return f.alone(ctx, standard{f, tx}, err, name, token)
@@ -119,7 +119,7 @@ func (f *Fence) RegisterPgx(ctx context.Context, db interface {
 	return f.alone(ctx, native{f, tx}, err, name, token)
 }
 
-// alone registers in a transaction that has begun, if err is nil, and commits it.
+// alone registers the token in a transaction that Begin returned with err, and commits it.
 func (f *Fence) alone(ctx context.Context, tx transaction, err error, name string, token lockport.Token) error {
 	if err == nil {
 		err = f.run(ctx, tx, name, token)
@@ -130,7 +130,7 @@ func (f *Fence) alone(ctx context.Context, tx transaction, err error, name strin
 	return f.explain(name, err)
 }
 
-// transaction is what the two kinds have in common.
+// transaction is common to database/sql and pgx.
 type transaction interface {
 	register(ctx context.Context, name []byte, token int64) (seen int64, err error)
 	commit(ctx context.Context) error
@@ -146,7 +146,7 @@ func (f *Fence) run(ctx context.Context, tx transaction, name string, token lock
 		err = fence.Check(name, token, lockport.Token(seen))
 	}
 	if err == nil && seen != int64(token) {
-		err = fmt.Errorf("the row has %d after token %d was registered: is the table that of Schema?", seen, token)
+		err = fmt.Errorf("the row has %d after token %d was registered: does the table match Schema?", seen, token)
 	}
 	if err != nil {
 		tx.rollback(ctx)
@@ -154,13 +154,13 @@ func (f *Fence) run(ctx context.Context, tx transaction, name string, token lock
 	return err
 }
 
-// check refuses what the table could not hold.
+// check refuses what the table cannot hold.
 func check(name string, token lockport.Token) error {
 	switch {
 	case name == "" || len(name) > driver.MaxNameLength || !utf8.ValidString(name):
 		return lockport.ErrInvalidName
 	case token > math.MaxInt64:
-		return fmt.Errorf("token %d is not one of lockport's: it is greater than 2^63-1", token)
+		return fmt.Errorf("token %d is not from lockport: it is greater than 2^63-1", token)
 	}
 	return fence.Check(name, token, 0)
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/lockport/lockport/internal/lab/fencetest"
 )
 
-// fenced is a store in the table account, with a fence beside it. Or else the tokens are in a column of the table.
+// fenced is a store in the table account, with a fence beside it or with the tokens in one of the table's columns.
 func fenced(open func(target string) (door, error), columned bool) func(context.Context, string) (*fencetest.Store, error) {
 	return func(ctx context.Context, target string) (*fencetest.Store, error) {
 		d, err := open(target)
@@ -60,7 +60,7 @@ func fenced(open func(target string) (door, error), columned bool) func(context.
 	}
 }
 
-// The tables and statements of the numbers; makeAccount makes a row that is not there.
+// The tables and statements of the numbers. makeAccount adds a missing row.
 var (
 	createAccount = map[sqlfence.Dialect]string{
 		sqlfence.Postgres: "CREATE TABLE IF NOT EXISTS account (id text PRIMARY KEY, balance bigint NOT NULL, fence bigint NOT NULL DEFAULT 0)",

@@ -29,13 +29,13 @@ func (s standard) register(ctx context.Context, name []byte, token int64) (seen 
 	if seen, err = result.LastInsertId(); err != nil || seen >= token {
 		return seen, err
 	}
-	// A new row, for which it is 0. To be sure, since a mistake would let everybody pass: ask.
+	// 0 means a new row. Verify it: a mistake here would let everybody pass.
 	err = s.tx.QueryRowContext(ctx, s.f.seen, name).Scan(&seen)
 	return seen, err
 }
 
-// rollback waits for the server until ctx ends, and in any case until the transaction cannot be committed any more. If its connection is of no use, it
-// has ended with it.
+// rollback waits for the server until ctx ends, and in any case until the transaction cannot be committed any more. If the connection broke, the
+// transaction ended with it.
 func (s standard) rollback(ctx context.Context) {
 	done := make(chan struct{}, 2)
 	end := func() {
@@ -46,13 +46,13 @@ func (s standard) rollback(ctx context.Context) {
 	select {
 	case <-done:
 	case <-ctx.Done():
-		// Perhaps the first has not begun yet, or it hangs. Of two, one finds that the other has ended the transaction, and returns at once.
+		// The first may hang or not have begun. With two, one finds the transaction ended by the other and returns at once.
 		go end()
 		<-done
 	}
 }
 
-// commit returns when ctx ends at the latest. The transaction may be committed all the same then.
+// commit returns when ctx ends at the latest. The transaction may still be committed then.
 func (s standard) commit(ctx context.Context) error {
 	_, err := fencecheck.Await(ctx, func() (any, error) { return nil, s.tx.Commit() })
 	return err
@@ -66,7 +66,7 @@ type native struct {
 
 func (n native) register(ctx context.Context, name []byte, token int64) (seen int64, err error) {
 	if n.f.dialect != Postgres {
-		return 0, fmt.Errorf("%w: a transaction of pgx needs New(Postgres, …)", errors.ErrUnsupported)
+		return 0, fmt.Errorf("%w: a pgx transaction needs New(Postgres, …)", errors.ErrUnsupported)
 	}
 	err = n.tx.QueryRow(ctx, n.f.guard, name, token).Scan(&seen)
 	return seen, err
@@ -74,5 +74,5 @@ func (n native) register(ctx context.Context, name []byte, token int64) (seen in
 
 func (n native) commit(ctx context.Context) error { return n.tx.Commit(ctx) }
 
-// rollback closes the connection if ctx has ended, which ends the transaction too.
+// rollback closes the connection if ctx has ended; that ends the transaction too.
 func (n native) rollback(ctx context.Context) { _ = n.tx.Rollback(ctx) }

@@ -33,11 +33,11 @@ func Example() {
 	}
 
 	err = lockport.Do(ctx, locks, "config", func(ctx context.Context, l *lockport.Lock) error {
-		guard, err := config.RegisterLock(ctx, l) // before anything is read
+		guard, err := config.RegisterLock(ctx, l) // before any read
 		if err != nil {
 			return err
 		}
-		servers, stat, err := conn.Get("/config/servers") // over the connection of the fence
+		servers, stat, err := conn.Get("/config/servers") // over the fence's connection
 		if err != nil {
 			return err
 		}
@@ -45,11 +45,11 @@ func Example() {
 		return err
 	})
 	if errors.Is(err, fence.ErrStale) {
-		log.Print("somebody newer has the configuration: nothing was written")
+		log.Print("a newer holder has the configuration: nothing was written")
 	}
 }
 
-// The guard's conditions at the beginning of a multi of one's own.
+// The guard's conditions at the beginning of the caller's own multi.
 func ExampleGuard_Checks() {
 	ctx := context.Background()
 	conn, _, err := zk.Connect([]string{"localhost:2181"}, 10*time.Second)
@@ -61,7 +61,7 @@ func ExampleGuard_Checks() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	var token lockport.Token // of a lock on whatever backend
+	var token lockport.Token // of a lock on any backend
 	guard, err := config.Register(ctx, token)
 	if err != nil {
 		log.Fatal(err)
@@ -71,6 +71,6 @@ func ExampleGuard_Checks() {
 		&zk.CreateRequest{Path: "/config/history/", Data: []byte("a,b"), Acl: zk.WorldACL(zk.PermAll), Flags: zk.FlagSequence},
 	)
 	if _, err := conn.Multi(ops...); errors.Is(err, zk.ErrNoNode) {
-		log.Print("perhaps the token is old: guard.Multi would say so")
+		log.Print("the token may be stale: guard.Multi would say so")
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
-// A server that is behind tells a holder nothing that the leader does not confirm.
+// What a lagging server tells a holder counts only if the leader confirms it.
 func TestEnsemble(t *testing.T) {
 	e := servers.NeedEnsemble(t, servers.ZooKeeperOptions{})
 	conn := newConn(t, e.Addrs()...)
@@ -42,7 +42,7 @@ func TestEnsemble(t *testing.T) {
 		latest = g
 	}
 
-	// One that is cut off goes on answering for a while, with what it knew.
+	// A server that is cut off keeps answering for a while, with old data.
 	leader, err := e.Leader(t.Context())
 	require.NoError(t, err)
 	cut, other := 0, 1
@@ -73,7 +73,7 @@ func TestServerGone(t *testing.T) {
 	errs.OneLine(t, err)
 	require.True(t, errors.Is(err, driver.ErrUnavailable) || errors.Is(err, driver.ErrUnknown))
 	require.NoError(t, p.server.Restart(t.Context()))
-	require.Eventually(t, func() bool { return write(t.Context(), g, p.data, "x") == nil }, 3*soon, 10*time.Millisecond, "ZooKeeper keeps the fence")
+	require.Eventually(t, func() bool { return write(t.Context(), g, p.data, "x") == nil }, 3*soon, 10*time.Millisecond, "ZooKeeper kept the fence")
 	p.conn.Close()
 	err = write(t.Context(), g, p.data, "x")
 	require.ErrorIs(t, err, driver.ErrUnknown)

@@ -19,7 +19,7 @@ import (
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
-// soon is far more than anything takes that follows at once, on a busy machine too.
+// soon is far longer than any immediate effect takes, even on a busy machine.
 const soon = 10 * time.Second
 
 func connect(session time.Duration, addrs ...string) (*zk.Conn, error) {
@@ -38,7 +38,7 @@ type silent struct{}
 
 func (silent) Printf(string, ...any) {}
 
-// place is a ZooKeeper with a fence, and a node of data.
+// place is a ZooKeeper with a fence and a data node.
 type place struct {
 	t      testing.TB
 	server *servers.ZooKeeper
@@ -67,10 +67,10 @@ func newFence(t testing.TB, c *zk.Conn, path string) *Fence {
 	return f
 }
 
-// at is p's fence as seen by another client.
+// at is p's fence as another client sees it.
 func (p *place) at(addr string) *Fence { return newFence(p.t, newConn(p.t, addr), p.fence.Path()) }
 
-// get is the data of a node.
+// get returns the data of a node.
 func (p *place) get(path string) string {
 	p.t.Helper()
 	v, _, err := p.conn.Get(path)
@@ -78,7 +78,7 @@ func (p *place) get(path string) string {
 	return string(v)
 }
 
-// remove deletes a node with its children.
+// remove deletes a node and its children.
 func (p *place) remove(path string) {
 	p.t.Helper()
 	children, _, err := p.conn.Children(path)
@@ -95,7 +95,7 @@ func write(ctx context.Context, g *Guard, path, value string) error {
 	return err
 }
 
-// open opens the numbers of a ZooKeeper, for fencetest. Its session outlives the time for which a process is stopped: a late write must arrive.
+// open opens the numbers of a ZooKeeper, for fencetest. Its session outlives the time for which a process is stopped, so that a late write arrives.
 func open(_ context.Context, addr string) (*fencetest.Store, error) {
 	c, err := connect(30*time.Second, addr)
 	path := func(name string) string { return "/data of " + name }

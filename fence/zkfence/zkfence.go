@@ -18,11 +18,11 @@ import (
 
 // Options are the options of a fence. The zero value is useful.
 type Options struct {
-	// ACL is that of the nodes that are created. It must let the holders read, create, write and delete. Default: everything for everybody.
+	// ACL is the ACL of created nodes. It must let the holders read, create, write and delete. Default: everything for everybody.
 	ACL []zk.ACL
 }
 
-// Fence is where the token of the latest holder is kept: one node with one child. Safe for concurrent use.
+// Fence keeps the latest holder's token in one node with one child. Safe for concurrent use.
 type Fence struct {
 	conn  *zk.Conn
 	place fencecheck.Place
@@ -35,7 +35,7 @@ func New(conn *zk.Conn, path string, o Options) (*Fence, error) {
 	case conn == nil:
 		return nil, errors.New("zkfence: the connection is nil")
 	case len(path) < 2 || path[0] != '/' || strings.HasSuffix(path, "/") || strings.Contains(path, "//"):
-		return nil, fmt.Errorf("zkfence: the path %q is not a node's path: want \"/fences/name\"", path)
+		return nil, fmt.Errorf("zkfence: the path %q is not a valid node path: want \"/fences/name\"", path)
 	case path == "/zookeeper" || strings.HasPrefix(path, "/zookeeper/"):
 		return nil, fmt.Errorf("zkfence: the path %q is ZooKeeper's own", path)
 	}
@@ -45,19 +45,19 @@ func New(conn *zk.Conn, path string, o Options) (*Fence, error) {
 	return &Fence{conn, fencecheck.Place{Package: "zkfence", Key: path, Digits: fencecheck.Padding}, slices.Clone(o.ACL)}, nil
 }
 
-// Path is the fence's node. Delete it, with its child, when the data that it guards are gone, and no holder is left.
+// Path is the fence's node. Delete it, with its child, when the guarded data are gone and no holder is left.
 func (f *Fence) Path() string { return f.place.Key }
 
-// Register records that token's holder is the latest and returns the guard for its writes: a list and a multi, and more requests for the first of all.
-// A holder registers before it reads. Registering a token again, at once or later, is no error as long as no greater one is registered.
+// Register makes token's holder the latest and returns the guard for its writes, in one list and one multi; the first registration of a fence takes
+// more requests. A holder registers before it reads. You may register a token again at any time while no greater one is registered.
 //
-// The error matches fence.ErrStale if a greater token is registered; that holder has the lock, or had it after this one.
+// The error matches fence.ErrStale if a greater token is registered: its holder has the lock, or had it after this one.
 func (f *Fence) Register(ctx context.Context, token lockport.Token) (*Guard, error) {
 	return f.register(ctx, token, "")
 }
 
-// RegisterLock is Register with the token of l, a lock on the same ZooKeeper. The lock's own node is checked here and by every write: the error matches
-// lockport.ErrLost, and fence.ErrStale, once the lock is gone.
+// RegisterLock is Register with the token of l, a lock on the same ZooKeeper. RegisterLock and every write also check the lock's own node: the error
+// matches lockport.ErrLost and fence.ErrStale once the lock is gone.
 func (f *Fence) RegisterLock(ctx context.Context, l *lockport.Lock) (*Guard, error) {
 	var node zookeeper.Node
 	token, err := f.place.Holder(l, "zookeeper", &node)
@@ -67,7 +67,7 @@ func (f *Fence) RegisterLock(ctx context.Context, l *lockport.Lock) (*Guard, err
 	return f.register(ctx, token, node.Path)
 }
 
-// attempts are made to register while others do at the same time. Each loses against one that has succeeded.
+// attempts bounds the attempts against concurrent registrations. An attempt fails only if another one succeeded.
 const attempts = 100
 
 func (f *Fence) register(ctx context.Context, token lockport.Token, lock string) (*Guard, error) {
@@ -88,7 +88,7 @@ func (f *Fence) register(ctx context.Context, token lockport.Token, lock string)
 	return nil, err
 }
 
-// register makes one attempt. That somebody came in between is an error of ZooKeeper about nodes or versions.
+// register makes one attempt. If another registration intervened, it returns a ZooKeeper error about nodes or versions.
 func (g *Guard) register(ctx context.Context) error {
 	f := g.fence
 	seen, version, err := f.look(ctx)
@@ -107,7 +107,7 @@ func (g *Guard) register(ctx context.Context) error {
 	}
 	ops := g.held()
 	if len(seen) == 1 && seen[0] == f.place.Format(g.token) {
-		ops = append(ops, check(g.child())) // what was read may be old: the leader has the last word
+		ops = append(ops, check(g.child())) // the list may be stale: the leader decides
 	} else {
 		ops = append(ops, &zk.SetDataRequest{Path: f.place.Key, Data: []byte(f.place.Format(g.token)), Version: version})
 		for _, old := range seen {
@@ -122,7 +122,7 @@ func (g *Guard) register(ctx context.Context) error {
 	return f.explain("register", err)
 }
 
-// look lists the fence's children, sorted, and the version of its node.
+// look returns the fence's children, sorted, and its node's version.
 func (f *Fence) look(ctx context.Context) (children []string, version int32, err error) {
 	type list struct {
 		children []string
@@ -139,7 +139,7 @@ func (f *Fence) look(ctx context.Context) (children []string, version int32, err
 	return l.children, l.stat.Version, nil
 }
 
-// latest is the greatest of the fence's children, or one that is no token.
+// latest is the greatest of the fence's children, or "no token" if one of them is not a token.
 func (f *Fence) latest(seen []string) string {
 	last := fencecheck.Missing
 	for _, s := range seen {
@@ -151,13 +151,13 @@ func (f *Fence) latest(seen []string) string {
 	return last
 }
 
-// create creates the fence's node, and what is above it.
+// create creates the fence's node and its parents.
 func (f *Fence) create(ctx context.Context, path string) error {
 	_, err := fencecheck.Await(ctx, func() (string, error) { return f.conn.Create(path, nil, 0, f.acl) })
 	if errors.Is(err, zk.ErrNoNode) {
 		above := path[:strings.LastIndexByte(path, '/')]
 		if above == "" {
-			return errors.New("the root is missing, or the chroot of the connection: create it first")
+			return errors.New("the root, or the connection's chroot, is missing: create it first")
 		}
 		if err = f.create(ctx, above); err == nil {
 			return f.create(ctx, path)
@@ -173,7 +173,7 @@ func (f *Fence) multi(ctx context.Context, ops []any) ([]zk.MultiResponse, error
 	return fencecheck.Await(ctx, func() ([]zk.MultiResponse, error) { return f.conn.Multi(ops...) })
 }
 
-// explain makes the error of a request of err, which came from go-zookeeper. What the server answered is certain.
+// explain wraps an error from go-zookeeper. What the server answered is certain.
 func (f *Fence) explain(did string, err error) error {
 	switch {
 	case err == nil:
@@ -189,22 +189,22 @@ func (f *Fence) explain(did string, err error) error {
 	return f.place.Explain(did, err)
 }
 
-// Guard writes for one holder, whose token is registered. Its writes are refused, with errors that match fence.ErrStale, from the moment at which a
-// greater token is registered. Safe for concurrent use.
+// Guard writes for one holder, whose token is registered. Once a greater token is registered, its writes are refused with errors that match
+// fence.ErrStale. Safe for concurrent use.
 type Guard struct {
 	fence *Fence
 	token lockport.Token
-	lock  string // the lock's node, checked too; empty: not
+	lock  string // the lock's node, also checked, unless empty
 }
 
-// Token is the holder's.
+// Token is the holder's token.
 func (g *Guard) Token() lockport.Token { return g.token }
 
-// Checks are the conditions under which the holder may write, for a multi of your own that begins with them: the fence has its token and, after
-// RegisterLock, the lock's node is there. Each is a *zk.CheckVersionRequest and has an answer of its own.
+// Checks returns the conditions under which the holder may write: the fence has its token and, after RegisterLock, the lock's node exists. Your own
+// multi begins with them. Each is a *zk.CheckVersionRequest and gets its own response.
 func (g *Guard) Checks() []any { return append([]any{check(g.child())}, g.held()...) }
 
-// held are the conditions for the lock itself.
+// held returns the condition for the lock itself.
 func (g *Guard) held() []any {
 	if g.lock == "" {
 		return nil
@@ -212,14 +212,14 @@ func (g *Guard) held() []any {
 	return []any{check(g.lock)}
 }
 
-// check is the condition that a node is there.
+// check is the condition that a node exists.
 func check(path string) any { return &zk.CheckVersionRequest{Path: path, Version: -1} }
 
-// child is the node that is there while the token is the latest.
+// child is the node that exists while the token is the latest.
 func (g *Guard) child() string { return g.fence.place.Key + "/" + g.fence.place.Format(g.token) }
 
-// Multi carries out ops, which are those of zk.Conn.Multi, in one transaction if the token is still the latest. The answers are theirs, in order.
-// If one of them fails, none has an effect, and the error matches that of ZooKeeper.
+// Multi executes ops, as zk.Conn.Multi does, in one transaction if the token is still the latest. The responses are theirs, in order. If one
+// fails, none has an effect, and the error matches ZooKeeper's.
 func (g *Guard) Multi(ctx context.Context, ops ...any) ([]zk.MultiResponse, error) {
 	checks := g.Checks()
 	results, err := g.fence.multi(ctx, slices.Concat(checks, ops))
@@ -234,19 +234,19 @@ func (g *Guard) Multi(ctx context.Context, ops ...any) ([]zk.MultiResponse, erro
 	return results[len(checks):], g.fence.explain("write", err)
 }
 
-// why is the error of a write for which the fence was not as it should be.
+// why is the error of a write that the fence refused.
 func (g *Guard) why(ctx context.Context) error {
 	seen, _, err := g.fence.look(ctx)
 	latest := g.fence.latest(seen)
-	if err == nil && latest == g.fence.place.Format(g.token) { // read from a server that is behind, or registered anew
-		err = errors.New("it is not known which is")
+	if err == nil && latest == g.fence.place.Format(g.token) { // the server is behind, or the token was registered again
+		err = errors.New("the latest is not known")
 	} else if err == nil || errors.Is(err, zk.ErrNoNode) {
 		return g.fence.place.Refuse(g.token, latest)
 	}
 	return g.fence.place.Explain("write", fmt.Errorf("%w: token %d is not the latest: %w", fence.ErrStale, g.token, err))
 }
 
-// Set sets the data of the node path, whose version must be version; -1: whatever it is.
+// Set sets the data of the node path if its version is version; -1 matches any version.
 func (g *Guard) Set(ctx context.Context, path string, data []byte, version int32) (*zk.Stat, error) {
 	results, err := g.Multi(ctx, &zk.SetDataRequest{Path: path, Data: data, Version: version})
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/lockport/lockport/internal/lab/fencetest"
 )
 
-// What all fences promise.
+// The promises of all fences.
 func TestCases(t *testing.T) {
 	p := newPlace(t)
 	path := func(name string) string { return "/fences/of/" + name }
@@ -35,7 +35,7 @@ func TestCases(t *testing.T) {
 	})
 }
 
-// The conditions do the same in a multi of one's own.
+// The conditions do the same in the caller's own multi.
 func TestChecks(t *testing.T) {
 	p := newPlace(t)
 	old, latest := registers(t, p.fence, 7), registers(t, p.fence, 10)
@@ -48,7 +48,7 @@ func TestChecks(t *testing.T) {
 	require.Equal(t, "own", p.get(p.data))
 }
 
-// A multi has its own answers.
+// A multi keeps its own responses.
 func TestMulti(t *testing.T) {
 	p := newPlace(t)
 	ctx := t.Context()
@@ -61,7 +61,7 @@ func TestMulti(t *testing.T) {
 	require.EqualValues(t, 1, r[1].Stat.Version)
 
 	r, err = g.Multi(ctx, &zk.SetDataRequest{Path: p.data, Data: []byte("2"), Version: 1}, &zk.SetDataRequest{Path: p.data, Data: []byte("3"), Version: 1})
-	require.ErrorIs(t, err, zk.ErrBadVersion, "the caller's own condition is no matter of the fence")
+	require.ErrorIs(t, err, zk.ErrBadVersion, "the caller's own condition does not concern the fence")
 	require.NotErrorIs(t, err, fence.ErrStale)
 	require.Len(t, r, 2)
 	require.ErrorIs(t, r[1].Error, zk.ErrBadVersion)
@@ -81,7 +81,7 @@ func TestMulti(t *testing.T) {
 	require.Equal(t, "4", p.get(p.data))
 }
 
-// A fence of which half is gone lets nobody write either.
+// A half-deleted fence refuses all writes too.
 func TestHalfOfTheFenceIsMissing(t *testing.T) {
 	p := newPlace(t)
 	g := registers(t, p.fence, 8)
