@@ -10,8 +10,8 @@
 //   - All nodes are asked at once, and the client waits only until the outcome is certain. One hung or dead node of five costs nothing.
 //     With too few nodes, an acquisition fails at once.
 //   - Waiting clients are served in the order in which they began to wait, by their own clocks, if they answer within 250 ms of their
-//     turn. Messages from the nodes wake them; they also poll every 5 s in case those are lost. If votes are split, the voted claim with
-//     the smallest owner id gets them.
+//     turn. Messages from the nodes wake them; they also poll every 5 s in case those are lost. Split votes go to the claim with the
+//     smallest owner id among those with votes.
 //   - A holder learns at its next renewal that it lost the majority: within a third of the TTL plus 100 ms. While a majority still has the
 //     lock, a renewal retakes it on nodes that lost it.
 //

@@ -1,6 +1,6 @@
 -- Follows queue.lua, in the scripts of claims that hold a name beside others: readers and permits. KEYS: as of token.lua, and
 --   5 the holders: a sorted set of owners, scored with the time in ms until which each holds
--- Readers: while there are any, the lock's value is READERS. If the lock has another value, the set is left over from readers whose lock was removed.
+-- Readers: while there are any, the lock's value is READERS. Otherwise the set is left over from readers whose lock was removed.
 -- Permits: they have their own queue and ignore the lock. Their set also has the member "#", scored with GONE + the number of permits.
 -- ARGV: owner, number of permits (0: a reader).
 local call = redis.call
