@@ -6,10 +6,9 @@ import (
 	"unsafe"
 )
 
-// sinceBoot is the clock behind Go's monotonic one, which has another beginning in every process: CLOCK_MONOTONIC of
-// clock_gettime(2).
+// sinceBoot reads the clock behind Go's monotonic one, which starts anew in each process: CLOCK_MONOTONIC of clock_gettime(2).
 func sinceBoot() time.Duration {
 	var ts syscall.Timespec
-	_, _, _ = syscall.Syscall(syscall.SYS_CLOCK_GETTIME, 1, uintptr(unsafe.Pointer(&ts)), 0) // it is older than the oldest kernel that Go runs on
+	_, _, _ = syscall.Syscall(syscall.SYS_CLOCK_GETTIME, 1, uintptr(unsafe.Pointer(&ts)), 0) // it cannot fail: every kernel that Go supports has it
 	return time.Duration(ts.Nano())
 }

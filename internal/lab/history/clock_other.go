@@ -4,5 +4,5 @@ package history
 
 import "time"
 
-// sinceBoot is the time of day, which all processes of the machine share: here a clock that is set spoils a history.
+// sinceBoot is the time of day, which all processes of the machine share. Setting the clock spoils a history here.
 func sinceBoot() time.Duration { return time.Duration(time.Now().UnixNano()) }

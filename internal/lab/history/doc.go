@@ -1,2 +1,2 @@
-// Package history keeps what worker processes did with locks and what was done to them, and judges it by belief, by tokens and by time.
+// Package history records what worker processes did with locks and what was done to them, and judges it by belief, tokens and time.
 package history

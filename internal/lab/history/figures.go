@@ -7,24 +7,24 @@ import (
 	"time"
 )
 
-// Figures are what is measured in histories. The zero value is that of none. Fields are numbers or [Samples].
+// Figures are the measurements of histories. The zero value has none. Fields are numbers or [Samples].
 type Figures struct {
 	Phases int `json:"phases"`
-	// Faults is how often a fault was injected, Acquisitions how many were successful.
+	// Faults counts injections, and Acquisitions successful ones.
 	Faults       int `json:"faults"`
 	Acquisitions int `json:"acquisitions"`
-	// Overlapped is in how many phases two holds of a name were believed in at one time.
+	// Overlapped counts phases in which two holds of a name were believed at once.
 	Overlapped int `json:"overlapped"`
-	// Readers are holds that began beside another reader, and Permits those that began when another permit of the name was held.
+	// Readers counts holds that began beside another reader, and Permits those that began beside another permit of the name.
 	Readers int `json:"readers,omitempty"`
 	Permits int `json:"permits,omitempty"`
-	// TellingAfter is how much later than its deadline a worker that ran was told that a hold had ended, of those that reached their deadline.
+	// TellingAfter is how long after the deadline a running worker was told that its hold had ended. Only holds that reached their deadline count.
 	TellingAfter Samples `json:"telling_after_deadline,omitzero"`
-	// RemovalNotice is the time from the removal of a lock at the server until its holder was told.
+	// RemovalNotice is the time from a lock's removal at the server until its holder was told.
 	RemovalNotice Samples `json:"removal_notice,omitzero"`
-	// LateReturn is how long after their context's end acquisitions returned, of those that it ended; at least, of one that never did and is [Hanging].
+	// LateReturn is how long after their contexts' end acquisitions returned. One that never returned counts from [Hanging] on, with the time seen.
 	LateReturn Samples `json:"late_return,omitzero"`
-	// Takeover is the time from kill -9 of a holder until another had its lock.
+	// Takeover is the time from kill -9 of a holder until another worker had its lock.
 	Takeover Samples `json:"takeover,omitzero"`
 	// Recovery is the time from the end of a fault until somebody acquired a lock.
 	Recovery Samples `json:"recovery,omitzero"`
@@ -42,13 +42,13 @@ func (f *Figures) Add(o Figures) {
 	}
 }
 
-// Hanging is how long after its context's end an acquisition must have returned.
+// Hanging is the limit for an acquisition to return after its context's end.
 const Hanging = time.Second
 
-// Measure takes the figures of a phase. A hold ends at the server margin after its deadline.
+// Measure measures a phase. On the server, a hold ends margin after its deadline.
 func Measure(h *History, margin time.Duration) Figures {
 	f := Figures{Phases: 1, Faults: len(h.Injections()), Acquisitions: len(h.Spans), Overlapped: min(len(h.Overlaps()), 1)}
-	f.Readers, f.Permits = h.beside()
+	f.Readers, f.Permits = h.joins()
 	for i, e := range h.Events {
 		name, removed := strings.CutPrefix(e.Err, Removed)
 		switch {
@@ -68,7 +68,7 @@ func Measure(h *History, margin time.Duration) Figures {
 	return f
 }
 
-// removal looks for when the holder of a removed lock was told. A holder that released it first is no sample.
+// removal measures when the holder of a removed lock was told. A holder that released it first is no sample.
 func (f *Figures) removal(h *History, name string, at Instant) {
 	for _, s := range h.Spans {
 		if s.Name == name && s.Got <= at && at < s.Until && s.Told != 0 {
@@ -77,13 +77,13 @@ func (f *Figures) removal(h *History, name string, at Instant) {
 	}
 }
 
-// silence looks whether the worker of a hold that reached its deadline was told in time. A worker that was stopped then cannot be.
+// silence measures when the worker of a hold that reached its deadline was told. A worker that was stopped then is no sample.
 func (f *Figures) silence(h *History, s *Span, margin time.Duration) {
 	late := s.Deadline.Add(margin)
 	over := cmp.Or(s.Told, s.Releasing)
 	switch {
 	case s.Deadline == 0, over != 0 && over < s.Deadline, s.Killed != 0 && s.Killed <= late:
-		return // something else ended it
+		return // it ended in another way
 	case over == 0 && h.End < late.Add(Hanging):
 		return // the history is too short to tell
 	}
@@ -94,9 +94,9 @@ func (f *Figures) silence(h *History, s *Span, margin time.Duration) {
 	f.TellingAfter.Add(told.Sub(s.Deadline))
 }
 
-// takeover looks for who had the lock after its holder was killed.
+// takeover measures when another worker had the lock of a killed one.
 func (f *Figures) takeover(h *History, s *Span) {
-	if s.Killed == 0 || s.Ending != endedByKill || s.Mode != (Mode{}) { // others may have had what a reader has, or a permit
+	if s.Killed == 0 || s.Ending != endedByKill || s.Mode != (Mode{}) { // others may already hold a reader's lock, or a permit
 		return
 	}
 	for _, next := range h.Spans {
@@ -107,7 +107,7 @@ func (f *Figures) takeover(h *History, s *Span) {
 	}
 }
 
-// lateReturn looks at an attempt that its context ended. An attempt whose worker was stopped meanwhile is no sample.
+// lateReturn measures an attempt that its context ended. If the worker was stopped meanwhile, it is no sample.
 func (f *Figures) lateReturn(h *History, s *Span) {
 	returned := cmp.Or(s.Got, s.Failed)
 	until := cmp.Or(returned, s.Killed, h.End)
@@ -119,7 +119,7 @@ func (f *Figures) lateReturn(h *History, s *Span) {
 	}
 }
 
-// recovery looks for the first hold after a fault has ended and before the next one. What workers do that were started since is no sample.
+// recovery measures the first hold after a fault and before the next one. Workers started since the fault do not count.
 func (f *Figures) recovery(healed Instant, after []Event) {
 	late := make(map[string]bool)
 	for _, e := range after {

@@ -15,7 +15,7 @@ func measure(t *testing.T, text string) history.Figures {
 	return history.Measure(read(t, text), 110*time.Millisecond)
 }
 
-// one is the quantiles of one sample; 0: of none.
+// one is the quantiles of one sample; of none if ms is 0.
 func one(ms float64) history.Quantiles {
 	if ms == 0 {
 		return history.Quantiles{}

@@ -11,42 +11,43 @@ import (
 
 // History is what workers did with the locks of a phase, and what was done to them.
 type History struct {
-	// Events are all events, in the order of time.
+	// Events are all events, ordered by time.
 	Events []Event
-	// Attempts are all acquisitions in the order of their calls. Spans are those that succeeded, in the order in which they did.
+	// Attempts are all acquisitions, ordered by call. Spans are the successful ones, ordered by when they got the lock.
 	Attempts, Spans []*Span
 	// Start and End are the times of the first and the last event.
 	Start, End Instant
 }
 
-// Span is an acquisition and the hold it became, if any, as its worker saw them. Instants of what did not happen are 0.
+// Span is an acquisition and its hold, if any, as the worker saw them. An Instant of 0 means that it did not happen.
 type Span struct {
 	Worker string
 	Op     int64
 	Name   string
 	Mode   Mode
 	Token  lockport.Token
-	// Asked is when Acquire was called, and Limit the end of its context. It then either Got the hold or Failed, with an error of Class.
+	// Asked is when Acquire was called, and Limit the end of its context. The call then either Got the hold or Failed with an error of Class.
 	Asked, Limit, Got, Failed Instant
 	Class                     Class
-	// ClaimAsked is when the claim was asked for at the earliest: before Asked if it served another hold of the process before, or at the same time.
+	// ClaimAsked is the earliest time at which the claim was requested. It is before Asked if the claim already served, or was requested for, another
+	// acquisition of the process.
 	ClaimAsked Instant
-	// Deadline is the last one that the worker knew.
+	// Deadline is the last one known to the worker.
 	Deadline Instant
-	// Believed is when the worker was last seen to believe in the hold past its deadline.
+	// Believed is the last time at which the worker was seen to endBelief past its deadline.
 	Believed Instant
 	// Told is when the worker learned that the hold was lost, Killed when the worker was killed.
 	Told, Killed Instant
 	// Releasing and Released are when Release was called and when it returned, with ReleaseErr.
 	Releasing, Released Instant
 	ReleaseErr          string
-	// Until is the end of belief, and Ending says what ended it. It is not after Got if the worker never believed.
+	// Until is the end of belief, and Ending its reason. Until is not after Got if the worker never believed.
 	Until  Instant
 	Ending string
 }
 
-// NewHistory makes a history of the events of one phase, those of each worker in their order. Events that contradict each other are an error, because
-// they cannot be judged: a hold that nobody asked for, or one that began twice.
+// NewHistory makes a history of the events of one phase. Events of one worker must be in order. Contradictory events are an error, because they
+// cannot be judged: a hold that nobody asked for, or that began twice.
 func NewHistory(events []Event) (*History, error) {
 	h := &History{Events: slices.Clone(events)}
 	slices.SortStableFunc(h.Events, func(a, b Event) int { return cmp.Compare(a.At, b.At) })
@@ -54,20 +55,20 @@ func NewHistory(events []Event) (*History, error) {
 		h.Start, h.End = h.Events[0].At, h.Events[len(h.Events)-1].At
 	}
 	if err := h.gather(); err != nil {
-		return nil, fmt.Errorf("a history that contradicts itself: %w", err)
+		return nil, fmt.Errorf("the history contradicts itself: %w", err)
 	}
 	first := make(map[claim]Instant)
 	for _, s := range h.Attempts {
 		if s.Got == 0 {
 			continue
 		}
-		s.believe(h.End)
+		s.endBelief(h.End)
 		h.Spans = append(h.Spans, s)
 		s.ClaimAsked = s.Asked
 		if s.Mode.Permits > 0 {
 			s.ClaimAsked = h.beganWaiting(s)
 		}
-		if s.Token != 0 { // attempts are in the order of Asked, so that the first one is the earliest
+		if s.Token != 0 { // attempts are ordered by Asked, so the first one is the earliest
 			s.ClaimAsked = cmp.Or(first[s.claim()], s.ClaimAsked)
 			first[s.claim()] = s.ClaimAsked
 		}
@@ -76,8 +77,8 @@ func NewHistory(events []Event) (*History, error) {
 	return h, nil
 }
 
-// beganWaiting is since when the process of s has waited for its name without a pause: the claim may have been granted to one of its calls that gave up, while
-// others had later claims.
+// beganWaiting is since when the process of s has waited for its name without a gap. The claim may have been granted to a call that gave up, while
+// others made later claims.
 func (h *History) beganWaiting(s *Span) Instant {
 	since := s.Asked
 	for _, o := range slices.Backward(h.Attempts) {
@@ -88,7 +89,7 @@ func (h *History) beganWaiting(s *Span) Instant {
 	return since
 }
 
-// gather joins the events by the attempt that they are about.
+// gather groups the events by attempt.
 func (h *History) gather() error {
 	type key struct {
 		worker string
@@ -96,7 +97,7 @@ func (h *History) gather() error {
 	}
 	found := make(map[key]*Span)
 	killed := make(map[string]Instant)
-	var mistakes []error
+	var contradictions []error
 	for _, e := range h.Events {
 		s := found[key{e.Worker, e.Op}]
 		switch e.Kind {
@@ -104,7 +105,7 @@ func (h *History) gather() error {
 			killed[e.Worker] = e.At
 		case Asked:
 			if s != nil {
-				mistakes = append(mistakes, fmt.Errorf("%s: asked twice", e.About()))
+				contradictions = append(contradictions, fmt.Errorf("%s: asked twice", e.About()))
 				continue
 			}
 			s = &Span{Worker: e.Worker, Op: e.Op, Name: e.Name, Mode: e.Mode, Asked: e.At, Limit: e.Limit}
@@ -112,7 +113,7 @@ func (h *History) gather() error {
 			h.Attempts = append(h.Attempts, s)
 		case Got, Failed, Extended, Told, Releasing, Released:
 			if s == nil || !s.add(e) {
-				mistakes = append(mistakes, fmt.Errorf("%s: %s, which does not follow from what came before", e.About(), e.Kind))
+				contradictions = append(contradictions, fmt.Errorf("%s: unexpected %s", e.About(), e.Kind))
 			}
 		case Believed:
 			if s != nil && e.Valid {
@@ -123,10 +124,10 @@ func (h *History) gather() error {
 	for _, s := range h.Attempts {
 		s.Killed = killed[s.Worker]
 	}
-	return errors.Join(mistakes...)
+	return errors.Join(contradictions...)
 }
 
-// add takes up an event after Asked, and reports whether it may come now.
+// add applies an event after Asked, and reports whether it may come now.
 func (s *Span) add(e Event) bool {
 	at := map[Kind]*Instant{Got: &s.Got, Failed: &s.Failed, Extended: new(Instant), Told: &s.Told, Releasing: &s.Releasing, Released: &s.Released}[e.Kind]
 	returns := e.Kind == Got || e.Kind == Failed
@@ -139,7 +140,7 @@ func (s *Span) add(e Event) bool {
 		s.Token = e.Token
 	case Failed:
 		s.Class = e.Class
-	case Released: // an ended hold has no deadline: the last one stands
+	case Released: // an ended hold has no deadline, so the last one stays
 		s.ReleaseErr = e.Err
 		return true
 	}
@@ -147,11 +148,11 @@ func (s *Span) add(e Event) bool {
 	return true
 }
 
-// endedByKill is how a hold ended whose worker was killed.
+// endedByKill is the Ending of a hold whose worker was killed.
 const endedByKill = "its worker was killed"
 
-// believe finds the end of belief. What is open at the end of the history ends with it.
-func (s *Span) believe(end Instant) {
+// endBelief finds the end of belief: at the latest, the end of the history.
+func (s *Span) endBelief(end Instant) {
 	s.Until, s.Ending = end, "the end of the history"
 	for _, e := range []struct {
 		at   Instant
@@ -163,10 +164,10 @@ func (s *Span) believe(end Instant) {
 	}
 }
 
-// holdsPerClaim is how many tokens a claim has: see package fence.
+// holdsPerClaim is the number of tokens of a claim: see driver.TokensPerGrant.
 const holdsPerClaim = 1024
 
-// claim is what the server has granted, as far as the tokens tell.
+// claim identifies a grant of the server, as far as tokens tell.
 type claim struct {
 	worker, name string
 	token        lockport.Token
@@ -174,7 +175,7 @@ type claim struct {
 
 func (s *Span) claim() claim { return claim{s.Worker, s.Name, s.Token / holdsPerClaim} }
 
-// HandedOn says that the hold had its claim from another hold of its process, or joined it as a reader, without the server.
+// HandedOn says that the hold took over the claim of another hold of its process, or joined it as a reader, without the server.
 func (s *Span) HandedOn() bool {
 	return s.Token%holdsPerClaim != 0 || s.Mode.Shared && s.ClaimAsked < s.Asked
 }

@@ -9,7 +9,7 @@ import (
 	historytext "github.com/lockport/lockport/internal/lab/history/text"
 )
 
-// history is a history written by hand.
+// read parses a handwritten history.
 func read(t *testing.T, text string) *history.History {
 	t.Helper()
 	h, err := history.NewHistory(historytext.Events(text))
@@ -34,7 +34,7 @@ func TestBeliefEndsWithTheFirstOf(t *testing.T) {
 		{"500 w1/1 told: lost\n 600 w1/1 releasing", 500, "it was told of the loss"},
 		{"700 w1 killed", 700, "its worker was killed"},
 		{"700 w2 killed", 1900, "its deadline"},
-		{"5 w1 killed", 5, "its worker was killed"}, // it lived for a moment after the parent wrote that down
+		{"5 w1 killed", 5, "its worker was killed"}, // it lived for a moment after the parent recorded the kill
 	} {
 		h := read(t, got+c.then)
 		require.Len(t, h.Spans, 1)
@@ -59,7 +59,7 @@ func TestSpansHaveWhatHappened(t *testing.T) {
 		10   w3/1 asked name other
 		950  w3   killed
 		40   w4/1 asked`)
-	require.Equal(t, []string{"w3/1", "w1/2 (token 2048)"}, []string{h.Spans[0].String(), h.Spans[1].String()}, "by the time at which they began")
+	require.Equal(t, []string{"w3/1", "w1/2 (token 2048)"}, []string{h.Spans[0].String(), h.Spans[1].String()}, "by when they began")
 	require.Equal(t, "other", h.Spans[0].Name)
 	require.Equal(t, historytext.At(950), h.Spans[0].Killed)
 	s := h.Spans[1]

@@ -9,7 +9,7 @@ import (
 	historytext "github.com/lockport/lockport/internal/lab/history/text"
 )
 
-// Two holds of a name, and until when the first is believed in.
+// Two holds of a name, and how the belief in the first one ends.
 func TestOverlaps(t *testing.T) {
 	second := func(got float64) string {
 		return fmt.Sprintf("%v w2/1 asked\n %v w2/1 got token 2048 deadline %v\n %v w2/1 releasing\n", got-5, got, got+1900, got+100)
@@ -48,7 +48,7 @@ func TestOverlaps(t *testing.T) {
 	}
 }
 
-// Readers, and holders of permits, are beside each other, but no writer is beside anybody, and nobody has a permit too many.
+// Readers may overlap, and so may permits up to their number. A writer overlaps nobody.
 func TestOverlapsOfModes(t *testing.T) {
 	hold := func(worker int, got, until float64, mode string) string {
 		return fmt.Sprintf("%v w%d/1 asked %s\n %v w%d/1 got\n %v w%d/1 releasing\n", got-1, worker, mode, got, worker, until, worker)

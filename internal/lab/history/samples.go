@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// Samples are measured durations. The zero value is empty. JSON has their quantiles, in milliseconds to a tenth. Not safe for concurrent use.
+// Samples are measured durations. The zero value is empty. JSON has only their quantiles, in milliseconds to a tenth. Not safe for concurrent use.
 type Samples struct {
 	all  []time.Duration
-	read Quantiles // what a file said, of samples that are not known one by one
+	read Quantiles // read from a file, without the samples
 }
 
-// Quantiles are how many samples there are, and the time that half of them, 99 in 100 and all of them do not exceed.
+// Quantiles are the number of samples, and the times that 50 %, 99 % and all of them do not exceed.
 type Quantiles struct {
 	N             int
 	P50, P99, Max time.Duration
@@ -22,10 +22,10 @@ type Quantiles struct {
 // Add adds a sample.
 func (s *Samples) Add(d time.Duration) { s.all = append(s.all, d) }
 
-// Merge adds the samples of another. What was read from a file is not added.
+// Merge adds the samples of another. It ignores quantiles read from a file.
 func (s *Samples) Merge(other Samples) { s.all = append(s.all, other.all...) }
 
-// Quantiles computes them, or returns those that were read. Those of nothing are 0.
+// Quantiles computes the quantiles, or returns those read from a file. Without samples they are 0.
 func (s *Samples) Quantiles() Quantiles {
 	n := len(s.all)
 	if n == 0 {
@@ -35,10 +35,10 @@ func (s *Samples) Quantiles() Quantiles {
 	return Quantiles{N: n, P50: sorted[(n+1)/2-1], P99: sorted[(99*n+99)/100-1], Max: sorted[n-1]}
 }
 
-// IsZero says that there are no samples, which a file then leaves out.
+// IsZero says that there are no samples. JSON then omits the field.
 func (s Samples) IsZero() bool { return s.Quantiles().N == 0 }
 
-// quantilesInFile are milliseconds.
+// quantilesInFile are in milliseconds.
 type quantilesInFile struct {
 	N   int     `json:"n"`
 	P50 float64 `json:"p50_ms"`
@@ -53,7 +53,7 @@ func (s Samples) MarshalJSON() ([]byte, error) {
 	return json.Marshal(quantilesInFile{q.N, ms(q.P50), ms(q.P99), ms(q.Max)})
 }
 
-// UnmarshalJSON reads quantiles that were written.
+// UnmarshalJSON reads the quantiles.
 func (s *Samples) UnmarshalJSON(text []byte) error {
 	var f quantilesInFile
 	err := json.Unmarshal(text, &f)

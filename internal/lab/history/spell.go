@@ -8,28 +8,28 @@ import (
 	"time"
 )
 
-// Spell is a time in which something lasted, both ends included. What is how a network was harmed, and else empty.
+// Spell is a period, both ends included. What is how a network was harmed, otherwise empty.
 type Spell struct {
 	From, To Instant
 	What     string
 }
 
-// Injections are the faults that happened: each lasts until it was healed, until the next one, or to the end of the history.
+// Injections are the faults. Each lasts until it is healed, the next one begins, or the history ends.
 func (h *History) Injections() []Spell {
 	return h.spells(Event{Kind: Noted, Err: Injected}, Event{Kind: Noted, Err: Healed})
 }
 
-// Aways are the times in which nobody could acquire.
+// Aways are the periods in which nobody could acquire.
 func (h *History) Aways() []Spell {
 	return h.spells(Event{Kind: Noted, Err: Away}, Event{Kind: Noted, Err: Back})
 }
 
-// Stops are when a worker was stopped.
+// Stops are the periods in which a worker was stopped.
 func (h *History) Stops(worker string) []Spell {
 	return h.spells(Event{Kind: Stopped, Worker: worker}, Event{Kind: Resumed, Worker: worker})
 }
 
-// Wanted says that somebody asked for a lock, or waited for one, in a part of a time.
+// Wanted says that somebody asked or waited for a lock during a part of the period.
 func (h *History) Wanted(in Spell) bool {
 	return slices.ContainsFunc(h.Attempts, func(s *Span) bool { return s.Asked < in.To && h.Over(s) > in.From })
 }
@@ -37,17 +37,17 @@ func (h *History) Wanted(in Spell) bool {
 // Over is when an attempt got the lock, failed, or ended with its worker or the history.
 func (h *History) Over(s *Span) Instant { return cmp.Or(s.Got, s.Failed, s.Killed, h.End) }
 
-// Cuts are when the network of a worker was harmed.
+// Cuts are the periods in which the network of a worker was harmed.
 func (h *History) Cuts(worker string) []Spell {
 	return h.spells(Event{Kind: Cut, Worker: worker}, Event{Kind: Mended, Worker: worker})
 }
 
-// stopped says that a worker was stopped for a part of the time between two instants.
+// stopped says that a worker was stopped at some time between two instants.
 func (h *History) stopped(worker string, from, to Instant) bool {
 	return slices.ContainsFunc(h.Stops(worker), func(s Spell) bool { return s.From <= to && s.To >= from })
 }
 
-// spells are those that begin and end with events like these. What does not end lasts to the end of the history.
+// spells are the periods between such events. One without an end lasts to the end of the history.
 func (h *History) spells(begin, end Event) []Spell {
 	var all []Spell
 	for _, e := range h.Events {
@@ -68,10 +68,10 @@ func (h *History) spells(begin, end Event) []Spell {
 	return all
 }
 
-// Since is the time from the start of the history to t, for people.
+// Since returns the time from the start of the history to t, for people.
 func (h *History) Since(t Instant) time.Duration { return t.Sub(h.Start).Round(100 * time.Microsecond) }
 
-// Notes are the notes of the scheduler, and what was done to workers, from one instant to another, both included: a line for people.
+// Notes is a line for people: the scheduler's notes and actions on workers between two instants, both included.
 func (h *History) Notes(from, to Instant) string {
 	var notes []string
 	for _, e := range h.Events {
@@ -86,7 +86,7 @@ func (h *History) Notes(from, to Instant) string {
 	return strings.Join(notes, "; ")
 }
 
-// Line tells people what became of a hold. Times are since the start of the history.
+// Line describes a hold for people. Times are since the start of the history.
 func (h *History) Line(s *Span) string {
 	text := fmt.Sprintf("%s asked at %s, got it at %s and believed until %s, %s", s, h.Since(s.Asked), h.Since(s.Got), h.Since(s.Until), s.Ending)
 	for _, e := range []struct {
@@ -103,7 +103,7 @@ func (h *History) Line(s *Span) string {
 	return text
 }
 
-// Thousands writes n, which is not negative, with commas.
+// Thousands formats n, which is not negative, with commas.
 func Thousands[T ~int | ~int64](n T) string {
 	s := fmt.Sprint(int64(n))
 	for i := len(s) - 3; i > 0; i -= 3 {

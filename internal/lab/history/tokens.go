@@ -2,21 +2,21 @@ package history
 
 import "fmt"
 
-// TokenFault is two holds of a name whose tokens do not tell which came first.
+// TokenFault is two holds of a name whose tokens contradict the order of their grants.
 type TokenFault struct {
-	// Earlier and Later are in the order of their grants where that is certain, as it is unless Equal.
+	// Earlier was granted before Later. If Equal, the order may be unknown.
 	Earlier, Later *Span
-	// Equal says that the two have one token, or claims of two workers one; otherwise Later's is not greater than Earlier's.
+	// Equal says that both have one token, or that claims of two workers have one. Otherwise Later's is smaller than Earlier's.
 	Equal bool
 }
 
-// TokenFaults are the holds whose tokens break the order of grants of their name, each with one of those that it should be greater than. A hold was certainly
-// granted after another if its claim was asked for when the other had been got. Of holds that were asked for at the same time, only
-// equal tokens are wrong. A hold that is handed on inside a process is as old as its claim, which another's may have replaced unseen. Of readers, none is
-// compared with another: those of a process share a claim and its token.
+// TokenFaults are the holds whose tokens contradict the order of grants, each with one other hold. A hold was certainly granted after another if its
+// claim was requested when the other had been got. If both were requested at the same time, only equal tokens are wrong. A hold that is handed on
+// inside a process is as old as its claim: another worker's claim may have replaced that unseen. Readers are not compared with each other: those of a
+// process share a claim and its token.
 func (h *History) TokenFaults() []TokenFault {
 	var all []TokenFault
-	got := make(map[string][]*Span) // by name, in the order in which they were got
+	got := make(map[string][]*Span) // by name, in order of Got
 	for _, s := range h.Spans {
 		if s.Token == 0 {
 			continue
@@ -46,11 +46,11 @@ func (h *History) TokenFaults() []TokenFault {
 	return all
 }
 
-// Describe tells people what is wrong.
+// Describe explains the fault to people.
 func (f *TokenFault) Describe(h *History) string {
-	what := "is smaller than that of an earlier one"
+	what := "is smaller than an earlier one"
 	if f.Equal {
-		what = "was given to two"
+		what = "was granted twice"
 	}
 	return fmt.Sprintf("a token of %q %s:\n  %s\n  %s\n  meanwhile: %s", f.Later.Name, what, h.Line(f.Earlier), h.Line(f.Later), h.Notes(f.Earlier.Asked, f.Later.Got))
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// grant is a hold, of a worker and in a mode, that was asked for and got then.
+// grant is a hold of a worker in a mode, with the times at which it was asked for and got.
 func grant(worker string, asked, got float64, token int) string {
 	worker, mode, _ := strings.Cut(worker, " ")
 	return fmt.Sprintf("%v %s asked %s\n %v %s got token %d\n %v %s releasing\n", asked, worker, mode, got, worker, token, got+1, worker)
@@ -18,7 +18,7 @@ func TestTokenFaults(t *testing.T) {
 	const equal, falls = "equal", "falls"
 	for _, c := range []struct {
 		name, text string
-		want       []string // the faults: what, and of whom
+		want       []string // the faults: kind and holds
 	}{
 		{"rising", grant("w1/1", 0, 1, 1024) + grant("w2/1", 2, 3, 2048) + grant("w1/2", 4, 5, 3072), nil},
 		{"falling", grant("w1/1", 0, 1, 2048) + grant("w2/1", 2, 3, 1024), []string{"falls w1/1 w2/1"}},

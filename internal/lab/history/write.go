@@ -1,22 +1,22 @@
 package history
 
-// Write is an attempt of a holder to update what the lock protects. One that failed for another reason than its token is none.
+// Write is a holder's attempt to update the protected resource. Attempts that failed for reasons other than the token do not count.
 type Write struct {
 	At      Instant
 	By      *Span
 	Refused bool
-	// Over is the newest holder that there had been before the write, if that began after By; nil: none did.
+	// Over is the newest holder before the write that began after By; nil if there is none.
 	Over *Span
 }
 
-// Writes are all writes, in their order.
+// Writes returns all writes in order.
 func (h *History) Writes() (all []Write) {
 	for _, e := range h.Events {
 		w := Write{At: e.At, Refused: e.Kind == Refused}
 		if e.Kind != Wrote && (e.Kind != Refused || e.Class != ClassStale) {
 			continue
 		}
-		for _, s := range h.Spans { // in the order in which they began
+		for _, s := range h.Spans { // ordered by begin
 			switch {
 			case s.Worker == e.Worker && s.Op == e.Op:
 				w.By = s

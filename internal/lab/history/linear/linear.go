@@ -1,6 +1,6 @@
-// Package linear judges a history of holds by linearizability (M. Herlihy, J. Wing, Linearizability, 1990), with porcupine: is there one order in
-// which a lock that is never given to two, and whose tokens rise, could have done what was seen? It sees more than overlapping belief: a lock
-// that the server granted anew too early is a mistake also where its first holder had been killed, or had just stopped believing.
+// Package linear judges a history of holds by linearizability (M. Herlihy, J. Wing, Linearizability, 1990), with porcupine: is there an order in
+// which a correct lock, with rising tokens, could have produced the history? This finds more than overlapping belief: a lock that the server granted
+// again too early is a mistake even if its first holder was killed, or had just stopped believing.
 package linear
 
 import (
@@ -16,15 +16,15 @@ import (
 	"github.com/lockport/lockport/internal/lab/history"
 )
 
-// Result is what [Check] has found. The zero value is not Ok: only a search that found an order is.
+// Result is what [Check] found. The zero value is not Ok: only a search that found an order is.
 type Result struct {
-	// Ok says that there is an order. Unknown says that the time limit came first. Neither says that there is none.
+	// Ok: there is an order. Unknown: the time limit came first. Neither: there is none.
 	Ok, Unknown bool
-	// Message says for people, if not Ok, which lock it was, up to where there is an order, and which holds do not fit in.
+	// Message explains to people, if not Ok, which lock it was, the longest order, and which holds do not fit in.
 	Message string
 }
 
-// Check judges the locks of h, each on its own, for limit at most. Without tokens it judges exclusion alone. Safe for concurrent use.
+// Check judges each lock of h separately, for at most limit. Without tokens it judges exclusion alone. Safe for concurrent use.
 func Check(h *history.History, r Rules, limit time.Duration) Result {
 	deadline := time.Now().Add(limit)
 	byName := make(map[string][]*history.Span)
@@ -34,18 +34,18 @@ func Check(h *history.History, r Rules, limit time.Duration) Result {
 	res := Result{Ok: true}
 	for _, name := range slices.Sorted(maps.Keys(byName)) {
 		ops := r.operations(h, byName[name])
-		switch porcupine.CheckOperationsTimeout(model, ops, max(time.Until(deadline), 1)) { // 0 would be no limit
+		switch porcupine.CheckOperationsTimeout(model, ops, max(time.Until(deadline), 1)) { // 0 would mean no limit
 		case porcupine.Illegal:
 			return Result{Message: explain(h, name, ops, limit)}
 		case porcupine.Unknown:
-			res = Result{Unknown: true, Message: fmt.Sprintf("whether %q is linearizable was not decided in %v, with %d holds", name, limit, len(byName[name]))}
+			res = Result{Unknown: true, Message: fmt.Sprintf("%q: linearizability was not decided in %v, with %d holds", name, limit, len(byName[name]))}
 		}
 	}
 	return res
 }
 
-// lock is the state of the lock that is compared with: who holds it, sorted by older, the greatest token that it has given, how many holds that have a rank
-// have begun, of readers and of others, and when the last of these was got, if it is a reader's.
+// lock is the state of a correct lock: its holders, sorted by older, and the greatest token granted. readers and others count the ranked holds that
+// have begun. got is when the last of them was got, if it is a reader's.
 type lock struct {
 	holders         []*history.Span
 	last            lockport.Token
@@ -53,23 +53,22 @@ type lock struct {
 	got             history.Instant
 }
 
-// step is an operation: a hold begins, or it ends.
+// step is an operation: a hold begins or ends.
 type step struct {
 	hold *history.Span
 	ends bool
-	// void says that the hold may never have been one: it was handed on inside a process after the server had ended the claim, and
-	// before the process was told.
+	// void says that the hold may not count: it was handed on inside a process after the server had ended the claim, but before the process was told.
 	void bool
-	// readers and others are how many holds of a smaller token must have begun before this one does: see rank.
+	// readers and others are how many holds with smaller tokens must have begun before this one: see rank.
 	readers, others int
 }
 
-// ranked says that the token tells which holds began before this one. One of a permit that is handed on is older than its hold.
+// ranked says that the token tells which holds began before this one. If a permit was handed on, its token is older than the hold.
 func (s *step) ranked() bool {
 	return s.hold.Token != 0 && !s.void && (s.hold.Mode.Permits == 0 || !s.hold.HandedOn())
 }
 
-// rank counts for each of the steps that begin a hold those that must come before it, so that a wrong order is given up at once.
+// rank counts, for each step that begins a hold, those that must come before it. That ends the search of a wrong order at once.
 func rank(begin []*step) {
 	for _, s := range begin {
 		for _, o := range begin {
@@ -84,9 +83,9 @@ func rank(begin []*step) {
 	}
 }
 
-// admits says that the hold of s may begin. A reader begins after the writers of smaller tokens and before the others, a writer after readers too. Readers without a
-// writer between them begin in the order in which they were got: where there is an order of the steps, there is one that is so, since neither keeps the other
-// out.
+// admits says that the hold of s may begin. A reader begins after the writers with smaller tokens and before all others; a writer also begins after
+// such readers. Readers without a writer between them begin in the order of Got: they never exclude each other, so if there is any order, there is
+// such a one.
 func (l lock) admits(s *step) bool {
 	m := s.hold.Mode
 	switch {
@@ -98,12 +97,12 @@ func (l lock) admits(s *step) bool {
 	return s.hold.Token == 0 || m.Permits > 0 || s.hold.Token > l.last
 }
 
-// older is the order of holders.
+// older orders holders.
 func older(a, b *history.Span) int {
 	return cmp.Or(cmp.Compare(a.Got, b.Got), cmp.Compare(a.Worker, b.Worker), cmp.Compare(a.Op, b.Op))
 }
 
-// with is l when the hold of s has begun.
+// with returns l after the hold of s has begun.
 func (l lock) with(s *step) lock {
 	i, _ := slices.BinarySearchFunc(l.holders, s.hold, older)
 	l.holders = slices.Insert(slices.Clone(l.holders), i, s.hold)
@@ -118,7 +117,7 @@ func (l lock) with(s *step) lock {
 	return l
 }
 
-// model is a lock that works.
+// model is a correct lock.
 var model = porcupine.Model{
 	Init: func() any { return lock{} },
 	Step: func(state, input, _ any) (bool, any) {
@@ -131,7 +130,7 @@ var model = porcupine.Model{
 		case !s.ends && l.admits(s):
 			return true, l.with(s)
 		}
-		return s.void, l // a hold ends exactly once, so that it is never unclear what is still to come of one
+		return s.void, l // a hold ends exactly once, so it is always clear what is still to come
 	},
 	Equal: func(a, b any) bool {
 		l, o := a.(lock), b.(lock)
@@ -139,7 +138,7 @@ var model = porcupine.Model{
 	},
 }
 
-// explain looks for an order again, and tells what comes last in the longest and which holds do not fit in.
+// explain repeats the search, and describes the end of the longest order and the holds that do not fit in.
 func explain(h *history.History, name string, ops []porcupine.Operation, limit time.Duration) string {
 	_, info := porcupine.CheckOperationsVerbose(model, ops, limit)
 	var longest []porcupine.Operation
@@ -148,7 +147,7 @@ func explain(h *history.History, name string, ops []porcupine.Operation, limit t
 			longest = order
 		}
 	}
-	text := fmt.Sprintf("%q is not linearizable: no lock that is held by one at a time, or by as many as share it, with tokens that rise, did this. The longest order is %d steps", name, len(longest))
+	text := fmt.Sprintf("%q is not linearizable: no correct lock with rising tokens could have done this. The longest order has %d steps", name, len(longest))
 	const shown = 6
 	for _, op := range longest[max(0, len(longest)-shown):] {
 		text += "\n  then " + op.Input.(*step).describe(h)

@@ -13,7 +13,7 @@ import (
 	historytext "github.com/lockport/lockport/internal/lab/history/text"
 )
 
-// A server with a TTL of 2 s, and one that frees the locks of a connection that ends.
+// A server with a TTL of 2 s, and servers that free the locks of a closed connection.
 var (
 	leases       = linear.Rules{Margin: 110 * time.Millisecond}
 	sessions     = linear.Rules{Margin: 110 * time.Millisecond, Sessions: true}
@@ -30,7 +30,7 @@ func check(t *testing.T, text string, r linear.Rules) linear.Result {
 	return res
 }
 
-// What the holds of two workers look like, of whom the first got the lock at 10 ms and was last renewed at 10 ms.
+// The holds of two workers. The first got the lock at 10 ms, and its last renewal was at 10 ms.
 const (
 	first    = "0 w1/1 asked\n 10 w1/1 got token 1024 deadline 1890\n"
 	released = "500 w1/1 releasing\n 510 w1/1 released\n"
@@ -76,7 +76,7 @@ func TestWhatMustBeAccepted(t *testing.T) {
 			500 w2/1 got token 2048
 			500.5 w1/2 asked
 			501 w1/1 releasing
-			502 w1/2 got token 1025    # w1 has not heard of it yet
+			502 w1/2 got token 1025    # w1 does not know yet
 			503 w1/1 released
 			510 w1/2 told: session killed
 			600 w2/1 releasing
@@ -140,7 +140,7 @@ func TestWhatMustBeRejected(t *testing.T) {
 	}
 }
 
-// beside is a hold in a mode, of a worker, from then until its release or its kill.
+// beside is a hold in a mode from got until its release or its worker's kill.
 func beside(worker int, mode string, got float64, token int, end string) string {
 	text := fmt.Sprintf("%v w%d/1 asked %s\n %v w%d/1 got token %d deadline %v\n", got-5, worker, mode, got, worker, token, got+1880)
 	if end == "killed" {
@@ -175,7 +175,7 @@ func TestReadersAndPermits(t *testing.T) {
 		res := check(t, c.text+theEnd, leases)
 		require.Equal(t, c.ok, res.Ok, "%s: %s", c.name, res.Message)
 	}
-	// The server ends sessions, and a reader joins a claim before its process knows.
+	// The server ends a session, and a reader joins its claim before the process knows.
 	joined := beside(1, reader, 10, 1024, "") + "100 - noted: injected\n" + beside(2, "", 120, 2048, "") + "125 w1/2 asked shared\n 130 w1/2 got token 1024\n 131 w1/2 told: session killed\n"
 	require.True(t, check(t, joined+theEnd, sessionsGone).Ok)
 	require.False(t, check(t, joined+theEnd, sessions).Ok)
@@ -195,13 +195,13 @@ func TestTheMessageSaysWhatDoesNotFitIn(t *testing.T) {
 	require.NoError(t, err)
 	res := linear.Check(h, leases, time.Minute)
 	require.False(t, res.Ok)
-	require.Equal(t, `"n" is not linearizable: no lock that is held by one at a time, or by as many as share it, with tokens that rise, did this. The longest order is 1 steps
+	require.Equal(t, `"n" is not linearizable: no correct lock with rising tokens could have done this. The longest order has 1 steps
   then w1/1 (token 1024) asked at 0s, got it at 10ms and believed until 1.89s, its deadline; deadline at 1.89s
   does not fit in: w2/1 (token 2048) asked at 100ms, got it at 400ms and believed until 450ms, it was released; deadline at 2.28s; Release called at 450ms; returned at 452ms
   meanwhile: 300ms injected; 301ms master killed, replica promoted`, res.Message)
 }
 
-// long is a history of n holds of four locks, each of a worker of its own: some are killed, some have no answer to their Release.
+// long is a history of n holds of four locks, each by its own worker. Some workers are killed; some releases get no reply.
 func long(n int) string {
 	var text strings.Builder
 	at := 0.0
@@ -214,7 +214,7 @@ func long(n int) string {
 		switch i % 30 {
 		case 10:
 			fmt.Fprintf(&text, "%v w%d killed\n", at+5, i)
-			at += 2000 // the TTL, in which nobody else gets it
+			at += 2000 // nobody gets the lock during the TTL
 		case 20:
 			say(5, "releasing LOCK")
 			say(1900, "released LOCK: unavailable")
@@ -236,6 +236,6 @@ func TestALongHistory(t *testing.T) {
 
 	res = linear.Check(h, leases, 1)
 	require.True(t, res.Unknown)
-	require.False(t, res.Ok, "what was not decided is no pass")
+	require.False(t, res.Ok, "an undecided check is no pass")
 	require.Contains(t, res.Message, "not decided in 1ns")
 }

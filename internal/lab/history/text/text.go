@@ -1,4 +1,4 @@
-// Package text reads histories that are written by hand, for the tests of those who judge them.
+// Package text parses handwritten histories, for the tests of judges.
 package text
 
 import (
@@ -9,19 +9,19 @@ import (
 	"github.com/lockport/lockport/internal/lab/history"
 )
 
-// Events reads a history of one lock, "n": a line for each event, with the time in milliseconds, who it is about (a worker, or worker/op;
-// "-" for nobody), and its kind. Then come, in any order, what it has of
+// Events parses a history of one lock, "n". Each line is an event: the time in milliseconds, the subject (a worker, worker/op, or "-" for none), and
+// the kind. Then follow, in any order,
 //
 //	token 1024  deadline 1890  limit 500  valid  value 3  name other  class held  shared  permits 2
 //
-// all times in milliseconds, and last an error or the text of a note after a colon. Empty lines and what follows # are left out:
+// with times in milliseconds, and last, after a colon, an error or the text of a note. Empty lines and text after # are ignored:
 //
 //	0    w1/1 asked limit 500
 //	1.5  w1/1 got token 1024 deadline 1890   # of a TTL of 2 s
 //	700  -    noted: injected
 //	701  w1   killed
 //
-// It panics if it cannot read a line.
+// It panics on lines that it cannot parse.
 func Events(text string) (events []history.Event) {
 	for line := range strings.Lines(text) {
 		line, _, _ = strings.Cut(line, "#")
@@ -72,5 +72,5 @@ func scan(word string, to any) {
 	}
 }
 
-// At is the instant that a history has for a time in milliseconds.
+// At converts a time in milliseconds to an instant of a history.
 func At(ms float64) history.Instant { return history.Instant(time.Hour).Add(time.Duration(ms * 1e6)) }
