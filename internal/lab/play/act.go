@@ -10,26 +10,26 @@ import (
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
-// Act is a script, the injection of a fault, or a part of one.
+// Act is a script, a fault injection, or a part of one.
 type Act func(s *Phase)
 
 // failure is an error that ends an act.
 type failure struct{ error }
 
-// Check ends the act if there is an error, as a failed requirement ends a test.
+// Check ends the act on an error, as a failed requirement ends a test.
 func Check(err error) {
 	if err != nil {
 		panic(failure{err})
 	}
 }
 
-// Must is v, unless there is an error: see [Check].
+// Must returns v, or ends the act on an error.
 func Must[T any](v T, err error) T {
 	Check(err)
 	return v
 }
 
-// attempt plays the act, and returns the error that ended it.
+// attempt runs the act, and returns the error that ended it.
 func (a Act) attempt(s *Phase) (err error) {
 	defer func() {
 		switch r := recover().(type) {
@@ -44,7 +44,7 @@ func (a Act) attempt(s *Phase) (err error) {
 	return nil
 }
 
-// InOrder plays acts one after the other.
+// InOrder runs acts one after another.
 func InOrder(acts ...Act) Act {
 	return func(s *Phase) {
 		for _, a := range acts {
@@ -53,13 +53,13 @@ func InOrder(acts ...Act) Act {
 	}
 }
 
-// Wait lets d pass.
+// Wait waits for d.
 func (s *Phase) Wait(d time.Duration) { Check(sleep(s.Ctx, d)) }
 
 // Pause waits for between least and most TTLs.
 func (s *Phase) Pause(least, most float64) { s.Wait(s.BetweenTTLs(least, most)) }
 
-// sleep lets d pass, or returns the cause of ctx's end.
+// sleep waits for d, or returns the cause of ctx's end.
 func sleep(ctx context.Context, d time.Duration) error {
 	select {
 	case <-time.After(d):
@@ -69,7 +69,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Until waits until is says so, and reports whether it did within most.
+// Until waits until is returns true, and reports whether it did within most.
 func (s *Phase) Until(most time.Duration, is func() bool) bool {
 	for end := time.Now().Add(most); !is(); s.Wait(time.Millisecond) {
 		if time.Now().After(end) {
@@ -79,7 +79,7 @@ func (s *Phase) Until(most time.Duration, is func() bool) bool {
 	return true
 }
 
-// Eventually tries until there is no error.
+// Eventually retries until there is no error.
 func (s *Phase) Eventually(try func(ctx context.Context) error) {
 	Check(servers.Poll(s.Ctx, try))
 }
@@ -88,26 +88,26 @@ func (s *Phase) Eventually(try func(ctx context.Context) error) {
 func (s *Phase) Disbelieved(h *Hold) {
 	s.Eventually(func(context.Context) error {
 		if h.Valid() {
-			return fmt.Errorf("%s still believes to hold %s", h.Worker.Name, h.Name)
+			return fmt.Errorf("%s still believes it holds %s", h.Worker.Name, h.Name)
 		}
 		return nil
 	})
 }
 
-// Both is for two workers that should believe now that they hold one lock, older since before newer: it asks both, and then has newer and older update
-// the register, in this order. What they answer is in the history.
+// Both asks two workers whether they believe they hold the lock, which older had before newer. Then newer updates the register, and older after it.
+// The answers are in the history.
 func (s *Phase) Both(older, newer *Hold) {
 	a, b := older.Valid(), newer.Valid()
-	s.Note("%s believes to hold the lock: %t; %s: %t", older.Worker.Name, a, newer.Worker.Name, b)
+	s.Note("%s believes it holds the lock: %t; %s: %t", older.Worker.Name, a, newer.Worker.Name, b)
 	newer.Update()
 	older.Update()
 	s.Wait(s.Cell.Belief)
 }
 
-// Task is what a worker does beside the act. Over is closed when it has ended; only then what follows may be read.
+// Task is what a worker does while the act goes on. The caller reads Hold, Tries and Err only after Over is closed, when the task has ended.
 type Task struct {
 	Over  chan struct{}
-	Hold  *Hold // that it has acquired
+	Hold  *Hold // the acquired hold
 	Tries int
 	Err   error
 
@@ -124,7 +124,7 @@ func (s *Phase) begin(do func(ctx context.Context, t *Task)) *Task {
 	return t
 }
 
-// Asks has a worker wait for the lock, and returns when it has begun to.
+// Asks has a worker wait for the lock, and returns once it has called Acquire.
 func (s *Phase) Asks(w *Worker, within time.Duration) *Task {
 	from := s.Length()
 	t := s.begin(func(_ context.Context, t *Task) { t.Hold = Must(w.Acquire(s.name, within)) })
@@ -132,7 +132,7 @@ func (s *Phase) Asks(w *Worker, within time.Duration) *Task {
 	return t
 }
 
-// Tries has a worker try to get the lock every so often, until it does or is stopped.
+// Tries has a worker try to get the lock at intervals, until it succeeds or is stopped.
 func (s *Phase) Tries(w *Worker, every time.Duration) *Task {
 	return s.begin(func(ctx context.Context, t *Task) {
 		for ctx.Err() == nil {
@@ -166,7 +166,7 @@ func Closed(c <-chan struct{}) bool {
 	}
 }
 
-// Stop stops the task, and returns the hold that it has acquired, if any. It is no error that the lock was refused.
+// Stop stops the task, and returns the acquired hold, if any. A refused lock is no error.
 func (t *Task) Stop() *Hold {
 	t.stop()
 	<-t.Over
@@ -176,7 +176,7 @@ func (t *Task) Stop() *Hold {
 	return t.Hold
 }
 
-// Got waits for the hold that the task acquires.
+// Got waits for the task's hold.
 func (t *Task) Got() *Hold {
 	<-t.Over
 	return Must(t.Hold, t.Err)

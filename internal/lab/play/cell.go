@@ -7,48 +7,48 @@ import (
 	"github.com/lockport/lockport/internal/lab/report"
 )
 
-// Cell is a fault that can happen in an environment, and what is stated of it.
+// Cell is a fault that can happen in an environment, and its stated outcome.
 type Cell struct {
 	// Fault is its name: "holder-killed", "leader-paused".
 	Fault string
-	// Outcome is what is stated. [report.Fenced]: two can believe to hold a lock, and their tokens rise, so that a fence refuses the older one.
+	// Outcome is the stated outcome. [report.Fenced]: two can believe they hold the lock, but their tokens rise, so a fence refuses the older one.
 	Outcome report.Class
-	// Why says in a sentence, for people, why it is so, or what happens.
+	// Why is one sentence for people: the reason, or what happens.
 	Why string
-	// Inject makes the fault while workers work, lets it last, and ends it. Heal restores what is broken for good. Its choices come from Rand alone, so
-	// that a seed replays them. With [report.Unavailable] it calls Away and Back.
+	// Inject makes the fault while workers work, keeps it up, and ends it. Heal restores what stays broken. Inject takes all choices from Rand, so a
+	// seed replays them. With [report.Unavailable] it calls Away and Back.
 	Inject Act
-	// Script, instead of Inject, leads commanded workers through one interleaving. Unsafe cells have one, unless the fault shows it by itself. Two
-	// workers must then be seen to believe that they hold the lock, within Tries plays (default 1).
+	// Script replaces Inject: it leads workers through one interleaving. Unsafe cells have one, unless the fault alone shows the overlap. Within
+	// Tries plays (default 1), two workers must be seen to believe they hold the lock.
 	Script Act
-	// Belief is for how long Both lets an overlap last, so that people see it. With one, no script waits until the older holder has learned of it.
+	// Belief is how long Both lets an overlap last, so that people see it. If it is set, scripts do not wait until the older holder knows of its
+	// loss.
 	Belief time.Duration
-	// TTL is that of the locks, where it is not the environment's, and URL what workers open in place of an endpoint's.
+	// TTL overrides the environment's TTL of locks, and URL maps an endpoint's URL to the one that workers open.
 	TTL time.Duration
 	URL func(endpoint string) string
-	// Harmless says that the fault is of workers and their network alone: the servers need not be healed, and others can be at work there meanwhile.
+	// Harmless says that the fault affects only workers and their network. The servers need no healing, and other phases can use them meanwhile.
 	Harmless bool
-	// Busy makes workers hold as often as possible, rather than as long as it takes to be hit.
+	// Busy makes workers hold locks as often as possible, and never for long.
 	Busy bool
-	// Lead has the workers lead, rather than take and release locks.
+	// Lead has the workers campaign as leaders instead of acquiring locks.
 	Lead *Lead
-	// Tries is within how many plays the overlap must be seen. What is not certain in one play must be missed in all of them with a probability of less
-	// than 10⁻⁶.
+	// Tries is within how many plays the overlap must be seen. If one play may miss it, the probability that all miss it must be below 10⁻⁶.
 	Tries int
-	// Argued says that an unsafe outcome is stated by argument and not shown: nothing is asserted.
+	// Argued says that an unsafe outcome is stated by argument: the overlap is not asserted.
 	Argued bool
-	// Recovery is within which time after the fault somebody acquires again. docs/guarantees.md states it; the tests assert ten times as much. Default: the
-	// TTL and 1 s.
+	// Recovery is within which time after the fault somebody acquires again. docs/guarantees.md states it; the tests assert ten times as much.
+	// Default: the TTL plus 1 s.
 	Recovery time.Duration
-	// Gone says that the server may end claims at the very moment of the fault (a session is killed, the server restarts), so that the judge of
-	// linearizability lets them expire from then on.
+	// Gone says that the server may end claims at the moment of the fault, as when a session is killed or the server restarts. The linearizability
+	// check lets claims expire from then on.
 	Gone bool
 }
 
-// Patience is how many times the stated time a test waits for what should happen: machines are noisy.
+// Patience is how many times the stated time a test waits: machines are noisy.
 const Patience = 10
 
-// RecoveryIn is within which time after the fault somebody acquires again in e.
+// RecoveryIn returns within which time after the fault somebody acquires again in e.
 func (c *Cell) RecoveryIn(e *environment.Environment) time.Duration {
 	if c.Recovery > 0 {
 		return c.Recovery

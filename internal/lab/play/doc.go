@@ -1,3 +1,3 @@
-// Package play runs phases: worker processes that hold locks in an environment while a fault is injected, or that are led through one interleaving. What they did
-// is a history, for others to judge. It names no backend: the program that plays must import those that its workers open.
+// Package play runs phases: worker processes hold locks in an environment while a fault is injected, or follow a script through one interleaving. The
+// result is a history, which others judge. Package play names no backend: the program must import those that its workers open.
 package play

@@ -10,17 +10,17 @@ import (
 )
 
 const (
-	// lookEvery is how often a worker compares its hold with the clock.
-	lookEvery = 5 * time.Millisecond
-	// pauseSeen is how long a worker must not have looked for a pause to be told as one.
+	// checkEvery is how often a worker checks its hold against the clock.
+	checkEvery = 5 * time.Millisecond
+	// pauseSeen is the shortest gap between two checks that counts as a pause.
 	pauseSeen = 100 * time.Millisecond
-	// LeastExtension is by how much a renewal moves a deadline at least: it differs by nanoseconds each time it is asked for.
+	// LeastExtension is the least move of a deadline that counts as a renewal: repeated reads of one deadline differ by nanoseconds.
 	LeastExtension = time.Millisecond
-	// registerTime is how long a request to the register may take.
-	registerTime = 10 * time.Second
+	// registerTimeout limits a request to the register.
+	registerTimeout = 10 * time.Second
 )
 
-// hold is a hold of a worker, inside of it.
+// hold is a hold inside the worker process.
 type hold struct {
 	worker *worker
 	lock   *lockport.Lock
@@ -28,14 +28,16 @@ type hold struct {
 	name   string
 	mode   history.Mode
 	token  lockport.Token
-	over   chan struct{} // closed when it is about to be released
+	over   chan struct{} // closed before the release
 
 	mu       sync.Mutex
-	deadline history.Instant // the last that was seen
+	deadline history.Instant // the last one seen
 }
 
-// say tells an event of the hold.
-func (h *hold) say(k history.Kind, err error) history.Event { return h.worker.say(h.event(k), err) }
+// record records an event of the hold.
+func (h *hold) record(k history.Kind, err error) history.Event {
+	return h.worker.record(h.event(k), err)
+}
 
 func (h *hold) event(k history.Kind) history.Event {
 	h.mu.Lock()
@@ -43,54 +45,54 @@ func (h *hold) event(k history.Kind) history.Event {
 	return history.Event{Kind: k, Op: h.op, Name: h.name, Token: h.token, Deadline: h.deadline}
 }
 
-// begin tells of the hold, and follows it.
+// begin records the start of the hold, and watches it.
 func (h *hold) begin() history.Event {
-	now := history.Now() // whoever reads that it was got may pause the worker at once
-	e := h.say(history.Got, nil)
+	now := history.Now() // a reader of Got may pause the worker at once
+	e := h.record(history.Got, nil)
 	go h.watch(now)
 	return e
 }
 
-// watch tells how the hold's deadline moves and when it is lost, until it is released, and compares Valid with the clock at every look.
-// last is when it was got, for the worker may be paused before this begins.
+// watch records the hold's deadlines and its loss until the release, and compares Valid with the clock at each check. last is when the hold was got:
+// the worker may be paused before watch starts.
 func (h *hold) watch(last history.Instant) {
-	tick := time.NewTicker(lookEvery)
+	tick := time.NewTicker(checkEvery)
 	defer tick.Stop()
 	for {
 		select {
 		case <-h.over:
 			return
 		case <-h.lock.Lost():
-			h.look(last)
-			h.say(history.Told, h.lock.Err())
+			h.check(last)
+			h.record(history.Told, h.lock.Err())
 			return
 		case <-tick.C:
-			last = h.look(last)
+			last = h.check(last)
 		}
 	}
 }
 
-// look compares Valid with the clock, and returns when it did. A renewal can move the deadline meanwhile, so the later one counts.
-func (h *hold) look(last history.Instant) history.Instant {
+// check compares Valid with the clock, and returns when it did. A renewal may move the deadline meanwhile, so the later deadline counts.
+func (h *hold) check(last history.Instant) history.Instant {
 	now := history.Now()
 	valid := h.lock.Valid()
-	if h.note() > LeastExtension {
-		h.say(history.Extended, nil)
+	if h.readDeadline() > LeastExtension {
+		h.record(history.Extended, nil)
 	}
 	e := h.event(history.Believed)
 	e.At, e.Valid = now, valid
 	if valid && e.Deadline != 0 && now > e.Deadline {
-		h.worker.say(e, nil)
+		h.worker.record(e, nil)
 	}
 	if now.Sub(last) > pauseSeen {
 		e.Kind = history.Checked
-		h.worker.say(e, nil)
+		h.worker.record(e, nil)
 	}
 	return now
 }
 
-// note takes up the deadline as it is now, and returns by how much it has moved. A hold that has ended has none.
-func (h *hold) note() (moved time.Duration) {
+// readDeadline stores the current deadline, and returns by how much it has moved. An ended hold has none.
+func (h *hold) readDeadline() (moved time.Duration) {
 	deadline, _ := h.lock.Deadline()
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -103,12 +105,12 @@ func (h *hold) note() (moved time.Duration) {
 // release releases the hold.
 func (h *hold) release() {
 	close(h.over)
-	h.note()
-	h.say(history.Releasing, nil)
-	h.say(history.Released, h.lock.Release(context.Background()))
+	h.readDeadline()
+	h.record(history.Releasing, nil)
+	h.record(history.Released, h.lock.Release(context.Background()))
 }
 
-// stay keeps the hold for a while, which ends early when the hold is lost or the worker was asked to end.
+// stay keeps the hold for d, or until it is lost or the worker is asked to end.
 func (h *hold) stay(d time.Duration) {
 	select {
 	case <-time.After(d):
@@ -117,8 +119,8 @@ func (h *hold) stay(d time.Duration) {
 	}
 }
 
-// update reads the register, stays for a while, and writes what it read plus one. With careful it writes only if the hold is still valid, which leaves time to be
-// paused between that look and the write.
+// update reads the register, stays for a while, and writes the value plus one. With careful it writes only if the hold is still valid. The worker may
+// be paused between that check and the write.
 func (h *hold) update(stay time.Duration, careful bool) {
 	u, err := askRegister(h.worker.register, Update{Name: h.name, Token: h.token})
 	u.Write, u.Value = true, u.Value+1
@@ -134,5 +136,5 @@ func (h *hold) update(stay time.Duration, careful bool) {
 	if err != nil {
 		e.Kind = history.Refused
 	}
-	h.worker.say(e, err)
+	h.worker.record(e, err)
 }

@@ -16,23 +16,23 @@ import (
 	process "github.com/lockport/lockport/internal/lab/worker"
 )
 
-// kind is that of workers. What becomes of their holds they tell as events, beside their answers.
+// kind is the kind of worker processes. They report their holds as events, beside their answers.
 var kind = process.Kind[config, order, history.Event]{Variable: "LOCKPORT_FAULTS_WORKER"}
 
 // config is what a worker is started with.
 type config struct {
-	Name     string // of the worker
+	Name     string // the worker's name
 	URL      string
 	TTL      time.Duration
-	Register string // address of the register
+	Register string // the register's address
 }
 
-// order is what a worker is told to do. A worker carries out orders side by side. Its answer is the last event that an order has made, if any.
+// order is a command to a worker, which executes orders concurrently. The answer is the order's last event, if any.
 type order struct {
 	Do     string
-	Op     int64 // of the acquisition that it is about, or that it begins
+	Op     int64 // the acquisition that the order refers to, or begins
 	Name   string
-	Within time.Duration // of an acquisition: the time limit of its context
+	Within time.Duration // time limit of an acquisition's context
 	Storm  *stormPlan
 }
 
@@ -42,18 +42,18 @@ const (
 	doTry     = "try"
 	doRelease = "release"
 	doValid   = "valid"  // is the hold valid now?
-	doUpdate  = "update" // of the register, once, without looking whether the hold is still valid
+	doUpdate  = "update" // update the register once, without checking the hold first
 	doStorm   = "storm"
 )
 
-// WorkerMain is the first line of TestMain. In a process that was started as a worker it works and exits; in others it returns at
-// once. The program must import the backends.
+// WorkerMain is the first line of TestMain. In a worker process it works and exits; in others it returns at once. The program must import the
+// backends.
 func WorkerMain() { kind.Main(begin) }
 
-// IsWorker says that this process was started as a worker: [WorkerMain] will not return.
+// IsWorker says that this is a worker process, in which [WorkerMain] does not return.
 func IsWorker() bool { return kind.Is() }
 
-// worker is the inside of a worker process.
+// worker is the state inside a worker process.
 type worker struct {
 	config
 	client   *lockport.Client
@@ -63,7 +63,7 @@ type worker struct {
 
 	mu    sync.Mutex
 	out   *json.Encoder
-	holds map[int64]*hold // those that were ordered
+	holds map[int64]*hold // those of doAcquire and doTry
 }
 
 func begin(leaving context.Context, c config) (process.Worker[order, history.Event], error) {
@@ -74,7 +74,7 @@ func begin(leaving context.Context, c config) (process.Worker[order, history.Eve
 	}
 	ctx, cancel := context.WithTimeout(leaving, time.Minute)
 	defer cancel()
-	for { // servers may be electing one of them, by a fault or because the machine is busy
+	for { // the servers may be electing a leader, by a fault or because the machine is busy
 		w.client, err = lockport.Open(ctx, c.URL, lockport.TTL(c.TTL), lockport.Logger(slog.New(slog.DiscardHandler)))
 		if err == nil || sleep(ctx, 50*time.Millisecond) != nil {
 			return w, err
@@ -82,7 +82,7 @@ func begin(leaving context.Context, c config) (process.Worker[order, history.Eve
 	}
 }
 
-// Close releases what is held, rather than by closing the client, so that the history says when.
+// Close releases the holds one by one, so the history records when; closing the client alone would not.
 func (w *worker) Close() {
 	w.busy.Wait()
 	for _, h := range w.holds {
@@ -91,8 +91,8 @@ func (w *worker) Close() {
 	_ = w.client.Close()
 }
 
-// say writes an event, with err if there is one, and returns it. Its time is now unless it has one.
-func (w *worker) say(e history.Event, err error) history.Event {
+// record writes an event, with err if there is one, and returns it. A zero time becomes now.
+func (w *worker) record(e history.Event, err error) history.Event {
 	if err != nil {
 		e.Err, e.Class = err.Error(), classOf(err)
 	}
@@ -102,7 +102,7 @@ func (w *worker) say(e history.Event, err error) history.Event {
 	if e.At == 0 {
 		e.At = history.Now()
 	}
-	_ = w.out.Encode(e) // the end of standard input tells that the parent is gone
+	_ = w.out.Encode(e) // if the parent is gone, the end of standard input ends the worker
 	return e
 }
 
@@ -113,7 +113,7 @@ func (w *worker) Do(o order) (e history.Event, err error) {
 		h, e := w.acquire(o.Op, o.Name, history.Mode{}, o.Within, o.Do == doTry)
 		if h != nil {
 			w.mu.Lock()
-			w.holds[o.Op] = h // before the next order about it can come
+			w.holds[o.Op] = h // before the next order can refer to it
 			w.mu.Unlock()
 			e = h.begin()
 		}
@@ -125,7 +125,7 @@ func (w *worker) Do(o order) (e history.Event, err error) {
 	w.mu.Lock()
 	h := w.holds[o.Op]
 	if o.Do == doRelease {
-		delete(w.holds, o.Op) // it is released once
+		delete(w.holds, o.Op) // released only once
 	}
 	w.mu.Unlock()
 	switch {
@@ -141,13 +141,13 @@ func (w *worker) Do(o order) (e history.Event, err error) {
 	return e, nil
 }
 
-// acquire acquires name, or tells why not and returns no hold. The caller calls begin.
+// acquire acquires name, or records why not and returns no hold. The caller calls begin.
 func (w *worker) acquire(op int64, name string, mode history.Mode, within time.Duration, try bool) (*hold, history.Event) {
 	ctx, cancel := context.WithTimeout(context.Background(), within)
 	defer cancel()
 	limit, _ := ctx.Deadline()
 	asked := history.Now()
-	w.say(history.Event{At: asked, Kind: history.Asked, Op: op, Name: name, Mode: mode, Limit: history.InstantOf(limit)}, nil)
+	w.record(history.Event{At: asked, Kind: history.Asked, Op: op, Name: name, Mode: mode, Limit: history.InstantOf(limit)}, nil)
 	f := w.client.Acquire
 	if try {
 		f = w.client.TryAcquire
@@ -161,17 +161,17 @@ func (w *worker) acquire(op int64, name string, mode history.Mode, within time.D
 	}
 	lock, err := f(ctx, name, opts...)
 	if err != nil {
-		return nil, w.say(history.Event{Kind: history.Failed, Op: op, Name: name}, err)
+		return nil, w.record(history.Event{Kind: history.Failed, Op: op, Name: name}, err)
 	}
 	h := &hold{worker: w, lock: lock, op: op, name: name, mode: mode, over: make(chan struct{})}
 	h.token, _ = lock.Token()
-	if h.note(); h.deadline == 0 && !lock.Valid() {
-		h.deadline = asked // the worker was stopped until all was over: a hold without a deadline would be believed in until that is told
+	if h.readDeadline(); h.deadline == 0 && !lock.Valid() {
+		h.deadline = asked // the worker was stopped until the hold had ended; without a deadline, it would count as held until told
 	}
 	return h, history.Event{}
 }
 
-// classOf tells errors apart.
+// classOf classifies an error.
 func classOf(err error) history.Class {
 	for _, c := range []struct {
 		err   error

@@ -10,13 +10,13 @@ import (
 	"github.com/lockport/lockport/leader"
 )
 
-// Lead has the workers of a storm lead by leader.Run.
+// Lead has the workers of a storm run leader.Run.
 type Lead struct {
-	// Late is for how long a worker leads on after its context has ended: a flaw, to test judges with.
+	// Late is how long a worker goes on leading after its context has ended: a flaw, to test judges with.
 	Late time.Duration
 }
 
-// lead campaigns for a name until the worker is asked to end, and tells of each term as of a hold.
+// lead campaigns for a name until the worker is asked to end, and records each term as a hold.
 func (w *worker) lead(op int64, name string, r *rand.Rand, l Lead) {
 	answer := history.Failed
 	observe := func(c leader.Change) {
@@ -24,11 +24,11 @@ func (w *worker) lead(op int64, name string, r *rand.Rand, l Lead) {
 		case leader.Campaigning:
 			op++
 			answer = history.Failed
-			w.say(history.Event{Kind: history.Asked, Op: op, Name: name}, nil)
+			w.record(history.Event{Kind: history.Asked, Op: op, Name: name}, nil)
 		case leader.Leading:
 			answer = history.Released
 		case leader.Idle:
-			w.say(history.Event{Kind: answer, Op: op, Name: name}, c.Err)
+			w.record(history.Event{Kind: answer, Op: op, Name: name}, c.Err)
 		}
 	}
 	_ = leader.Run(w.leaving, w.client, name, func(ctx context.Context, term *lockport.Lock) error {
@@ -49,16 +49,16 @@ func (w *worker) lead(op int64, name string, r *rand.Rand, l Lead) {
 	}, leader.Backoff(10*time.Millisecond, 100*time.Millisecond), leader.Observe(observe))
 }
 
-// lead believes in the term until its context has ended, or stay is over. No context can end while the process is paused: the deadline counts then.
+// lead believes in the term until its context ends, or stay is over. A context cannot end while the process is paused: then the deadline counts.
 func (h *hold) lead(ctx context.Context, stay time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, stay)
 	defer cancel()
-	tick := time.NewTicker(lookEvery)
+	tick := time.NewTicker(checkEvery)
 	defer tick.Stop()
 	got := h.event(history.Got)
-	last, paused := h.worker.say(got, nil).At, false
+	last, paused := h.worker.record(got, nil).At, false
 	for ctx.Err() == nil {
-		h.note()
+		h.readDeadline()
 		select {
 		case <-ctx.Done():
 		case <-tick.C:
@@ -73,5 +73,5 @@ func (h *hold) lead(ctx context.Context, stay time.Duration) {
 	if !paused {
 		over.Deadline = 0
 	}
-	h.worker.say(over, nil)
+	h.worker.record(over, nil)
 }

@@ -4,7 +4,7 @@ import (
 	"os"
 	"testing"
 
-	_ "github.com/lockport/lockport/backend/file" // what workers open
+	_ "github.com/lockport/lockport/backend/file" // workers open it
 )
 
 func TestMain(m *testing.M) {

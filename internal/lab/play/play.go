@@ -15,35 +15,35 @@ import (
 )
 
 const (
-	// workers is how many worker processes a storm has, and stormGoroutines how many goroutines each of them.
+	// workers is the number of worker processes in a storm, and stormGoroutines the number of goroutines in each.
 	workers, stormGoroutines = 4, 4
-	// warmUp is how many holds there must have been before the fault.
+	// warmUp is the number of holds before the fault.
 	warmUp = 8
-	// phaseTime is how long a phase may take, whatever happens.
+	// phaseTime limits a phase.
 	phaseTime = 3 * time.Minute
-	// healTime is how long the servers may take to serve again.
+	// healTime limits the healing of the servers.
 	healTime = time.Minute
-	// aftermath is for how long workers go on when all are at work again: what clients still have to undo, which they try once a second, must
-	// not hit a lock that somebody else has by then.
-	aftermath = 1200 * time.Millisecond
+	// settleTime is how long workers go on after the recovery. Clients retry clean-up once a second, and it must not hit a lock that somebody else
+	// has by then.
+	settleTime = 1200 * time.Millisecond
 )
 
-// Played is a phase that was run.
+// Played is a finished phase.
 type Played struct {
 	Environment *environment.Environment
 	Cell        *Cell
 	Seed        uint64
-	// Name is what Phase.Name was: that of a script's lock.
+	// Name is Phase.Name, the name of a script's lock.
 	Name   string
 	Events []history.Event
-	// Lost are updates of the register that were accepted and then lost.
+	// Lost counts updates that the register accepted and later lost.
 	Lost int64
-	// Stuck says who did not get a lock in time after all was well again, and who did not end.
+	// Stuck names the workers that did not get a lock in time after the fault, and those that did not end.
 	Stuck []string
 }
 
-// Play runs a phase of a cell of w. The seed decides the scheduler's choices, and what the workers mean to do. An error says
-// that the phase could not be run; what the locks did is in the result, also beside an error. When caller ends, the workers are killed.
+// Play runs a phase of a cell of w. The seed decides the choices of the scheduler and the workers. An error says that the phase could not be run; the
+// result still has what the locks did. When caller ends, the workers are killed.
 func Play(caller context.Context, w *environment.Running, c *Cell, seed uint64) (*Played, error) {
 	ctx, cancel := context.WithTimeoutCause(caller, phaseTime, fmt.Errorf("the phase took longer than %v", phaseTime))
 	defer cancel()
@@ -56,7 +56,7 @@ func Play(caller context.Context, w *environment.Running, c *Cell, seed uint64) 
 	s := &Phase{
 		Environment: w, Cell: c, Ctx: ctx, TTL: cmp.Or(c.TTL, w.TTL), Rand: rand.New(rand.NewPCG(seed, 0)), register: register, changed: make(chan struct{}), name: name,
 	}
-	defer context.AfterFunc(caller, func() { // nobody waits for what is under way
+	defer context.AfterFunc(caller, func() { // nobody waits for pending requests
 		for _, worker := range s.Workers() {
 			worker.Kill()
 		}
@@ -77,28 +77,28 @@ func Play(caller context.Context, w *environment.Running, c *Cell, seed uint64) 
 	return played, err
 }
 
-// storm has workers work, injects the fault, and looks whether all come back to work.
+// storm has workers work, injects the fault, and checks that all acquire again.
 func (s *Phase) storm(names []string) (stuck []string, err error) {
-	if err := s.staff(names); err != nil {
+	if err := s.startWorkers(names); err != nil {
 		return nil, err
 	}
 	if err := s.holds(0, warmUp); err != nil {
 		return nil, fmt.Errorf("before the fault: %w", err)
 	}
 	if err := s.Cell.Inject.attempt(s); err != nil {
-		return nil, errors.Join(fmt.Errorf("the fault could not be made: %w", err), s.heal())
+		return nil, errors.Join(fmt.Errorf("the fault could not be injected: %w", err), s.heal())
 	}
 	if err := s.heal(); err != nil {
 		return nil, err
 	}
-	if err := s.staff(names); err != nil { // in the place of those who were killed
+	if err := s.startWorkers(names); err != nil { // replace killed workers
 		return nil, err
 	}
-	return s.recovered(), sleep(s.Ctx, aftermath)
+	return s.recovered(), sleep(s.Ctx, settleTime)
 }
 
-// staff starts workers until there are enough, all of whom work on the names.
-func (s *Phase) staff(names []string) error {
+// startWorkers starts the missing workers of a storm.
+func (s *Phase) startWorkers(names []string) error {
 	plans := make([]stormPlan, max(0, workers-len(s.Workers())))
 	for i := range plans {
 		plans[i] = stormPlan{Seed: s.Rand.Uint64(), Names: names, Goroutines: stormGoroutines, Busy: s.Cell.Busy, Lead: s.Cell.Lead}
@@ -112,9 +112,9 @@ func (s *Phase) staff(names []string) error {
 	})...)
 }
 
-// heal ends every fault: of the workers, of their links, of the servers; also when the time is over, for the next phase needs the servers.
+// heal ends every fault of workers, links and servers. It also runs when the phase's time is over: the next phase needs the servers.
 func (s *Phase) heal() error {
-	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(s.Ctx), healTime, fmt.Errorf("it took longer than %v", healTime))
+	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(s.Ctx), healTime, fmt.Errorf("healing took longer than %v", healTime))
 	defer cancel()
 	var err error
 	for _, w := range s.Workers() {
@@ -132,7 +132,7 @@ func (s *Phase) heal() error {
 	return err
 }
 
-// recovered waits until every worker has acquired a lock since the servers were healed, and names those who did not in time.
+// recovered waits until every worker has acquired a lock since the servers were healed, and names those that did not in time.
 func (s *Phase) recovered() (stuck []string) {
 	limit := Patience * s.Cell.RecoveryIn(s.Environment.Environment)
 	from := s.Length()
@@ -147,7 +147,7 @@ func (s *Phase) recovered() (stuck []string) {
 	return stuck
 }
 
-// end ends all workers, and names those who would not.
+// end ends all workers, and names those that did not end.
 func (s *Phase) end() (stuck []string) {
 	for _, err := range process.AtOnce(s.workers, func(_ int, w *Worker) error { return w.end() }) {
 		if err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/lockport/lockport/fence"
 )
 
-// register is what the locks protect: a server that has a number for each name, behind a fence. Holders read it and write it plus one: an update that was accepted
-// and is not in the number was lost. Safe for concurrent use; a client that is slow, stopped or killed keeps no other waiting.
+// register is the resource that the locks protect: a server with one number for each name, behind a fence. Holders read the number and write it plus
+// one. An accepted update that is missing in the number was lost. Safe for concurrent use: a slow, stopped or killed client blocks no other.
 type register struct {
 	listener net.Listener
 	fence    fence.Memory
@@ -26,8 +26,8 @@ type register struct {
 // number is a value and how often it was written.
 type number struct{ value, accepted int64 }
 
-// Update reads the number of a name, or writes it. The answer has it, or the error of a fence that refused the token. For a token of 0, of a backend that has
-// none, there is no fence.
+// Update reads the number of a name, or writes it. The answer has the number, or the error of a fence that refused the token. A token of 0, from a
+// backend without tokens, passes without a fence.
 type Update struct {
 	Name  string
 	Token lockport.Token
@@ -36,7 +36,7 @@ type Update struct {
 	Stale *fence.StaleError
 }
 
-// newRegister starts a register. The caller must close it; what it has can still be asked for with lost.
+// newRegister starts a register. The caller must close it; lost still works then.
 func newRegister() (*register, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -59,7 +59,7 @@ func (r *register) addr() string { return r.listener.Addr().String() }
 
 func (r *register) close() { _ = r.listener.Close() }
 
-// lost is how many updates of name were accepted and then overwritten by a value that did not know of them.
+// lost counts the accepted updates of name that later writes overwrote unseen.
 func (r *register) lost(name string) int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -81,14 +81,14 @@ func (r *register) Do(u Update, answer *Update) error {
 	if u.Token == 0 {
 		return do()
 	}
-	err := r.fence.Do(context.Background(), u.Name, u.Token, do) // which registers no other token before it has been written
+	err := r.fence.Do(context.Background(), u.Name, u.Token, do) // the fence registers no other token before do returns
 	if errors.As(err, &answer.Stale) {
 		return nil
 	}
 	return err
 }
 
-// askRegister reads or writes. On [fence.ErrStale] a newer token was seen. After another error the write may have been carried out or not.
+// askRegister reads or writes. [fence.ErrStale]: a newer token was seen. After any other error, the write may have happened or not.
 func askRegister(c *rpc.Client, u Update) (Update, error) {
 	var answer Update
 	select {
@@ -97,7 +97,7 @@ func askRegister(c *rpc.Client, u Update) (Update, error) {
 			return answer, answer.Stale
 		}
 		return answer, call.Error
-	case <-time.After(registerTime):
+	case <-time.After(registerTimeout):
 		return Update{}, fmt.Errorf("the register does not answer: %w", context.DeadlineExceeded)
 	}
 }

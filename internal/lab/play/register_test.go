@@ -9,7 +9,7 @@ import (
 	"github.com/lockport/lockport/fence"
 )
 
-// The fence refuses an older holder's late update. Without one, it is lost, or another is. A newer holder's token counts when it reads.
+// The fence refuses an older holder's late update. Without a fence, an update is lost. A newer holder's token counts from its first read.
 func TestRegisterCountsLostUpdates(t *testing.T) {
 	r, err := newRegister()
 	require.NoError(t, err)
@@ -43,5 +43,5 @@ func TestRegisterCountsLostUpdates(t *testing.T) {
 		require.Equal(t, c.lost, r.lost("n"), c.what)
 	}
 	_, err = askRegister(client, Update{Name: "other", Token: token, Write: true, Value: 1})
-	require.NoError(t, err, "tokens of another name have nothing to do with it")
+	require.NoError(t, err, "tokens are compared per name")
 }

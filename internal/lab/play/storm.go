@@ -7,18 +7,18 @@ import (
 	"github.com/lockport/lockport/internal/lab/history"
 )
 
-// stormPlan is what a worker of a storm does until it is asked to end: some goroutines take, hold and release some names.
+// stormPlan is the work of a storm's worker until it is asked to end: goroutines acquire, hold and release locks on some names.
 type stormPlan struct {
 	Seed       uint64
 	Names      []string
 	Goroutines int
-	// Busy is to hold as often as possible, never for long.
+	// Busy: hold as often as possible, never for long.
 	Busy bool
-	// Lead, if not nil, is how each goroutine leads on a name of its own.
+	// Lead, if not nil, has each goroutine campaign on a name of its own.
 	Lead *Lead
 }
 
-// storm works in all goroutines, and returns at once.
+// storm starts all goroutines, and returns at once.
 func (w *worker) storm(p stormPlan) {
 	for i := range p.Goroutines {
 		r := rand.New(rand.NewPCG(p.Seed, uint64(i)))
@@ -41,7 +41,7 @@ func (w *worker) storm(p stormPlan) {
 	}
 }
 
-// The names of a storm that have a mode of their own, where the backend has it: two in three of those who ask for the first are readers.
+// Two names of a storm have their own mode, if the backend has it. Two in three acquisitions of the first are by readers.
 const (
 	sharedName, permitsName = 2, 3
 	permits                 = 2
@@ -60,11 +60,11 @@ func (w *worker) mode(r *rand.Rand, name int) (m history.Mode) {
 	return m
 }
 
-// round is one acquisition, with what its caller does while it has the lock. Who has it alone updates the register.
+// round is one acquisition and its hold. An exclusive holder updates the register.
 func (w *worker) round(r *rand.Rand, op int64, name string, mode history.Mode) {
 	within := 10 * w.TTL
 	if r.IntN(8) == 0 {
-		within = between(r, 0, w.TTL/2) // somebody in a hurry
+		within = between(r, 0, w.TTL/2) // a caller in a hurry
 	}
 	h, _ := w.acquire(op, name, mode, within, r.IntN(8) == 0)
 	if h == nil {
@@ -81,7 +81,7 @@ func (w *worker) round(r *rand.Rand, op int64, name string, mode history.Mode) {
 	time.Sleep(between(r, 0, 20*time.Millisecond))
 }
 
-// stay is for how long a lock is held: mostly briefly, at times for longer than a TTL, so that renewals matter.
+// stay returns how long to hold a lock: mostly briefly, at times for longer than a TTL, so that renewals matter.
 func (w *worker) stay(r *rand.Rand) time.Duration {
 	switch r.IntN(30) {
 	case 0:

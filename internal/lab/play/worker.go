@@ -16,27 +16,27 @@ import (
 	process "github.com/lockport/lockport/internal/lab/worker"
 )
 
-// Worker is a worker process, as its parent sees it. Safe for concurrent use.
+// Worker is a worker process, seen from its parent. Safe for concurrent use.
 type Worker struct {
-	// Name is its own; no other process of the phase has it.
+	// Name is unique in the phase.
 	Name string
-	// Endpoint is how it reaches the servers.
+	// Endpoint is the worker's connection to the servers.
 	Endpoint *environment.Endpoint
 
 	phase   *Phase
 	process *process.Handle[order, history.Event]
 
-	killed, stopped atomic.Bool // by us
+	killed, stopped atomic.Bool // by the parent
 	orders          atomic.Int64
 }
 
-// Worker starts one more worker on an endpoint of its own, and returns when it is ready. It does what it is told.
+// Worker starts a worker with its own endpoint, and returns when it is ready. The worker executes the parent's commands.
 func (s *Phase) Worker() *Worker { return Must(s.start()) }
 
 // Two starts two more workers.
 func (s *Phase) Two() (a, b *Worker) { return s.Worker(), s.Worker() }
 
-// start is Worker, for any goroutine.
+// start is Worker for any goroutine.
 func (s *Phase) start() (*Worker, error) {
 	endpoint, err := s.Environment.Endpoint()
 	if err != nil {
@@ -50,8 +50,8 @@ func (s *Phase) start() (*Worker, error) {
 	s.spawned++
 	w := &Worker{Name: fmt.Sprintf("w%d", s.spawned), Endpoint: endpoint, phase: s}
 	s.mu.Unlock()
-	s.say(history.Event{Kind: history.Spawned, Worker: w.Name})
-	w.process, err = process.Kind[config, order, history.Event]{Variable: kind.Variable, Line: s.hear}.Start(s.Ctx, config{w.Name, url, s.TTL, s.register.addr()})
+	s.record(history.Event{Kind: history.Spawned, Worker: w.Name})
+	w.process, err = process.Kind[config, order, history.Event]{Variable: kind.Variable, Line: s.recordLine}.Start(s.Ctx, config{w.Name, url, s.TTL, s.register.addr()})
 	if err != nil {
 		endpoint.Close()
 		return nil, fmt.Errorf("worker %s: %w", w.Name, err)
@@ -61,48 +61,48 @@ func (s *Phase) start() (*Worker, error) {
 	s.mu.Unlock()
 	go func() {
 		<-w.process.Over()
-		s.say() // whoever waits for the worker looks again
+		s.record() // wakes those waiting for the worker
 	}()
 	return w, nil
 }
 
-// hear adds what a worker tells to the history. Other lines were printed by the program.
-func (s *Phase) hear(line []byte) {
+// recordLine adds a worker's event to the history. Other lines are output of the program.
+func (s *Phase) recordLine(line []byte) {
 	var e history.Event
 	if json.Unmarshal(line, &e) == nil && e.Kind != "" {
-		s.say(e)
+		s.record(e)
 	}
 }
 
-// Kill ends the worker with SIGKILL, stopped or not, and returns when it has ended.
+// Kill ends the worker with SIGKILL, stopped or not, and waits for its end.
 func (w *Worker) Kill() {
 	w.killed.Store(true)
-	w.phase.say(history.Event{Kind: history.Killed, Worker: w.Name})
+	w.phase.record(history.Event{Kind: history.Killed, Worker: w.Name})
 	w.process.Kill()
 }
 
-// Stop stops the worker in the middle of whatever it does, as a long pause of its machine would, and returns when it has stopped.
+// Stop pauses the worker with SIGSTOP at any point, as a long pause of its machine would, and returns when it has stopped.
 func (w *Worker) Stop() {
 	Check(w.process.Freeze())
 	w.stopped.Store(true)
-	w.phase.say(history.Event{Kind: history.Stopped, Worker: w.Name})
+	w.phase.record(history.Event{Kind: history.Stopped, Worker: w.Name})
 }
 
-// Resume lets a stopped worker go on.
+// Resume continues a stopped worker.
 func (w *Worker) Resume() { Check(w.resume()) }
 
 func (w *Worker) resume() error {
 	if !w.stopped.Swap(false) {
 		return nil
 	}
-	w.phase.say(history.Event{Kind: history.Resumed, Worker: w.Name})
+	w.phase.record(history.Event{Kind: history.Resumed, Worker: w.Name})
 	return w.process.Thaw()
 }
 
-// endTime is how long a worker may take to end what it does, beside the time that locks of killed workers need to expire. A release has 5 s by itself.
+// endTime limits a worker's orderly end, beside the time in which locks of killed workers expire. A release alone may take 5 s.
 const endTime = 20 * time.Second
 
-// end asks the worker to end in order, and returns when it has. It is an error that it did not, that it ended by itself before, or that it had a data race.
+// end asks the worker to end, and waits for it. It is an error if the worker hangs, has already ended, or had a data race.
 func (w *Worker) end() error {
 	before := !w.process.Alive()
 	limit := endTime + 2*w.phase.TTL
@@ -119,19 +119,19 @@ func (w *Worker) end() error {
 	case w.killed.Load(), !before && (state.Success() || foreign > 0 && state.ExitCode() == raceExit):
 		return nil
 	case before:
-		what = fmt.Sprintf("ended by itself (%v)", w.process.State())
+		what = fmt.Sprintf("ended unasked (%v)", w.process.State())
 	}
 	return fmt.Errorf("worker %s %s: %s", w.Name, what, printed)
 }
 
-// raceExit is how a program ends in which the race detector has found something.
+// raceExit is the exit code of a program in which the race detector found a race.
 const raceExit = 66
 
-// racing finds where each of the two accesses of a data race is.
+// racing finds the locations of the two accesses of a data race.
 var racing = regexp.MustCompile(`by goroutine \d+:\n\s*(\S+)\(\)`)
 
-// dataRaces counts the data races that a worker has printed, and those of them that are go-zookeeper's own (v1.0.4): after a lost connection sendSetWatches reads
-// the number of the last transaction while recvLoop writes it.
+// dataRaces counts the data races that a worker printed, and those of them inside go-zookeeper (v1.0.4): after a lost connection, sendSetWatches
+// reads the last transaction's number while recvLoop writes it.
 func dataRaces(printed string) (all, foreign int) {
 	for _, report := range strings.Split(printed, "WARNING: DATA RACE")[1:] {
 		all++
@@ -145,12 +145,12 @@ func dataRaces(printed string) (all, foreign int) {
 	return all, foreign
 }
 
-// Await waits for an event of the worker's, among those from index from on, as long as it lives.
+// Await waits for an event of the worker at index from or later, while the worker lives.
 func (w *Worker) Await(from int, is func(history.Event) bool) history.Event {
 	return Must(w.phase.await(w.phase.Ctx, w, from, func(e history.Event) bool { return e.Worker == w.Name && is(e) }))
 }
 
-// ask gives an order and waits for its answer.
+// ask sends an order and waits for its answer.
 func (w *Worker) ask(o order) (history.Event, error) {
 	e, err := w.process.Ask(w.phase.Ctx, o)
 	if err != nil {
@@ -159,13 +159,13 @@ func (w *Worker) ask(o order) (history.Event, error) {
 	return e, err
 }
 
-// AcquireError is what a worker's own call of Acquire, or TryAcquire, has returned: its text, and what sort of error it is.
+// AcquireError is an error that a worker's Acquire or TryAcquire returned.
 type AcquireError struct {
 	Worker, Text string
 	Class        history.Class
 }
 
-// Error gives the worker's words.
+// Error returns the worker's error text.
 func (e *AcquireError) Error() string { return e.Worker + ": " + e.Text }
 
 // IsRefusal says that err is an *[AcquireError] of one of the classes.
@@ -174,7 +174,7 @@ func IsRefusal(err error, classes ...history.Class) bool {
 	return errors.As(err, &refusal) && slices.Contains(classes, refusal.Class)
 }
 
-// Acquire has the worker acquire name, within the time limit of its own call, and waits for that. A refusal is an *[AcquireError].
+// Acquire has the worker acquire name, with within as the time limit of its call, and waits for the result. A refusal is an *[AcquireError].
 func (w *Worker) Acquire(name string, within time.Duration) (*Hold, error) {
 	return w.acquire(doAcquire, name, within)
 }
@@ -184,7 +184,7 @@ func (w *Worker) TryAcquire(name string, within time.Duration) (*Hold, error) {
 	return w.acquire(doTry, name, within)
 }
 
-// AcquireAtLast is Acquire, begun anew for as long as limit while it fails.
+// AcquireAtLast repeats Acquire until it succeeds or limit has passed.
 func (w *Worker) AcquireAtLast(name string, within, limit time.Duration) (*Hold, error) {
 	for end := time.Now().Add(limit); ; {
 		h, err := w.Acquire(name, within)
@@ -205,41 +205,41 @@ func (w *Worker) acquire(do, name string, within time.Duration) (*Hold, error) {
 	return &Hold{Worker: w, Op: e.Op, Name: name, Token: e.Token, Deadline: e.Deadline}, nil
 }
 
-// lasting bounds the wait for a lock that is free, on a machine that is busy.
-const lasting = 20 * time.Second
+// maxWait limits the wait for a free lock on a busy machine.
+const maxWait = 20 * time.Second
 
-// Acquire has a worker acquire the phase's lock, which is free or soon will be. An Acquire whose first attempt takes longer than the TTL fails, and is begun anew.
-func (s *Phase) Acquire(w *Worker) *Hold { return Must(w.AcquireAtLast(s.name, lasting, lasting)) }
+// Acquire has a worker acquire the phase's lock, which is or soon becomes free. It repeats an Acquire whose first attempt took longer than the TTL
+// and failed.
+func (s *Phase) Acquire(w *Worker) *Hold { return Must(w.AcquireAtLast(s.name, maxWait, maxWait)) }
 
-// Warm has workers acquire and release another lock, so that what clients do but once, connecting for instance, is behind them.
+// Warm has workers acquire and release another lock, so that one-time work such as connecting is done.
 func (s *Phase) Warm(all ...*Worker) {
 	for _, w := range all {
-		Must(w.AcquireAtLast(s.name+"-before", lasting, lasting)).Release()
+		Must(w.AcquireAtLast(s.name+"-before", maxWait, maxWait)).Release()
 	}
 }
 
-// Hold is a hold that a commanded worker has, as the parent sees it.
+// Hold is a hold of a worker, seen from its parent.
 type Hold struct {
 	Worker   *Worker
 	Op       int64
 	Name     string
 	Token    lockport.Token
-	Deadline history.Instant // when it was got
+	Deadline history.Instant // its first deadline
 }
 
 func (h *Hold) ask(do string) history.Event { return Must(h.Worker.ask(order{Do: do, Op: h.Op})) }
 
-// Valid asks whether the worker believes now that it holds the lock.
+// Valid asks whether the worker believes it holds the lock now.
 func (h *Hold) Valid() bool { return h.ask(doValid).Valid }
 
-// Release has the worker release the lock. What Release returned is in the history.
+// Release has the worker release the lock. The history has the outcome.
 func (h *Hold) Release() { h.ask(doRelease) }
 
-// Update has the worker read the register and write what it read plus one, without looking whether it still holds the lock.
-// Whether that was refused is in the history.
+// Update has the worker read the register and write the value plus one, without checking the hold. The history has the outcome.
 func (h *Hold) Update() { h.ask(doUpdate) }
 
-// Event is the last event of that kind so far. Its time is 0 if there is none.
+// Event returns the hold's last event of that kind. Its time is 0 if there is none.
 func (h *Hold) Event(kind history.Kind) (found history.Event) {
 	for _, e := range h.Worker.phase.Events() {
 		if e.Worker == h.Worker.Name && e.Op == h.Op && e.Kind == kind {
@@ -249,13 +249,13 @@ func (h *Hold) Event(kind history.Kind) (found history.Event) {
 	return found
 }
 
-// Renewed waits for a renewal of the hold, among the events from index from on. A hold that ends instead is an error.
+// Renewed waits for a renewal of the hold, at event index from or later. It is an error if the hold ends first.
 func (h *Hold) Renewed(from int) history.Event {
 	e := h.Worker.Await(from, func(e history.Event) bool {
 		return e.Op == h.Op && (e.Kind == history.Extended || e.Kind == history.Told || e.Kind == history.Releasing)
 	})
 	if e.Kind != history.Extended {
-		Check(fmt.Errorf("%s has no hold any more that could be renewed: it was %s %s", h.Worker.Name, e.Kind, e.Err))
+		Check(fmt.Errorf("%s: the hold ended before a renewal: %s %s", h.Worker.Name, e.Kind, e.Err))
 	}
 	return e
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/lockport/lockport/internal/lab/environment"
 )
 
-// inFolder plays a cell where locks are files, and returns what did not end well.
+// inFolder plays a cell on file locks, and returns what did not end well.
 func inFolder(t *testing.T, c Cell) (stuck string, err error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
@@ -22,15 +22,15 @@ func inFolder(t *testing.T, c Cell) (stuck string, err error) {
 	return strings.Join(played.Stuck, "\n"), err
 }
 
-// A worker that ends by itself, in a panic for instance, is told of although another takes its place.
+// A crash of a worker is reported, although another worker replaces it.
 func TestAWorkerThatCrashesIsTold(t *testing.T) {
 	stuck, err := inFolder(t, Cell{Fault: "f", Inject: func(s *Phase) { s.Holder().process.Kill() }})
 	require.NoError(t, err)
-	require.Contains(t, stuck, "ended by itself (signal: killed)")
+	require.Contains(t, stuck, "ended unasked (signal: killed)")
 	require.Equal(t, 1, strings.Count(stuck, "worker"), stuck)
 }
 
-// Who asks a worker that has ended is told so at once, not when the time of the phase is over.
+// A request to a worker that has ended fails at once, not at the end of the phase.
 func TestAWorkerThatHasEndedIsNotWaitedFor(t *testing.T) {
 	stuck, err := inFolder(t, Cell{Fault: "f", Script: func(s *Phase) {
 		w, holder := s.Two()
@@ -42,7 +42,7 @@ func TestAWorkerThatHasEndedIsNotWaitedFor(t *testing.T) {
 	require.Empty(t, stuck, "it was killed")
 }
 
-// A race inside go-zookeeper is not lockport's; one that has any other place is.
+// Races inside go-zookeeper are not lockport's; a race with any other location is.
 func TestDataRaces(t *testing.T) {
 	const ours, recv, set = "github.com/lockport/lockport.(*Client).x", "github.com/go-zookeeper/zk.(*Conn).recvLoop", "github.com/go-zookeeper/zk.(*Conn).sendSetWatches"
 	race := func(a, b string) string {
