@@ -8,7 +8,7 @@ import (
 	"github.com/lockport/lockport/internal/lab/report"
 )
 
-// fileCells are the faults of a folder of one machine.
+// fileCells are the faults of a folder on one machine.
 var fileCells = slices.Concat(
 	Common(true, play.Cell{Fault: "holder-stopped", Outcome: report.Safe, Why: "a stopped process (SIGSTOP) keeps its lock as long as it exists"}),
 	[]play.Cell{
@@ -20,7 +20,7 @@ var fileCells = slices.Concat(
 			Why: "holders learn that their files are gone; a missing file cannot be locked"},
 	})
 
-// replaceFolder has another folder, which is empty, take the place of that with the locks.
+// replaceFolder replaces the folder of the locks by an empty one.
 func replaceFolder(s *play.Phase) {
 	folderAway(s)
 	play.Check(in[*environment.Folder](s).Heal(s.Ctx))

@@ -28,12 +28,12 @@ var mySQLCells = slices.Concat(Common(false, closedBothWays...), sessionCells("s
 		Why: "replication does not copy GET_LOCK, so the new server grants at once; its tokens rise if its clock is right"},
 })
 
-// setWaitTimeout sets for new sessions after what time of silence they end.
+// setWaitTimeout sets the silence after which new sessions end.
 func setWaitTimeout(s *play.Phase, d time.Duration) {
 	play.Must(in[*environment.MySQL](s).Admin.ExecContext(s.Ctx, fmt.Sprint("SET GLOBAL wait_timeout = ", int(d.Seconds()))))
 }
 
-// connectMySQL takes a connection, if the server has one left for the workers' user.
+// connectMySQL opens a connection, if the server has one left for the workers' user.
 func connectMySQL(s *play.Phase) (closeIt func()) {
 	connector := play.Must((gomysql.MySQLDriver{}).OpenConnector(in[*environment.MySQL](s).Server.DSN()))
 	conn, err := connector.Connect(s.Ctx)
@@ -45,18 +45,18 @@ func connectMySQL(s *play.Phase) (closeIt func()) {
 	return func() { _ = conn.Close() }
 }
 
-// lockTokenTable has somebody lock the table of tokens, as some backups do, for longer than a statement waits for it.
+// lockTokenTable locks the table of tokens, as some backups do, for longer than a statement waits for it.
 func lockTokenTable(s *play.Phase) (end func()) {
 	conn := play.Must(in[*environment.MySQL](s).Admin.Conn(s.Ctx))
 	play.Must(conn.ExecContext(s.Ctx, "LOCK TABLES lockport_fence WRITE"))
 	return func() {
-		// Also when the context has ended: the session goes back to the pool, where it would keep the table.
+		// Even after the context's end: the session returns to the pool, and would keep the table locked.
 		play.Must(conn.ExecContext(context.WithoutCancel(s.Ctx), "UNLOCK TABLES"))
 		play.Check(conn.Close())
 	}
 }
 
-// dropTokenTable has somebody drop the table of tokens, again and again.
+// dropTokenTable drops the table of tokens several times.
 func dropTokenTable(s *play.Phase) {
 	for range 5 {
 		s.Injected()
@@ -65,7 +65,7 @@ func dropTokenTable(s *play.Phase) {
 	}
 }
 
-// splitMySQL has a server that knows nothing take the place of one that lives on, and a holder with it: as a replica that lags does which is promoted.
+// splitMySQL replaces a server by an empty one, while the old server and its holder keep running. Promoting a lagging replica has the same effect.
 func splitMySQL(s *play.Phase) {
 	pair := in[*environment.MySQL](s)
 	older := s.Acquire(s.Worker())

@@ -25,13 +25,13 @@ var postgresCells = slices.Concat(Common(false, closedBothWays...), sessionCells
 		Why: "a shorter idle_session_timeout on the server does not apply: each session sets its own"},
 })
 
-// lockTableFull has a foreign session take so many locks that the server has room for no more, and whatever is given back meanwhile.
+// lockTableFull has a foreign session take locks until the server has no room left, and take every lock that becomes free meanwhile.
 func lockTableFull(s *play.Phase) {
 	conn := play.Must(in[*environment.Postgres](s).Admin.Conn(s.Ctx))
 	defer func() { _ = conn.Close() }()
 	s.Injected()
 	end := time.Now().Add(s.BetweenTTLs(0.5, 1))
-	for key, full := 0, false; !full || time.Now().Before(end); key += 1000 { // those which it got of a thousand it keeps, also where the statement fails
+	for key, full := 0, false; !full || time.Now().Before(end); key += 1000 { // a failed statement keeps the locks that it got of its thousand
 		_, err := conn.ExecContext(s.Ctx, "SELECT pg_advisory_lock(0, key) FROM generate_series($1::int, $1 + 999) AS key", key)
 		if full = full || isState(err, "53200"); full {
 			s.Wait(10 * time.Millisecond)
@@ -43,7 +43,7 @@ func lockTableFull(s *play.Phase) {
 	s.Healed()
 }
 
-// connectPostgres takes a connection, if the server has one left for the workers' role.
+// connectPostgres opens a connection, if the server has one left for the workers' role.
 func connectPostgres(s *play.Phase) (closeIt func()) {
 	conn, err := pgx.Connect(s.Ctx, in[*environment.Postgres](s).Server.URL())
 	if isState(err, "53300") {
@@ -53,13 +53,13 @@ func connectPostgres(s *play.Phase) (closeIt func()) {
 	return func() { _ = conn.Close(context.WithoutCancel(s.Ctx)) }
 }
 
-// isState says that the server answered with an error of this code.
+// isState says that the server answered with this SQLSTATE.
 func isState(err error, code string) bool {
 	var answer *pgconn.PgError
 	return errors.As(err, &answer) && answer.Code == code
 }
 
-// setPostgresTimeout sets after what time of silence new sessions end, and returns when that is so.
+// setPostgresTimeout sets the silence after which new sessions end, and returns when the setting is active.
 func setPostgresTimeout(s *play.Phase, d time.Duration) {
 	run := in[*environment.Postgres](s).Admin.Run
 	play.Check(run(s.Ctx, fmt.Sprintf("ALTER SYSTEM SET idle_session_timeout = %d", d.Milliseconds()), "SELECT pg_reload_conf()"))
@@ -73,20 +73,20 @@ var (
 	pooler = one(func(p *environment.Postgres) *servers.Server { return p.Pooler.Server })
 )
 
-// postgresPoolerCells are the faults of a PostgreSQL behind PgBouncer, and of that.
+// postgresPoolerCells are the faults of a PostgreSQL behind PgBouncer, and of the PgBouncer.
 var postgresPoolerCells = slices.Concat(Common(false, closedBothWays...), []play.Cell{
 	{Fault: "server-killed", Outcome: report.Unavailable, Inject: unavailable(pooled.killed, 0.25, 0.1, 0.5), Recovery: isBack, Why: whyKilled},
 	{Fault: "pooler-killed", Outcome: report.Unavailable, Inject: unavailable(pooler.killed, 0.25, 0.1, 0.5), Recovery: isBack,
-		Why: "both sides see their connections closed: the server frees the locks, holders know within milliseconds, and the pooler is away for at least 500 ms"},
+		Why: "both sides see their connections close: the server frees the locks, holders notice within milliseconds, and the pooler stays down for at least 500 ms"},
 	{Fault: "pooler-restarted-behind-silence", Outcome: report.Fenced, Script: endedBehindSilence(pooler.restart), Gone: true, Tries: 10,
-		Why: "the server frees the locks when the pooler's connections close; a holder with a silent link believes until its deadline"},
+		Why: "the server frees the locks when the pooler's connections close; a holder with a silent link trusts its lock until its deadline"},
 	{Fault: "pooler-paused", Outcome: report.Unavailable, Inject: unavailable(pooler.frozen, 1, 0.1, 1),
-		Why: "holders hear nothing and give up before the server ends their sessions"},
+		Why: "holders get no answer and end their holds before the server ends their sessions"},
 	{Fault: "client-idle-timeout", Outcome: report.Safe, Script: shorterTimeout(setClientIdleTimeout),
 		Why: "in session mode PgBouncer does not count a client with a session as idle"},
 })
 
-// setClientIdleTimeout sets after what time of silence the pooler ends a client.
+// setClientIdleTimeout sets the silence after which the pooler disconnects a client.
 func setClientIdleTimeout(s *play.Phase, d time.Duration) {
 	play.Check(in[*environment.Postgres](s).SetPooler(s.Ctx, "client_idle_timeout", d))
 }
@@ -94,16 +94,16 @@ func setClientIdleTimeout(s *play.Phase, d time.Duration) {
 // postgresFailoverCells are the faults of a PostgreSQL whose replica is promoted.
 var postgresFailoverCells = []play.Cell{
 	{Fault: "failover", Outcome: report.Safe, Inject: failOver,
-		Why: "the replica knows no locks, but a killed primary's system closes its connections, so holders learn it within milliseconds"},
+		Why: "the replica knows no locks, but a killed primary's system closes its connections, so holders notice within milliseconds"},
 	{Fault: "failover-behind-silence", Outcome: report.Fenced, Script: endedBehindSilence((*play.Phase).FailOver), Gone: true, Tries: 10,
 		Why: "the replica grants held locks at once; if the primary's machine or network is lost, nobody tells its holders before their deadline"},
 	{Fault: "split-brain", Outcome: report.Fenced, Script: splitBrain, Gone: true,
-		Why: "the replica does not know the locks of the primary, which lives on; its promotion advances the token sequence, so its tokens are greater"},
+		Why: "the replica does not know the locks of the old primary, which keeps running; promotion advances the token sequence, so new tokens are greater"},
 	{Fault: "split-brain-and-crash", Outcome: report.Unsafe, Script: splitBrainAndCrash,
-		Why: "a crash of the old primary, which lives on, advances its sequence just as far: both give the same tokens"},
+		Why: "the old primary keeps running; its crash advances its sequence just as far, so both give the same tokens"},
 }
 
-// failOver kills the primary, promotes the replica, and leads everybody there, as a service's address that moves does.
+// failOver kills the primary, promotes the replica, and directs all workers there, as a service address that moves does.
 func failOver(s *play.Phase) {
 	pair := in[*environment.PostgresPair](s)
 	s.Injected()
@@ -114,7 +114,7 @@ func failOver(s *play.Phase) {
 	s.Healed()
 }
 
-// splitBrain promotes a replica that lags, while the primary lives on, and a holder with it.
+// splitBrain promotes a lagging replica while the primary and a holder on it keep running.
 func splitBrain(s *play.Phase) {
 	stays := s.Worker()
 	s.Acquire(stays).Release()
@@ -122,19 +122,19 @@ func splitBrain(s *play.Phase) {
 	older := s.Acquire(stays)
 	newer := holdElsewhere(s)
 	if newer.Token <= older.Token {
-		play.Check(fmt.Errorf("the promotion has not moved tokens on: %d came after %d", newer.Token, older.Token))
+		play.Check(fmt.Errorf("promotion did not advance the tokens: %d came after %d", newer.Token, older.Token))
 	}
 	s.Both(older, newer)
 }
 
-// splitBrainAndCrash has the primary that lives on crash, too, and start again.
+// splitBrainAndCrash also crashes and restarts the old primary.
 func splitBrainAndCrash(s *play.Phase) {
 	pair, stays := in[*environment.PostgresPair](s), s.Worker()
 	s.Acquire(stays)
 	play.Check(pair.CatchUp(s.Ctx))
 	older := holdElsewhere(s)
 	old := pair.Replica
-	s.Note("the old primary crashes, and starts again")
+	s.Note("the old primary crashes and restarts")
 	play.Check(old.Kill())
 	play.Check(old.Restart(s.Ctx))
 	newer := s.Acquire(stays)
@@ -144,10 +144,10 @@ func splitBrainAndCrash(s *play.Phase) {
 	s.Both(older, newer)
 }
 
-// holdElsewhere promotes the replica, and has a worker that is led there hold the lock.
+// holdElsewhere promotes the replica, and has a worker acquire the lock there.
 func holdElsewhere(s *play.Phase) *play.Hold {
 	s.Injected()
-	s.Note("the replica is promoted, and the old primary lives on")
+	s.Note("the replica is promoted, and the old primary keeps running")
 	play.Check(in[*environment.PostgresPair](s).Promote(s.Ctx))
 	return s.Acquire(s.Worker())
 }

@@ -16,7 +16,7 @@ import (
 // leaderless is within which time somebody acquires again after the leader was lost (docs/guarantees.md).
 const leaderless = 3 * time.Second
 
-// How faults of members are injected that are the same in etcd and in ZooKeeper.
+// Faults of members that are the same in etcd and in ZooKeeper.
 var (
 	leaderKilled   = spared(leader.killed, 0.5, 1.5)
 	followerKilled = spared(follower.killed, 0.5, 1.5)
@@ -26,10 +26,10 @@ var (
 	allKilled      = unavailable(everyNode.killed, 0.25, 0.1, 1)
 )
 
-// whyWatched is why a claim that is removed openly ends as it does, where the holder watches it.
-const whyWatched = "The holder's watch reports it within milliseconds, in which the next waiter may be granted."
+// whyWatched is the reason where the holder watches the claim that is removed.
+const whyWatched = "The holder's watch reports it within milliseconds, but the next waiter may be granted first."
 
-// etcdCells are the faults of a cluster. pausedTries is within how many plays a leader that was paused has a lease revoked.
+// etcdCells are the faults of a cluster. pausedTries is within how many plays a paused leader revokes a lease.
 func etcdCells(pausedTries int) []play.Cell {
 	revoked := named((*environment.Etcd).RevokeLease)
 	return slices.Concat(Common(false), []play.Cell{
@@ -40,51 +40,51 @@ func etcdCells(pausedTries int) []play.Cell {
 		{Fault: "leader-paused-briefly", Outcome: report.Safe, Inject: spared(leader.frozen, 0.1, 0.5), Recovery: leaderless,
 			Why: "A leader that resumes within half of the TTL revokes no lease that was kept alive."},
 		{Fault: "leader-paused", Outcome: report.Fenced, Script: etcdLeaderPaused, Tries: pausedTries,
-			Why: "A leader that resumes after more than the TTL may revoke leases that the next leader kept alive. Holders may learn it after the next grant."},
+			Why: "A leader that resumes after more than the TTL may revoke leases that the next leader kept alive. Holders may notice only after the next grant."},
 		{Fault: "leader-cut", Outcome: report.Safe, Inject: leaderCut, Recovery: leaderless,
 			Why: "Without a majority it ends no lease; the next leader restarts every lease's TTL."},
 		{Fault: "follower-cut", Outcome: report.Safe, Inject: followerCut, Recovery: leaderless,
-			Why: "It confirms nothing alone; its clients ask another member."},
+			Why: "Alone it confirms nothing; its clients ask another member."},
 		{Fault: "majority-killed", Outcome: report.Unavailable, Inject: majorityKilled, Recovery: leaderless,
 			Why: "One member alone grants nothing. With a majority again, every lease's TTL restarts."},
 		{Fault: "cluster-restarted", Outcome: report.Unavailable, Inject: allKilled, Recovery: leaderless,
 			Why: "Keys and leases are on disk; the new leader restarts every lease's TTL."},
-		// What an operator can do to a claim comes twice: behind the holder's back, and on a network that is well.
+		// An operator removes claims behind a silent link, and on a healthy network.
 		{Fault: "lease-revoked-behind-silence", Outcome: report.Fenced, Script: endedBehindSilence(revoked), Gone: true,
-			Why: "Revoking a lease deletes its keys at once; a holder with a silent link believes until its deadline."},
+			Why: "Revoking a lease deletes its keys at once; a holder with a silent link trusts its lock until its deadline."},
 		{Fault: "lease-revoked", Outcome: report.Fenced, Script: removedOpenly(revoked, false), Gone: true, Argued: true, Why: whyWatched},
 		{Fault: "key-deleted-behind-silence", Outcome: report.Fenced, Script: endedBehindSilence(remove), Gone: true,
-			Why: "The next waiter is granted at once; a holder with a silent link believes until its deadline."},
+			Why: "The next waiter is granted at once; a holder with a silent link trusts its lock until its deadline."},
 		{Fault: "key-deleted", Outcome: report.Fenced, Script: removedOpenly(remove, false), Gone: true, Argued: true, Why: whyWatched},
 		{Fault: "out-of-space", Outcome: report.Safe, Inject: lasting(until(fillEtcd, at((*environment.Etcd).MakeSpace)), 0.5, 1.5),
 			Why: "Renewals and releases need no space; queued waiters have their keys. New claims fail until the alarm is disarmed."},
 	})
 }
 
-// fillEtcd fills the database until the cluster has its alarm raised.
+// fillEtcd fills the database until the cluster raises its space alarm.
 func fillEtcd(s *play.Phase) {
 	e := in[*environment.Etcd](s)
 	play.Check(e.Fill(s.Ctx, s.Rand.IntN(len(e.Members))))
 }
 
 const (
-	// etcdRevokes is how many leases a leader has revoked at the same time. The next ones wait until one of these is done, or given up.
+	// etcdRevokes is how many leases a leader revokes at a time. Others wait until one of these is revoked or given up.
 	etcdRevokes = 16
-	// etcdGivesUp is how long a member waits for what it has asked a majority for: 5 s and two election timeouts.
+	// etcdGivesUp is how long a member waits for a majority: 5 s and two election timeouts.
 	etcdGivesUp = 5*time.Second + 2*10*environment.EtcdTick
 )
 
-// etcdLeaderPaused stops the leader for longer than the TTL, while a holder keeps its lease alive with the help of the others. Its connections to them
-// have ended when it goes on, so that it first takes all leases that it knows for ended, and sets about having them revoked; it can only begin with a
-// few, which come first since they end first. Then it learns that another leads, and follows. When it gives the few up, it turns to the others on its list, and
-// has the one revoked that has been kept alive, by the leader that kept it alive. The holder does not hear of that for a moment.
+// etcdLeaderPaused stops the leader for longer than the TTL, while a holder keeps its lease alive through the others. When the leader resumes, its
+// connections to the others are gone. It takes all its leases for expired and begins to revoke the first few, which expired first. Then it learns of
+// the new leader and follows it. When it gives up those few, it turns to the next leases on its list. So it asks the new leader to revoke the lease
+// that was kept alive. The holder does not notice for a moment.
 func etcdLeaderPaused(s *play.Phase) {
 	e := in[*environment.Etcd](s)
 	i := play.Must(e.Leader(s.Ctx))
 	first, other := e.Members[i], e.Members[(i+1)%len(e.Members)]
 	older, newer := s.Two()
 	for _, w := range []*play.Worker{older, newer} {
-		w.Endpoint.Links[i].Cut() // it asks the others
+		w.Endpoint.Links[i].Cut() // it uses the others
 	}
 	had := s.Acquire(older)
 	grantLeases(s, other)
@@ -93,7 +93,7 @@ func etcdLeaderPaused(s *play.Phase) {
 	play.Check(first.Freeze())
 	s.Pause(1.125, 1.25)
 	play.Check(first.Thaw())
-	const learns = 200 * time.Millisecond // it has looked for ended leases by then, and has not yet noticed that nobody answers
+	const learns = 200 * time.Millisecond // by then it has looked for expired leases, but has not noticed that nobody answers
 	s.Wait(learns)
 	e.Join()
 	s.Healed()
@@ -101,13 +101,13 @@ func etcdLeaderPaused(s *play.Phase) {
 	older.Endpoint.Links.Each((*faultproxy.Proxy).Freeze)
 	has, err := newer.Acquire(s.Name(), s.TTL/2)
 	if err != nil {
-		s.Note("the lease was not revoked: %v", err) // the next play may see it
+		s.Note("the lease was not revoked: %v", err) // the next play may show it
 		return
 	}
 	s.Both(had, has)
 }
 
-// grantLeases makes leases of a second, which nobody keeps alive.
+// grantLeases makes leases of 1 s that nobody keeps alive.
 func grantLeases(s *play.Phase, node *servers.Etcd) {
 	play.Check(node.Use(s.Ctx, func(c *clientv3.Client) error {
 		return environment.AtOnce(make([]struct{}, etcdRevokes), func(struct{}) error {
@@ -117,7 +117,7 @@ func grantLeases(s *play.Phase, node *servers.Etcd) {
 	}))
 }
 
-// endSession ends the session of the claim that holds the lock.
+// endSession ends the session whose claim holds the lock.
 var endSession = named((*environment.ZooKeeper).EndSession)
 
 // zooKeeperCells are the faults of an ensemble.
@@ -127,22 +127,22 @@ var zooKeeperCells = slices.Concat(Common(false), []play.Cell{
 	{Fault: "follower-killed", Outcome: report.Safe, Inject: followerKilled, Recovery: leaderless,
 		Why: "The others are a quorum; clients move their sessions to them."},
 	{Fault: "leader-paused-briefly", Outcome: report.Safe, Inject: spared(leader.frozen, 0.1, 0.9), Recovery: leaderless,
-		Why: "A leader ends sessions only with a quorum, which follows it still or follows another leader."},
+		Why: "A leader ends sessions only with a quorum, and the quorum follows this leader or another one."},
 	{Fault: "leader-paused", Outcome: report.Safe, Inject: spared(leader.frozen, 1.25, 2), Recovery: leaderless,
 		Why: "When it resumes, it would expire sessions that the next leader kept alive, but it has no quorum."},
 	{Fault: "follower-cut", Outcome: report.Safe, Inject: followerCut, Recovery: leaderless,
-		Why: "It answers pings for a while, unknown to the leader; validity counts only what a quorum confirmed."},
+		Why: "It answers pings for a while without its leader; validity counts only what a quorum confirmed."},
 	{Fault: "leader-cut", Outcome: report.Safe, Inject: leaderCut, Recovery: leaderless,
-		Why: "It believes to lead for a while, but without a quorum it grants and confirms nothing."},
+		Why: "It believes it leads for a while, but without a quorum it grants and confirms nothing."},
 	{Fault: "majority-killed", Outcome: report.Unavailable, Inject: majorityKilled, Recovery: leaderless,
 		Why: "One node alone serves nobody. With a quorum again, every session's timeout restarts."},
 	{Fault: "ensemble-restarted", Outcome: report.Unavailable, Inject: allKilled, Recovery: leaderless,
 		Why: "Nodes and sessions are on disk; the new leader restarts every session's timeout."},
 	{Fault: "session-ended-behind-silence", Outcome: report.Fenced, Script: endedBehindSilence(endSession), Gone: true,
-		Why: "Ending a session deletes its nodes at once; a holder with a silent link believes until its deadline."},
+		Why: "Ending a session deletes its nodes at once; a holder with a silent link trusts its lock until its deadline."},
 	{Fault: "session-ended", Outcome: report.Fenced, Script: removedOpenly(endSession, false), Gone: true, Argued: true,
-		Why: "Its server tells the holder within milliseconds, in which the next waiter may be granted."},
+		Why: "The holder's server reports it within milliseconds, but the next waiter may be granted first."},
 	{Fault: "node-deleted-behind-silence", Outcome: report.Fenced, Script: endedBehindSilence(remove), Gone: true,
-		Why: "The next in line has the lock when the node is gone; a holder whose link is silent does not hear of it, and believes until its deadline."},
+		Why: "The next waiter has the lock once the node is gone; a holder with a silent link trusts its lock until its deadline."},
 	{Fault: "node-deleted", Outcome: report.Fenced, Script: removedOpenly(remove, false), Gone: true, Argued: true, Why: whyWatched},
 })

@@ -11,7 +11,7 @@ import (
 	"github.com/lockport/lockport/internal/lab/report"
 )
 
-// afterClocks is within which time somebody acquires again after clocks were set back by a TTL of 2 s at most.
+// afterClocks is within which time somebody acquires again after clocks were set back by at most a TTL of 2 s.
 const afterClocks = 2*2*time.Second + time.Second
 
 // redisCells are the faults of a Redis that keeps its data.
@@ -21,9 +21,9 @@ var redisCells = slices.Concat(Common(false), []play.Cell{
 	{Fault: "server-killed-for-long", Outcome: report.Unavailable, Inject: contested(unavailable(granting.killed, 0.25, 0.5, 1.5)), Recovery: isBack,
 		Why: "holds end before their keys expire"},
 	{Fault: "server-paused", Outcome: report.Safe, Inject: contested(lasting(granting.frozen, 0.1, 0.9)), Recovery: isBack,
-		Why: "a resumed server runs old requests by the clock of that moment"},
+		Why: "a resumed server runs delayed requests by its current clock"},
 	{Fault: "server-paused-for-long", Outcome: report.Unavailable, Inject: contested(unavailable(granting.frozen, 0.25, 0.9, 1.6)), Recovery: isBack,
-		Why: "holds end before the keys expire; later renewals find them gone"},
+		Why: "holds end before the keys expire; later renewals find the keys gone"},
 	{Fault: "disk-full", Outcome: report.Unavailable, Inject: contested(unavailable(redisDiskFull, 0.25, 1, 1.5)),
 		Why: "a Redis that cannot save snapshots (MISCONF) refuses every write, so holds end; with appendfsync always it exits instead"},
 	{Fault: "clock-set-back", Outcome: report.Safe, Inject: granting.clocksBack(0.1), Recovery: afterClocks,
@@ -31,11 +31,11 @@ var redisCells = slices.Concat(Common(false), []play.Cell{
 	{Fault: "out-of-memory", Outcome: report.Safe, Inject: redisFull,
 		Why: "a full server (noeviction) refuses new claims; renewals and releases need no memory, and queued waiters get the lock in turn"},
 	{Fault: "lock-evicted", Outcome: report.Fenced, Script: overtaken(redisEvicts), Tries: overtakenTries,
-		Why: "under a memory limit with an allkeys policy Redis evicts locks; the holder learns it at its next renewal"},
+		Why: "under a memory limit with an allkeys policy Redis evicts locks; the holder notices at its next renewal"},
 	{Fault: "server-restarted-empty", Outcome: report.Fenced, Script: overtaken(granting.wiped), Tries: overtakenTries,
 		Why: "a server without its data grants held locks again; tokens start from its clock and still rise"},
 	{Fault: "lock-deleted", Outcome: report.Fenced, Script: play.InOrder(overtaken(play.InOrder(removed, remove)), removedOpenly(remove, false)), Tries: overtakenTries,
-		Why: "an operator's DEL frees the lock at once; the holder learns it at its next renewal"},
+		Why: "an operator's DEL frees the lock at once; the holder notices at its next renewal"},
 	{Fault: "clock-set-forward", Outcome: report.Fenced, Script: overtaken(play.InOrder(removed, granting.clocksForward)), Tries: overtakenTries,
 		Why: "keys expire by the server's clock: set forward, it ends locks early"},
 })
@@ -47,18 +47,18 @@ func redisSet(settings ...any) play.Act {
 	return at(func(r *environment.Redis, ctx context.Context) error { return r.Set(ctx, settings...) })
 }
 
-// redisFull has no memory be left while workers work, and one more of them have a lock, which it must keep.
+// redisFull uses up the server's memory while workers work. An additional worker must keep its lock.
 func redisFull(s *play.Phase) {
 	keeper := s.Worker()
 	kept := s.Acquire(keeper)
 	lasting(until(redisSet("maxmemory", 1), redisSet("maxmemory", 0)), 1, 1.5)(s)
 	if !kept.Valid() {
-		play.Check(errors.New("a lock that was held when the memory ran out did not stay held"))
+		play.Check(errors.New("a lock was lost when the memory ran out"))
 	}
 	keeper.Kill()
 }
 
-// redisEvicts has the server throw away all that it has.
+// redisEvicts makes the server evict everything.
 func redisEvicts(s *play.Phase) {
 	removed(s)
 	redisSet("maxmemory-policy", "allkeys-lru", "maxmemory", 1)(s)

@@ -13,7 +13,7 @@ import (
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
-// redisFailoverCells are how a lock fares when its master is replaced, and nobody waited for the replica.
+// redisFailoverCells replace the master where grants do not wait for the replica.
 var redisFailoverCells = slices.Concat(Common(false), []play.Cell{
 	{Fault: "master-lost-behind-cut-link", Outcome: report.Fenced, Script: redisMasterLostUnseen, Tries: overtakenTries,
 		Why: "the promoted replica never received the lock and grants it again; tokens start from its clock and still rise"},
@@ -25,14 +25,14 @@ var redisFailoverCells = slices.Concat(Common(false), []play.Cell{
 		Why: "the master serves without its replica"},
 })
 
-// redisReplicasCells are how a lock fares when its master is replaced, and every grant and renewal waited for the only replica.
+// redisReplicasCells replace the master where every grant and renewal waits for the only replica.
 var redisReplicasCells = slices.Concat(Common(false), []play.Cell{
 	{Fault: "master-killed", Outcome: report.Safe, Inject: contested(play.InOrder((*play.Phase).Injected, redisMasterReplaced)),
-		Why: "the only replica has every acknowledged lock. One of several may be promoted without having acknowledged: that is unsafe but fenced"},
+		Why: "the only replica has every acknowledged lock. Of several replicas, one that did not acknowledge may be promoted: unsafe but fenced"},
 	{Fault: "master-lost-behind-cut-link", Outcome: report.Safe, Inject: contested(redisMasterReplacedUnseen),
-		Why: "a grant without the replica's acknowledgement is given back, and such a renewal extends nothing"},
+		Why: "without the replica's acknowledgement, a grant is undone and a renewal extends nothing"},
 	{Fault: "link-cut", Outcome: report.Unavailable, Inject: contested(unavailable(until(lag, redisFollow), 0.25, 1, 1.5)),
-		Why: "without its replica the master's grants are given back (ErrUnavailable), and holds end"},
+		Why: "without the replica, grants are undone (ErrUnavailable), and holds end"},
 	{Fault: "replica-killed", Outcome: report.Unavailable, Inject: contested(unavailable(redisReplicaKilled, 0.25, 1, 1.5)),
 		Why: "too few replicas remain to acknowledge a grant"},
 })
@@ -44,13 +44,13 @@ var (
 	redisReplicaKilled = until(func(s *play.Phase) { play.Check(in[*environment.RedisPair](s).Replica.Kill()) }, redisFollow)
 )
 
-// redisPromoted makes the replica the master, and leads new connections there.
+// redisPromoted promotes the replica, and directs new connections there.
 func redisPromoted(s *play.Phase) {
 	play.Check(in[*environment.RedisPair](s).Promote(s.Ctx))
 	s.Retarget()
 }
 
-// redisMasterReplaced kills the master and promotes the replica, which has a replica again at once.
+// redisMasterReplaced kills the master and promotes the replica, which gets a replica of its own at once.
 func redisMasterReplaced(s *play.Phase) {
 	play.Check(in[*environment.RedisPair](s).Master.Kill())
 	s.Pause(0, 0.5)
@@ -59,7 +59,7 @@ func redisMasterReplaced(s *play.Phase) {
 	s.Healed()
 }
 
-// redisMasterReplacedUnseen replaces the master after a time in which the replica heard nothing.
+// redisMasterReplacedUnseen replaces the master after its replica has missed writes for a while.
 func redisMasterReplacedUnseen(s *play.Phase) {
 	s.Injected()
 	lag(s)
@@ -67,19 +67,19 @@ func redisMasterReplacedUnseen(s *play.Phase) {
 	redisMasterReplaced(s)
 }
 
-// redisMasterLostUnseen has the replica not hear of a lock, kills the master and promotes the replica.
+// redisMasterLostUnseen keeps a lock from the replica, kills the master and promotes the replica.
 func redisMasterLostUnseen(s *play.Phase) {
 	older, newer := s.Two()
 	lag(s)
 	overtakes(s, older, newer, func(s *play.Phase) {
-		s.Note("the master is killed, and its replica promoted")
+		s.Note("the master is killed, and its replica is promoted")
 		play.Check(in[*environment.RedisPair](s).Master.Kill())
 		redisPromoted(s)
 	})
 }
 
-// redisTwoMasters promotes the replica while the holder stays connected to the old master, which goes on. The newer worker is led to the new
-// one.
+// redisTwoMasters promotes the replica while the holder stays connected to the old master, which keeps running. The newer worker connects to the new
+// master.
 func redisTwoMasters(s *play.Phase) {
 	older := s.Worker()
 	lag(s)
@@ -92,45 +92,45 @@ func redisTwoMasters(s *play.Phase) {
 	s.Healed()
 }
 
-// replaced is how long Sentinel takes to replace a master: its silence, and then some.
+// replaced is how long Sentinel may take to replace a silent master.
 const replaced = 6 * time.Second
 
 var redisSentinelCells = slices.Concat(Common(true), []play.Cell{
 	{Fault: "master-killed-behind-cut-link", Outcome: report.Fenced, Script: sentinelMasterLostUnseen, Recovery: replaced, Tries: 12,
-		Why: "Sentinel promotes a replica that never received the lock; it grants it again if promotion takes less than the TTL"},
+		Why: "Sentinel promotes a replica that never received the lock; the replica grants it again if promotion takes less than the TTL"},
 	{Fault: "master-killed", Outcome: report.Fenced, Inject: sentinelMasterGone((*servers.Redis).Kill), Recovery: replaced, Argued: true,
 		Why: "Redis acknowledges before it replicates. On a healthy link the gap is so short that kill -9 rarely hits it"},
 	{Fault: "master-paused", Outcome: report.Fenced, Inject: sentinelMasterGone((*servers.Redis).Freeze), Recovery: replaced, Argued: true,
 		Why: "a replaced master that resumes answers clients still connected to it until Sentinel demotes it"},
 })
 
-// sentinelMasterGone has something done to the master, and waits until there is another. Then a master that was frozen goes on.
-func sentinelMasterGone(blow func(*servers.Redis) error) play.Act {
+// sentinelMasterGone harms the master, waits until there is another one, and then resumes the old one if it was frozen.
+func sentinelMasterGone(harm func(*servers.Redis) error) play.Act {
 	return func(s *play.Phase) {
 		set := in[*environment.RedisSentinel](s).Set
 		master := play.Must(set.Master(s.Ctx))
 		s.Injected()
-		play.Check(blow(master))
+		play.Check(harm(master))
 		play.Must(set.WaitFailover(s.Ctx, master))
 		s.Healed()
 		s.Pause(0, 0.5)
-		_ = master.Thaw() // it is an error if it was killed
+		_ = master.Thaw() // an error if it was killed
 	}
 }
 
-// sentinelMasterLostUnseen has the replica not hear of a lock, and kills the master. A master that refuses to be copied is as good as a link that is cut.
+// sentinelMasterLostUnseen keeps a lock from the replicas, and kills the master. A master that refuses replication is equivalent to a cut link.
 func sentinelMasterLostUnseen(s *play.Phase) {
 	set := in[*environment.RedisSentinel](s).Set
 	older, newer := s.Two()
 	master := play.Must(set.Master(s.Ctx))
 	play.Must(master.Do(s.Ctx, "ACL", "SETUSER", "default", "-psync", "-sync"))
-	// A master that is started anew has forgotten that. One that lives, since something failed, must not refuse for ever.
+	// A restarted master has forgotten the setting. If something fails and the master still runs, it must not go on refusing.
 	defer func() { _, _ = master.Do(context.WithoutCancel(s.Ctx), "ACL", "SETUSER", "default", "+psync", "+sync") }()
 	play.Must(master.Do(s.Ctx, "CLIENT", "KILL", "TYPE", "replica"))
 	overtakes(s, older, newer, func(s *play.Phase) {
 		s.Note("the master is killed")
 		play.Check(master.Kill())
-		// The newer worker comes as soon as one sentinel names another master: the older one's next renewal finds it soon too.
+		// The newer worker starts as soon as one sentinel names another master: the older one's next renewal finds that master soon too.
 		s.Eventually(func(ctx context.Context) error {
 			for _, sentinel := range set.Sentinels.Nodes {
 				named, err := sentinel.Do(ctx, "SENTINEL", "GET-MASTER-ADDR-BY-NAME", set.MasterName())

@@ -11,21 +11,20 @@ import (
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
-// votes is how many votes of five make a lock.
+// votes is how many votes of five nodes grant a lock.
 const votes = 3
 
-// delayed is for how many TTLs a node that has died without keeping its data must be away (Redis calls it a delayed restart): until all that it voted for
-// has expired.
+// delayed is for how many TTLs a crashed node without its data must stay down, until all its votes have expired. Redis calls it a delayed restart.
 const delayed = 1.05
 
-// redlockCells are the faults of five nodes that vote, and keep nothing. No token tells two holders apart.
+// redlockCells are the faults of five nodes that vote and keep no data. No token tells two holders apart.
 var redlockCells = slices.Concat(Common(false), []play.Cell{
 	{Fault: "minority-hung", Outcome: report.Safe, Inject: contested(lasting(someNodes(2).frozen, 0.5, 1.6)), Recovery: isBack,
 		Why: "three of five votes make a lock; the client waits for a hung node only if the others have not decided"},
 	{Fault: "minority-killed", Outcome: report.Safe, Inject: contested(lasting(someNodes(2).killed, delayed, 1.5)), Recovery: isBack,
 		Why: "three of five votes make a lock; an empty node that returns later than the TTL cannot vote twice"},
 	{Fault: "majority-hung", Outcome: report.Unavailable, Inject: contested(unavailable(someNodes(votes).frozen, 0.25, 0.8, 1.3)), Recovery: isBack,
-		Why: "two votes make no lock; late votes are given back"},
+		Why: "two votes make no lock; late votes are released"},
 	{Fault: "majority-killed", Outcome: report.Unavailable, Inject: contested(unavailable(someNodes(votes).killed, 0.25, delayed, 1.5)), Recovery: isBack,
 		Why: "two votes make no lock; the nodes return later than the TTL"},
 	{Fault: "clock-set-back", Outcome: report.Safe, Inject: everyNode.clocksBack(0), Recovery: afterClocks,
@@ -33,17 +32,17 @@ var redlockCells = slices.Concat(Common(false), []play.Cell{
 	{Fault: "node-restarted-empty", Outcome: report.Unsafe, Script: bareMajority(nodes.wiped), Tries: overtakenTries,
 		Why: "the holder has three of five votes; one node that restarts empty within the TTL votes again, and one is enough"},
 	{Fault: "majority-restarted-empty", Outcome: report.Unsafe, Script: allVoted(someNodes(votes).wiped), Tries: overtakenTries,
-		Why: "a majority that restarts empty within the TTL votes again; the holder learns it at its next renewal"},
+		Why: "a majority that restarts empty within the TTL votes again; the holder notices at its next renewal"},
 	{Fault: "clock-of-a-node-set-forward", Outcome: report.Unsafe, Script: bareMajority(nodes.clocksForward), Tries: overtakenTries,
 		Why: "the holder has three of five votes; one node expires its vote early, and one is enough"},
 	{Fault: "clocks-of-a-majority-set-forward", Outcome: report.Unsafe, Script: allVoted(someNodes(votes).clocksForward), Tries: overtakenTries,
-		Why: "a majority expires its votes early and votes again; the holder learns it at its next renewal"},
+		Why: "a majority expires its votes early and votes again; the holder notices at its next renewal"},
 	{Fault: "lock-deleted", Outcome: report.Unsafe, Script: play.InOrder(allVoted(play.InOrder(removed, remove)), removedOpenly(remove, false)), Tries: overtakenTries,
-		Why: "an operator's DEL on the nodes frees the lock at once; the holder learns it at its next renewal"},
+		Why: "an operator's DEL on the nodes frees the lock at once; the holder notices at its next renewal"},
 })
 
-// bareMajority has a worker that cannot reach two nodes acquire the lock with the votes of the others, has one of those forget its vote, and another worker
-// acquire the lock with that one's and those of the two.
+// bareMajority has a worker that cannot reach two nodes acquire the lock with the votes of the other three. One of the three forgets its vote, and
+// another worker acquires the lock with the votes of that node and of the first two.
 func bareMajority(forget func(n nodes, s *play.Phase)) play.Act {
 	return func(s *play.Phase) {
 		older, newer := s.Two()
@@ -58,8 +57,8 @@ func bareMajority(forget func(n nodes, s *play.Phase)) play.Act {
 	}
 }
 
-// allVoted is overtaken with a damage that comes after all nodes have voted for the older holder. A majority makes the lock, so the votes of the others may come
-// later; one that came after the damage to its node would be none that was forgotten, and with it the holder may have a majority still.
+// allVoted is overtaken with damage that waits until all nodes have voted for the older holder. A majority grants the lock, so other votes may come
+// later. A vote that comes after its node was damaged is not forgotten, and may leave the holder a majority.
 func allVoted(damage play.Act) play.Act {
 	return overtaken(func(s *play.Phase) {
 		haveVoted(s, everyNode(s))
@@ -67,7 +66,7 @@ func allVoted(damage play.Act) play.Act {
 	})
 }
 
-// haveVoted waits until nodes have the lock: the last vote of a majority may be counted before the node's answer to another question.
+// haveVoted waits until nodes have the lock. The client may count the last vote of a majority before its node answers another request.
 func haveVoted(s *play.Phase, nodes []*servers.Server) {
 	for _, n := range in[*environment.Redis](s).Members {
 		if !slices.Contains(nodes, n.Server) {

@@ -17,29 +17,29 @@ var tableCells = slices.Concat(Common(false), []play.Cell{
 	{Fault: "server-killed-for-long", Outcome: report.Unavailable, Inject: contested(unavailable(granting.killed, 0.25, 0.5, 1.5)), Recovery: isBack,
 		Why: "holds end before their rows expire"},
 	{Fault: "server-paused", Outcome: report.Safe, Inject: contested(lasting(granting.frozen, 0.1, 0.9)), Recovery: isBack,
-		Why: "a resumed server runs old statements by the clock of that moment"},
+		Why: "a resumed server runs delayed statements by its current clock"},
 	{Fault: "server-paused-for-long", Outcome: report.Unavailable, Inject: contested(unavailable(granting.frozen, 0.25, 0.9, 1.6)), Recovery: isBack,
 		Why: "holds end before the rows expire; later renewals find them expired"},
 	{Fault: "row-deleted", Outcome: report.Fenced, Script: play.InOrder(overtaken(play.InOrder(removed, remove)), removedOpenly(remove, false)), Tries: overtakenTries,
-		Why: "an operator's DELETE frees the lock at once; the holder learns it at its next renewal. The next token is the server's clock and still rises"},
+		Why: "an operator's DELETE frees the lock at once; the holder notices at its next renewal. The next token is the server's clock and still rises"},
 })
 
-// tablePostgresCells are tableCells, where a clock can be set.
+// tablePostgresCells are tableCells, plus a clock that can be set.
 var tablePostgresCells = slices.Concat(tableCells, []play.Cell{
 	{Fault: "clock-set-forward", Outcome: report.Fenced, Script: overtaken(play.InOrder(removed, granting.clocksForward)), Tries: overtakenTries,
 		Why: "a row expires by the server's clock: set forward, that ends locks early"},
 })
 
-// tableFailoverCells are how a lock fares when its row is not on the server that takes over.
+// tableFailoverCells fail over to a server that lacks the lock's row.
 var tableFailoverCells = []play.Cell{
 	{Fault: "failover-of-a-lagging-replica", Outcome: report.Fenced, Script: lostWithItsRow, Gone: true, Tries: 10,
-		Why: "the promoted replica never got the row, and grants the lock again; the next token is its clock, and so still rises"},
+		Why: "the promoted replica never got the row, and grants the lock again; the next token is its clock and still rises"},
 }
 
-// lostWithItsRow has a replica lag, somebody acquire the lock then, and the replica take over while the holder's link is silent.
+// lostWithItsRow acquires the lock while the replica lags, and promotes the replica while the holder's link is silent.
 func lostWithItsRow(s *play.Phase) {
 	older, newer := s.Two()
-	s.Acquire(older).Release() // the table is there
+	s.Acquire(older).Release() // creates the table
 	play.Check(in[*environment.PostgresPair](s).CatchUp(s.Ctx))
 	lag(s)
 	had := s.Acquire(older)
@@ -49,12 +49,12 @@ func lostWithItsRow(s *play.Phase) {
 	s.Both(had, play.Must(newer.AcquireAtLast(s.Name(), s.TTL, 10*s.TTL)))
 }
 
-// tablePoolerCells are the faults of a table behind PgBouncer, and of that.
+// tablePoolerCells are the faults of a table behind PgBouncer, and of the PgBouncer.
 var tablePoolerCells = slices.Concat(Common(false), []play.Cell{
 	{Fault: "pooler-killed", Outcome: report.Safe, Inject: contested(lasting(tablePooler.killed, 0.01, 0.2)), Recovery: isBack,
 		Why: "no lock belongs to a connection"},
 	{Fault: "pooler-paused", Outcome: report.Safe, Inject: contested(lasting(tablePooler.frozen, 0.1, 0.9)), Recovery: isBack,
-		Why: "a resumed pooler forwards old statements; the server's clock of that moment applies"},
+		Why: "a resumed pooler forwards delayed statements; the server runs them by its current clock"},
 })
 
 var tablePooler = one(func(p *environment.Postgres) *servers.Server { return p.Pooler.Server })

@@ -37,12 +37,12 @@ import (
 )
 
 var (
-	seedFlag = flag.Uint64("seed", 0, "seed of the fault runs; 0 is another one each time")
-	phases   = flag.Int("phases", 1, "phases per cell that is stated to be safe, in each lap")
-	forTime  = flag.Duration("for", 0, "how long to begin laps through the table, in another order each time; 0 is one lap, in order")
-	full     = flag.Bool("full", false, "play also what another environment of the same backend shows, faults under load, and variants")
-	lanes    = flag.Int("lanes", 10, "how many environments run at a time: their phases mostly wait")
-	write    = flag.Bool("write", false, "write what was measured to docs/faults.json, and docs/guarantees.md anew")
+	seedFlag = flag.Uint64("seed", 0, "seed of the fault runs; 0: a random one")
+	phases   = flag.Int("phases", 1, "phases per safe or unavailable cell, in each lap")
+	forTime  = flag.Duration("for", 0, "how long to begin laps through the table, each in a random order; 0: one lap, in order")
+	full     = flag.Bool("full", false, "also play what another environment of the same backend shows, faults under load, and variants")
+	lanes    = flag.Int("lanes", 10, "how many environments run at a time; their phases mostly wait")
+	write    = flag.Bool("write", false, "write the figures to docs/faults.json and docs/guarantees.md")
 )
 
 func TestMain(m *testing.M) {
@@ -51,13 +51,13 @@ func TestMain(m *testing.M) {
 	if *seedFlag == 0 {
 		*seedFlag = rand.Uint64() >> 16
 	}
-	if err := flag.Set("test.parallel", strconv.Itoa(len(faults.All()))); err != nil { // lanes bounds them, as there is little to compute
+	if err := flag.Set("test.parallel", strconv.Itoa(len(faults.All()))); err != nil { // lanes is the limit: the tests mostly wait
 		panic(err)
 	}
 	os.Exit(m.Run())
 }
 
-// Every cell keeps what is stated of it: a safe one is not seen to fail, an unsafe one is.
+// Every cell keeps its statement: a safe one is never seen to fail, and an unsafe one is.
 func TestCells(t *testing.T) {
 	if testing.Short() {
 		t.Skip("not run: starts servers, and takes minutes")
@@ -73,7 +73,7 @@ func TestCells(t *testing.T) {
 		all[i].Cells = slices.DeleteFunc(slices.Clone(a.Cells), func(c play.Cell) bool { return !*full && faults.OnlyInSoak(&a, &c) })
 	}
 	all = slices.DeleteFunc(all, func(a faults.Environment) bool { return len(a.Cells) == 0 })
-	// Parallel subtests go on in the reverse of their order: what takes longest begins first.
+	// Parallel subtests resume in reverse order, so the longest one begins first.
 	slices.SortStableFunc(all, func(a, b faults.Environment) int { return len(a.Cells) - len(b.Cells) })
 	for _, a := range all {
 		t.Run(a.Name, func(t *testing.T) {
@@ -81,7 +81,7 @@ func TestCells(t *testing.T) {
 			for n := 0; n == 0 || time.Since(r.begun) < *forTime && t.Context().Err() == nil; n++ {
 				func() {
 					free <- struct{}{}
-					defer func() { <-free }() // also where the test is skipped
+					defer func() { <-free }() // even if the test is skipped
 					lap(t, &a, n, r)
 				}()
 			}
@@ -100,12 +100,12 @@ func lap(t *testing.T, a *faults.Environment, n int, r *record) {
 	if *forTime == 0 {
 		slices.Sort(order)
 	}
-	playCell := func(c *play.Cell) {
-		if !t.Run(c.Fault, func(t *testing.T) { keepsItsWord(t, w, c, *seedFlag+uint64(n**phases), r) }) {
+	run := func(c *play.Cell) {
+		if !t.Run(c.Fault, func(t *testing.T) { checkCell(t, w, c, *seedFlag+uint64(n**phases), r) }) {
 			t.Logf("the servers of %s:\n%s", a.Name, w.Log())
 		}
 	}
-	// What harms no server is played side by side, by workers with links and locks of their own.
+	// Cells that harm no server run side by side: their workers have their own links and locks.
 	var together sync.WaitGroup
 	places := make(chan struct{}, sideBySide)
 	for _, i := range order {
@@ -113,7 +113,7 @@ func lap(t *testing.T, a *faults.Environment, n int, r *record) {
 		if c.Harmless {
 			places <- struct{}{}
 			together.Go(func() {
-				playCell(c)
+				run(c)
 				<-places
 			})
 		}
@@ -121,16 +121,16 @@ func lap(t *testing.T, a *faults.Environment, n int, r *record) {
 	together.Wait()
 	for _, i := range order {
 		if c := &a.Cells[i]; !c.Harmless {
-			playCell(c)
+			run(c)
 		}
 	}
 }
 
-// sideBySide is how many cells that harm no server are played on the same servers at a time.
+// sideBySide is how many harmless cells run on the same servers at a time.
 const sideBySide = 4
 
-// keepsItsWord plays a cell as often as it needs.
-func keepsItsWord(t *testing.T, w *environment.Running, c *play.Cell, seed uint64, r *record) {
+// checkCell plays a cell as often as it needs.
+func checkCell(t *testing.T, w *environment.Running, c *play.Cell, seed uint64, r *record) {
 	plays := *phases
 	if !c.Outcome.IsSafe() {
 		plays = max(1, c.Tries)
@@ -143,19 +143,19 @@ func keepsItsWord(t *testing.T, w *environment.Running, c *play.Cell, seed uint6
 		}
 	}
 	if !c.Outcome.IsSafe() && !c.Argued {
-		t.Errorf("%s under %s is stated to be %s, and in %d plays nobody believed to hold a lock that somebody else held",
+		t.Errorf("%s under %s is stated to be %s, but in %d plays no two believed they held one lock",
 			w.Name, c.Fault, c.Outcome, plays)
 	}
 }
 
-// playOnce plays a phase and judges it. What breaks a promise is an error of t's, with the seed that replays it.
+// playOnce plays a phase and judges it. A broken promise is an error of t, with the seed that replays it.
 func playOnce(t *testing.T, w *environment.Running, c *play.Cell, seed uint64) *faults.Verdict {
 	begun := time.Now()
 	played, err := play.Play(t.Context(), w, c, seed)
-	if missing := new(*servers.NotInstalled); errors.As(err, missing) { // what makes the fault, a compiler for instance
+	if missing := new(*servers.NotInstalled); errors.As(err, missing) { // a program that makes the fault, such as a compiler
 		servers.NeedInstalled(t, *missing, w.Needs...)
 	}
-	if errors.Is(err, errors.ErrUnsupported) && runtime.GOOS == "windows" { // which cannot stop a process
+	if errors.Is(err, errors.ErrUnsupported) && runtime.GOOS == "windows" { // it cannot stop a process
 		t.Skip(err)
 	}
 	require.NotNil(t, played, err)
@@ -163,24 +163,24 @@ func playOnce(t *testing.T, w *environment.Running, c *play.Cell, seed uint64) *
 	if err != nil || judged != nil || len(v.Breaches) > 0 {
 		long := ""
 		if *full {
-			long = " -full" // else it is not played
+			long = " -full" // without it, the cell is not played
 		}
 		t.Errorf("-run='TestCells/%s$/%s$' -seed=%d%s; its history is %s", w.Name, c.Fault, seed, long, keep(t, played))
 	}
 	if v != nil {
-		for _, b := range v.Breaches { // they may say why there is an error
+		for _, b := range v.Breaches { // they may explain the error
 			t.Error(b)
 		}
 	}
 	require.NoError(t, err)
 	require.NoError(t, judged)
-	orderly(t, played, v)
+	checkLinearizable(t, played, v)
 	t.Logf("%s: %d holds, %d events, %v", c.Outcome, len(v.History.Spans), len(v.History.Events), time.Since(begun).Round(time.Millisecond))
 	return v
 }
 
-// orderly judges by linearizability. What is safe must pass. What is not must fail, unless the server was allowed to end claims when the fault struck.
-func orderly(t *testing.T, played *play.Played, v *faults.Verdict) {
+// checkLinearizable judges by linearizability. Safe outcomes must pass. Others must fail, unless the fault let the server end claims at once.
+func checkLinearizable(t *testing.T, played *play.Played, v *faults.Verdict) {
 	rules := linear.Rules{Margin: played.Environment.Margin, Sessions: played.Environment.Sessions, Gone: played.Cell.Gone}
 	res := linear.Check(v.History, rules, time.Minute)
 	switch {
@@ -189,11 +189,11 @@ func orderly(t *testing.T, played *play.Played, v *faults.Verdict) {
 			t.Errorf("%s\nits history is %s", res.Message, keep(t, played))
 		}
 	case v.Seen() && res.Ok:
-		t.Errorf("two believed to hold a lock, and the model of a lock sees nothing wrong in it; the history is %s", keep(t, played))
+		t.Errorf("two believed they held one lock, but the history is linearizable; it is %s", keep(t, played))
 	}
 }
 
-// keep writes the history to a file that stays.
+// keep writes the history to a file outside the test's folders.
 func keep(t *testing.T, played *play.Played) string {
 	var lines strings.Builder
 	for _, e := range played.Events {

@@ -1,4 +1,4 @@
-// Package faults shows what each backend does when machines and networks fail: worker processes lock on real servers while one fault after the other is
-// injected, and their history is judged. Its table, the cells of every [Environment], states for each fault what happens to a lock. Tests check
-// that from both sides: what is called safe must never be seen to fail, and what is called unsafe must be seen to.
+// Package faults shows what each backend does when machines and networks fail. Worker processes lock on real servers while faults are injected one
+// after another, and their history is judged. The cells of every [Environment] state what each fault does to a lock. Tests check both directions: a
+// fault stated to be safe must never be seen to fail, and one stated to be unsafe must be.
 package faults

@@ -7,10 +7,11 @@ import (
 	"github.com/lockport/lockport/internal/lab/play"
 )
 
-// removals is how often a lock is taken away in one play.
+// removals is how often one play removes a lock.
 const removals = 4
 
-// removedOpenly ends claims of a worker at the server while its network is well: it must be told. With retaken another worker acquires the lock at once.
+// removedOpenly ends claims of a worker at the server while the worker's network is healthy: the worker must be told. With retaken, another worker
+// acquires the lock at once.
 func removedOpenly(end play.Act, retaken bool) play.Act {
 	return func(s *play.Phase) {
 		holder := s.Worker()
@@ -20,7 +21,7 @@ func removedOpenly(end play.Act, retaken bool) play.Act {
 		}
 		for range removals {
 			had := s.Acquire(holder)
-			s.Pause(0, 0.5) // at any moment of its renewals
+			s.Pause(0, 0.5) // at any moment between renewals
 			s.Injected()
 			removed(s)
 			end(s)
@@ -36,8 +37,8 @@ func removedOpenly(end play.Act, retaken bool) play.Act {
 	}
 }
 
-// endedBehindSilence has the link of a holder fall silent, ends its claim at the server, and has somebody else acquire the lock: the holder believes until
-// its deadline, or until the link says what has happened.
+// endedBehindSilence silences the link of a holder, ends its claim at the server, and has another worker acquire the lock. The holder believes it
+// holds the lock until its deadline, or until the link reports the loss.
 func endedBehindSilence(end play.Act) play.Act {
 	return func(s *play.Phase) {
 		older, newer := s.Two()
@@ -49,7 +50,7 @@ func endedBehindSilence(end play.Act) play.Act {
 	}
 }
 
-// overtaken has one worker acquire the lock, does damage to the servers, has another worker acquire it too, and then has both go on.
+// overtaken has one worker acquire the lock, damages the servers, and has another worker acquire it too. Then both go on.
 func overtaken(damage play.Act) play.Act {
 	return func(s *play.Phase) {
 		older, newer := s.Two()
@@ -57,7 +58,7 @@ func overtaken(damage play.Act) play.Act {
 	}
 }
 
-// overtakes returns when the older worker has learned of the damage, or its hold has ended, and the lock is free.
+// overtakes returns when the older worker knows of the damage, or its hold has ended, and the lock is free.
 func overtakes(s *play.Phase, older, newer *play.Worker, damage play.Act) {
 	had := s.Acquire(older)
 	s.Injected()
@@ -72,12 +73,12 @@ func overtakes(s *play.Phase, older, newer *play.Worker, damage play.Act) {
 	has.Release()
 }
 
-// overtakenTries is within how many plays two must believe to hold the lock. One is enough, unless the machine is so busy that the older holder's next renewal,
-// a quarter of the TTL away at least, comes first.
+// overtakenTries is within how many plays two must believe they hold the lock. One is enough, unless the machine is so busy that the older holder
+// renews first. Its next renewal is at least a quarter of the TTL away.
 const overtakenTries = 5
 
-// contested makes one worker hold one more lock, and another try to get that lock all the time, while a fault is injected. Of the workers of a storm hardly
-// any holds a lock at the moment that counts.
+// contested has one extra worker hold a lock, and another one keep trying to get it, while a fault is injected. Few workers of a storm hold a lock at
+// the moment of the fault.
 func contested(inject play.Act) play.Act {
 	return func(s *play.Phase) {
 		keeper, rival := s.Two()
@@ -89,6 +90,6 @@ func contested(inject play.Act) play.Act {
 			rival.Kill()
 		}()
 		inject(s)
-		s.Pause(0.5, 0.5) // time for the rival to get what it ought not to
+		s.Pause(0.5, 0.5) // time for the rival to get a lock it must not get
 	}
 }

@@ -8,11 +8,11 @@ import (
 // Environment is an environment with the faults that can happen there.
 type Environment struct {
 	environment.Environment
-	// Cells are the faults, and what is stated of each.
+	// Cells are the faults, with their stated outcomes.
 	Cells []play.Cell
 }
 
-// All are all environments, the backends in their usual order.
+// All returns all environments, the backends in their usual order.
 func All() []Environment {
 	cells := map[string][]play.Cell{
 		"file":           underLoad(fileCells, "holder-killed"),
@@ -47,8 +47,9 @@ func All() []Environment {
 	return all
 }
 
-// OnlyInSoak says that the cell is for long runs: the environment is a variant, the fault comes under load, or an earlier environment shows it. That is one of the
-// same backend, or for harmless faults one whose locks end in the same way: what each backend does then, the conformance suite shows too.
+// OnlyInSoak says that only long runs play the cell: the environment is a variant, the fault comes under load, or an earlier environment shows the
+// same. That environment has the same backend. For harmless faults, it may be one whose locks end in the same way: the conformance suite shows what
+// each backend does then.
 func OnlyInSoak(e *Environment, c *play.Cell) bool {
 	if e.Variant || c.Busy {
 		return true

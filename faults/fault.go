@@ -10,13 +10,13 @@ import (
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
-// underWay is how long what a server has said before it went may take to arrive, and what follows from it to happen.
+// underWay is how long a server's last replies may take to arrive, with their consequences.
 const underWay = 500 * time.Millisecond
 
 // fault begins when it is called, and ends when end is.
 type fault func(s *play.Phase) (end func())
 
-// in are the servers of a phase.
+// in returns the servers of a phase.
 func in[S any](s *play.Phase) S { return s.Environment.Servers.(S) }
 
 // at is an act that calls a method of the servers.
@@ -29,12 +29,12 @@ func named[S any](method func(S, context.Context, string) error) play.Act {
 	return func(s *play.Phase) { play.Check(method(in[S](s), s.Ctx, s.Name())) }
 }
 
-// remove takes the lock away from its holder, as an operator does. The history says so by removed.
+// remove removes the lock from its server, as an operator does. Call removed first: it records that in the history.
 var remove = named(environment.Servers.Remove)
 
 func removed(s *play.Phase) { s.Removed(s.Name()) }
 
-// until is a fault of two acts.
+// until is a fault made of two acts.
 func until(begin, end play.Act) fault {
 	return func(s *play.Phase) func() {
 		begin(s)
@@ -45,16 +45,16 @@ func until(begin, end play.Act) fault {
 // nodes selects the servers that a fault hits.
 type nodes func(s *play.Phase) []*servers.Server
 
-// killed kills servers, and frozen stops them with SIGSTOP. At the end they run again, all at the same time.
+// killed kills servers, and frozen stops them with SIGSTOP. Ending the fault starts or resumes all of them at once.
 func (n nodes) killed(s *play.Phase) func() { return n.hit(s, (*servers.Server).Kill) }
 func (n nodes) frozen(s *play.Phase) func() { return n.hit(s, (*servers.Server).Freeze) }
 
-func (n nodes) hit(s *play.Phase, blow func(*servers.Server) error) func() {
+func (n nodes) hit(s *play.Phase, harm func(*servers.Server) error) func() {
 	those := n(s)
 	for _, node := range those {
 		s.Note("%s is hit", node.Addr())
 	}
-	play.Check(environment.AtOnce(those, blow))
+	play.Check(environment.AtOnce(those, harm))
 	return func() { play.Check(environment.Revive(s.Ctx, those...)) }
 }
 
@@ -78,13 +78,13 @@ func wipe(s *play.Phase, node *servers.Server) error {
 	return node.Restart(s.Ctx)
 }
 
-// granting is the server that grants the locks, and everyNode are all that do.
+// granting is the server that grants the locks, and everyNode are all such servers.
 var (
 	granting  nodes = func(s *play.Phase) []*servers.Server { return s.Environment.Nodes()[:1] }
 	everyNode nodes = func(s *play.Phase) []*servers.Server { return s.Environment.Nodes() }
 )
 
-// someNodes are n servers at random.
+// someNodes selects n servers at random.
 func someNodes(n int) nodes {
 	return func(s *play.Phase) (some []*servers.Server) {
 		all := s.Environment.Nodes()
@@ -100,7 +100,7 @@ func one[S any](of func(S) *servers.Server) nodes {
 	return func(s *play.Phase) []*servers.Server { return []*servers.Server{of(in[S](s))} }
 }
 
-// lasting has a fault last for between least and most TTLs.
+// lasting keeps a fault up for between least and most TTLs.
 func lasting(f fault, least, most float64) play.Act {
 	return func(s *play.Phase) {
 		s.Injected()
@@ -113,7 +113,7 @@ func lasting(f fault, least, most float64) play.Act {
 	}
 }
 
-// spared is lasting, for a fault that hits servers without which the others can do.
+// spared is lasting for a fault that hits servers which the others can do without.
 func spared(f fault, least, most float64) play.Act {
 	return func(s *play.Phase) {
 		s.Injected()
@@ -125,7 +125,7 @@ func spared(f fault, least, most float64) play.Act {
 	}
 }
 
-// unavailable is lasting, for a fault in which nobody acquires once settled TTLs have passed: what the servers granted before may still be on its way.
+// unavailable is lasting for a fault during which nobody acquires. Before settled TTLs have passed, earlier grants may still arrive.
 func unavailable(f fault, settled, least, most float64) play.Act {
 	return func(s *play.Phase) {
 		s.Injected()
@@ -139,7 +139,7 @@ func unavailable(f fault, settled, least, most float64) play.Act {
 	}
 }
 
-// clocksForward sets the clocks of servers forward by more than a TTL. A *servers.NotInstalled says what is missing for that.
+// clocksForward sets the clocks of servers forward by more than a TTL. A *servers.NotInstalled names the missing program.
 func (n nodes) clocksForward(s *play.Phase) {
 	play.Check(servers.ClockInstalled())
 	s.Note("clocks are set forward by more than the TTL")
@@ -163,18 +163,18 @@ func (n nodes) clocksBack(least float64) play.Act {
 	}
 }
 
-// cluster are servers that make up one system. Most of them are enough, and one of them leads.
+// cluster are servers that form one system. A majority of them is enough, and one of them leads.
 type cluster interface {
 	environment.Servers
-	// CutFromQuorum cuts a member from the others, and Join ends all cuts.
+	// CutFromQuorum cuts a member off from the others, and Join ends all cuts.
 	CutFromQuorum(i int)
 	Join()
 }
 
-// cut leaves members alone with their clients.
+// cut isolates members from the others, but not from clients.
 func (n nodes) cut(s *play.Phase) func() {
 	for _, node := range n(s) {
-		s.Note("%s is cut from the others", node.Addr())
+		s.Note("%s is cut off from the others", node.Addr())
 		in[cluster](s).CutFromQuorum(slices.Index(s.Environment.Nodes(), node))
 	}
 	return in[cluster](s).Join

@@ -14,8 +14,7 @@ import (
 	"github.com/lockport/lockport/internal/lab/play"
 )
 
-// No two processes lead at one time, as far as their contexts say, while leaders are killed, stopped and cut off. Leaders who do what they must not are
-// seen to.
+// No two processes lead at once, by their contexts, while leaders are killed, stopped and cut off. The test also detects leaders that go on too long.
 func TestLeaders(t *testing.T) {
 	if testing.Short() {
 		t.Skip("not run: starts servers")
@@ -70,7 +69,7 @@ func TestLeaders(t *testing.T) {
 	}
 }
 
-// cutOffUntil cuts leaders off, one after the other, each for longer than the TTL, until the history shows what is wanted.
+// cutOffUntil cuts off one leader after another, each for longer than the TTL, until seen accepts the history.
 func cutOffUntil(seen func(h *history.History) bool) play.Act {
 	return func(s *play.Phase) {
 		for range 20 {

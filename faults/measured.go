@@ -6,25 +6,25 @@ import (
 	"github.com/lockport/lockport/internal/lab/play"
 )
 
-// Measured are the figures of a long run, as docs/faults.json has them. Not safe for concurrent use.
+// Measured holds the figures of a long run, as in docs/faults.json. Not safe for concurrent use.
 type Measured struct {
 	Run Run `json:"run"`
-	// Cells are the figures of each cell, by [CellKey]; Arrangements those of all cells of an arrangement together, by its name.
+	// Cells are the figures of each cell, by [CellKey]. Arrangements sum them by the name of the environment.
 	Cells        map[string]history.Figures `json:"cells"`
 	Arrangements map[string]history.Figures `json:"arrangements"`
 }
 
-// Run says how they were taken. It has no date: two runs of one program differ in what they measured alone.
+// Run describes the run that took the figures. It has no date, so two runs of one program differ only in their measurements.
 type Run struct {
 	Seed     uint64            `json:"seed"`
 	Machine  string            `json:"machine"`  // processors and system, for people
-	Versions map[string]string `json:"versions"` // of Go and of the servers
+	Versions map[string]string `json:"versions"` // Go and the servers
 	Duration string            `json:"duration"` // "2h3m"
 	Phases   int               `json:"phases"`
 	Faults   int               `json:"faults"`
 }
 
-// CellKey names a cell among all: "redis/holder-killed".
+// CellKey names a cell uniquely: "redis/holder-killed".
 func CellKey(a *environment.Environment, c *play.Cell) string { return a.Name + "/" + c.Fault }
 
 // Add adds the figures of phases of a cell.

@@ -24,18 +24,18 @@ var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{
 	"sentence": func(s string) string { return capital(strings.TrimSuffix(s, ".") + ".") },
 }).Parse(pageText))
 
-// page is what the template renders.
+// page is the template's input.
 type page struct {
 	Views   []*view
 	Common  []*usual
 	Run     Run
 	Timings []timing
 	Missed  []string
-	// Overlapped and Phases are of all cells that are safe or unavailable. Shown is how many of the Unsafe cells were seen to be unsafe.
+	// Overlapped and Phases count over all safe and unavailable cells. Shown is how many of the Unsafe cells were seen to be unsafe.
 	Overlapped, Phases, Shown, Unsafe int
 }
 
-// Render renders, as Markdown, what is stated of all cells, and what was measured.
+// Render renders as Markdown what all cells state, and what was measured.
 func Render(environments []Environment, m Measured) string {
 	p := page{Run: m.Run, Timings: timings}
 	for _, c := range Common(false) {
@@ -80,7 +80,7 @@ func (p *page) add(e *Environment, m Measured) *view {
 	return v
 }
 
-// Named are the versions with their names. Go says "go1.26" of itself.
+// Named returns the versions with the names of their programs. Go reports "go1.26".
 func (r Run) Named() (all []string) {
 	for _, of := range slices.Sorted(maps.Keys(r.Versions)) {
 		all = append(all, of+" "+strings.TrimPrefix(r.Versions[of], of))
@@ -92,12 +92,12 @@ func (r Run) Named() (all []string) {
 type seen struct {
 	*play.Cell
 	Figures history.Figures
-	usual   bool // it is a common fault that ends as usual
-	// As is where the same reason stands: "FAULT", "[ENVIRONMENT]" or both. Empty: nowhere above.
+	usual   bool // a common fault with its usual outcome
+	// As says where the same reason was given before: "FAULT", "[ENVIRONMENT]" or both. Empty: nowhere.
 	As string
 }
 
-// usual is a common fault with the figures of the environments in which it ends as it usually does.
+// usual is a common fault with the figures of the environments in which it has its usual outcome.
 type usual struct {
 	play.Cell
 	Figures history.Figures
@@ -111,7 +111,7 @@ type view struct {
 	cells []seen
 }
 
-// With names the faults with an outcome.
+// With returns the names of the faults with an outcome.
 func (v *view) With(o report.Class) (faults []string) {
 	for _, c := range v.cells {
 		if c.Outcome == o {
@@ -121,7 +121,7 @@ func (v *view) With(o report.Class) (faults []string) {
 	return faults
 }
 
-// cite has each reason said once: a cell whose reason stands further above, in told by reason, says where.
+// cite replaces a repeated reason by a reference to its first use, which told has by reason.
 func (v *view) cite(told map[string][2]string) {
 	for i := range v.cells {
 		c := &v.cells[i]
@@ -139,7 +139,7 @@ func (v *view) cite(told map[string][2]string) {
 	}
 }
 
-// find is the cell of that fault, nil if there is none.
+// find returns the cell of that fault, nil if there is none.
 func find(all []play.Cell, fault string) *play.Cell {
 	if i := slices.IndexFunc(all, func(c play.Cell) bool { return c.Fault == fault }); i >= 0 {
 		return &all[i]
@@ -147,14 +147,14 @@ func find(all []play.Cell, fault string) *play.Cell {
 	return nil
 }
 
-// Own are the faults of which something else is stated than usual, the worst first.
+// Own returns the faults with another statement than usual, the worst first.
 func (v *view) Own() []seen {
 	own := slices.DeleteFunc(slices.Clone(v.cells), func(c seen) bool { return c.usual })
 	slices.SortStableFunc(own, func(a, b seen) int { return report.Compare(b.Outcome, a.Outcome) })
 	return own
 }
 
-// missed are what was seen that contradicts what is stated.
+// missed lists measurements that contradict the statements.
 func (v *view) missed() (all []string) {
 	add := func(bad bool, format string, args ...any) {
 		if bad {
@@ -164,7 +164,7 @@ func (v *view) missed() (all []string) {
 	for _, c := range v.cells {
 		f := &c.Figures
 		disproved := c.Outcome.IsSafe() == (f.Overlapped > 0) && !(c.Argued && f.Overlapped == 0)
-		add(f.Phases > 0 && disproved, "%s: stated to be %s, but two believed in %s phases.", c.Fault, c.Outcome, part(f.Overlapped, f.Phases))
+		add(f.Phases > 0 && disproved, "%s: stated to be %s, but two believed it in %s phases.", c.Fault, c.Outcome, part(f.Overlapped, f.Phases))
 		for _, text := range exceeded(f, &v.Environment.Environment, c.Cell, 1) {
 			add(true, "%s, %s.", c.Fault, text)
 		}
@@ -174,13 +174,13 @@ func (v *view) missed() (all []string) {
 	return all
 }
 
-// anchor is where a link to a heading leads: what GitHub leaves of it.
+// anchor returns the link target that GitHub gives a heading.
 func anchor(heading string) string {
 	name := regexp.MustCompile(`[^\p{L}\p{N} _-]`).ReplaceAllString(strings.ToLower(heading), "")
 	return "#" + strings.ReplaceAll(name, " ", "-")
 }
 
-// capital is s with a capital at its beginning.
+// capital returns s with its first letter in upper case.
 func capital(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
 // part writes "50 of 50".

@@ -37,7 +37,7 @@ func stated() []faults.Environment {
 	}
 }
 
-// measured are figures in which all is as it must be, save in what spoil makes worse in a cell.
+// measured are figures that all meet the statements, except for what spoil changes in a cell.
 func measured(cell string, spoil func(f *history.Figures)) faults.Measured {
 	var m faults.Measured
 	for _, e := range stated() {
@@ -55,14 +55,14 @@ func measured(cell string, spoil func(f *history.Figures)) faults.Measured {
 	return m
 }
 
-// What is not as it must be is named.
+// The page names each figure that misses its statement.
 func TestPageSaysWhatIsMissed(t *testing.T) {
 	for _, c := range []struct {
 		want, cell string
 		spoil      func(f *history.Figures)
 	}{
-		{"holder-stopped: stated to be safe, but two believed in 1 of 100 phases.", "one/holder-stopped", func(f *history.Figures) { f.Overlapped = 1 }},
-		{"clock-set: stated to be unsafe but fenced, but two believed in 0 of 100 phases.", "one/clock-set", func(f *history.Figures) { f.Overlapped = 0 }},
+		{"holder-stopped: stated to be safe, but two believed it in 1 of 100 phases.", "one/holder-stopped", func(f *history.Figures) { f.Overlapped = 1 }},
+		{"clock-set: stated to be unsafe but fenced, but two believed it in 0 of 100 phases.", "one/clock-set", func(f *history.Figures) { f.Overlapped = 0 }},
 		{"holder-killed, killed holder: 3.001s (stated: 3s).", "one/holder-killed", func(f *history.Figures) { f.Takeover = samples(10, 3001) }},
 		{"holder-killed, killed holder: 101ms (stated: 100ms).", "five/holder-killed", func(f *history.Figures) { f.Takeover = samples(101) }},
 		{"node-killed, recovery: 4s (stated: 3s).", "one/node-killed", func(f *history.Figures) { f.Recovery = samples(1, 4000) }},

@@ -24,7 +24,7 @@ import (
 
 var measuredFile = filepath.Join("..", "docs", "faults.json")
 
-// record adds up what was measured. Safe for concurrent use.
+// record sums up the figures. Safe for concurrent use.
 type record struct {
 	begun time.Time
 
@@ -35,7 +35,7 @@ type record struct {
 
 func newRecord() *record { return &record{begun: time.Now(), lastTold: time.Now()} }
 
-// add takes the figures of a phase, and once a minute tells who waits how far a long run is.
+// add takes the figures of a phase. Once a minute it prints the progress of a long run.
 func (r *record) add(a *environment.Environment, c *play.Cell, f history.Figures) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -51,24 +51,24 @@ func (r *record) summary() string {
 	return fmt.Sprintf("%v: %d phases, %d faults (seed %d)", time.Since(r.begun).Round(time.Second), r.all.Run.Phases, r.all.Run.Faults, *seedFlag)
 }
 
-// finish tells the sum, and writes it down if that was asked for and nothing has failed.
+// finish logs the sum. With -write it also writes the figures, unless a test failed.
 func (r *record) finish(t *testing.T) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	t.Log(r.summary())
 	for _, a := range faults.All() {
-		const many = 300 // acquisitions: so many storms make
+		const many = 300 // acquisitions that only storms reach
 		f := r.all.Arrangements[a.Name]
 		if f.Acquisitions > many && (a.Readers && f.Readers == 0 || a.Permits && f.Permits == 0) {
-			t.Errorf("of %d acquisitions on %s, %d readers came beside another, and %d permits were given beside another: the storms show nothing of them",
+			t.Errorf("of %d acquisitions on %s, %d readers joined another, and %d permits were granted beside another: the storms do not test them",
 				f.Acquisitions, a.Name, f.Readers, f.Permits)
 		}
 	}
 	if !*write || t.Failed() {
 		return
 	}
-	for _, key := range allCells() { // the others' figures alone would take the place of all
-		require.Contains(t, r.all.Cells, key, "nothing is written: not every cell was played")
+	for _, key := range allCells() { // figures of some cells must not replace those of all
+		require.Contains(t, r.all.Cells, key, "nothing is written: a cell was not played")
 	}
 	r.all.Run.Seed = *seedFlag
 	r.all.Run.Machine = fmt.Sprintf("%d processors, %s/%s", runtime.NumCPU(), runtime.GOOS, runtime.GOARCH)
@@ -93,17 +93,17 @@ func allCells() (keys []string) {
 	return keys
 }
 
-// rendered is what the page of guarantees must say: what is stated of all cells, and what the committed run has measured.
+// rendered is the section of the page of guarantees: what all cells state, and what the committed run measured.
 func rendered(t *testing.T) string {
 	text, err := os.ReadFile(measuredFile)
 	require.NoError(t, err)
 	var m faults.Measured
 	require.NoError(t, json.Unmarshal(text, &m))
 	for key := range m.Cells {
-		require.Contains(t, allCells(), key, "a fault that is stated no more: its figures are in the sums")
+		require.Contains(t, allCells(), key, "the table lacks this fault, but its figures are in the sums")
 	}
 	return faults.Render(faults.All(), m)
 }
 
-// The page says what the code states, and what the committed run has measured.
+// The page matches the code and the committed run.
 func TestPage(t *testing.T) { pages.Holds(t, "guarantees.md", "faults", rendered(t)) }

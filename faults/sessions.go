@@ -8,46 +8,46 @@ import (
 	"github.com/lockport/lockport/internal/lab/report"
 )
 
-// Why it is so, in several environments.
+// Reasons that several environments share.
 const (
-	whyKilled  = "the system closes the connections, so holders learn it within milliseconds; the server is away for at least 500 ms"
-	whyClosed  = "server and holder each see their own end of the connection close; chance decides which is first, by milliseconds"
-	whyTooMany = "clients with a session go on; others wait until there is room"
+	whyKilled  = "the system closes the connections, so holders notice within milliseconds; the server stays down for at least 500 ms"
+	whyClosed  = "server and holder each see the connection close; chance decides which is first, by milliseconds"
+	whyTooMany = "clients with a session go on; others wait for room"
 )
 
-// isBack is within which time somebody acquires again when the server is back.
+// isBack is within which time somebody acquires again after the server is back.
 const isBack = 2 * time.Second
 
-// sessionCells are the faults of one server whose sessions hold the locks. ended is what its operators call a session that they have ended.
+// sessionCells are the faults of one server whose sessions hold the locks. ended is the fault in which an operator ends a session.
 func sessionCells(ended string) []play.Cell {
 	return []play.Cell{
 		{Fault: "server-killed", Outcome: report.Unavailable, Inject: unavailable(granting.killed, 0.25, 0.1, 0.5), Recovery: isBack, Why: whyKilled},
 		{Fault: "server-restarted", Outcome: report.Fenced, Inject: play.InOrder((*play.Phase).Injected, granting.restart, (*play.Phase).Healed), Recovery: isBack, Gone: true, Argued: true,
-			Why: "holders learn it within milliseconds and the server takes longer to start, but it does not wait for a slow holder"},
+			Why: "holders notice within milliseconds and the server takes longer to start, but the server does not wait for a slow holder"},
 		{Fault: "server-restarted-behind-silence", Outcome: report.Fenced, Script: endedBehindSilence(granting.restart), Gone: true, Tries: 10,
-			Why: "a restarted server knows no locks and grants at once; a holder with a silent link believes until its deadline"},
+			Why: "a restarted server knows no locks and grants at once; a holder with a silent link trusts its lock until its deadline"},
 		{Fault: "server-paused-briefly", Outcome: report.Safe, Inject: lasting(granting.frozen, 0.1, 0.9),
-			Why: "a paused server grants nothing; it then ends only sessions silent for a TTL, and their holders know"},
+			Why: "a paused server grants nothing; resumed, it ends only sessions silent for a TTL, whose holders know"},
 		{Fault: "server-paused", Outcome: report.Unavailable, Inject: unavailable(granting.frozen, 1, 0.1, 1), Recovery: isBack,
-			Why: "holders hear nothing for a TTL and end their holds"},
+			Why: "holders get no answer for a TTL and end their holds"},
 		{Fault: ended, Outcome: report.Fenced, Script: removedOpenly(remove, false), Gone: true, Argued: true,
-			Why: "the server frees an ended session's locks at once; its socket tells the holder within milliseconds, in which the next waiter may be granted"},
+			Why: "the server frees an ended session's locks at once; the holder sees its socket close within milliseconds, but the next waiter may be granted first"},
 		{Fault: ended + "-behind-silence", Outcome: report.Fenced, Script: endedBehindSilence(remove), Gone: true,
-			Why: "the server frees an ended session's locks at once; a holder with a silent link believes until its deadline"},
+			Why: "the server frees an ended session's locks at once; a holder with a silent link trusts its lock until its deadline"},
 	}
 }
 
-// closedBothWays are those of the common faults in which a connection of a holder is closed: for locks that belong to a session the server, too, sees that.
-// By a script that is shown where the server closes it: see endedBehindSilence.
+// closedBothWays are the common faults that close a holder's connection: where locks belong to a session, the server sees that too.
+// endedBehindSilence shows what happens if the server closes it.
 var closedBothWays = []play.Cell{
 	{Fault: "holder-cut", Outcome: report.Fenced, Gone: true, Argued: true, Why: whyClosed},
 	{Fault: "holder-silent", Outcome: report.Fenced, Gone: true, Argued: true,
-		Why: "in silence the holder's deadline comes first; if the silence ends with a closed connection, as when it is cut"},
+		Why: "during the silence the holder's deadline comes first; if the silence ends with a closed connection, as under holder-cut"},
 	{Fault: "replies-lost", Outcome: report.Fenced, Gone: true, Argued: true, Why: whyClosed},
 }
 
-// shorterTimeout has an administrator let sessions end after half a TTL of silence, by set, which is for sessions that are begun later, and a holder's link
-// be silent for longer than that, but less than a TTL: nobody may acquire the lock meanwhile.
+// shorterTimeout has an administrator end sessions after half a TTL of silence, through set, which affects later sessions only. Then a holder's link
+// is silent for longer than that, but less than a TTL. Nobody may acquire the lock meanwhile.
 func shorterTimeout(set func(s *play.Phase, d time.Duration)) play.Act {
 	return func(s *play.Phase) {
 		set(s, s.TTL/2)
@@ -66,7 +66,8 @@ func shorterTimeout(set func(s *play.Phase, d time.Duration)) play.Act {
 	}
 }
 
-// usedUp opens connections until the server lets nobody in any more, which connect tells by returning nothing, and takes those that get free, for a while.
+// usedUp opens connections until the server has none left. For a while it also takes those that become free. connect returns nil when the server is
+// full.
 func usedUp(connect func(s *play.Phase) (closeIt func())) play.Act {
 	return func(s *play.Phase) {
 		var taken []func()

@@ -9,18 +9,18 @@ import (
 	"github.com/lockport/lockport/internal/lab/play"
 )
 
-// timing is a duration that is measured and of which a bound is stated.
+// timing is a measured duration with a stated bound.
 type timing struct {
 	Name string
 	of   func(*history.Figures) *history.Samples
-	// stated is what it may not exceed under a fault (docs/guarantees.md). A test allows [play.Patience] times that.
+	// stated is the bound under a fault (docs/guarantees.md). A test allows [play.Patience] times that.
 	stated func(e *environment.Environment, c *play.Cell) time.Duration
 }
 
 const (
 	// promptly is how long after the end of their contexts 99 in 100 acquisitions have returned.
 	promptly = 100 * time.Millisecond
-	// sessionTakeover is within which time a waiter has the lock of a process that was killed, where the server sees its session end.
+	// sessionTakeover is the bound for a waiter to get a killed process's lock, where the server sees the session end.
 	sessionTakeover = 100 * time.Millisecond
 )
 
@@ -41,7 +41,7 @@ var timings = []timing{
 		func(*environment.Environment, *play.Cell) time.Duration { return history.Hanging }},
 }
 
-// In are the quantiles of the timing in figures.
+// In formats the quantiles of the timing.
 func (t timing) In(f history.Figures) string {
 	q := t.of(&f).Quantiles()
 	if q.N == 0 {
@@ -50,7 +50,7 @@ func (t timing) In(f history.Figures) string {
 	return fmt.Sprintf("%v/%v/%v (%s)", rounded(q.P50), rounded(q.P99), rounded(q.Max), history.Thousands(q.N))
 }
 
-// rounded is a duration to a tenth of a millisecond, or to a millisecond where it is long.
+// rounded rounds a duration to a tenth of a millisecond, or to a millisecond from 10 ms on.
 func rounded(d time.Duration) time.Duration {
 	if d < 10*time.Millisecond {
 		return d.Round(100 * time.Microsecond)
@@ -58,12 +58,12 @@ func rounded(d time.Duration) time.Duration {
 	return d.Round(time.Millisecond)
 }
 
-// exceeded are the timings in figures of a cell that are longer than patience times what is stated.
+// exceeded lists the timings of a cell that are longer than patience times their bound.
 func exceeded(f *history.Figures, e *environment.Environment, c *play.Cell, patience time.Duration) (all []string) {
 	for _, t := range timings {
 		worst, stated := t.of(f).Quantiles().Max, t.stated(e, c)
 		if patience > 1 && t.Name == "killed holder" && e.Sessions {
-			stated = max(stated, time.Second) // who does not wait in the server's queue asks so often
+			stated = max(stated, time.Second) // a waiter outside the server's queue polls this often
 		}
 		if worst > patience*stated {
 			all = append(all, fmt.Sprintf("%s: %v (stated: %v)", t.Name, rounded(worst), rounded(stated)))

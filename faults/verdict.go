@@ -11,19 +11,19 @@ import (
 // Verdict is what a phase has shown.
 type Verdict struct {
 	History *history.History
-	// Figures are what was measured.
+	// Figures are the measurements.
 	Figures history.Figures
-	// Overlaps are two who believed to hold one lock.
+	// Overlaps are pairs of workers that believed they held one lock.
 	Overlaps []history.Overlap
-	// Breaches are what must not be, whatever is stated of the cell, or what contradicts it, each a message for people.
+	// Breaches are violations of the cell's statement, or of rules for all cells, as messages for people.
 	Breaches []string
 }
 
-// Seen says that two believed to hold one lock.
+// Seen says that two believed they held one lock.
 func (v *Verdict) Seen() bool { return len(v.Overlaps) > 0 }
 
-// Judge judges a phase by belief, by the tokens and by the registers, against what is stated of its cell. Whether an unsafe cell has shown
-// that it is, its plays together say.
+// Judge judges a phase by belief, tokens and registers, against the statement of its cell. Only all plays together can tell whether an unsafe cell
+// was seen to be unsafe.
 func Judge(p *play.Played) (*Verdict, error) {
 	h, err := history.NewHistory(p.Events)
 	if err != nil {
@@ -32,13 +32,13 @@ func Judge(p *play.Played) (*Verdict, error) {
 	v := &Verdict{History: h, Figures: history.Measure(h, p.Environment.Margin), Overlaps: h.Overlaps(), Breaches: p.Stuck}
 	if p.Cell.Outcome.IsSafe() {
 		for _, o := range v.Overlaps {
-			v.breach("the cell is stated to be %s, and two believed to hold one lock:\n%s", p.Cell.Outcome, o.Describe(h))
+			v.breach("the cell is stated to be %s, but two believed they held one lock:\n%s", p.Cell.Outcome, o.Describe(h))
 		}
 	}
 	if p.Cell.Outcome == report.Unavailable {
 		v.unavailable(p.Environment)
 	}
-	v.inVain(p)
+	v.showsNothing(p)
 	v.early(p)
 	v.deadlines(p.Environment)
 	if p.Environment.Tokens && p.Cell.Outcome != report.Unsafe {
@@ -46,7 +46,7 @@ func Judge(p *play.Played) (*Verdict, error) {
 			v.breach("tokens must grow in the order of grants: %s", t.Describe(h))
 		}
 		if p.Lost != 0 {
-			v.breach("%d updates were lost although a fence guarded them", p.Lost)
+			v.breach("%d updates were lost behind a fence", p.Lost)
 		}
 	}
 	v.believed()

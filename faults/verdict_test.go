@@ -15,12 +15,12 @@ import (
 	"github.com/lockport/lockport/internal/lab/report"
 )
 
-// storm is a cell that is played as a storm.
+// storm is a cell played as a storm.
 func storm(o report.Class) play.Cell {
 	return play.Cell{Fault: "f", Outcome: o, Inject: faults.Common(true)[0].Inject}
 }
 
-// breaches are what is wrong with a phase of a cell on an arrangement with a TTL of 2 s and tokens.
+// breaches returns what is wrong with a phase of a cell in an environment with a TTL of 2 s and tokens.
 func breaches(t *testing.T, c play.Cell, text string) string {
 	t.Helper()
 	p := &play.Played{
@@ -31,7 +31,7 @@ func breaches(t *testing.T, c play.Cell, text string) string {
 	return strings.Join(v.Breaches, "\n")
 }
 
-// well is a phase with which nothing is wrong: one waits for the other, and gets the lock after a fault.
+// well is a phase without a fault in it: one worker waits for another, and acquires the lock after the injection.
 const well = `
 	0    w1/1 asked
 	10   w1/1 got token 1024 deadline 1890
@@ -59,14 +59,14 @@ func TestNothingIsWrong(t *testing.T) {
 func TestWhatIsWrong(t *testing.T) {
 	swap := func(pairs ...string) string { return strings.NewReplacer(pairs...).Replace(well) }
 	for _, c := range []struct{ want, text string }{
-		{"two believed to hold one lock", swap("115  w2/1 got", "50 w2/1 got")},
-		{"was given to two", swap("token 2048", "token 1024")},
-		{"is smaller than that of an earlier one", swap("token 3072", "token 512")},
+		{"two believed they held one lock", swap("115  w2/1 got", "50 w2/1 got")},
+		{"was granted twice", swap("token 2048", "token 1024")},
+		{"is smaller than an earlier one", swap("token 3072", "token 512")},
 		{"has the token 0", swap("token 2048", "")},
 		{"the cell does not say when it injects its fault", swap("injected", "nothing")},
 		{"no worker waited for a lock that another worker held", swap("20   w2/1 asked", "105 w2/1 asked")},
 		{"got with a deadline in 1.8915s, which is more than the TTL of 2s less the margin of 110ms", swap("got token 1024 deadline 1890", "got token 1024 deadline 1901.5", "20 ", "20.1 ")},
-		{"w2/1 on \"n\": got with a deadline: false", swap("deadline 2000", "")},
+		{"w2/1 on \"n\": has a deadline: false", swap("deadline 2000", "")},
 		{"extended with a deadline in 1.95s", well + "150 w2/1 extended deadline 2100"},
 		{"Valid was true 5ms after the deadline", well + "1895 w1/1 believed valid deadline 1890"},
 		{"Valid was true 5ms after the deadline", well + "1895 w1/1 checked valid deadline 1890"},
@@ -84,8 +84,8 @@ func TestWhatDoesNotShowThatNobodyAcquires(t *testing.T) {
 		{"it lasted 0s, and somebody wanted a lock: true", well + "400 - noted: away\n 400 - noted: back\n"},
 		{"it lasted 99ms, and somebody wanted a lock: true", well + "400 - noted: away\n 499 - noted: back\n"},
 		{"it lasted 200ms, and somebody wanted a lock: false", strings.ReplaceAll(well, "310  w3/1 asked", "700 w3/1 asked") + "400 - noted: away\n 600 - noted: back\n"},
-		{"got a lock 510ms after nobody could", well + "400 - noted: away\n 1000 - noted: back\n"},
-		{"got a lock 510ms after nobody could", well + "400 - noted: away\n"},
+		{"got a lock 510ms after that began", well + "400 - noted: away\n 1000 - noted: back\n"},
+		{"got a lock 510ms after that began", well + "400 - noted: away\n"},
 	} {
 		require.Contains(t, breaches(t, storm(report.Unavailable), c.text), c.want, fmt.Sprint(c.text))
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/lockport/lockport/internal/lab/report"
 )
 
-// Common are the faults of workers, and unless local those of their network, which every environment has. They are safe, unless changed has a cell of the same
-// name, which may have the usual fault.
+// Common are the faults of workers and, unless local, of their network. Every environment has them. They are safe, unless changed has a cell of the
+// same name. Such a cell needs no Inject: it takes the usual one.
 func Common(local bool, changed ...play.Cell) []play.Cell {
 	common := slices.Clone(workerCells)
 	if !local {
@@ -49,7 +49,7 @@ var networkCells = []play.Cell{
 		Why: "validity counts from when a request was sent, so slow replies shorten it"},
 	{Fault: "replies-lost", Outcome: report.Safe, Inject: play.InOrder(loseReplies, onHolder(0.1, 1.2, links((*faultproxy.Proxy).BlackholeReplies))),
 		Why: "a request without a reply may have taken effect: it is undone or repeated until the outcome is certain"},
-	{Fault: "first-look", Outcome: report.Safe, Script: lookAfterPause,
+	{Fault: "first-look", Outcome: report.Safe, Script: checkAfterPause,
 		Why: "a process stopped past its deadline learns it at its first check, before any timer fires"},
 	{Fault: "holder-stopped-and-probed", Outcome: report.Safe, Script: probeUntilExpiry,
 		Why: "a client that keeps asking for a stopped process's lock gets it after the TTL, not before"},
@@ -61,7 +61,7 @@ var networkCells = []play.Cell{
 		Why: "all holds end in time, and nobody acquires"},
 }
 
-// injections is how often a brief fault is injected into a holder in a phase.
+// injections is how often one phase injects a brief fault into a holder.
 const injections = 3
 
 func killHolders(s *play.Phase) {
@@ -71,10 +71,10 @@ func killHolders(s *play.Phase) {
 		w.Kill()
 		s.Pause(0, 0.5)
 	}
-	s.Pause(1, 1) // the last of them keep what they held for so long
+	s.Pause(1, 1) // the last of them keep their locks for a TTL
 }
 
-// workerFault is a fault of one worker, until end is called.
+// workerFault is a fault of one worker, which lasts until end is called.
 type workerFault func(s *play.Phase, w *play.Worker) (end func())
 
 // onHolder injects a fault into a holder for between least and most TTLs.
@@ -95,7 +95,7 @@ func stopHolder(least, most float64) play.Act {
 	})
 }
 
-// links does something to the links of a worker.
+// links calls do on the links of a worker.
 func links(do func(*faultproxy.Proxy)) workerFault {
 	return func(_ *play.Phase, w *play.Worker) func() {
 		w.Endpoint.Links.Each(do)
@@ -103,7 +103,7 @@ func links(do func(*faultproxy.Proxy)) workerFault {
 	}
 }
 
-// silence makes the links of a worker silent. What was on its way then arrives late, or never.
+// silence freezes the links of a worker. Afterwards, delayed data arrives late or never.
 func silence(s *play.Phase, w *play.Worker) func() {
 	end := links((*faultproxy.Proxy).Freeze)(s, w)
 	if s.Rand.IntN(2) == 0 {
@@ -112,7 +112,7 @@ func silence(s *play.Phase, w *play.Worker) func() {
 	return end
 }
 
-// onEverybody is a fault of all workers.
+// onEverybody applies a fault to all workers.
 func onEverybody(f workerFault) fault {
 	return func(s *play.Phase) func() {
 		var ends []func()
@@ -129,13 +129,13 @@ func onEverybody(f workerFault) fault {
 
 var cutAll = onEverybody(links((*faultproxy.Proxy).Cut))
 
-// slow makes the network slow, for each worker as much as for the next or not.
+// slow delays the links of each worker, each by its own amount.
 var slow = onEverybody(func(s *play.Phase, w *play.Worker) func() {
 	delay := s.BetweenTTLs(0, 1.0/6)
 	return links(func(l *faultproxy.Proxy) { l.Delay(delay) })(s, w)
 })
 
-// loseReplies has single replies of holders lost.
+// loseReplies loses single replies to holders.
 func loseReplies(s *play.Phase) {
 	s.Injected()
 	for range 4 * injections {
@@ -145,7 +145,7 @@ func loseReplies(s *play.Phase) {
 	}
 }
 
-// loseAcquireReply has a claim granted whose reply is lost, and its caller gone before it could ask again: somebody else gets the lock.
+// loseAcquireReply grants a claim but loses the reply. The caller gives up before it can ask again, and another worker must get the lock.
 func loseAcquireReply(s *play.Phase) {
 	hasty, patient := s.Two()
 	s.Warm(hasty)
@@ -157,22 +157,22 @@ func loseAcquireReply(s *play.Phase) {
 	restore()
 	s.Healed()
 	limit := play.Patience * s.Cell.RecoveryIn(s.Environment.Environment)
-	h, err := patient.AcquireAtLast(s.Name(), limit, limit) // a first try may find no server
+	h, err := patient.AcquireAtLast(s.Name(), limit, limit) // the first attempt may find no server
 	if err != nil {
-		play.Check(fmt.Errorf("the lock stays with who has given up: %w", err))
+		play.Check(fmt.Errorf("the lock stays with a worker that gave up: %w", err))
 	}
 	h.Release()
 }
 
-// looks is how many locks a process holds that is stopped.
-const looks = 10
+// checks is how many locks the stopped process holds.
+const checks = 10
 
-// lookAfterPause stops a process that holds several locks until all have ended, and waits for what its first looks say.
-func lookAfterPause(s *play.Phase) {
+// checkAfterPause stops a process that holds several locks until all have ended, and waits for the results of its first checks.
+func checkAfterPause(s *play.Phase) {
 	w := s.Worker()
 	s.Warm(w)
 	var left []*play.Hold
-	for i := range looks {
+	for i := range checks {
 		left = append(left, play.Must(w.Acquire(fmt.Sprintf("%s-%d", s.Name(), i), 10*s.TTL)))
 	}
 	s.Injected()
@@ -186,17 +186,17 @@ func lookAfterPause(s *play.Phase) {
 				checked++
 				return true
 			}
-			return h.Event(history.Told).At != 0 // before it was stopped: the machine was busy
+			return h.Event(history.Told).At != 0 // told before it was stopped: the machine was busy
 		})
 		if len(left) > 0 || checked == 0 {
-			return fmt.Errorf("of %d holds %d were looked at, and %d are still to be", looks, checked, len(left))
+			return fmt.Errorf("of %d holds, %d were checked and %d remain", checks, checked, len(left))
 		}
 		return nil
 	})
 }
 
-// probeUntilExpiry stops a holder and has another worker try to get its lock again and again: those who wait look only when it should be free, so
-// that a lock that is granted a little too early is nobody's in a storm. The holder is continued at once when the other has the lock.
+// probeUntilExpiry stops a holder while another worker keeps trying to get its lock. Waiters ask only when the lock should be free, so in a storm
+// nobody would notice a lock that is granted a little too early. The holder resumes as soon as the other has the lock.
 func probeUntilExpiry(s *play.Phase) {
 	holder, rival := s.Two()
 	s.Acquire(holder)
@@ -211,11 +211,11 @@ func probeUntilExpiry(s *play.Phase) {
 	trying.Stop().Release()
 }
 
-// countValidity has replies come late, and looks whether the deadlines of a claim and of its first renewal are that much earlier.
+// countValidity delays replies, and checks that the deadlines of a claim and of its first renewal are earlier by that delay.
 func countValidity(s *play.Phase) {
-	w, late := s.Worker(), s.TTL/32 // there and back in a quarter of what a renewal waits: the rest is for servers of a busy machine
+	w, late := s.Worker(), s.TTL/32 // both ways take a quarter of the wait before a renewal; the rest is for servers on a busy machine
 	renewed := func(acquire func() *play.Hold) (e history.Event) {
-		for range 10 { // a machine that stalls ends a hold before its renewal
+		for range 10 { // a stalled machine ends a hold before its renewal
 			h := acquire()
 			e = w.Await(0, func(e history.Event) bool {
 				return e.Op == h.Op && (e.Kind == history.Extended || e.Kind == history.Told)
@@ -234,7 +234,7 @@ func countValidity(s *play.Phase) {
 	most := s.TTL - s.Environment.Margin - late
 	inTime := func(what string, left time.Duration) {
 		if left > most {
-			play.Check(fmt.Errorf("%s whose reply came %v late had a deadline in %v, which is more than %v", what, late, left, most))
+			play.Check(fmt.Errorf("%s whose reply was %v late had a deadline in %v, more than %v", what, late, left, most))
 		}
 	}
 	e := renewed(func() *play.Hold {
@@ -245,7 +245,7 @@ func countValidity(s *play.Phase) {
 	inTime("a renewal", e.Deadline.Sub(e.At))
 }
 
-// underLoad is cells with one more, in which workers take and release locks as fast as they can while one of the faults is injected: thousands of tokens.
+// underLoad adds a cell in which workers acquire and release as fast as they can while one of the faults is injected. It grants thousands of tokens.
 func underLoad(cells []play.Cell, fault string) []play.Cell {
 	const grants = 4000
 	c := *find(cells, fault)
