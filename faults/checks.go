@@ -51,7 +51,7 @@ func (v *Verdict) deadlines(a *environment.Environment) {
 	}
 }
 
-// awayPart limits how short an unavailability can be and still show something: it is the TTL divided by awayPart.
+// awayPart: an unavailability shows something if it lasts at least the TTL divided by awayPart.
 const awayPart = 20
 
 // unavailable looks for holds that were got while nobody should get one. It also looks for unavailabilities that show nothing, because they are too

@@ -58,7 +58,6 @@ func (n nodes) hit(s *play.Phase, harm func(*servers.Server) error) func() {
 	return func() { play.Check(environment.Revive(s.Ctx, those...)) }
 }
 
-// restart restarts the server.
 func (n nodes) restart(s *play.Phase) { play.Check(n(s)[0].Restart(s.Ctx)) }
 
 // wiped kills servers and starts them again at once, without their data.

@@ -21,7 +21,6 @@ func samples(ms ...float64) (s history.Samples) {
 	return s
 }
 
-// stated is a small table.
 func stated() []faults.Environment {
 	common := faults.Common(false)
 	return []faults.Environment{

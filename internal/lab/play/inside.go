@@ -171,7 +171,6 @@ func (w *worker) acquire(op int64, name string, mode history.Mode, within time.D
 	return h, history.Event{}
 }
 
-// classOf classifies an error.
 func classOf(err error) history.Class {
 	for _, c := range []struct {
 		err   error

@@ -18,7 +18,6 @@ type stormPlan struct {
 	Lead *Lead
 }
 
-// storm starts all goroutines, and returns at once.
 func (w *worker) storm(p stormPlan) {
 	for i := range p.Goroutines {
 		r := rand.New(rand.NewPCG(p.Seed, uint64(i)))

@@ -150,7 +150,6 @@ func (w *Worker) Await(from int, is func(history.Event) bool) history.Event {
 	return Must(w.phase.await(w.phase.Ctx, w, from, func(e history.Event) bool { return e.Worker == w.Name && is(e) }))
 }
 
-// ask sends an order and waits for its answer.
 func (w *Worker) ask(o order) (history.Event, error) {
 	e, err := w.process.Ask(w.phase.Ctx, o)
 	if err != nil {
