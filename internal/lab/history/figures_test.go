@@ -85,7 +85,7 @@ func TestTimes(t *testing.T) {
 	}{
 		{"told at the deadline", got + "1891 w1/1 told: silence", telling, 1},
 		{"told at the end of the margin", got + "2000 w1/1 told: silence", telling, 110},
-		{"told after the server could grant it anew", got + "2000.5 w1/1 told: silence", telling, 110.5},
+		{"told after the server could grant it again", got + "2000.5 w1/1 told: silence", telling, 110.5},
 		{"never told", got + "5000 - noted: the end", telling, 3110},
 		{"released without having been told", got + "3000 w1/1 releasing", telling, 1110},
 		{"not yet told", got + "2500 - noted: the end", telling, 0},
@@ -110,9 +110,9 @@ func TestTimes(t *testing.T) {
 
 		{"told of a removal", removed + "510 w3/1 asked\n 520 w3/1 got\n 650 w1/1 told: removed\n 700 w2/1 told name m: removed\n 900 w3/1 told: of another loss", notice, 150},
 		{"released after a removal", removed + "650 w1/1 releasing\n 700 w2/1 told name m: removed", notice, 0},
-		{"taken over: what it held, and not what it had released", killed + "2010 w2/2 got", takeover, 1510},
+		{"taken over: a held lock, not a released one", killed + "2010 w2/2 got", takeover, 1510},
 		{"not taken over", killed + "2010 w2/2 failed", takeover, 0},
-		{"recovered, by the first of those who were there before", `
+		{"recovered, by the first worker that is not new", `
 			0 w1/1 asked
 			0 w2/1 asked
 			5 w2/1 got

@@ -51,21 +51,21 @@ func TestWhatMustBeAccepted(t *testing.T) {
 		{"one after the other", first + released + second(520, 2048), leases},
 		{"granted while Release is under way", first + released + second(505, 2048), leases},
 		{"asked for before the first did, and got after", "0 w2/1 asked\n 1 w1/1 asked\n 10 w1/1 got token 1024\n 500 w1/1 releasing\n 510 w1/1 released\n 505 w2/1 got token 2048", leases},
-		{"seen the other way round than granted", first + released + "5 w2/1 asked\n 9 w2/1 got token 512\n 9.5 w2/1 releasing\n 10.5 w2/1 released", leases},
+		{"seen in the reverse order of grants", first + released + "5 w2/1 asked\n 9 w2/1 got token 512\n 9.5 w2/1 releasing\n 10.5 w2/1 released", leases},
 		{"a paused holder", first + "20 w1 stopped\n" + second(2010, 2048) + "4000 w1 continued\n 4001 w1/1 told: silence\n 4002 w1/1 releasing\n 4003 w1/1 released: lost", leases},
 		{"a holder that was paused before its release", first + "500 w1/1 releasing\n 501 w1 stopped\n" + second(2010, 2048) + "4000 w1 continued\n 4003 w1/1 released: lost", leases},
 		{"a killed holder, after its TTL", first + "20 w1 killed\n" + second(2001, 2048), leases},
 		{"a killed holder that had renewed", first + "600 w1/1 extended deadline 2490\n 700 w1 killed\n" + second(2601, 2048), leases},
 		{"a killed holder, whose session ended", first + "20 w1 killed\n" + second(120, 2048), sessions},
 		{"cut off, and told at the deadline", first + "1890 w1/1 told: silence\n" + second(1895, 2048), leases},
-		{"cut off, and told at the deadline, which it wrote down late", first + "1893 w1/1 told: silence\n" + second(1892, 2048), leases},
+		{"cut off, and told at the deadline, but recorded late", first + "1893 w1/1 told: silence\n" + second(1892, 2048), leases},
 		{"held to the end", "0 w1/1 asked\n 10 w1/1 got token 1024 deadline 20000\n", leases},
 		{"told of a removal", first + "600 w1/1 told: removed\n" + second(601, 2048), leases},
 		{"the reply to Release was lost", first + "500 w1/1 releasing\n 1890 w1/1 released: unavailable\n" + second(700, 2048), leases},
 		{"the reply to Release was lost, and so was Release", first + "500 w1/1 releasing\n 1890 w1/1 released: unavailable\n" + second(2010, 2048), leases},
 		{"killed during Release", first + "500 w1/1 releasing\n 501 w1 killed\n" + second(502, 2048), leases},
 		{"hand-offs inside a process", first + released + "400 w1/2 asked\n 501 w1/2 got token 1025 deadline 1890\n 510 w1/2 releasing\n 520 w1/2 released\n" + second(530, 2048), leases},
-		{"a token was used up by nobody", first + released + second(520, 9216), leases},
+		{"an unused token", first + released + second(520, 9216), leases},
 		{"a killed acquisition", first + released + "50 w3/1 asked\n 505 w3 killed\n" + second(3000, 4096), leases},
 		{"without tokens", strings.ReplaceAll(first, "token 1024", "") + released + strings.ReplaceAll(second(520, 0), "token 0", ""), leases},
 		{"sessions end by the fault", first + "600 - noted: injected\n" + second(610, 2048) + "650 w1/1 told: session killed", sessionsGone},
@@ -81,7 +81,7 @@ func TestWhatMustBeAccepted(t *testing.T) {
 			510 w1/2 told: session killed
 			600 w2/1 releasing
 			601 w2/1 released`, sessionsGone},
-		{"and the one that was handed on was released in order", first + `
+		{"the same, and the handed-on hold was released in order", first + `
 			100 w2/1 asked
 			490 - noted: injected
 			500 w2/1 got token 2048
@@ -115,12 +115,12 @@ func TestWhatMustBeRejected(t *testing.T) {
 		{"a token that falls", first + released + second(520, 1000), leases},
 		{"before Release was called", first + released + second(499, 2048), leases},
 		{"no Release, no deadline", "0 w1/1 asked\n 10 w1/1 got token 1024\n" + second(5000, 2048), leases},
-		{"killed, and freed by nobody", first + "20 w1 killed\n" + second(120, 2048), leases},
-		{"stopped, and granted anew too early", first + "20 w1 stopped\n" + second(1900, 2048) + "4000 w1 continued\n 4001 w1/1 told: silence", leases},
+		{"killed, and granted again before its TTL", first + "20 w1 killed\n" + second(120, 2048), leases},
+		{"stopped, and granted again too early", first + "20 w1 stopped\n" + second(1900, 2048) + "4000 w1 continued\n 4001 w1/1 told: silence", leases},
 		{"told, but later", first + "600 w1/1 told: removed\n" + second(590, 2048), leases},
 		{"a hand-off while another has it", first + "20 w1/2 asked\n 30 w1/2 got token 1025\n", leases},
 		{"without tokens", strings.ReplaceAll(first, "token 1024", "") + released + strings.ReplaceAll(second(499, 0), "token 0", ""), leases},
-		{"a fault that ends sessions, of a server that does not say so", first + "600 - noted: injected\n" + second(610, 2048) + "650 w1/1 told: session killed", sessions},
+		{"a fault that ends sessions, which the rules exclude", first + "600 - noted: injected\n" + second(610, 2048) + "650 w1/1 told: session killed", sessions},
 		{"a fault that ends sessions, and one that was ended before it", first + "600 - noted: injected\n" + second(590, 2048) + "650 w1/1 told: session killed", sessionsGone},
 		{"a fault that ends sessions, and a hold after it", "0 - noted: injected\n 1 - noted: healed\n 2 w1/1 asked\n 10 w1/1 got token 1024 deadline 1890\n" + second(500, 2048), sessionsGone},
 		{"a fault that ends sessions, and the same token again", first + "600 - noted: injected\n" + second(610, 1024) + "650 w1/1 told: session killed", sessionsGone},
@@ -156,19 +156,19 @@ func TestReadersAndPermits(t *testing.T) {
 		ok         bool
 	}{
 		{"readers together, and a writer", beside(1, reader, 10, 1024, "") + beside(2, reader, 20, 2048, "") + beside(3, "", 330, 3072, ""), true},
-		{"readers see each other the other way round", beside(1, reader, 10, 2048, "") + beside(2, reader, 30, 1024, ""), true},
+		{"readers seen in the reverse order of grants", beside(1, reader, 10, 2048, "") + beside(2, reader, 30, 1024, ""), true},
 		{"readers of one claim", beside(1, reader, 10, 1024, "") + "20 w1/2 asked shared\n 21 w1/2 got token 1024\n 22 w1/2 releasing\n 23 w1/2 released\n", true},
 		{"a writer beside a reader", beside(1, reader, 10, 1024, "") + beside(2, reader, 20, 2048, "") + beside(3, "", 315, 3072, ""), false},
 		{"a reader beside a writer", beside(1, "", 10, 1024, "") + beside(2, reader, 300, 2048, ""), false},
 		{"a reader that was killed keeps a writer out", beside(1, reader, 10, 1024, "killed") + beside(2, "", 1900, 2048, ""), false},
-		{"until its TTL has passed", beside(1, reader, 10, 1024, "killed") + beside(2, "", 2001, 2048, ""), true},
-		{"but no reader", beside(1, reader, 10, 1024, "killed") + beside(2, reader, 400, 2048, ""), true},
+		{"a killed reader, after its TTL", beside(1, reader, 10, 1024, "killed") + beside(2, "", 2001, 2048, ""), true},
+		{"a killed reader keeps no reader out", beside(1, reader, 10, 1024, "killed") + beside(2, reader, 400, 2048, ""), true},
 		{"a writer's token is a reader's", beside(1, reader, 10, 1024, "") + beside(2, "", 330, 1024, ""), false},
 		{"a reader's token is smaller than a writer's", beside(1, "", 10, 2048, "") + beside(2, reader, 330, 1024, ""), false},
 		{"as many as there are permits", beside(1, permit, 10, 1024, "") + beside(2, permit, 20, 2048, "") + beside(3, permit, 315, 3072, ""), true},
-		{"one more", beside(1, permit, 10, 1024, "") + beside(2, permit, 20, 2048, "") + beside(3, permit, 300, 3072, ""), false},
-		{"a permit of the dead", beside(1, permit, 10, 1024, "killed") + beside(2, permit, 1700, 2048, "") + beside(3, permit, 1900, 3072, ""), false},
-		{"after its TTL", beside(1, permit, 10, 1024, "killed") + beside(2, permit, 1800, 2048, "") + beside(3, permit, 2001, 3072, ""), true},
+		{"a permit too many", beside(1, permit, 10, 1024, "") + beside(2, permit, 20, 2048, "") + beside(3, permit, 300, 3072, ""), false},
+		{"a killed worker's permit", beside(1, permit, 10, 1024, "killed") + beside(2, permit, 1700, 2048, "") + beside(3, permit, 1900, 3072, ""), false},
+		{"a killed worker's permit after its TTL", beside(1, permit, 10, 1024, "killed") + beside(2, permit, 1800, 2048, "") + beside(3, permit, 2001, 3072, ""), true},
 		{"handed on beside a newer claim", beside(1, permit, 10, 1024, "") + beside(2, permit, 20, 2048, "") +
 			"25 w1/2 asked permits 2\n 311 w1/2 got token 1025\n 400 w1/2 releasing\n 401 w1/2 released\n", true},
 	} {
