@@ -23,10 +23,10 @@ const (
 	Unsafe Class = "unsafe"
 )
 
-// look is how a class is shown: by an icon and a word, so that nobody depends on its colour.
+// look is how a class is shown: with an icon and a word, so that nobody depends on its color.
 type look struct {
 	Class Class
-	// Key names its icon and its colours, Short is a word for narrow tables.
+	// Key names its icon and colors. Short is a word for narrow tables.
 	Key, Short string
 	Means      string // explains it
 }
@@ -34,7 +34,7 @@ type look struct {
 var looks = []look{
 	{Safe, "safe", "safe", "No two clients believed they held the lock at once, and it became free in time."},
 	{Unavailable, "unavailable", "away", "As safe, but nobody could get the lock while the fault lasted."},
-	{lateLanded, "safe", "*", "As its class says, and yet a write by an older holder landed after a newer one had the lock."},
+	{lateLanded, "safe", "*", "As its class says, but an older holder's write landed after a newer one had the lock."},
 	{Costly, "costly", "busy", "Nothing was lost, but waiting clients keep the server busy."},
 	{Misled, "misled", "wrong", "A caller got a wrong answer."},
 	{Stuck, "stuck", "stuck", "Nobody could get the lock any more, long after it should have ended."},
@@ -42,10 +42,10 @@ var looks = []look{
 	{Unsafe, "unsafe", "UNSAFE", "Two clients believed they held the lock, and the late write was not refused."},
 }
 
-// lateLanded is said of a cell beside a class that does not say it.
+// lateLanded is shown beside a class that does not imply it.
 const lateLanded Class = "late write landed"
 
-// Classes are all classes, from the best to the worst.
+// Classes returns all classes, from best to worst.
 func Classes() (all []Class) {
 	for _, l := range looks {
 		if l.Class != lateLanded {
@@ -55,7 +55,7 @@ func Classes() (all []Class) {
 	return all
 }
 
-// lookOf is how c is shown; an unknown class is shown by its name.
+// lookOf returns the look of c. An unknown class is shown by its name.
 func lookOf(c Class) look {
 	if i := slices.IndexFunc(looks, func(l look) bool { return l.Class == c }); i >= 0 {
 		return looks[i]
@@ -63,11 +63,11 @@ func lookOf(c Class) look {
 	return look{c, "unavailable", string(c), ""}
 }
 
-// Compare orders classes from the best to the worst. The empty class is better than all others.
+// Compare orders classes from best to worst. The empty class is the best.
 func Compare(a, b Class) int { return slices.Index(Classes(), a) - slices.Index(Classes(), b) }
 
 // Worse returns the worse of two classes.
 func Worse(a, b Class) Class { return slices.MaxFunc([]Class{a, b}, Compare) }
 
-// IsSafe says that nothing happened which should not. A lock that nobody can get while the server is away is no harm.
+// IsSafe says that there was no harm. A lock that is unavailable while the server is away is no harm.
 func (c Class) IsSafe() bool { return Compare(c, Unavailable) <= 0 }

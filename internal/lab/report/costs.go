@@ -1,25 +1,25 @@
 package report
 
-// Costs are what locks of one subject cost on this machine. Latencies are microseconds, other times milliseconds; a ratio is to the bare round
-// trip, measured in turns with it in the same run.
+// Costs are the costs of one subject's locks on this machine. Latencies are in microseconds, other times in milliseconds. A ratio is to the bare
+// round trip, measured in turns with it.
 type Costs struct {
 	Subject string `json:"subject"`
 	// Setup says what ran: "three etcds, which sync to disk".
 	Setup string `json:"setup"`
-	// TTL is that of the locks, in milliseconds.
+	// TTL is the locks' TTL, in milliseconds.
 	TTL float64 `json:"ttl"`
-	// RoundTrip is the smallest question to the server and its answer, through the server's ordinary client. Question says what is asked ("PING").
+	// RoundTrip is the shortest request to the server, through its ordinary client. Question names the request ("PING").
 	RoundTrip Quantiles `json:"round_trip,omitzero"`
 	Question  string    `json:"question,omitempty"`
 
 	Cycle    Cycle    `json:"cycle,omitzero"`
 	HandOff  HandOff  `json:"hand_off,omitzero"`
 	Takeover Takeover `json:"takeover,omitzero"`
-	// NotRun says why a scenario has no figures, by its name: "takeover": "it failed: …".
+	// NotRun says why a scenario has no figures: "takeover": "it failed: …".
 	NotRun map[string]string `json:"not_run,omitempty"`
 }
 
-// Cycle is one client that acquires and releases a lock that nobody else wants.
+// Cycle is one client that acquires and releases an uncontended lock.
 type Cycle struct {
 	Acquire Quantiles `json:"acquire"`
 	Release Quantiles `json:"release"`
@@ -27,26 +27,26 @@ type Cycle struct {
 	Ratio Spread `json:"ratio"`
 }
 
-// HandOff is from a release to the return of Acquire in another process, which waited.
+// HandOff is the time from a release until Acquire returns in another, waiting process.
 type HandOff struct {
 	Time  Quantiles `json:"time"`
 	Ratio Spread    `json:"ratio"`
 }
 
-// Takeover is from the kill -9 of a holder's process until another one, which waited, has the lock. Milliseconds.
+// Takeover is the time from the kill -9 of a holder's process until a waiting process has the lock, in milliseconds.
 type Takeover struct {
 	Time Quantiles `json:"time"`
 }
 
-// figure is what a cell of the table of costs says: the figure, and in parentheses what else there is to know.
+// figure is a cell of the table of costs: the figure, and details in parentheses.
 type figure struct{ Text, More string }
 
-// Head are the columns of the table of costs.
+// Head returns the column titles of the table of costs.
 func (r view) Head() []string {
 	return []string{"", "round trip", "Acquire", "Release", "cycle, ×", "hand-off", "takeover"}
 }
 
-// Figures are a subject's row of the table of costs: medians, and what most samples do not exceed.
+// Figures is a subject's row of the table of costs: medians, and details such as the 99th percentile.
 func (r view) Figures(c Costs) []figure {
 	micros := func(q Quantiles) figure { return median(q, Micros, "99 %: "+Micros(q.P99)) }
 	handOff := micros(c.HandOff.Time)
@@ -63,7 +63,7 @@ func (r view) Figures(c Costs) []figure {
 	}
 }
 
-// median is that of q for people, or a dash without samples.
+// median shows the median of q, or a dash without samples.
 func median(q Quantiles, text func(float64) string, more string) figure {
 	if q.N == 0 {
 		return figure{"–", ""}

@@ -1,3 +1,3 @@
-// Package report is what a comparison of lock backends has observed, and how it is shown: one HTML file that opens offline, Markdown with pictures,
-// JSON, and text for a terminal. It starts nothing and measures nothing.
+// Package report holds the observations of a comparison of lock backends, and renders them: as one HTML file that opens offline, Markdown with
+// pictures, JSON, and text for a terminal. It starts nothing and measures nothing.
 package report

@@ -5,24 +5,23 @@ import (
 	"strings"
 )
 
-// shape is a part of a drawing: a "rect", a "line" (W to the right and H down from its start), a "text" with its baseline at Y, or a "use" of a
+// shape is a part of a drawing: a "rect", a "line" (from its start W to the right and H down), a "text" with its baseline at Y, or a "use" of a
 // definition in defs.svg.
 type shape struct {
 	Kind, Class string
 	X, Y, W, H  float64
-	Text        string // what a text says, and the name of what is used
-	Title       string // what a pointer's tooltip says
+	Text        string // of a text; the name of a used definition
+	Title       string // tooltip
 }
 
 // drawing is an SVG whose units are CSS pixels.
 type drawing struct {
-	Name, Title, Desc string // the name of its file, what it shows, and its contents for those who cannot see it
+	Name, Title, Desc string // file name, title, and a description for those who cannot see it
 	W, H              float64
 	Shapes            []shape
 }
 
-// How wide letters are at most on average, in the two fonts of drawings, and how high a line is. They are those of DejaVu Sans, the widest of the usual
-// fonts.
+// Greatest average widths of letters in the two fonts of drawings, and the line height, for DejaVu Sans, the widest usual font.
 const (
 	small  = 7.0
 	bold   = 8.5
@@ -48,7 +47,7 @@ func (d *drawing) use(name, class string, x, y, size float64, title string) {
 	d.add("use", class, x, y, size, size, name, title)
 }
 
-// lines writes a text in so many lines at most, none wider than width, the first at y, and returns where the next one would be.
+// lines writes a text in up to most lines, none wider than width, with the first at y, and returns the y of the next line.
 func (d *drawing) lines(class string, x, y, width float64, most int, text string) float64 {
 	for _, line := range wrap(text, int(width/small), most) {
 		d.text(class, x, y, line)
@@ -57,7 +56,7 @@ func (d *drawing) lines(class string, x, y, width float64, most int, text string
 	return y
 }
 
-// wrap is text in lines of so many characters. What does not fit into so many lines is cut.
+// wrap splits text into lines of width characters. The last of them is cut off if text needs more than lines.
 func wrap(text string, width, lines int) (all []string) {
 	line := ""
 	for _, word := range strings.Fields(text) {
@@ -79,7 +78,7 @@ func wrap(text string, width, lines int) (all []string) {
 // scale maps values from 0 to high to coordinates.
 type scale struct{ high, from, to float64 }
 
-// at is the coordinate of a value; of one that is off the scale, its nearer end.
+// at returns the coordinate of a value. Values off the scale map to the nearer end.
 func (s scale) at(v float64) float64 {
 	return s.from + (s.to-s.from)*math.Min(1, math.Max(0, v/s.high))
 }
@@ -96,7 +95,7 @@ func (s scale) ticks(n float64) (ticks []float64) {
 	return ticks
 }
 
-// SVG is the drawing as a file that stands alone, with a margin around it. It follows the reader's choice of light or dark.
+// SVG returns the drawing as a file of its own, with a margin. It follows the reader's choice of light or dark.
 func (d *drawing) SVG() []byte {
 	const margins = 24
 	return []byte(render("picture.svg.tmpl", struct {
@@ -105,8 +104,7 @@ func (d *drawing) SVG() []byte {
 	}{d, d.W + margins, d.H + margins}))
 }
 
-// Pictures are the report's pictures as SVG files that stand alone, by file name: the matrix, and for each cell who held the lock when in the run
-// that shows its class, by [Cell.ID].
+// Pictures returns SVG files by name: the matrix, and for each cell the timeline of the run that shows its class, by [Cell.ID].
 func (r *Report) Pictures() map[string][]byte {
 	files := make(map[string][]byte)
 	if len(r.Cells) == 0 {
@@ -126,7 +124,7 @@ func (r *Report) Pictures() map[string][]byte {
 	return files
 }
 
-// drawMatrix is the matrix as a picture, which is as wide as its columns.
+// drawMatrix draws the matrix, as wide as its columns.
 func (r view) drawMatrix() *drawing {
 	const left, column, gap = 236.0, 112.0, 4.0
 	columns := r.Columns()
@@ -156,7 +154,7 @@ func (r view) drawMatrix() *drawing {
 	return d
 }
 
-// chip draws a cell with its icon, its word and how often, and returns where it ends.
+// chip draws a cell with its icon, its word and its count, and returns its lower end.
 func (d *drawing) chip(e *entry, x, y, width float64) float64 {
 	if e.NotRun != "" {
 		return d.lines("soft", x+6, y+16, width-6, 2, "– not run "+e.Variant)
@@ -176,7 +174,7 @@ func (d *drawing) chip(e *entry, x, y, width float64) float64 {
 	return y + d.Shapes[box].H
 }
 
-// render executes an embedded template. It panics where one is broken, which no data can cause.
+// render executes an embedded template. It panics only if the template is broken.
 func render(name string, data any) string {
 	var b strings.Builder
 	if err := pages().ExecuteTemplate(&b, name, data); err != nil {

@@ -7,7 +7,7 @@ import (
 	"strconv"
 )
 
-// Token is a fencing token, 0 for none. In JSON it is a string of digits: many readers of JSON know whole numbers only up to 2^53.
+// Token is a fencing token, 0 for none. JSON has it as a string of digits: many JSON readers know integers only up to 2^53.
 type Token uint64
 
 // MarshalText implements [encoding.TextMarshaler].
@@ -20,7 +20,7 @@ func (t *Token) UnmarshalText(text []byte) error {
 	return err
 }
 
-// JSON writes the report as JSON, which [Read] reads. A figure that is not a finite number is an error.
+// JSON writes the report for [Read]. A figure that is not finite is an error.
 func (r *Report) JSON(w io.Writer) error {
 	out := *r
 	out.Version = Version
@@ -29,7 +29,7 @@ func (r *Report) JSON(w io.Writer) error {
 	return e.Encode(out)
 }
 
-// Read reads a report that [Report.JSON] wrote. A report of another version is an error, because its fields may mean something else.
+// Read reads a report written by [Report.JSON]. Another version is an error, because its fields may have other meanings.
 func Read(in io.Reader) (*Report, error) {
 	text, err := io.ReadAll(in)
 	if err != nil {
@@ -37,10 +37,10 @@ func Read(in io.Reader) (*Report, error) {
 	}
 	var r Report
 	if err := json.Unmarshal(text, &r); err != nil {
-		return nil, fmt.Errorf("this is not the JSON of a report: %w", err)
+		return nil, fmt.Errorf("not the JSON of a report: %w", err)
 	}
 	if r.Version != Version {
-		return nil, fmt.Errorf("this report has version %d, and this lockport reads version %d only: make it anew, or use the lockport that made it", r.Version, Version)
+		return nil, fmt.Errorf("the report has version %d, but this lockport reads only version %d: make a new report, or use the lockport that made this one", r.Version, Version)
 	}
 	return &r, nil
 }

@@ -19,7 +19,7 @@ func TestJSON(t *testing.T) {
 	tokens := &Report{Cells: []Cell{{Runs: []Run{{Lanes: []Lane{{Spans: []Span{{Token: 1<<63 + 1}}}}, Overlaps: []Overlap{{Tokens: [2]Token{1<<53 + 1, 0}}}}}}}}
 	var b strings.Builder
 	require.NoError(t, tokens.JSON(&b))
-	require.Contains(t, b.String(), `"token": "9223372036854775809"`, "digits that a number would lose elsewhere")
+	require.Contains(t, b.String(), `"token": "9223372036854775809"`, "digits that a JSON number could lose")
 	again, err := Read(strings.NewReader(b.String()))
 	require.NoError(t, err)
 	require.Equal(t, tokens.Cells, again.Cells)
@@ -41,7 +41,7 @@ func TestQuantilesOf(t *testing.T) {
 		{hundred, []float64{1, 50, 99, 100}},
 		{nil, make([]float64, 4)},
 		{[]float64{7}, []float64{7, 7, 7, 7}},
-		{[]float64{3, 1, 2}, []float64{1, 2, 3, 3}}, // half of three are not exceeded by the second
+		{[]float64{3, 1, 2}, []float64{1, 2, 3, 3}}, // the second of three is the median
 	} {
 		q := QuantilesOf(c.samples)
 		require.Equal(t, c.want, []float64{q.Min, q.P50, q.P99, q.Max})

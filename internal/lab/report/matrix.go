@@ -5,26 +5,26 @@ import (
 	"slices"
 )
 
-// row is a hazard in the matrix: its cells for each subject, in the order of the subjects.
+// row is a hazard in the matrix: its cells for each subject, ordered by subject.
 type row struct {
 	Hazard
 	Cells [][]*entry
 }
 
-// entry is a cell with what people call its subject.
+// entry is a cell with its subject's title.
 type entry struct {
 	*Cell
 	Who string
 }
 
-// Columns are the subjects that have a cell.
+// Columns returns the subjects that have a cell.
 func (r view) Columns() []Subject {
 	return slices.DeleteFunc(slices.Clone(r.Subjects), func(s Subject) bool {
 		return !slices.ContainsFunc(r.Cells, func(c Cell) bool { return c.Subject == s.Name })
 	})
 }
 
-// Matrix are hazards by subjects; none without cells.
+// Matrix returns a row for each hazard; none without cells.
 func (r view) Matrix() (rows []row) {
 	columns := r.Columns()
 	if len(columns) == 0 {
@@ -44,7 +44,7 @@ func (r view) Matrix() (rows []row) {
 	return rows
 }
 
-// Title is what people call a subject.
+// Title returns a subject's title.
 func (r view) Title(name string) string {
 	if i := slices.IndexFunc(r.Subjects, func(s Subject) bool { return s.Name == name && s.Title != "" }); i >= 0 {
 		return r.Subjects[i].Title
@@ -52,13 +52,13 @@ func (r view) Title(name string) string {
 	return name
 }
 
-// Anchor is the hazard's place in the page.
+// Anchor returns the hazard's anchor in the page.
 func (m row) Anchor() string { return anchorOf(m.ID) }
 
-// All are its cells, one after the other.
+// All returns its cells, one after another.
 func (m row) All() []*entry { return slices.Concat(m.Cells...) }
 
-// Worst is its cell with the greatest harm; nil if there was none.
+// Worst returns its cell with the greatest harm; nil without harm.
 func (m row) Worst() (worst *entry) {
 	for _, e := range m.All() {
 		if !e.Class.IsSafe() && (worst == nil || Compare(e.Class, worst.Class) > 0) {
@@ -68,7 +68,7 @@ func (m row) Worst() (worst *entry) {
 	return worst
 }
 
-// shown are the cells of a hazard and subject in the matrix: without those that only a full run plays, if there are others.
+// shown are the matrix's cells of a hazard and subject: without those that only a full run plays, if there are others.
 func shown(cells []*entry) []*entry {
 	some := slices.DeleteFunc(slices.Clone(cells), func(e *entry) bool { return e.NotRun == OnlyFull })
 	if len(some) == 0 {
@@ -77,15 +77,15 @@ func shown(cells []*entry) []*entry {
 	return some
 }
 
-// Landed says that a late write landed although no two clients believed they held the lock at once. The lock is safe, but what it protects is not.
+// Landed says that a late write landed although no two clients believed they held the lock at once: the lock is safe, but what it protects is not.
 func (c *Cell) Landed() bool { return c.NotRun == "" && c.LateWrite == "landed" && c.Class != Unsafe }
 
-// shows says that a class, or a late write that landed, was seen of the cell.
+// shows says that the cell has this class, or a late write that landed.
 func (c *Cell) shows(class Class) bool {
 	return c.NotRun == "" && c.Class == class || class == lateLanded && c.Landed()
 }
 
-// Often is in how many of its runs the harm was seen.
+// Often says in how many runs the harm was seen.
 func (c *Cell) Often() string { return fmt.Sprintf("%d of %d", c.Seen, c.Of) }
 
 // Word is the cell in short.
@@ -96,7 +96,7 @@ func (c *Cell) Word() string {
 	return fmt.Sprintf("%s%s %d/%d", lookOf(c.Class).Short, map[bool]string{true: "*"}[c.Landed()], c.Seen, c.Of)
 }
 
-// best is the run that shows the cell's class, which is drawn first; -1 without any run.
+// best is the run that shows the cell's class, which is drawn first; -1 without runs.
 func (c *Cell) best() int {
 	telling := slices.IndexFunc(c.Runs, func(r Run) bool { return r.Class == c.Class && r.Observed == c.Observed })
 	return max(telling, min(0, len(c.Runs)-1))

@@ -2,7 +2,7 @@ package report
 
 import "slices"
 
-// Quantiles are what is told of samples. The unit stands at the field that has them.
+// Quantiles summarize samples. The unit is stated at the field that has them.
 type Quantiles struct {
 	N   int     `json:"n"`
 	Min float64 `json:"min"`
@@ -11,7 +11,7 @@ type Quantiles struct {
 	Max float64 `json:"max"`
 }
 
-// Spread is a figure that was taken several times in one run: its median, and the least and the greatest.
+// Spread summarizes repeated measurements in one run: the median, the least and the greatest.
 type Spread struct {
 	N      int     `json:"n"`
 	Median float64 `json:"median"`
@@ -19,8 +19,8 @@ type Spread struct {
 	High   float64 `json:"high"`
 }
 
-// QuantilesOf are those of samples, which it does not change; the zero value if there are none. A quantile is the least
-// sample that so many percent of the samples do not exceed (the nearest rank): each is one that was really measured.
+// QuantilesOf computes the quantiles of samples, without changing them; zero without samples. A quantile is the least sample that this percentage of
+// the samples does not exceed (nearest rank), so each is a real measurement.
 func QuantilesOf(samples []float64) Quantiles {
 	if len(samples) == 0 {
 		return Quantiles{}
@@ -33,8 +33,8 @@ func QuantilesOf(samples []float64) Quantiles {
 	return Quantiles{N: len(samples), Min: sorted[0], P50: at(50), P99: at(99), Max: sorted[len(sorted)-1]}
 }
 
-// SpreadOf is that of a figure's values, which it does not change; the zero value if there are none. The median of an even number of them is half way
-// between the two in the middle.
+// SpreadOf computes the spread of values, without changing them; zero without values. The median of an even number of values is the mean of the two
+// in the middle.
 func SpreadOf(values []float64) Spread {
 	if len(values) == 0 {
 		return Spread{}

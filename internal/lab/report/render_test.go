@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-var update = flag.Bool("update", false, "write what is rendered into testdata")
+var update = flag.Bool("update", false, "write the rendered text to testdata")
 
 func htmlOf(t testing.TB, r *Report) string {
 	t.Helper()
@@ -30,7 +30,7 @@ func markdownOf(t testing.TB, r *Report) string {
 	return b.String()
 }
 
-// What a terminal shows of the sample is testdata/sample.txt. Its page and its pictures are those of docs/sample, which package compare holds.
+// The sample on a terminal is testdata/sample.txt. Package compare checks its page and pictures in docs/sample.
 func TestSummary(t *testing.T) {
 	r := sample(t)
 	if *update {
@@ -38,7 +38,7 @@ func TestSummary(t *testing.T) {
 	}
 	want, err := os.ReadFile("testdata/sample.txt")
 	require.NoError(t, err)
-	require.Equal(t, string(want), r.Summary(), "it has changed; write it anew: go test -run TestSummary -update")
+	require.Equal(t, string(want), r.Summary(), "it has changed; to update it: go test -run TestSummary -update")
 	r.Full = true
 	r.Subjects[2].URL = "redis://it's"
 	require.Contains(t, markdownOf(t, r), `lockport compare --full --url 'redis://it'\''s'`)
@@ -46,8 +46,7 @@ func TestSummary(t *testing.T) {
 	require.Empty(t, (&Report{}).Pictures())
 }
 
-// sound fails t unless text is XML of elements that the report itself has, and refers to nothing outside but links to the documentation. It returns
-// the ids.
+// sound fails t unless text is XML with known elements, and links only to itself and the documentation. It returns the ids.
 func sound(t testing.TB, name, text string) map[string]bool {
 	elements := strings.Fields(`html head meta title style body svg defs pattern rect circle symbol path line g text use desc main header footer nav section
 		article p h1 h2 h3 a b strong code span ul li dl dt dd div table thead tbody tr th td details summary figure figcaption`)
@@ -86,7 +85,7 @@ func sound(t testing.TB, name, text string) map[string]bool {
 	return ids
 }
 
-// Whatever the texts of a report are, they bring in no element, no link and no control character, and each cell has its place.
+// A report's texts cannot add an element, a link or a control character. Each cell has an anchor.
 func TestRenderingsAreSound(t *testing.T) {
 	for name, r := range reports(t) {
 		ids, marks := sound(t, name, htmlOf(t, r)), make(map[string]bool)
@@ -114,7 +113,7 @@ func TestRenderingsAreSound(t *testing.T) {
 		for _, tag := range regexp.MustCompile(`<[^>]*>`).FindAllString(regexp.MustCompile("`[^`]*`").ReplaceAllString(text, ""), -1) {
 			require.Regexp(t, `^(<br>|<a id="[A-Za-z0-9-]+">|</a>)$`, tag, name)
 		}
-		for table := range slices.Values(regexp.MustCompile(`(?m)(^\|.*\n)+`).FindAllString(text, -1)) { // all rows have as many cells
+		for table := range slices.Values(regexp.MustCompile(`(?m)(^\|.*\n)+`).FindAllString(text, -1)) { // all rows have the same number of cells
 			cells := -1
 			for line := range strings.Lines(table) {
 				n := strings.Count(line, "|") - strings.Count(line, `\|`)

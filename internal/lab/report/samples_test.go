@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// sample is a part of the report that the documentation shows, of a run on real servers: with every class, variants, cells that were not run and costs,
-// and at most two runs of each cell. A server that is missing is added.
+// sample is a part of the documentation's report, from a run on real servers: with every class, variants, cells that were not run and costs, and at
+// most two runs of each cell. A missing server is added.
 func sample(t testing.TB) *Report {
 	t.Helper()
 	f, err := os.Open("../../../docs/sample/report.json")
@@ -29,7 +29,7 @@ func sample(t testing.TB) *Report {
 	return r
 }
 
-// reports are the sample and reports of other shapes, with texts and figures that no report should have, and any may.
+// reports are the sample, and reports of other shapes, with texts and figures that are unlikely but possible.
 func reports(t testing.TB) map[string]*Report {
 	t.Helper()
 	const text = "<script>alert(1)</script> ]]> --> \" ' & </svg></title> {{.}} `x` | [a](b)\x00\x1b[31m\nline two \u202e é 漢字 =1+1"
@@ -46,7 +46,7 @@ func reports(t testing.TB) map[string]*Report {
 			figures = append(figures[1:], figures[0])
 		}
 	})
-	alter(reflect.ValueOf(none), func(v reflect.Value) { // everything was tried, and nothing came of it
+	alter(reflect.ValueOf(none), func(v reflect.Value) { // everything was tried, without a result
 		if v.Kind() == reflect.Float64 || v.Kind() == reflect.Int && v.Int() != Version {
 			v.SetZero()
 		}

@@ -11,14 +11,14 @@ import (
 
 const (
 	laneHeight = 42.0
-	barTop     = 5.0 // of a hold, in its lane
+	barTop     = 5.0 // of a hold, within its lane
 	barHeight  = 17.0
-	below      = 23.5 // where a lane has its line, from which writes hang down
-	shortest   = 4.0  // of what lasted no time, so that it can be seen
+	below      = 23.5 // a lane's line, from which writes hang down
+	shortest   = 4.0  // drawn width of an instant
 	maxEvents  = 14
 )
 
-// timeline draws who held the lock when: the faults, a lane for each client, and above them numbers of what happened, which are explained below.
+// timeline draws who held the lock when: the faults, a lane for each client, and numbered events, which are explained below.
 type timeline struct {
 	*drawing
 	run *Run
@@ -34,7 +34,7 @@ func (e *entry) timeline(r *Run) *drawing {
 }
 
 func (t *timeline) draw() {
-	lanes := slices.DeleteFunc(slices.Clone(t.run.Lanes), func(l Lane) bool { // those that did nothing with this lock
+	lanes := slices.DeleteFunc(slices.Clone(t.run.Lanes), func(l Lane) bool { // without clients that did nothing with this lock
 		return len(l.Spans)+len(l.Stopped)+len(l.Cut)+len(l.Writes) == 0 && l.Killed == 0
 	})
 	gutter := len("both")
@@ -72,7 +72,7 @@ type event struct {
 	text, class string
 }
 
-// events are the faults, where they begin, what befell the clients' networks, the overlaps, and the marks, in their order. What happens several times is said once.
+// events are the beginnings of faults, harm to clients' networks, overlaps and marks, in order. Repeated events appear once.
 func (t *timeline) events() (all []event) {
 	times := make(map[string]int)
 	add := func(at float64, text, class string) {
@@ -103,7 +103,7 @@ func (t *timeline) events() (all []event) {
 	return all
 }
 
-// number draws the numbers of the events side by side, and a line from each down through the lanes.
+// number draws the events' numbers side by side, and a line from each through the lanes.
 func (t *timeline) number(events []event, top, bottom float64) {
 	const apart = 19.0
 	x := make([]float64, min(len(events), maxEvents))
@@ -125,7 +125,7 @@ func (t *timeline) number(events []event, top, bottom float64) {
 	}
 }
 
-// explain says what the numbers mean, and when it happened.
+// explain lists the numbered events with their times.
 func (t *timeline) explain(events []event, y float64) float64 {
 	for i, e := range events {
 		if i == maxEvents {
@@ -138,7 +138,7 @@ func (t *timeline) explain(events []event, y float64) float64 {
 	return y
 }
 
-// band draws what lasted, wide enough to be seen.
+// band draws a period, wide enough to be seen.
 func (t *timeline) band(class string, b Band, y, height float64, title string) (from, to float64) {
 	from, to = t.x.at(b.From), t.x.at(b.To)
 	if to-from < shortest {
@@ -179,13 +179,14 @@ func (t *timeline) lane(l *Lane, y float64) {
 		case w.Refused:
 			name, what = "refused", "tries to write and is refused"
 		case w.Late:
-			name, what = "late", "writes after a newer holder did"
+			name, what = "late", "writes after a newer holder got the lock"
 		}
 		t.use("m-"+name, "write "+name, t.x.at(w.At), mid, 0, fmt.Sprintf("%s %s at %s", l.Client, what, moment(w.At)))
 	}
 }
 
-// span draws how a client waited for the lock and had it: its token in the bar, or beside it with what ended it, if there is room before the next.
+// span draws how a client waited for the lock and held it. The token is in the bar or, if there is room before the next span, beside it with the
+// ending.
 func (t *timeline) span(l *Lane, s Span, y, room float64) {
 	mid, waited := y+barTop+barHeight/2, s.Until
 	if s.Held {
@@ -232,7 +233,7 @@ func (t *timeline) span(l *Lane, s Span, y, room float64) {
 	}
 }
 
-// hold says of a hold what its bar shows.
+// hold describes a hold for its tooltip.
 func (t *timeline) hold(client string, s Span) string {
 	text := client + " holds the lock, " + between(s.Got, s.Until)
 	if s.Token != 0 {
@@ -254,17 +255,17 @@ func (t *timeline) axis(y float64) {
 	}
 }
 
-// moment is a time since the beginning: "1.5 s".
+// moment formats a time since the beginning: "1.5 s".
 func moment(ms float64) string {
 	return strconv.FormatFloat(math.Round(ms)/1000, 'f', -1, 64) + " s"
 }
 
-// between is a part of a run: "0.5 to 1.25 s".
+// between formats a period: "0.5 to 1.25 s".
 func between(from, to float64) string {
 	return strings.TrimSuffix(moment(from), " s") + " to " + moment(to)
 }
 
-// tokenName is a token in short: the last digits of a long one, in which the tokens of one lock differ.
+// tokenName shortens a token to its last digits, in which the tokens of one lock differ.
 func tokenName(token Token) string {
 	const most = 6
 	text := strconv.FormatUint(uint64(token), 10)

@@ -14,13 +14,13 @@ import (
 //go:embed templates
 var templates embed.FS
 
-// docs is where the documentation is, whose pages a report names.
+// docs is the address of the documentation that reports link to.
 const docs = "https://github.com/lockport/lockport/blob/main/docs/"
 
-// view is a report with what templates ask of it.
+// view is a report with methods for templates.
 type view struct{ *Report }
 
-// functions are what templates call.
+// functions are for templates.
 var functions = map[string]any{
 	"md": md, "code": func(s string) string { return strings.ReplaceAll(printable(s, ""), "`", "'") }, "look": lookOf, "shown": shown,
 	"docs":  func() string { return docs },
@@ -31,7 +31,7 @@ var functions = map[string]any{
 	},
 }
 
-// pages are the templates of HTML and SVG, and texts those of Markdown and text, parsed when they are first needed.
+// pages are the templates of HTML and SVG, and texts those of Markdown and plain text, parsed on first use.
 var (
 	pages = sync.OnceValue(func() *template.Template {
 		return template.Must(template.New("").Funcs(functions).ParseFS(templates, "templates/*.html.tmpl", "templates/*.svg.tmpl"))
@@ -47,13 +47,13 @@ func (r *Report) HTML(w io.Writer) error {
 	return err
 }
 
-// Markdown writes the report as Markdown, with the pictures of [Report.Pictures] in a folder "pictures" beside it.
+// Markdown writes the report as Markdown. The pictures of [Report.Pictures] belong in a folder "pictures" beside it.
 func (r *Report) Markdown(w io.Writer) error {
 	return texts().ExecuteTemplate(w, "report.md.tmpl", view{r})
 }
 
-// Summary is the report as text for a terminal of 105 columns, as many as nine subjects need: the matrix in short words, and the medians of the costs. A word in capitals is that of
-// harm which nothing caught.
+// Summary is the report for a terminal of 105 columns, enough for nine subjects: the matrix in short words, and the median costs. A word in capitals
+// is harm that nothing caught.
 func (r *Report) Summary() string {
 	var all, b strings.Builder
 	if err := texts().ExecuteTemplate(&all, "summary.txt.tmpl", view{r}); err != nil {
@@ -65,13 +65,13 @@ func (r *Report) Summary() string {
 	return b.String()
 }
 
-// md makes a text safe in a line of Markdown: nothing in it is HTML, a link, or the end of a table's cell.
+// md escapes a text for a line of Markdown: it contains no HTML, no link, and no end of a table cell.
 func md(text string) string {
 	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", "|", `\|`, "*", `\*`, "_", `\_`, "`", "\\`", "[", `\[`, "]", `\]`, `\`, `\\`).
 		Replace(strings.Join(strings.Fields(printable(text, "")), " "))
 }
 
-// Looks are those of the classes that were seen.
+// Looks returns the looks of the classes that were seen.
 func (r view) Looks() []look {
 	return slices.DeleteFunc(slices.Clone(looks), func(l look) bool {
 		return !slices.ContainsFunc(r.Cells, func(c Cell) bool { return c.shows(l.Class) })
@@ -82,10 +82,10 @@ func (r view) Looks() []look {
 type play struct {
 	Run
 	Number  int
-	Picture *drawing // nil for those that are only told
+	Picture *drawing // nil if the run is only described
 }
 
-// Plays are the runs of a cell, first the one that shows its class. Others are drawn where they show another class.
+// Plays returns the runs of a cell, beginning with the one that shows its class. Runs of other classes have pictures too.
 func (e *entry) Plays() (all []play) {
 	best := e.best()
 	for i, run := range e.Runs {
@@ -101,7 +101,7 @@ func (e *entry) Plays() (all []play) {
 	return all
 }
 
-// String is the machine for people.
+// String describes the machine for people.
 func (m Machine) String() string {
 	parts := []string{m.OS, m.CPU, fmt.Sprintf("GOMAXPROCS=%d", m.Cores), significant(float64(m.Memory)/(1<<30)) + " GiB", m.Go, "lockport " + m.Lockport}
 	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), ", ")
