@@ -12,32 +12,30 @@ import (
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
-// WorkerMain is the first line of main, and of TestMain: in a process that was started as a worker of a comparison it works and exits, in others it
-// returns at once. The program must import the backends.
+// WorkerMain is the first line of main, and of TestMain. In a worker process it works and exits; in others it returns at once. The program must
+// import the backends.
 func WorkerMain() {
 	hazards.WorkerMain()
 	measureWorkerMain()
 }
 
-// Options say what to compare. The zero value is the quick set of everything on servers of our own.
+// Options select what to compare. The zero value is a quick run of everything on servers that this process starts.
 type Options struct {
-	// URLs are a user's own servers. Their costs are measured, and nothing that would do them harm: no hazards, no server is killed. Names are of our own
-	// ("lockport-compare-…"), and everything is released at the end; what stays for a while by design, such as counters of tokens, is on the backend's page.
+	// URLs are a user's own servers. Only their costs are measured; no hazard is played and no server is killed. Lock names begin with
+	// "lockport-compare-", and all locks are released at the end. Whatever stays by design, such as token counters, is on the backend's page.
 	URLs []string
-	// Full runs every scenario, and oftener: about 15 minutes instead of three.
+	// Full runs every scenario, and more often: about 15 minutes instead of three.
 	Full bool
-	// Scenarios limits it to these of [Scenarios]; none: all.
+	// Scenarios selects some of [Scenarios]; none: all.
 	Scenarios []string
-	// Subjects limits it to these of [Subjects]; none: all. Not with URLs.
+	// Subjects selects some of [Subjects]; none: all. Not with URLs.
 	Subjects []string
-	// Progress, if not nil, is told what is done, and how much of how much of this part. Parts are "hazards" and "costs". It is called from one goroutine
-	// at a time.
+	// Progress, if not nil, is called with the current step, and the progress of its part, "hazards" or "costs". One goroutine calls it at a time.
 	Progress func(part string, done, total int, what string)
 }
 
-// Run runs a comparison, and returns what it observed. When ctx ends it returns within seconds with its error: servers and workers have ended, and the
-// folders of the servers, which are in os.TempDir, are gone. A server that is not installed is [report.Report.Missing]; a URL that cannot be measured is
-// an error.
+// Run runs a comparison, and returns its observations. When ctx ends, it returns ctx's error within seconds: servers and workers have ended, and the
+// servers' folders in os.TempDir are gone. A server that is not installed is in [report.Report.Missing]. A URL that cannot be measured is an error.
 func Run(ctx context.Context, o Options) (*report.Report, error) {
 	if err := o.Check(); err != nil {
 		return nil, err
@@ -54,9 +52,9 @@ func Run(ctx context.Context, o Options) (*report.Report, error) {
 			return !slices.ContainsFunc(r.Cells, func(c report.Cell) bool { return c.Hazard == h.ID })
 		})
 	}
-	all := ours
+	all := ownSubjects
 	if len(o.URLs) > 0 {
-		if all, err = theirs(ctx, o.URLs); err != nil {
+		if all, err = userSubjects(ctx, o.URLs); err != nil {
 			return nil, err
 		}
 	}
@@ -75,7 +73,7 @@ func Run(ctx context.Context, o Options) (*report.Report, error) {
 	return r, ctx.Err()
 }
 
-// present are the subjects of which r has something, with the versions of their servers.
+// present are the subjects with results, and the versions of their servers.
 func present(r *report.Report, all []subject, versions map[string]string) (seen []report.Subject) {
 	for _, s := range all {
 		if slices.ContainsFunc(r.Cells, func(c report.Cell) bool { return c.Subject == s.Name }) ||
@@ -87,7 +85,6 @@ func present(r *report.Report, all []subject, versions map[string]string) (seen 
 	return seen
 }
 
-// once has each element once.
 func once[T comparable](all []T) (some []T) {
 	for _, one := range all {
 		if !slices.Contains(some, one) {
@@ -97,7 +94,7 @@ func once[T comparable](all []T) (some []T) {
 	return some
 }
 
-// Scenarios are the names that [Options.Scenarios] may have: the parts, the hazards, and what is measured.
+// Scenarios are the names for [Options.Scenarios]: the parts, the hazards, and the measurements.
 func Scenarios() []string {
 	all := []string{"hazards", "costs"}
 	for _, h := range hazards.Hazards() {
@@ -109,16 +106,16 @@ func Scenarios() []string {
 	return all
 }
 
-// Subjects are the names that [Options.Subjects] may have, in the order in which they are shown.
+// Subjects are the names for [Options.Subjects], in display order.
 func Subjects() []string {
 	var all []string
-	for _, s := range ours {
+	for _, s := range ownSubjects {
 		all = append(all, s.Name)
 	}
 	return all
 }
 
-// Check finds mistakes in the options, and says in one line what would be right.
+// Check finds mistakes in the options, and says in one line how to fix them.
 func (o *Options) Check() error {
 	if err := known("scenario", o.Scenarios, Scenarios()); err != nil {
 		return err
@@ -128,9 +125,9 @@ func (o *Options) Check() error {
 	}
 	switch {
 	case len(o.URLs) > 0 && len(o.Subjects) > 0:
-		return fmt.Errorf("with --url the backends are those of the URLs: leave out --backend")
+		return fmt.Errorf("--url already chooses the backends: leave out --backend")
 	case !o.has("hazards") && !o.has("costs"):
-		return fmt.Errorf("hazards are shown on servers of our own only, since they do harm: leave out --url")
+		return fmt.Errorf("hazards harm servers, so they never run on those of --url: leave out --url")
 	}
 	return nil
 }
@@ -144,7 +141,7 @@ func known(what string, names, all []string) error {
 	return nil
 }
 
-// has says whether anything of a part is to be run.
+// has says whether a part runs at all.
 func (o *Options) has(part string) bool {
 	if part == "hazards" && len(o.URLs) > 0 {
 		return false
@@ -152,7 +149,7 @@ func (o *Options) has(part string) bool {
 	return len(o.Scenarios) == 0 || slices.ContainsFunc(o.Scenarios, func(name string) bool { return partOf(name) == part })
 }
 
-// partOf is the part to which a scenario belongs, or which it is.
+// partOf is the part of a scenario, or the part with that name.
 func partOf(name string) string {
 	if name == "costs" || slices.ContainsFunc(scenarios, func(s scenario) bool { return s.name == name }) {
 		return "costs"
@@ -160,7 +157,7 @@ func partOf(name string) string {
 	return "hazards"
 }
 
-// match says whether a scenario is to be run on a subject.
+// match says whether a scenario runs on a subject.
 func (o *Options) match(name, subject string) bool {
 	return (len(o.Scenarios) == 0 || slices.Contains(o.Scenarios, name) || slices.Contains(o.Scenarios, partOf(name))) &&
 		(len(o.Subjects) == 0 || slices.Contains(o.Subjects, subject))

@@ -10,7 +10,7 @@ import (
 	"github.com/lockport/lockport/internal/lab/report"
 )
 
-// What is asked for is what is run: by part, by hazard, by what is measured, by backend.
+// Options select by part, hazard, measurement and backend.
 func TestMatch(t *testing.T) {
 	for _, c := range []struct {
 		o                           Options
@@ -35,14 +35,14 @@ func TestPresent(t *testing.T) {
 		Cells: []report.Cell{{Hazard: "H1", Subject: "etcd"}, {Hazard: "H1", Subject: report.Article}},
 		Costs: []report.Costs{{Subject: "file"}, {Subject: "etcd"}},
 	}
-	got := present(r, ours, map[string]string{"etcd": "3.4.23"})
+	got := present(r, ownSubjects, map[string]string{"etcd": "3.4.23"})
 	require.Len(t, got, 3)
 	require.Equal(t, "Redis", got[0].Servers)
 	require.Equal(t, report.Subject{Name: "file", Title: "File", Page: "file"}, got[1])
 	require.Equal(t, "etcd 3.4.23", got[2].Servers)
 }
 
-// A folder may have pictures of somebody's own; those of an earlier report are replaced.
+// A user's pictures in the folder stay; those of an earlier report are replaced.
 func TestWrite(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "new", "folder")
 	own := filepath.Join(dir, PictureDir, "holiday.svg")

@@ -23,8 +23,8 @@ func measureWorkerMain() {
 	})
 }
 
-// costs measures what an uncontended cycle costs against a bare round trip, a hand-off, and the death of a holder; one subject after the other. It returns
-// what was seen, and which servers are not installed. What fails on the way is noted in Costs.NotRun, and the rest goes on.
+// costs measures an uncontended cycle against a bare round trip, a hand-off, and the death of a holder, one subject at a time. It returns the
+// measurements, and the servers that are not installed. A scenario that fails is noted in Costs.NotRun, and the others go on.
 func (o *Options) costs(ctx context.Context, all []subject, p plan) (seen []report.Costs, missing []report.Missing, _ error) {
 	wanted := func(s subject) []scenario {
 		return slices.DeleteFunc(slices.Clone(scenarios), func(c scenario) bool { return s.start == nil || !o.match(c.name, s.Name) })

@@ -14,10 +14,10 @@ import (
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
-// short is everything, as briefly as it makes sense.
+// short measures everything as briefly as makes sense.
 var short = plan{turns: 2, cycleTime: 5 * time.Millisecond, pingTime: 5 * time.Millisecond, handOffs: 5, takeovers: 1}
 
-// measured measures some scenarios, or all, of a subject.
+// measured measures the given scenarios of a subject, or all.
 func measured(t *testing.T, s subject, only ...string) report.Costs {
 	t.Helper()
 	lastDone, lastTotal := 0, 0
@@ -37,7 +37,7 @@ func measured(t *testing.T, s subject, only ...string) report.Costs {
 	return seen[0]
 }
 
-// requirePlausible checks what must be so whatever the machine.
+// requirePlausible checks what must hold on every machine.
 func requirePlausible(t *testing.T, c report.Costs) {
 	t.Helper()
 	require.Empty(t, c.NotRun)
@@ -55,12 +55,12 @@ func requirePlausible(t *testing.T, c report.Costs) {
 	require.Equal(t, takeoverNames, c.Takeover.Time.N)
 }
 
-// All is measured where a server sees that a process is dead, and where it does not. Of the others, which the same code measures, a cycle is enough.
+// Everything is measured where a server notices a process's death, and where it does not. For the others, which share the code, a cycle is enough.
 func TestCosts(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts servers and processes")
 	}
-	for _, s := range ours {
+	for _, s := range ownSubjects {
 		if s.start == nil {
 			continue
 		}
@@ -70,7 +70,7 @@ func TestCosts(t *testing.T) {
 			case "file", "postgres":
 				c := measured(t, s)
 				requirePlausible(t, c)
-				require.Less(t, c.Takeover.Time.Max, c.TTL, "the end of a process is seen")
+				require.Less(t, c.Takeover.Time.Max, c.TTL, "the server notices the end of a process")
 			case "redis":
 				c := measured(t, s)
 				requirePlausible(t, c)
@@ -85,14 +85,14 @@ func TestCosts(t *testing.T) {
 	}
 }
 
-// A scenario that fails is told, and the others go on. There are no ratios without a round trip.
+// A failed scenario is reported, and the others go on. Without a round trip there are no ratios.
 func TestBrokenLock(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts processes")
 	}
 	t.Parallel()
 	broken := subject{Subject: report.Subject{Name: "memory"}, ttl: ownTTL, start: func(context.Context) (*measure.Servers, error) {
-		return &measure.Servers{URL: "memory:"}, nil // each process has locks of its own
+		return &measure.Servers{URL: "memory:"}, nil // each process has its own locks
 	}}
 	c := measured(t, broken, "cycle", "handoff")
 	require.Positive(t, c.Cycle.Acquire.N)
@@ -100,7 +100,7 @@ func TestBrokenLock(t *testing.T) {
 	require.Contains(t, c.NotRun["handoff"], "before it was released")
 }
 
-// Servers that are not installed are told, and others are measured; servers that do not start end the run.
+// Missing servers are reported, and others are measured. A server that does not start ends the run.
 func TestServersThatAreNotThere(t *testing.T) {
 	absent := func(name string, err error) subject {
 		return subject{Subject: report.Subject{Name: name, Title: name}, start: func(context.Context) (*measure.Servers, error) { return nil, err }}

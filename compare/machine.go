@@ -10,7 +10,7 @@ import (
 	"github.com/lockport/lockport/internal/lab/report"
 )
 
-// machine tells what this process runs on, as far as the system says.
+// machine describes the machine, as far as the system does.
 func machine() report.Machine {
 	m := report.Machine{
 		OS: runtime.GOOS + "/" + runtime.GOARCH, CPU: field("/proc/cpuinfo", "model name"), Cores: runtime.GOMAXPROCS(0), Go: runtime.Version(),
@@ -26,7 +26,7 @@ func machine() report.Machine {
 	return m
 }
 
-// field is what a file of "name : value" lines, as Linux has them, says of a name; empty if it does not, or is not there.
+// field reads a name from a file of "name : value" lines, as Linux has them. It is empty if the file or the name is missing.
 func field(file, name string) string {
 	text, _ := os.ReadFile(file)
 	for line := range strings.Lines(string(text)) {

@@ -6,7 +6,7 @@ import (
 
 	"github.com/redis/go-redis/v9/logging"
 
-	_ "github.com/lockport/lockport/backend/etcd" // what workers open
+	_ "github.com/lockport/lockport/backend/etcd" // workers open them
 	_ "github.com/lockport/lockport/backend/file"
 	_ "github.com/lockport/lockport/backend/memory"
 	_ "github.com/lockport/lockport/backend/mysql"

@@ -20,16 +20,16 @@ import (
 	"github.com/lockport/lockport/internal/lab/measure"
 )
 
-// pinging is the measure.Config.Library that takes no lock: Acquire is a bare round trip to the servers of a URL, with a client of its own.
+// pinging is the measure.Config.Library that takes no lock: Acquire is a bare round trip to the servers of a URL, through a client of its own.
 const pinging = "ping"
 
-// ping asks the servers of a URL, until it is ended.
+// ping sends bare requests to the servers of a URL.
 type ping struct {
 	ask func(context.Context) error
 	end func() error
 }
 
-// questions are what is asked in a bare round trip, by scheme, and how the servers of a URL are opened for it.
+// questions are the bare requests by scheme, and how to open their clients.
 var questions = map[string]struct {
 	question string
 	open     func(u *url.URL) (ping, error)
@@ -46,8 +46,8 @@ var questions = map[string]struct {
 	"table+mysql":    {"COM_PING", pingMySQL},
 }
 
-// question is what is asked in a bare round trip to a URL. It is empty where no ping is known, or where it would need more of the URL than hosts, a user and
-// a password, as TLS does: then there are no ratios.
+// question is the bare request for a URL. It is empty if the scheme has none, or if the request needs more of the URL than hosts, user and password,
+// such as TLS. Then there are no ratios.
 func question(rawURL string) string {
 	u, err := url.Parse(rawURL)
 	if err != nil || strings.HasSuffix(u.Scheme, "mysql") && (u.Query().Has("tls") || u.Host == "") {
@@ -63,7 +63,7 @@ func openPing(rawURL string) (measure.Locker, error) {
 	}
 	p, err := questions[u.Scheme].open(u)
 	if err != nil {
-		return measure.Locker{}, errors.New("the servers cannot be opened for bare round trips") // the error may quote the URL
+		return measure.Locker{}, errors.New("no client for bare round trips could be opened") // the error may quote the URL
 	}
 	nothing := func(context.Context) error { return nil }
 	return measure.Locker{Close: p.end, Acquire: func(ctx context.Context, _ string, _ bool) (measure.Release, error) { return nothing, p.ask(ctx) }}, nil
@@ -76,7 +76,7 @@ func pingFile(u *url.URL) (ping, error) {
 
 func hosts(u *url.URL) []string { return append(strings.Split(u.Host, ","), u.Query()["addr"]...) }
 
-// pingRedis asks all nodes at once, and waits for a majority of them, as a claim does.
+// pingRedis asks all nodes at once, and waits for a majority, as a claim does.
 func pingRedis(u *url.URL) (ping, error) {
 	var nodes []*goredis.Client
 	for _, host := range hosts(u) {
@@ -130,7 +130,7 @@ func pingEtcd(u *url.URL) (ping, error) {
 	}, client.Close}, nil
 }
 
-// pingZooKeeper asks for a sync, which goes to the leader and back as a claim does. A read would not leave the server.
+// pingZooKeeper sends a sync, which goes to the leader and back as a claim does. A read would not leave the server.
 func pingZooKeeper(u *url.URL) (ping, error) {
 	conn, _, err := zk.Connect(hosts(u), openTime, zk.WithLogInfo(false), zk.WithLogger(silent{}))
 	return ping{func(context.Context) error { _, err := conn.Sync("/"); return err }, func() error { conn.Close(); return nil }}, err
@@ -164,5 +164,4 @@ func pingSQL(driver, source string) (ping, error) {
 	return ping{db.PingContext, db.Close}, nil
 }
 
-// openTime bounds the opening of a URL.
 const openTime = 10 * time.Second

@@ -17,14 +17,14 @@ import (
 	"github.com/lockport/lockport/internal/pages"
 )
 
-// sample is the report of docs/sample: a full run of this command, of which report.json is kept, and the page and its pictures are rendered.
+// sample is the report in docs/sample, a full run of this command. Its report.json is kept; the page and the pictures are rendered.
 func sample(t *testing.T) *report.Report {
 	r, err := report.Read(strings.NewReader(pages.Read(t, "sample/"+JSONFile)))
 	require.NoError(t, err)
 	return r
 }
 
-// The sample shows every hazard on every backend that there was when it was made, and what each costs, and looks as reports look now.
+// The sample has every hazard on every backend that existed when it was made, and its costs. It looks as reports look now.
 func TestSample(t *testing.T) {
 	r := sample(t)
 	require.True(t, r.Full)
@@ -39,7 +39,7 @@ func TestSample(t *testing.T) {
 	kept, err := filepath.Glob("../docs/sample/pictures/*.svg")
 	require.NoError(t, err)
 	require.NotEmpty(t, kept)
-	for _, file := range kept { // those that pages show
+	for _, file := range kept { // those shown on pages
 		pages.Is(t, path.Join("sample", PictureDir, filepath.Base(file)), string(r.Pictures()[filepath.Base(file)]))
 	}
 }
@@ -50,7 +50,7 @@ var (
 	picture  = regexp.MustCompile(`\((?:\.\./)?(?:docs/)?sample/pictures/([A-Za-z0-9-]+\.svg)\)`)
 )
 
-// What pages say of a cell of the sample is what it shows: a link, or what directly follows it, has the name of its class. Pictures that they show exist.
+// Pages agree with the sample: a link to a cell, or the text right after it, names the cell's class. The pictures exist.
 func TestPagesAndTheSampleAgree(t *testing.T) {
 	r := sample(t)
 	cells := make(map[string]report.Cell)
@@ -81,7 +81,7 @@ func TestPagesAndTheSampleAgree(t *testing.T) {
 	require.Greater(t, links, 40)
 }
 
-// classIn is the first class that a text names: the longest, where one is the beginning of another.
+// classIn is the first class in a text. Of classes with the same beginning, it is the longest.
 func classIn(text string) report.Class {
 	var all []string
 	for _, c := range report.Classes() {
@@ -91,7 +91,7 @@ func classIn(text string) report.Class {
 	return report.Class(regexp.MustCompile(strings.Join(all, "|")).FindString(text))
 }
 
-// The table of costs in docs/choosing.md is that of the sample.
+// The table of costs in docs/choosing.md shows the sample's figures.
 func TestChoosing(t *testing.T) {
 	r := sample(t)
 	var b strings.Builder

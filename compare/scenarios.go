@@ -9,12 +9,12 @@ import (
 	"github.com/lockport/lockport/internal/lab/report"
 )
 
-// plan is how long, and how often, costs are measured.
+// plan says how long, and how often, costs are measured.
 type plan struct {
 	turns     int           // of cycles and of hand-offs
-	cycleTime time.Duration // of a turn
-	pingTime  time.Duration // of a turn of bare round trips
-	handOffs  int           // in a turn
+	cycleTime time.Duration // for each turn
+	pingTime  time.Duration // for a turn of bare round trips
+	handOffs  int           // per turn
 	takeovers int           // kills
 }
 
@@ -24,35 +24,33 @@ var (
 )
 
 const (
-	mostCycles        = 2000                 // that are noted of a turn
-	handOffPause      = 7 * time.Millisecond // how long a hold of the hand-off lasts at least
+	mostCycles        = 2000                 // recorded cycles of a turn
+	handOffPause      = 7 * time.Millisecond // least time of a hold in a hand-off
 	takeoverProcesses = 4
-	takeoverNames     = 10 // locks of a process that is killed: a sample each
+	takeoverNames     = 10 // locks of a killed process; each is a sample
 )
 
-// scenario is what is measured of a subject.
+// scenario is one measurement of a subject.
 type scenario struct {
 	name    string
 	measure func(*measurement, context.Context) error
 }
 
-// scenarios are all, in this order.
 var scenarios = []scenario{
 	{"cycle", (*measurement).cycle},
 	{"handoff", (*measurement).handOff},
 	{"takeover", (*measurement).takeover},
 }
 
-// measurement is that of one subject.
 type measurement struct {
 	plan
 	measure.Config
-	names      string // what the names of its locks begin with
+	names      string // prefix of its lock names
 	costs      report.Costs
-	roundTrips []float64 // of all turns, in microseconds
+	roundTrips []float64 // of all turns, in µs
 }
 
-// alone has subjects measured. Any failure is an error.
+// alone measures subjects. Any failure is an error.
 func alone(ctx context.Context, s measure.Scenario, all ...*measure.Subject) error {
 	if err := s.Run(ctx, nil, all...); err != nil {
 		return err
@@ -65,8 +63,8 @@ func alone(ctx context.Context, s measure.Scenario, all ...*measure.Subject) err
 	return nil
 }
 
-// inTurns has locks measured in turns with bare round trips, where a bare question can be asked: a machine is not equally fast at all times, and ratios
-// compare what was measured within a turn.
+// inTurns measures locks in turns with bare round trips, if there is a bare request. A machine's speed varies, so ratios compare measurements of one
+// turn.
 func (m *measurement) inTurns(ctx context.Context, s measure.Scenario) (mine, bare measure.Row, err error) {
 	on := &measure.Subject{Config: m.Config, Locks: m.names + s.Name}
 	if m.costs.Question == "" {
@@ -82,7 +80,7 @@ func (m *measurement) inTurns(ctx context.Context, s measure.Scenario) (mine, ba
 	return on.Row, pings.Row, err
 }
 
-// cycle measures one client that acquires and releases a lock that nobody else wants.
+// cycle measures one client that acquires and releases an uncontended lock.
 func (m *measurement) cycle(ctx context.Context) error {
 	s := measure.Scenario{Name: "cycle", Do: measure.Cycle, Turns: m.turns, N: 1, Samples: mostCycles, For: m.cycleTime}
 	mine, bare, err := m.inTurns(ctx, s)
@@ -95,7 +93,7 @@ func (m *measurement) cycle(ctx context.Context) error {
 	return err
 }
 
-// handOff measures two processes that wait for each other in turn.
+// handOff measures two processes that take turns waiting for each other.
 func (m *measurement) handOff(ctx context.Context) error {
 	s := measure.Scenario{Name: "handoff", Do: measure.HandOff, Turns: m.turns, Processes: 2, Samples: m.handOffs, For: handOffPause}
 	mine, bare, err := m.inTurns(ctx, s)
@@ -105,7 +103,7 @@ func (m *measurement) handOff(ctx context.Context) error {
 	return err
 }
 
-// takeover measures how long the locks of a process that is killed stay taken.
+// takeover measures how long the locks of a killed process stay taken.
 func (m *measurement) takeover(ctx context.Context) error {
 	on := &measure.Subject{Config: m.Config, Locks: m.names + "takeover"}
 	err := alone(ctx, measure.Scenario{Do: measure.Takeover, Turns: m.takeovers, Processes: takeoverProcesses, N: takeoverNames}, on)

@@ -9,31 +9,31 @@ import (
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
-// subject is a column of a report: locks of one backend, on servers of our own or on a user's.
+// subject is a column of a report: locks of one backend, on servers started here or on a user's.
 type subject struct {
 	report.Subject
-	kind  string // of servers.Versions
-	setup string // what runs while costs are measured
+	kind  string // key of servers.Versions
+	setup string // what runs for the costs
 	ttl   time.Duration
 	start func(ctx context.Context) (*measure.Servers, error) // nil: its costs are not measured
 }
 
-// ownTTL is that of locks on servers of our own: the shortest that an etcd grants with its own default settings.
+// ownTTL is the TTL of locks on servers started here: the shortest that etcd grants with its default settings.
 const ownTTL = 2 * time.Second
 
-// ours are the subjects on servers of our own, in their order. While costs are measured all servers are as durable as they are by default, which is what
-// most people run: what they promise to keep is what they sync to disk.
-var ours = []subject{
+// ownSubjects are on servers started here. While costs are measured, all servers have their default durability, which most people run: they sync to
+// disk what they promise to keep.
+var ownSubjects = []subject{
 	{Subject: report.Subject{Name: report.Article, Title: "An article's lock", Servers: "Redis"}, kind: "redis"},
 	own("file", "File", "", "", "a folder of this machine", measure.StartFolder),
 	own("redis", "Redis", "Redis", "redis", "one Redis, which writes nothing to disk", measure.Start(1, servers.StartRedis, servers.RedisOptions{})),
-	own("redlock", "Redlock", "Redis", "redis", "five Redis that know nothing of each other and write nothing to disk",
+	own("redlock", "Redlock", "Redis", "redis", "five independent Redis, which write nothing to disk",
 		measure.Start(5, servers.StartRedis, servers.RedisOptions{})),
-	own("etcd", "etcd", "etcd", "etcd", "three etcds, which sync every change to disk; heartbeats and elections as by default",
+	own("etcd", "etcd", "etcd", "etcd", "three etcds, which sync every change to disk; default heartbeats and elections",
 		measure.Start(1, servers.StartEtcdCluster, servers.EtcdOptions{Tick: 100 * time.Millisecond})),
-	// Nodes that hear nothing from each other for 1.5 s believe it: less, and a busy machine elects leaders that nobody asked for.
+	// Nodes take a silence of 1.5 s for a failure. A shorter limit makes a busy machine elect new leaders needlessly.
 	own("zookeeper", "ZooKeeper", "ZooKeeper", "zookeeper",
-		"three ZooKeepers, which sync every change to disk; tickTime is 100 ms instead of 2 s, for the sake of short sessions",
+		"three ZooKeepers, which sync every change to disk; tickTime is 100 ms instead of 2 s, to allow short sessions",
 		measure.Start(1, servers.StartEnsemble, servers.ZooKeeperOptions{Config: []string{"forceSync=yes", "syncLimit=15"}})),
 	own("postgres", "PostgreSQL", "PostgreSQL", "postgres", "one PostgreSQL, which syncs commits to disk", startPostgres),
 	own("mysql", "MariaDB", "MariaDB", "mariadb", "one MariaDB, which syncs commits to disk",

@@ -14,8 +14,8 @@ import (
 	"github.com/lockport/lockport/internal/lab/report"
 )
 
-// theirs are the subjects of a user's own servers, each of which was opened once, and has granted a lock. The second of one backend, and each after it, has a number.
-func theirs(ctx context.Context, urls []string) (all []subject, err error) {
+// userSubjects are on a user's own servers. Each was opened once and has granted a lock. Further subjects of one backend have a number.
+func userSubjects(ctx context.Context, urls []string) (all []subject, err error) {
 	count := make(map[string]int)
 	for _, rawURL := range urls {
 		shown := redacted(rawURL)
@@ -24,10 +24,10 @@ func theirs(ctx context.Context, urls []string) (all []subject, err error) {
 			return nil, fmt.Errorf("%s cannot be measured: %w", shown, err)
 		}
 		s := subject{
-			Subject: report.Subject{Name: backend, Title: backend, URL: shown}, ttl: ttl, setup: "servers that were there before, at " + shown,
+			Subject: report.Subject{Name: backend, Title: backend, URL: shown}, ttl: ttl, setup: "the servers at " + shown,
 			start: func(context.Context) (*measure.Servers, error) { return &measure.Servers{URL: rawURL}, nil },
 		}
-		for _, o := range ours {
+		for _, o := range ownSubjects {
 			if o.Name == backend {
 				s.Title, s.Page = o.Title, o.Page
 			}
@@ -43,8 +43,8 @@ func theirs(ctx context.Context, urls []string) (all []subject, err error) {
 	return all, nil
 }
 
-// ask asks a server whether it grants locks, and with which TTL: that of the URL, or a short one if the server grants it, so that what a holder's death
-// costs is soon seen.
+// ask finds out whether a server grants locks, and with which TTL: that of the URL, or a short one if the server grants it, so that takeovers take
+// little time.
 func ask(ctx context.Context, rawURL string) (backend string, ttl time.Duration, err error) {
 	b, named, err := lockport.DefaultMux().OpenBackend(rawURL)
 	if err != nil {
@@ -53,7 +53,7 @@ func ask(ctx context.Context, rawURL string) (backend string, ttl time.Duration,
 	backend = b.Capabilities().Backend
 	_ = b.Close()
 	if backend == "memory" {
-		return "", 0, errors.New("its locks are within one process, and what is measured is several: leave it out")
+		return "", 0, errors.New("its locks exist within one process, but several processes are measured: leave it out")
 	}
 	if named > 0 {
 		return backend, named, grants(ctx, rawURL, named)
@@ -61,7 +61,7 @@ func ask(ctx context.Context, rawURL string) (backend string, ttl time.Duration,
 	if err = grants(ctx, rawURL, ownTTL); !errors.Is(err, lockport.ErrRefused) {
 		return backend, ownTTL, err
 	}
-	// It may be below the server's smallest; or the server refuses for another reason, which is not to be tried often: passwords are locked by that.
+	// The TTL may be too short for the server. If it refuses for another reason, do not retry often: that can lock a password.
 	if err = grants(ctx, rawURL, lockport.DefaultTTL); err != nil {
 		return backend, 0, err
 	}
@@ -73,7 +73,7 @@ func ask(ctx context.Context, rawURL string) (backend string, ttl time.Duration,
 	return backend, lockport.DefaultTTL, nil
 }
 
-// grants is nil if the servers grant and release a lock with that TTL.
+// grants returns nil if the servers grant and release a lock with that TTL.
 func grants(ctx context.Context, rawURL string, ttl time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, openTime)
 	defer cancel()
@@ -89,14 +89,14 @@ func grants(ctx context.Context, rawURL string, ttl time.Duration) error {
 	return release(ctx)
 }
 
-// redacted is a URL as it is shown: without its user and its parameters, which may be secrets.
+// redacted is a URL without its user and its parameters, which may be secrets.
 func redacted(rawURL string) string {
 	u, err := url.Parse(rawURL)
 	if err != nil {
 		return "a URL that cannot be parsed"
 	}
 	shown := url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}
-	if strings.Contains(u.Opaque+u.Path+u.RawQuery+u.Fragment, "@") { // what looks like a host may be the beginning of a password
+	if strings.Contains(u.Opaque+u.Path+u.RawQuery+u.Fragment, "@") { // the apparent host may be the beginning of a password
 		shown = url.URL{Scheme: u.Scheme, Host: "xxxxx"}
 	} else if u.User != nil {
 		shown.User = url.User("xxxxx")

@@ -31,10 +31,10 @@ func TestRedacted(t *testing.T) {
 	}
 }
 
-// A user's own servers are measured, and nothing is left on them. The second of one backend has a number.
+// A user's own servers are measured, and nothing is left on them. The second one of a backend has a number.
 func TestURLs(t *testing.T) {
 	server := servers.NeedRedis(t, servers.RedisOptions{Password: "hunter2"})
-	all, err := theirs(t.Context(), []string{server.URL(), "file://" + t.TempDir(), server.URL() + "/1?ttl=1s"})
+	all, err := userSubjects(t.Context(), []string{server.URL(), "file://" + t.TempDir(), server.URL() + "/1?ttl=1s"})
 	require.NoError(t, err)
 	require.Len(t, all, 3)
 	require.Equal(t, []string{"redis", "file", "redis-2"}, []string{all[0].Name, all[1].Name, all[2].Name})
@@ -51,7 +51,7 @@ func TestURLs(t *testing.T) {
 	require.Empty(t, keys, "locks are left")
 }
 
-// What cannot be opened is said before anything is measured.
+// A URL that cannot be opened is reported before any measurement.
 func TestURLsThatCannotBeMeasured(t *testing.T) {
 	nobody := servers.Nobody(t)
 	_, err := Run(t.Context(), Options{URLs: []string{"file://" + t.TempDir(), "redis://:hunter2@" + nobody}})
@@ -72,12 +72,12 @@ func TestURLThatRefuses(t *testing.T) {
 	require.NotContains(t, err.Error(), "hunter2")
 }
 
-// A server that grants no TTL as short as ours is asked for a longer one.
+// A server that refuses the short TTL gets a longer one.
 func TestShortestTTL(t *testing.T) {
 	server := servers.NeedZooKeeper(t, servers.ZooKeeperOptions{TickTime: 2 * time.Second})
 	_, ttl, err := ask(t.Context(), server.URL())
 	require.NoError(t, err)
 	require.Equal(t, 4*time.Second, ttl)
 	_, _, err = ask(t.Context(), server.URL()+"/?ttl=1s")
-	require.ErrorIs(t, err, lockport.ErrRefused, "what the URL names is not changed")
+	require.ErrorIs(t, err, lockport.ErrRefused, "the TTL of a URL is not changed")
 }

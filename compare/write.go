@@ -17,11 +17,11 @@ const (
 	PictureDir   = "pictures"
 )
 
-// Write writes a report into the folder dir, which is made if it is not there: as one HTML file, as Markdown with its pictures, and as
-// JSON. What an earlier report left there under these names is replaced.
+// Write writes a report into the folder dir, and makes the folder if needed: as one HTML file, as Markdown with its pictures, and as JSON. It
+// replaces files of these names from earlier reports.
 func Write(dir string, r *report.Report) error {
 	pictures := filepath.Join(dir, PictureDir)
-	if _, err := os.Stat(filepath.Join(dir, JSONFile)); err == nil { // then they are those of an earlier report, and not somebody's photographs
+	if _, err := os.Stat(filepath.Join(dir, JSONFile)); err == nil { // then the pictures are those of an earlier report, not somebody's photographs
 		if err := os.RemoveAll(pictures); err != nil {
 			return err
 		}

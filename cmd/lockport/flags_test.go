@@ -170,8 +170,8 @@ func TestRefusals(t *testing.T) {
 
 		{64, `unknown scenario "H99"; known: hazards, costs, H1,`, []string{"compare", "--scenario", "H7,H99"}},
 		{64, `unknown backend "oracle"; known: article, file, redis,`, []string{"compare", "--backend", "oracle"}},
-		{64, "with --url the backends are those of the URLs", []string{"compare", "--url", "redis://u:secret@h", "--backend", "etcd"}},
-		{64, "hazards are shown on servers of our own only", []string{"compare", "--url", "redis://u:secret@h", "--scenario", "H7"}},
+		{64, "--url already chooses the backends", []string{"compare", "--url", "redis://u:secret@h", "--backend", "etcd"}},
+		{64, "hazards harm servers, so they never run on those of --url", []string{"compare", "--url", "redis://u:secret@h", "--scenario", "H7"}},
 		{64, "options only", []string{"compare", "redis://h"}},
 		{64, "--out needs the name of a folder", []string{"compare", "--out", ""}},
 		{64, "unknown flag: --fast", []string{"compare", "--fast"}},

@@ -14,11 +14,11 @@ import (
 	"github.com/lockport/lockport/internal/lab/play"
 )
 
-// articleScheme is that of the URLs by which workers open the lock of an article: "article://127.0.0.1:6379/0?lock=plain-del".
+// articleScheme is the scheme of URLs that open the lock of an article in workers: "article://127.0.0.1:6379/0?lock=plain-del".
 const articleScheme = "article"
 
-// WorkerMain is the first line of main, and of TestMain. In a process that was started as a worker of a play it works and exits; in others
-// it returns at once. The program must import the backends. The locks of the articles can be opened in workers alone: nobody else should.
+// WorkerMain is the first line of main, and of TestMain. In a worker process it works and exits; in others it returns at once. The program must
+// import the backends. Only workers can open the articles' locks: nobody else should.
 func WorkerMain() {
 	if play.IsWorker() {
 		lockport.Register(lockport.Scheme{Name: articleScheme, Open: func(u *url.URL, _ lockport.SchemeOptions) (driver.Backend, error) {
@@ -29,25 +29,24 @@ func WorkerMain() {
 	play.WorkerMain()
 }
 
-// article is the lock of an article by its name.
 func article(name string) articles.Exhibit {
 	all := slices.Concat(articles.All(), articles.Sound())
 	i := slices.IndexFunc(all, func(x articles.Exhibit) bool { return x.Name == name })
 	if i < 0 {
-		panic(fmt.Sprintf("no lock of an article has the name %q", name))
+		panic(fmt.Sprintf("no article lock is named %q", name))
 	}
 	return all[i]
 }
 
-// inEnvironment is the scenario as a cell of an environment.
+// inEnvironment turns the scenario into a cell of an environment.
 func (s *scenario) inEnvironment(e *environment.Environment) *play.Cell {
 	c := &play.Cell{Fault: s.hazard, Script: s.script, Belief: believed, Harmless: !s.alone, TTL: e.TTL}
-	if s.ttl != 0 && !e.Local && e.Backend != "zookeeper" { // whose servers allow no longer one
+	if s.ttl != 0 && !e.Local && e.Backend != "zookeeper" { // ZooKeeper allows no longer TTL
 		c.TTL = s.ttl
 	}
 	c.URL = func(at string) string {
 		if s.lock == "" {
-			return strings.Replace(at, "ttl="+e.TTL.String(), "ttl="+c.TTL.String(), 1) // where the TTL belongs to the session
+			return strings.Replace(at, "ttl="+e.TTL.String(), "ttl="+c.TTL.String(), 1) // session backends take the TTL from the URL
 		}
 		u, _ := url.Parse(at)
 		u.Scheme, u.RawQuery = articleScheme, url.Values{"lock": {s.lock}}.Encode()

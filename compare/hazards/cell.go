@@ -12,15 +12,15 @@ import (
 // cell collects the plays of a scenario.
 type cell struct {
 	*scenario
-	reason string // not to play it
+	reason string // why it is not played
 	plays  int    // how often it is played
 
-	mu     sync.Mutex // guards what is below
+	mu     sync.Mutex // guards the fields below
 	runs   []report.Run
-	errors []error // of the plays that broke off
+	errors []error // of plays that broke off
 }
 
-// add takes up a play. If it broke off, with err, only harm that it has shown counts.
+// add adds a play. If it broke off with err, only observed harm counts.
 func (c *cell) add(r report.Run, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -32,7 +32,7 @@ func (c *cell) add(r report.Run, err error) {
 	}
 }
 
-// report sums up the plays. It is not complete if there are none, nor a reason for that.
+// report sums up the plays. It is incomplete if there are none and no reason why.
 func (c *cell) report() (r *report.Cell, complete bool) {
 	r = c.planned()
 	r.NotRun, r.Of, r.Runs = c.reason, len(c.runs), c.runs
@@ -59,7 +59,7 @@ func (c *cell) report() (r *report.Cell, complete bool) {
 	return r, true
 }
 
-// tells is how much a run tells: by its class, and of one class more if a late write landed.
+// tells ranks runs for the report: by class, and half a class higher if a late write landed.
 func tells(r report.Run) int {
 	n := 2 * report.Compare(r.Class, report.Safe)
 	if lateWrite(r) == landed {

@@ -13,7 +13,7 @@ import (
 
 // The scripts of this file kill clients.
 
-// dies has A acquire the lock and be killed, and returns when that was.
+// dies has A acquire the lock, kills it, and returns the time of the kill.
 func dies(s *play.Phase, a *play.Worker) history.Instant {
 	holds(s, a)
 	s.Injected()
@@ -23,30 +23,29 @@ func dies(s *play.Phase, a *play.Worker) history.Instant {
 	return killed
 }
 
-// holderKilled kills a holder, and has another worker wait.
 func holderKilled(s *play.Phase) {
 	a, b := s.Worker(), s.Worker()
-	next(s, b, dies(s, a), "A was killed")
+	takesOver(s, b, dies(s, a), "A was killed")
 }
 
-// holderKilledWhileOthersTry kills a holder, and has another worker ask for its lock again and again.
+// holderKilledWhileOthersTry kills a holder while another worker keeps asking for the lock.
 func holderKilledWhileOthersTry(s *play.Phase) {
 	a, b := s.Worker(), s.Worker()
 	killed, ttl := dies(s, a), s.TTL
 	trying := s.Tries(b, ttl/8)
 	s.Until(limit(s), trying.Ended)
 	if h := trying.Stop(); h != nil {
-		found(s, report.Safe, "B had the lock %s after A was killed, at attempt %d.", text(after(killed, h)), trying.Tries)
+		found(s, report.Safe, "B got the lock %s after A was killed, on attempt %d.", text(after(killed, h)), trying.Tries)
 		return
 	}
-	inVain(s, trying.Err, b, killed, fmt.Sprintf("A was killed and B tried %d times", trying.Tries))
+	notAcquired(s, trying.Err, b, killed, fmt.Sprintf("A was killed and B tried %d times", trying.Tries))
 	s.Wait(ttl * 3 / 2)
 	if _, err := b.TryAcquire(s.Name(), ttl); err == nil {
-		found(s, report.Stuck, "When B had left it alone for %s, it could be had: each attempt had prolonged it.", text(ttl*3/2))
+		found(s, report.Stuck, "After B stopped asking for %s, the lock was free: each attempt had extended it.", text(ttl*3/2))
 	}
 }
 
-// claimantsKilled kills workers in the middle of their claims: the k-th at the moment for which at waits, which returns what moment that is. None if the claim has succeeded.
+// claimantsKilled kills three workers during their claims. at waits for the k-th worker's moment, and describes it; empty if the claim succeeded.
 func claimantsKilled(at func(s *play.Phase, w *play.Worker, k int) string) play.Act {
 	return func(s *play.Phase) {
 		a, b := s.Worker(), s.Worker()
@@ -64,7 +63,7 @@ func claimantsKilled(at func(s *play.Phase, w *play.Worker, k int) string) play.
 			s.Note("%s is killed %s", a.Name, moment)
 			killed := history.Now()
 			a.Kill()
-			h := next(s, b, killed, lane(a.Name)+" was killed "+moment)
+			h := takesOver(s, b, killed, clientName(a.Name)+" was killed "+moment)
 			if h == nil {
 				return
 			}
@@ -74,28 +73,28 @@ func claimantsKilled(at func(s *play.Phase, w *play.Worker, k int) string) play.
 	}
 }
 
-// afterRequest cuts a worker off after request k of its claim.
+// afterRequest cuts off a worker after request k of its claim.
 func afterRequest(s *play.Phase, w *play.Worker, k int) string {
 	s.Warm(w)
 	var severed []<-chan struct{}
 	for _, l := range w.Endpoint.Links {
 		severed = append(severed, l.SeverAfter(k))
 	}
-	claim := s.Asks(w, lasting)
+	claim := s.Asks(w, maxWait)
 	s.Until(limit(s), func() bool { return claim.Ended() || slices.ContainsFunc(severed, play.Closed) })
-	s.Until(50*time.Millisecond, claim.Ended) // the other servers are asked at the same time, or not at all
+	s.Until(50*time.Millisecond, claim.Ended) // other servers are asked at the same time, or not at all
 	if claim.Ended() && claim.Err == nil {
 		w.Endpoint.Links.Each(restore)
 		claim.Hold.Release()
 		return ""
 	}
 	s.Apart(w, "cut off", w.Endpoint.Links, sever)
-	return fmt.Sprintf("in the middle of its claim, after request %d", k)
+	return fmt.Sprintf("during its claim, after request %d", k)
 }
 
 // whileAsking waits until a worker asks for the lock, or has just got it.
 func whileAsking(s *play.Phase, w *play.Worker, k int) string {
-	s.Asks(w, lasting)
+	s.Asks(w, maxWait)
 	s.Wait(time.Duration(k-1) * 2 * time.Millisecond)
 	return "while it asked, or just after"
 }

@@ -1,3 +1,3 @@
-// Package hazards plays what can go wrong with a distributed lock, on real servers, and tells what was seen: fifteen hazards that articles
-// teach, on every backend, and on the lock of the article itself.
+// Package hazards plays what can go wrong with a distributed lock on real servers, and reports what was seen: fifteen hazards from articles, on every
+// backend and on the lock of the article.
 package hazards

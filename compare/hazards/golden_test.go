@@ -12,7 +12,7 @@ import (
 	"github.com/lockport/lockport/internal/lab/report"
 )
 
-// golden is what is stated of each cell, by its ID.
+// golden is the stated class of each cell, by ID.
 var golden = func() map[string]report.Class {
 	words := map[string]report.Class{"safe": report.Safe, "away": report.Unavailable, "busy": report.Costly, "wrong": report.Misled, "stuck": report.Stuck,
 		"fenced": report.Fenced, "UNSAFE": report.Unsafe}
@@ -59,7 +59,7 @@ var golden = func() map[string]report.Class {
 	return all
 }()
 
-// What is stated here of the workers' hazards is what faults states where it has the same fault.
+// For the same worker fault, this table and package faults state the same.
 func TestGoldenAgreesWithTheFaultRuns(t *testing.T) {
 	same := map[string]string{"H2": "holder-killed", "H3": "holder-stopped", "H6": "holder-stopped", "H15": "holder-killed"}
 	compared := 0
@@ -77,5 +77,5 @@ func TestGoldenAgreesWithTheFaultRuns(t *testing.T) {
 			}
 		}
 	}
-	require.Equal(t, len(same)*len(standing), compared)
+	require.Equal(t, len(same)*len(backends), compared)
 }

@@ -11,16 +11,16 @@ import (
 	"github.com/lockport/lockport/internal/lab/report"
 )
 
-// The scripts of this file have a holder work for too long, release too late, or ask again.
+// In the scripts of this file a holder works for too long, releases too late, or asks again.
 
-// worksLong has A hold for longer than its TTL.
+// worksLong has A hold the lock for longer than its TTL.
 func worksLong(s *play.Phase) {
 	wa, wb := s.Worker(), s.Worker()
 	a := s.Acquire(wa)
-	waiting, work := s.Asks(wb, lasting), s.TTL*5/2
+	waiting, work := s.Asks(wb, maxWait), s.TTL*5/2
 	if s.Until(work, waiting.Ended) {
 		b := waiting.Got()
-		found(s, report.Safe, "A had the lock, whose TTL is %s, for %s when B got it too.", text(s.TTL), text(after(a.Event(history.Got).At, b)))
+		found(s, report.Safe, "A had held the lock for %s (TTL %s) when B got it too.", text(after(a.Event(history.Got).At, b)), text(s.TTL))
 		s.Both(a, b)
 		return
 	}
@@ -28,11 +28,11 @@ func worksLong(s *play.Phase) {
 	released := history.Now()
 	a.Release()
 	b := waiting.Got()
-	found(s, report.Safe, "A worked for %s, 2.5 times its TTL; B, which waited, had the lock %s after A had begun to release it.", text(work), text(after(released, b)))
+	found(s, report.Safe, "A worked for %s, 2.5 times its TTL. B waited, and got the lock %s after A began to release it.", text(work), text(after(released, b)))
 	b.Update()
 }
 
-// stop stops A, and returns the hold of B, which waits for the lock; nil if it waits in vain. What meanwhile does happens behind A's back.
+// stop stops A, and returns the hold of B, which waits for the lock; nil if B does not get it. meanwhile happens while A is stopped.
 func stop(s *play.Phase, a, b *play.Worker, meanwhile ...removal) *play.Hold {
 	s.Injected()
 	stopped := history.Now()
@@ -40,16 +40,16 @@ func stop(s *play.Phase, a, b *play.Worker, meanwhile ...removal) *play.Hold {
 	for _, remove := range meanwhile {
 		remove(s, s.Name())
 	}
-	return next(s, b, stopped, "A was stopped")
+	return takesOver(s, b, stopped, "A was stopped")
 }
 
-// stoppedBeforeItWrites is behindTheBack of a new worker.
+// stoppedBeforeItWrites is losesItWhileStopped with a new worker.
 func stoppedBeforeItWrites(meanwhile ...removal) play.Act {
-	return func(s *play.Phase) { behindTheBack(s, s.Worker(), meanwhile...) }
+	return func(s *play.Phase) { losesItWhileStopped(s, s.Worker(), meanwhile...) }
 }
 
-// behindTheBack stops A in the middle of its work, until B has the lock and writes. Then A goes on, and writes before it looks at its lock.
-func behindTheBack(s *play.Phase, wa *play.Worker, meanwhile ...removal) {
+// losesItWhileStopped stops A in the middle of its work, until B has the lock and writes. Then A resumes, and writes before it checks its lock.
+func losesItWhileStopped(s *play.Phase, wa *play.Worker, meanwhile ...removal) {
 	wb, a := s.Worker(), holds(s, wa)
 	b := stop(s, wa, wb, meanwhile...)
 	if b == nil {
@@ -59,14 +59,14 @@ func behindTheBack(s *play.Phase, wa *play.Worker, meanwhile ...removal) {
 	s.Wait(believed)
 	resumed := history.Now()
 	wa.Resume()
-	s.Note("A goes on, and writes")
+	s.Note("A resumes and writes")
 	a.Update()
 	class, said := toldSince(s, a, resumed)
 	s.Healed()
-	found(s, class, "When A went on it wrote before it looked at its lock, and then %s.", said)
+	found(s, class, "A resumed and wrote before it checked its lock. It %s.", said)
 }
 
-// stoppedBeforeItReleases stops A until B has its lock. Then A releases.
+// stoppedBeforeItReleases stops A until B has the lock. Then A resumes and releases.
 func stoppedBeforeItReleases(s *play.Phase) {
 	a, b, c := s.Worker(), s.Worker(), s.Worker()
 	older := holds(s, a)
@@ -74,23 +74,23 @@ func stoppedBeforeItReleases(s *play.Phase) {
 	if next == nil {
 		return
 	}
-	next.Renewed(s.Length()) // from here to the next renewal is longest
-	s.Note("A goes on, and releases")
+	next.Renewed(s.Length()) // the next renewal is farthest away now
+	s.Note("A resumes and releases")
 	a.Resume()
 	s.Healed()
 	enters(s, c, next, s.Releases(older), "A's late release")
 }
 
-// releaseHeldUp has A release. The network holds up what A sends from request n on until B has the lock, and then lets it arrive.
+// releaseHeldUp has A release. The network holds up A's requests from the n-th on until B has the lock, and then delivers them.
 func releaseHeldUp(n int64) play.Act {
 	return func(s *play.Phase) {
 		a, b, c := s.Worker(), s.Worker(), s.Worker()
 		older := s.Acquire(a)
-		older.Renewed(s.Length()) // so that the next renewal is far away
+		older.Renewed(s.Length()) // the next renewal is farthest away now
 		s.Injected()
 		var released *play.Task
 		links := a.Endpoint.Links
-		if n > 1 { // what is seen on its way is held up before it arrives
+		if n > 1 { // the delay lets the script count a request before it arrives
 			before := links[0].Requests()
 			slow := s.Apart(a, "slow", links, func(l *faultproxy.Proxy) { l.Delay(s.TTL / 8) })
 			released = s.Releases(older)
@@ -103,19 +103,19 @@ func releaseHeldUp(n int64) play.Act {
 		if n == 1 {
 			released = s.Releases(older)
 		}
-		next := next(s, b, history.Now(), "A's release was held up")
+		next := takesOver(s, b, history.Now(), "A's release was delayed")
 		if next == nil {
 			return
 		}
 		next.Renewed(s.Length())
-		s.Note("what A has sent arrives")
+		s.Note("A's delayed request arrives")
 		arrive(restore)
 		s.Healed()
-		enters(s, c, next, released, "A's release, which was held up,")
+		enters(s, c, next, released, "A's delayed release")
 	}
 }
 
-// enters has C ask for the lock of next until another release has returned, and for a while longer, and says what came of it.
+// enters has C ask for the lock of next until another release has returned, and a while longer, and reports the outcome.
 func enters(s *play.Phase, c *play.Worker, next *play.Hold, released *play.Task, why string) {
 	trying := s.Tries(c, 10*time.Millisecond)
 	<-released.Over
@@ -124,16 +124,16 @@ func enters(s *play.Phase, c *play.Worker, next *play.Hold, released *play.Task,
 	h, valid := trying.Stop(), next.Valid()
 	switch {
 	case h != nil:
-		found(s, report.Safe, "%s ended the lock of B, and C had it.", why) // what that means, the judge says
+		found(s, report.Safe, "%s ended B's lock, and C got it.", why) // the judge classifies it
 		s.Both(next, h)
 	case !valid:
-		play.Check(errors.New("client B lost its lock by itself"))
+		play.Check(errors.New("client B lost its lock for another reason"))
 	default:
-		found(s, report.Safe, "%s ended nothing: B kept the lock. C asked for it %d times, and was refused each time.", why, trying.Tries)
+		found(s, report.Safe, "%s ended nothing: B kept the lock. C asked for it %d times and was refused each time.", why, trying.Tries)
 	}
 }
 
-// asksTwice has a process ask for the lock that it has.
+// asksTwice has a process ask for the lock that it holds.
 func asksTwice(s *play.Phase) {
 	a := s.Worker()
 	first, patient := s.Acquire(a), s.TTL/2
@@ -142,7 +142,7 @@ func asksTwice(s *play.Phase) {
 		second, err = a.Acquire(s.Name(), patient)
 	}
 	if err == nil {
-		found(s, report.Safe, "A had the lock, asked again, and had it twice.")
+		found(s, report.Safe, "A held the lock, asked again, and got it a second time.")
 		s.Both(first, second)
 		return
 	}
@@ -150,7 +150,7 @@ func asksTwice(s *play.Phase) {
 		play.Check(err)
 	}
 	first.Release()
-	found(s, report.Safe, "A's second attempt was refused at once, since somebody has the lock, and one that waited was given up in vain after %s.", text(patient))
+	found(s, report.Safe, "A's second attempt was refused at once: the lock was held. An attempt that waited was given up after %s.", text(patient))
 	s.Acquire(a)
-	found(s, report.Safe, "When A had released it, once, it could be had again.")
+	found(s, report.Safe, "After A released the lock once, it was free again.")
 }

@@ -10,13 +10,13 @@ import (
 	"github.com/lockport/lockport/internal/lab/report"
 )
 
-// What became of late writes, as report.Cell.LateWrite has it.
+// The outcomes of late writes, for report.Cell.LateWrite.
 const (
 	refused = "refused"
 	landed  = "landed"
 )
 
-// lateWrite is what became of the late writes of runs: landed, if any did; empty if there were none.
+// lateWrite is the outcome of the late writes of runs: landed if any landed; empty without late writes.
 func lateWrite(runs ...report.Run) (what string) {
 	for _, r := range runs {
 		for _, l := range r.Lanes {
@@ -33,7 +33,7 @@ func lateWrite(runs ...report.Run) (what string) {
 	return what
 }
 
-// judge says what a play has shown of the lock that it is about: what its script found, and what its workers believed and wrote.
+// judge says what a play has shown of the lock name: its script's findings, and its workers' beliefs and writes.
 func judge(h *history.History, name string) report.Run {
 	r := timeline(h, name)
 	r.Class = report.Safe
@@ -53,21 +53,21 @@ func judge(h *history.History, name string) report.Run {
 		r.Class = report.Worse(r.Class, report.Unavailable)
 	}
 	late := slices.DeleteFunc(writes, func(w history.Write) bool { return w.Over == nil })
-	if len(late) > 0 { // one that landed tells more than one that was refused
+	if len(late) > 0 { // a write that landed tells more than a refused one
 		said = append(said, tellLate(&late[max(0, slices.IndexFunc(late, func(w history.Write) bool { return !w.Refused }))]))
 	}
 	if r.Class == report.Fenced && lateWrite(r) != refused {
 		r.Class = report.Unsafe
 	}
 	if len(said) == 0 {
-		said = append(said, "Nobody believed to hold a lock that somebody else held.")
+		said = append(said, "No two clients believed they held the lock at once.")
 	}
 	r.Observed = strings.Join(said, " ")
 	return r
 }
 
-// classOf is that of an overlap. It is fenced if the tokens tell the two apart, and the older holder tried to write when the newer one had the lock. That
-// it was refused, judge looks at.
+// classOf classifies an overlap. It is fenced if the tokens tell the two apart, and the older holder tried to write when the newer one had the lock.
+// judge checks that the write was refused.
 func classOf(h *history.History, o *history.Overlap, writes []history.Write) report.Class {
 	tried := slices.ContainsFunc(writes, func(w history.Write) bool { return w.By == o.First && w.At >= o.Second.Got })
 	if !tried || o.First.Token == 0 || o.Second.Token <= o.First.Token || len(h.TokenFaults()) > 0 {
@@ -76,7 +76,7 @@ func classOf(h *history.History, o *history.Overlap, writes []history.Write) rep
 	return report.Fenced
 }
 
-// unavailable says that there was a fault in which somebody wanted a lock, and nobody had one all the time, or could get one.
+// unavailable says that in some fault a worker wanted a lock, nobody got one, and nobody held one to the fault's end.
 func unavailable(h *history.History) bool {
 	faulty := h.Aways()
 	if len(faulty) == 0 {
@@ -89,7 +89,6 @@ func unavailable(h *history.History) bool {
 	})
 }
 
-// tellOverlap tells people that two believed.
 func tellOverlap(o history.Overlap) string {
 	older, newer := o.First.Token, o.Second.Token
 	tokens := fmt.Sprintf("their tokens are %d and %d", older, newer)
@@ -97,21 +96,20 @@ func tellOverlap(o history.Overlap) string {
 	case older == 0 || newer == 0:
 		tokens = "there are no tokens to tell them apart"
 	case older > newer:
-		tokens += ": the server began to count anew, so that the older holder has the greater one"
+		tokens += ": the server restarted its count, so the older holder has the greater one"
 	case older == newer:
 		tokens = fmt.Sprintf("both have the token %d", older)
 	}
-	return fmt.Sprintf("%s and %s both believed to hold the lock for %s; %s.", lane(o.First.Worker), lane(o.Second.Worker), text(o.To.Sub(o.From)), tokens)
+	return fmt.Sprintf("%s and %s both believed they held the lock for %s; %s.", clientName(o.First.Worker), clientName(o.Second.Worker), text(o.To.Sub(o.From)), tokens)
 }
 
-// tellLate tells people what became of a late write.
 func tellLate(w *history.Write) string {
-	what := "landed, in spite of its token"
+	what := "landed despite its token"
 	switch {
 	case w.Refused:
-		what = "was refused, since its token is the older one"
+		what = "was refused: its token is the older one"
 	case w.By.Token == 0:
-		what = "landed: without a token there is nothing to refuse it by"
+		what = "landed: without a token, nothing can refuse it"
 	}
-	return fmt.Sprintf("What %s wrote after %s had the lock %s.", lane(w.By.Worker), lane(w.Over.Worker), what)
+	return fmt.Sprintf("What %s wrote after %s had the lock %s.", clientName(w.By.Worker), clientName(w.Over.Worker), what)
 }

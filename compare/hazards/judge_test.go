@@ -12,7 +12,7 @@ import (
 	"github.com/lockport/lockport/internal/lab/report"
 )
 
-// The class of a run is what its history shows.
+// A history determines the class of a run.
 func TestJudge(t *testing.T) {
 	writes := func(newer, older string) string {
 		return "2200 w2/1 " + newer + " token 2048; 2300 w1/1 " + older + " token 1024\n"
@@ -26,15 +26,15 @@ func TestJudge(t *testing.T) {
 		late          string
 		says          string
 	}{
-		{"nothing", oneAfterAnother, report.Safe, "", "Nobody believed to hold a lock that somebody else held."},
+		{"nothing", oneAfterAnother, report.Safe, "", "No two clients believed they held the lock at once."},
 		{
 			"fenced", bothBelieve + writes("wrote", "refused class stale"), report.Fenced, refused,
-			"A and B both believed to hold the lock for 400ms; their tokens are 1024 and 2048. " +
-				"What A wrote after B had the lock was refused, since its token is the older one.",
+			"A and B both believed they held the lock for 400ms; their tokens are 1024 and 2048. " +
+				"What A wrote after B had the lock was refused: its token is the older one.",
 		},
 		{
 			"landed", bothBelieve + writes("wrote", "wrote"), report.Unsafe, landed,
-			"What A wrote after B had the lock landed, in spite of its token.",
+			"What A wrote after B had the lock landed despite its token.",
 		},
 		{"nobody wrote", bothBelieve, report.Unsafe, "", ""},
 		{"only the newer one wrote", bothBelieve + "2200 w2/1 wrote token 2048", report.Unsafe, "", ""},
@@ -48,7 +48,7 @@ func TestJudge(t *testing.T) {
 			"late and refused, although nobody was wrong", oneAfterAnother + writes("wrote", "refused class stale"), report.Safe, refused,
 			"What A wrote after B had the lock was refused",
 		},
-		{"late and landed, although nobody was wrong", oneAfterAnother + writes("wrote", "wrote"), report.Safe, landed, "landed, in spite"},
+		{"late and landed, although nobody was wrong", oneAfterAnother + writes("wrote", "wrote"), report.Safe, landed, "landed despite"},
 		{"tokens that fall", tokens(2048, 1024) + "refused class stale", report.Unsafe, refused, "their tokens are 2048 and 1024"},
 		{
 			"tokens that fall, of claims that were asked for at one time", "100 w1/1 asked; 100 w2/1 asked; 110 w1/1 got token 2048 deadline 2500; 2100 w2/1 got token 1024 deadline 4000; 2200 w2/1 wrote token 1024; " +
@@ -59,24 +59,24 @@ func TestJudge(t *testing.T) {
 			"tokens that fall later", bothBelieve + writes("wrote", "refused class stale") + "2600 w2/1 releasing; 2610 w3/1 asked; 2620 w3/1 got token 512 deadline 4000",
 			report.Unsafe, refused, "",
 		},
-		{"refused once, and landed later", bothBelieve + writes("wrote", "refused class stale") + "2350 w1/1 wrote token 1024", report.Unsafe, landed, "landed, in spite"},
+		{"refused once, and landed later", bothBelieve + writes("wrote", "refused class stale") + "2350 w1/1 wrote token 1024", report.Unsafe, landed, "landed despite"},
 		{
 			"unsafe first, and fenced later", bothBelieve + writes("wrote", "wrote") + "; 2400 w3/1 asked; 3500 w3/1 got token 3072 deadline 6000; 3600 w3/1 wrote token 3072; " +
 				"3700 w2/1 refused token 2048 class stale",
-			report.Unsafe, landed, "A and B both believed to hold the lock for 400ms",
+			report.Unsafe, landed, "A and B both believed they held the lock for 400ms",
 		},
 		{
 			"believed past the deadline", "100 w1/1 asked; 110 w1/1 got token 1024 deadline 2000; 120 w2/1 asked; 2100 w2/1 got token 2048 deadline 4000; " +
 				"2150 w1/1 believed token 1024 deadline 2000 valid; 2200 w2/1 wrote token 2048; 2300 w1/1 refused token 1024 class stale; 2400 w1/1 told",
-			report.Fenced, refused, "A and B both believed to hold the lock for 50ms",
+			report.Fenced, refused, "A and B both believed they held the lock for 50ms",
 		},
 		{"one token for both", tokens(1024, 1024) + "wrote token 1024", report.Unsafe, landed, "both have the token 1024"},
 		{
 			"no tokens", tokens(0, 0) + "wrote",
-			report.Unsafe, landed, "there are no tokens to tell them apart. What A wrote after B had the lock landed: without a token there is nothing to refuse it by.",
+			report.Unsafe, landed, "there are no tokens to tell them apart. What A wrote after B had the lock landed: without a token, nothing can refuse it.",
 		},
 		{
-			"twice by one", "100 w1/1 asked; 110 w1/1 got token 1024 deadline 2500; 200 w1/2 asked; 300 w1/2 got token 2048 deadline 2600; 400 w1/2 wrote token 2048; " +
+			"one client twice", "100 w1/1 asked; 110 w1/1 got token 1024 deadline 2500; 200 w1/2 asked; 300 w1/2 got token 2048 deadline 2600; 400 w1/2 wrote token 2048; " +
 				"500 w1/1 refused token 1024 class stale",
 			report.Fenced, refused, "A and A both believed",
 		},
@@ -94,7 +94,7 @@ func TestJudge(t *testing.T) {
 			report.Safe, "", "",
 		},
 		{
-			"whoever had it lost it", "100 w2/1 asked; 200 w2/1 got deadline 1500; 1000 - noted: injected; 1100 w1/1 asked; 1900 w1/1 failed class timed; 2000 - noted: healed",
+			"its holder lost it", "100 w2/1 asked; 200 w2/1 got deadline 1500; 1000 - noted: injected; 1100 w1/1 asked; 1900 w1/1 failed class timed; 2000 - noted: healed",
 			report.Unavailable, "", "",
 		},
 		{
@@ -115,7 +115,7 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// What a script found counts beside what is in the history, and is said first.
+// A script's findings count beside the history, and come first in the text.
 func TestFoundCounts(t *testing.T) {
 	found := func(class report.Class, says string) history.Event {
 		return history.Event{At: byhand.At(1), Kind: history.Found, Class: history.Class(class), Err: says}

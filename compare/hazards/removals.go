@@ -6,28 +6,28 @@ import (
 	"github.com/lockport/lockport/internal/lab/play"
 )
 
-// The scripts of this file take a lock away from its holder.
+// The scripts of this file remove a lock from its holder.
 
-// removal takes the lock on name away from its holder.
+// removal removes the lock on name from its holder.
 type removal = func(s *play.Phase, name string)
 
-// tampered takes the lock of A away at the server, and looks when A is told. Then it does so once more behind the back of A.
+// tampered removes A's lock at the server, and observes when A is told. Then it does so again while A is stopped.
 func tampered(remove removal) play.Act {
 	return func(s *play.Phase) {
 		w, name := s.Worker(), s.Name()+"-told"
-		a := play.Must(w.Acquire(name, lasting))
-		s.Wait(holding) // votes that are still on their way would give A its lock back
+		a := play.Must(w.Acquire(name, maxWait))
+		s.Wait(holding) // votes still on their way would restore A's lock
 		begun := history.Now()
 		remove(s, name)
 		class, said := toldSince(s, a, begun)
-		found(s, class, "When its lock was taken away, A %s.", said)
-		behindTheBack(s, w, remove)
+		found(s, class, "The lock was removed while A ran. A %s.", said)
+		losesItWhileStopped(s, w, remove)
 	}
 }
 
-// removed has an operator remove a lock of lockport's, and articleDeleted the key of an article's lock.
+// removed has an operator remove a lockport lock, and articleDeleted the key of an article's lock.
 func removed(s *play.Phase, name string) {
-	s.Note("the lock is taken away")
+	s.Note("the lock is removed")
 	s.Removed(name)
 	play.Check(s.Environment.Remove(s.Ctx, name))
 }
@@ -38,9 +38,8 @@ func articleDeleted(s *play.Phase, name string) {
 	play.Must(s.Environment.Servers.(*environment.Redis).Do(s.Ctx, "DEL", "lock:"+name))
 }
 
-// folderReplaced puts an empty folder in the place of that with the locks.
 func folderReplaced(s *play.Phase, _ string) {
-	s.Note("an empty folder takes the place of the one with the locks")
+	s.Note("an empty folder replaces the folder of the locks")
 	folder := s.Environment.Servers.(*environment.Folder)
 	play.Must(folder.MoveAway())
 	play.Check(folder.Heal(s.Ctx))

@@ -13,26 +13,26 @@ import (
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
-// Options are what a run plays. The zero value is a quick run of everything.
+// Options select what a run plays. The zero value is a quick run of everything.
 type Options struct {
-	// Full plays three times as often, and what takes longer.
+	// Full plays three times as often, and adds slow scenarios.
 	Full bool
-	// Match says what is played, by hazard ("H3") and subject ("redis"); nil: everything. What is not has no cell.
+	// Match selects by hazard ("H3") and subject ("redis"); nil: everything. What it rejects has no cell.
 	Match func(hazard, subject string) bool
-	// Progress is called when a play begins, with how many have ended, and when one ends; by one goroutine at a time. nil: nobody.
+	// Progress, if not nil, is called when a play begins or ends, with how many have ended; by one goroutine at a time.
 	Progress func(done, total int, what string)
 }
 
 const (
-	// fullPlays is how many times as often a full run plays a scenario.
+	// fullPlays multiplies the plays of a scenario in a full run.
 	fullPlays = 3
-	// playsAtOnce is how many plays, which mostly wait for time to pass, are under way at the same time. startsAtOnce is the same for starts of environments.
+	// playsAtOnce limits concurrent plays, which mostly wait. startsAtOnce limits concurrent starts of environments.
 	playsAtOnce, startsAtOnce = 24, 2
 )
 
-// Run plays hazards on servers that it starts and ends. It returns a cell for each hazard and subject, in their order: those that could not be played give the
-// reason. What would have to be installed comes once for each of those. A run takes about a minute, and several if o.Full. The program must have called [WorkerMain]
-// first, since each client is a process of its own. When ctx ends, so does everything within seconds. The error is ctx's cause then, beside the cells that were played.
+// Run plays hazards on servers that it starts and ends. It returns the cells ordered by hazard and subject; cells that could not be played give the
+// reason. It also returns each cell's missing server. A run takes about a minute, and several with o.Full. The program must have called [WorkerMain]
+// first: each client is a process. When ctx ends, everything ends within seconds, and the error is ctx's cause, beside the played cells.
 func Run(ctx context.Context, o Options) ([]report.Cell, []report.Missing, error) {
 	return run(ctx, o, table(), environment.All())
 }
@@ -60,7 +60,7 @@ func run(ctx context.Context, o Options, scenarios []scenario, environments []en
 	for i := range environments {
 		here := slices.DeleteFunc(slices.Clone(cells), func(c *cell) bool { return c.reason != "" || c.environment != environments[i].Name })
 		if len(here) > 0 {
-			running.Go(func() { r.stage(&environments[i], here) })
+			running.Go(func() { r.playAll(&environments[i], here) })
 		}
 	}
 	running.Wait()
@@ -82,14 +82,13 @@ func run(ctx context.Context, o Options, scenarios []scenario, environments []en
 type runner struct {
 	ctx      context.Context
 	progress func(done, total int, what string)
-	// They have an element for each play that is under way, and each environment that is being started.
+	// free and starting have an element for each play under way, and each environment that is starting.
 	free, starting chan struct{}
 
 	mu          sync.Mutex
 	done, total int
 }
 
-// tell tells that so many more plays have ended.
 func (r *runner) tell(ended int, what string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -99,8 +98,8 @@ func (r *runner) tell(ended int, what string) {
 	}
 }
 
-// stage starts an environment, has everything played there, and ends it.
-func (r *runner) stage(e *environment.Environment, cells []*cell) {
+// playAll starts an environment, plays all its cells, and ends it.
+func (r *runner) playAll(e *environment.Environment, cells []*cell) {
 	r.starting <- struct{}{}
 	r.tell(0, "starting "+e.Title)
 	running, err := e.Open(r.ctx)
@@ -128,8 +127,8 @@ func (r *runner) stage(e *environment.Environment, cells []*cell) {
 	each(true, func(play func()) { play() })
 }
 
-// play plays a scenario for the n-th time. It does so once more if the play breaks off: a machine that is too busy for a moment should not cost a cell. Harm that was
-// seen counts all the same.
+// play plays a scenario for the n-th time. If the play breaks off, it plays once more: a busy machine should not cost a cell. Harm that was seen
+// counts anyway.
 func (r *runner) play(running *environment.Running, c *cell, n int) {
 	r.free <- struct{}{}
 	defer func() { <-r.free }()
@@ -140,7 +139,7 @@ func (r *runner) play(running *environment.Running, c *cell, n int) {
 	for range 2 {
 		run, err := c.play(r.ctx, running, n)
 		if r.ctx.Err() != nil {
-			return // what was cut short says nothing
+			return // an interrupted play proves nothing
 		}
 		c.add(run, err)
 		if err == nil {

@@ -21,12 +21,12 @@ import (
 )
 
 var (
-	allFlag  = flag.Bool("all", false, "TestQuickRun plays on every backend, and not only on those that start fast")
+	allFlag  = flag.Bool("all", false, "TestQuickRun plays on every backend, not only on those that start fast")
 	fullFlag = flag.Bool("full", false, "TestQuickRun makes a full run of every backend, which takes minutes")
-	cellsOf  = flag.String("cells", "", "which cells TestQuickRun plays, as a regular expression (\"^H7-redis\")")
+	cellsOf  = flag.String("cells", "", "cells that TestQuickRun plays, as a regular expression (\"^H7-redis\")")
 )
 
-// What is stated of each cell is seen in a quick run on real servers. The servers of other backends take long to start: make soak plays on them too.
+// A quick run on real servers sees the stated class of each cell. Servers of the other backends start slowly: make soak covers them too.
 func TestQuickRun(t *testing.T) {
 	if testing.Short() {
 		t.Skip("not run: starts all servers, and takes a minute")
@@ -63,12 +63,12 @@ func TestQuickRun(t *testing.T) {
 	}
 }
 
-// anEnvironment is an environment whose servers start starts.
+// anEnvironment is an environment whose servers come from start.
 func anEnvironment(name string, start func(context.Context) (environment.Servers, error)) environment.Environment {
 	return environment.Environment{Name: name, Title: name, TTL: time.Second, Start: start}
 }
 
-// noServers are Servers that need not be started.
+// noServers are Servers that need no start.
 type noServers struct{ environment.Servers }
 
 func nowhere(context.Context) (environment.Servers, error) { return noServers{}, nil }
@@ -78,7 +78,7 @@ func (noServers) URL([]string) string        { return "file://" + os.TempDir() }
 func (noServers) Heal(context.Context) error { return nil }
 func (noServers) Close() error               { return nil }
 
-// A late write that landed in any run is told, and of runs of one class the one in which it did.
+// A late write that landed in any run is reported. Among runs of one class, the one in which it landed is shown.
 func TestALateWriteThatLandedIsTold(t *testing.T) {
 	one := func(class report.Class, observed string, refused bool) report.Run {
 		return report.Run{Class: class, Observed: observed, Lanes: []report.Lane{{Writes: []report.Write{{Late: true, Refused: refused}}}}}
@@ -93,7 +93,7 @@ func TestALateWriteThatLandedIsTold(t *testing.T) {
 	}
 }
 
-// A run has a cell for each scenario that is asked for, with the worst class of its plays, and how many of them showed it.
+// A run has a cell for each selected scenario, with the worst class of its plays and how many showed it.
 func TestCellsOfPlays(t *testing.T) {
 	at := func(hazard, subject, environment string, script play.Act) scenario {
 		return scenario{hazard: hazard, subject: subject, setup: "a setup", environment: environment, script: script, plays: 3, alone: true}
@@ -138,17 +138,17 @@ func TestCellsOfPlays(t *testing.T) {
 		"H4|It could not be played: start: serverd not found: get it||0/0|",
 		"H5|It could not be played: no space left||0/0|",
 		"H6|It cannot be.||0/0|",
-		"H7|It is played by a full run alone (--full).||0/0|",
+		"H7|Only a full run plays it (--full).||0/0|",
 	}, lines)
 	require.Contains(t, told[len(told)-1], "15/15 ")
 	require.Contains(t, strings.Join(told, "\n"), "/15 starting there\n")
 }
 
-// A play that breaks off is played once more, and hides no harm that it has shown.
+// A play that breaks off is played once more, and its observed harm counts.
 func TestPlaysThatBreakOff(t *testing.T) {
 	broke := errors.New("something broke")
 	for name, c := range map[string]struct {
-		plays    []report.Class // each breaks off but the last one; what they found
+		plays    []report.Class // each but the last one breaks off; their findings
 		class    report.Class
 		seen, of int
 	}{
@@ -173,7 +173,7 @@ func TestPlaysThatBreakOff(t *testing.T) {
 	}
 }
 
-// played is the cell of a script on no servers.
+// played is the cell of a script without servers.
 func played(t *testing.T, o Options, act play.Act) report.Cell {
 	cells, _, err := run(t.Context(), o, []scenario{{hazard: "H1", subject: "file", environment: "there", full: o.Full, script: act}}, []environment.Environment{anEnvironment("there", nowhere)})
 	require.NoError(t, err)

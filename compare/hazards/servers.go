@@ -22,11 +22,11 @@ func of(fault string) play.Act {
 		all := faults.All()
 		here := all[slices.IndexFunc(all, func(e faults.Environment) bool { return e.Name == s.Environment.Name })].Cells
 		here[slices.IndexFunc(here, func(c play.Cell) bool { return c.Fault == fault })].Script(s)
-		s.Workers()[0].Kill() // which may hear nothing, and would try to release for 5 s
+		s.Workers()[0].Kill() // it may get no answers, and would try to release for 5 s
 	}
 }
 
-// watched has A hold a lock, and B ask for it all the time, while damage is done to the servers. It lasts until C can take another lock.
+// watched has A hold a lock, and B keep asking for it, while damage is done to the servers. It ends when C can acquire another lock.
 func watched(damage play.Act) play.Act {
 	return func(s *play.Phase) {
 		wa, wb, wc := s.Worker(), s.Worker(), s.Worker()
@@ -36,24 +36,24 @@ func watched(damage play.Act) play.Act {
 		s.Injected()
 		damage(s)
 		harmed := time.Now()
-		free, err := wc.AcquireAtLast(s.Name()+"-free", lasting, lasting)
+		free, err := wc.AcquireAtLast(s.Name()+"-free", maxWait, maxWait)
 		if taken(err) {
-			found(s, report.Unavailable, "For %s nobody could have a lock.", text(time.Since(harmed)))
+			found(s, report.Unavailable, "Nobody could get a lock for %s.", text(time.Since(harmed)))
 			rival.Stop()
 			return
 		}
 		play.Check(err)
-		found(s, report.Safe, "C could have another lock again after %s.", text(time.Since(harmed)))
-		s.Note("another lock can be had again")
+		found(s, report.Safe, "C could get another lock after %s.", text(time.Since(harmed)))
+		s.Note("other locks are available again")
 		s.Healed()
 		free.Release()
-		s.Wait(believed) // in which the rival may get what it ought not to
+		s.Wait(believed) // the rival may get a lock it must not get
 		b := rival.Stop()
 		told := func() bool { return a.Event(history.Told).At != 0 }
-		for b == nil && !told() && !play.IsRefusal(err, history.ClassHeld) { // errors do not say whether the lock is still taken
+		for b == nil && !told() && !play.IsRefusal(err, history.ClassHeld) { // errors do not say whether the lock is still held
 			b, err = wb.TryAcquire(s.Name(), time.Second)
-			if time.Since(harmed) > 2*lasting {
-				play.Check(fmt.Errorf("client B was not told whether somebody has the lock: %w", err))
+			if time.Since(harmed) > 2*maxWait {
+				play.Check(fmt.Errorf("client B could not learn whether the lock is held: %w", err))
 			}
 		}
 		switch {
@@ -62,12 +62,12 @@ func watched(damage play.Act) play.Act {
 		case told():
 			found(s, report.Safe, "A was told that its lock was lost.")
 		default:
-			found(s, report.Safe, "A kept its lock, and B, which asked for it all the time, did not get it.")
+			found(s, report.Safe, "A kept its lock. B kept asking for it and did not get it.")
 		}
 	}
 }
 
-// killed kills a server: the one that leads, or the first.
+// killed kills the leading server, or the first one.
 func killed(note string) play.Act {
 	return func(s *play.Phase) {
 		i, err := s.Environment.Leader(s.Ctx)
@@ -79,63 +79,62 @@ func killed(note string) play.Act {
 	}
 }
 
-// crashed kills a server, which starts again.
 func crashed(s *play.Phase) {
 	node := s.Environment.Nodes()[0]
-	s.Note("the server is killed, and starts again")
+	s.Note("the server is killed and restarts")
 	play.Check(node.Kill())
 	play.Check(node.Restart(s.Ctx))
 }
 
-// replicated has a replica hear nothing while A holds a lock of which it has heard. It looks whether another lock can be had then, and has the replica take the
-// place of its master.
+// replicated stops replication while A holds a lock that the replica has. It checks whether another lock can be acquired then, and promotes the
+// replica.
 func replicated(s *play.Phase) {
-	s.Note("the replica hears nothing any more")
+	s.Note("the replica receives nothing any more")
 	play.Check(s.Environment.Lag(s.Ctx))
 	w, asked := s.Worker(), time.Now()
 	h, err := w.TryAcquire(s.Name()+"-unheard", 2*time.Second)
 	if err == nil {
-		found(s, report.Unsafe, "A lock was granted of which the replica had not heard.")
+		found(s, report.Unsafe, "A lock was granted that the replica did not have.")
 		h.Release()
 		return
 	}
 	if !play.IsRefusal(err, history.ClassUnavailable, history.ClassTimedOut) {
 		play.Check(err)
 	}
-	found(s, report.Unavailable, "While the replica heard nothing no lock was granted: D's attempt ended with an error after %s.", text(time.Since(asked)))
-	s.Note("the server is killed, and its replica is to take its place")
+	found(s, report.Unavailable, "While the replica received nothing, no lock was granted: D's attempt failed after %s.", text(time.Since(asked)))
+	s.Note("the server is killed, and its replica is promoted")
 	s.FailOver()
-	s.Note("the replica has taken its place")
+	s.Note("the replica serves")
 }
 
-// clockSetBack sets the clock of a Redis back by an hour when a holder has died, and has B wait for the lock.
+// clockSetBack sets the clock of a Redis back by an hour after a holder has died, and has B wait for the lock.
 func clockSetBack(s *play.Phase) {
 	wa, wb := s.Worker(), s.Worker()
 	play.Check(servers.ClockInstalled())
 	killed, node := dies(s, wa), s.Environment.Nodes()[0]
 	s.Note("the clock is set back by an hour")
 	play.Check(node.JumpClock(-time.Hour))
-	next(s, wb, killed, "A was killed")
-	s.Note("the clock is set right")
+	takesOver(s, wb, killed, "A was killed")
+	s.Note("the clock is corrected")
 	play.Check(node.JumpClock(time.Hour))
 }
 
-// diskLost has one of the members that follow be killed, lose its disk, and be started again.
+// diskLost kills one of the followers, deletes its disk, and restarts it.
 func diskLost(s *play.Phase) {
 	leader := play.Must(s.Environment.Leader(s.Ctx))
 	s.Note("one of the members loses its disk")
-	ctx, cancel := context.WithTimeout(s.Ctx, lasting)
+	ctx, cancel := context.WithTimeout(s.Ctx, maxWait)
 	defer cancel()
 	if play.Must(s.Environment.LoseDisk(ctx, (leader+1)%len(s.Environment.Nodes()))) {
 		s.Note("it is back")
-		found(s, report.Safe, "The one that lost its disk came back, and the others gave it their data.")
+		found(s, report.Safe, "The member without its disk came back, and got the data of the others.")
 		return
 	}
 	s.Note("it does not come back")
-	found(s, report.Safe, "The one that lost its disk did not come back: it refuses to start as a member that the others have known, until an operator adds it anew.")
+	found(s, report.Safe, "The member without its disk did not come back: it refuses to start as a known member until an operator adds it anew.")
 }
 
-// restarted kills the server while A holds a lock, starts it again when A has been told, and has B take the lock.
+// restarted kills the server while A holds the lock, restarts it when A has been told, and has B acquire the lock.
 func restarted(s *play.Phase) {
 	wa, wb := s.Worker(), s.Worker()
 	a, node := holds(s, wa), s.Environment.Nodes()[0]
@@ -148,5 +147,5 @@ func restarted(s *play.Phase) {
 	play.Check(node.Restart(s.Ctx))
 	s.Healed()
 	s.Note("the server is back")
-	next(s, wb, history.Now(), "the server was back")
+	takesOver(s, wb, history.Now(), "the server was back")
 }

@@ -14,11 +14,11 @@ import (
 //go:embed hazards.json
 var texts []byte
 
-// Hazards are the fifteen ways in which a distributed lock goes wrong, in the order of their numbers, explained to people who have not read about them. The
-// caller owns the result.
+// Hazards are fifteen ways in which a distributed lock goes wrong, ordered by number, with explanations for people new to locks. The caller owns the
+// result.
 func Hazards() (all []report.Hazard) {
 	if err := json.Unmarshal(texts, &all); err != nil {
-		panic(err) // it is embedded
+		panic(err) // the file is embedded
 	}
 	return all
 }
@@ -27,18 +27,18 @@ func Hazards() (all []report.Hazard) {
 type scenario struct {
 	hazard, subject, variant string
 	setup                    string        // report.Cell.Setup
-	environment              string        // the name of the servers'
-	ttl                      time.Duration // of the locks, where it is not the environment's
-	lock                     string        // the exhibit of conformance/exhibits/articles that takes the place of lockport's own lock
-	notRun                   string        // why it cannot happen here; nothing else is set then
+	environment              string        // name of the servers' environment
+	ttl                      time.Duration // overrides the environment's TTL
+	lock                     string        // the exhibit of conformance/exhibits/articles that replaces lockport's lock
+	notRun                   string        // why it cannot happen here; other fields are empty then
 	full                     bool          // only full runs play it
 	plays                    int           // how often a quick run plays it (0 is once)
-	alone                    bool          // it harms the servers, so that nothing else can be played on them at the same time
-	// script plays it. What clients believed, wrote and were refused, the history tells; the script adds with found what that cannot show.
+	alone                    bool          // it harms the servers, so it plays there alone
+	// script plays it. The history shows what clients believed, wrote and were refused. The script adds other observations with found.
 	script play.Act
 }
 
-// planned is what a report says of a scenario before it is played.
+// planned is the report's cell before any play.
 func (s *scenario) planned() *report.Cell {
 	c := &report.Cell{Hazard: s.hazard, Subject: s.subject, Variant: s.variant, Setup: s.setup}
 	if s.lock != "" {
@@ -47,26 +47,26 @@ func (s *scenario) planned() *report.Cell {
 	return c
 }
 
-// standing are the backends, in the order of the columns, and the servers on which each is by itself.
-var standing = []struct{ subject, environment, what string }{
-	{"file", "file", "a folder of one machine"}, {"redis", "redis", "one Redis that keeps its data"}, {"redlock", "redlock", "five Redis under Redlock"},
-	{"etcd", "etcd", "three etcds"}, {"zookeeper", "zookeeper", "three ZooKeepers"}, {"postgres", "postgres", "one PostgreSQL"}, {"mysql", "mysql", "one MariaDB"},
-	{"table", "table-postgres", "a table of one PostgreSQL"},
+// backends are in the order of the columns, each with its usual environment.
+var backends = []struct{ subject, environment, what string }{
+	{"file", "file", "A folder on one machine"}, {"redis", "redis", "One Redis that keeps its data"}, {"redlock", "redlock", "Five Redis under Redlock"},
+	{"etcd", "etcd", "Three etcds"}, {"zookeeper", "zookeeper", "Three ZooKeepers"}, {"postgres", "postgres", "One PostgreSQL"}, {"mysql", "mysql", "One MariaDB"},
+	{"table", "table-postgres", "A table of one PostgreSQL"},
 }
 
 // subjects are the columns, in their order.
 var subjects = func() []string {
 	all := []string{report.Article}
-	for _, s := range standing {
+	for _, s := range backends {
 		all = append(all, s.subject)
 	}
 	return all
 }()
 
-// everywhere makes scenarios of s for each backend, and of instead, which take what they lack from s. The setup follows upon the servers.
+// everywhere makes scenarios of s for each backend, and of instead, whose empty fields come from s. A setup begins with the servers.
 func everywhere(s scenario, instead ...scenario) []scenario {
 	all := instead
-	for _, at := range standing {
+	for _, at := range backends {
 		if !slices.ContainsFunc(instead, func(o scenario) bool { return o.subject == at.subject && o.variant == "" }) {
 			all = append(all, scenario{subject: at.subject, environment: at.environment})
 		}
@@ -82,8 +82,8 @@ func everywhere(s scenario, instead ...scenario) []scenario {
 			one.plays = 3
 		}
 		if one.setup == "" {
-			at := slices.IndexFunc(standing, func(o struct{ subject, environment, what string }) bool { return o.environment == one.environment })
-			one.setup = standing[at].what + "; " + s.setup
+			at := slices.IndexFunc(backends, func(o struct{ subject, environment, what string }) bool { return o.environment == one.environment })
+			one.setup = backends[at].what + ". " + s.setup
 		}
 		if one.script == nil {
 			one.script = s.script
@@ -92,183 +92,199 @@ func everywhere(s scenario, instead ...scenario) []scenario {
 	return all
 }
 
-// by is the lock of an article on one Redis.
-func by(lock string) scenario {
+// articleLock is the lock of an article on one Redis.
+func articleLock(lock string) scenario {
 	return scenario{subject: report.Article, environment: "redis", lock: lock}
 }
 
-// in gives a scenario a variant that only full runs play.
+// in makes a scenario a variant that only full runs play.
 func (s scenario) in(variant string) scenario {
 	s.variant, s.full = variant, true
 	return s
 }
 
-// doing gives a scenario a setup and a script of its own.
+// doing gives a scenario its own setup and script.
 func (s scenario) doing(setup string, script play.Act) scenario {
 	s.setup, s.script = setup, script
 	return s
 }
 
-// none says why a hazard cannot happen to a subject.
-func none(hazard, subject, why string) scenario {
+// impossible says why a hazard cannot happen to a subject.
+func impossible(hazard, subject, why string) scenario {
 	return scenario{hazard: hazard, subject: subject, notRun: why}
 }
 
-// harm is a scenario that harms servers of its own.
+// harm is a scenario that harms its servers.
 func harm(hazard, subject, variant, environment, setup string, act play.Act) scenario {
 	return scenario{hazard: hazard, subject: subject, variant: variant, environment: environment, setup: setup, ttl: patientTTL, script: act, alone: true}
 }
 
-// with has the lock of an article take the place of lockport's.
+// with replaces lockport's lock by an article's.
 func (s scenario) with(lock string) scenario {
 	s.subject, s.lock = report.Article, lock
 	return s
 }
 
-// table is every scenario, in the order of the hazards and subjects.
+// table returns all scenarios, ordered by hazard and subject.
 func table() []scenario {
-	all := slices.Concat(clientHazards(), failOvers(), restarts(), clocks(), absences())
+	all := slices.Concat(clientHazards(), failOvers(), restarts(), clocks(), outages())
 	slices.SortStableFunc(all, func(a, b scenario) int {
 		return cmp.Or(cmp.Compare(len(a.hazard), len(b.hazard)), cmp.Compare(a.hazard, b.hazard), cmp.Compare(slices.Index(subjects, a.subject), slices.Index(subjects, b.subject)))
 	})
 	return all
 }
 
-// clientHazards come from clients and their network, and can happen to every backend.
+// clientHazards come from clients and their network, and can affect every backend.
 func clientHazards() []scenario {
-	const session = "There are no ids of owners: a lock belongs to a session, which the server tells from others by its connection."
-	const stoppedA = "A has the lock and is stopped (SIGSTOP) until its TTL has passed and B has the lock"
-	const compared = "one Redis that keeps its data; A releases its lock; it has asked whose that is and been told, and what it sends next the network holds up until the TTL has passed and B " +
-		"has the lock; then that arrives; C asks for the lock"
+	const session = "There are no owner ids: a lock belongs to a session, which the server knows by its connection."
+	const stoppedA = "A holds the lock and is stopped (SIGSTOP) until its TTL has passed and B has the lock"
+	const compared = "One Redis that keeps its data. A releases its lock: it asks for the owner and gets the answer. The network delays A's next request until " +
+		"the TTL has passed and B has the lock. Then the request arrives. C asks for the lock."
 	row := func(hazard, variant string, plays int, setup string, act play.Act) scenario {
 		return scenario{hazard: hazard, variant: variant, plays: plays, setup: setup, script: act}
 	}
 	return slices.Concat(
-		everywhere(row("H1", "", 2, "A is cut off after the first request of its claim and killed (kill -9), in further rounds others after the second and the third; B asks for the lock then",
-			claimantsKilled(afterRequest)),
-			by("setnx-then-expire"),
-			scenario{subject: "file"}.doing("a folder of one machine; a process is killed (kill -9) while it asks for the lock, or has just got it, and another one waits for it",
-				claimantsKilled(whileAsking))),
-		everywhere(row("H2", "", 2, "A has the lock and is killed (kill -9); B asks for it every eighth of the TTL", holderKilledWhileOthersTry), by("expire-after-failed-setnx")),
-		everywhere(row("H3", "", 2, stoppedA+"; A goes on and releases what it takes for its lock; C asks for it", stoppedBeforeItReleases), by("plain-del")),
-		everywhere(row("H4", "", 2, "A releases its lock, and the network holds that up until the TTL has passed and B has the lock; then it arrives; C asks for the lock", releaseHeldUp(1)),
-			by("get-then-del").doing(compared, releaseHeldUp(2)), by("watch-multi").in("WATCH").doing(compared, releaseHeldUp(2)),
-			none("H4", "file", "There is no network on which a release could be held up, and nothing to compare: the system ends a process's own lock.")),
-		everywhere(row("H5", "", 2, stoppedA+", by the first owner id of its own process; A goes on and releases by its owner id; C asks for the lock", stoppedBeforeItReleases),
-			by("four-digit-owner"), by("thread-id-owner").in("thread id"),
-			none("H5", "file", "There are no ids of owners: the system knows which process has a file locked."), none("H5", "postgres", session), none("H5", "mysql", session)),
-		everywhere(row("H6", "", 2, "A has the lock and works for two and a half times its TTL; B waits for it", worksLong), by("nobody-tells-the-holder")),
-		everywhere(row("H6", "paused", 2, "A has the lock, looks, and is stopped (SIGSTOP) before it writes, until its TTL has passed and B has the lock; B writes; A goes on and writes without "+
-			"another look", stoppedBeforeItWrites()), by("nobody-tells-the-holder")),
-		everywhere(row("H10", "", 1, "all that A sends and is sent comes 300 ms late (to ZooKeeper 100 ms), and when it has the lock its network falls silent, while B asks for the lock",
-			slowAnswers("what A sends and is sent comes 300 ms late", late(300*time.Millisecond))),
-			none("H10", "file", "There is no network between a process and the files of its machine, and nobody to be waited for."),
-			scenario{subject: report.Article, environment: "redlock", lock: "believes-from-the-last-answer", ttl: 5 * time.Second}.doing("five Redis, the last of which does not "+
-				"answer A, which waits for its answer and then takes the lock as had; B asks for the lock meanwhile", lastAnswer),
-			scenario{subject: "redlock"}.doing("five Redis, two of which do not answer A; when it has the lock its network falls silent as a whole, while B asks for the lock",
-				slowAnswers("two of the five servers do not answer A", hung)),
-			scenario{subject: "zookeeper", script: slowAnswers("what A sends and is sent comes 100 ms late", late(100*time.Millisecond))}), // a claim has four requests, one after the other
-		everywhere(scenario{hazard: "H11", ttl: 10 * time.Second, setup: "A holds the lock, and three other processes wait for it, whose requests are counted for 3 s", script: waitersCounted},
-			by("asks-every-five-milliseconds"), by("asks-every-millisecond").in("every millisecond"),
-			none("H11", "file", "There is no server that could have too much to do: who waits looks at a file of its own machine, every 10 to 30 ms.")),
-		everywhere(scenario{hazard: "H13", ttl: 4 * time.Second, setup: "an operator takes the lock away while A holds it (deletes its key or file, or ends its session), twice: once A goes on and is " +
-			"told; once A is stopped in the middle of its work, B takes the lock and writes, and A goes on and writes too", script: tampered(removed)},
-			by("set-nx-px").doing("one Redis that keeps its data; an operator deletes the key while A holds the lock, once while A runs, and once while it is stopped and B takes the lock",
-				tampered(articleDeleted))),
-		everywhere(row("H14", "", 2, "A has the lock, and asks for it again, by one attempt and by waiting for it", asksTwice),
-			none("H14", report.Article, "None of the locks that the articles build lets its holder in again; they tell of a library's that counts.")),
-		everywhere(row("H15", "", 2, "A has the lock and is killed (kill -9); B waits for it", holderKilled), by("setnx-without-expiry")),
+		everywhere(row("H1", "", 2, "A is cut off after the first request of its claim and killed (kill -9). Later rounds do the same after the second and the third "+
+			"request. Then B asks for the lock.", claimantsKilled(afterRequest)),
+			articleLock("setnx-then-expire"),
+			scenario{subject: "file"}.doing("A folder on one machine. A process is killed (kill -9) while it asks for the lock, or just after it got it. Another process "+
+				"waits for the lock.", claimantsKilled(whileAsking))),
+		everywhere(row("H2", "", 2, "A holds the lock and is killed (kill -9). B asks for it every eighth of the TTL.", holderKilledWhileOthersTry),
+			articleLock("expire-after-failed-setnx")),
+		everywhere(row("H3", "", 2, stoppedA+". A resumes and releases the lock it believes it holds. C asks for the lock.", stoppedBeforeItReleases),
+			articleLock("plain-del")),
+		everywhere(row("H4", "", 2, "A releases its lock, but the network delays the release until the TTL has passed and B has the lock. Then the release arrives. "+
+			"C asks for the lock.", releaseHeldUp(1)),
+			articleLock("get-then-del").doing(compared, releaseHeldUp(2)), articleLock("watch-multi").in("WATCH").doing(compared, releaseHeldUp(2)),
+			impossible("H4", "file", "No network can delay a release, and there is no owner to compare: the system ends a process's own lock.")),
+		everywhere(row("H5", "", 2, stoppedA+", with the first owner id of B's process. A resumes and releases by its own owner id. C asks for the lock.",
+			stoppedBeforeItReleases),
+			articleLock("four-digit-owner"), articleLock("thread-id-owner").in("thread id"),
+			impossible("H5", "file", "There are no owner ids: the system knows which process has locked a file."),
+			impossible("H5", "postgres", session), impossible("H5", "mysql", session)),
+		everywhere(row("H6", "", 2, "A holds the lock and works for 2.5 times its TTL. B waits for the lock.", worksLong), articleLock("nobody-tells-the-holder")),
+		everywhere(row("H6", "paused", 2, "A holds the lock, checks it, and is stopped (SIGSTOP) before it writes, until its TTL has passed and B has the lock. B writes. "+
+			"A resumes and writes without checking again.", stoppedBeforeItWrites()), articleLock("nobody-tells-the-holder")),
+		everywhere(row("H10", "", 1, "Everything A sends and receives is delayed by 300 ms (ZooKeeper: 100 ms). When A has the lock, its network falls silent. B asks for "+
+			"the lock meanwhile.", slowAnswers("A's network is slow: 300 ms each way", late(300*time.Millisecond))),
+			impossible("H10", "file", "There is no network between a process and the files of its machine, and no server to wait for."),
+			scenario{subject: report.Article, environment: "redlock", lock: "believes-from-the-last-answer", ttl: 5 * time.Second}.doing("Five Redis, of which the "+
+				"last does not answer A. A waits for that answer, and then counts the lock as acquired. B asks for the lock meanwhile.", lastAnswer),
+			scenario{subject: "redlock"}.doing("Five Redis, of which two do not answer A. When A has the lock, its whole network falls silent. B asks for the lock "+
+				"meanwhile.", slowAnswers("two of the five servers do not answer A", hung)),
+			// A claim on ZooKeeper takes four requests in a row.
+			scenario{subject: "zookeeper", script: slowAnswers("A's network is slow: 100 ms each way", late(100*time.Millisecond))}),
+		everywhere(scenario{hazard: "H11", ttl: 10 * time.Second, script: waitersCounted,
+			setup: "A holds the lock, and three other processes wait for it. Their requests are counted for 3 s."},
+			articleLock("asks-every-five-milliseconds"), articleLock("asks-every-millisecond").in("every millisecond"),
+			impossible("H11", "file", "There is no server to keep busy: waiters check a file of their own machine every 10 to 30 ms.")),
+		everywhere(scenario{hazard: "H13", ttl: 4 * time.Second, script: tampered(removed), setup: "An operator removes the lock while A holds it (deletes its key or " +
+			"file, or ends its session), twice. The first time, A runs and is told. The second time, A is stopped in the middle of its work, B acquires the lock and " +
+			"writes, and A resumes and writes too."},
+			articleLock("set-nx-px").doing("One Redis that keeps its data. An operator deletes the key while A holds the lock: once while A runs, and once while A is "+
+				"stopped and B acquires the lock.", tampered(articleDeleted))),
+		everywhere(row("H14", "", 2, "A holds the lock and asks for it again: once with a single attempt, and once by waiting for it.", asksTwice),
+			impossible("H14", report.Article, "No lock that the articles build lets its holder in again; they mention a library whose lock counts.")),
+		everywhere(row("H15", "", 2, "A holds the lock and is killed (kill -9). B waits for the lock.", holderKilled), articleLock("setnx-without-expiry")),
 	)
 }
 
 // failOvers are H7, a server that fails before it has copied the lock.
 func failOvers() []scenario {
-	const lags = "a Redis with a replica; the link between them is cut, A takes the lock, the master is killed and the replica promoted"
-	lives := func(variant, fault, setup string) scenario {
+	const lags = "A Redis with a replica. The link between them is cut, A acquires the lock, the master is killed, and the replica is promoted."
+	splits := func(variant, fault, setup string) scenario {
 		return harm("H7", "postgres", "", "postgres-failover", setup, of(fault)).in(variant)
 	}
 	return []scenario{
 		harm("H7", "", "", "redis-failover", lags, of("master-lost-behind-cut-link")).with("set-nx-px"),
-		none("H7", "file", "There is no server, and so no copy that could lag: all processes lock the files of one machine."),
+		impossible("H7", "file", "There is no server, so no copy can lag: all processes lock the files of one machine."),
 		harm("H7", "redis", "", "redis-failover", lags, of("master-lost-behind-cut-link")),
-		harm("H7", "redis", "replicas=1", "redis-replicas", "the same, with the option replicas=1: a lock counts as had when the replica has it; the link is cut while A holds the lock, the "+
-			"master is killed, and the replica promoted", watched(replicated)),
-		harm("H7", "redis", "", "redis-sentinel", "a Redis with a replica and three Sentinels; the replica is kept from copying, A takes the lock, the master is killed, and the Sentinels "+
-			"promote the replica", of("master-killed-behind-cut-link")).in("Sentinel"),
-		harm("H7", "redlock", "", "redlock", "five Redis that know nothing of each other; one of them is killed while A holds the lock", watched(killed("one of the five"))),
-		harm("H7", "etcd", "", "etcd", "three etcds; their leader is killed while A holds the lock", watched(killed("the leader"))),
-		harm("H7", "zookeeper", "", "zookeeper", "three ZooKeepers; their leader is killed while A holds the lock", watched(killed("the leader"))),
-		harm("H7", "postgres", "", "postgres-failover", "a PostgreSQL with a replica; the network of A, which holds the lock, falls silent, the primary is killed, and the replica promoted",
-			of("failover-behind-silence")),
-		lives("two primaries", "split-brain", "a PostgreSQL with a replica that lags; the replica is promoted while the old primary lives on, and A with it"),
-		lives("two primaries and a crash", "split-brain-and-crash",
-			"a PostgreSQL with a replica, which is promoted while the old primary lives on, and A with it; the old primary crashes and starts again"),
-		harm("H7", "mysql", "", "mysql", "a MariaDB, and another one that takes its place, as a replica that is promoted does; the old one lives on, and A, which holds the lock, with it", of("split-brain")),
-		harm("H7", "table", "", "table-failover", "a table of a PostgreSQL with a replica that lags; the network of A, which holds the lock, falls silent, the primary is killed, and the replica promoted",
-			of("failover-of-a-lagging-replica")),
+		harm("H7", "redis", "replicas=1", "redis-replicas", "A Redis with a replica, and the option replicas=1: a lock counts only once the replica has it. The link is "+
+			"cut while A holds the lock, the master is killed, and the replica is promoted.", watched(replicated)),
+		harm("H7", "redis", "", "redis-sentinel", "A Redis with a replica and three Sentinels. The replica is kept from copying, A acquires the lock, the master is "+
+			"killed, and the Sentinels promote the replica.", of("master-killed-behind-cut-link")).in("Sentinel"),
+		harm("H7", "redlock", "", "redlock", "Five independent Redis. One of them is killed while A holds the lock.", watched(killed("one of the five"))),
+		harm("H7", "etcd", "", "etcd", "Three etcds. Their leader is killed while A holds the lock.", watched(killed("the leader"))),
+		harm("H7", "zookeeper", "", "zookeeper", "Three ZooKeepers. Their leader is killed while A holds the lock.", watched(killed("the leader"))),
+		harm("H7", "postgres", "", "postgres-failover", "A PostgreSQL with a replica. A holds the lock, and its network falls silent. The primary is killed, and the "+
+			"replica is promoted.", of("failover-behind-silence")),
+		splits("two primaries", "split-brain",
+			"A PostgreSQL with a lagging replica. The replica is promoted. The old primary keeps running, and A stays connected to it."),
+		splits("two primaries and a crash", "split-brain-and-crash", "A PostgreSQL with a replica. The replica is promoted. The old primary keeps running, and A stays "+
+			"connected to it. Then the old primary crashes and restarts."),
+		harm("H7", "mysql", "", "mysql", "A MariaDB, and a second one that replaces it, as a promoted replica does. The first one keeps running. A holds the lock and "+
+			"stays connected to it.", of("split-brain")),
+		harm("H7", "table", "", "table-failover", "A table of a PostgreSQL with a lagging replica. A holds the lock, and its network falls silent. The primary is "+
+			"killed, and the replica is promoted.", of("failover-of-a-lagging-replica")),
 	}
 }
 
 // restarts are H8, a node that restarts without its data.
 func restarts() []scenario {
-	const vote = "five Redis without persistence; A reaches three of them and takes the lock there, one of the three is killed and starts again at once, empty, and " +
-		"B takes the lock with the votes of that one and the two others"
+	const vote = "Five Redis without persistence. A reaches three of them and acquires the lock there. One of the three is killed and restarts at once, empty. B " +
+		"acquires the lock with its vote and the votes of the two that A did not reach."
 	all := []scenario{
 		harm("H8", "", "", "redlock", vote, of("node-restarted-empty")).with("redlock"),
-		harm("H8", "file", "", "file", "a folder; A holds the lock and is stopped in the middle of its work, the folder is replaced by an empty one, B takes the lock, and A goes on",
-			stoppedBeforeItWrites(folderReplaced)),
-		harm("H8", "redis", "", "redis", "one Redis; while A holds the lock it is killed, loses its disk and starts again, empty", of("server-restarted-empty")),
+		harm("H8", "file", "", "file", "A folder. A holds the lock and is stopped in the middle of its work. An empty folder replaces the first one, B acquires the "+
+			"lock, and A resumes.", stoppedBeforeItWrites(folderReplaced)),
+		harm("H8", "redis", "", "redis", "One Redis. While A holds the lock, the Redis is killed, loses its disk and restarts empty.", of("server-restarted-empty")),
 		harm("H8", "redlock", "", "redlock", vote, of("node-restarted-empty")),
-		harm("H8", "redlock", "", "redlock", "five Redis without persistence; while A holds the lock on all of them, three are killed and start again at once, empty",
+		harm("H8", "redlock", "", "redlock", "Five Redis without persistence. While A holds the lock on all of them, three are killed and restart at once, empty.",
 			of("majority-restarted-empty")).in("three of five"),
 	}
-	for _, of3 := range []struct{ subject, what, name string }{{"etcd", "three etcds", "etcd"}, {"zookeeper", "three ZooKeepers", "ZooKeeper"}} {
+	for _, of3 := range []struct{ subject, name string }{{"etcd", "etcd"}, {"zookeeper", "ZooKeeper"}} {
 		alone := of3.subject + "-alone"
 		all = append(all,
-			harm("H8", of3.subject, "", of3.subject, of3.what+"; while A holds the lock one of them is killed, loses its disk and is started again", watched(diskLost)),
-			harm("H8", of3.subject, "alone", alone, "one "+of3.name+"; the network of A, which holds the lock, falls silent, and the "+of3.name+
-				" is killed, loses its disk and starts again, empty", of("server-restarted-empty")))
+			harm("H8", of3.subject, "", of3.subject, "Three "+of3.name+"s. While A holds the lock, one of them is killed, loses its disk and is started again.",
+				watched(diskLost)),
+			harm("H8", of3.subject, "alone", alone, "One "+of3.name+". A holds the lock, and its network falls silent. The "+of3.name+
+				" is killed, loses its disk and restarts empty.", of("server-restarted-empty")))
 	}
 	for _, db := range [][2]string{{"postgres", "PostgreSQL"}, {"mysql", "MariaDB"}} {
 		all = append(all,
-			harm("H8", db[0], "", db[0], "one "+db[1]+", which keeps its data but no lock over a restart; it is killed while A holds the lock, and started again when A knows", restarted),
-			harm("H8", db[0], "behind a silent link", db[0], "one "+db[1]+"; the network of A, which holds the lock, falls silent, and the "+db[1]+" is restarted", of("server-restarted-behind-silence")))
+			harm("H8", db[0], "", db[0], "One "+db[1]+", which keeps its data across a restart, but no lock. It is killed while A holds the lock, and restarted when A "+
+				"knows.", restarted),
+			harm("H8", db[0], "behind a silent link", db[0], "One "+db[1]+". A holds the lock, and its network falls silent. The "+db[1]+" is restarted.",
+				of("server-restarted-behind-silence")))
 	}
-	return append(all, harm("H8", "table", "", "table-postgres", "a table of one PostgreSQL, which keeps what it has committed; it is killed while A holds the lock, and starts again", watched(crashed)))
+	return append(all, harm("H8", "table", "", "table-postgres", "A table of one PostgreSQL, which keeps what it has committed. It is killed while A holds the lock, "+
+		"and restarts.", watched(crashed)))
 }
 
 // clocks are H9, a server whose clock jumps.
 func clocks() []scenario {
-	const forward = "one Redis; its clock is set forward, by more than the TTL, while A holds the lock"
+	const forward = "One Redis. Its clock is set forward by more than the TTL while A holds the lock."
 	const not = "Not tried, and it should not matter: "
 	return []scenario{
 		harm("H9", "", "", "redis", forward, of("clock-set-forward")).with("set-nx-px"),
 		harm("H9", "redis", "", "redis", forward, of("clock-set-forward")),
 		scenario{hazard: "H9", subject: "redis", environment: "redis", alone: true}.in("set back").
-			doing("one Redis; A, which holds the lock, is killed, and the clock of the Redis is set back by an hour", clockSetBack),
-		harm("H9", "redlock", "", "redlock", "five Redis; A reaches three of them and takes the lock there, the clock of one of the three is set forward by more than the TTL, and "+
-			"B takes the lock with the votes of that one and the two others", of("clock-of-a-node-set-forward")),
-		harm("H9", "redlock", "", "redlock", "five Redis; the clocks of three of them are set forward by more than the TTL while A holds the lock on all of them",
+			doing("One Redis. A holds the lock and is killed. The clock of the Redis is set back by an hour.", clockSetBack),
+		harm("H9", "redlock", "", "redlock", "Five Redis. A reaches three of them and acquires the lock there. The clock of one of the three is set forward by more "+
+			"than the TTL. B acquires the lock with its vote and the votes of the two that A did not reach.", of("clock-of-a-node-set-forward")),
+		harm("H9", "redlock", "", "redlock", "Five Redis. The clocks of three of them are set forward by more than the TTL while A holds the lock on all five.",
 			of("clocks-of-a-majority-set-forward")).in("three of five"),
-		none("H9", "file", not+"a lock of the system ends with its process, and no clock has a part in that."),
-		none("H9", "etcd", not+"the leader of the etcds counts leases by a clock that nobody sets, not by the time of day."),
-		none("H9", "zookeeper", not+"ZooKeeper counts sessions by a clock that nobody sets, not by the time of day."),
-		none("H9", "postgres", not+"a lock ends with its session, and PostgreSQL ends a silent one by a timer of the system, which counts from when it was set."),
-		none("H9", "mysql", not+"a lock ends with its session, and the server ends a silent one when a wait on its socket has lasted too long. Tokens are "+
-			"the clock or one more than the last, so that they rise all the same."),
-		harm("H9", "table", "", "table-postgres", "a table of one PostgreSQL; the server's clock is set forward, by more than the TTL, while A holds the lock", of("clock-set-forward")),
+		impossible("H9", "file", not+"a lock of the system ends with its process, and no clock is involved."),
+		impossible("H9", "etcd", not+"etcd's leader counts leases by a clock that nobody sets, not by the time of day."),
+		impossible("H9", "zookeeper", not+"ZooKeeper counts sessions by a clock that nobody sets, not by the time of day."),
+		impossible("H9", "postgres", not+"a lock ends with its session, and a system timer ends a silent session. It counts from when it was set."),
+		impossible("H9", "mysql", not+"a lock ends with its session, and a socket timeout ends a silent session. Tokens are the clock, or one more than the last "+
+			"token, so they rise anyway."),
+		harm("H9", "table", "", "table-postgres", "A table of one PostgreSQL. The server's clock is set forward by more than the TTL while A holds the lock.",
+			of("clock-set-forward")),
 	}
 }
 
-// absences are H12, a server that is not there when a lock is acquired or released.
-func absences() []scenario {
-	const setup = "the network falls silent for A, which holds the lock and releases it, and for B, which asks for another lock with a limit of 1 s; when it is back, C asks for A's lock"
-	swallows := by("release-swallows-errors")
+// outages are H12, a server that is away when a lock is acquired or released.
+func outages() []scenario {
+	const setup = "The network falls silent for A and B. A, which holds the lock, releases it. B asks for another lock with a limit of 1 s. When the network is back, " +
+		"C asks for A's lock."
+	swallows := articleLock("release-swallows-errors")
 	swallows.ttl = patientTTL
-	mistakes := by("takes-an-error-for-held").doing("one Redis; the network is cut for A, which holds the lock and releases it, and for B, which asks for another lock; when it is back, C asks "+
-		"for A's lock", away(openly))
+	mistakes := articleLock("takes-an-error-for-held").doing("One Redis. The network is cut for A and B. A, which holds the lock, releases it. B asks for another lock. "+
+		"When the network is back, C asks for A's lock.", away(openly))
 	mistakes.variant = "an error is taken for held"
-	folder := harm("H12", "file", "", "file", "a folder; it is moved away while A holds the lock, A releases it, and B asks for another lock with a limit of 1 s; when the folder is back, C asks "+
-		"for A's lock", away(folderAway))
+	folder := harm("H12", "file", "", "file", "A folder, which is moved away while A holds the lock. A releases the lock, and B asks for another lock with a limit of "+
+		"1 s. When the folder is back, C asks for A's lock.", away(folderAway))
 	return everywhere(scenario{hazard: "H12", setup: setup, script: away(silently)}, swallows, mistakes, folder)
 }

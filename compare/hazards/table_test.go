@@ -10,7 +10,7 @@ import (
 	"github.com/lockport/lockport/internal/lab/report"
 )
 
-// Every scenario can be played and has a stated class, or says why not. No two make one cell. Each hazard has one for each subject.
+// Every scenario has a script and a stated class, or says why not. IDs are unique. Each hazard covers every subject.
 func TestTableIsWhole(t *testing.T) {
 	seen := make(map[string]bool)
 	for _, s := range table() {

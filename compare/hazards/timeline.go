@@ -12,15 +12,15 @@ import (
 	"github.com/lockport/lockport/internal/lab/report"
 )
 
-// drawing is a timeline in the making. Start is when there was first something to see: not the start of processes.
+// drawing is a timeline under construction. start is when there was first something to see, not the start of the processes.
 type drawing struct {
 	*history.History
 	start    history.Instant
-	attempts []*history.Span // to get the lock that the play is about
+	attempts []*history.Span // to get the play's lock
 	writes   []history.Write
 }
 
-// ms is an instant in milliseconds of the timeline.
+// ms converts an instant to milliseconds of the timeline.
 func (d *drawing) ms(t history.Instant) float64 {
 	return max(0, math.Round(float64(t.Sub(d.start))/float64(time.Millisecond)*10)/10)
 }
@@ -32,16 +32,16 @@ func (d *drawing) bands(all []history.Spell) (bands []report.Band) {
 	return bands
 }
 
-// lane is what a worker is called for people: the one that was started first is A.
-func lane(worker string) string {
+// clientName names a worker for people. The first one started is A.
+func clientName(worker string) string {
 	n, _ := strconv.Atoi(strings.TrimPrefix(worker, "w"))
 	return string(rune('A' + n - 1))
 }
 
-// names are the workers in a note.
+// names finds the workers in a note.
 var names = regexp.MustCompile(`\bw[0-9]+\b`)
 
-// timeline draws a play: who held the lock with that name when, and what was done to whom.
+// timeline draws a play: who held the lock named name when, and what was done to whom.
 func timeline(h *history.History, name string) report.Run {
 	d := &drawing{History: h, start: h.End, writes: h.Writes()}
 	for _, s := range h.Attempts {
@@ -59,31 +59,31 @@ func timeline(h *history.History, name string) report.Run {
 		case e.Kind == history.Spawned:
 			r.Lanes = append(r.Lanes, d.lane(e.Worker))
 		case e.Kind == history.Noted && !forJudges:
-			r.Marks = append(r.Marks, report.Mark{At: d.ms(e.At), What: names.ReplaceAllStringFunc(e.Err, lane)})
+			r.Marks = append(r.Marks, report.Mark{At: d.ms(e.At), What: names.ReplaceAllStringFunc(e.Err, clientName)})
 		}
 	}
 	slices.SortStableFunc(r.Lanes, func(a, b report.Lane) int { return strings.Compare(a.Client, b.Client) })
 	for _, o := range h.Overlaps() {
 		r.Overlaps = append(r.Overlaps, report.Overlap{
-			From: d.ms(o.From), To: d.ms(o.To), Older: lane(o.First.Worker), Newer: lane(o.Second.Worker),
+			From: d.ms(o.From), To: d.ms(o.To), Older: clientName(o.First.Worker), Newer: clientName(o.Second.Worker),
 			Tokens: [2]report.Token{report.Token(o.First.Token), report.Token(o.Second.Token)},
 		})
 	}
 	return r
 }
 
-// oneWait is how long after an attempt that failed the next one belongs to the same waiting.
+// oneWait is the longest gap between attempts that count as one wait.
 const oneWait = 500 * time.Millisecond
 
-// lane is what one worker did. What it asked for again and again is one time of waiting.
+// lane is what one worker did. Repeated attempts are drawn as one wait.
 func (d *drawing) lane(worker string) report.Lane {
-	l := report.Lane{Client: lane(worker), Stopped: d.bands(d.Stops(worker)), Cut: d.bands(d.Cuts(worker))}
+	l := report.Lane{Client: clientName(worker), Stopped: d.bands(d.Stops(worker)), Cut: d.bands(d.Cuts(worker))}
 	for _, e := range d.Events {
 		if e.Kind == history.Killed && e.Worker == worker {
 			l.Killed = d.ms(e.At)
 		}
 	}
-	var vain history.Instant // when the last attempt was over, if nothing came of it
+	var vain history.Instant // end of the last failed attempt
 	for _, s := range d.attempts {
 		if s.Worker != worker {
 			continue
@@ -109,7 +109,7 @@ func (d *drawing) lane(worker string) report.Lane {
 	return l
 }
 
-// ending says for people what ended a hold, or an attempt that got nothing.
+// ending says for people how a hold, or a failed attempt, ended.
 func (d *drawing) ending(s *history.Span) string {
 	switch {
 	case s.Got == 0 && s.Class == history.ClassTimedOut:

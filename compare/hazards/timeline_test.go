@@ -8,7 +8,7 @@ import (
 	"github.com/lockport/lockport/internal/lab/report"
 )
 
-// A timeline begins when somebody asks, and has a lane for each worker, in the order in which they were started.
+// A timeline begins with the first request. It has a lane for each worker, ordered by start.
 func TestTimeline(t *testing.T) {
 	r := judged(t, `
 		0 w1/0 spawned; 5 w3/0 spawned; 6 w2/0 spawned; 50 w1/7 asked name another; 60 w1/7 got name another; 70 w1/7 releasing name another; 100 w1/1 asked
@@ -41,7 +41,6 @@ func TestTimeline(t *testing.T) {
 	}, r)
 }
 
-// How holds end, for people.
 func TestEndings(t *testing.T) {
 	const begin = "0 w1/0 spawned\n100 w1/1 asked\n110 w1/1 got\n"
 	for _, c := range []struct{ then, ending string }{
@@ -56,8 +55,8 @@ func TestEndings(t *testing.T) {
 	}
 }
 
-func TestLanes(t *testing.T) {
-	require.Equal(t, "A", lane("w1"))
-	require.Equal(t, "Z", lane("w26"))
-	require.Equal(t, "B believes, and A's and B.", names.ReplaceAllStringFunc("w2 believes, and w1's and w2.", lane))
+func TestClientNames(t *testing.T) {
+	require.Equal(t, "A", clientName("w1"))
+	require.Equal(t, "Z", clientName("w26"))
+	require.Equal(t, "B believes, and A's and B.", names.ReplaceAllStringFunc("w2 believes, and w1's and w2.", clientName))
 }
