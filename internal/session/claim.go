@@ -13,15 +13,15 @@ func (b *Backend) TryAcquire(ctx context.Context, req driver.Request) (driver.Le
 	return b.acquire(ctx, req, b.mainSession, false)
 }
 
-// Wait implements driver.Waiter. The claim waits in the server's queue on a session of its own, and if it is granted lives there. ErrHeld: no
-// session is left to wait on.
+// Wait implements driver.Waiter. The claim waits in the server's queue on a session of its own, and once granted lives there. ErrHeld: no session is
+// left to wait on.
 func (b *Backend) Wait(ctx context.Context, req driver.Request) (driver.Lease, error) {
 	return b.acquire(ctx, req, b.idleBlocker, true)
 }
 
-// acquire makes the claim of req on the session that find finds, where it waits or not.
+// acquire makes the claim of req on the session that find returns. waits: the claim waits there until granted.
 func (b *Backend) acquire(ctx context.Context, req driver.Request, find func() (*session, error), waits bool) (driver.Lease, error) {
-	key, err := b.layout(&req)
+	key, err := b.checkedKey(&req)
 	if err != nil {
 		return nil, err
 	}
@@ -40,7 +40,7 @@ func (b *Backend) acquire(ctx context.Context, req driver.Request, find func() (
 	}
 	c := b.claimOn(s, key, &req, slots, waits)
 	if err := c.outcome(ctx); err != nil {
-		if waits && c.state == asking { // it can be ended only with its session
+		if waits && c.state == trying { // only the end of its session ends a wait
 			s.end(errCancelled)
 		}
 		return nil, err
@@ -49,18 +49,18 @@ func (b *Backend) acquire(ctx context.Context, req driver.Request, find func() (
 	return c, nil
 }
 
-// available says why nothing can be asked for now: ctx has ended, a claim here excludes that of req, or an earlier claim of the same
-// owner has not come to its end, so that no answer would be true of it. mu is held.
+// available returns why req cannot be tried now: ctx has ended, a local claim excludes it, or an earlier claim of the same owner has not ended yet.
+// No answer would be true of that one. Caller holds mu.
 func (b *Backend) available(ctx context.Context, key Key, req *driver.Request, waits bool) error {
 	if b.label == "" {
 		b.label = driver.OwnerClient(req.Owner)
 	}
 	c := b.find(key, req.Owner)
 	switch {
-	case b.dead[req.Owner] != nil:
+	case b.orphans[req.Owner] != nil:
 		return unknown(errEnding)
 	case c != nil && !c.wanted:
-		return unknown(errGiven)
+		return unknown(errReleased)
 	case ctx.Err() != nil:
 		return unavailable(ctx.Err())
 	case c != nil || slices.ContainsFunc(b.table[key], func(c *claim) bool { return c.excludes(req, waits) }):
@@ -69,18 +69,18 @@ func (b *Backend) available(ctx context.Context, key Key, req *driver.Request, w
 	return nil
 }
 
-// slots are the keys of the permits that req may get, those of its name that no claim here has, from a random one on; nil: it is no request for a permit. It
-// awaits the answer to an earlier request of this name, which may get any. mu is held, but not meanwhile.
+// slots returns the permits of the name that no local claim has, from a random one on, as keys; nil: req asks for no permit. It first awaits the
+// answer to an earlier request for this name, which may get any of them. Called with mu held; waits without it.
 func (b *Backend) slots(ctx context.Context, key Key, req *driver.Request, waits bool) (slots []Key, err error) {
 	if req.Permits == 0 {
 		return nil, nil
 	}
-	if waits { // for one of many locks the server keeps no queue
+	if waits { // the server has no queue for one of several locks
 		return nil, b.errHeld
 	}
 	taken := make(map[Key]bool)
 	for _, c := range b.table[key] {
-		if c.state == asking {
+		if c.state == trying {
 			if !b.await(ctx, c.call) {
 				return nil, unavailable(ctx.Err())
 			}
@@ -103,7 +103,7 @@ func (b *Backend) slots(ctx context.Context, key Key, req *driver.Request, waits
 	return slots, nil
 }
 
-// find returns the claim of owner on key that is in the table, or nil. mu is held.
+// find returns the claim of owner on key in the table, or nil. Caller holds mu.
 func (b *Backend) find(key Key, owner string) *claim {
 	for _, c := range b.table[key] {
 		if c.req.Owner == owner {
@@ -113,8 +113,8 @@ func (b *Backend) find(key Key, owner string) *claim {
 	return nil
 }
 
-// excludes says that a claim of req on the same key is not to be asked for beside c. The server keeps sessions apart; it is for us to keep apart the claims of one
-// session. So a reader and a writer of ours can wait for each other in the server's queue, on sessions of their own. mu is held.
+// excludes reports whether req must not be tried beside c, which has the same key. The server keeps sessions apart; the engine keeps apart the claims
+// of one session. So a local reader and writer can wait for each other in the server's queue, on separate sessions. Caller holds mu.
 func (c *claim) excludes(req *driver.Request, waits bool) bool {
 	switch {
 	case req.Permits > 0:
@@ -122,107 +122,107 @@ func (c *claim) excludes(req *driver.Request, waits bool) bool {
 	case waits:
 		return !c.req.Shared && !req.Shared
 	case c.req.Shared && req.Shared:
-		return c.contended && c.s == c.b.main // which would get the key again, ahead of the writers that wait
+		return c.contended && c.s == c.b.main // it would get the key again, ahead of waiting writers
 	}
 	return true
 }
 
-// outcome waits for what becomes of a Try; nil: it has the key. mu is held, but not meanwhile.
+// outcome waits for the result of a Try; nil: c has the key. Called with mu held; waits without it.
 func (c *claim) outcome(ctx context.Context) error {
 	answered := c.b.await(ctx, c.call)
 	switch {
 	case c.state == held:
 		return nil
-	case c.state == asking && c.withdraw():
+	case c.state == trying && c.withdraw():
 		return unavailable(ctx.Err())
 	case !answered:
 		c.wanted = false
 		return unknown(ctx.Err())
 	case c.err != nil:
 		return c.err
-	case c.s.over != nil: // meanwhile
-		return unknown(c.s.over)
+	case c.s.endErr != nil: // meanwhile
+		return unknown(c.s.endErr)
 	}
 	return unknown(errCancelled) // abandoned meanwhile
 }
 
-// idleBlocker returns a session to wait on, or errHeld if all are in use. mu is held.
+// idleBlocker returns a session to wait on, or errHeld if all are in use. Caller holds mu.
 func (b *Backend) idleBlocker() (*session, error) {
 	if b.closed {
 		return nil, unavailable(errClosed)
 	}
 	b.prune()
 	for _, s := range b.blockers {
-		if s.over == nil && len(s.claims) == 0 && s.idle() && !s.stale() {
+		if s.endErr == nil && len(s.claims) == 0 && s.idle() && !s.stale() {
 			return s, nil
 		}
 	}
 	if len(b.blockers) >= b.o.Blockers {
 		return nil, b.errHeld
 	}
-	s := b.begin()
+	s := b.open()
 	b.blockers = append(b.blockers, s)
 	return s, nil
 }
 
-// prune forgets the blockers that have ended and left nothing behind. mu is held.
+// prune forgets the ended blockers that left nothing behind. Caller holds mu.
 func (b *Backend) prune() {
-	b.blockers = slices.DeleteFunc(b.blockers, func(s *session) bool { return s.over != nil && len(s.claims) == 0 })
+	b.blockers = slices.DeleteFunc(b.blockers, func(s *session) bool { return s.endErr != nil && len(s.claims) == 0 })
 }
 
-// claim is a request for a name, and the lease if it was granted. It is in Backend.table for as long as its session has or may have its key, and in
-// Backend.dead after that session has ended for us, until it is certain that it has ended at the server too. Guarded by Backend.mu.
+// claim is a request for a name, and its lease once granted. It is in Backend.table while its session has or may have the key. After its session has
+// ended on our side, it is in Backend.orphans until the session has certainly ended at the server. Guarded by Backend.mu.
 type claim struct {
 	b   *Backend
 	s   *session
 	key Key
 	req driver.Request
 
-	slot    Key // of the permit that it has; empty: it is none
+	slot    Key // the permit it has, if any
 	state   state
 	call    *call // its Try, or its last Free
-	wanted  bool  // somebody waits for the answer, or has the lease
-	granted bool  // somebody has the lease
-	err     error // why it was not granted, or could not be given back
-	freed   bool  // it ended by being given back
+	wanted  bool  // a caller waits for the answer, or has the lease
+	granted bool  // a caller has the lease
+	err     error // why it was not granted or released
+	freed   bool  // it ended by a release
 
-	contended bool // somebody is known to wait for the key
+	contended bool // another client is known to wait for the key
 
 	grant driver.Grant
 }
 
-// state is what a claim is at the server.
+// state is the state of a claim at the server.
 type state uint8
 
 const (
-	asking state = iota // its Try is queued or under way
-	held                // it has the key
-	giving              // its Free is queued or under way
-	orphan              // its session has ended for us: it may have the key for as long as the server does not know
-	gone                // it certainly does not have the key
+	trying   state = iota // its Try is queued or under way
+	held                  // it has the key
+	freeing               // its Free is queued or under way
+	orphaned              // its session has ended on our side; the server may keep the key until it notices
+	gone                  // it certainly does not have the key
 )
 
-// claimOn begins a claim on s, which no other claim here excludes, and queues its Try. mu is held.
+// claimOn begins a claim on s and queues its Try. No local claim excludes it. Caller holds mu.
 func (b *Backend) claimOn(s *session, key Key, req *driver.Request, slots []Key, waits bool) *claim {
 	c := &claim{b: b, s: s, key: key, req: *req, wanted: true}
 	b.table[key] = append(b.table[key], c)
 	s.claims[c] = struct{}{}
-	c.call = s.ask(&Op{Kind: Try, Key: key, Shared: req.Shared, Slots: slots, Name: req.Name, Owner: req.Owner}, c.tried)
+	c.call = s.ask(&Op{Kind: Try, Key: key, Shared: req.Shared, Slots: slots, Name: req.Name, Owner: req.Owner}, c.onTry)
 	c.call.waits = waits
 	return c
 }
 
-// drop ends a claim that certainly does not have its key, and tells those here who were refused because of it. mu is held.
+// drop ends a claim that certainly does not have its key. Caller holds mu.
 func (b *Backend) drop(c *claim) {
 	b.remove(c)
-	if b.dead[c.req.Owner] == c {
-		delete(b.dead, c.req.Owner)
+	if b.orphans[c.req.Owner] == c {
+		delete(b.orphans, c.req.Owner)
 	}
 	delete(c.s.claims, c)
 	c.state = gone
 }
 
-// remove takes c out of the table. mu is held.
+// remove takes c out of the table. Caller holds mu.
 func (b *Backend) remove(c *claim) {
 	left := slices.DeleteFunc(b.table[c.key], func(other *claim) bool { return other == c })
 	if len(left) == 0 {
@@ -232,34 +232,34 @@ func (b *Backend) remove(c *claim) {
 	b.table[c.key] = left
 }
 
-// bereave notes that the session of c has ended for us while c had or may have had its key. mu is held.
-func (b *Backend) bereave(c *claim) {
+// orphan records that c's session has ended on our side while c had or may have had its key. Caller holds mu.
+func (b *Backend) orphan(c *claim) {
 	b.remove(c)
-	b.dead[c.req.Owner] = c
-	c.state = orphan
-	b.hint(c.key) // for others it is the server's affair now
+	b.orphans[c.req.Owner] = c
+	c.state = orphaned
+	b.hint(c.key) // others may try now: only the server knows
 }
 
-// withdraw takes back a claim that was not asked for yet. false: it was. mu is held.
+// withdraw takes back a claim whose Try was not sent. false: it was. Caller holds mu.
 func (c *claim) withdraw() bool {
 	if !c.s.withdraw(c.call) {
 		return false
 	}
 	c.err = unavailable(errCancelled)
 	c.b.drop(c)
-	c.b.hint(c.key) // others here were refused because of it
+	c.b.hint(c.key) // local claims were refused because of it
 	return true
 }
 
-// tried draws the conclusions from the end of a Try. mu is held.
-func (c *claim) tried() {
+// onTry handles the end of a Try. Caller holds mu.
+func (c *claim) onTry() {
 	b, op := c.b, c.call.op
 	c.slot = op.Slot
 	switch {
 	case c.call.err != nil:
 		c.err = c.call.err
 		if c.call.sent {
-			b.bereave(c)
+			b.orphan(c)
 		} else {
 			b.drop(c)
 		}
@@ -269,33 +269,33 @@ func (c *claim) tried() {
 	case !op.OK:
 		c.err = b.errHeld
 		b.drop(c)
-	case c.s.over != nil:
-		c.err = unknown(c.s.over)
-		b.bereave(c)
+	case c.s.endErr != nil:
+		c.err = unknown(c.s.endErr)
+		b.orphan(c)
 	case c.wanted:
 		c.grant = driver.Grant{Token: op.Token, Until: c.s.until(), Contended: op.Contended}
 		c.state = held
 	default:
-		c.giveBack()
+		c.free()
 	}
 	if c.state == gone && !c.wanted {
 		b.hint(c.key)
 	}
 }
 
-// giveBack queues the Free of a claim that has its key. mu is held.
-func (c *claim) giveBack() {
-	c.state = giving
-	c.call = c.s.ask(&Op{Kind: Free, Key: c.key, Shared: c.req.Shared, Slot: c.slot}, c.gaveBack)
+// free queues the Free of a claim that has its key. Caller holds mu.
+func (c *claim) free() {
+	c.state = freeing
+	c.call = c.s.ask(&Op{Kind: Free, Key: c.key, Shared: c.req.Shared, Slot: c.slot}, c.onFree)
 }
 
-// gaveBack draws the conclusions from the end of a Free. mu is held.
-func (c *claim) gaveBack() {
+// onFree handles the end of a Free. Caller holds mu.
+func (c *claim) onFree() {
 	b, k := c.b, c.call
 	switch {
 	case k.err != nil:
 		c.err = unknown(k.err)
-		b.bereave(c)
+		b.orphan(c)
 	case k.op.Err != nil:
 		c.err = k.op.Err
 		c.state = held

@@ -19,12 +19,12 @@ func TestClaimAndRelease(t *testing.T) {
 		require.Equal(t, driver.Grant{Token: 101, Until: start.Add(handTTL)}, lease.Grant())
 		o := h.try(t.Context(), request("a"))
 		o.is(t, driver.ErrHeld)
-		require.Empty(t, c.asked(), "what is held here is not asked for: it would be taken twice")
+		require.Empty(t, c.asked(), "a key held here was requested again: the session would take it twice")
 		r := release(t.Context(), lease)
 		c.answer("Fa")
 		r.is(t, nil)
 		release(t.Context(), lease).is(t, nil)
-		require.Empty(t, c.asked(), "a lock is given back once")
+		require.Empty(t, c.asked(), "a lock was released twice")
 		_, err := driver.Renew(t.Context(), h.b, lease)
 		require.ErrorIs(t, err, driver.ErrLost)
 	})
@@ -56,7 +56,7 @@ func TestValidityCountsFromTheSendingOfTheAnsweredRequest(t *testing.T) {
 	})
 }
 
-// A Conn that knows the answer by itself asks the server nothing, which then has not heard of this session.
+// A Conn that knows an answer itself does not ask the server, so such an answer confirms nothing.
 func TestValidityCountsFromWhatTheServerAnswered(t *testing.T) {
 	byHand(t, Options{}, func(t *testing.T, h *hand) {
 		c, lease := h.live(request("a"))
@@ -80,7 +80,7 @@ func TestCallerLeavesBeforeItsTryIsSent(t *testing.T) {
 		o := h.try(ctx, request("a"))
 		o.pending(t)
 		cancel()
-		o.is(t, driver.ErrUnavailable) // certainly without effect: it was not sent
+		o.is(t, driver.ErrUnavailable) // it was not sent, and has no effect
 		o.is(t, context.Canceled)
 		c := h.accept()
 		require.Empty(t, c.asked())
@@ -118,7 +118,7 @@ func TestCallerLeavesWhileItsTryIsUnderWay(t *testing.T) {
 			require.Empty(t, c.asked())
 		},
 		"the same owner asks again": func(t *testing.T, h *hand, c *handConn, req driver.Request) {
-			h.try(t.Context(), req).is(t, driver.ErrUnknown) // it may still be granted, and is given back then
+			h.try(t.Context(), req).is(t, driver.ErrUnknown) // it may still be granted, and is then released
 			c.answer("Ta")
 			h.try(t.Context(), req).is(t, driver.ErrUnknown)
 			c.answer("Fa")
@@ -131,7 +131,7 @@ func TestCallerLeavesWhileItsTryIsUnderWay(t *testing.T) {
 			c.answer("Ta")
 			c.answer("Aa Fa")
 			synctest.Wait()
-			require.Equal(t, 2, woken, "that it is awaited now, and that it was given back")
+			require.Equal(t, 2, woken, "woken once when awaited, and once when released")
 			stop()
 			c.answer("La")
 		},
@@ -175,7 +175,7 @@ func TestCallerLeavesWhileItsTryIsUnderWay(t *testing.T) {
 func TestAbandonWhileTheCallIsOnItsWay(t *testing.T) {
 	byHand(t, Options{}, func(t *testing.T, h *hand) {
 		req := request("a")
-		o := h.try(t.Context(), req) // its context has not ended, which no client does
+		o := h.try(t.Context(), req) // no client abandons before the context has ended
 		c := h.accept()
 		abandoned := h.abandon(t.Context(), req)
 		c.answer("Ta")
@@ -205,7 +205,7 @@ func TestKeyIsNotAskedForWhileItIsGivenBack(t *testing.T) {
 		again := release(t.Context(), lease)
 		c.answer("Fa")
 		again.is(t, nil)
-		require.Empty(t, c.asked(), "a lock is given back once")
+		require.Empty(t, c.asked(), "a lock was released twice")
 		next := h.try(t.Context(), request("a"))
 		c.answer("Ta")
 		next.is(t, nil)
@@ -222,7 +222,7 @@ func TestErrorsOfOneOp(t *testing.T) {
 		c.finish(nil)
 		o.is(t, driver.ErrRefused)
 
-		r := release(t.Context(), lease) // certainly without effect: it may be tried again
+		r := release(t.Context(), lease) // no effect: it may be sent again
 		require.Equal(t, "Fa", c.asked())
 		c.ops[0].Err = full
 		c.finish(nil)
@@ -233,7 +233,7 @@ func TestErrorsOfOneOp(t *testing.T) {
 
 		lease = h.held(c, request("a"))
 		r = release(t.Context(), lease)
-		c.answer("Fa", "a") // the server says that we did not have it
+		c.answer("Fa", "a") // the server says that this session did not have it
 		r.is(t, driver.ErrLost)
 		release(t.Context(), lease).is(t, driver.ErrLost)
 	})

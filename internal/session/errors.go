@@ -8,17 +8,17 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// Why a session of ours was ended by ourselves.
+// Why the engine ended a session or a claim.
 var (
 	errClosed    = errors.New("the backend is closed")
-	errIdle      = errors.New("the session was idle for too long to be trusted")
-	errCancelled = errors.New("the wait on it was given up")
-	errEnding    = errors.New("the session in which the lock was asked for has not ended at the server yet")
-	errGiven     = errors.New("the lock was given back")
-	errTaken     = errors.New("the lock was no longer there when it was given back")
+	errIdle      = errors.New("the session was idle too long to be trusted")
+	errCancelled = errors.New("the wait was abandoned")
+	errEnding    = errors.New("the session that requested the lock has not ended at the server yet")
+	errReleased  = errors.New("the lock was released")
+	errGone      = errors.New("the lock was gone before its release")
 )
 
-// classOf is the class of package driver that err matches, or nil.
+// classOf returns the class of package driver that err matches, or nil.
 func classOf(err error) error {
 	for _, class := range []error{driver.ErrHeld, driver.ErrLost, driver.ErrUnavailable, driver.ErrRefused, driver.ErrUnknown} {
 		if errors.Is(err, class) {
@@ -28,13 +28,13 @@ func classOf(err error) error {
 	return nil
 }
 
-// Classified says that err is nil, or of a class of package driver.
+// Classified reports whether err is nil or has a class of package driver.
 func Classified(err error) bool { return err == nil || classOf(err) != nil }
 
-// OneLine is text without line breaks, as an error's is.
+// OneLine returns text without line breaks.
 func OneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// of makes err one of class and of no other.
+// of gives err the given class and no other.
 func of(class, err error) error {
 	switch classOf(err) {
 	case class:
@@ -48,12 +48,12 @@ func of(class, err error) error {
 func unavailable(err error) error { return of(driver.ErrUnavailable, err) }
 func unknown(err error) error     { return of(driver.ErrUnknown, err) }
 
-// lost says that a claim went with its session.
+// lost returns the loss of a claim whose session has ended.
 func lost(cause error) error {
 	return of(driver.ErrLost, fmt.Errorf("its session with the server has ended: %w", plain(cause)))
 }
 
-// plain is err, or where that has a class its text alone.
+// plain returns err, or only its text if err has a class.
 func plain(err error) error {
 	if classOf(err) != nil {
 		return errors.New(err.Error())
@@ -61,7 +61,7 @@ func plain(err error) error {
 	return err
 }
 
-// unsent says of a session's end that what was not sent in it had no effect.
+// unsent returns the error of calls that were queued when their session ended: they had no effect.
 func unsent(cause error) error {
 	if errors.Is(cause, driver.ErrRefused) {
 		return of(driver.ErrRefused, cause)

@@ -19,20 +19,20 @@ import (
 
 func plainLayout(name string) (Key, error) { return Key(name), nil }
 
-// kindLetters are the kinds of requests.
+// kindLetters stand for the kinds of ops.
 const kindLetters = "TFPALE"
 
-// handTTL is the TTL of the backends whose server is the test itself.
+// handTTL is the TTL of backends on a hand.
 const handTTL = 9 * time.Second
 
-// hand is a Server that answers as the test says. It is used within a bubble of synctest: when all wait, what was to be asked has been asked.
+// hand is a Server whose answers the test gives. It runs in a synctest bubble: once all goroutines wait, all requests have been sent.
 type hand struct {
 	t     *testing.T
 	b     *Backend
 	dials []*handDial
-	conns []*handConn // in the order in which they were accepted
+	conns []*handConn // in the order of accept
 	token uint64
-	deaf  bool // see handConn, of the next one
+	deaf  bool // see handConn; for the next one
 }
 
 // handDial is a Dial under way.
@@ -43,7 +43,7 @@ type handDial struct {
 	answer chan any // a *handConn or an error
 }
 
-// byHand runs f in a bubble. At its end nothing of the backend's may be left.
+// byHand runs f in a bubble. Afterwards the backend must have left nothing open.
 func byHand(t *testing.T, o Options, f func(t *testing.T, h *hand)) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &hand{t: t, token: 100}
@@ -86,7 +86,7 @@ func (h *hand) accept() *handConn {
 	return c
 }
 
-// refuse has the only dial under way fail.
+// refuse fails the only dial under way.
 func (h *hand) refuse(err error) {
 	h.t.Helper()
 	synctest.Wait()
@@ -109,7 +109,7 @@ type handConn struct {
 	count  int        // requests so far
 	reply  chan error // what Do or Wait returns
 	broken chan error // what Listen returns
-	deaf   bool       // Do and Wait return late: not when their context ends
+	deaf   bool       // Do and Wait ignore the end of their context
 
 	lastShared bool // of the first op of the last request
 }
@@ -120,8 +120,8 @@ func (c *handConn) Close() {
 }
 
 func (c *handConn) Do(ctx context.Context, ops []*Op) error {
-	require.False(c.h.t, c.closed, "used when it was closed")
-	require.Nil(c.h.t, c.ops, "two requests at once")
+	require.False(c.h.t, c.closed, "used after Close")
+	require.Nil(c.h.t, c.ops, "called during another request")
 	require.NotEmpty(c.h.t, ops)
 	require.LessOrEqual(c.h.t, len(ops), MaxBatch)
 	c.mu.Lock()
@@ -158,7 +158,7 @@ func (c *handConn) Listen(ctx context.Context) error {
 	}
 }
 
-// asked is what is asked now: "TFPALE" letters with keys.
+// asked returns the request under way: kindLetters with keys.
 func (c *handConn) asked() string {
 	synctest.Wait()
 	c.mu.Lock()
@@ -182,7 +182,7 @@ func (c *handConn) asked() string {
 	return s
 }
 
-// answer says yes to all that is asked, but for the keys in no. want is what is asked.
+// answer checks that want is asked, and grants all of it but the keys in no.
 func (c *handConn) answer(want string, no ...Key) {
 	c.h.t.Helper()
 	require.Equal(c.h.t, want, c.asked())
@@ -195,7 +195,7 @@ func (c *handConn) answer(want string, no ...Key) {
 	c.finish(nil)
 }
 
-// fail ends the connection, before the answer if something is asked.
+// fail ends the connection, before the answer of a request under way.
 func (c *handConn) fail(err error) {
 	synctest.Wait()
 	if c.ops != nil {
@@ -214,7 +214,7 @@ func (c *handConn) finish(err error) {
 
 var errCut = errors.New("cut")
 
-// request is one of a claim of name.
+// request returns a claim of name.
 func request(name string) driver.Request {
 	var id [16]byte
 	_, _ = rand.Read(id[:])
@@ -259,11 +259,11 @@ func begin(f func() (driver.Lease, error)) *outcome {
 	return o
 }
 
-// is checks that the call has returned, with an error of class, or none.
+// is checks that the call has returned, with an error of class or with none.
 func (o *outcome) is(t *testing.T, class error) {
 	t.Helper()
 	synctest.Wait()
-	require.True(t, o.over.Load(), "it has not returned")
+	require.True(t, o.over.Load(), "the call has not returned")
 	if class == nil {
 		require.NoError(t, o.err)
 		return
@@ -279,10 +279,10 @@ func (o *outcome) is(t *testing.T, class error) {
 func (o *outcome) pending(t *testing.T) {
 	t.Helper()
 	synctest.Wait()
-	require.False(t, o.over.Load(), "it has returned")
+	require.False(t, o.over.Load(), "the call has returned")
 }
 
-// held has a claim of name granted on c, which is live.
+// held acquires req on c, which is live.
 func (h *hand) held(c *handConn, req driver.Request) driver.Lease {
 	h.t.Helper()
 	o := h.try(context.Background(), req)
@@ -291,7 +291,7 @@ func (h *hand) held(c *handConn, req driver.Request) driver.Lease {
 	return o.lease
 }
 
-// live opens the main session by a claim that is held.
+// live opens the main session by acquiring req.
 func (h *hand) live(req driver.Request) (*handConn, driver.Lease) {
 	h.t.Helper()
 	o := h.try(context.Background(), req)

@@ -17,7 +17,7 @@ func (c *claim) As(target any) bool {
 
 var _ driver.LeaseAs = (*claim)(nil)
 
-// RenewBatch implements driver.BatchRenewer. Any request keeps a whole session: one Ping for each is enough, whatever lives on it.
+// RenewBatch implements driver.BatchRenewer. Any request keeps a whole session alive, so it sends one Ping to each.
 func (b *Backend) RenewBatch(ctx context.Context, leases []driver.Lease, results []driver.Renewal) {
 	b.mu.Lock()
 	defer b.unlock()
@@ -52,50 +52,50 @@ func (b *Backend) RenewBatch(ctx context.Context, leases []driver.Lease, results
 	}
 }
 
-// whyNotHeld is the answer to the renewal of a claim that is not held; nil: it is. mu is held.
+// whyNotHeld is the answer to the renewal of a claim that is not held; nil: it is held. Caller holds mu.
 func (c *claim) whyNotHeld() error {
 	switch {
 	case c.state == held:
 		return nil
-	case c.state == giving:
-		return of(driver.ErrUnknown, errGiven)
-	case c.s.over != nil:
-		return lost(c.s.over)
+	case c.state == freeing:
+		return of(driver.ErrUnknown, errReleased)
+	case c.s.endErr != nil:
+		return lost(c.s.endErr)
 	}
-	return of(driver.ErrLost, errGiven)
+	return of(driver.ErrLost, errReleased)
 }
 
-// Release implements driver.Lease. When the session ends before the answer has come it is unknown whether the lock was still there, even though it
-// could be found out here that it is gone now: the client asks again, and decides by the clock whether ErrLost, the answer then, is a loss.
+// Release implements driver.Lease. If the session ends before the answer, the outcome is unknown, although the engine could find out that the lock is
+// gone. The client asks again, gets ErrLost, and decides by the clock whether that is a loss.
 func (c *claim) Release(ctx context.Context) error {
 	b := c.b
 	b.mu.Lock()
 	defer b.unlock()
 	c.err = nil
-	err := c.finish(ctx, c.state != orphan)
+	err := c.finish(ctx, c.state != orphaned)
 	switch {
 	case err != nil:
 		return err
 	case c.freed:
 		return nil
-	case c.err != nil: // there was no answer
+	case c.err != nil: // no answer
 		return c.err
 	}
-	return of(driver.ErrLost, errTaken)
+	return of(driver.ErrLost, errGone)
 }
 
-// Abandon implements driver.Backend. A claim whose session has ended for us is certainly gone only when the server says so in another session: a
-// connection that is half-open may keep its locks for as long as the TTL.
+// Abandon implements driver.Backend. A claim whose session has ended on our side is certainly gone only once another session hears so from the
+// server: a half-open connection may keep its locks for up to the TTL.
 func (b *Backend) Abandon(ctx context.Context, req driver.Request) error {
 	key, err := b.keyOf(&req)
 	if err != nil {
-		return nil // nothing was asked for
+		return nil // nothing was requested
 	}
 	b.mu.Lock()
 	defer b.unlock()
 	c := b.find(key, req.Owner)
 	if c == nil {
-		c = b.dead[req.Owner]
+		c = b.orphans[req.Owner]
 	}
 	if c == nil {
 		return nil
@@ -103,11 +103,11 @@ func (b *Backend) Abandon(ctx context.Context, req driver.Request) error {
 	return c.finish(ctx, false)
 }
 
-// finish brings c, which nobody wants any more, to its end. stop: not if its session ends meanwhile. mu is held, but not meanwhile.
+// finish ends c, which nobody wants any more. stop: return if its session ends meanwhile. Called with mu held; waits without it.
 func (c *claim) finish(ctx context.Context, stop bool) error {
 	for asked := false; c.state != gone; {
 		switch c.state {
-		case asking:
+		case trying:
 			c.wanted = false
 			if c.withdraw() {
 				return nil
@@ -120,12 +120,12 @@ func (c *claim) finish(ctx context.Context, stop bool) error {
 				return c.err
 			}
 			asked = true
-			c.giveBack()
-		case orphan:
+			c.free()
+		case orphaned:
 			if stop {
-				return unknown(c.s.over)
+				return unknown(c.s.endErr)
 			}
-			if err := c.b.certify(ctx, c.s); err != nil {
+			if err := c.b.confirmEnd(ctx, c.s); err != nil {
 				return err
 			}
 			continue
@@ -137,21 +137,22 @@ func (c *claim) finish(ctx context.Context, stop bool) error {
 	return nil
 }
 
-// certify makes sure that s, which has ended for us, has ended at the server. All who want to know it make one request. mu is held, but not meanwhile.
-func (b *Backend) certify(ctx context.Context, s *session) error {
-	k := s.burial
+// confirmEnd makes sure that s, which has ended on our side, has ended at the server. Concurrent callers share a request. Called with mu held; waits
+// without it.
+func (b *Backend) confirmEnd(ctx context.Context, s *session) error {
+	k := s.endCall
 	if k == nil {
 		m, err := b.mainSession()
 		if err != nil {
 			return err
 		}
 		k = m.ask(&Op{Kind: End, Earlier: s.conn}, nil)
-		k.then = func() { b.bury(s, k) }
-		s.burial = k
+		k.onDone = func() { b.onEnd(s, k) }
+		s.endCall = k
 	}
 	answered := b.await(ctx, k)
 	switch {
-	case s.buried:
+	case s.ended:
 		return nil
 	case !answered:
 		return unknown(ctx.Err())
@@ -163,15 +164,15 @@ func (b *Backend) certify(ctx context.Context, s *session) error {
 	return unavailable(errEnding)
 }
 
-// bury draws the conclusions from the end of an End. mu is held.
-func (b *Backend) bury(s *session, k *call) {
-	s.burial = nil
+// onEnd handles the end of an End. Caller holds mu.
+func (b *Backend) onEnd(s *session, k *call) {
+	s.endCall = nil
 	if k.err != nil || k.op.Err != nil || !k.op.OK {
 		return
 	}
-	s.buried = true
+	s.ended = true
 	for c := range s.claims {
-		if c.state == orphan {
+		if c.state == orphaned {
 			b.drop(c)
 		}
 	}

@@ -27,9 +27,9 @@ func TestReadersOfOneSession(t *testing.T) {
 	byHand(t, Options{Blockers: 2}, func(t *testing.T, h *hand) {
 		c, first := h.live(reading("a"))
 		second := h.held(c, reading("a"))
-		h.try(t.Context(), request("a")).is(t, driver.ErrHeld) // the session would get it
+		h.try(t.Context(), request("a")).is(t, driver.ErrHeld) // the server would grant it to this session
 
-		writer := h.wait(t.Context(), request("a")) // on a session of its own the server keeps it apart
+		writer := h.wait(t.Context(), request("a")) // on its own session: the server keeps them apart
 		queue := h.accept()
 		require.Equal(t, "Ta!", queue.asked())
 		h.try(t.Context(), reading("a")).is(t, driver.ErrHeld)
@@ -54,7 +54,7 @@ func TestReadersOfOneSession(t *testing.T) {
 	})
 }
 
-// A session that has a key in shared mode gets it again ahead of those who wait in the server's queue.
+// The server grants a shared key to the same session again, ahead of the sessions in its queue.
 func TestReaderDoesNotOvertakeAWriterOnItsSession(t *testing.T) {
 	byHand(t, Options{Blockers: 1}, func(t *testing.T, h *hand) {
 		c, first := h.live(reading("a"))
@@ -65,7 +65,7 @@ func TestReaderDoesNotOvertakeAWriterOnItsSession(t *testing.T) {
 		r.is(t, nil)
 		h.held(c, reading("a"))
 
-		stop := h.b.Notify(request("a"), func() {}) // a writer of this process, for which no session is left
+		stop := h.b.Notify(request("a"), func() {}) // a local writer without a session left to wait on
 		c.answer("Aa")
 		h.try(t.Context(), reading("a")).is(t, driver.ErrHeld)
 		stop()
@@ -76,10 +76,10 @@ func TestReaderDoesNotOvertakeAWriterOnItsSession(t *testing.T) {
 func TestPermitsOfOneSession(t *testing.T) {
 	byHand(t, Options{Blockers: 1}, func(t *testing.T, h *hand) {
 		h.b.o.Permit = func(key Key, n int) Key { return Key(fmt.Sprint(key, n)) }
-		h.wait(t.Context(), permitOf("a")).is(t, driver.ErrHeld) // there is no queue of several locks
+		h.wait(t.Context(), permitOf("a")).is(t, driver.ErrHeld) // the server has no queue for several locks
 		one, two := h.try(t.Context(), permitOf("a")), permitOf("a")
 		c := h.accept()
-		next := h.try(t.Context(), two) // the first may yet get any
+		next := h.try(t.Context(), two) // the first may still get either
 		require.Len(t, c.ops[0].Slots, 2)
 		c.ops[0].OK, c.ops[0].Slot = true, "a02"
 		c.finish(nil)
@@ -91,7 +91,7 @@ func TestPermitsOfOneSession(t *testing.T) {
 		next.is(t, nil)
 		h.try(t.Context(), two).is(t, driver.ErrHeld)
 		h.try(t.Context(), permitOf("a")).is(t, driver.ErrHeld)
-		h.held(c, request("a")) // the lock is none of the permits
+		h.held(c, request("a")) // the lock is independent of the permits
 
 		abandoned := h.abandon(t.Context(), two)
 		require.Equal(t, "Fa0", c.asked())

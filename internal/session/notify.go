@@ -6,11 +6,11 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// watch is a key of which somebody here wants to know when it is free. Guarded by Backend.mu.
+// watch is a key for which local waiters want to be woken. Guarded by Backend.mu.
 type watch struct {
 	key   Key
 	wakes []*func()
-	on    *session // where it is awaited, or its Await is on its way; nil: nowhere
+	on    *session // that awaits the key, or has its Await queued or under way; nil: none
 	ask   *call    // that Await
 }
 
@@ -30,15 +30,15 @@ func (b *Backend) Notify(req driver.Request, wake func()) (stop func()) {
 		w = &watch{key: key}
 		b.watches[key] = w
 	} else {
-		b.later = append(b.later, wake) // what came before this call was told to the others only
+		b.callbacks = append(b.callbacks, wake) // earlier hints woke the others only
 	}
 	w.wakes = append(w.wakes, &wake)
 	for _, c := range b.table[key] {
 		c.contended = true
 	}
 	if w.on == nil {
-		if s, err := b.mainSession(); err == nil && s.conn != nil { // otherwise when it is live
-			s.listen(w)
+		if s, err := b.mainSession(); err == nil && s.conn != nil { // otherwise run does it once connected
+			s.await(w)
 		}
 	}
 	return func() { b.unwatch(w, &wake) }
@@ -57,39 +57,39 @@ func (b *Backend) unwatch(w *watch, wake *func()) {
 		return
 	}
 	delete(b.watches, w.key)
-	if s := w.on; s != nil && s.over == nil && !s.withdraw(w.ask) {
+	if s := w.on; s != nil && s.endErr == nil && !s.withdraw(w.ask) {
 		s.ask(&Op{Kind: Leave, Key: w.key}, nil)
 	}
 }
 
-// listen queues the Await of w. mu is held.
-func (s *session) listen(w *watch) {
+// await queues the Await of w. Caller holds mu.
+func (s *session) await(w *watch) {
 	w.on = s
-	w.ask = s.ask(&Op{Kind: Await, Key: w.key}, func() { s.b.listens(w, s) })
+	w.ask = s.ask(&Op{Kind: Await, Key: w.key}, func() { s.b.onAwait(w, s) })
 }
 
-// listens draws the conclusions from the end of an Await: a key may have been freed before the server knew. mu is held.
-func (b *Backend) listens(w *watch, s *session) {
+// onAwait handles the end of an Await. A key may have been freed before the server knew of the Await. Caller holds mu.
+func (b *Backend) onAwait(w *watch, s *session) {
 	switch {
 	case w.on != s:
 	case w.ask.err != nil, w.ask.op.Err != nil:
-		w.on = nil // the waiter looks again anyway, and the next session asks again
+		w.on = nil // the waiter polls anyway, and the next session awaits again
 	default:
 		b.wake(w)
 	}
 }
 
-// hint tells those here who want to know when key is free. mu is held.
+// hint wakes the local waiters for key. Caller holds mu.
 func (b *Backend) hint(key Key) {
 	if w := b.watches[key]; w != nil {
 		b.wake(w)
 	}
 }
 
-// wake tells all who watch w. mu is held.
+// wake wakes the waiters of w. Caller holds mu.
 func (b *Backend) wake(w *watch) {
 	for _, f := range w.wakes {
-		b.later = append(b.later, *f)
+		b.callbacks = append(b.callbacks, *f)
 	}
 }
 
@@ -107,7 +107,7 @@ func (b *Backend) contended(key Key) {
 	for _, c := range b.table[key] {
 		c.contended = true
 		if c.req.Contended != nil {
-			b.later = append(b.later, c.req.Contended)
+			b.callbacks = append(b.callbacks, c.req.Contended)
 		}
 	}
 }

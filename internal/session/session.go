@@ -7,61 +7,61 @@ import (
 	"time"
 )
 
-// session is one session at the server: being dialled, live, or ended. A goroutine of its own (run) makes its requests one after the other, each for all
-// that is queued, and listens while nothing is. Guarded by Backend.mu.
+// session is one session at the server: dialling, live or ended. Its own goroutine (run) sends one request at a time, with everything that is
+// queued, and otherwise listens. Guarded by Backend.mu.
 type session struct {
 	b      *Backend
 	ctx    context.Context // ends when the session does
 	cancel context.CancelFunc
 	conn   Conn  // nil: being dialled
-	over   error // why it has ended for us; nil: it has not
+	endErr error // why it has ended on our side; nil: it has not
 
-	queue []*call            // to be sent
-	busy  bool               // a request is under way
-	rouse context.CancelFunc // ends Listen; nil: it does not
+	queue      []*call            // to be sent
+	busy       bool               // a request is under way
+	stopListen context.CancelFunc // nil: it does not listen
 
 	sent      time.Time // when the last request was sent
-	confirmed time.Time // when the last request that was answered was sent
+	confirmed time.Time // when the last answered request was sent
 
-	claims map[*claim]struct{} // that live on it; once it has ended: that may live on at the server
-	burial *call               // an End of it that is asked for
-	buried bool                // it has ended at the server too
+	claims  map[*claim]struct{} // that live on it, or after its end may live on at the server
+	endCall *call               // an End of it under way
+	ended   bool                // at the server too
 }
 
-// call is an Op on its way through a session. Guarded by Backend.mu, save over.
+// call is an Op on its way through a session. Guarded by Backend.mu, save done.
 type call struct {
-	op    *Op
-	waits bool          // by Conn.Wait
-	sent  bool          // it may have had an effect
-	err   error         // nothing is known of the answer; of a class of package driver, which says whether it was sent
-	then  func()        // if not nil: draws the conclusions when it was answered or has failed
-	over  chan struct{} // closed when it was answered or has failed, or was taken back
+	op     *Op
+	waits  bool          // by Conn.Wait
+	sent   bool          // it may have had an effect
+	err    error         // why there is no answer; its class (package driver) says whether it was sent
+	onDone func()        // if not nil: handles the answer or failure
+	done   chan struct{} // closed by an answer, a failure or withdraw
 }
 
-// settled says that it was answered or has failed.
+// settled reports whether k was answered, has failed or was withdrawn.
 func (k *call) settled() bool {
 	select {
-	case <-k.over:
+	case <-k.done:
 		return true
 	default:
 		return false
 	}
 }
 
-// settle draws the conclusions from the answer, or from err: that there is none. mu is held.
+// settle ends k with its answer, or without one because of err. Caller holds mu.
 func (k *call) settle(err error) {
 	k.err = err
 	if err == nil && k.op.Err != nil && classOf(k.op.Err) == nil {
 		k.op.Err = unavailable(k.op.Err)
 	}
-	close(k.over)
-	if k.then != nil {
-		k.then()
+	close(k.done)
+	if k.onDone != nil {
+		k.onDone()
 	}
 }
 
-// begin opens a session in the background. mu is held.
-func (b *Backend) begin() *session {
+// open opens a session in the background. Caller holds mu.
+func (b *Backend) open() *session {
 	s := &session{b: b, claims: make(map[*claim]struct{})}
 	s.ctx, s.cancel = context.WithCancel(b.ctx)
 	b.work.Add(1)
@@ -86,12 +86,12 @@ func (s *session) run(label string) {
 	s.conn, s.sent = conn, time.Now()
 	if s == b.main {
 		for _, w := range b.watches {
-			s.listen(w)
+			s.await(w)
 		}
 	}
-	for s.over == nil {
+	for s.endErr == nil {
 		if s.idle() {
-			s.rest()
+			s.listen()
 		} else {
 			s.request()
 		}
@@ -100,38 +100,38 @@ func (s *session) run(label string) {
 	conn.Close()
 }
 
-// ask queues op, and has it sent. mu is held.
-func (s *session) ask(op *Op, then func()) *call {
-	k := &call{op: op, then: then, over: make(chan struct{})}
+// ask queues op and has it sent. Caller holds mu.
+func (s *session) ask(op *Op, onDone func()) *call {
+	k := &call{op: op, onDone: onDone, done: make(chan struct{})}
 	s.queue = append(s.queue, k)
-	if s.rouse != nil {
-		s.rouse()
+	if s.stopListen != nil {
+		s.stopListen()
 	}
 	return k
 }
 
-// await waits until k is settled. false: ctx has ended before. mu is held, but not meanwhile.
+// await waits until k is settled. false: ctx ended first. Called with mu held; waits without it.
 func (b *Backend) await(ctx context.Context, k *call) bool {
 	b.unlock()
 	select {
-	case <-k.over:
+	case <-k.done:
 	case <-ctx.Done():
 	}
 	b.mu.Lock()
 	return k.settled()
 }
 
-// withdraw takes back a call that was not sent: it certainly has no effect. false: it was sent, or is settled. mu is held.
+// withdraw takes back a call that was not sent, and so has no effect. false: it was sent, or is settled. Caller holds mu.
 func (s *session) withdraw(k *call) bool {
 	if k.sent || k.settled() {
 		return false
 	}
 	s.queue = slices.DeleteFunc(s.queue, func(q *call) bool { return q == k })
-	close(k.over)
+	close(k.done)
 	return true
 }
 
-// request makes one request for what is queued. mu is held, but not meanwhile.
+// request sends what is queued as one request. Called with mu held; waits without it.
 func (s *session) request() {
 	b := s.b
 	n := min(len(s.queue), MaxBatch)
@@ -144,7 +144,7 @@ func (s *session) request() {
 	}
 	s.busy = true
 	var err error
-	if calls[0].waits { // alone: nothing else is asked of a session without a claim
+	if calls[0].waits { // alone: a session without claims gets no other ops
 		err = s.wait(ops[0])
 	} else {
 		err = s.do(ops)
@@ -152,24 +152,24 @@ func (s *session) request() {
 	s.busy = false
 	if err != nil {
 		s.end(err)
-		err = unknown(s.over)
+		err = unknown(s.endErr)
 	}
 	for _, k := range calls {
 		k.settle(err)
 	}
-	if s.over != nil {
+	if s.endErr != nil {
 		b.prune()
 	}
 }
 
-// wait has the connection wait for the key of op. The server keeps the session for the TTL after its answer, which came at some instant since the request
-// was sent. So a short wait confirms the session as of its sending; after a longer one a Ping does. mu is held, but not meanwhile.
+// wait lets the connection wait for the key of op. The server keeps the session for the TTL after its answer, given at some time after the request
+// was sent. So a short wait confirms the session as of its sending; after a longer one a Ping does. Called with mu held; waits without it.
 func (s *session) wait(op *Op) error {
 	s.sent = time.Now()
 	s.b.unlock()
 	err := s.conn.Wait(s.ctx, op)
 	s.b.mu.Lock()
-	if err != nil || op.Err != nil || s.over != nil {
+	if err != nil || op.Err != nil || s.endErr != nil {
 		return err
 	}
 	if time.Since(s.sent) < s.b.o.TTL/4 {
@@ -183,7 +183,7 @@ func (s *session) wait(op *Op) error {
 	return ping.Err
 }
 
-// do has the connection carry out ops. mu is held, but not meanwhile.
+// do lets the connection carry out ops. Called with mu held; waits without it.
 func (s *session) do(ops []*Op) error {
 	s.sent = time.Now()
 	s.b.unlock()
@@ -197,16 +197,16 @@ func (s *session) do(ops []*Op) error {
 	return err
 }
 
-// overdue ends a session whose answer does not come.
+// overdue ends a session whose answer does not arrive.
 func (s *session) overdue() {
 	s.b.mu.Lock()
 	defer s.b.unlock()
 	s.end(fmt.Errorf("the server has not answered for %v", s.b.o.TTL))
 }
 
-// rest listens until there is something to ask, asks for a sign of life, or ends a session that nobody needs. mu is held, but not meanwhile.
-func (s *session) rest() {
-	limit, silent := s.patience(), time.Since(s.sent)
+// listen listens until there is something to ask, pings, or ends a session that nobody needs. Called with mu held; waits without it.
+func (s *session) listen() {
+	limit, silent := s.idleLimit(), time.Since(s.sent)
 	switch {
 	case silent < limit:
 		limit -= silent
@@ -218,49 +218,49 @@ func (s *session) rest() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(s.ctx, limit)
-	s.rouse = cancel
+	s.stopListen = cancel
 	s.b.unlock()
 	err := s.conn.Listen(ctx)
 	cancel()
 	s.b.mu.Lock()
-	s.rouse = nil
+	s.stopListen = nil
 	if err != nil {
 		s.end(err)
 	}
 }
 
-// patience is for how long nothing is asked of the session before it is asked for a sign of life, or ended if it has no claims: after the TTL the server
+// idleLimit is how long nothing is asked of the session before it is pinged (Options.Beat), or ended if it has no claims. After the TTL the server
 // ends it, perhaps just as it is used.
-func (s *session) patience() time.Duration {
+func (s *session) idleLimit() time.Duration {
 	if beat := s.b.o.Beat; beat > 0 && len(s.claims) > 0 {
 		return beat
 	}
 	return s.b.o.TTL - s.b.o.TTL/4
 }
 
-// until is the instant before which the server keeps what the session has.
+// until is the time before which the server keeps the session's locks.
 func (s *session) until() time.Time { return s.confirmed.Add(s.b.o.TTL) }
 
-// idle says that nothing is asked and nothing is to be asked.
+// idle reports whether nothing is under way or queued.
 func (s *session) idle() bool { return !s.busy && len(s.queue) == 0 }
 
-// stale says that the server may have ended the session, or may just be doing so.
+// stale reports whether the server may have ended the session, or may be ending it now.
 func (s *session) stale() bool {
 	silent := time.Since(s.sent)
-	return s.conn != nil && s.idle() && (silent >= s.b.o.TTL || silent >= s.patience() && len(s.claims) == 0)
+	return s.conn != nil && s.idle() && (silent >= s.b.o.TTL || silent >= s.idleLimit() && len(s.claims) == 0)
 }
 
-// end ends the session for us, with all that lives on it. What is under way is known only when it is answered, or has failed. mu is held.
+// end ends the session on our side, and all that lives on it. Calls under way settle when answered or failed. Caller holds mu.
 func (s *session) end(cause error) {
 	b := s.b
-	if s.over != nil {
+	if s.endErr != nil {
 		return
 	}
-	s.over = cause
+	s.endErr = cause
 	s.cancel()
 	if s == b.main {
 		b.main = nil
-		for _, w := range b.watches { // nobody tells them any more: they look again, which opens the next session
+		for _, w := range b.watches { // the waiters try again, which opens the next session
 			w.on = nil
 			b.wake(w)
 		}
@@ -274,9 +274,9 @@ func (s *session) end(cause error) {
 		if c.state != held {
 			continue
 		}
-		b.bereave(c)
+		b.orphan(c)
 		if tell, reason := c.req.Lost, lost(cause); tell != nil && c.granted {
-			b.later = append(b.later, func() { tell(reason) })
+			b.callbacks = append(b.callbacks, func() { tell(reason) })
 		}
 	}
 	b.prune()

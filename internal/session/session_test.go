@@ -36,15 +36,15 @@ func TestSessionEnds(t *testing.T) {
 		waiting.pending(t)
 		_, err := driver.Renew(t.Context(), h.b, lease)
 		require.ErrorIs(t, err, driver.ErrLost)
-		require.Empty(t, h.dials, "nothing is asked for")
+		require.Empty(t, h.dials, "no new session is needed")
 
-		// All that may live on at the server is brought to its end by one request.
+		// One request ends everything that may live on at the server.
 		a, b := release(t.Context(), lease), h.abandon(t.Context(), req)
 		d := h.accept()
 		d.answer("Esession-0")
 		a.is(t, driver.ErrLost)
 		b.is(t, nil)
-		require.Empty(t, h.b.dead)
+		require.Empty(t, h.b.orphans)
 		require.Empty(t, d.asked())
 
 		blocker.answer("Twaited!")
@@ -62,7 +62,7 @@ func TestReleaseWhoseAnswerIsLost(t *testing.T) {
 		c.fail(errCut)
 		r.is(t, driver.ErrUnknown)
 
-		// The server is away: it stays unknown.
+		// While the server is away, the outcome stays unknown.
 		r = release(t.Context(), lease)
 		h.refuse(unavailable(errors.New("no route")))
 		r.is(t, driver.ErrUnavailable)
@@ -70,7 +70,7 @@ func TestReleaseWhoseAnswerIsLost(t *testing.T) {
 		h.refuse(unavailable(errors.New("no route")))
 		abandoned.is(t, driver.ErrUnavailable)
 
-		// It is there, and has not ended the session yet.
+		// The server answers, but has not ended the session yet.
 		r, abandoned = release(t.Context(), lease), h.abandon(t.Context(), req)
 		d := h.accept()
 		require.Equal(t, "Esession-0", d.asked())
@@ -78,7 +78,7 @@ func TestReleaseWhoseAnswerIsLost(t *testing.T) {
 		r.is(t, driver.ErrUnavailable)
 		abandoned.is(t, driver.ErrUnavailable)
 
-		// For others it is the server's affair meanwhile; for the same owner it is not.
+		// Other owners may ask the server meanwhile; the same owner may not.
 		other := h.try(t.Context(), request("a"))
 		d.answer("Ta", "a")
 		other.is(t, driver.ErrHeld)
@@ -88,7 +88,7 @@ func TestReleaseWhoseAnswerIsLost(t *testing.T) {
 		abandoned.is(t, nil)
 		h.held(d, req)
 		release(t.Context(), lease).is(t, driver.ErrLost)
-		require.Empty(t, d.asked(), "a late release leaves the next claim alone")
+		require.Empty(t, d.asked(), "a late release touched the next claim")
 	})
 }
 
@@ -164,7 +164,7 @@ func TestDialFails(t *testing.T) {
 func TestIdleSessionIsClosedAndReplaced(t *testing.T) {
 	byHand(t, Options{}, func(t *testing.T, h *hand) {
 		c, lease := h.live(request("a"))
-		time.Sleep(handTTL - time.Millisecond) // it has a lock: not idle, nor stale
+		time.Sleep(handTTL - time.Millisecond) // a session with a lock is neither idle nor stale
 		require.False(t, c.closed)
 		r := release(t.Context(), lease)
 		c.answer("Fa")
@@ -174,7 +174,7 @@ func TestIdleSessionIsClosedAndReplaced(t *testing.T) {
 		require.True(t, c.closed, "idle for most of the TTL")
 		require.Empty(t, h.dials)
 
-		// What the server has certainly not kept is not used any more, and not believed.
+		// A session that the server certainly has not kept is not used or trusted any more.
 		told := 0
 		req := request("a")
 		req.Lost = func(error) { told++ }
@@ -210,7 +210,7 @@ func TestRequestsGoTogether(t *testing.T) {
 		for c.asked() != "" {
 			c.answer(c.asked())
 		}
-		require.Equal(t, 1+2, c.count-before+1, "one alone, and then as many as a request can have")
+		require.Equal(t, 1+2, c.count-before+1, "one request with a single op, then full ones")
 		for _, o := range leases {
 			o.is(t, nil)
 		}

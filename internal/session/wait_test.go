@@ -16,7 +16,7 @@ func TestWaitIsConfirmed(t *testing.T) {
 		o := h.wait(t.Context(), request("a"))
 		c := h.accept()
 		time.Sleep(5 * handTTL)
-		require.False(t, c.closed, "who waits is not idle")
+		require.False(t, c.closed, "a waiting session is not idle")
 		c.answer("Ta!")
 		o.pending(t)
 		sent := time.Now()
@@ -36,13 +36,13 @@ func TestWaitIsConfirmed(t *testing.T) {
 		o = h.wait(t.Context(), request("b")) // the session is there already
 		sent = time.Now()
 		time.Sleep(handTTL/4 - 1)
-		c.answer("Tb!") // a short wait shows that the session lives
+		c.answer("Tb!") // a short wait confirms the session
 		o.is(t, nil)
 		require.Equal(t, sent.Add(handTTL), o.lease.Grant().Until)
 	})
 }
 
-// Whatever ends a wait, its outcome is unknown until the server says that its session has ended, and nobody is told of a loss.
+// Whatever ends a wait, its outcome is unknown until the server has ended its session. Nobody is told of a loss.
 func TestWaitWhoseOutcomeIsUnknown(t *testing.T) {
 	for name, end := range map[string]func(h *hand, c *handConn, cancel func(), req driver.Request){
 		"given up":  func(_ *hand, _ *handConn, cancel func(), _ driver.Request) { cancel() },
@@ -59,7 +59,7 @@ func TestWaitWhoseOutcomeIsUnknown(t *testing.T) {
 					ctx, cancel := context.WithCancel(t.Context())
 					defer cancel()
 					req := request("a")
-					req.Lost = func(error) { t.Error("told of a claim that was not granted") }
+					req.Lost = func(error) { t.Error("Lost was called for a claim that was not granted") }
 					o := h.wait(ctx, req)
 					c := h.accept()
 					require.Equal(t, "Ta!", c.asked())
@@ -71,8 +71,8 @@ func TestWaitWhoseOutcomeIsUnknown(t *testing.T) {
 					end(h, c, cancel, req)
 					o.is(t, driver.ErrUnknown)
 					require.Equal(t, answer != "after", c.closed)
-					h.wait(t.Context(), req).is(t, driver.ErrUnknown)       // the same owner: what was asked for comes first to its end
-					h.wait(t.Context(), request("b")).is(t, driver.ErrHeld) // as long as the session may be there it counts
+					h.wait(t.Context(), req).is(t, driver.ErrUnknown)       // the same owner: its earlier claim must end first
+					h.wait(t.Context(), request("b")).is(t, driver.ErrHeld) // a session that may still exist counts
 					abandoned := h.abandon(t.Context(), req)
 					abandoned.pending(t)
 					if answer == "after" {
@@ -98,10 +98,10 @@ func TestNotify(t *testing.T) {
 		c := h.accept()
 		c.answer("Aa")
 		synctest.Wait()
-		require.Equal(t, 1, woken["a"], "what was freed before is not told")
+		require.Equal(t, 1, woken["a"], "the key may have been freed before the Await")
 		stop := notify("a")
 		synctest.Wait()
-		require.Equal(t, 2, woken["a"], "the others may have been told already")
+		require.Equal(t, 2, woken["a"], "an earlier hint may have woken only the others")
 		stop()
 		c.events.Freed("b")
 		c.events.Freed("a")
@@ -109,7 +109,7 @@ func TestNotify(t *testing.T) {
 		stopB := notify("b")
 		c.answer("Ab")
 
-		// It is left when nobody wants to know any more, and before it is awaited anew.
+		// The key is left when its last waiter stops, and before it is awaited again.
 		stopA()
 		stopA()
 		c.answer("La")
@@ -118,7 +118,7 @@ func TestNotify(t *testing.T) {
 		stopA = notify("a")
 		c.answer("Aa")
 
-		// An Await that was not sent is taken back.
+		// An unsent Await is withdrawn.
 		other := h.try(t.Context(), request("x"))
 		stopB = notify("b")
 		stopB()
@@ -126,18 +126,18 @@ func TestNotify(t *testing.T) {
 		other.is(t, nil)
 		require.Empty(t, c.asked())
 
-		// The next session is told anew.
+		// The next session awaits again.
 		before := woken["a"]
 		c.fail(errCut)
 		require.Equal(t, before+1, woken["a"])
-		require.Empty(t, h.dials, "who is woken asks")
+		require.Empty(t, h.dials, "the woken waiters ask")
 		next := h.try(t.Context(), request("a"))
 		c = h.accept()
 		require.Equal(t, "Ta Aa", c.asked())
 		c.ops[1].Err = driver.ErrUnavailable
 		c.finish(nil)
 		next.is(t, driver.ErrHeld)
-		require.Equal(t, before+1, woken["a"], "this one could not be asked to tell")
+		require.Equal(t, before+1, woken["a"], "a failed Await wakes nobody")
 		notify("a")
 		c.answer("Aa")
 		require.Equal(t, before+4, woken["a"])
