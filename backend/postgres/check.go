@@ -14,8 +14,8 @@ import (
 	"github.com/lockport/lockport/internal/session"
 )
 
-// Check implements driver.Checker. It opens a session as those that hold locks, which makes the sequence and the table for tokens if they are missing, looks
-// at the server's settings, and takes and gives back a lock.
+// Check implements driver.Checker. It opens a session as for locks, which creates the token sequence and table if they are missing. It reads the
+// server's settings, and takes and releases a lock.
 func (b *Backend) Check(ctx context.Context) ([]driver.Notice, error) {
 	s := b.server
 	l, f, err := s.connect(ctx)
@@ -48,7 +48,7 @@ func (b *Backend) Check(ctx context.Context) ([]driver.Notice, error) {
 	return notices, nil
 }
 
-// inTheClear warns of a password on a connection without TLS. pgx does not tell by which method it has logged in.
+// inTheClear warns of a password on a connection without TLS. pgx does not report the authentication method.
 func inTheClear(c *pgx.Conn) []driver.Notice {
 	socket := c.PgConn().Conn()
 	if _, ok := socket.(*tls.Conn); ok || c.Config().Password == "" {
@@ -57,8 +57,7 @@ func inTheClear(c *pgx.Conn) []driver.Notice {
 	return notice.InTheClear(socket.RemoteAddr().String())
 }
 
-// catalog asks the views and tables that an administrator may have closed to this role: for connections (of which
-// a client needs so many), replicas and the sequence.
+// catalog reads views and tables that an administrator may have closed to this role: connections (a client needs so many), replicas and the sequence.
 func (s *server) catalog(ctx context.Context, c *pgx.Conn, connections int) ([]driver.Notice, error) {
 	sequence := s.tokens.sequence()
 	var limit, used, replicas int
@@ -71,7 +70,7 @@ func (s *server) catalog(ctx context.Context, c *pgx.Conn, connections int) ([]d
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) && pg.Code == "42501" { // insufficient_privilege
 		return []driver.Notice{{ID: "catalog", Unknown: true,
-			Text:   fmt.Sprintf("The server does not let this role see its connections, its replicas and how fencing tokens count: %s.", session.OneLine(pg.Message)),
+			Text:   fmt.Sprintf("This role may not see the server's connections, its replicas or the settings of the token sequence: %s.", session.OneLine(pg.Message)),
 			Remedy: "GRANT SELECT ON pg_stat_database, pg_stat_replication, pg_sequence, or look yourself."}}, nil
 	}
 	if err != nil {
@@ -81,13 +80,13 @@ func (s *server) catalog(ctx context.Context, c *pgx.Conn, connections int) ([]d
 	notices = append(notices, notice.Replication(replicas, "advisory locks")...)
 	if odd {
 		notices = append(notices, driver.Notice{ID: "sequence",
-			Text:   fmt.Sprintf("The sequence %s has another CACHE, INCREMENT or CYCLE than it was made with: fencing tokens do not rise in the order of grants.", sequence),
+			Text:   fmt.Sprintf("CACHE, INCREMENT or CYCLE of the sequence %s was changed: fencing tokens do not rise in the order of grants.", sequence),
 			Remedy: fmt.Sprintf("ALTER SEQUENCE %s CACHE 1 INCREMENT 1 NO CYCLE", sequence)})
 	}
 	return notices, nil
 }
 
-// notices is what works and endangers locks.
+// notices returns settings and state that put locks at risk.
 func (s *server) notices(ctx context.Context, c *pgx.Conn, f facts) ([]driver.Notice, error) {
 	var unsafe, overTCP bool
 	var used, userTimeout, interval int64
@@ -104,17 +103,17 @@ func (s *server) notices(ctx context.Context, c *pgx.Conn, f facts) ([]driver.No
 		driver.Notice
 	}{
 		{unsafe, driver.Notice{ID: "fsync",
-			Text:   "The setting fsync or full_page_writes is off, so that a crash of the machine can damage the database, and let fencing tokens repeat.",
+			Text:   "The setting fsync or full_page_writes is off: a machine crash can damage the database and make fencing tokens repeat.",
 			Remedy: "Set fsync and full_page_writes to on."}},
 		{used > f.slots/2, driver.Notice{ID: "lock-table",
-			Text:   fmt.Sprintf("The server's lock table, which advisory locks share with everything else, has about %d entries and is filled with %d: where it is full, nobody can connect.", f.slots, used),
+			Text:   fmt.Sprintf("The server's lock table, shared by advisory locks and all others, has about %d entries, and %d are in use: once it is full, nobody can connect.", f.slots, used),
 			Remedy: "Raise max_locks_per_transaction."}},
 		{overTCP && userTimeout == 0 || interval == 0, driver.Notice{ID: "dead-clients",
-			Text: "The server's system does not offer tcp_user_timeout or client_connection_check_interval, so that it may take hours to notice that a client which waits " +
-				"for a lock is gone, and grant it the lock.",
+			Text: "The server's system lacks tcp_user_timeout or client_connection_check_interval: the server may take hours to notice that a waiting client is gone, " +
+				"and may grant it the lock.",
 			Remedy: "Run the server on Linux, or lower its system's keep-alive time."}},
-		{s.single.Load(), driver.Notice{ID: "pooler",
-			Text:   "A pooler such as PgBouncer is in between, at present in session mode: in another mode locks would not exclude.",
+		{s.wholeSessions.Load(), driver.Notice{ID: "pooler",
+			Text:   "The connection goes through a pooler such as PgBouncer, now in session mode: in any other mode locks would not exclude.",
 			Remedy: "Connect to the server itself; otherwise leave pool_mode = session, and client_idle_timeout at 0 or above the TTL."}},
 	} {
 		if n.found {

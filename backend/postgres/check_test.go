@@ -17,7 +17,7 @@ import (
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
-// refuses fails unless opening rawURL is an error of class that says text, in one line and without the password.
+// refuses requires that opening rawURL fails with class and text, in one line, without the password.
 func refuses(t *testing.T, rawURL string, class error, text string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), soon)
@@ -37,7 +37,7 @@ func opens(t *testing.T, rawURL string) *lockport.Client {
 	return c
 }
 
-// notices are the IDs of what Check finds.
+// notices returns the IDs of Check's notices.
 func notices(t *testing.T, rawURL string) []string {
 	t.Helper()
 	found, err := peer.Check(t, rawURL)
@@ -83,13 +83,13 @@ func TestReplicaIsRefused(t *testing.T) {
 	primary := servers.SharedPostgres(t)
 	replica := servers.NeedPostgres(t, servers.PostgresOptions{Primary: primary})
 	refuses(t, replica.URL(), driver.ErrRefused, "connect to the primary")
-	// Of several hosts, the one that can hold locks.
+	// Several hosts: one that can hold locks is chosen.
 	both := via(t, primary.URL(), replica.Addr()+","+primary.Addr())
 	refuses(t, both, driver.ErrRefused, "connect to the primary")
 	opens(t, with(t, both, "target_session_attrs", "primary"))
 }
 
-// Through a PgBouncer, whole sessions work, and anything less is refused.
+// PgBouncer works in session mode, and is refused in any other.
 func TestPgBouncer(t *testing.T) {
 	t.Parallel()
 	p := servers.SharedPostgres(t)
@@ -113,7 +113,7 @@ func TestPgBouncer(t *testing.T) {
 		require.NoError(t, b.Kill())
 		within(t, l.Lost(), removalNotice)
 		require.NoError(t, acquire(t, two, "session-mode").Release(t.Context()))
-		require.NoError(t, b.Restart(t.Context())) // or it cannot be known that the earlier session has ended
+		require.NoError(t, b.Restart(t.Context())) // otherwise the end of the earlier session stays uncertain
 	})
 	for mode, config := range map[string][]string{
 		"transaction": nil,
@@ -139,7 +139,7 @@ func TestPgBouncer(t *testing.T) {
 	})
 }
 
-// busySessions makes a pooler open n sessions, which then lie idle; what it returns closes the clients.
+// busySessions makes a pooler open n sessions, which then stay idle. The returned function closes the clients.
 func busySessions(t *testing.T, rawURL string, n int) func() {
 	var all []*pgx.Conn
 	for range n {
@@ -158,7 +158,7 @@ func busySessions(t *testing.T, rawURL string, n int) func() {
 	}
 }
 
-// A role that may create nothing is told what to have created.
+// A role without CREATE is told which objects to have created.
 func TestPrivileges(t *testing.T) {
 	t.Parallel()
 	p := database(t)
@@ -167,7 +167,7 @@ func TestPrivileges(t *testing.T) {
 	app := p.UserURL("app", "app-secret")
 	refuses(t, app, driver.ErrRefused, "have their owner run")
 
-	// The owner of the schema makes the sequence, beyond the transaction ids that earlier versions could use for tokens.
+	// The schema's owner creates the sequence, which begins after the transaction ids that earlier versions could use for tokens.
 	newest := lockport.Token(query[int64](t, conn, `SELECT pg_current_xact_id()::text::bigint`) * driver.TokensPerGrant)
 	l := acquire(t, opens(t, p.URL()), "x")
 	require.Greater(t, tokenOf(t, l), newest)
@@ -204,7 +204,7 @@ func TestNotices(t *testing.T) {
 	require.Eventually(t, func() bool {
 		found, err := peer.Check(t, p.URL())
 		return err == nil && slices.Equal([]string{"fsync", "replication"}, peer.IDs(found))
-	}, peer.Soon, 10*time.Millisecond, "the replica, which serves, connects to the primary too")
+	}, peer.Soon, 10*time.Millisecond, "the replica has not connected to the primary")
 	execute(t, conn, "REVOKE SELECT ON pg_stat_replication FROM PUBLIC")
 	require.Equal(t, []string{"fsync", "catalog?"}, notices(t, p.URL()))
 	require.Empty(t, notices(t, servers.NeedPostgres(t, servers.PostgresOptions{Durable: true}).URL()))

@@ -22,7 +22,7 @@ import (
 	"github.com/lockport/lockport/internal/session"
 )
 
-// traced records the statements that pgx sends, one by one or in batches.
+// traced records the statements that pgx sends, singly or in batches.
 type traced struct {
 	mu  sync.Mutex
 	all []string
@@ -34,7 +34,7 @@ func (r *traced) add(sql string) {
 	r.all = append(r.all, sql)
 }
 
-// taken are those since it was last called.
+// taken returns the statements since its last call.
 func (r *traced) taken() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -57,7 +57,7 @@ func (r *traced) TraceBatchQuery(_ context.Context, _ *pgx.Conn, d pgx.TraceBatc
 }
 func (r *traced) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData) {}
 
-// The tracer of the caller's pool sees what a session is set up with, and every statement that concerns locks.
+// The tracer of the caller's pool sees the set-up of a session, and every statement on locks.
 func TestTracerSeesEveryStatement(t *testing.T) {
 	t.Parallel()
 	p := database(t)
@@ -98,13 +98,13 @@ func TestTracerSeesEveryStatement(t *testing.T) {
 	require.Len(t, names, 9)
 }
 
-// A sql.DB of pgx lends its connections, and closes those that have served.
+// Connections taken from a sql.DB are closed after use.
 func TestDB(t *testing.T) {
 	t.Parallel()
 	p := database(t)
 	config, err := pgx.ParseConfig(p.URL())
 	require.NoError(t, err)
-	config.DefaultQueryExecMode = pgx.QueryExecModeSimpleProtocol // as some have it because of a pooler
+	config.DefaultQueryExecMode = pgx.QueryExecModeSimpleProtocol // as set by users of poolers
 	tracer := new(traced)
 	config.Tracer = tracer
 	db := stdlib.OpenDB(*config)
@@ -120,7 +120,7 @@ func TestDB(t *testing.T) {
 	require.NoError(t, acquire(t, c, "x").Release(t.Context()))
 	require.Subset(t, tracer.taken(), []string{"lp_try", "lp_free"})
 	require.NoError(t, c.Close())
-	require.Zero(t, db.Stats().OpenConnections, "a session's settings must not reach other users of the pool")
+	require.Zero(t, db.Stats().OpenConnections, "a session's connection went back to the pool, with its settings")
 	require.NoError(t, db.PingContext(t.Context()))
 
 	_, err = NewDB(nil, Options{})
@@ -131,7 +131,7 @@ func TestDB(t *testing.T) {
 	require.NotContains(t, err.Error(), "\n")
 }
 
-// foreign is another driver of database/sql.
+// foreign is a driver of database/sql other than pgx.
 type foreign struct{}
 
 func (foreign) Connect(context.Context) (sqldriver.Conn, error) {
@@ -140,7 +140,7 @@ func (foreign) Connect(context.Context) (sqldriver.Conn, error) {
 func (f foreign) Driver() sqldriver.Driver          { return f }
 func (foreign) Open(string) (sqldriver.Conn, error) { return nil, errors.New("not to be called") }
 
-// A pool's hooks are called, and their failure is an error of one line.
+// A pool's hooks are called, and their failure is a one-line error.
 func TestPool(t *testing.T) {
 	t.Parallel()
 	p := database(t)
@@ -165,12 +165,12 @@ func TestPool(t *testing.T) {
 	broken = nil
 	require.NoError(t, acquire(t, c, "x").Release(t.Context()))
 	require.NoError(t, c.Close())
-	require.NoError(t, pool.Ping(t.Context()), "the pool is its owner's")
+	require.NoError(t, pool.Ping(t.Context()), "Close closed the caller's pool")
 	_, err = New(nil, Options{})
 	require.ErrorContains(t, err, "the pool is nil")
 }
 
-// distant is a connection that seems to lead to another machine.
+// distant is a connection whose peer seems to be another machine.
 type distant struct{ net.Conn }
 
 func (distant) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 5432} }

@@ -15,7 +15,7 @@ func TestConformance(t *testing.T) {
 	conformance.Test(t, environment.Need(t, "postgres").Config(t, peer.Open, isOp))
 }
 
-// TestConformanceDB is on connections out of a sql.DB.
+// TestConformanceDB runs on connections from a sql.DB.
 func TestConformanceDB(t *testing.T) {
 	conformance.Test(t, conformance.Config{
 		Open: func(_ context.Context, target string) (driver.Backend, error) {

@@ -14,7 +14,7 @@ import (
 	"github.com/lockport/lockport/internal/session"
 )
 
-// conn is one session of ours at the server. It implements session.Conn.
+// conn is one session at the server. It implements session.Conn.
 type conn struct {
 	server *server
 	events session.Events
@@ -25,25 +25,25 @@ type conn struct {
 	statements *statements
 	prepared   map[string]bool
 	awaited    map[session.Key]bool
-	shares     map[session.Key]int // how often the session has a key in shared mode
-	used       int64               // of the server's lock table
+	shares     map[session.Key]int // how many times the session has a key in shared mode
+	used       int64               // entries in the server's lock table
 }
 
 // Close implements session.Conn.
 func (c *conn) Close() {
 	c.link.close()
-	c.uses(-c.used)
+	c.addUsed(-c.used)
 }
 
-// uses counts entries of the server's lock table.
-func (c *conn) uses(n int64) {
+// addUsed counts entries in the server's lock table.
+func (c *conn) addUsed(n int64) {
 	c.used += n
 	c.server.used.Add(n)
 }
 
-// took counts what op took (1) or gave back (-1).
-func (c *conn) took(op *session.Op, n int) {
-	c.uses(int64(n))
+// count records that op took (1) or released (-1) a lock.
+func (c *conn) count(op *session.Op, n int) {
+	c.addUsed(int64(n))
 	if !op.Shared {
 		return
 	}
@@ -52,10 +52,10 @@ func (c *conn) took(op *session.Op, n int) {
 	}
 }
 
-// Do implements session.Conn. What is given back and tried goes in one statement: nobody can tell it from one after the other.
+// Do implements session.Conn. Frees and tries share a statement: nobody can tell that from carrying them out in order.
 func (c *conn) Do(ctx context.Context, ops []*session.Op) error {
 	return c.link.use(func(p *pgx.Conn) error {
-		var alone, shared changes
+		var exclusive, shared batch
 		var others []*session.Op
 		for _, op := range ops {
 			switch {
@@ -64,27 +64,27 @@ func (c *conn) Do(ctx context.Context, ops []*session.Op) error {
 			case op.Shared:
 				shared.add(op)
 			default:
-				alone.add(op)
+				exclusive.add(op)
 			}
 		}
-		err := c.change(ctx, p, alone, &c.statements.alone)
+		err := c.change(ctx, p, exclusive, &c.statements.exclusive)
 		if err == nil {
 			err = c.change(ctx, p, shared, &c.statements.shared)
 		}
 		for _, op := range others {
 			if err == nil {
-				err = c.other(ctx, p, op)
+				err = c.doOne(ctx, p, op)
 			}
 		}
-		c.hear(p)
+		c.drainNotifications(p)
 		return err
 	})
 }
 
-// changes are what goes in one statement.
-type changes struct{ frees, tries []*session.Op }
+// batch is what one statement releases and tries.
+type batch struct{ frees, tries []*session.Op }
 
-func (ch *changes) add(op *session.Op) {
+func (ch *batch) add(op *session.Op) {
 	if op.Kind == session.Free {
 		ch.frees = append(ch.frees, op)
 	} else {
@@ -92,8 +92,8 @@ func (ch *changes) add(op *session.Op) {
 	}
 }
 
-// change gives keys back and tries others, in the mode of st.
-func (c *conn) change(ctx context.Context, p *pgx.Conn, ch changes, st *lockStatements) error {
+// change releases and tries the keys of ch, in the mode of st.
+func (c *conn) change(ctx context.Context, p *pgx.Conn, ch batch, st *lockStatements) error {
 	frees, tries := ch.frees, ch.tries
 	fit, full := c.server.room(len(tries))
 	for _, op := range tries[fit:] {
@@ -121,7 +121,7 @@ func (c *conn) change(ctx context.Context, p *pgx.Conn, ch changes, st *lockStat
 	return c.ask(ctx, p, append(frees, tries...), st.change, keys, his, los, tried)
 }
 
-// tryPermit takes one permit of several, none of which the session has.
+// tryPermit takes one of several permits, none of which the session has.
 func (c *conn) tryPermit(ctx context.Context, p *pgx.Conn, op *session.Op) error {
 	if _, op.Err = c.server.room(1); op.Err != nil {
 		return nil
@@ -139,12 +139,12 @@ func (c *conn) tryPermit(ctx context.Context, p *pgx.Conn, op *session.Op) error
 	}
 	if op.OK = len(rows) == 2 && op.Err == nil; op.OK {
 		op.Slot, op.Token = sessionKey(rows[0].Int64), uint64(rows[1].Int64)
-		c.took(op, 1)
+		c.count(op, 1)
 	}
 	return nil
 }
 
-// free is the statement that carries out a Free, with its arguments.
+// free returns the statement of a Free, with its arguments.
 func (c *conn) free(op *session.Op) (st statement, args []any) {
 	key := number(op.Key)
 	hi, lo := side(key)
@@ -154,8 +154,8 @@ func (c *conn) free(op *session.Op) (st statement, args []any) {
 	return c.statements.of(op).free, []any{key, hi, lo}
 }
 
-// other carries out an op that neither gives back nor tries, or does so with a permit.
-func (c *conn) other(ctx context.Context, p *pgx.Conn, op *session.Op) error {
+// doOne carries out an op that does not fit into a batch: neither Free nor Try, or on a permit.
+func (c *conn) doOne(ctx context.Context, p *pgx.Conn, op *session.Op) error {
 	ops := []*session.Op{op}
 	key := number(op.Key)
 	hi, lo := side(key)
@@ -182,7 +182,7 @@ func (c *conn) other(ctx context.Context, p *pgx.Conn, op *session.Op) error {
 	return nil
 }
 
-// Wait implements session.Conn. It goes on for as long as it takes, but in turns.
+// Wait implements session.Conn. It waits in turns, without a limit.
 func (c *conn) Wait(ctx context.Context, op *session.Op) error {
 	return c.link.use(func(p *pgx.Conn) error {
 		if _, op.Err = c.server.room(1); op.Err != nil {
@@ -196,9 +196,9 @@ func (c *conn) Wait(ctx context.Context, op *session.Op) error {
 			rows, err = c.query(turn, p, c.statements.of(op).wait, key)
 			cancel()
 			if !lockTimeout(err) {
-				return c.conclude(ctx, p, []*session.Op{op}, rows, err)
+				return c.recordAnswers(ctx, p, []*session.Op{op}, rows, err)
 			}
-			err = nil // it goes on waiting
+			err = nil // the next turn
 		}
 		if op.Err = refusal(p, err); op.Err != nil {
 			return nil
@@ -207,16 +207,16 @@ func (c *conn) Wait(ctx context.Context, op *session.Op) error {
 	})
 }
 
-// linger is for how long a session that awaits nothing does not listen after a request.
-const linger = 2 * time.Millisecond
+// listenDelay is how long after a request a session without awaited keys does not listen.
+const listenDelay = 2 * time.Millisecond
 
 // Listen implements session.Conn.
 func (c *conn) Listen(ctx context.Context) error {
-	if len(c.awaited) == 0 { // what comes can wait for a moment, and often the next request comes sooner
+	if len(c.awaited) == 0 { // notifications can wait a moment, and the next request often comes sooner
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-time.After(linger):
+		case <-time.After(listenDelay):
 		}
 	}
 	return c.link.use(func(p *pgx.Conn) error {
@@ -224,7 +224,7 @@ func (c *conn) Listen(ctx context.Context) error {
 			n, err := p.WaitForNotification(ctx)
 			switch {
 			case err == nil && n != nil:
-				c.notified(n)
+				c.deliver(n)
 			case err != nil && p.IsClosed():
 				return ended(err)
 			case ctx.Err() != nil:
@@ -234,22 +234,22 @@ func (c *conn) Listen(ctx context.Context) error {
 	})
 }
 
-// hear tells of the notifications that came with answers.
-func (c *conn) hear(p *pgx.Conn) {
-	for n, err := p.WaitForNotification(past); err == nil && n != nil; n, err = p.WaitForNotification(past) {
-		c.notified(n)
+// drainNotifications delivers the notifications that came with answers.
+func (c *conn) drainNotifications(p *pgx.Conn) {
+	for n, err := p.WaitForNotification(expired); err == nil && n != nil; n, err = p.WaitForNotification(expired) {
+		c.deliver(n)
 	}
 }
 
-// past is a context that has ended.
-var past = func() context.Context {
+// expired is a context that has ended.
+var expired = func() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	return ctx
 }()
 
-// notified tells of a notification.
-func (c *conn) notified(n *pgconn.Notification) {
+// deliver passes a notification on to Events.
+func (c *conn) deliver(n *pgconn.Notification) {
 	if n.Channel != channel || n.Payload == "" {
 		return
 	}
@@ -265,13 +265,13 @@ func (c *conn) notified(n *pgconn.Notification) {
 	}
 }
 
-// ask carries out ops by one statement, whose rows are their answers.
+// ask carries out ops with one statement, whose rows are the answers.
 func (c *conn) ask(ctx context.Context, p *pgx.Conn, ops []*session.Op, st statement, args ...any) error {
 	rows, err := c.query(ctx, p, st, args...)
-	return c.conclude(ctx, p, ops, rows, err)
+	return c.recordAnswers(ctx, p, ops, rows, err)
 }
 
-// query returns the rows of a statement, and an error perhaps, which says nothing of the rows before it.
+// query returns the rows of a statement. With an error, the rows before it still count.
 func (c *conn) query(ctx context.Context, p *pgx.Conn, st statement, args ...any) (all []pgtype.Int8, err error) {
 	if !c.prepared[st.name] {
 		if _, err := p.Prepare(ctx, st.name, st.sql); err != nil {
@@ -293,11 +293,11 @@ func (c *conn) query(ctx context.Context, p *pgx.Conn, st statement, args ...any
 	return all, rows.Err()
 }
 
-// conclude writes the answers of a statement into its ops. An error ends the session.
+// recordAnswers writes the rows of a statement into its ops. An error ends the session.
 //
-// An error of the server says nothing of the rows that came before it: a transaction that fails undoes nothing of a session's locks. Of the others it leaves open
-// whether they took their key, or gave it back, before the error came. Now it is given back for certain.
-func (c *conn) conclude(ctx context.Context, p *pgx.Conn, ops []*session.Op, rows []pgtype.Int8, err error) error {
+// Rows before an error of the server still count: a failed transaction undoes nothing of a session's locks. The other ops may have taken or released
+// their key before the error. undo makes sure that those keys are released.
+func (c *conn) recordAnswers(ctx context.Context, p *pgx.Conn, ops []*session.Op, rows []pgtype.Int8, err error) error {
 	failure := refusal(p, err)
 	if err != nil && failure == nil {
 		return ended(err)
@@ -317,18 +317,18 @@ func (c *conn) conclude(ctx context.Context, p *pgx.Conn, ops []*session.Op, row
 		case session.Try:
 			if op.OK = v.Valid; op.OK {
 				op.Token = uint64(v.Int64)
-				c.took(op, 1)
+				c.count(op, 1)
 			}
 		case session.Free:
 			if op.OK = v.Int64 > 0; op.OK {
-				c.took(op, -1)
+				c.count(op, -1)
 			}
 		case session.Await:
 			c.awaited[op.Key] = true
-			c.uses(1)
+			c.addUsed(1)
 		case session.Leave:
 			delete(c.awaited, op.Key)
-			c.uses(-1)
+			c.addUsed(-1)
 		case session.End:
 			op.OK = v.Int64 > 0
 		case session.Ping:
@@ -340,14 +340,14 @@ func (c *conn) conclude(ctx context.Context, p *pgx.Conn, ops []*session.Op, row
 	return nil
 }
 
-// undo follows an op that the server did not answer but with failure. An error ends the session.
+// undo follows an op that the server answered only with failure. An error ends the session.
 func (c *conn) undo(ctx context.Context, p *pgx.Conn, op *session.Op, failure error) error {
 	op.Err = failure
 	free, args := c.free(op)
 	switch op.Kind {
 	case session.Try:
 		if c.shares[op.Key] > 0 {
-			return errors.New(failure.Error()) // whether it took the key is not known, and one given back too many would be another reader's
+			return errors.New(failure.Error()) // it may not have the key: one Free too many would release another reader's
 		}
 		_, err := c.query(ctx, p, free, args...)
 		return err
@@ -356,7 +356,7 @@ func (c *conn) undo(ctx context.Context, p *pgx.Conn, op *session.Op, failure er
 			return errors.New(failure.Error())
 		}
 		op.OK, op.Err = true, nil
-		c.took(op, -1)
+		c.count(op, -1)
 		_, err := c.query(ctx, p, free, args...)
 		return err
 	case session.Await:
@@ -367,8 +367,8 @@ func (c *conn) undo(ctx context.Context, p *pgx.Conn, op *session.Op, failure er
 	return nil
 }
 
-// number is the server's key.
+// number returns the key as the server's number.
 func number(key session.Key) int64 {
-	n, _ := strconv.ParseInt(string(key), 10, 64) // the layout has made it of a number
+	n, _ := strconv.ParseInt(string(key), 10, 64) // the layout made it from a number
 	return n
 }

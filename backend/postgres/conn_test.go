@@ -10,7 +10,7 @@ import (
 	"github.com/lockport/lockport/internal/session"
 )
 
-// A session that has ended holds nothing, and another process that has its number since is left alone.
+// An ended session holds nothing. A later process with its number is left alone.
 func TestEndOfAnEarlierSession(t *testing.T) {
 	t.Parallel()
 	s := backendAt(t, with(t, database(t).URL(), "ttl", "10s")).server
@@ -32,8 +32,7 @@ func TestEndOfAnEarlierSession(t *testing.T) {
 	ask(t, a, op(session.Ping, 0))
 }
 
-// Notifications come through while requests follow one another without a pause: to the holder that somebody awaits or waits, and to those who await that
-// the lock, or a permit, is free.
+// Notifications arrive while requests follow each other without a pause: the holder hears of waiters, and waiters of a free lock or permit.
 func TestNotifications(t *testing.T) {
 	t.Parallel()
 	s := backendAt(t, with(t, database(t).URL(), "ttl", "10s")).server
@@ -66,11 +65,11 @@ func TestNotifications(t *testing.T) {
 	ask(t, a, op(session.Free, 1))
 	require.NoError(t, receive(t, done))
 	ask(t, b, op(session.Free, 1))
-	require.Empty(t, freed, "it has left")
-	require.Empty(t, own, "no other waits for it")
+	require.Empty(t, freed, "notified after Leave")
+	require.Empty(t, own, "told of its own wait")
 }
 
-// A wait that outlasts the server's lock_timeout goes on.
+// A wait goes on after the server's lock_timeout.
 func TestWaitGoesOnInTurns(t *testing.T) {
 	t.Parallel()
 	p := database(t)
@@ -85,7 +84,7 @@ func TestWaitGoesOnInTurns(t *testing.T) {
 	}
 	var first time.Time
 	require.Eventually(t, func() bool { first = turn(); return first.Year() > 1970 }, soon, time.Millisecond)
-	require.Eventually(t, func() bool { return turn().After(first) }, soon, time.Millisecond, "it waits once more")
+	require.Eventually(t, func() bool { return turn().After(first) }, soon, time.Millisecond, "the wait was not repeated")
 	nothing(t, done)
 	ask(t, holder, op(session.Free, 1))
 	require.NoError(t, receive(t, done))

@@ -15,17 +15,17 @@ import (
 	"github.com/lockport/lockport/internal/session"
 )
 
-// poolerText says what to do about a pooler that takes sessions apart.
-const poolerText = "a pooler such as PgBouncer in transaction or statement mode is in between, where session locks do not exclude: " +
+// poolerText is the remedy for a pooler that shares sessions.
+const poolerText = "the connection goes through a pooler such as PgBouncer in transaction or statement mode, where session locks do not exclude: " +
 	"connect to the server itself, set pool_mode = session for this database, or keep the locks in a table (table+postgres:)"
 
-// lockTimeout says that a statement has waited for a lock for lock_timeout.
+// lockTimeout reports whether a statement waited for a lock until lock_timeout.
 func lockTimeout(err error) bool {
 	var pg *pgconn.PgError
 	return errors.As(err, &pg) && pg.Code == "55P03"
 }
 
-// refusal is the error of a statement, classified, if the session lives on; nil: err is none, or has ended the session.
+// refusal returns the classified error of a statement that the session survived; nil: no error, or one that ended the session.
 func refusal(c *pgx.Conn, err error) error {
 	var pg *pgconn.PgError
 	if !errors.As(err, &pg) || c.IsClosed() {
@@ -34,7 +34,7 @@ func refusal(c *pgx.Conn, err error) error {
 	return classify(err)
 }
 
-// ended says why a session has ended.
+// ended explains why a session has ended.
 func ended(err error) error {
 	var pg *pgconn.PgError
 	switch {
@@ -46,14 +46,14 @@ func ended(err error) error {
 	return fmt.Errorf("the connection has ended: %w", err)
 }
 
-// refusals are the SQLSTATEs, or their classes of two characters, that stay until somebody changes something, with what to do. See
+// refusals are SQLSTATEs, or their classes of two characters, that stay until somebody changes something, with the remedy. See
 // https://www.postgresql.org/docs/current/errcodes-appendix.html.
 var refusals = map[string]string{
 	"28":    "check the user name, the password, and the server's pg_hba.conf",
 	"3D000": "create the database, or name another one",
 	"42501": "grant the privilege, or use another role",
-	"42P01": "restore it: it must not be dropped while it is used",
-	"2200H": "it has been used up",
+	"42P01": "restore it: it must not be dropped while in use",
+	"2200H": "the sequence is used up",
 	"26000": poolerText,
 	"25006": "connect to the primary",
 	"42":    "",
@@ -61,7 +61,7 @@ var refusals = map[string]string{
 	"22":    "",
 }
 
-// classify gives an error of a session or of its beginning its class: what the server said it means, or unavailable.
+// classify gives an error of a session, or of opening one, the class that the server's answer implies, otherwise ErrUnavailable.
 func classify(err error) error {
 	var pg *pgconn.PgError
 	var connect *pgconn.ConnectError
@@ -83,7 +83,7 @@ func classify(err error) error {
 	return fmt.Errorf("%w: %s", driver.ErrUnavailable, session.OneLine(err.Error()))
 }
 
-// classifyAnswer is classify for an error that the server answered.
+// classifyAnswer is classify for the server's own errors.
 func classifyAnswer(pg *pgconn.PgError) error {
 	text := fmt.Sprintf("%s (SQLSTATE %s)", session.OneLine(pg.Message), pg.Code)
 	if pg.Code == "53200" {
@@ -100,10 +100,11 @@ func classifyAnswer(pg *pgconn.PgError) error {
 	return fmt.Errorf("%w: %s", driver.ErrUnavailable, text)
 }
 
-// noTLS is how pgx says that the server does not speak TLS.
+// noTLS is pgx's text for a server without TLS.
 const noTLS = "server refused TLS connection"
 
-// attempts tells of the attempts to connect, in one line: of those without TLS alone, where both were made (sslmode=prefer) and the server has none.
+// attempts describes failed connection attempts in one line. If both kinds were made (sslmode=prefer) and the server has no TLS, it omits those with
+// TLS.
 func attempts(err error) string {
 	var connect *pgconn.ConnectError
 	if errors.As(err, &connect) {

@@ -32,13 +32,13 @@ func Example() {
 	token, _ := lock.Token()
 	fmt.Println("working under fencing token", token)
 
-	var s postgres.Session // for people who look at pg_stat_activity and pg_locks
+	var s postgres.Session // as in pg_stat_activity and pg_locks
 	if lock.As(&s) {
 		fmt.Println("held by process", s.PID, "under key", s.Key)
 	}
 }
 
-// To meet other programs at keys that they have chosen.
+// Share locks with programs that choose their own keys.
 func ExampleOptions() {
 	pool, err := pgxpool.New(context.Background(), "postgres://app:password@localhost:5432/app")
 	if err != nil {

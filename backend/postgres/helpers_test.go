@@ -20,10 +20,10 @@ import (
 
 const testTTL = 2 * time.Second
 
-// generous is how many times a bound that this package states may be exceeded on a busy machine.
+// generous is the factor by which a busy machine may exceed a stated bound.
 const generous = 20
 
-// soon bounds what takes milliseconds.
+// soon bounds steps that take milliseconds.
 const soon = 10 * time.Second
 
 // with adds parameters to a URL.
@@ -39,7 +39,7 @@ func with(t testing.TB, rawURL string, params ...string) string {
 	return u.String()
 }
 
-// via is rawURL through another address.
+// via is rawURL with another address.
 func via(t testing.TB, rawURL, addr string) string {
 	t.Helper()
 	u, err := url.Parse(rawURL)
@@ -48,7 +48,7 @@ func via(t testing.TB, rawURL, addr string) string {
 	return u.String()
 }
 
-// place is a database of a test's own, on the server that all share: locks, notifications and tokens are a database's.
+// place is a test's own database on the shared server: locks, notifications and tokens belong to a database.
 type place struct {
 	*servers.Postgres
 	name string
@@ -64,7 +64,7 @@ const ourLocks = `SELECT * FROM pg_locks WHERE locktype = 'advisory' AND databas
 
 var databases atomic.Int64
 
-// database is a new one for t.
+// database creates a place for t.
 func database(t testing.TB) place {
 	t.Helper()
 	p := place{servers.SharedPostgres(t), fmt.Sprint("test", databases.Add(1))}
@@ -81,7 +81,7 @@ func database(t testing.TB) place {
 	return p
 }
 
-// backendAt is a backend by URL, closed when the test ends.
+// backendAt opens a backend by URL, and closes it when the test ends.
 func backendAt(t testing.TB, rawURL string) *Backend {
 	t.Helper()
 	b, err := peer.Open(t.Context(), rawURL)
@@ -90,14 +90,14 @@ func backendAt(t testing.TB, rawURL string) *Backend {
 	return b.(*Backend)
 }
 
-// dialled is a session of its own, without the engine, closed when the test ends.
+// dialled opens a session without the engine, and closes it when the test ends.
 func dialled(t testing.TB, s *server) *conn {
 	t.Helper()
 	c, _, _ := talking(t, s)
 	return c
 }
 
-// talking is dialled, with what the session tells.
+// talking is dialled with Events.
 func talking(t testing.TB, s *server) (c *conn, freed, contended chan session.Key) {
 	t.Helper()
 	freed, contended = make(chan session.Key, 100), make(chan session.Key, 100)
@@ -109,14 +109,14 @@ func talking(t testing.TB, s *server) (c *conn, freed, contended chan session.Ke
 	return c, freed, contended
 }
 
-// waits begins a Wait; what it returns comes through the channel.
+// waits begins a Wait; its result arrives on the channel.
 func waits(t testing.TB, c *conn, op *session.Op) <-chan error {
 	done := make(chan error, 1)
 	go func() { done <- c.Wait(t.Context(), op) }()
 	return done
 }
 
-// ask carries out ops, all of which must be answered.
+// ask carries out ops; all must be answered.
 func ask(t testing.TB, c *conn, ops ...*session.Op) {
 	t.Helper()
 	require.NoError(t, c.Do(t.Context(), ops))
@@ -129,7 +129,7 @@ func op(kind session.Kind, key int64) *session.Op {
 	return &session.Op{Kind: kind, Key: session.Key(strconv.FormatInt(key, 10)), Name: "n", Owner: "o"}
 }
 
-// receive waits for what must come soon.
+// receive waits for a value that must arrive soon.
 func receive[T any](t testing.TB, ch <-chan T) T {
 	t.Helper()
 	select {
@@ -150,7 +150,7 @@ func nothing[T any](t testing.TB, ch <-chan T) {
 	}
 }
 
-// admin is a connection of the superuser.
+// admin is a superuser's connection.
 func admin(t testing.TB, rawURL string) *pgx.Conn {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), rawURL)

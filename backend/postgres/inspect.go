@@ -14,27 +14,27 @@ import (
 	"github.com/lockport/lockport/internal/session"
 )
 
-// Inspect implements driver.Inspector from pg_locks and pg_stat_activity alone. The server knows a key, a session and the session's application_name. So
-// Owner names the session that has the lock, and its client, not the claim: see sessionOwner. Token and Since are unknown.
+// Inspect implements driver.Inspector from pg_locks and pg_stat_activity alone. The server knows a key, a session and the session's application_name.
+// So Owner names the holder's session and client, not the claim: see sessionOwner. Token and Since are unknown.
 func (b *Backend) Inspect(ctx context.Context, name string) (found driver.Status, err error) {
 	key, err := b.layout.key(name)
 	if err != nil {
 		return found, err
 	}
-	err = b.server.lookAtLocks(ctx, func(c *pgx.Conn) (err error) {
+	err = b.server.withConn(ctx, func(c *pgx.Conn) (err error) {
 		found, _, err = statusOf(ctx, c, name, key)
 		return err
 	})
 	return found, err
 }
 
-// List implements driver.Inspector. It is errors.ErrUnsupported, since a name cannot be had from its key, save with exact keys: these are the names, and
-// foreign clients' locks are listed too. A name that is waited for and held by nobody is not listed.
+// List implements driver.Inspector. Without exact keys it returns errors.ErrUnsupported: a key does not reveal its name. Exact keys are the names,
+// and locks of foreign clients are listed too. A name with waiters and no holder is not listed.
 func (b *Backend) List(ctx context.Context, prefix string) (all []driver.Status, err error) {
 	if !b.layout.exact {
 		return nil, fmt.Errorf("%w: the server keeps hashes of names, not the names", errors.ErrUnsupported)
 	}
-	err = b.server.lookAtLocks(ctx, func(c *pgx.Conn) error {
+	err = b.server.withConn(ctx, func(c *pgx.Conn) error {
 		locks, err := holding(ctx, c, "true")
 		if err != nil {
 			return err
@@ -43,7 +43,7 @@ func (b *Backend) List(ctx context.Context, prefix string) (all []driver.Status,
 		if err != nil {
 			return err
 		}
-		byKey := make(map[int64][]seen)
+		byKey := make(map[int64][]heldLock)
 		for _, h := range locks {
 			byKey[h.key] = append(byKey[h.key], h)
 		}
@@ -57,35 +57,35 @@ func (b *Backend) List(ctx context.Context, prefix string) (all []driver.Status,
 	return all, err
 }
 
-// seen is a lock as the server shows it.
-type seen struct {
+// heldLock is a held lock as the server shows it.
+type heldLock struct {
 	pid         int64
 	application string
 	key         int64
 	shared      bool
-	permit      int64 // the number of the permit that it is; 0: none
+	permit      int64 // the permit's number; 0: it is none
 }
 
-// ours says whether the session belongs to a client of lockport.
-func (h seen) ours() bool { return strings.HasPrefix(h.application, applicationPrefix) }
+// ours reports whether the session belongs to a lockport client.
+func (h heldLock) ours() bool { return strings.HasPrefix(h.application, applicationPrefix) }
 
-// owner is what stands for the holder.
-func (h seen) owner() string {
+// owner identifies the holder.
+func (h heldLock) owner() string {
 	if client := strings.TrimSpace(strings.TrimPrefix(h.application, applicationPrefix)); h.ours() && client != "" {
 		return sessionOwner(h.pid, client)
 	}
 	return fmt.Sprintf("pid %d (%s)", h.pid, session.OneLine(h.application))
 }
 
-// sessionOwner has the form of a claim's owner id: the server's process in the place of the random bits, and then the client as in application_name, which
-// the server cuts to 63 bytes.
+// sessionOwner has the form of an owner id: the server's process instead of random bits, then the client as in application_name, which the server
+// cuts to 63 bytes.
 func sessionOwner(pid int64, client string) string {
 	return fmt.Sprintf("session-%024d:%s", pid, client)
 }
 
-// status is that of a name with these holders. A session is one of them for each lock, however many readers it has. How many permits there are the server
-// does not know.
-func status(name string, holders []seen, waiters int) driver.Status {
+// status is the status of a name with these holders. A session counts once for each lock, however many readers it has. The server does not know how
+// many permits there are.
+func status(name string, holders []heldLock, waiters int) driver.Status {
 	st := driver.Status{Name: name, Waiters: waiters}
 	for i, h := range holders {
 		holder := driver.Status{Name: name, Held: true, Owner: h.owner(), Foreign: !h.ours(), Waiters: waiters, Shared: h.shared}
@@ -101,8 +101,8 @@ func status(name string, holders []seen, waiters int) driver.Status {
 	return st
 }
 
-// statusOf says who holds name, or if nobody does its permits, and on which sessions.
-func statusOf(ctx context.Context, c *pgx.Conn, name string, key int64) (st driver.Status, holders []seen, err error) {
+// statusOf returns who holds name, or if nobody does, its permits; and on which sessions.
+func statusOf(ctx context.Context, c *pgx.Conn, name string, key int64) (st driver.Status, holders []heldLock, err error) {
 	waiters, err := waitingClients(ctx, c)
 	if err == nil {
 		holders, err = holding(ctx, c, fmt.Sprintf("l.classid = %d AND l.objid = %d", uint32(key>>32), uint32(key)))
@@ -116,8 +116,8 @@ func statusOf(ctx context.Context, c *pgx.Conn, name string, key int64) (st driv
 	return status(name, holders, waiters.count(key)), holders, err
 }
 
-// permitsOf are the permits that sessions have, of those whose key of all is set.
-func permitsOf(ctx context.Context, c *pgx.Conn, set session.Key) (held []seen, err error) {
+// permitsOf returns the held permits whose common key is set.
+func permitsOf(ctx context.Context, c *pgx.Conn, set session.Key) (held []heldLock, err error) {
 	numbers, keys := make(map[int64]int64), make([]string, driver.MaxPermits)
 	for i := range keys {
 		key := permit(set, i+1)
@@ -130,8 +130,8 @@ func permitsOf(ctx context.Context, c *pgx.Conn, set session.Key) (held []seen, 
 	return held, err
 }
 
-// lookAtLocks opens a connection to look at locks, and runs f with it.
-func (s *server) lookAtLocks(ctx context.Context, f func(c *pgx.Conn) error) error {
+// withConn runs f with a connection of its own.
+func (s *server) withConn(ctx context.Context, f func(c *pgx.Conn) error) error {
 	l, _, err := s.connect(ctx)
 	if err != nil {
 		return err
@@ -140,7 +140,7 @@ func (s *server) lookAtLocks(ctx context.Context, f func(c *pgx.Conn) error) err
 	return classify(l.use(f))
 }
 
-// rows are the rows of a query, each as scan reads it.
+// rows returns the rows of a query, read by scan.
 func rows[T any](ctx context.Context, c *pgx.Conn, sql string, scan pgx.RowToFunc[T]) ([]T, error) {
 	found, err := c.Query(ctx, sql, once)
 	if err != nil {
@@ -149,22 +149,22 @@ func rows[T any](ctx context.Context, c *pgx.Conn, sql string, scan pgx.RowToFun
 	return pgx.CollectRows(found, scan)
 }
 
-// advisory are the advisory locks of this database, as pg_locks l has them. A name's is one on a key of 64 bits; keys of two numbers are side locks.
+// advisory selects the advisory locks of this database in pg_locks l. A name's lock has a key of 64 bits; keys of two numbers are side locks.
 const advisory = `l.locktype = 'advisory' AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())`
 
-// keySQL is the key of a lock on one of 64 bits.
+// keySQL is the key of a lock with 64 bits.
 const keySQL = `(l.classid::bigint << 32 | l.objid::bigint)`
 
-// holding are the locks on names that sessions have, those that match the condition too.
-func holding(ctx context.Context, c *pgx.Conn, condition string) ([]seen, error) {
+// holding returns the held locks on names that match the condition.
+func holding(ctx context.Context, c *pgx.Conn, condition string) ([]heldLock, error) {
 	return rows(ctx, c, `SELECT l.pid::bigint, coalesce(a.application_name, ''), `+keySQL+`, l.mode <> 'ExclusiveLock'
 		FROM pg_locks l LEFT JOIN pg_stat_activity a ON a.pid = l.pid WHERE `+advisory+` AND l.objsubid = 1 AND l.granted AND `+condition,
-		func(row pgx.CollectableRow) (h seen, err error) {
+		func(row pgx.CollectableRow) (h heldLock, err error) {
 			return h, row.Scan(&h.pid, &h.application, &h.key, &h.shared)
 		})
 }
 
-// waiting says how many wait for a name, by what they wait on: its key, or the side lock that belongs to that.
+// waiting counts waiters by the lock that they wait on: a name's key, or its side lock.
 type waiting map[string]int
 
 func (w waiting) count(key int64) int {
@@ -187,7 +187,7 @@ func waitingClients(ctx context.Context, c *pgx.Conn) (waiting, error) {
 	return w, err
 }
 
-// Break implements driver.Breaker. All that the server can end is a session, and with it all its locks: it is refused where there are others, with a
+// Break implements driver.Breaker. The server can only end a session with all its locks. If there are others, Break refuses with a
 // *driver.SharedSessionError, which names them with exact keys only.
 func (b *Backend) Break(ctx context.Context, name, owner string) error {
 	return b.endSession(ctx, name, owner, false)
@@ -198,18 +198,18 @@ func (b *Backend) BreakSession(ctx context.Context, name, owner string) error {
 	return b.endSession(ctx, name, owner, true)
 }
 
-// endSession ends the session on which owner has name; one that has other locks only if all may be lost.
+// endSession ends the session on which owner has name. Unless all is set, it refuses if the session has other locks.
 func (b *Backend) endSession(ctx context.Context, name, owner string, all bool) error {
 	key, err := b.layout.key(name)
 	if err != nil {
 		return err
 	}
-	return b.server.lookAtLocks(ctx, func(c *pgx.Conn) error {
+	return b.server.withConn(ctx, func(c *pgx.Conn) error {
 		_, holders, err := statusOf(ctx, c, name, key)
 		if err != nil {
 			return err
 		}
-		i := slices.IndexFunc(holders, func(h seen) bool { return h.owner() == owner })
+		i := slices.IndexFunc(holders, func(h heldLock) bool { return h.owner() == owner })
 		if i < 0 {
 			return fmt.Errorf("%w: %s no longer holds it", driver.ErrLost, owner)
 		}
@@ -222,9 +222,8 @@ func (b *Backend) endSession(ctx context.Context, name, owner string, all bool) 
 	})
 }
 
-// others is a *driver.SharedSessionError with the further locks that would be lost with the session of h; nil: none. The side locks of our own sessions do
-// not count.
-func others(ctx context.Context, c *pgx.Conn, h seen, layout layout) error {
+// others returns a *driver.SharedSessionError for the other locks on h's session; nil: none. Side locks of lockport's sessions do not count.
+func others(ctx context.Context, c *pgx.Conn, h heldLock, layout layout) error {
 	type lock struct {
 		kind int
 		key  int64
@@ -244,8 +243,8 @@ func others(ctx context.Context, c *pgx.Conn, h seen, layout layout) error {
 	return others
 }
 
-// terminate ends the session of h if it has the key now: since it was looked at, another may have got the key, or the number.
-func terminate(ctx context.Context, c *pgx.Conn, h seen) error {
+// terminate ends the session of h if it still has the key: since the look, another session may have got the key or the number.
+func terminate(ctx context.Context, c *pgx.Conn, h heldLock) error {
 	var ended int
 	err := c.QueryRow(ctx, fmt.Sprintf(`SELECT coalesce(sum(pg_terminate_backend(pid, 2000)::int), -1)::int FROM pg_locks
 		WHERE locktype = 'advisory' AND granted AND objsubid = 1 AND (mode <> 'ExclusiveLock') = %t AND pid = %d AND classid = %d AND objid = %d

@@ -14,10 +14,10 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// pidOf is the process that serves conn.
+// pidOf is conn's server process.
 func pidOf(conn *pgx.Conn) int { return int(conn.PgConn().PID()) }
 
-// foreignHolder is a session of psql that has run sql.
+// foreignHolder is a psql session that has run sql.
 func foreignHolder(t *testing.T, url, sql string) *pgx.Conn {
 	t.Helper()
 	conn := admin(t, url)
@@ -44,7 +44,7 @@ func TestInspectAndBreak(t *testing.T) {
 	_, err = b.List(t.Context(), "")
 	require.ErrorIs(t, err, errors.ErrUnsupported)
 
-	// Nobody loses other locks unless that is wanted.
+	// Break does not end a session with other locks.
 	var shared *driver.SharedSessionError
 	require.ErrorAs(t, b.Break(t.Context(), "one", st.Owner), &shared)
 	require.Equal(t, driver.SharedSessionError{Session: fmt.Sprint("process ", pid), Others: 1}, *shared)
@@ -57,9 +57,9 @@ func TestInspectAndBreak(t *testing.T) {
 	}
 	require.ErrorIs(t, b.BreakSession(t.Context(), "one", st.Owner), driver.ErrLost)
 	acquire(t, c, "one")
-	require.ErrorIs(t, b.Break(t.Context(), "one", st.Owner), driver.ErrLost, "another session has it now")
+	require.ErrorIs(t, b.Break(t.Context(), "one", st.Owner), driver.ErrLost, "Break ended a later holder")
 
-	// An ordinary role may not end the superuser's session.
+	// An ordinary role may not end a superuser's session.
 	key, err := b.layout.key("foreign")
 	require.NoError(t, err)
 	conn := foreignHolder(t, p.AdminURL(), fmt.Sprintf(`SELECT pg_advisory_lock(%d)`, key))
@@ -71,7 +71,7 @@ func TestInspectAndBreak(t *testing.T) {
 	require.ErrorContains(t, err, "grant the privilege")
 }
 
-// A foreign client can be a reader beside ours. Permits are known by their keys; how many there are is not.
+// A foreign client can be a reader beside lockport's. Permits are known by their keys, but not their number.
 func TestReadersAndPermitsAreSeen(t *testing.T) {
 	t.Parallel()
 	p := database(t)
@@ -99,7 +99,7 @@ func TestReadersAndPermitsAreSeen(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, st.Held && st.Permits < 0, "%+v", st)
 	require.Len(t, st.Others, 1)
-	require.ErrorAs(t, b.Break(t.Context(), "few", st.Owner), new(*driver.SharedSessionError), "a reader is on the session too")
+	require.ErrorAs(t, b.Break(t.Context(), "few", st.Owner), new(*driver.SharedSessionError), "the session also has a reader")
 	require.NoError(t, b.BreakSession(t.Context(), "few", st.Owner))
 	require.Eventually(t, func() bool { return locks[0].Valid() != locks[1].Valid() }, soon, time.Millisecond)
 	st, err = b.Inspect(t.Context(), "few")
@@ -107,14 +107,14 @@ func TestReadersAndPermitsAreSeen(t *testing.T) {
 	require.Empty(t, st.Others)
 }
 
-// The lock may change hands between the look at it and the end of its session.
+// The lock may change hands between the look and the end of its session.
 func TestBreakEndsOnlyWhoHasTheLock(t *testing.T) {
 	t.Parallel()
 	p := database(t)
 	b := backendAt(t, p.URL())
 	conn := foreignHolder(t, p.URL(), `SELECT pg_advisory_lock(-7), pg_advisory_lock_shared(8), pg_advisory_lock(0, 9)`)
 	terminate := func(key int64) error {
-		return b.server.lookAtLocks(t.Context(), func(c *pgx.Conn) error { return terminate(t.Context(), c, seen{pid: int64(pidOf(conn)), key: key}) })
+		return b.server.withConn(t.Context(), func(c *pgx.Conn) error { return terminate(t.Context(), c, heldLock{pid: int64(pidOf(conn)), key: key}) })
 	}
 	for _, key := range []int64{7, 8, 9} {
 		require.ErrorIs(t, terminate(key), driver.ErrLost)
@@ -125,7 +125,7 @@ func TestBreakEndsOnlyWhoHasTheLock(t *testing.T) {
 	require.Error(t, err)
 }
 
-// With exact keys the names are known, foreign clients' too. Keys of two numbers, and what a session has in shared mode, are locks like others.
+// Exact keys reveal all names, also foreign clients'. Keys of two numbers and shared locks count as locks too.
 func TestExactKeysAreNames(t *testing.T) {
 	t.Parallel()
 	p := database(t)
@@ -147,7 +147,7 @@ func TestExactKeysAreNames(t *testing.T) {
 		require.Error(t, err)
 	}
 
-	// A shared holder keeps us out, though others may hold the lock with it.
+	// A shared holder excludes us, though others may share the lock with it.
 	conn := foreignHolder(t, p.URL(), `SELECT pg_advisory_lock_shared(5), pg_advisory_lock(-4200000000), pg_advisory_lock(0, 42)`)
 	st, err := b.Inspect(t.Context(), "5")
 	require.NoError(t, err)

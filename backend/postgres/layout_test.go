@@ -12,7 +12,7 @@ import (
 	"github.com/lockport/lockport/internal/session"
 )
 
-// golden are the keys of names. Other programs depend on them: a change is one of major version.
+// golden are the keys of names. Other programs depend on them: changing one is a major version.
 var golden = []struct {
 	prefix, name string
 	key          int64
@@ -56,6 +56,6 @@ func TestExactKeys(t *testing.T) {
 	}
 	for _, name := range []string{"", "x", "007", "+1", "-0", " 1", "1e3", "9223372036854775808", strings.Repeat("1", 1024)} {
 		_, err := l.key(name)
-		require.ErrorIs(t, err, driver.ErrRefused, "%q would share a lock with another name, or has none", name)
+		require.ErrorIs(t, err, driver.ErrRefused, "%q shares a lock with another name, or has none", name)
 	}
 }

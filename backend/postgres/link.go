@@ -18,9 +18,9 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// link is a connection of pgx, as the caller's client makes them: with its tracer, TLS and hooks. One goroutine at a time uses it.
+// link is a pgx connection made as the caller's client makes them: with its tracer, TLS and hooks. One goroutine at a time uses it.
 type link struct {
-	conn *pgx.Conn // nil: of db
+	conn *pgx.Conn // nil: the connection is db's
 	db   *sql.Conn
 }
 
@@ -38,13 +38,13 @@ func (l *link) use(f func(c *pgx.Conn) error) error {
 	})
 }
 
-// close closes the connection at once, also one of a sql.DB, which forgets it.
+// close closes the connection at once. A sql.DB forgets it.
 func (l *link) close() {
 	_ = l.use(func(c *pgx.Conn) error {
 		ended, cancel := context.WithCancel(context.Background())
 		cancel()
 		_ = c.Close(ended)
-		_ = c.PgConn().Conn().Close() // pgx may be closing it in its own time
+		_ = c.PgConn().Conn().Close() // pgx may still be closing it
 		return sqldriver.ErrBadConn
 	})
 	if l.db != nil {
@@ -55,8 +55,8 @@ func (l *link) close() {
 // opener opens connections.
 type opener func(ctx context.Context) (*link, error)
 
-// fromPool opens connections of the pool's configuration, and calls its hooks BeforeConnect and AfterConnect. It takes none from the pool: whoever has taken
-// its last connection may be waiting for a lock.
+// fromPool opens connections with the pool's configuration, and calls its hooks BeforeConnect and AfterConnect. It takes none from the pool: the
+// goroutine with the last one may be waiting for a lock.
 func fromPool(pool *pgxpool.Pool) opener {
 	return func(ctx context.Context) (*link, error) {
 		config := pool.Config() // a copy
@@ -75,11 +75,11 @@ func fromPool(pool *pgxpool.Pool) opener {
 	}
 }
 
-// connect opens a connection of our own.
+// connect opens a connection outside any pool.
 func connect(ctx context.Context, config *pgx.ConnConfig) (*link, error) {
-	config.OnNotification = nil // pgx keeps notifications for WaitForNotification
+	config.OnNotification = nil // so that pgx keeps notifications for WaitForNotification
 	config.BuildContextWatcherHandler = func(c *pgconn.PgConn) ctxwatch.Handler {
-		return &pgconn.DeadlineContextWatcherHandler{Conn: c.Conn()} // the end of listening is not to cancel what is asked next
+		return &pgconn.DeadlineContextWatcherHandler{Conn: c.Conn()} // the end of Listen must not cancel the next request
 	}
 	conn, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
@@ -88,7 +88,7 @@ func connect(ctx context.Context, config *pgx.ConnConfig) (*link, error) {
 	return &link{conn: conn}, nil
 }
 
-// fromDB takes connections out of db.
+// fromDB takes connections from db.
 func fromDB(db *sql.DB) opener {
 	return func(ctx context.Context) (*link, error) {
 		c, err := db.Conn(ctx)
@@ -105,17 +105,17 @@ func fromDB(db *sql.DB) opener {
 }
 
 func notPgx(what any) error {
-	return fmt.Errorf("%w: the sql.DB has the driver of %T, but session locks need that of pgx (github.com/jackc/pgx/v5/stdlib), not wrapped: "+
+	return fmt.Errorf("%w: the sql.DB uses the driver %T, but session locks need pgx's (github.com/jackc/pgx/v5/stdlib), unwrapped: "+
 		"open the sql.DB with it, or use New with a *pgxpool.Pool", driver.ErrRefused, what)
 }
 
-// keepAlive has the system end a connection whose other side is gone within about the TTL: while a session waits for a lock, the server says nothing.
+// keepAlive makes the system end a connection within about the TTL if the peer is gone: while a session waits for a lock, the server is silent.
 func keepAlive(socket net.Conn, ttl time.Duration) {
 	if wrapped, ok := socket.(*tls.Conn); ok {
 		socket = wrapped.NetConn()
 	}
 	if tcp, ok := socket.(*net.TCPConn); ok {
-		// The system counts in seconds. If it refuses, the silence of the server is still noticed, by the deadlines of requests.
+		// The system counts in seconds. If it refuses, request deadlines still detect a silent server.
 		_ = tcp.SetKeepAliveConfig(net.KeepAliveConfig{Enable: true, Idle: max(ttl/2, time.Second), Interval: max(ttl/6, time.Second), Count: 3})
 	}
 }

@@ -23,7 +23,7 @@ type ownDB struct {
 
 func (b ownDB) Close() error { return errors.Join(b.Backend.Close(), b.db.Close()) }
 
-// isOp tells requests apart by the names of the statements that they carry out, or only prepare.
+// isOp classifies requests by the names of the statements that they execute or prepare.
 func isOp(op conformance.Op, request []byte) bool {
 	if op != conformance.OpAny && bytes.Contains(request, []byte("SELECT")) {
 		return false

@@ -3,6 +3,7 @@ package postgres
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -16,23 +17,23 @@ import (
 
 // Options are the options of the backend. The zero value is useful.
 type Options struct {
-	// TTL is after how long of silence the server ends this process's sessions, and its locks with them. One session carries many locks, so a claim
-	// cannot have another TTL. Default: that of lockport.TTL, if New gets it, else 15 s. At least 100 ms.
+	// TTL is how long the server keeps a silent session of this process, and its locks. One session carries many locks, so a claim cannot have
+	// another TTL. Default: that of lockport.TTL if New gets it, else 15 s. At least 100 ms.
 	TTL time.Duration
 
-	// Blockers is how many names at most wait in the server's own queue, each on a connection of its own; the others are woken by notification, and
-	// look once a second. So a client has at most 1 + Blockers connections. Default: 4. At most 1000.
+	// Blockers limits how many names wait in the server's own queue, each on a connection of its own. Waiters for other names are notified, and
+	// try again once a second. So a client has at most 1 + Blockers connections. Default: 4. At most 1000.
 	Blockers int
 
-	// Prefix is what a name is hashed behind. Clients meet if theirs is the same. Default: "lockport:".
+	// Prefix is hashed before each name. Clients share locks if they share it. Default: "lockport:".
 	Prefix string
 	// NoPrefix hashes the name alone.
 	NoPrefix bool
-	// ExactKeys takes names as the keys themselves, decimal numbers of 64 bits ("42"), to meet other programs at keys that they have chosen. Other
-	// names are refused.
+	// ExactKeys takes names as the keys themselves, decimal numbers of 64 bits ("42"), to share locks with programs that chose such keys. Other names
+	// are refused.
 	ExactKeys bool
 
-	// Schema is where the sequence lockport_token and the table lockport_epoch are, or are made. Clients whose locks meet must have the same.
+	// Schema is the schema of the sequence lockport_token and the table lockport_epoch. Clients that share locks must share it.
 	// Default: "public".
 	Schema string
 }
@@ -45,7 +46,7 @@ const (
 	defaultSchema   = "public"
 )
 
-// prepare checks o and puts in the defaults.
+// prepare fills in the defaults and validates o.
 func (o *Options) prepare() (layout, error) {
 	if o.TTL == 0 {
 		o.TTL = lockport.DefaultTTL
@@ -66,27 +67,26 @@ func (o *Options) prepare() (layout, error) {
 	case o.Blockers < 1 || o.Blockers > 1000:
 		return l, fmt.Errorf("the option Blockers is %d; it must be from 1 to 1000", o.Blockers)
 	case o.ExactKeys && (o.NoPrefix || o.Prefix != ""):
-		return l, fmt.Errorf("the option ExactKeys leaves no place for a prefix")
+		return l, errors.New("the options ExactKeys and Prefix exclude each other")
 	case !utf8.ValidString(o.Schema) || len(o.Schema) > 63:
-		return l, fmt.Errorf("the option Schema %q is no name of a schema", o.Schema)
+		return l, fmt.Errorf("the option Schema %q is not a schema name", o.Schema)
 	}
 	return l, nil
 }
 
-// layout says under which keys the server knows the locks. Other programs depend on it: the golden vectors in docs/backends/postgres.md are
-// tested, and a change of them is a change of major version.
+// layout maps names to the server's keys. Other programs depend on it: tests pin the golden vectors in docs/backends/postgres.md, and changing one
+// is a major version.
 type layout struct {
 	prefix string
 	exact  bool
 }
 
-// key is the advisory lock on name: the first 8 bytes, big-endian, of SHA-256(prefix+name) as a signed number; or with exact keys the number that
-// name is.
+// key is the advisory lock on name: the first 8 bytes, big-endian, of SHA-256(prefix+name) as a signed number; with exact keys, the number in name.
 func (l layout) key(name string) (int64, error) {
 	if l.exact {
 		n, err := strconv.ParseInt(name, 10, 64)
-		if err != nil || strconv.FormatInt(n, 10) != name { // "007" and "7" would be two names of one lock
-			return 0, fmt.Errorf("%w: the name %q is no key: with exact keys, names are numbers of 64 bits such as 42 or -7", driver.ErrRefused, name)
+		if err != nil || strconv.FormatInt(n, 10) != name { // "007" and "7" would share a lock
+			return 0, fmt.Errorf("%w: the name %q is not a key: with exact keys, names are 64-bit numbers such as 42 or -7", driver.ErrRefused, name)
 		}
 		return n, nil
 	}
@@ -99,7 +99,7 @@ func (l layout) sessionKey(name string) (session.Key, error) {
 	return sessionKey(n), err
 }
 
-// sessionKey is a key as the engine has it.
+// sessionKey is a key in the engine's form.
 func sessionKey(key int64) session.Key { return session.Key(strconv.FormatInt(key, 10)) }
 
 // permit is session.Options.Permit.
@@ -112,8 +112,7 @@ func first64(text string) int64 {
 	return int64(binary.BigEndian.Uint64(sum[:]))
 }
 
-// side is the lock, in the space of two 32-bit keys, that who waits for key holds in shared mode: by it a release sees whether anybody is
-// to be told.
+// side is a lock in the space of two 32-bit keys. Sessions that await key hold it in shared mode: it tells a release whether to notify anybody.
 func side(key int64) (hi, lo int32) {
 	n := uint64(first64("lockport.side:" + strconv.FormatInt(key, 10)))
 	return int32(n >> 32), int32(n)

@@ -32,9 +32,9 @@ func TestBadURLs(t *testing.T) {
 		good + "?blockers=1001":                      "1000",
 		good + "?blockers=many":                      "blockers",
 		good + "?exact=maybe":                        "true or false",
-		good + "?exact=true&prefix=x":                "leaves no place for a prefix",
+		good + "?exact=true&prefix=x":                "exclude each other",
 		good + "?tokens=transactions":                "unknown URL parameter",
-		good + "?schema=" + strings.Repeat("x", 64):  "no name of a schema",
+		good + "?schema=" + strings.Repeat("x", 64):  "not a schema name",
 		good + "?ttl=1ms":                            "TTL",
 		good + "?ttl=48h":                            "TTL",
 		good + "?sslmode=perhaps":                    "sslmode",
@@ -49,7 +49,7 @@ func TestBadURLs(t *testing.T) {
 	}
 }
 
-// What is not in the URL does not come from the environment.
+// The environment does not fill in what the URL omits.
 func TestURLsDoNotReadTheEnvironment(t *testing.T) {
 	for name, value := range map[string]string{
 		"PGHOST": "elsewhere", "PGPORT": "1", "PGDATABASE": "other", "PGUSER": "other", "PGPASSWORD": "other", "PGSSLMODE": "verify-full",
@@ -74,7 +74,7 @@ func TestURLsDoNotReadTheEnvironment(t *testing.T) {
 	require.Equal(t, uint16(5433), c.Fallbacks[1].Port)
 	require.True(t, c.TLSConfig != nil && c.Fallbacks[0].TLSConfig == nil, "sslmode=prefer")
 	for name, value := range map[string]string{"ChannelBinding": "prefer", "RequireAuth": "", "MaxProtocolVersion": "3.0"} {
-		if f := reflect.ValueOf(c.Config).FieldByName(name); f.IsValid() { // older versions of pgx know neither the field nor the variable
+		if f := reflect.ValueOf(c.Config).FieldByName(name); f.IsValid() { // older versions of pgx lack the field and the variable
 			require.Equal(t, value, f.String(), name)
 		}
 	}

@@ -9,14 +9,14 @@ import (
 	"github.com/lockport/lockport/internal/session"
 )
 
-// A batch takes each lock before it draws its token, or the last would have a token from before others had the lock.
+// A batch takes each lock before it draws its token. Otherwise an earlier holder could have a greater token.
 func TestBatchesDrawTokensInTheOrderOfTheirLocks(t *testing.T) {
 	t.Parallel()
 	const keys = 128
 	s := backendAt(t, with(t, database(t).URL(), "ttl", "10s")).server
 	one := dialled(t, s)
 	many := dialled(t, s)
-	var newest uint64 // of the last key, written and read by who has it
+	var newest uint64 // token of the last key; only its holder reads or writes it
 	stop, ended := make(chan struct{}), make(chan struct{})
 	wrong := ""
 	takes := func(who string, token uint64) {

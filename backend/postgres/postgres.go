@@ -14,13 +14,13 @@ import (
 	"github.com/lockport/lockport/internal/session"
 )
 
-// New makes a client of lockport on the database of pool. It does no I/O, and closing it does not close pool. It connects as pool does, with its configuration
+// New returns a client for locks in pool's database. It does no I/O; closing it does not close pool. It connects with the pool's configuration
 // (tracer, TLS, DialFunc …) and hooks (BeforeConnect, AfterConnect), but never takes a connection from it. OnNotification is not called.
 func New(pool *pgxpool.Pool, o Options, opts ...lockport.Option) (*lockport.Client, error) {
 	return lockport.NewSession(backendName, &o.TTL, opts, func() (driver.Backend, error) { return NewBackend(pool, o) })
 }
 
-// NewBackend makes a backend for lockport.New, as New does.
+// NewBackend returns a backend for lockport.New, as New does.
 func NewBackend(pool *pgxpool.Pool, o Options) (*Backend, error) {
 	if pool == nil {
 		return nil, errors.New("the pool is nil")
@@ -28,14 +28,15 @@ func NewBackend(pool *pgxpool.Pool, o Options) (*Backend, error) {
 	return newBackend(fromPool(pool), o)
 }
 
-// NewDB makes a client of lockport on the database of db, whose driver must be that of pgx (github.com/jackc/pgx/v5/stdlib), not wrapped by another. It does no
-// I/O, and closing it does not close db. Its connections, 1 + Options.Blockers at most, are taken out of db: they count among SetMaxOpenConns, and are closed
-// when they have served. A db with an OnNotification of its own hears what ours are told: then waiters beyond Blockers look once a second.
+// NewDB returns a client for locks in db's database. db must use the driver of pgx (github.com/jackc/pgx/v5/stdlib), unwrapped. NewDB does no I/O;
+// closing the client does not close db. Its connections, at most 1 + Options.Blockers, come from db: they count toward SetMaxOpenConns, and are
+// closed after use. If db has an OnNotification of its own, it also gets lockport's notifications, and waiters beyond Blockers try only once a
+// second.
 func NewDB(db *sql.DB, o Options, opts ...lockport.Option) (*lockport.Client, error) {
 	return lockport.NewSession(backendName, &o.TTL, opts, func() (driver.Backend, error) { return NewDBBackend(db, o) })
 }
 
-// NewDBBackend makes a backend for lockport.New, as NewDB does.
+// NewDBBackend returns a backend for lockport.New, as NewDB does.
 func NewDBBackend(db *sql.DB, o Options) (*Backend, error) {
 	if db == nil {
 		return nil, errors.New("the sql.DB is nil")
@@ -75,7 +76,7 @@ type Backend struct {
 	blockers int
 }
 
-// engine is what all backends of sessions have in common. An interface: what else session.Backend exports is no part of Backend.
+// engine is what session backends share. It is an interface so that other exports of session.Backend are not part of Backend.
 type engine interface {
 	driver.Backend
 	driver.Waiter
@@ -85,7 +86,7 @@ type engine interface {
 
 const backendName = "postgres"
 
-// removalNotice is within what time the end of a session is told: the server closes the connection, whose reader is woken.
+// removalNotice bounds how late holders hear of their session's end: the server closes the connection, which wakes its reader.
 const removalNotice = time.Second
 
 func capabilities(ttl time.Duration) driver.Capabilities {
@@ -106,8 +107,7 @@ func capabilities(ttl time.Duration) driver.Capabilities {
 	}
 }
 
-// Session is where a lock is held, for Lock.As: the process of the server (as in pg_stat_activity and pg_locks) and the key of the advisory
-// lock.
+// Session tells Lock.As where a lock is held: the server's process (as in pg_stat_activity and pg_locks) and the key of the advisory lock.
 type Session struct {
 	PID int
 	Key int64

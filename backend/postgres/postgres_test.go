@@ -17,7 +17,7 @@ import (
 	"github.com/lockport/lockport/internal/session"
 )
 
-// clientAt is a client by URL, closed when the test ends.
+// clientAt opens a client by URL, and closes it when the test ends.
 func clientAt(t testing.TB, rawURL string, opts ...lockport.Option) *lockport.Client {
 	t.Helper()
 	b, err := peer.Open(t.Context(), rawURL)
@@ -51,7 +51,7 @@ func sessionOf(t testing.TB, l *lockport.Lock) Session {
 	return s
 }
 
-// within fails unless ch is closed within bound, times what a busy machine may add.
+// within fails unless ch is closed within bound, times generous.
 func within(t testing.TB, ch <-chan struct{}, bound time.Duration) {
 	t.Helper()
 	select {
@@ -61,7 +61,7 @@ func within(t testing.TB, ch <-chan struct{}, bound time.Duration) {
 	}
 }
 
-// Transactions of other programs that lock the same key exclude our clients, and are excluded.
+// Foreign transactions that lock the same key and lockport's clients exclude each other.
 func TestMixedFleet(t *testing.T) {
 	t.Parallel()
 	p := database(t)
@@ -89,17 +89,17 @@ func TestMixedFleet(t *testing.T) {
 	require.NoError(t, receive(t, got).Release(t.Context()))
 }
 
-// A crash of the server takes the locks, and what it had drawn of the sequence and not written yet: tokens rise all the same.
+// A server crash loses the locks, and values of the sequence that were drawn but not written. Tokens rise nevertheless.
 func TestTokensRiseOverCrashAndRestart(t *testing.T) {
 	t.Parallel()
 	p := servers.NeedPostgres(t, servers.PostgresOptions{Durable: true})
 	a, b := clientAt(t, p.URL()), clientAt(t, p.URL())
 	var last lockport.Token
 	for i, end := range []func() error{p.Kill, p.Stop, p.Kill, func() error {
-		// One process dies, and the postmaster has all others recover.
+		// One process dies, and the postmaster restarts all others.
 		_, err := admin(t, p.AdminURL()).Exec(t.Context(), `DO $$ BEGIN EXECUTE 'COPY (SELECT 1) TO PROGRAM ''kill -9 '||pg_backend_pid()||''''; END $$`)
 		if err == nil {
-			err = errors.New("it has survived")
+			err = errors.New("the server survived")
 		} else {
 			err = nil
 		}
@@ -130,8 +130,8 @@ func TestTokensRiseOverCrashAndRestart(t *testing.T) {
 	}
 	l := acquire(t, a, "x")
 	require.Greater(t, tokenOf(t, l), last)
-	require.GreaterOrEqual(t, tokenOf(t, l), lockport.Token(4*crashGap*driver.TokensPerGrant), "its creation and each crash move the sequence on")
-	require.Less(t, tokenOf(t, l), lockport.Token(5*crashGap*driver.TokensPerGrant), "a clean restart does not")
+	require.GreaterOrEqual(t, tokenOf(t, l), lockport.Token(4*crashGap*driver.TokensPerGrant), "a crash did not move the sequence on")
+	require.Less(t, tokenOf(t, l), lockport.Token(5*crashGap*driver.TokensPerGrant), "a clean restart moved the sequence on")
 }
 
 func TestAdministratorsTimeoutsDoNotEndAHold(t *testing.T) {
@@ -165,7 +165,7 @@ func TestAdministratorsTimeoutsDoNotEndAHold(t *testing.T) {
 	require.NoError(t, receive(t, got).Release(t.Context()))
 }
 
-// Sessions are connections beside the caller's pool, which may have none to give: one for what is held, and Blockers for those that wait.
+// Sessions are connections outside the caller's pool, which may be used up: one for held locks, and Blockers for waiters.
 func TestThePoolIsNotTouched(t *testing.T) {
 	t.Parallel()
 	const names, blockers = 8, 2
@@ -196,7 +196,7 @@ func TestThePoolIsNotTouched(t *testing.T) {
 	conn := admin(t, p.AdminURL())
 	require.Eventually(t, func() bool {
 		return query[int](t, conn, `SELECT count(*) FROM locks WHERE NOT granted`) == blockers && query[int](t, conn, `SELECT count(*) FROM locks WHERE objsubid = 2`) == names-blockers
-	}, soon, 10*time.Millisecond, "as many as may block do, and the others are told")
+	}, soon, 10*time.Millisecond, "want all Blockers in the server's queue, and the other waiters notified")
 	require.LessOrEqual(t, query[int](t, conn, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name LIKE 'lockport%'`), 1+1+blockers)
 	for _, l := range held {
 		require.NoError(t, l.Release(t.Context()))
@@ -204,7 +204,7 @@ func TestThePoolIsNotTouched(t *testing.T) {
 	}
 }
 
-// The lock table is everybody's: a client takes at most half of it, and where others have filled it an acquisition fails and changes nothing.
+// All share the lock table: a client takes at most half of it. If others have filled it, an acquisition fails without effect.
 func TestLockTableFull(t *testing.T) {
 	t.Parallel()
 	p := servers.NeedPostgres(t, servers.PostgresOptions{Settings: map[string]string{"max_locks_per_transaction": "10", "max_connections": "20"}})
@@ -225,7 +225,7 @@ func TestLockTableFull(t *testing.T) {
 	require.NoError(t, err)
 	held[0] = l
 
-	// Somebody else fills the rest.
+	// A foreign session fills the rest.
 	conn := admin(t, p.AdminURL())
 	var full error
 	for i := 0; full == nil && i < 1<<20; i++ {
@@ -233,7 +233,7 @@ func TestLockTableFull(t *testing.T) {
 	}
 	require.ErrorContains(t, full, "out of shared memory")
 	require.NoError(t, held[0].Release(t.Context()))
-	for i := 0; ; i++ { // what was given back is taken
+	for i := 0; ; i++ { // released entries are taken
 		if _, err := conn.Exec(t.Context(), `SELECT pg_advisory_lock($1)`, -1-i); err != nil {
 			break
 		}
@@ -243,13 +243,13 @@ func TestLockTableFull(t *testing.T) {
 	require.ErrorContains(t, err, "lock table is full")
 	for _, l := range held[1:] {
 		require.NoError(t, l.Err())
-		require.NoError(t, l.Release(t.Context()), "what is held can be given back all the same")
+		require.NoError(t, l.Release(t.Context()), "a full table blocked a release")
 	}
 	execute(t, conn, `SELECT pg_advisory_unlock_all()`)
 	require.NoError(t, acquire(t, c, "more").Release(t.Context()))
 }
 
-// An error that comes behind the lock, here of the sequence, does not undo it: it is given back before the claim has failed.
+// An error after the lock was taken, here of the sequence, does not undo the lock: it is released before the claim fails.
 func TestErrorBehindTheLock(t *testing.T) {
 	t.Parallel()
 	p := database(t)
@@ -263,7 +263,7 @@ func TestErrorBehindTheLock(t *testing.T) {
 		for _, key := range keys {
 			ops = append(ops, op(session.Try, key))
 		}
-		require.NoError(t, c.Do(t.Context(), ops), "the session lives")
+		require.NoError(t, c.Do(t.Context(), ops), "the session ended")
 		for _, o := range ops {
 			require.ErrorIs(t, o.Err, driver.ErrRefused)
 			require.ErrorContains(t, o.Err, "used up")
@@ -285,7 +285,7 @@ func TestErrorBehindTheLock(t *testing.T) {
 	require.True(t, freed.OK)
 }
 
-// A session cannot tell whether it has a key once or twice in shared mode. So it ends where that is in doubt: one given back too many would be another reader's.
+// A session cannot tell whether it has a shared key once or twice. In doubt it ends: one release too many would release another reader's lock.
 func TestErrorBehindAReadersLock(t *testing.T) {
 	t.Parallel()
 	p := database(t)
@@ -298,7 +298,7 @@ func TestErrorBehindAReadersLock(t *testing.T) {
 	ask(t, c, reading(session.Try), reading(session.Try))
 	ask(t, c, reading(session.Free))
 	conn := admin(t, p.AdminURL())
-	require.Equal(t, int64(1), query[int64](t, conn, `SELECT count(*) FROM locks`), "the other reader has it")
+	require.Equal(t, int64(1), query[int64](t, conn, `SELECT count(*) FROM locks`), "the other reader lost it")
 	execute(t, conn, `SELECT setval('public.lockport_token', 9007199254740991)`)
 	require.Error(t, c.Do(t.Context(), []*session.Op{reading(session.Try)}))
 }

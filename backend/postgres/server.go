@@ -14,7 +14,7 @@ import (
 	"github.com/lockport/lockport/internal/session"
 )
 
-// minVersion is the first one with idle_session_timeout and client_connection_check_interval.
+// minVersion is the first version with idle_session_timeout and client_connection_check_interval.
 const minVersion = 14
 
 // server opens sessions. It implements session.Server.
@@ -23,12 +23,12 @@ type server struct {
 	ttl    time.Duration
 	tokens tokens
 
-	used, limit atomic.Int64 // of our locks in the server's table; the limit is 0 before the first session
-	primary     atomic.Bool  // it was one when we last looked
-	single      atomic.Bool  // a pooler is in between that leaves sessions whole
+	used, limit   atomic.Int64 // of this client's locks in the server's table; limit is 0 before the first session
+	primary       atomic.Bool  // the server was one at the last look
+	wholeSessions atomic.Bool  // the connection goes through a pooler in session mode
 }
 
-// facts are what the server says at the beginning of a session.
+// facts are what the server reports at the start of a session.
 type facts struct {
 	pid, began int64
 	recovering bool
@@ -66,7 +66,7 @@ func (s *server) dial(ctx context.Context, label string, e session.Events) (*con
 	return c, nil
 }
 
-// connect opens a connection to a server on which locks can be held.
+// connect opens a connection to a server that can hold locks.
 func (s *server) connect(ctx context.Context) (*link, facts, error) {
 	l, err := s.open(ctx)
 	if err != nil {
@@ -74,7 +74,7 @@ func (s *server) connect(ctx context.Context) (*link, facts, error) {
 	}
 	var f facts
 	err = l.use(func(c *pgx.Conn) (err error) {
-		if f, err = s.look(ctx, c); err == nil && uint32(f.pid) != c.PgConn().PID() {
+		if f, err = s.readFacts(ctx, c); err == nil && uint32(f.pid) != c.PgConn().PID() {
 			err = s.checkPooler(ctx, c, f.pid)
 		}
 		return err
@@ -86,8 +86,8 @@ func (s *server) connect(ctx context.Context) (*link, facts, error) {
 	return l, f, nil
 }
 
-// look asks the server what it is.
-func (s *server) look(ctx context.Context, c *pgx.Conn) (f facts, err error) {
+// readFacts reads facts, and refuses servers that cannot hold locks.
+func (s *server) readFacts(ctx context.Context, c *pgx.Conn) (f facts, err error) {
 	err = c.QueryRow(ctx, `SELECT pid::bigint, (extract(epoch FROM backend_start) * 1000000)::bigint, pg_is_in_recovery(),
 		current_setting('max_locks_per_transaction')::bigint *
 			(current_setting('max_connections')::bigint + current_setting('max_prepared_transactions')::bigint),
@@ -99,8 +99,8 @@ func (s *server) look(ctx context.Context, c *pgx.Conn) (f facts, err error) {
 	case f.version < minVersion:
 		return f, fmt.Errorf("%w: the server is PostgreSQL %d, but %d or newer is needed", driver.ErrRefused, f.version, minVersion)
 	case f.recovering:
-		const text = "the server is a read-only replica, on which locks exclude nobody elsewhere: connect to the primary"
-		if s.primary.Load() { // a fail-over is under way, perhaps
+		const text = "the server is a read-only replica, whose locks exclude nobody elsewhere: connect to the primary"
+		if s.primary.Load() { // perhaps a fail-over is under way
 			return f, fmt.Errorf("%w: %s", driver.ErrUnavailable, text)
 		}
 		return f, fmt.Errorf("%w: %s", driver.ErrRefused, text)
@@ -109,17 +109,17 @@ func (s *server) look(ctx context.Context, c *pgx.Conn) (f facts, err error) {
 	return f, nil
 }
 
-// once is how a query is made that is not made again: it is not prepared.
+// once is the mode of queries that run once: not prepared.
 const once = pgx.QueryExecModeExec
 
-// run carries out statements, with semicolons between them.
+// run executes statements separated by semicolons.
 func run(ctx context.Context, c *pgx.Conn, sql string) error {
 	_, err := c.Exec(ctx, sql, pgx.QueryExecModeSimpleProtocol)
 	return err
 }
 
-// room says for how many of n more locks there is room in the server's table, and what is wrong if that is not all: ours may fill half of it, since
-// where it is full nobody can connect.
+// room returns how many of n more locks fit into the server's table, and an error if not all do. A client fills at most half of the table: once it
+// is full, nobody can connect.
 func (s *server) room(n int) (int, error) {
 	used, limit := s.used.Load(), s.limit.Load()
 	if limit == 0 || used+int64(n) <= limit {
@@ -129,17 +129,17 @@ func (s *server) room(n int) (int, error) {
 		driver.ErrUnavailable, used)
 }
 
-// poolerRounds is how often a pooler is tried, and poolerPatience for how long each time: one that has no other session to give lets a
+// poolerRounds is how often a pooler is probed, and poolerPatience how long each probe may take: a pooler without another session to give lets a
 // transaction wait.
 const (
 	poolerRounds   = 3
 	poolerPatience = 2 * time.Second
 )
 
-// checkPooler finds out what a pooler does that is in between: the process id that it gave for the session is not the server's. One that gives
-// sessions away between two transactions hands ours, while nothing is asked on it, to another connection that begins one, or changes it under us.
+// checkPooler probes a pooler in between, whose process id for the session is not the server's. A pooler that shares sessions between transactions
+// gives our idle session to another connection's transaction, or swaps it.
 func (s *server) checkPooler(ctx context.Context, c *pgx.Conn, pid int64) error {
-	if s.single.Load() {
+	if s.wholeSessions.Load() {
 		return nil
 	}
 	other, err := s.open(ctx)
@@ -147,18 +147,18 @@ func (s *server) checkPooler(ctx context.Context, c *pgx.Conn, pid int64) error 
 		return err
 	}
 	defer other.close()
-	return other.use(func(o *pgx.Conn) error { return s.compare(ctx, c, pid, o) })
+	return other.use(func(o *pgx.Conn) error { return s.checkSharing(ctx, c, pid, o) })
 }
 
-// compare looks whether the pooler lets the session of c, whose process is pid, serve o too.
-func (s *server) compare(ctx context.Context, c *pgx.Conn, pid int64, o *pgx.Conn) error {
+// checkSharing checks whether the pooler lets the session of c, whose process is pid, serve o too.
+func (s *server) checkSharing(ctx context.Context, c *pgx.Conn, pid int64, o *pgx.Conn) error {
 	refused := fmt.Errorf("%w: %s", driver.ErrRefused, poolerText)
 	ask := func(c *pgx.Conn) (pid int64, err error) {
 		patient, cancel := context.WithTimeout(ctx, poolerPatience)
 		defer cancel()
 		err = c.QueryRow(patient, "SELECT pg_backend_pid()::bigint", once).Scan(&pid)
 		if err != nil && patient.Err() != nil && ctx.Err() == nil {
-			return 0, refused // it waits for the session that it shares with the other
+			return 0, refused // it waits for the session that both share
 		}
 		return pid, err
 	}
@@ -181,25 +181,25 @@ func (s *server) compare(ctx context.Context, c *pgx.Conn, pid int64, o *pgx.Con
 			return err
 		}
 	}
-	s.single.Store(true)
+	s.wholeSessions.Store(true)
 	return nil
 }
 
-// sideLockTimeout bounds how long a session waits for a side lock, which whoever frees a name holds for as long as one statement takes.
+// sideLockTimeout bounds how long a session waits for a side lock. A release holds it for one statement.
 const sideLockTimeout = 100 * time.Millisecond
 
-// waitLockTimeout is for how long one statement waits in the server's queue. Then it is repeated: a statement keeps vacuum from removing what was
-// deleted since it began.
+// waitLockTimeout is how long one statement waits in the server's queue before it is repeated: a running statement keeps vacuum from removing
+// what was deleted since it began.
 const waitLockTimeout = time.Minute
 
-// setUp makes c a session of ours.
+// setUp makes c a session for locks.
 func (s *server) setUp(ctx context.Context, c *pgx.Conn, f facts, label string) error {
 	var sql strings.Builder
 	sql.WriteString("SELECT ")
 	for _, setting := range s.settings(f.version, label) {
 		fmt.Fprintf(&sql, "set_config(%s, %s, false), ", quote(setting[0]), quote(setting[1]))
 	}
-	// Elsewhere it can only be 0, at least in some versions. It ends a session that waits for a lock and whose client is gone.
+	// It ends a waiting session whose client is gone. Outside Linux, at least some versions accept only 0.
 	fmt.Fprintf(&sql, "set_config('client_connection_check_interval', CASE WHEN version() LIKE '%%linux%%' THEN '%s' ELSE '0' END, false)",
 		milliseconds(max(s.ttl/4, 10*time.Millisecond)))
 	sql.WriteString("; LISTEN " + channel)
@@ -209,8 +209,8 @@ func (s *server) setUp(ctx context.Context, c *pgx.Conn, f facts, label string) 
 	return s.tokens.prepare(ctx, c)
 }
 
-// settings are those of our sessions, whatever the server's and the role's are. The server ends a session of which it has heard nothing for the TTL, and
-// must not before. Where the network is gone, its keepalives end one that waits, after the TTL and less than as long again.
+// settings override those of the server and the role. The server ends a session that was silent for the TTL, and must not do so before. If the
+// network is gone, its keep-alives end a waiting session after more than one and less than two TTLs.
 func (s *server) settings(version int, label string) [][2]string {
 	seconds := func(d time.Duration) string { return strconv.FormatInt(int64((d+time.Second-1)/time.Second), 10) }
 	settings := [][2]string{
@@ -240,15 +240,15 @@ func milliseconds(d time.Duration) string {
 	return strconv.FormatInt(int64((d+time.Millisecond-1)/time.Millisecond), 10)
 }
 
-// quote makes a string literal of text.
+// quote returns text as a string literal.
 func quote(text string) string {
 	return "E'" + strings.NewReplacer(`\`, `\\`, `'`, `''`).Replace(text) + "'"
 }
 
-// applicationPrefix begins the application_name of our sessions.
+// applicationPrefix begins every session's application_name.
 const applicationPrefix = "lockport"
 
-// applicationName is what a session of ours is called in pg_stat_activity, which has room for 63 bytes.
+// applicationName is the name of a session in pg_stat_activity, which has room for 63 bytes.
 func applicationName(label string) string {
 	name := strings.TrimSpace(applicationPrefix + " " + label)
 	return name[:min(len(name), 63)]

@@ -2,45 +2,45 @@ package postgres
 
 import "github.com/lockport/lockport/internal/session"
 
-// statement is one that a session of ours prepares before it first uses it.
+// statement is an SQL statement that a session prepares before its first use.
 type statement struct{ name, sql string }
 
-// channel is that of our notifications: "f" (freed) or "c" (contended) and the key.
+// channel carries the notifications: "f" (freed) or "c" (contended), and the key.
 const channel = "lockport"
 
-// statements are a session's. Each runs in a transaction of its own, and its rows are one number each. The functions and their order within a statement are
-// what the locks rest on: a CASE evaluates its branches after its conditions, so that a token is drawn by who has the lock, and a release looks for
-// who waits when the lock is free. Who waits has a side lock in shared mode.
+// statements are the SQL of a session. Each runs in a transaction of its own, and returns rows of one number. The locks depend on the order of
+// evaluation: a CASE evaluates its branches after its conditions. So a token is drawn only with the lock, and a release looks for waiters once the
+// lock is free. Sessions that await a key hold its side lock in shared mode.
 type statements struct {
-	alone, shared lockStatements
-	tryPermit     statement // the key that was taken of several, and then a token; nothing if none was free
-	freePermit    statement // as free, of one key for those who await another
-	undoPermit    statement // how many of several keys were given back
+	exclusive, shared lockStatements
+	tryPermit         statement // the key taken from several, then a token; no row if none was free
+	freePermit        statement // as free, for one key, notifying those who await another
+	undoPermit        statement // how many of several keys were released
 
-	contend statement // tells that a key is waited for
+	contend statement // announces a waiter
 	await   statement
 	leave   statement
 	ping    statement // the process id
-	end     statement // 1 if an earlier session of ours has certainly ended
+	end     statement // 1 if an earlier session has certainly ended
 }
 
-// lockStatements take locks in one mode, and give them back.
+// lockStatements take and release locks in one mode.
 type lockStatements struct {
 	try    statement // a token, or NULL
 	wait   statement // a token
 	free   statement // 1, or 0 if this session did not have it
-	change statement // what free says for some keys, then what try says for others
+	change statement // the results of free for some keys, then those of try for others
 }
 
-// of are those of the op's mode.
+// of returns the statements for the op's mode.
 func (s *statements) of(op *session.Op) *lockStatements {
 	if op.Shared {
 		return &s.shared
 	}
-	return &s.alone
+	return &s.exclusive
 }
 
-// newStatements are the statements where draw is the expression that gives a token.
+// newStatements returns the statements; draw is the expression that draws a token.
 func newStatements(draw string) *statements {
 	notify := func(event, key string) string {
 		return `length(pg_notify('` + channel + `', '` + event + `' || ` + key + `)::text)`
@@ -62,9 +62,9 @@ func newStatements(draw string) *statements {
 		}
 	}
 	return &statements{
-		alone:  locks(""),
-		shared: locks("_shared"),
-		// The second branch reads what the first has found.
+		exclusive: locks(""),
+		shared:    locks("_shared"),
+		// The second branch reads the first one's result.
 		tryPermit: statement{"lp_try_permit", `WITH got AS MATERIALIZED (SELECT k FROM unnest($1::bigint[]) AS k WHERE pg_try_advisory_lock(k) LIMIT 1)
 			SELECT k FROM got UNION ALL SELECT ` + draw + ` FROM got`},
 		freePermit: statement{"lp_free_permit", free("", "$1::bigint", "$2::bigint", "$3::int", "$4::int")},
@@ -74,7 +74,7 @@ func newStatements(draw string) *statements {
 		await:   statement{"lp_await", `SELECT CASE WHEN pg_advisory_lock_shared($2::int, $3::int) IS NOT NULL THEN ` + notify("c", "$1::bigint") + `::bigint END`},
 		leave:   statement{"lp_leave", `SELECT pg_advisory_unlock_shared($1::int, $2::int)::int::bigint`},
 		ping:    statement{"lp_ping", `SELECT pg_backend_pid()::bigint`},
-		// A process that is hidden from us (another role's) may be the one: that it is gone is not certain, and it is not ours to end.
+		// A hidden process (another role's) may be that session: its end is uncertain, and this role may not terminate it.
 		end: statement{"lp_end", `SELECT coalesce(bool_and(CASE WHEN backend_start IS NULL THEN false ELSE pg_terminate_backend(pid, 10) END), true)::int::bigint
 			FROM pg_stat_get_activity($1::int) WHERE coalesce(extract(epoch FROM backend_start) * 1000000 = $2::bigint, true)`},
 	}

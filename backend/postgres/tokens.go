@@ -13,19 +13,19 @@ import (
 	"github.com/lockport/lockport/internal/session"
 )
 
-// crashGap is by how much the sequence is moved on after a crash: more than could have been drawn in the moments before, of which the server's log
-// knew nothing. There is room for eight million crashes.
+// crashGap is how far the sequence is moved on after a crash: more values than can have been drawn just before it without reaching the server's log.
+// There is room for eight million crashes.
 const crashGap = 1 << 30
 
-// setUpLock is the advisory lock, in the space of two 32-bit keys, under which the objects are made and the sequence is moved on.
+// setUpLock is the advisory lock, in the space of two 32-bit keys, that guards creating the objects and moving the sequence on.
 var setUpLock = func() string { hi, lo := side(0); return fmt.Sprintf("%d, %d", hi, lo) }()
 
-// tokens says where fencing tokens come from: a sequence.
+// tokens draws fencing tokens from a sequence.
 //
-// A value of a sequence is not as lasting as it seems. The server writes ahead 32 values at a time, and only the transaction that did so waits until that
-// is on disk; others return values from the same 32 at once, without a write of their own. A crash in between takes them back. To wait in each grant
-// would cost a write each. Instead, the first session after a crash moves the sequence on by crashGap. It knows that there was one by an
-// unlogged table, which the server empties when it recovers, and only then: https://www.postgresql.org/docs/current/sql-createtable.html.
+// A drawn value can be lost. The server logs 32 values ahead, and only the transaction that logs them waits until they are on disk. Others return
+// values from the same 32 at once, without a write of their own. A crash in between takes them back. Waiting in each grant would cost a write each.
+// Instead, the first session after a crash moves the sequence on by crashGap. It detects the crash by an unlogged table, which the server empties
+// when it recovers, and only then: https://www.postgresql.org/docs/current/sql-createtable.html.
 type tokens struct{ schema string }
 
 func (t tokens) sequence() string { return identifier(t.schema) + ".lockport_token" }
@@ -34,10 +34,10 @@ func (t tokens) epoch() string    { return identifier(t.schema) + ".lockport_epo
 // identifier quotes a name.
 func identifier(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
 
-// draw is the SQL expression that gives a token.
+// draw is the SQL expression that draws a token.
 func (t tokens) draw() string { return `nextval(` + quote(t.sequence()) + `::regclass)` }
 
-// prepare makes sure that tokens can be drawn, and rise: it makes what is missing, and after a crash moves the sequence on.
+// prepare makes sure that tokens can be drawn, and rise. It creates missing objects, and after a crash moves the sequence on.
 func (t tokens) prepare(ctx context.Context, c *pgx.Conn) error {
 	var missing, crashed bool
 	err := c.QueryRow(ctx, fmt.Sprintf(`SELECT to_regclass(%s) IS NULL OR to_regclass(%s) IS NULL`, quote(t.sequence()), quote(t.epoch())), once).Scan(&missing)
@@ -58,7 +58,7 @@ func (t tokens) prepare(ctx context.Context, c *pgx.Conn) error {
 		SELECT setval(`+quote(t.sequence())+`, last_value + `+fmt.Sprint(crashGap)+`) FROM `+t.sequence()+`, first; COMMIT`))
 }
 
-// ddl makes our objects. The sequence begins after the transaction ids, which earlier versions could use for tokens.
+// ddl creates the sequence and the table. The sequence begins after the transaction ids, which earlier versions could use for tokens.
 func (t tokens) ddl(start int64) string {
 	return fmt.Sprintf(`CREATE SEQUENCE IF NOT EXISTS %s AS bigint MINVALUE 1 MAXVALUE %d START %d CACHE 1; CREATE UNLOGGED TABLE IF NOT EXISTS %s (begun timestamptz NOT NULL)`,
 		t.sequence(), driver.MaxToken, start, t.epoch())
@@ -73,7 +73,7 @@ func (t tokens) create(ctx context.Context, c *pgx.Conn) error {
 	}
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) && (pg.Code == "42501" || pg.Code == "3F000") { // insufficient_privilege, invalid_schema_name
-		return fmt.Errorf("%w: %s, where tokens need a sequence and a table: have their owner run %q, or name a schema in which this role may create",
+		return fmt.Errorf("%w: %s; tokens need a sequence and a table there: have their owner run %q, or name a schema in which this role may create",
 			driver.ErrRefused, session.OneLine(pg.Message), t.ddl(1)+t.grants())
 	}
 	return err
@@ -84,7 +84,7 @@ func (t tokens) grants() string {
 	return fmt.Sprintf("; GRANT USAGE, SELECT, UPDATE ON SEQUENCE %s TO PUBLIC; GRANT SELECT, INSERT ON %s TO PUBLIC", t.sequence(), t.epoch())
 }
 
-// explain says of a missing privilege what to do.
+// explain adds the remedy for a missing privilege.
 func (t tokens) explain(err error) error {
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) && pg.Code == "42501" {

@@ -30,25 +30,25 @@ func init() {
 }
 
 var params = []lockport.Param{
-	{Name: "blockers", Text: "how many names at most wait on connections of their own; default 4"},
-	{Name: "prefix", Text: `what names are hashed behind; default "lockport:"; may be empty`},
-	{Name: "exact", Text: "true: names are the keys themselves, numbers of 64 bits"},
-	{Name: "schema", Text: `where the sequence lockport_token and the table lockport_epoch are; default "public"`},
+	{Name: "blockers", Text: "limit on names that wait on their own connections; default 4"},
+	{Name: "prefix", Text: `hashed before each name; default "lockport:"; may be empty`},
+	{Name: "exact", Text: "true: names are the keys themselves, 64-bit numbers"},
+	{Name: "schema", Text: `schema of the sequence lockport_token and the table lockport_epoch; default "public"`},
 	{Name: "sslmode", Text: "disable, allow, prefer (the default), require, verify-ca or verify-full, as libpq has them"},
-	{Name: "sslrootcert", Text: "file with the certificates (PEM) that the server's is checked against"},
+	{Name: "sslrootcert", Text: "file with the CA certificates (PEM) that verify the server's"},
 	{Name: "sslcert", Text: "file with the client's certificate (PEM)"},
 	{Name: "sslkey", Text: "file with its key"},
 	{Name: "sslsni", Text: "0: do not name the host in the TLS handshake"},
 	{Name: "sslnegotiation", Text: "postgres (the default) or direct"},
 	{Name: "channel_binding", Text: "disable, prefer (the default) or require"},
-	{Name: "require_auth", Text: "the methods of authentication that are accepted: scram-sha-256"},
-	{Name: "target_session_attrs", Text: "of several hosts, which one: any (the default), primary, read-write"},
+	{Name: "require_auth", Text: "accepted authentication methods, such as scram-sha-256"},
+	{Name: "target_session_attrs", Text: "which of several hosts: any (the default), primary, read-write"},
 	{Name: "connect_timeout", Text: "seconds for one attempt to connect; default 10"},
 }
 
-// passed are the parameters that pgx knows. Each is given to it, set or not, lest it take them from the environment. Of what is set here, the ones
-// that are no parameters above stand in the URL itself or are kept from pgx.
-func passed() map[string]string {
+// pgxSettings are the parameters that pgx knows, with defaults. All go to pgx, so that it takes none from the environment. Those that are not in
+// params come from other parts of the URL, or stay as they are.
+func pgxSettings() map[string]string {
 	return map[string]string{
 		"host": "", "port": "", "dbname": "", "user": "", "password": "", "passfile": "", "application_name": "", "connect_timeout": "10", "sslmode": "prefer",
 		"sslcert": "", "sslcertmode": "allow", "sslsni": "", "sslkey": "", "sslrootcert": "", "sslpassword": "", "sslnegotiation": "postgres",
@@ -72,7 +72,7 @@ func configOf(u *url.URL, o *Options) (*pgx.ConnConfig, error) {
 	p := lockurl.Of(u)
 	o.Blockers, o.ExactKeys, o.Schema = p.Int("blockers"), p.Bool("exact", false), p.Text("schema")
 	o.Prefix, o.NoPrefix = p.Prefix()
-	settings := passed()
+	settings := pgxSettings()
 	for _, param := range params {
 		if _, ok := settings[param.Name]; ok && p.Has(param.Name) {
 			settings[param.Name] = p.Text(param.Name)
@@ -100,10 +100,10 @@ func configOf(u *url.URL, o *Options) (*pgx.ConnConfig, error) {
 	return parse(settings)
 }
 
-// quoted is what ends the connection string in an error of pgx.
+// quoted ends the connection string in pgx's errors.
 const quoted = "`: "
 
-// parse makes pgx's configuration of settings alone: pgx would fill in what is missing from the environment and from files in the user's home.
+// parse makes pgx's configuration from settings alone: pgx would take missing ones from the environment and from files in the user's home.
 func parse(settings map[string]string) (*pgx.ConnConfig, error) {
 	var text strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(settings)) {
@@ -111,14 +111,14 @@ func parse(settings map[string]string) (*pgx.ConnConfig, error) {
 	}
 	config, err := pgx.ParseConfig(strings.TrimSpace(text.String()))
 	if err != nil {
-		text := err.Error() // it quotes everything, and what it says follows: the password may be in the former alone
+		text := err.Error() // the connection string, perhaps with the password, and then the reason
 		return nil, fmt.Errorf("the URL cannot be used: %s", session.OneLine(text[strings.LastIndex(text, quoted)+len(quoted):]))
 	}
-	for name, value := range passed() {
+	for name, value := range pgxSettings() {
 		if _, unknown := config.RuntimeParams[name]; unknown && settings[name] != value {
-			return nil, fmt.Errorf("the parameter %s needs a newer version of pgx than this program has", name)
+			return nil, fmt.Errorf("the parameter %s needs a newer pgx than this program was built with", name)
 		}
 	}
-	config.RuntimeParams = map[string]string{} // a service file has given others, perhaps
+	config.RuntimeParams = map[string]string{} // a service file may have set others
 	return config, nil
 }
