@@ -11,14 +11,14 @@ import (
 	"github.com/lockport/lockport/internal/notice"
 )
 
-// facts are variables of the server by their names in lower case, as far as it tells them.
+// facts are the server variables it reveals, by lower-case name.
 type facts map[string]string
 
 func (f facts) isMariaDB() bool { return strings.Contains(f["version"], "MariaDB") }
 
 func (f facts) isOn(name string) bool { return f[name] == "ON" || f[name] == "1" }
 
-// ask adds what a query for names and values answers.
+// ask adds the names and values that a query returns.
 func (f facts) ask(ctx context.Context, l link, query string) error {
 	rows, err := l.rows(ctx, query)
 	for _, r := range rows {
@@ -27,12 +27,12 @@ func (f facts) ask(ctx context.Context, l link, query string) error {
 	return err
 }
 
-// learn asks the server what it is, and refuses one that cannot hold locks.
-func (l link) learn(ctx context.Context) (facts, error) {
+// readFacts reads facts, and refuses servers that cannot hold locks.
+func (l link) readFacts(ctx context.Context) (facts, error) {
 	known := facts{}
 	err := known.ask(ctx, l, "SELECT 'version',VERSION()")
 	if err == nil {
-		err = known.refuseVersion() // before it is asked what it does not understand
+		err = known.refuseVersion() // before statements that old versions do not understand
 	}
 	if err == nil {
 		err = known.ask(ctx, l, "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('read_only','super_read_only','innodb_read_only','wsrep_on',"+
@@ -44,11 +44,11 @@ func (l link) learn(ctx context.Context) (facts, error) {
 	return known, err
 }
 
-// versionForm is how versions begin: with MariaDB's own after what it once put before it for replicas of MySQL.
+// versionForm matches the beginning of a version. MariaDB once prefixed its own for the sake of MySQL replicas.
 var versionForm = regexp.MustCompile(`^(?:5\.5\.5-)?(\d+)\.(\d+)`)
 
-// refuseVersion refuses versions that were no longer maintained when this was written. What is needed came sooner: several locks for one session with MariaDB
-// 10.0.2 and MySQL 5.7.5.
+// refuseVersion refuses versions that were unmaintained when this was written. Several locks per session are older: they came with MariaDB 10.0.2 and
+// MySQL 5.7.5.
 func (f facts) refuseVersion() error {
 	name, oldest := "MySQL", 8_00
 	if f.isMariaDB() {
@@ -69,7 +69,7 @@ func (f facts) refuseVersion() error {
 func (f facts) refuseRole() error {
 	switch {
 	case f.isOn("wsrep_on"), f["group_replication_group_name"] != "":
-		return fmt.Errorf("%w: the server is a node of a Galera cluster (wsrep_on) or a member of a replication group, and GET_LOCK locks on one of them alone: "+
+		return fmt.Errorf("%w: the server is a node of a Galera cluster (wsrep_on) or a member of a replication group, where GET_LOCK locks on one member alone: "+
 			"two clients would hold the same lock", driver.ErrRefused)
 	case f.isOn("read_only"), f.isOn("super_read_only"), f.isOn("innodb_read_only"):
 		return fmt.Errorf("%w: %s", driver.ErrRefused, usePrimary)
@@ -112,7 +112,7 @@ func (b *Backend) Check(ctx context.Context) (notices []driver.Notice, err error
 	return append(notices, judgeTransport(known)...), nil
 }
 
-// tryTable makes sure that the user may read and write the table, without leaving anything there.
+// tryTable checks that the user may read and write the table. It writes no row.
 func (c *conn) tryTable(ctx context.Context) error {
 	for _, query := range []string{
 		"SELECT id,token,name,owner,session,marker,at FROM %s LIMIT 0",
@@ -127,13 +127,13 @@ func (c *conn) tryTable(ctx context.Context) error {
 }
 
 func judgeDurability(known facts) []driver.Notice {
-	const id, after = "durability", " after a crash the order of fencing tokens rests on the server's clock."
+	const id, after = "durability", " after a crash the order of fencing tokens depends on the server's clock."
 	flush, sync := known["innodb_flush_log_at_trx_commit"], known["sync_binlog"]
 	switch {
 	case flush != "1":
 		return []driver.Notice{{ID: id, Text: "The server does not sync commits to disk (innodb_flush_log_at_trx_commit is " + flush + "):" + after,
 			Remedy: "Set it to 1, and sync_binlog too where there is a binary log."}}
-	case known.isOn("log_bin") && sync != "1": // what the binary log does not have is rolled back after a crash
+	case known.isOn("log_bin") && sync != "1": // a crash rolls back what the binary log lacks
 		return []driver.Notice{{ID: id, Text: "The server does not sync commits to disk (log_bin is on and sync_binlog is " + sync + "):" + after,
 			Remedy: "Set sync_binlog to 1."}}
 	}
@@ -148,7 +148,7 @@ func judgeConnections(known facts, need int) []driver.Notice {
 	if own > 0 && own < 2*need {
 		notices = append(notices, driver.Notice{ID: "user-connections",
 			Text: fmt.Sprintf("This account may have %d connections at once (max_user_connections), and one lockport client uses up to %d: "+
-				"a second client finds none left, and a client that loses its own gets no other.", own, need),
+				"a second client finds none left, and a client that loses its own cannot reconnect.", own, need),
 			Remedy: "ALTER USER … WITH MAX_USER_CONNECTIONS 0, or allow enough for every client."})
 	}
 	return notices
@@ -160,7 +160,7 @@ func judgeReplication(known facts) []driver.Notice {
 	notices := notice.Replication(replicas, "GET_LOCK")
 	if err != nil && known.isOn("log_bin") {
 		notices = append(notices, driver.Notice{ID: "replication", Unknown: true,
-			Text:   "The server writes a binary log and does not tell whether it has replicas. GET_LOCK is not replicated: a promoted replica grants locks that are held here.",
+			Text:   "The server writes a binary log, and this user may not see whether it has replicas. GET_LOCK is not replicated: a promoted replica grants locks that are held here.",
 			Remedy: "GRANT PROCESS, or look yourself (SHOW REPLICAS)."})
 	}
 	if running > 0 || known["slave_running"] == "ON" {
@@ -171,14 +171,14 @@ func judgeReplication(known facts) []driver.Notice {
 	return notices
 }
 
-// judgePool judges the limit of the caller's pool, 0 if there is none.
+// judgePool judges the limit of the caller's pool; 0: none.
 func judgePool(most, need int) []driver.Notice {
 	if most == 0 || most > need {
 		return nil
 	}
 	return []driver.Notice{{ID: "pool",
 		Text: fmt.Sprintf("The pool has at most %d connections (SetMaxOpenConns), and one lockport client keeps up to %d of them. Your own queries may find "+
-			"none while locks are held or awaited, and fewer names are awaited in the server's queue.", most, need),
+			"none while locks are held or awaited, and fewer names can wait in the server's queue.", most, need),
 		Remedy: "Allow the pool more connections, or give lockport a *sql.DB of its own."}}
 }
 

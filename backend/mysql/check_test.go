@@ -15,7 +15,7 @@ import (
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
-// refused requires that a server is refused by Check and by the first claim, for one reason, in one line without a password.
+// refused requires that Check and the first claim refuse a server with why, in one line, without a password.
 func refused(t *testing.T, rawURL, text string) {
 	t.Helper()
 	_, err := lockport.Open(t.Context(), rawURL)
@@ -30,7 +30,7 @@ func refused(t *testing.T, rawURL, text string) {
 	peer.SaysOneLine(t, err, lockport.ErrRefused, text)
 }
 
-// TestCheck: each row changes what the rows before have left.
+// TestCheck: each row changes the state that the rows before have left.
 func TestCheck(t *testing.T) {
 	m := servers.NeedMariaDB(t, servers.MariaDBOptions{Durable: true, Settings: map[string]string{"log-bin": "bin", "server-id": "1", "sync-binlog": "1"}})
 	admin := adminOf(t, m)
@@ -38,7 +38,7 @@ func TestCheck(t *testing.T) {
 		{"SET GLOBAL max_connections=12", "", ""},
 		{"SET GLOBAL innodb_flush_log_at_trx_commit=2", "", "durability"},
 		{"SET GLOBAL innodb_flush_log_at_trx_commit=2", "?tokens=false", ""},
-		{"SET GLOBAL innodb_flush_log_at_trx_commit=1, sync_binlog=0", "", "durability"}, // what the binary log does not have is rolled back after a crash
+		{"SET GLOBAL innodb_flush_log_at_trx_commit=1, sync_binlog=0", "", "durability"}, // a crash rolls back what the binary log lacks
 		{"SET GLOBAL sync_binlog=1", "?blockers=11", "connections"},
 		{"ALTER USER lockport WITH MAX_USER_CONNECTIONS 9", "", "user-connections"},
 		{"ALTER USER lockport WITH MAX_USER_CONNECTIONS 10", "", ""},
@@ -96,28 +96,28 @@ func TestJudges(t *testing.T) {
 
 func TestWrongLogins(t *testing.T) {
 	m := servers.NeedMariaDB(t, servers.MariaDBOptions{})
-	refused(t, m.UserURL("lockport", "secret"), "not with this password")
-	refused(t, m.UserURL("nobody", "secret"), "does not know this user")
+	refused(t, m.UserURL("lockport", "secret"), "the password is wrong")
+	refused(t, m.UserURL("nobody", "secret"), "the user name or")
 	admin := adminOf(t, m)
 	exec(t, admin, "CREATE USER reader IDENTIFIED BY 'secret'")
 	refused(t, m.UserURL("reader", "secret"), "may not use this database")
 	exec(t, admin, "GRANT SELECT ON lockport.* TO reader")
-	refused(t, m.UserURL("reader", "secret"), "may not keep the table of fencing tokens")
+	refused(t, m.UserURL("reader", "secret"), "may not use the table of fencing tokens")
 	exec(t, admin, "GRANT ALL ON *.* TO reader")
 	refused(t, "mysql://reader:secret@"+m.Addr()+"/nowhere", "no such database")
 	refused(t, "mysql://reader:secret@"+m.Addr()+"/mysql?table=user", "")
 
 	_, err := newClient(t, strings.Replace(m.AdminDSN(), "/lockport", "/", 1), Options{}).TryAcquire(t.Context(), newName())
 	require.ErrorIs(t, err, lockport.ErrRefused)
-	require.ErrorContains(t, err, "in no database")
+	require.ErrorContains(t, err, "select no database")
 
-	// Without tokens no privilege is needed, nor a database.
+	// Without tokens, neither privileges nor a database are needed.
 	exec(t, admin, "CREATE USER locker IDENTIFIED BY 'secret'")
 	_, err = peer.Check(t, "mysql://locker:secret@"+m.Addr()+"/?tokens=false")
 	require.NoError(t, err)
 }
 
-// TestTableMadeByAnother: who may not create the table can use it.
+// TestTableMadeByAnother: a user who may not create the table can use it.
 func TestTableMadeByAnother(t *testing.T) {
 	m := servers.NeedMariaDB(t, servers.MariaDBOptions{})
 	admin := adminOf(t, m)
@@ -137,13 +137,13 @@ func TestReadOnlyServer(t *testing.T) {
 	exec(t, adminOf(t, m), "SET GLOBAL read_only=1")
 	refused(t, m.URL(), "read-only")
 	name := newName()
-	_, err := c.TryAcquire(t.Context(), name) // on a session from before
+	_, err := c.TryAcquire(t.Context(), name) // on an earlier session
 	require.ErrorIs(t, err, lockport.ErrRefused)
-	require.Zero(t, holderOf(t, m, name), "what was taken was given back")
+	require.Zero(t, holderOf(t, m, name), "the lock was not released")
 }
 
 func TestOldServers(t *testing.T) {
-	// The second one says that it is new, and is not.
+	// The second one claims a new version, but is old.
 	for version, why := range map[string]string{"5.5.5-10.1.48-MariaDB": "10.5 or newer", "8.4.0": "is it MariaDB or MySQL?"} {
 		refused(t, servers.NeedMariaDB(t, servers.MariaDBOptions{Settings: map[string]string{"version": version}}).URL(), why)
 	}
@@ -164,7 +164,7 @@ func TestFacts(t *testing.T) {
 	require.NoError(t, facts{"wsrep_on": "OFF", "read_only": "OFF", "group_replication_group_name": ""}.refuseRole())
 }
 
-// TestDialIsBounded: a server that says nothing, at whatever point of the opening of a session, and of a check.
+// TestDialIsBounded: a server that stops answering at any point while a session opens, or during a check.
 func TestDialIsBounded(t *testing.T) {
 	m := servers.NeedMariaDB(t, servers.MariaDBOptions{})
 	proxy, dsn, _ := proxyFor(t, m)
@@ -186,7 +186,7 @@ func TestDialIsBounded(t *testing.T) {
 		select {
 		case <-cut:
 		case <-time.After(within):
-			t.Fatal("it failed though nothing was cut: ", err)
+			t.Fatal("failed without a cut: ", err)
 		}
 	}
 }

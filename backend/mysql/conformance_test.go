@@ -13,13 +13,13 @@ func TestConformance(t *testing.T) {
 	conformance.Test(t, environment.Need(t, "mysql").Config(t, peer.Open, isOp))
 }
 
-// TestConformanceMySQL is skipped where MySQL's own server is not installed.
+// TestConformanceMySQL is skipped without Oracle's MySQL server.
 func TestConformanceMySQL(t *testing.T) {
 	conformance.Test(t, environment.Need(t, "mysql-own").Config(t, peer.Open, isOp))
 }
 
-// TestConformanceBare is without tokens, and so without a table, with one connection to wait on, and without faults. The number of the holder's session is
-// all that is known of it then, which is less than the suite asks of an Inspector.
+// TestConformanceBare: no tokens and no table, one connection to wait on, and no faults. Only the id of the holder's session is then known, which is
+// less than the suite requires of an Inspector.
 func TestConformanceBare(t *testing.T) {
 	conformance.Test(t, conformance.Config{Open: openBare, Target: servers.SharedMariaDB(t).URL() + "?tokens=false&blockers=1&ttl=" + testTTL.String()})
 }

@@ -1,31 +1,32 @@
-// Package mysql keeps locks on MariaDB 10.5 and MySQL 8.0, or newer, with GET_LOCK, through go-sql-driver.
+// Package mysql implements locks on MariaDB 10.5 and MySQL 8.0, or newer, with GET_LOCK, through go-sql-driver.
 //
 // # Guarantees
 //
 //   - Exclusion among all clients of one server that take a lock by the same name, whatever database they are in.
-//   - A hold ends when it is released, or when its session ends: at the latest when the server has heard nothing of it for the TTL, which is the session's
-//     wait_timeout. A holder that the server does not hear of knows that before.
+//   - A hold ends when it is released, or when its session ends: at the latest when the server has heard nothing of it for the TTL, which is the
+//     session's wait_timeout. The holder knows before.
 //   - Every statement goes through the caller's *sql.DB.
-//   - The end of a session (KILL, the server's death, a cut connection) is told to its holders within a second, also while it is idle.
-//   - Fencing tokens rise for each name, also across a restart, and by the server's clock where the data were lost.
-//   - One session carries all locks of a client that were got without waiting, whatever their number; requests of many goroutines go together.
+//   - Holders hear of their session's end (KILL, the server's death, a cut connection) within a second, also while it is idle.
+//   - Fencing tokens rise for each name, also across a restart. If the data are lost, they rise by the server's clock.
+//   - One session carries all locks that a client acquired without waiting. Requests of many goroutines go together.
 //
 // # Non-guarantees
 //
-//   - GET_LOCK locks on one server. A fail-over to a replica loses all locks, and while the old primary lives there may be two holders. Galera, replication
-//     groups, read-only servers and proxies that share sessions are refused.
-//   - The order among processes that wait is the server's for the first names, and none for those beyond Options.Blockers, which look once a second.
-//   - Readers (lockport.Shared) are refused: GET_LOCK has no shared mode. Permits are granted in no order; waiters look once a second.
+//   - GET_LOCK locks on one server. A fail-over to a replica loses all locks, and while the old primary lives, there may be two holders. Galera,
+//     replication groups, read-only servers and proxies that share sessions are refused.
+//   - The first Options.Blockers names that processes wait for have the server's order. Waiters for other names have none, and poll once a second.
+//   - Readers (lockport.Shared) are refused: GET_LOCK has no shared mode. Permits are granted in no order; waiters poll once a second.
 //   - A TTL is a whole number of seconds, and the same for all locks of a client.
 //
 // # URL
 //
-// "mysql://user:password@host:3306/database". Parameters: ttl, blockers, prefix, exact, table, tokens, socket, tls, and with TLS ca, cert, key, servername.
+// "mysql://user:password@host:3306/database". Parameters: ttl, blockers, prefix, exact, table, tokens, socket, tls, and with TLS ca, cert, key,
+// servername.
 //
 // # Server requirements
 //
-// A database in which the user may create a table, or use one that is there (SELECT, INSERT, UPDATE, DELETE), for fencing tokens; none where these are
-// switched off. innodb_flush_log_at_trx_commit = 1, its default.
+// For fencing tokens: a database in which the user may create a table, or use an existing one (SELECT, INSERT, UPDATE, DELETE), and
+// innodb_flush_log_at_trx_commit = 1, its default. Without tokens: nothing.
 //
 // # Example
 //

@@ -12,7 +12,7 @@ import (
 	"github.com/lockport/lockport/internal/session"
 )
 
-// Numbers of errors that are told apart. https://mariadb.com/kb/en/mariadb-error-code-reference/
+// Error numbers with a meaning of their own. https://mariadb.com/kb/en/mariadb-error-code-reference/
 const (
 	errNoTable      = 1146
 	errRowLockWait  = 1205
@@ -26,29 +26,29 @@ const (
 	whichOne   = "is it MariaDB or MySQL?"
 )
 
-// refusals are errors of the server after which there is no use in trying again, and what to do. Others are driver.ErrUnavailable. Each was answered
-// instead of an effect.
+// refusals are server errors for which trying again is useless, with the remedy. All others are driver.ErrUnavailable. A statement that fails with
+// one of them had no effect.
 var refusals = map[uint16]string{
-	1045: "the server does not know this user, or not with this password: check both",
+	1045: "the user name or the password is wrong: check both",
 	1698: "check the user's name, password and authentication plugin",
 	1044: "the user may not use this database: " + grantTable,
-	1046: "the connections are in no database: name one in the DSN, name the table with its database, or do without tokens",
+	1046: "the connections select no database: name one in the DSN, name the table with its database, or do without tokens",
 	1049: "there is no such database: create it, or name another",
 	1129: "the server has blocked this host after errors: flush its hosts",
 	1130: "create a user for this host",
 	1820: "set a new password", 1862: "set a new password",
 	3118: "unlock the account", 4151: "unlock the account",
 	3159: "set tls=true",
-	1142: "the user may not keep the table of fencing tokens: " + grantTable, 1143: grantTable,
-	1054:       "the table of fencing tokens has other columns than ours: name another, or drop it",
+	1142: "the user may not use the table of fencing tokens: " + grantTable, 1143: grantTable,
+	1054:       "the table of fencing tokens has unexpected columns: name another table, or drop this one",
 	errNoTable: "the table of fencing tokens is missing: " + grantTable,
 	1290:       usePrimary, 1836: usePrimary,
-	1095: "the user may not end this session: use one with the privilege CONNECTION ADMIN",
+	1095: "this user may not end the session: use one with the privilege CONNECTION ADMIN",
 	1227: "grant the user that privilege",
 	1064: whichOne, 1193: whichOne, 1235: whichOne, 1251: whichOne, 1305: whichOne,
 }
 
-// number is that of an error which the server answered; 0: it did not.
+// number is the number of the server's error; 0: err is none.
 func number(err error) uint16 {
 	var answer *gomysql.MySQLError
 	if errors.As(err, &answer) {
@@ -57,7 +57,7 @@ func number(err error) uint16 {
 	return 0
 }
 
-// classify puts an error of something that has had no effect into a class of the driver.
+// classify gives an error of a request without effect a class of the driver.
 func classify(ctx context.Context, err error) error {
 	if session.Classified(err) {
 		return err
@@ -86,7 +86,7 @@ func classify(ctx context.Context, err error) error {
 	if ended := ctx.Err(); ended != nil {
 		return fmt.Errorf("%w: the server could not be asked in time: %w", driver.ErrUnavailable, ended)
 	}
-	return fmt.Errorf("%w: the server cannot be reached, is it running and is the address right? (%w)", driver.ErrUnavailable, line)
+	return fmt.Errorf("%w: cannot reach the server: check that it runs, and the address (%w)", driver.ErrUnavailable, line)
 }
 
 // oneLine is an error whose text is one line.

@@ -16,7 +16,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	client, err := mysql.New(db, mysql.Options{}) // it keeps one to five connections of db
+	client, err := mysql.New(db, mysql.Options{}) // it takes one to five connections from db
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -31,7 +31,7 @@ func Example() {
 	fmt.Println("working under fencing token", token)
 }
 
-// With programs in other languages that call GET_LOCK('nightly-report', …).
+// Share locks with programs in other languages that call GET_LOCK('nightly-report', …).
 func Example_mixedFleet() {
 	db, err := sql.Open("mysql", "app:secret@tcp(localhost:3306)/app")
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
-// newClient is a client of a server, closed when t ends.
+// newClient opens a client, and closes it when t ends.
 func newClient(t testing.TB, dsn string, o Options) *lockport.Client {
 	t.Helper()
 	c, err := New(poolFor(t, dsn), o, lockport.Logger(nil))
@@ -31,7 +31,7 @@ func acquire(t testing.TB, c *lockport.Client, name string) *lockport.Lock {
 	return l
 }
 
-// awaited is what c gets of name.
+// awaited returns c's lock on name.
 func awaited(c *lockport.Client, name string) <-chan *lockport.Lock {
 	got := make(chan *lockport.Lock, 1)
 	go func() {
@@ -49,7 +49,7 @@ func token(t testing.TB, l *lockport.Lock) lockport.Token {
 	return token
 }
 
-// TestPoolSeesEveryRequest: a wrapped driver, which can do the least that database/sql asks of it, carries all requests of a cycle.
+// TestPoolSeesEveryRequest: a wrapped driver with the minimum that database/sql requires carries all requests of a cycle.
 func TestPoolSeesEveryRequest(t *testing.T) {
 	m := servers.SharedMariaDB(t)
 	p, db := tapFor(t, m.DSN())
@@ -60,7 +60,7 @@ func TestPoolSeesEveryRequest(t *testing.T) {
 	require.NoError(t, acquire(t, c, name).Release(t.Context()))
 	p.on(nil)
 	l := acquire(t, c, name)
-	require.Eventually(t, func() bool { return len(p.statements()) >= 4 }, within, time.Millisecond, "two signs of life")
+	require.Eventually(t, func() bool { return len(p.statements()) >= 4 }, within, time.Millisecond, "want two pings")
 	require.NoError(t, l.Err())
 	require.NoError(t, l.Release(t.Context()))
 	said := p.statements()
@@ -75,10 +75,10 @@ func TestPoolSeesEveryRequest(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, strings.Join(p.statements(), "\n"), "SELECT IS_USED_LOCK('"+string(key)+"'),")
 	require.NoError(t, c.Close())
-	require.NoError(t, db.PingContext(t.Context()), "it is the caller's")
+	require.NoError(t, db.PingContext(t.Context()), "Close closed the caller's pool")
 }
 
-// TestSmallPools: a pool that lockport has to itself is enough however small it is, and whoever finds no connection hears so in time.
+// TestSmallPools: a pool of lockport's own works at any size. A claim without a free connection fails in time.
 func TestSmallPools(t *testing.T) {
 	m := servers.SharedMariaDB(t)
 	other := newClient(t, m.DSN(), Options{})
@@ -109,7 +109,7 @@ func TestSmallPools(t *testing.T) {
 		require.NoError(t, c.Close())
 	}
 
-	// The caller's own queries have them all.
+	// The caller's own queries use all connections.
 	db := poolFor(t, m.DSN())
 	db.SetMaxOpenConns(1)
 	own, err := db.Conn(t.Context())

@@ -13,19 +13,19 @@ import (
 )
 
 const (
-	// keepRows is for how long the row of a name that nobody takes is kept.
+	// keepRows is how long the row of an unused name is kept.
 	keepRows = 7 * 24 * time.Hour
-	// pruneRows is how many rows at most are deleted at once, and pruneEvery after how many tokens that is done again.
+	// pruneRows limits how many rows are deleted at once; pruneEvery is after how many tokens that is repeated.
 	pruneRows  = 1000
 	pruneEvery = 1000
-	// drawAttempts is how often a token is drawn where the server undoes it for the sake of another (a deadlock among new rows).
+	// drawAttempts is how often a token is drawn if the server rolls it back in favour of another (a deadlock among new rows).
 	drawAttempts = 3
 )
 
-// clock is the server's in microseconds. Our sessions count in UTC, where no hour comes twice.
+// clock is the server's clock in microseconds. Sessions use UTC, where no hour repeats.
 const clock = "CAST(UNIX_TIMESTAMP(NOW(6))*1000000 AS UNSIGNED)"
 
-// createFence makes the table. A row is what is known of the last claim of a name: its token, who made it, and on which session.
+// createFence creates the table. A row describes the last claim of a name: its token, its owner and its session.
 const createFence = "CREATE TABLE IF NOT EXISTS %s (" +
 	"id VARCHAR(192) CHARACTER SET ascii COLLATE ascii_bin NOT NULL PRIMARY KEY," +
 	"token BIGINT UNSIGNED NOT NULL," +
@@ -37,21 +37,21 @@ const createFence = "CREATE TABLE IF NOT EXISTS %s (" +
 	"KEY at (at)" +
 	") ENGINE=InnoDB COMMENT='fencing tokens of lockport'"
 
-// draw draws the tokens of locks that this session has just taken; if that fails they are given back. A token is the row's before and one more, or the server's
-// clock if that is ahead, so that tokens rise also where rows were pruned, or were lost with the data.
-func (c *conn) draw(ctx context.Context, won []*session.Op) error {
+// draw draws the tokens of locks that this session has just taken; if that fails, it releases them. A token is one more than the row's, or the
+// server's clock if that is ahead. So tokens rise even if rows were pruned or lost with the data.
+func (c *conn) draw(ctx context.Context, granted []*session.Op) error {
 	s := c.server
-	if s.o.NoTokens || len(won) == 0 {
+	if s.o.NoTokens || len(granted) == 0 {
 		return nil
 	}
-	if c.drawn += len(won); c.drawn >= pruneEvery {
+	if c.drawn += len(granted); c.drawn >= pruneEvery {
 		c.drawn = 0
 		if err := c.prune(ctx); err != nil && number(err) == 0 {
 			return err
 		}
 	}
 	var values, keys []string
-	for _, op := range won {
+	for _, op := range granted {
 		keys = append(keys, literal(op.Key))
 		values = append(values, fmt.Sprintf("(%s,LAST_INSERT_ID(%s),%s,%s,%d,'%s',NOW())",
 			literal(op.Key), clock, binary(op.Name), binary(op.Owner), c.thread, c.marker))
@@ -59,8 +59,8 @@ func (c *conn) draw(ctx context.Context, won []*session.Op) error {
 	last, err := c.insert(ctx, "INSERT INTO "+s.table+" (id,token,name,owner,session,marker,at) VALUES "+strings.Join(values, ",")+
 		" ON DUPLICATE KEY UPDATE token=LAST_INSERT_ID(GREATEST(token+1,"+clock+")),"+
 		"name=VALUES(name),owner=VALUES(owner),session=VALUES(session),marker=VALUES(marker),at=VALUES(at)")
-	tokens := map[string]int64{string(won[0].Key): last}
-	if err == nil && len(won) > 1 { // nobody else can change them while we have the locks
+	tokens := map[string]int64{string(granted[0].Key): last}
+	if err == nil && len(granted) > 1 { // nobody else can change the rows while this session has the locks
 		var rows []sqlrow.Row
 		rows, err = c.rows(ctx, "SELECT id,token FROM "+s.table+" WHERE id IN ("+strings.Join(keys, ",")+")")
 		for _, r := range rows {
@@ -69,11 +69,11 @@ func (c *conn) draw(ctx context.Context, won []*session.Op) error {
 	}
 	switch {
 	case number(err) != 0:
-		return c.giveBack(ctx, won, err)
+		return c.undoTries(ctx, granted, err)
 	case err != nil:
 		return err
 	}
-	for _, op := range won {
+	for _, op := range granted {
 		token := tokens[string(op.Key)]
 		if token >= 1 && token <= driver.MaxToken {
 			op.Token = uint64(token)
@@ -83,15 +83,15 @@ func (c *conn) draw(ctx context.Context, won []*session.Op) error {
 		if token == 0 {
 			why = fmt.Errorf("%w: the row of its fencing token is gone", driver.ErrUnavailable)
 		}
-		if err := c.giveBack(ctx, []*session.Op{op}, why); err != nil {
+		if err := c.undoTries(ctx, []*session.Op{op}, why); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// drawForPermit draws the token of a permit, from the row of all permits of the name: later grants have greater tokens, whichever permit they are of. The row of the
-// permit itself tells who has it.
+// drawForPermit draws the token of a permit from the row of all permits of the name. So later grants have greater tokens, whichever permit they get.
+// The permit's own row records its holder.
 func (c *conn) drawForPermit(ctx context.Context, op *session.Op) error {
 	if err := c.draw(ctx, []*session.Op{op}); err != nil || !op.OK || c.server.o.NoTokens {
 		return err
@@ -100,12 +100,12 @@ func (c *conn) drawForPermit(ctx context.Context, op *session.Op) error {
 		" ON DUPLICATE KEY UPDATE token=VALUES(token),name=VALUES(name),owner=VALUES(owner),session=VALUES(session),marker=VALUES(marker),at=VALUES(at)",
 		c.server.table, literal(op.Slot), op.Token, binary(op.Name), binary(op.Owner), c.thread, c.marker))
 	if number(err) != 0 {
-		return c.giveBack(ctx, []*session.Op{op}, err)
+		return c.undoTries(ctx, []*session.Op{op}, err)
 	}
 	return err
 }
 
-// insert carries out a statement that draws tokens, and returns the last one.
+// insert executes a statement that draws tokens, and returns the last one.
 func (c *conn) insert(ctx context.Context, query string) (last int64, err error) {
 	for range drawAttempts {
 		var result sql.Result
@@ -114,7 +114,7 @@ func (c *conn) insert(ctx context.Context, query string) (last int64, err error)
 		}
 		switch number(err) {
 		case errDeadlock:
-		case errNoTable: // somebody has dropped it
+		case errNoTable: // it was dropped
 			if err := c.prepareTable(ctx); err != nil {
 				return 0, err
 			}
@@ -125,8 +125,8 @@ func (c *conn) insert(ctx context.Context, query string) (last int64, err error)
 	return 0, err
 }
 
-// prepareTable makes the table of fencing tokens if it is missing, and otherwise deletes some of the oldest rows. A table that another session has locked is no
-// error, since nothing is drawn yet.
+// prepareTable creates the table of fencing tokens if it is missing, and otherwise deletes some of the oldest rows. If another session has locked the
+// table, that is no error yet: nothing is drawn.
 func (c *conn) prepareTable(ctx context.Context) error {
 	err := c.prune(ctx)
 	if number(err) == errNoTable {
@@ -138,7 +138,7 @@ func (c *conn) prepareTable(ctx context.Context) error {
 	return err
 }
 
-// prune deletes some of the oldest rows. Those of locks that are held stay: Break counts by them what a session has.
+// prune deletes some of the oldest rows. Rows of held locks stay: Break counts a session's locks by them.
 func (c *conn) prune(ctx context.Context) error {
 	return c.exec(ctx, fmt.Sprintf("DELETE FROM %s WHERE at < NOW() - INTERVAL %d HOUR AND IS_FREE_LOCK(id) LIMIT %d",
 		c.server.table, int(keepRows.Hours()), pruneRows))

@@ -14,7 +14,7 @@ import (
 	"github.com/lockport/lockport/internal/session"
 )
 
-// TestTokenIsTheClockOrMore: the row's and one more where the clock is behind that, and the clock where there is no row.
+// TestTokenIsTheClockOrMore: a token is the row's plus one if the clock is behind that, and the clock if there is no row.
 func TestTokenIsTheClockOrMore(t *testing.T) {
 	m := servers.NeedMariaDB(t, servers.MariaDBOptions{})
 	admin := adminOf(t, m)
@@ -36,7 +36,7 @@ func TestTokenIsTheClockOrMore(t *testing.T) {
 	exec(t, admin, "DROP TABLE lockport_fence")
 	require.Greater(t, again(), first, "the table was lost")
 
-	// One that is no token is refused, and the lock given back.
+	// A value above MaxToken is refused, and the lock released.
 	exec(t, admin, "UPDATE lockport_fence SET token=%d WHERE id='%s'", uint64(driver.MaxToken), key)
 	require.True(t, a.one(session.Free, key).OK)
 	op := a.one(session.Try, key)
@@ -46,7 +46,7 @@ func TestTokenIsTheClockOrMore(t *testing.T) {
 	dialFor(t, newBackend(t, m, Options{})).takes(key)
 }
 
-// TestOldRowsArePruned: when a session is opened, and after some tokens; those that were used lately stay.
+// TestOldRowsArePruned: on opening a session, and after some tokens. Recent rows stay.
 func TestOldRowsArePruned(t *testing.T) {
 	m := servers.NeedMariaDB(t, servers.MariaDBOptions{})
 	admin := adminOf(t, m)
@@ -63,7 +63,7 @@ func TestOldRowsArePruned(t *testing.T) {
 	age()
 	require.EqualValues(t, 2, count())
 	dialFor(t, s)
-	require.EqualValues(t, 2, count(), "a lock that is held keeps its row, by which Break counts what a session has")
+	require.EqualValues(t, 2, count(), "a held lock lost its row, by which Break counts a session's locks")
 	a.one(session.Free, old)
 	dialFor(t, s)
 	require.EqualValues(t, 1, count())
@@ -82,7 +82,7 @@ func TestOldRowsArePruned(t *testing.T) {
 	require.Zero(t, ask(t, admin, "SELECT COUNT(*) FROM lockport_fence WHERE id='%s'", old))
 }
 
-// TestDatabasesShareLocks: GET_LOCK is the server's, whatever database a client is in. Tokens of different tables rise together, by the clock.
+// TestDatabasesShareLocks: GET_LOCK is server-wide, whatever a client's database. Tokens of different tables rise together, by the clock.
 func TestDatabasesShareLocks(t *testing.T) {
 	m := servers.NeedMariaDB(t, servers.MariaDBOptions{})
 	exec(t, adminOf(t, m), "CREATE DATABASE other")
@@ -117,7 +117,7 @@ func TestMixedFleet(t *testing.T) {
 	require.ErrorIs(t, err, lockport.ErrHeld)
 }
 
-// TestDeadlockAmongNewRows: the server undoes a token for the sake of another session's. It is drawn again, not for ever.
+// TestDeadlockAmongNewRows: the server rolls back a token in favour of another session's. It is drawn again, but not for ever.
 func TestDeadlockAmongNewRows(t *testing.T) {
 	m := servers.SharedMariaDB(t)
 	p, db := tapFor(t, m.DSN())

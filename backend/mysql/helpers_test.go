@@ -21,15 +21,15 @@ import (
 )
 
 const (
-	// within is far more than anything takes on a busy machine.
+	// within is far longer than any step takes on a busy machine.
 	within = 5 * time.Second
-	// testTTL is that of sessions that are to end soon.
+	// testTTL is for sessions that should end soon.
 	testTTL = 2 * time.Second
 )
 
 func newName() string { return "test-" + rand.Text() }
 
-// newOwner is an owner id like no other.
+// newOwner returns a unique owner id.
 func newOwner() string { return fmt.Sprintf("%032x:host:1:test", rand.Text()[:16]) }
 
 func keyOf(name string) session.Key {
@@ -40,10 +40,10 @@ func keyOf(name string) session.Key {
 	return key
 }
 
-// newKey is a key like no other.
+// newKey returns a unique key.
 func newKey() session.Key { return keyOf(newName()) }
 
-// configFor is how a server is reached.
+// configFor returns how to connect to a server.
 func configFor(t testing.TB, dsn string) *gomysql.Config {
 	t.Helper()
 	cfg, err := gomysql.ParseDSN(dsn)
@@ -52,8 +52,8 @@ func configFor(t testing.TB, dsn string) *gomysql.Config {
 	return cfg
 }
 
-// tap is a pool whose connections, which can do the least that database/sql asks of a driver, tell before of each statement; its error, if any, is the answer:
-// after the statement was carried out if that is a done.
+// tap is a pool whose connections, with the minimum that database/sql requires of a driver, call before for each statement. Its error, if any, is the
+// answer; a done is the answer after the statement was executed.
 type tap struct {
 	sqldriver.Connector
 	mu     sync.Mutex
@@ -61,7 +61,7 @@ type tap struct {
 	said   []string
 }
 
-// tapFor is a tap before a server, and its pool.
+// tapFor returns a tap on connections to a server, and its pool.
 func tapFor(t testing.TB, dsn string) (*tap, *sql.DB) {
 	t.Helper()
 	connector, err := gomysql.NewConnector(configFor(t, dsn))
@@ -72,14 +72,14 @@ func tapFor(t testing.TB, dsn string) (*tap, *sql.DB) {
 	return p, db
 }
 
-// on has f called before each statement from now on.
+// on calls f before each statement from now on.
 func (p *tap) on(f func(query string) error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.before, p.said = f, nil
 }
 
-// statements are those since on was called.
+// statements returns those since on was called.
 func (p *tap) statements() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -133,14 +133,14 @@ func (c *tapped) QueryContext(ctx context.Context, query string, args []sqldrive
 	return nil, errors.Join(failed, rows.Close())
 }
 
-// poolFor is a pool of connections to a server.
+// poolFor opens a pool of connections to a server.
 func poolFor(t testing.TB, dsn string) *sql.DB {
 	t.Helper()
 	_, db := tapFor(t, dsn)
 	return db
 }
 
-// backendOn is a backend on a pool.
+// backendOn makes a backend on a pool.
 func backendOn(t testing.TB, db *sql.DB, o Options) *Backend {
 	t.Helper()
 	b, err := NewBackend(db, o)
@@ -154,7 +154,7 @@ func newBackend(t testing.TB, m *servers.MariaDB, o Options) *Backend {
 	return backendOn(t, poolFor(t, m.DSN()), o)
 }
 
-// asked is a session that a test asks.
+// asked is a session driven by a test.
 type asked struct {
 	*conn
 	t testing.TB
@@ -169,7 +169,7 @@ func dialFor(t testing.TB, b *Backend) *asked {
 	return &asked{c.(*conn), t}
 }
 
-// do carries out ops and returns why the session has ended.
+// do carries out ops, and returns the error that ends the session.
 func (a *asked) do(ops ...*session.Op) error {
 	a.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), within)
@@ -177,7 +177,7 @@ func (a *asked) do(ops ...*session.Op) error {
 	return a.Do(ctx, ops)
 }
 
-// one carries out one op, which has an answer.
+// one carries out one op, and requires an answer.
 func (a *asked) one(kind session.Kind, key session.Key) *session.Op {
 	a.t.Helper()
 	op := &session.Op{Kind: kind, Key: key, Name: string(key), Owner: "owner"}
@@ -194,7 +194,7 @@ func (a *asked) takes(key session.Key) uint64 {
 	return op.Token
 }
 
-// finds requires that a finds key taken.
+// finds requires that key is taken by another session.
 func (a *asked) finds(key session.Key) {
 	a.t.Helper()
 	op := a.one(session.Try, key)
@@ -203,7 +203,7 @@ func (a *asked) finds(key session.Key) {
 	require.Zero(a.t, op.Token)
 }
 
-// waits has a wait for key until the returned function is called, and tells of the end.
+// waits waits for key until the returned function is called; its result arrives on done.
 func (a *asked) waits(key session.Key) (op *session.Op, done <-chan error, stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	a.t.Cleanup(cancel)
@@ -212,7 +212,7 @@ func (a *asked) waits(key session.Key) (op *session.Op, done <-chan error, stop 
 	return op, ended, cancel
 }
 
-// result is what comes from done.
+// result receives from done.
 func result[T any](t testing.TB, done <-chan T) T {
 	t.Helper()
 	select {
@@ -224,7 +224,7 @@ func result[T any](t testing.TB, done <-chan T) T {
 	}
 }
 
-// adminOf is a pool of a user who may do everything.
+// adminOf opens a pool of an administrator.
 func adminOf(t testing.TB, m *servers.MariaDB) *sql.DB {
 	t.Helper()
 	return poolFor(t, m.AdminDSN())
@@ -236,26 +236,26 @@ func exec(t testing.TB, db *sql.DB, query string, args ...any) {
 	require.NoError(t, err)
 }
 
-// ask asks for one number; NULL and no row are 0.
+// ask queries one number; NULL and no row are 0.
 func ask(t testing.TB, db *sql.DB, query string, args ...any) (n int64) {
 	t.Helper()
 	require.NoError(t, db.QueryRowContext(t.Context(), "SELECT COALESCE(("+fmt.Sprintf(query, args...)+"),0)").Scan(&n))
 	return n
 }
 
-// holderOf is the session that has a lock; 0: nobody.
+// holderOf returns the session that has a lock; 0: none.
 func holderOf(t testing.TB, m *servers.MariaDB, name string) int64 {
 	t.Helper()
 	return ask(t, adminOf(t, m), "IS_USED_LOCK('%s')", keyOf(name))
 }
 
-// blockedIn is a session that waits for a lock; 0: there is none.
+// blockedIn returns a session that waits for a lock; 0: none.
 func blockedIn(t testing.TB, admin *sql.DB) int64 {
 	t.Helper()
 	return ask(t, admin, "SELECT ID FROM information_schema.PROCESSLIST WHERE STATE='User lock' LIMIT 1")
 }
 
-// proxyFor is a proxy before a server, and the server's DSN and URL through it.
+// proxyFor starts a proxy to a server, and returns the DSN and URL through it.
 func proxyFor(t testing.TB, m *servers.MariaDB) (proxy *faultproxy.Proxy, dsn, rawURL string) {
 	t.Helper()
 	proxy, err := faultproxy.New(m.Addr())

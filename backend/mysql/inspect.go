@@ -13,21 +13,20 @@ import (
 	"github.com/lockport/lockport/internal/sqlrow"
 )
 
-// connectionPrefix begins the owner of a lock of which more is not known than the number of its session.
+// connectionPrefix begins the owner of a lock of which only the session is known.
 const connectionPrefix = "connection:"
 
-// rowFields are the fields of a row of the table that tell of a lock: whether the row is of the session that has it, and then owner, token, and since when.
+// rowFields are a row's fields on a lock: whether the row is the holder session's, then owner, token and since.
 const rowFields = "session=IS_USED_LOCK(id) AND session=IS_USED_LOCK(marker),owner,token,UNIX_TIMESTAMP(at)"
 
-// Inspect implements driver.Inspector. The owner is known where the lock was granted under a fencing token in our table; of others the number of the
-// session is.
+// Inspect implements driver.Inspector. The owner is known if the lock was granted with a token in this table; otherwise only the session's id is.
 func (b *Backend) Inspect(ctx context.Context, name string) (found driver.Status, err error) {
 	found = driver.Status{Name: name, Waiters: -1}
 	key, err := b.server.layout.key(name)
 	if err != nil {
 		return found, err
 	}
-	err = b.server.look(ctx, func(l link) (err error) {
+	err = b.server.withConn(ctx, func(l link) (err error) {
 		holders, err := b.server.find(ctx, l, name, key)
 		if len(holders) > 0 {
 			found = merge(holders)
@@ -37,14 +36,14 @@ func (b *Backend) Inspect(ctx context.Context, name string) (found driver.Status
 	return found, err
 }
 
-// holder is who has a lock, or a permit.
+// holder is the holder of a lock or of a permit.
 type holder struct {
 	driver.Status
 	key    session.Key
 	thread int64 // its session
 }
 
-// merge makes one status of the holders of one name.
+// merge makes one status from the holders of one name.
 func merge(holders []holder) driver.Status {
 	st := holders[0].Status
 	for _, h := range holders[1:] {
@@ -53,16 +52,16 @@ func merge(holders []holder) driver.Status {
 	return st
 }
 
-// find says who has the lock, or if nobody has it, who has its permits: as far as these are in the table.
+// find returns the holder of the lock, or if there is none, the holders of its permits that are in the table.
 func (s *server) find(ctx context.Context, l link, name string, key session.Key) ([]holder, error) {
 	h := holder{Status: driver.Status{Name: name, Waiters: -1}, key: key}
 	used := "SELECT IS_USED_LOCK(" + literal(key) + ")"
 	var r sqlrow.Row
-	err := error(nil)
+	var err error
 	if !s.o.NoTokens {
 		r, err = l.row(ctx, used+","+rowFields+" FROM (SELECT 1) one LEFT JOIN "+s.table+" ON id="+literal(key))
 	}
-	if s.o.NoTokens || number(err) == errNoTable { // where there is no table, no client of lockport has been
+	if s.o.NoTokens || number(err) == errNoTable { // without the table, no lockport client was here
 		r, err = l.row(ctx, used)
 	}
 	switch {
@@ -82,7 +81,7 @@ func (s *server) find(ctx context.Context, l link, name string, key session.Key)
 	return []holder{h}, nil
 }
 
-// findPermits says who has the permits of name, whose key of all is set.
+// findPermits returns the holders of name's permits, whose common key is set.
 func (s *server) findPermits(ctx context.Context, l link, name string, set session.Key) (holders []holder, err error) {
 	keys := make([]string, driver.MaxPermits)
 	for i := range keys {
@@ -90,7 +89,7 @@ func (s *server) findPermits(ctx context.Context, l link, name string, set sessi
 	}
 	rows, err := l.rows(ctx, fmt.Sprintf("SELECT id,session,%s FROM %s WHERE id IN (%s) AND session=IS_USED_LOCK(id)", rowFields, s.table, strings.Join(keys, ",")))
 	for _, r := range rows {
-		h := holder{Status: driver.Status{Name: name, Waiters: -1, Permits: -1}, key: session.Key(r.Text(0)), thread: r.Number(1)} // how many there are is not known
+		h := holder{Status: driver.Status{Name: name, Waiters: -1, Permits: -1}, key: session.Key(r.Text(0)), thread: r.Number(1)}
 		if r.Number(2) == 1 {
 			describe(r, &h.Status, 3)
 			holders = append(holders, h)
@@ -99,21 +98,21 @@ func (s *server) findPermits(ctx context.Context, l link, name string, set sessi
 	return holders, err
 }
 
-// describe fills in st what the columns from first on, the last of rowFields, tell of a lock.
+// describe fills st from a lock's columns: those of rowFields, less the first, begin at first.
 func describe(r sqlrow.Row, st *driver.Status, first int) {
 	st.Held, st.Owner, st.Token, st.Since = true, r.Text(first), uint64(r.Number(first+1)), time.Unix(r.Number(first+2), 0)
 }
 
-// List implements driver.Inspector. Without tokens it is unsupported, since the server knows the names' hashes alone.
+// List implements driver.Inspector. It is unsupported without tokens: the server knows only hashes of names.
 func (b *Backend) List(ctx context.Context, prefix string) (all []driver.Status, err error) {
 	s := b.server
 	if s.o.NoTokens {
-		return nil, fmt.Errorf("%w: without the table of fencing tokens the names of locks are not known", errors.ErrUnsupported)
+		return nil, fmt.Errorf("%w: lock names are unknown without the table of fencing tokens", errors.ErrUnsupported)
 	}
-	err = s.look(ctx, func(l link) error {
+	err = s.withConn(ctx, func(l link) error {
 		rows, err := l.rows(ctx, fmt.Sprintf("SELECT name,%s,id FROM %s WHERE LEFT(name,%d)=%s AND session=IS_USED_LOCK(id)",
 			rowFields, s.table, len(prefix), binary(prefix)))
-		if number(err) == errNoTable { // nobody has made a claim yet
+		if number(err) == errNoTable { // nobody has claimed anything yet
 			return nil
 		}
 		permits := make(map[string][]holder) // by name
@@ -138,8 +137,8 @@ func (b *Backend) List(ctx context.Context, prefix string) (all []driver.Status,
 	return all, err
 }
 
-// Break implements driver.Breaker: it kills the holder's session. It refuses with a *driver.SharedSessionError where the session has other locks, and where
-// that is not known: the server does not say which locks a session has, and only our own are in the table.
+// Break implements driver.Breaker: it kills the holder's session. It refuses with a *driver.SharedSessionError if the session has other locks, or may
+// have: the server does not list a session's locks, and the table has only those of lockport.
 func (b *Backend) Break(ctx context.Context, name, owner string) error {
 	return b.kill(ctx, name, owner, false)
 }
@@ -149,14 +148,14 @@ func (b *Backend) BreakSession(ctx context.Context, name, owner string) error {
 	return b.kill(ctx, name, owner, true)
 }
 
-// kill kills the session on which owner has name, and waits for its end; one that has others, only if all may be lost.
+// kill kills the session on which owner has name, and waits for its end. Unless all is set, it refuses if the session has other locks.
 func (b *Backend) kill(ctx context.Context, name, owner string, all bool) error {
 	s := b.server
 	key, err := s.layout.key(name)
 	if err != nil {
 		return err
 	}
-	return s.look(ctx, func(l link) error {
+	return s.withConn(ctx, func(l link) error {
 		holders, err := s.find(ctx, l, name, key)
 		var thread int64
 		var others *driver.SharedSessionError
@@ -184,7 +183,7 @@ func (b *Backend) kill(ctx context.Context, name, owner string, all bool) error 
 	})
 }
 
-// end kills the session if it has key now: since it was looked at, another may have got the key. ErrLost: it has not.
+// end kills the session if it still has key: since the look, another may have got it. ErrLost: it does not have it.
 func (s *server) end(ctx context.Context, l link, key session.Key, thread int64) error {
 	err := l.exec(ctx, fmt.Sprintf("KILL IF(IS_USED_LOCK(%s)=%d,%[2]d,0)", literal(key), thread))
 	if number(err) != 0 {
@@ -193,13 +192,13 @@ func (s *server) end(ctx context.Context, l link, key session.Key, thread int64)
 	if err != nil {
 		return fmt.Errorf("%w: %w", driver.ErrUnknown, err)
 	}
-	for began := time.Now(); ; { // it ends in its own time
+	for began := time.Now(); ; { // it ends asynchronously
 		if time.Since(began) > endTime {
-			return fmt.Errorf("%w: the session that has it, %d, does not end", driver.ErrUnknown, thread)
+			return fmt.Errorf("%w: the holder's session %d does not end", driver.ErrUnknown, thread)
 		}
 		r, err := l.row(ctx, "SELECT SLEEP(0.002),IS_USED_LOCK("+literal(key)+")")
 		if err != nil {
-			return fmt.Errorf("%w: the session that has it, %d, was killed: %w", driver.ErrUnknown, thread, err)
+			return fmt.Errorf("%w: the holder's session %d was killed: %w", driver.ErrUnknown, thread, err)
 		}
 		if r.Number(1) != thread {
 			return nil
@@ -207,10 +206,10 @@ func (s *server) end(ctx context.Context, l link, key session.Key, thread int64)
 	}
 }
 
-// endTime is for how long the end of a session that was killed is awaited.
+// endTime is how long to wait for the end of a killed session.
 const endTime = 2 * time.Second
 
-// othersOfOurs is the session of a lockport client that has key for owner, 0 if none, and what other locks it has: all have rows in our table.
+// othersOfOurs returns the lockport session that has key for owner, 0 if none, and its other locks. All of them have rows in the table.
 func (s *server) othersOfOurs(ctx context.Context, l link, key session.Key, owner string) (thread int64, others *driver.SharedSessionError, err error) {
 	rows, err := l.rows(ctx, fmt.Sprintf("SELECT f.session,o.name FROM %[1]s f LEFT JOIN %[1]s o ON o.marker=f.marker AND o.session=f.session AND o.id<>f.id "+
 		"AND IS_USED_LOCK(o.id)=f.session WHERE f.id=%[2]s AND f.owner=%[3]s AND IS_USED_LOCK(f.id)=f.session", s.table, literal(key), binary(owner)))
@@ -227,5 +226,5 @@ func (s *server) othersOfOurs(ctx context.Context, l link, key session.Key, owne
 	return thread, others, nil
 }
 
-// sessionName is what people call a session.
+// sessionName names a session in errors.
 func sessionName(thread int64) string { return fmt.Sprintf("connection %d", thread) }

@@ -15,7 +15,7 @@ import (
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
-// claims makes b claim names.
+// claims claims names on b.
 func claims(t testing.TB, b *Backend, owner string, names ...string) []driver.Lease {
 	t.Helper()
 	var all []driver.Lease
@@ -38,7 +38,7 @@ func TestInspectSaysWhoHasALock(t *testing.T) {
 	st.Since = time.Time{}
 	require.Equal(t, driver.Status{Name: name, Held: true, Owner: owner, Token: l.Grant().Token, Waiters: -1}, st)
 
-	// A session that took the same number after a restart, and the same lock, is not taken for the one in the row.
+	// After a restart, another session with the same id and lock is not taken for the one in the row.
 	require.NoError(t, l.Release(t.Context()))
 	foreign, err := adminOf(t, m).Conn(t.Context())
 	require.NoError(t, err)
@@ -82,7 +82,7 @@ func TestPermitsAreSeen(t *testing.T) {
 	require.Empty(t, st.Others)
 }
 
-// TestLookingMakesNothing: who looks needs no more than to read, and finds nothing where no client of lockport has been.
+// TestLookingMakesNothing: Inspect and List need read access only, and find nothing if no lockport client was there.
 func TestLookingMakesNothing(t *testing.T) {
 	m := servers.NeedMariaDB(t, servers.MariaDBOptions{})
 	admin, b := adminOf(t, m), newBackend(t, m, Options{})
@@ -101,7 +101,7 @@ func TestLookingMakesNothing(t *testing.T) {
 	all, err = b.List(t.Context(), "")
 	require.NoError(t, err)
 	require.Len(t, all, 1)
-	require.EqualValues(t, 2, ask(t, admin, "SELECT COUNT(*) FROM "+defaultTable), "old rows are for those to delete who claim")
+	require.EqualValues(t, 2, ask(t, admin, "SELECT COUNT(*) FROM "+defaultTable), "looking deleted old rows")
 }
 
 func TestWithoutTokensTheSessionIsTheOwner(t *testing.T) {
@@ -113,18 +113,18 @@ func TestWithoutTokensTheSessionIsTheOwner(t *testing.T) {
 	st, err := b.Inspect(t.Context(), name)
 	require.NoError(t, err)
 	require.Equal(t, fmt.Sprint("connection:", holderOf(t, m, name)), st.Owner)
-	require.True(t, st.Foreign, "whose session it is cannot be known")
+	require.True(t, st.Foreign, "the session's owner cannot be known")
 	_, err = b.List(t.Context(), name)
 	require.ErrorIs(t, err, errors.ErrUnsupported)
 	var shared *driver.SharedSessionError
 	require.ErrorAs(t, b.Break(t.Context(), name, st.Owner), &shared)
-	require.Equal(t, -1, shared.Others, "which locks it has cannot be known")
+	require.Equal(t, -1, shared.Others, "the session's locks cannot be known")
 	require.NotZero(t, holderOf(t, m, name))
 	require.NoError(t, b.BreakSession(t.Context(), name, st.Owner))
 	require.Zero(t, holderOf(t, m, name))
 }
 
-// TestBreak kills a session, and so refuses where that has other locks, unless all may be lost; and only while the owner has the one that is named.
+// TestBreak: Break kills a session only while the owner has the lock. It refuses if the session has others; BreakSession does not.
 func TestBreak(t *testing.T) {
 	m := servers.SharedMariaDB(t)
 	a, b := newBackend(t, m, Options{}), newBackend(t, m, Options{})
@@ -150,7 +150,7 @@ func TestBreak(t *testing.T) {
 	require.Zero(t, holderOf(t, m, first))
 	require.Zero(t, holderOf(t, m, second))
 
-	// Its own session's.
+	// From the holder's own backend.
 	claims(t, b, owner, first)
 	require.NoError(t, b.Break(t.Context(), first, owner))
 	require.Zero(t, holderOf(t, m, first))
@@ -174,11 +174,11 @@ func TestBreakIsAimedAtTheOwner(t *testing.T) {
 			return nil
 		})
 		require.ErrorIs(t, b.BreakSession(t.Context(), name, owner), driver.ErrLost, before)
-		require.NoError(t, leases[1].Release(t.Context()), "its session lives")
+		require.NoError(t, leases[1].Release(t.Context()), "Break ended a later holder's session")
 	}
 }
 
-// TestBreakThatIsLostEnds: although the context does not.
+// TestBreakThatIsLostEnds: although its context does not end.
 func TestBreakThatIsLostEnds(t *testing.T) {
 	m := servers.SharedMariaDB(t)
 	p, db := tapFor(t, m.DSN())

@@ -10,7 +10,7 @@ import (
 	"github.com/lockport/lockport/internal/session"
 )
 
-// TestKeyGolden: these are shared with other versions and other programs. Changing one is a major version.
+// TestKeyGolden: other versions and programs share these keys. Changing one is a major version.
 func TestKeyGolden(t *testing.T) {
 	for _, c := range []struct{ prefix, name, key string }{
 		{"lockport:", "nightly-report", "144677142ec2a2c4a5742224d5b507d70358e7dc1f8047df1ba3865273aa1712"},

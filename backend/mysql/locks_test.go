@@ -13,7 +13,7 @@ import (
 	"github.com/lockport/lockport/internal/session"
 )
 
-// TestWaitThatTheServerEnds is an error, not an answer that the lock is held.
+// TestWaitThatTheServerEnds: that is an error, not the answer that the lock is held.
 func TestWaitThatTheServerEnds(t *testing.T) {
 	m := servers.NeedMariaDB(t, servers.MariaDBOptions{})
 	admin, backend := adminOf(t, m), newBackend(t, m, Options{})
@@ -29,23 +29,23 @@ func TestWaitThatTheServerEnds(t *testing.T) {
 	b.finds(key)
 }
 
-// TestFailures: what becomes of the ops of a statement of which the server says that it fails after it has carried out some.
+// TestFailures: the results of ops whose statement fails at the server after some of them ran.
 func TestFailures(t *testing.T) {
 	m := servers.SharedMariaDB(t)
 	p, db := tapFor(t, m.DSN())
 	other := dialFor(t, newBackend(t, m, Options{}))
 	try := func() *session.Op { return &session.Op{Kind: session.Try, Key: newKey()} }
 	for name, c := range map[string]struct {
-		fails string // the beginning of the statements that fail
+		fails string // prefix of the statements that fail
 		more  session.Kind
 		ends  bool // the session
 	}{
-		"locks":                         {fails: "SELECT CONCAT"},
-		"locks and a sign of life":      {fails: "SELECT CONCAT", more: session.Ping},
-		"locks and a release":           {fails: "SELECT CONCAT", more: session.Free, ends: true},
-		"tokens":                        {fails: "INSERT"},
-		"the tokens' rows":              {fails: "SELECT id,token"},
-		"locks that are not given back": {fails: "", ends: true},
+		"locks":                       {fails: "SELECT CONCAT"},
+		"locks and a ping":            {fails: "SELECT CONCAT", more: session.Ping},
+		"locks and a release":         {fails: "SELECT CONCAT", more: session.Free, ends: true},
+		"tokens":                      {fails: "INSERT"},
+		"the tokens' rows":            {fails: "SELECT id,token"},
+		"locks that are not released": {fails: "", ends: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p.on(nil)
@@ -82,7 +82,7 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// TestPermitThatFails: a permit whose token is not drawn is free.
+// TestPermitThatFails: a permit whose token cannot be drawn is released.
 func TestPermitThatFails(t *testing.T) {
 	m := servers.SharedMariaDB(t)
 	p, db := tapFor(t, m.DSN())
@@ -104,7 +104,7 @@ func TestPermitThatFails(t *testing.T) {
 	}
 }
 
-// TestRowThatIsGone: a lock whose token cannot be read is given back, not taken without one.
+// TestRowThatIsGone: a lock whose token cannot be read is released, not kept without a token.
 func TestRowThatIsGone(t *testing.T) {
 	m := servers.SharedMariaDB(t)
 	admin := adminOf(t, m)
@@ -125,11 +125,11 @@ func TestRowThatIsGone(t *testing.T) {
 	b.takes(two.Key)
 }
 
-// TestKeyThatIsRefused is answered, whether it is waited for or not.
+// TestKeyThatIsRefused: a refused key gets an answer, from Wait too.
 func TestKeyThatIsRefused(t *testing.T) {
 	b := newBackend(t, servers.SharedMariaDB(t), Options{NoTokens: true, ExactKeys: true})
 	a := dialFor(t, b)
-	require.NoError(t, a.one(session.Try, "Weekly").Err, "on MariaDB names have case")
+	require.NoError(t, a.one(session.Try, "Weekly").Err, "MariaDB's names have case")
 	b.server.foldsCase.Store(true) // as MySQL does
 	op := a.one(session.Try, "Nightly")
 	require.False(t, op.OK)

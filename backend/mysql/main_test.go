@@ -16,7 +16,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// isOp tells requests apart by their statements.
+// isOp classifies requests by their statements.
 func isOp(op conformance.Op, request []byte) bool {
 	switch op {
 	case conformance.OpAcquire:
@@ -37,7 +37,7 @@ func openBare(ctx context.Context, rawURL string) (driver.Backend, error) {
 	return bare{b.(*Backend).engine, b}, nil
 }
 
-// bare is a backend without what is optional.
+// bare is a backend without optional interfaces.
 type bare struct {
 	engine
 	whole driver.Backend

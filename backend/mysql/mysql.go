@@ -11,14 +11,14 @@ import (
 	"github.com/lockport/lockport/internal/session"
 )
 
-// New makes a client of lockport on a MariaDB or MySQL server. Its sessions are connections of db (sql.DB.Conn), so that wrapped drivers, hooks and
-// credentials apply to them: 1 from the first use on, and Options.Blockers more at most while names are waited for. A session's connection never goes
-// back to db; it is closed when the session ends. New does no I/O. Close ends the sessions and leaves db open.
+// New returns a client for locks on db's server. Its sessions are connections of db (sql.DB.Conn), so wrapped drivers, hooks and credentials apply to
+// them: one from the first use on, and at most Options.Blockers more while names are waited for. A session's connection never goes back to db; it is
+// closed when the session ends. New does no I/O. Close ends the sessions and leaves db open.
 func New(db *sql.DB, o Options, opts ...lockport.Option) (*lockport.Client, error) {
 	return lockport.NewSession(backendName, &o.TTL, opts, func() (driver.Backend, error) { return NewBackend(db, o) })
 }
 
-// NewBackend makes a backend for lockport.New, as New does. An error matches lockport.ErrInvalidOption.
+// NewBackend returns a backend for lockport.New, as New does. An error matches lockport.ErrInvalidOption.
 func NewBackend(db *sql.DB, o Options) (*Backend, error) {
 	if db == nil {
 		return nil, lockport.InvalidOption(backendName, errors.New("the *sql.DB is nil"))
@@ -37,7 +37,7 @@ func NewBackend(db *sql.DB, o Options) (*Backend, error) {
 	})}, nil
 }
 
-// blockers is Options.Blockers, or less where the pool is too small: it keeps one connection for the locks and one for other queries.
+// blockers is Options.Blockers, or less if the pool is too small: it keeps one connection for locks and one for other queries.
 func (s *server) blockers() int {
 	if most := s.db.Stats().MaxOpenConnections; most > 0 {
 		return max(0, min(s.o.Blockers, most-2))
@@ -49,7 +49,7 @@ func (s *server) blockers() int {
 type Backend struct {
 	engine
 	server *server
-	owned  *sql.DB // ours alone, made of a URL; nil: the caller's
+	owned  *sql.DB // opened from a URL; nil: db is the caller's
 }
 
 // Close implements driver.Backend.
@@ -61,7 +61,7 @@ func (b *Backend) Close() error {
 	return err
 }
 
-// engine is what this has in common with Postgres, of which it leaves out the Notifier: this server tells nobody that a lock is free.
+// engine is what Backend shares with the Postgres backend. It omits Notifier: this server notifies nobody of a free lock.
 type engine interface {
 	driver.Backend
 	driver.Waiter
@@ -70,14 +70,14 @@ type engine interface {
 
 const backendName = "mysql"
 
-// removalNotice is within what time the end of a session is told, and beat how often a session with locks is asked for a sign of life: database/sql does not
-// tell of the end of an idle connection. What is left is for a busy machine and a slow server.
+// removalNotice bounds how late holders hear of their session's end. beat is how often a silent session with locks is pinged: database/sql does not
+// report the end of an idle connection. The difference is for busy machines and slow servers.
 const (
 	removalNotice = time.Second
 	beat          = removalNotice / 2
 )
 
-// capabilities are those of a backend with these options, prepared; the engine knows the rest.
+// capabilities returns those for prepared options; the engine sets the rest.
 func capabilities(o Options) driver.Capabilities {
 	caps := driver.Capabilities{
 		Backend:       backendName,
@@ -87,7 +87,7 @@ func capabilities(o Options) driver.Capabilities {
 		MinTTL:        time.Second,
 		Token:         driver.TokenFailover,
 		Fair:          driver.FairNone,
-		Wake:          driver.WakeQueueOrPoll, // the latter beyond Options.Blockers names
+		Wake:          driver.WakeQueueOrPoll, // poll: beyond Options.Blockers names
 		Failover:      driver.FailoverUnsafe,
 		Prompt:        true,
 		Permits:       true,

@@ -19,13 +19,13 @@ import (
 	"github.com/lockport/lockport/internal/sqlrow"
 )
 
-// server opens sessions on connections of a pool. It is the engine's session.Server.
+// server opens sessions on connections of a pool. It implements session.Server.
 type server struct {
 	o         Options
 	db        *sql.DB
 	layout    layout
 	table     string      // of fencing tokens, quoted
-	foldsCase atomic.Bool // the server ignores case in the names of locks: MySQL
+	foldsCase atomic.Bool // the server ignores case in lock names: MySQL
 }
 
 var _ session.Server = (*server)(nil)
@@ -39,18 +39,18 @@ func (s *server) Dial(ctx context.Context, _ string, _ session.Events) (session.
 	return c, nil
 }
 
-// conn is one session: a connection that is taken out of the pool and never goes back.
+// conn is one session: a connection taken out of the pool for good.
 type conn struct {
 	link
 	server *server
-	thread int64  // the session's number at the server
-	marker string // the name of a lock that the session holds for as long as it lives, and no other session ever
+	thread int64  // the session's connection id
+	marker string // the unique name of a lock that the session holds while it lives
 	drawn  int    // tokens since old rows were last deleted
 }
 
 var _ session.Conn = (*conn)(nil)
 
-// open takes a connection from the pool, makes it a session for locks, and returns what the server says of itself.
+// open takes a connection from the pool, makes it a session for locks, and returns the server's facts.
 func (s *server) open(ctx context.Context) (_ *conn, known facts, err error) {
 	c := &conn{server: s, marker: markerPrefix + rand.Text()[:22]}
 	if c.link, err = s.connect(ctx); err != nil {
@@ -63,20 +63,20 @@ func (s *server) open(ctx context.Context) (_ *conn, known facts, err error) {
 	return c, known, nil
 }
 
-// staleConnections is how many connections that the server has closed meanwhile a pool may hand out.
+// staleConnections is how many connections that the server has closed a pool may hand out.
 const staleConnections = 3
 
-// connect takes a connection that works from the pool. Where the pool cannot tell which of its idle connections have ended, the first statement does.
+// connect takes a working connection from the pool. If the pool cannot tell which idle connections have ended, the first statement does.
 func (s *server) connect(ctx context.Context) (l link, err error) {
 	for range staleConnections {
 		if l.Conn, err = s.db.Conn(ctx); err != nil {
 			if most := s.db.Stats(); ctx.Err() != nil && most.MaxOpenConnections > 0 && most.InUse >= most.MaxOpenConnections {
-				err = fmt.Errorf("%w: the pool's %d connections (MaxOpenConns) are in use and none came free in time: %w",
+				err = fmt.Errorf("%w: the pool's %d connections (MaxOpenConns) are in use and none became free in time: %w",
 					driver.ErrUnavailable, most.MaxOpenConnections, err)
 			}
 			return l, err
 		}
-		// A statement of exactly this text ProxySQL answers itself.
+		// ProxySQL answers exactly this text itself.
 		var rows []sqlrow.Row
 		if rows, err = l.rows(ctx, "select @@version_comment limit 1"); len(rows) > 0 && rows[0].Text(0) == "(ProxySQL)" {
 			err = errProxy
@@ -92,29 +92,29 @@ func (s *server) connect(ctx context.Context) (l link, err error) {
 	return l, err
 }
 
-// discard closes a connection instead of giving it back to the pool, with locks and settings that others would inherit.
+// discard closes the connection. Back in the pool, it would pass on its locks and settings.
 func (l link) discard() {
 	_ = l.Raw(func(any) error { return sqldriver.ErrBadConn })
 }
 
-// markerPrefix begins the names of the locks by which sessions are known: what follows is random.
+// markerPrefix begins the names of markers; the rest is random.
 const markerPrefix = "lockport.session."
 
-// setUp makes the connection a session that can hold locks, or says why this server cannot give one.
+// setUp makes the connection a session for locks, or returns why this server does not allow it.
 func (c *conn) setUp(ctx context.Context) (facts, error) {
 	s := c.server
-	known, err := c.learn(ctx)
+	known, err := c.readFacts(ctx)
 	if err != nil {
 		return nil, err
 	}
 	s.foldsCase.Store(!known.isMariaDB())
 	settings := []string{
 		fmt.Sprint("wait_timeout=", int64(c.server.o.TTL/time.Second)),
-		"time_zone='+00:00'", // where no hour comes twice
+		"time_zone='+00:00'", // where no hour repeats
 		"sql_mode='STRICT_ALL_TABLES'",
 		"autocommit=1",
 		"sql_select_limit=18446744073709551615",
-		// A table that another session has locked must not keep this one from being heard.
+		// A table locked by another session must not keep this session silent.
 		"lock_wait_timeout=1", "innodb_lock_wait_timeout=1",
 	}
 	if known.isMariaDB() {
@@ -122,7 +122,7 @@ func (c *conn) setUp(ctx context.Context) (facts, error) {
 	} else {
 		settings = append(settings, "max_execution_time=0", "transaction_isolation='REPEATABLE-READ'", "transaction_read_only=0")
 	}
-	// An earlier user of the connection, or init_connect, may have begun a transaction.
+	// An earlier user of the connection, or init_connect, may have left a transaction open.
 	for _, query := range []string{"ROLLBACK", "SET SESSION " + strings.Join(settings, ",SESSION ")} {
 		if err := c.exec(ctx, query); err != nil {
 			return nil, err
@@ -134,9 +134,9 @@ func (c *conn) setUp(ctx context.Context) (facts, error) {
 	return known, c.prepareTable(ctx)
 }
 
-// mark takes the session's marker, and checks that locks belong to this session and no other: the next statement sees the locks of the one before,
-// under the same number, and one lock does not release another, as it does on old servers. Locks that an earlier user of the connection
-// left are released: GET_LOCK is re-entrant, so this session would share them.
+// mark takes the session's marker, and checks that the connection is one session: its second statement must see the locks of the first, under the
+// same id. One lock must not release another, as on old servers. Locks of the connection's earlier user are released: GET_LOCK is re-entrant, so this
+// session would share them.
 func (c *conn) mark(ctx context.Context) error {
 	wait := int64(c.server.o.TTL / time.Second)
 	second := c.marker + ".2"
@@ -145,8 +145,8 @@ func (c *conn) mark(ctx context.Context) error {
 		return err
 	}
 	if got := r.Number(1); got != wait {
-		return fmt.Errorf("%w: the server has set wait_timeout to %d s instead of %d, so that it is not known when it ends a silent session: "+
-			"choose a TTL that it takes", driver.ErrRefused, got, wait)
+		return fmt.Errorf("%w: the server set wait_timeout to %d s instead of %d, and would end silent sessions at another time: "+
+			"choose a TTL that it accepts", driver.ErrRefused, got, wait)
 	}
 	if r.Number(2) != 1 || r.Number(3) != 1 {
 		return fmt.Errorf("%w: the server does not give a session two locks at once (GET_LOCK)", driver.ErrRefused)
@@ -164,21 +164,21 @@ func (c *conn) mark(ctx context.Context) error {
 	return nil
 }
 
-var errProxy = fmt.Errorf("%w: the session is not one of the server's own: a proxy that shares sessions among clients (ProxySQL, MaxScale, RDS Proxy) "+
-	"stands before it, and would mix up who holds what: connect to the server itself", driver.ErrRefused)
+var errProxy = fmt.Errorf("%w: the connection goes through a proxy that shares sessions among clients (ProxySQL, MaxScale, RDS Proxy), "+
+	"which would mix up lock holders: connect to the server itself", driver.ErrRefused)
 
 // Close implements session.Conn.
 func (c *conn) Close() { c.discard() }
 
-// Listen implements session.Conn: database/sql does not tell of the end of a connection that is idle.
+// Listen implements session.Conn: database/sql does not report the end of an idle connection.
 func (c *conn) Listen(ctx context.Context) error {
 	<-ctx.Done()
 	return nil
 }
 
-// Do implements session.Conn. When ctx ends, go-sql-driver closes the connection: only the session's own end and an answer that is overdue end it.
+// Do implements session.Conn. When ctx ends, go-sql-driver closes the connection: ctx ends only with the session or with an overdue answer.
 func (c *conn) Do(ctx context.Context, ops []*session.Op) error {
-	var locks []*session.Op // that go in one statement
+	var locks []*session.Op // for one statement
 	for _, op := range ops {
 		permit := len(op.Slots) > 0
 		if op.Kind != session.End && !permit {
@@ -189,7 +189,7 @@ func (c *conn) Do(ctx context.Context, ops []*session.Op) error {
 			return err
 		}
 		locks = nil
-		answer := c.finish
+		answer := c.endEarlier
 		if permit {
 			answer = c.tryPermit
 		}
@@ -212,18 +212,18 @@ func (c *conn) Wait(ctx context.Context, op *session.Op) error {
 	}
 }
 
-// waitRound is for how long the server lets a session wait at once: a connection that has died silently is noticed then. Whoever waits for longer queues anew.
+// waitRound is how long the server lets a session wait at once, so that a dead connection is noticed. Longer waits queue again.
 const waitRound = time.Minute
 
-// finish makes sure that an earlier session of ours has ended: until then it has its marker, and for a moment longer its other locks.
-func (c *conn) finish(ctx context.Context, op *session.Op) error {
+// endEarlier makes sure that an earlier session has ended. It keeps its marker until then, and its other locks for a moment longer.
+func (c *conn) endEarlier(ctx context.Context, op *session.Op) error {
 	earlier := op.Earlier.(*conn)
-	for look := range maxLooks { // it ends in its own time; if not yet, the engine asks again
+	for look := range maxLooks { // it ends asynchronously; if it has not, the engine asks again
 		r, err := c.row(ctx, fmt.Sprintf("SELECT SLEEP(%g),IS_USED_LOCK('%s'),(SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE ID=%d)",
 			min(0.002, float64(look)), earlier.marker, earlier.thread))
 		switch {
 		case err != nil:
-		case !r[1].Valid: // Another session may have its number since.
+		case !r[1].Valid: // its id may already belong to another session
 			if op.OK = r.Number(2) == 0 || look == maxLooks-1; op.OK {
 				return nil
 			}
@@ -245,12 +245,13 @@ func (c *conn) finish(ctx context.Context, op *session.Op) error {
 	return nil
 }
 
-// maxLooks is how often finish looks whether a session has ended.
+// maxLooks is how often endEarlier checks whether a session has ended.
 const maxLooks = 10
 
-// question makes one statement of what ops ask of the session, a function for each, in their order, and returns the ops that it asks. A Ping asks for the session's own marker: a connection that something between here and the server has replaced is not taken for
-// the session. wait is for how long a Try waits. The answer is one digit for each function: 1, 0, or 2 for NULL.
-func (c *conn) question(ops []*session.Op, wait time.Duration) (query string, asked []*session.Op) {
+// lockQuery makes one statement of ops, with a function for each, in their order, and returns the ops it covers. A Ping asks for the session's own
+// marker: if something in between has replaced the connection, that is noticed. wait is how long a Try waits. The answer has a digit for each
+// function: 1, 0, or 2 for NULL.
+func (c *conn) lockQuery(ops []*session.Op, wait time.Duration) (query string, asked []*session.Op) {
 	var functions []string
 	for _, op := range ops {
 		if op.Err = c.server.checkKey(op.Key); op.Err != nil {
@@ -270,17 +271,17 @@ func (c *conn) question(ops []*session.Op, wait time.Duration) (query string, as
 	return "SELECT CONCAT(" + strings.Join(functions, ",") + ")a", asked
 }
 
-// locks carries out ops in one statement, then draws the tokens of the locks that were taken in another: a token must be drawn when it is certain that the
-// lock is ours. An error: nothing is known, and the session must end.
+// locks carries out ops in one statement, then draws tokens in another: a token is drawn only once the lock is certainly taken. An error means that
+// the outcome is unknown and the session must end.
 func (c *conn) locks(ctx context.Context, ops []*session.Op, wait time.Duration) error {
-	query, asked := c.question(ops, wait)
+	query, asked := c.lockQuery(ops, wait)
 	if len(asked) == 0 {
 		return nil
 	}
 	var answer string
 	err := c.QueryRowContext(ctx, query).Scan(&answer)
 	if number(err) != 0 {
-		return c.refused(ctx, asked, err)
+		return c.statementFailed(ctx, asked, err)
 	}
 	if err != nil {
 		return err
@@ -288,22 +289,22 @@ func (c *conn) locks(ctx context.Context, ops []*session.Op, wait time.Duration)
 	if len(answer) != len(asked) {
 		return fmt.Errorf("the server answered %q to %d functions", answer, len(asked))
 	}
-	var won []*session.Op
+	var granted []*session.Op
 	for i, op := range asked {
 		op.OK = answer[i] == '1'
 		switch {
 		case op.Kind == session.Ping && !op.OK:
 			return errors.New("another session answers")
 		case op.Kind == session.Try && op.OK:
-			won = append(won, op)
+			granted = append(granted, op)
 		case op.Kind == session.Try && answer[i] == '2':
 			op.Err = fmt.Errorf("%w: the server has ended the request", driver.ErrUnavailable)
 		}
 	}
-	return c.draw(ctx, won)
+	return c.draw(ctx, granted)
 }
 
-// tryPermit takes the first of several locks that is free, none of which the session has, and draws its token. An error: as of locks.
+// tryPermit takes the first free one of several locks, none of which the session has, and draws its token. Errors are as for locks.
 func (c *conn) tryPermit(ctx context.Context, op *session.Op) error {
 	var query strings.Builder
 	query.WriteString("SELECT CASE")
@@ -313,7 +314,7 @@ func (c *conn) tryPermit(ctx context.Context, op *session.Op) error {
 	r, err := c.row(ctx, query.String()+" END")
 	switch {
 	case number(err) != 0:
-		return c.giveBack(ctx, []*session.Op{op}, err)
+		return c.undoTries(ctx, []*session.Op{op}, err)
 	case err != nil || !r[0].Valid:
 		return err
 	}
@@ -321,9 +322,9 @@ func (c *conn) tryPermit(ctx context.Context, op *session.Op) error {
 	return c.drawForPermit(ctx, op)
 }
 
-// refused draws the conclusions from a statement of which the server says that it fails: it may have carried out some of the functions before. Locks that it may
-// have taken are given back; whether it has released something is not known, which ends the session.
-func (c *conn) refused(ctx context.Context, asked []*session.Op, why error) error {
+// statementFailed handles a statement that failed at the server, perhaps after some of its functions ran. Locks that it may have taken are released.
+// If it had a release, its outcome is unknown, which ends the session.
+func (c *conn) statementFailed(ctx context.Context, asked []*session.Op, why error) error {
 	var tries []*session.Op
 	for _, op := range asked {
 		switch op.Kind {
@@ -335,11 +336,11 @@ func (c *conn) refused(ctx context.Context, asked []*session.Op, why error) erro
 			op.Err = classify(ctx, why)
 		}
 	}
-	return c.giveBack(ctx, tries, why)
+	return c.undoTries(ctx, tries, why)
 }
 
-// giveBack releases the locks of tries that have failed because of why: all of them, or the session ends.
-func (c *conn) giveBack(ctx context.Context, tries []*session.Op, why error) error {
+// undoTries releases the locks of tries that failed with why. An error: not all are released, and the session ends.
+func (c *conn) undoTries(ctx context.Context, tries []*session.Op, why error) error {
 	for _, op := range tries {
 		keys := op.Slots
 		switch {
@@ -358,10 +359,10 @@ func (c *conn) giveBack(ctx context.Context, tries []*session.Op, why error) err
 	return nil
 }
 
-// checkKey refuses a key that this server would take for another.
+// checkKey refuses a key that this server would confuse with another.
 func (s *server) checkKey(key session.Key) error {
 	if s.o.ExactKeys && s.foldsCase.Load() && strings.ToLower(string(key)) != string(key) {
-		return fmt.Errorf("%w: on MySQL the names of locks have no case: with exact keys, use lower-case letters", driver.ErrRefused)
+		return fmt.Errorf("%w: MySQL ignores case in lock names: with exact keys, use lower-case letters", driver.ErrRefused)
 	}
 	return nil
 }

@@ -21,7 +21,7 @@ func TestConnDoesManyAtOnceAndInOrder(t *testing.T) {
 	two.takes(held)
 	before := one.takes(again)
 	ops := []*session.Op{{Kind: session.Try, Key: held}, {Kind: session.Free, Key: again}, {Kind: session.Ping}, {Kind: session.Try, Key: again}}
-	require.False(t, two.one(session.Free, again).OK, "it has nothing to free")
+	require.False(t, two.one(session.Free, again).OK, "released a key that it did not have")
 	for len(ops) < session.MaxBatch {
 		ops = append(ops, &session.Op{Kind: session.Try, Key: newKey(), Name: "it's\x00 ünusual", Owner: `\"`})
 	}
@@ -46,14 +46,14 @@ func TestConnDoesManyAtOnceAndInOrder(t *testing.T) {
 	require.Greater(t, two.takes(again), ops[3].Token)
 }
 
-// TestConnSilence: the server keeps a session that says nothing for at least Silence, and not for much longer.
+// TestConnSilence: the server keeps a silent session for at least its TTL, and not for much longer.
 func TestConnSilence(t *testing.T) {
 	for _, handling := range []string{"one-thread-per-connection", "pool-of-threads"} {
 		t.Run(handling, func(t *testing.T) {
 			t.Parallel()
 			m := servers.NeedMariaDB(t, servers.MariaDBOptions{Settings: map[string]string{"thread_handling": handling}})
 			b, admin := newBackend(t, m, Options{TTL: time.Second}), adminOf(t, m)
-			for i := range 5 { // at different moments of the server's ticks
+			for i := range 5 { // at different phases of the server's ticks
 				a := dialFor(t, b)
 				time.Sleep(time.Duration(i) * 100 * time.Millisecond)
 				sent := time.Now()
@@ -73,7 +73,7 @@ func TestConnEndsAnEarlierSession(t *testing.T) {
 	gone, b := dialFor(t, far), dialFor(t, near)
 	key := newKey()
 	gone.takes(key)
-	proxy.Freeze() // the server does not learn of what follows
+	proxy.Freeze() // the server does not see what follows
 	gone.Close()
 	b.finds(key)
 	end := func(earlier *conn) *session.Op {
@@ -84,11 +84,11 @@ func TestConnEndsAnEarlierSession(t *testing.T) {
 	require.True(t, end(gone.conn).OK)
 	b.takes(key)
 	require.True(t, end(gone.conn).OK)
-	// Another session that has the number is not taken for it.
+	// Another session with the same id is not taken for it.
 	other := dialFor(t, near)
 	require.True(t, end(&conn{thread: other.thread, marker: markerPrefix + "none"}).OK)
 	other.one(session.Ping, "")
-	// One that waits.
+	// A waiting session.
 	proxy.Restore()
 	waits := dialFor(t, far)
 	waits.waits(key)
@@ -99,7 +99,7 @@ func TestConnEndsAnEarlierSession(t *testing.T) {
 	other.takes(key)
 }
 
-// TestSessionSettings: whatever the server's own are, those of the pool, and what an earlier user of the connection left.
+// TestSessionSettings: they override the server's and the pool's, and what an earlier user of the connection left.
 func TestSessionSettings(t *testing.T) {
 	m := servers.NeedMariaDB(t, servers.MariaDBOptions{Settings: map[string]string{
 		"default-time-zone": "+05:00", "sql-mode": "ANSI_QUOTES,NO_BACKSLASH_ESCAPES", "autocommit": "0", "max-statement-time": "1",
@@ -115,7 +115,7 @@ func TestSessionSettings(t *testing.T) {
 	one, two := &session.Op{Kind: session.Try, Key: newKey()}, &session.Op{Kind: session.Try, Key: newKey()}
 	exec(t, db, "SET SESSION tx_read_only=0,SESSION tx_isolation='REPEATABLE-READ'")
 	exec(t, db, "ROLLBACK")
-	exec(t, db, "INSERT INTO other VALUES (1)") // by autocommit=0 in a transaction that is left open
+	exec(t, db, "INSERT INTO other VALUES (1)") // autocommit=0 leaves the transaction open
 	exec(t, db, "DO GET_LOCK('%s',0)", one.Key) // which is re-entrant
 	a := dialFor(t, backendOn(t, db, Options{TTL: 3 * time.Second}))
 	r, err := a.row(t.Context(), "SELECT @@time_zone,@@sql_mode,@@autocommit,@@max_statement_time,@@wait_timeout")
@@ -128,7 +128,7 @@ func TestSessionSettings(t *testing.T) {
 	require.NoError(t, a.do(one, two))
 	require.True(t, one.OK && two.OK, "%v, %v", one.Err, two.Err)
 
-	// Each lock was taken once, and its token committed.
+	// Each lock was taken once, and its token was committed.
 	require.True(t, a.one(session.Free, one.Key).OK)
 	require.Zero(t, ask(t, admin, "IS_USED_LOCK('%s')", one.Key))
 	b := dialFor(t, backendOn(t, db, Options{TTL: 3 * time.Second}))
@@ -137,7 +137,7 @@ func TestSessionSettings(t *testing.T) {
 	require.Zero(t, ask(t, admin, "SELECT COUNT(*) FROM other"))
 }
 
-// TestConnectionsOfSessionsAreClosed: they never go back to the pool, where others would find the locks.
+// TestConnectionsOfSessionsAreClosed: in the pool, others would find their locks.
 func TestConnectionsOfSessionsAreClosed(t *testing.T) {
 	m := servers.SharedMariaDB(t)
 	db, admin := poolFor(t, m.DSN()), adminOf(t, m)
@@ -150,7 +150,7 @@ func TestConnectionsOfSessionsAreClosed(t *testing.T) {
 	require.NotEqual(t, a.thread, ask(t, db, "CONNECTION_ID()"))
 	require.Eventually(t, func() bool { return ask(t, admin, "IS_USED_LOCK('%s')", key) == 0 }, within, time.Millisecond)
 
-	// Nor does one of which something is refused.
+	// A refused connection is closed too.
 	id := ask(t, db, "CONNECTION_ID()")
 	exec(t, db, "DO GET_LOCK('%s',0)", key)
 	_, err := backendOn(t, db, Options{Table: "none.none"}).server.Dial(t.Context(), "", session.Events{})
@@ -158,7 +158,7 @@ func TestConnectionsOfSessionsAreClosed(t *testing.T) {
 	require.NotEqual(t, id, ask(t, db, "CONNECTION_ID()"))
 }
 
-// TestStaleConnections: a pool hands out connections that the server has ended, and a driver with the least of features cannot tell.
+// TestStaleConnections: a pool hands out connections that the server has ended; a minimal driver cannot tell.
 func TestStaleConnections(t *testing.T) {
 	m := servers.NeedMariaDB(t, servers.MariaDBOptions{})
 	db, admin := poolFor(t, m.DSN()), adminOf(t, m)
@@ -177,7 +177,7 @@ func TestStaleConnections(t *testing.T) {
 	dialFor(t, backendOn(t, db, Options{})).takes(newKey())
 }
 
-// shuffled is a connector whose connections send every other statement to another session from the given one on, as proxies do.
+// shuffled is a connector whose connections, from a given statement on, send every other one to another session, as proxies do.
 type shuffled struct {
 	*tap
 	from int
@@ -210,11 +210,11 @@ func (s *shuffledConn) QueryContext(ctx context.Context, query string, args []sq
 	return s.next().QueryContext(ctx, query, args)
 }
 
-// TestProxiesThatShareSessions are refused, and if they begin only later a sign of life is none.
+// TestProxiesThatShareSessions: such proxies are refused. If they start sharing later, a ping fails.
 func TestProxiesThatShareSessions(t *testing.T) {
 	m := servers.SharedMariaDB(t)
 	p, plain := tapFor(t, m.DSN())
-	dialFor(t, backendOn(t, plain, Options{})) // makes the table
+	dialFor(t, backendOn(t, plain, Options{})) // creates the table
 	p.on(nil)
 	dialFor(t, backendOn(t, plain, Options{}))
 	setUp := len(p.statements())

@@ -30,20 +30,20 @@ func init() {
 }
 
 var params = []lockport.Param{
-	{Name: "blockers", Text: "how many names at most are waited for on connections of their own; default 4"},
-	{Name: "prefix", Text: `what goes before a name when it is hashed; default "lockport:"; may be empty`},
-	{Name: "exact", Text: "true: the name itself is the lock's at the server, to meet other programs that call GET_LOCK"},
+	{Name: "blockers", Text: "limit on names that wait on their own connections; default 4"},
+	{Name: "prefix", Text: `hashed before each name; default "lockport:"; may be empty`},
+	{Name: "exact", Text: "true: names are the server's lock names, to share locks with other programs that call GET_LOCK"},
 	{Name: "table", Text: `the table of fencing tokens; default "lockport_fence"`},
 	{Name: "tokens", Text: "false: no fencing tokens, and no table"},
-	{Name: "tls", Text: "true: TLS, with a certificate that is checked; skip-verify: it is not checked"},
-	{Name: "ca", Text: "file with the certificates (PEM) that the server's is checked against; default: the system's"},
+	{Name: "tls", Text: "true: TLS, verifying the server's certificate; skip-verify: not verifying it"},
+	{Name: "ca", Text: "file with the CA certificates (PEM) that verify the server's; default: the system's"},
 	{Name: "cert", Text: "file with the client's certificate (PEM)"},
 	{Name: "key", Text: "file with its key"},
-	{Name: "servername", Text: "what the server's certificate must be for; default: the host"},
+	{Name: "servername", Text: "name that the server's certificate must have; default: the host"},
 	{Name: "socket", Text: "path of a Unix socket, instead of host and port"},
 }
 
-// open makes a backend of a URL, without I/O.
+// open makes a backend from a URL, without I/O.
 func open(u *url.URL, so lockport.SchemeOptions) (driver.Backend, error) {
 	p := lockurl.Of(u)
 	o := Options{TTL: so.TTL, Table: p.Text("table"), Blockers: p.Int("blockers"), ExactKeys: p.Bool("exact", false), NoTokens: !p.Bool("tokens", true)}
@@ -53,14 +53,14 @@ func open(u *url.URL, so lockport.SchemeOptions) (driver.Backend, error) {
 		return nil, err
 	}
 	if cfg.DBName == "" && !o.NoTokens && !strings.Contains(o.Table, ".") {
-		return nil, errors.New("the URL names no database, where the table of fencing tokens could be: name one, or do without tokens")
+		return nil, errors.New("the URL names no database for the table of fencing tokens: name one, or do without tokens")
 	}
 	connector, err := gomysql.NewConnector(cfg)
 	if err != nil {
 		return nil, err
 	}
 	db := sql.OpenDB(connector)
-	db.SetMaxIdleConns(0) // Inspect and its like are rare
+	db.SetMaxIdleConns(0) // Inspect and the like are rare
 	b, err := NewBackend(db, o)
 	if err != nil {
 		return nil, err
@@ -74,7 +74,7 @@ const connectTime = 5 * time.Second
 
 var errURLForm = errors.New("want mysql://user:password@host:port/database")
 
-// configOf is how the URL's server is reached.
+// configOf returns how to connect to the URL's server.
 func configOf(u *url.URL, p *lockurl.Params) (*gomysql.Config, error) {
 	cfg := gomysql.NewConfig()
 	cfg.Timeout, cfg.Logger = connectTime, &gomysql.NopLogger{}
@@ -87,7 +87,7 @@ func configOf(u *url.URL, p *lockurl.Params) (*gomysql.Config, error) {
 	case cfg.User == "":
 		return nil, fmt.Errorf("the URL names no user: %w", errURLForm)
 	case strings.Contains(cfg.DBName, "/"):
-		return nil, fmt.Errorf("the URL's path %q is no name of a database: %w", u.Path, errURLForm)
+		return nil, fmt.Errorf("the URL's path %q is not a database name: %w", u.Path, errURLForm)
 	case socket != "" && u.Host != "":
 		return nil, errors.New("the URL names both a host and a socket: give one of them")
 	case socket != "":
