@@ -13,24 +13,24 @@ import (
 )
 
 const (
-	// A waiter looks again after a random time between these: so soon is a dead or released lock taken over.
+	// A waiter tries again after a random time between these: that soon it takes over a released or dead lock.
 	minPoll = 10 * time.Millisecond
 	maxPoll = 30 * time.Millisecond
-	// overtake is how often a waiter that is not next tries nevertheless, in case the one that is next has been stopped.
-	overtake = 250 * time.Millisecond
-	// maxReplaced bounds how often in a row a file may turn out to have been replaced between its opening and its locking.
+	// overtakeAfter is how often a waiter that is not next tries anyway, in case the next one has been stopped.
+	overtakeAfter = 250 * time.Millisecond
+	// maxReplaced bounds how often in a row a file may be replaced between opening and locking it.
 	maxReplaced = 20
 )
 
-// waiter is what a waiting claim keeps between its attempts.
+// waiter is the state of a waiting claim between its attempts.
 type waiter struct {
 	file  *os.File
-	next  bool      // it has the file's turnstile: no other waiter overtakes it
-	tried time.Time // when it last tried to lock the file, or first found itself behind another
+	next  bool      // it has the file's turnstile: no waiter overtakes it
+	tried time.Time // when it last tried to lock the file, or first found another next
 }
 
-// TryAcquire implements driver.Backend. With req.Queue, a claim that finds the name held keeps the file open, and stands before
-// those that come later, until it is granted or abandoned.
+// TryAcquire implements driver.Backend. With req.Queue, a claim that finds the name held keeps the file open and its turn, until it is granted or
+// abandoned.
 func (b *Backend) TryAcquire(ctx context.Context, req driver.Request) (driver.Lease, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -39,7 +39,7 @@ func (b *Backend) TryAcquire(ctx context.Context, req driver.Request) (driver.Le
 	}
 	key := keyOf(req)
 	if l := b.held[key]; l != nil {
-		return l, nil // it was granted before
+		return l, nil // granted before
 	}
 	w := b.waiting[key]
 	if w == nil {
@@ -60,7 +60,7 @@ func (b *Backend) TryAcquire(ctx context.Context, req driver.Request) (driver.Le
 	return nil, b.dir.explain(err)
 }
 
-// attempt tries once to lock the file of req. On success the file is the lease's; otherwise it stays in w. The caller has the mutex.
+// attempt tries once to lock the file of req. On success the lease gets the file; otherwise it stays in w. The caller holds mu.
 func (b *Backend) attempt(req driver.Request, w *waiter) (*lease, error) {
 	path := filepath.Join(b.dir.path, mainFile(req))
 	for range maxReplaced {
@@ -77,7 +77,7 @@ func (b *Backend) attempt(req driver.Request, w *waiter) (*lease, error) {
 		}
 		fi, here := isAt(w.file, path)
 		if !here {
-			w.close() // it was removed or replaced before: whoever has locked it, that means nothing
+			w.close() // it was removed or replaced before, and a lock on it means nothing
 			continue
 		}
 		if locked {
@@ -94,11 +94,11 @@ func (b *Backend) attempt(req driver.Request, w *waiter) (*lease, error) {
 		}
 		return nil, held
 	}
-	return nil, fmt.Errorf("%w: the lock file %s is being replaced again and again", driver.ErrUnavailable, path)
+	return nil, fmt.Errorf("%w: the lock file %s keeps being replaced", driver.ErrUnavailable, path)
 }
 
-// try locks w's file, unless somebody else is next. A claim that does not wait takes what is free all the same; a reader's, which would keep out a writer
-// that is next, does not.
+// try locks w's file, unless another waiter is next. A claim that does not wait takes a free lock anyway. A reader does not: it would keep out a
+// writer that is next.
 func (w *waiter) try(req driver.Request) (bool, error) {
 	now := time.Now()
 	overtakes := false
@@ -106,17 +106,16 @@ func (w *waiter) try(req driver.Request) (bool, error) {
 		if w.tried.IsZero() {
 			w.tried = now
 		}
-		if behind := isTurnstileTaken(w.file); behind && (!req.Queue || now.Sub(w.tried) < overtake) {
+		overtakes = isTurnstileTaken(w.file)
+		if overtakes && (!req.Queue || now.Sub(w.tried) < overtakeAfter) {
 			return false, nil
-		} else {
-			overtakes = behind
 		}
 	}
 	w.tried = now
 	switch {
 	case req.Permits > 0:
-		return true, nil // it is one of further files that is to be locked
-	case req.Shared && overtakes: // only where nobody has the name: a writer that is next may be waiting for readers
+		return true, nil // further files are to be locked
+	case req.Shared && overtakes: // only if the name is free: a writer that is next may be waiting for readers to end
 		if free, err := tryFlock(w.file); err != nil || !free {
 			return false, err
 		}
@@ -127,7 +126,7 @@ func (w *waiter) try(req driver.Request) (bool, error) {
 	return tryFlock(w.file)
 }
 
-// grant makes the lease of w's file, which is locked and of which fi is known, and takes the file from w. nil without an error: it is not to be had now.
+// grant makes a lease of w's locked file, with info fi, and takes the file from w. nil without an error: it cannot be granted now.
 func (b *Backend) grant(req driver.Request, w *waiter, path string, fi os.FileInfo) (*lease, error) {
 	now := time.Now()
 	file := &lockedFile{path: path, file: w.file, info: fi}
@@ -136,17 +135,17 @@ func (b *Backend) grant(req driver.Request, w *waiter, path string, fi os.FileIn
 	var err error
 	switch {
 	case req.Permits > 0:
-		granted, err = l.takePermit(now)
+		granted, err = l.grantPermit(now)
 	case req.Shared:
-		granted, err = l.beReader(now)
+		granted, err = l.grantReader(now)
 	default:
-		granted, err = true, l.beWriter(now)
+		granted, err = true, l.grantWriter(now)
 	}
 	if err != nil || !granted {
 		_ = unflock(w.file)
 		return nil, err
 	}
-	if fi.Size() == 0 { // it is new
+	if fi.Size() == 0 { // a new file
 		b.prune(now)
 	}
 	if w.next {
@@ -160,7 +159,7 @@ func (b *Backend) grant(req driver.Request, w *waiter, path string, fi os.FileIn
 	return l, nil
 }
 
-// close closes w's file, if there is one, which gives up w's turn.
+// close closes w's file, if any, which gives up w's turn.
 func (w *waiter) close() {
 	if w.file != nil {
 		_ = w.file.Close()
@@ -168,7 +167,7 @@ func (w *waiter) close() {
 	*w = waiter{tried: w.tried}
 }
 
-// isAt reports whether f still is the file at path, and what is known of it.
+// isAt reports whether f is still the file at path, and returns f's info.
 func isAt(f *os.File, path string) (os.FileInfo, bool) {
 	mine, err := f.Stat()
 	if err != nil {

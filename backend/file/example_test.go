@@ -15,7 +15,7 @@ import (
 // A job that runs on one machine at most once at a time.
 func Example() {
 	ctx := context.Background()
-	dir, _ := os.MkdirTemp("", "locks") // a service has a folder of its own, such as /var/lib/myservice/locks
+	dir, _ := os.MkdirTemp("", "locks") // a service has its own folder, such as /var/lib/myservice/locks
 	defer os.RemoveAll(dir)
 
 	client, err := file.New(file.Options{Dir: dir})
@@ -41,7 +41,7 @@ func Example() {
 	// <nil>
 }
 
-// The locked file can be given to a child process, which then keeps the lock should this process die.
+// A child process that gets the locked file keeps the lock if this process dies.
 func ExampleBackend() {
 	ctx := context.Background()
 	dir, _ := os.MkdirTemp("", "locks")

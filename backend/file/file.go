@@ -9,14 +9,14 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// Backend claims names with flock(2) on files in one folder. It implements driver.Inspector and driver.Checker too. All methods
-// may be called concurrently.
+// Backend claims names with flock(2) on files in one folder. It also implements driver.Inspector and driver.Checker. All methods may be called
+// concurrently.
 type Backend struct {
-	mu      sync.Mutex // held for a whole attempt: nothing in it waits
+	mu      sync.Mutex // held for a whole attempt, which never waits
 	dir     folder
 	closed  bool
 	held    map[claimKey]*lease
-	waiting map[claimKey]*waiter // claims that wait for their next attempt
+	waiting map[claimKey]*waiter // claims between two attempts
 	watch   watch
 	pruning sync.WaitGroup
 }
@@ -41,7 +41,7 @@ var capabilities = driver.Capabilities{
 	Failover:      driver.FailoverNone,
 	Prompt:        true,
 	Queue:         hasTurnstile,
-	Shared:        hasTurnstile, // without it, readers would keep writers out for ever
+	Shared:        hasTurnstile, // without it, readers could keep writers out for ever
 	Permits:       true,
 	RemovalNotice: func(time.Duration) time.Duration { return 2 * watchPeriod },
 }
@@ -52,7 +52,7 @@ func (b *Backend) Dir() string { return b.dir.path }
 // Capabilities implements driver.Backend.
 func (b *Backend) Capabilities() driver.Capabilities { return capabilities }
 
-// begin says whether a call can be carried out. The caller has the mutex, as Abandon does: a claim whose context has ended by then has no effect.
+// begin returns why a call cannot be carried out. The caller holds mu, as Abandon does: a claim whose context has ended by then has no effect.
 func (b *Backend) begin(ctx context.Context) error {
 	if b.closed {
 		return fmt.Errorf("%w: the backend is closed", driver.ErrRefused)
@@ -79,7 +79,7 @@ func (b *Backend) Abandon(_ context.Context, req driver.Request) error {
 	return nil
 }
 
-// Close implements driver.Backend: it unlocks every file that is held, as the end of the process would.
+// Close implements driver.Backend: it unlocks all held files, as the end of the process would.
 func (b *Backend) Close() error {
 	b.mu.Lock()
 	b.closed = true

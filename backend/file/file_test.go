@@ -20,7 +20,7 @@ import (
 
 var owners atomic.Uint64
 
-// request is a claim of name by a new owner.
+// request returns a claim of name by a new owner.
 func request(name string) driver.Request {
 	return driver.Request{Name: name, Owner: fmt.Sprintf("%032x:test/%d", owners.Add(1), os.Getpid()), TTL: 10 * time.Second}
 }
@@ -58,7 +58,7 @@ func requireHeld(t testing.TB, b driver.Backend, req driver.Request) {
 	require.Nil(t, lease)
 }
 
-// wait claims req as the client does: again and again, as often as the driver says.
+// wait claims req as the client does: repeatedly, as often as the driver asks.
 func wait(ctx context.Context, b driver.Backend, req driver.Request) (driver.Lease, error) {
 	for {
 		lease, err := b.TryAcquire(ctx, req)
@@ -74,7 +74,7 @@ func wait(ctx context.Context, b driver.Backend, req driver.Request) (driver.Lea
 	}
 }
 
-// lockFile is the only lock file in dir.
+// lockFile returns the only lock file in dir.
 func lockFile(t testing.TB, dir string) string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "*.lock"))
@@ -83,7 +83,7 @@ func lockFile(t testing.TB, dir string) string {
 	return files[0]
 }
 
-// openFiles is how many files this process has open.
+// openFiles returns how many files this process has open.
 func openFiles(t testing.TB) int {
 	t.Helper()
 	fds, err := os.ReadDir("/dev/fd")
@@ -91,7 +91,7 @@ func openFiles(t testing.TB) int {
 	return len(fds)
 }
 
-// restingFiles is openFiles once pruning, which opens some for moments, is over.
+// restingFiles is openFiles after pruning, which briefly opens some.
 func restingFiles(t testing.TB) (n int) {
 	t.Helper()
 	require.Eventually(t, func() bool {
@@ -102,7 +102,7 @@ func restingFiles(t testing.TB) (n int) {
 	return n
 }
 
-// requireOpenFiles waits until this process has want files open: pruning opens some for moments.
+// requireOpenFiles waits until this process has want files open: pruning briefly opens some.
 func requireOpenFiles(t testing.TB, want int) {
 	t.Helper()
 	require.Eventually(t, func() bool { return openFiles(t) == want }, 5*time.Second, time.Millisecond)
@@ -144,7 +144,7 @@ func TestClose(t *testing.T) {
 	requireOpenFiles(t, before)
 }
 
-// ErrHeld says who has the file: not who died with it, where a program has locked it since that does not write.
+// ErrHeld names the file's holder, but not a dead one if a program that does not write has locked the file since.
 func TestHeldErrorNamesTheHolder(t *testing.T) {
 	dir := t.TempDir()
 	host, err := os.Hostname()

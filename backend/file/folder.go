@@ -14,32 +14,32 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// folder is where the lock files are. Path and own do not change; the backend's mutex guards the rest.
+// folder holds the lock files. path and own do not change; the backend's mutex guards the rest.
 type folder struct {
 	path   string
-	own    bool      // it is DefaultDir: made where missing, and must be ours alone
+	own    bool      // it is DefaultDir: created if missing, and writable for nobody else
 	ready  bool      // it can be used
-	pruned time.Time // when this process last looked for unused files
+	pruned time.Time // when this process last pruned it
 }
 
-// DefaultDir is the folder of the present user's locks where none is given: /run/lock/lockport-UID where every user may make
-// files in /run/lock, or the user is root, and /tmp/lockport-UID elsewhere. It follows from the user id alone, never from the
-// environment, so that a job of cron and a login shell meet. It does not make the folder.
+// DefaultDir is the folder of the current user's locks if none is given: /run/lock/lockport-UID if every user may create files in /run/lock, or the
+// user is root; otherwise /tmp/lockport-UID. It depends on the user id alone, never on the environment, so that a cron job and a login shell share
+// locks. DefaultDir does not create the folder.
 func DefaultDir() string {
 	parent := "/tmp"
-	if isForAll("/run/lock") {
+	if allMayWrite("/run/lock") {
 		parent = "/run/lock"
 	}
 	return filepath.Join(parent, "lockport-"+strconv.Itoa(os.Geteuid()))
 }
 
-// prepare finds out whether the folder can be used. It makes the default folder.
+// prepare checks that the folder can be used. It creates the default folder.
 func (d *folder) prepare() error {
 	if d.ready {
 		if _, err := os.Stat(d.path); !d.own || err == nil {
 			return nil
 		}
-		d.ready = false // to be made again
+		d.ready = false // create it again
 	}
 	if errUnsupported != nil {
 		return errUnsupported
@@ -47,9 +47,9 @@ func (d *folder) prepare() error {
 	if err := d.check(); err != nil {
 		return d.explain(err)
 	}
-	kind, _, err := remoteness(d.path)
+	kind, _, err := remoteFS(d.path)
 	if err != nil {
-		return fmt.Errorf("%w: cannot find out the file system of %s: %w", driver.ErrUnavailable, d.path, err)
+		return fmt.Errorf("%w: cannot determine the file system of %s: %w", driver.ErrUnavailable, d.path, err)
 	}
 	if kind != "" {
 		return fmt.Errorf("%w: the lock folder %s is on a shared file system (%s), where a lock can be lost without notice; "+
@@ -59,7 +59,7 @@ func (d *folder) prepare() error {
 	return nil
 }
 
-// check looks at the folder itself.
+// check checks the folder itself.
 func (d *folder) check() error {
 	if !d.own {
 		fi, err := os.Stat(d.path)
@@ -72,24 +72,24 @@ func (d *folder) check() error {
 	if fi, err := os.Stat(parent); err != nil {
 		return err
 	} else if isOpen(fi) {
-		return fmt.Errorf("%w: anybody can rename folders in %s, so no lock folder in it is safe; give another one, or set its sticky bit "+
+		return fmt.Errorf("%w: anybody can rename folders in %s, so no lock folder in it is safe; choose another one, or set its sticky bit "+
 			"(chmod +t)", driver.ErrRefused, parent)
 	}
 	if err := os.Mkdir(d.path, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	fi, err := os.Lstat(d.path) // of a link itself: somebody else may have made it
+	fi, err := os.Lstat(d.path) // not following a link, which another user may have made
 	if err != nil {
 		return err
 	}
 	if !fi.IsDir() || ownerOf(fi) != os.Geteuid() || fi.Mode().Perm()&0o022 != 0 {
-		return fmt.Errorf("%w: %s is not a folder that belongs to user %d and that nobody else may write to; find out who made it, and "+
+		return fmt.Errorf("%w: %s must be a folder of user %d that nobody else may write to; find out who made it, and "+
 			"remove it", driver.ErrRefused, d.path, os.Geteuid())
 	}
 	return nil
 }
 
-// explain gives an error of the file system its class, and a remedy where there is one. The attempt has had no effect.
+// explain gives a file system error its class, and a remedy if there is one. The attempt has had no effect.
 func (d *folder) explain(err error) error {
 	is := func(targets ...error) bool {
 		return slices.ContainsFunc(targets, func(t error) bool { return errors.Is(err, t) })
@@ -102,18 +102,18 @@ func (d *folder) explain(err error) error {
 	case is(fs.ErrNotExist, syscall.ENOTDIR):
 		return fmt.Errorf("%w: there is no lock folder %s (%w); make it with mkdir -m 700", driver.ErrRefused, d.path, err)
 	case is(syscall.ELOOP):
-		return fmt.Errorf("%w: a symbolic link stands in place of a lock file: %w; remove it", driver.ErrRefused, err)
+		return fmt.Errorf("%w: a symbolic link is in place of a lock file: %w; remove it", driver.ErrRefused, err)
 	case is(syscall.EISDIR):
-		return fmt.Errorf("%w: a folder stands in place of a lock file: %w; remove it", driver.ErrRefused, err)
+		return fmt.Errorf("%w: a folder is in place of a lock file: %w; remove it", driver.ErrRefused, err)
 	case is(fs.ErrPermission, syscall.EROFS):
 		return fmt.Errorf("%w: %w; user %d must be allowed to write in the lock folder, and own the files in it",
 			driver.ErrRefused, err, os.Geteuid())
 	case is(syscall.ENOSYS, syscall.ENOTSUP, syscall.EOPNOTSUPP):
 		return fmt.Errorf("%w: the file system has no flock(2): %w; choose a folder on a local disk", driver.ErrRefused, err)
 	case is(syscall.ENOSPC, syscall.EDQUOT):
-		return fmt.Errorf("%w: %w; make room for the lock files, of 2 KB each", driver.ErrUnavailable, err)
+		return fmt.Errorf("%w: %w; make room for the lock files of 2 KB each", driver.ErrUnavailable, err)
 	case is(syscall.EMFILE, syscall.ENFILE):
-		return fmt.Errorf("%w: %w; raise the limit (ulimit -n): each lock that is held or waited for needs one, a reader's two", driver.ErrUnavailable, err)
+		return fmt.Errorf("%w: %w; raise the limit (ulimit -n): each held or awaited lock needs one, a reader's two", driver.ErrUnavailable, err)
 	}
 	return fmt.Errorf("%w: %w", driver.ErrUnavailable, err)
 }

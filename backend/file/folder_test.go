@@ -25,7 +25,7 @@ func TestDefaultDir(t *testing.T) {
 	require.Contains(t, []string{"/run/lock/" + uid, "/tmp/" + uid}, DefaultDir())
 }
 
-// The default folder is made, and refused where another user could change what is in it.
+// The default folder is created, and refused if another user could change its contents.
 func TestOwnFolder(t *testing.T) {
 	parent := t.TempDir()
 	try := func(name string) error {
@@ -58,17 +58,17 @@ func TestOwnFolder(t *testing.T) {
 	require.NoError(t, try("another"))
 }
 
-// What stands in place of a lock file and another user may have put there is refused, and not touched.
+// What another user may have put in place of a lock file is refused, and not touched.
 func TestForeignFileInPlaceOfALock(t *testing.T) {
 	write := func(path string) error { return os.WriteFile(path, []byte("data"), 0o600) }
 	all := map[string]func(path string) error{
-		"it is no regular file":    func(path string) error { return syscall.Mkfifo(path, 0o666) },
-		"a symbolic link stands":   func(path string) error { return os.Symlink(path+"2", path) },
+		"it is not a regular file": func(path string) error { return syscall.Mkfifo(path, 0o666) },
+		"a symbolic link is in":    func(path string) error { return os.Symlink(path+"2", path) },
 		"it has another name":      func(path string) error { return errors.Join(write(path+"2"), os.Link(path+"2", path)) },
 		"is a directory":           func(path string) error { return os.Mkdir(path, 0o700) },
 		"must be allowed to write": func(path string) error { return os.WriteFile(path, nil, 0o400) },
 	}
-	if os.Geteuid() == 0 { // root may write to every file, and can give one away
+	if os.Geteuid() == 0 { // root may write to every file, and can change its owner
 		delete(all, "must be allowed to write")
 		all["it belongs to user 12345"] = func(path string) error { return errors.Join(write(path), os.Chown(path, 12345, -1)) }
 	}
@@ -88,7 +88,7 @@ func TestForeignFileInPlaceOfALock(t *testing.T) {
 	}
 }
 
-// The default folder is made again when it was removed.
+// The default folder is created again after its removal.
 func TestOwnFolderRemoved(t *testing.T) {
 	b := newBackend(t, t.TempDir())
 	b.dir.path, b.dir.own = filepath.Join(b.dir.path, "own"), true
@@ -154,10 +154,10 @@ func TestNotices(t *testing.T) {
 	}
 	files, err := os.ReadDir(dir)
 	require.NoError(t, err)
-	require.Empty(t, files, "Check leaves nothing")
+	require.Empty(t, files, "Check left a file")
 }
 
-// Each error of the file system has its class and is one line.
+// Each file system error has its class and is one line.
 func TestExplain(t *testing.T) {
 	d := &folder{path: "/locks"}
 	for errno, want := range map[syscall.Errno]error{

@@ -12,10 +12,10 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// Inspect implements driver.Inspector. It says who wrote to the file last, if the file is locked. A program that locked it without writing, such as
-// flock(1), is foreign, and not known.
+// Inspect implements driver.Inspector. If the file is locked, it reports who last wrote to it. A program that locks without writing, such as
+// flock(1), is reported as foreign, without an owner.
 func (b *Backend) Inspect(ctx context.Context, name string) (driver.Status, error) {
-	if err := b.reads(ctx); err != nil {
+	if err := b.beginRead(ctx); err != nil {
 		return driver.Status{}, err
 	}
 	st, err := b.inspect(FileName(name))
@@ -31,7 +31,7 @@ func (b *Backend) Inspect(ctx context.Context, name string) (driver.Status, erro
 
 // List implements driver.Inspector.
 func (b *Backend) List(ctx context.Context, prefix string) ([]driver.Status, error) {
-	if err := b.reads(ctx); err != nil {
+	if err := b.beginRead(ctx); err != nil {
 		return nil, err
 	}
 	files, err := os.ReadDir(b.dir.path)
@@ -57,14 +57,14 @@ func (b *Backend) List(ctx context.Context, prefix string) ([]driver.Status, err
 	return all, nil
 }
 
-// reads is begin for a call that only reads.
-func (b *Backend) reads(ctx context.Context) error {
+// beginRead is begin for a call that only reads.
+func (b *Backend) beginRead(ctx context.Context) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.begin(ctx)
 }
 
-// inspect says who has the lock, or the permits, whose file or gate this is.
+// inspect returns the holders of the lock or of the permits that belong to this file or gate.
 func (b *Backend) inspect(file string) (driver.Status, error) {
 	nobody := driver.Status{Waiters: -1}
 	st, err := b.holder(file)
@@ -90,13 +90,13 @@ func (b *Backend) inspect(file string) (driver.Status, error) {
 	return all, b.dir.explain(err)
 }
 
-// holders says who has locked the files of a kind, of which there are count at most. Each is what st says, and has its file.
+// holders returns who has exclusive locks on the files of a kind, at most count. Each is described by st and its own file.
 func (b *Backend) holders(stem, kind string, count int, st driver.Status) (driver.Status, error) {
 	var all []driver.Status
 	for i := range count {
 		h, err := b.holder(numbered(stem, kind, i+1))
 		if errors.Is(err, fs.ErrNotExist) && kind == reader {
-			break // each reader takes the first that is free, so that there are no more
+			break // each reader takes the first free file, so there are no more
 		}
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return st, err
@@ -115,7 +115,7 @@ func (b *Backend) holders(stem, kind string, count int, st driver.Status) (drive
 	return all[0], nil
 }
 
-// sharedByOthers says in st whether somebody that wrote nothing shares a file: a program, or the guard process of a reader that was killed.
+// sharedByOthers sets in st whether a process without a record shares the file: a foreign program, or the guard process of a killed reader.
 func (b *Backend) sharedByOthers(file string, st *driver.Status) error {
 	f, err := openLock(filepath.Join(b.dir.path, file), os.O_RDONLY)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -130,7 +130,7 @@ func (b *Backend) sharedByOthers(file string, st *driver.Status) error {
 	return err
 }
 
-// holder says who has locked a file alone. An error is fs.ErrNotExist where there is none.
+// holder returns who has locked a file exclusively. The error is fs.ErrNotExist if there is no file.
 func (b *Backend) holder(file string) (driver.Status, error) {
 	st := driver.Status{Waiters: -1}
 	f, err := openLock(filepath.Join(b.dir.path, file), os.O_RDONLY)
@@ -154,7 +154,7 @@ func (b *Backend) holder(file string) (driver.Status, error) {
 	return st, nil
 }
 
-// isLocked says that somebody has locked f so that try fails. It locks f for a moment, which a claim that comes just then finds held.
+// isLocked reports whether f is locked so that try fails. It locks f for a moment: a concurrent claim then finds it held.
 func isLocked(f *os.File, try func(*os.File) (bool, error)) (bool, error) {
 	free, err := try(f)
 	if free {
@@ -165,7 +165,7 @@ func isLocked(f *os.File, try func(*os.File) (bool, error)) (bool, error) {
 
 // Check implements driver.Checker.
 func (b *Backend) Check(ctx context.Context) ([]driver.Notice, error) {
-	if err := b.reads(ctx); err != nil {
+	if err := b.beginRead(ctx); err != nil {
 		return nil, err
 	}
 	fi, err := os.Stat(b.dir.path)
@@ -179,21 +179,21 @@ func (b *Backend) Check(ctx context.Context) ([]driver.Notice, error) {
 	warn := func(id, text, remedy string) {
 		notices = append(notices, driver.Notice{ID: id, Text: text, Remedy: remedy})
 	}
-	if _, unsure, _ := remoteness(b.dir.path); unsure {
+	if _, unsure, _ := remoteFS(b.dir.path); unsure {
 		warn("file-system", "The lock folder is on a file system in user space (FUSE), which may be shared with other machines.", "Choose a folder on a local disk.")
 		notices[0].Unknown = true
 	}
 	if isOpen(fi) {
-		warn("folder-mode", "Other users may remove files in the lock folder, which ends the locks that they stand for.", "chmod go-w "+b.dir.path)
+		warn("folder-mode", "Other users may remove files in the lock folder, which ends the locks on them.", "chmod go-w "+b.dir.path)
 	}
 	if owner := ownerOf(fi); owner != os.Geteuid() && owner != 0 {
-		warn("folder-owner", fmt.Sprintf("The lock folder belongs to user %d, who may rename it or remove files in it, which ends the locks that they stand for.", owner),
+		warn("folder-owner", fmt.Sprintf("The lock folder belongs to user %d, who may rename it or remove files in it, which ends the locks on them.", owner),
 			fmt.Sprintf("chown %d %s", os.Geteuid(), b.dir.path))
 	}
 	for dir := b.dir.path; dir != filepath.Dir(dir); {
 		dir = filepath.Dir(dir)
 		if fi, err := os.Stat(dir); err == nil && isOpen(fi) {
-			warn("folder-path", fmt.Sprintf("Other users may rename folders in %s, and with them the lock folder: there would be two sets of locks.", dir),
+			warn("folder-path", fmt.Sprintf("Other users may rename folders in %s, and with them the lock folder. Then there would be two sets of locks.", dir),
 				"chmod +t "+dir+", or choose another folder.")
 			break
 		}
@@ -201,10 +201,10 @@ func (b *Backend) Check(ctx context.Context) ([]driver.Notice, error) {
 	return notices, nil
 }
 
-// isOpen reports whether others than its owner may rename and remove what is in a folder.
+// isOpen reports whether users other than its owner may rename and remove entries of a folder.
 func isOpen(fi fs.FileInfo) bool { return fi.Mode().Perm()&0o022 != 0 && fi.Mode()&fs.ModeSticky == 0 }
 
-// probe makes, writes, locks and removes a file in dir.
+// probe creates, writes, locks and removes a file in dir.
 func probe(dir string) error {
 	f, err := os.CreateTemp(dir, ".check-*")
 	if err != nil {

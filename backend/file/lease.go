@@ -13,29 +13,29 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// lease is a claim whose file is locked: it is so for as long as the backend has it in held. Its fields do not change.
+// lease is a claim whose file is locked while the backend has it in held. Its fields do not change.
 type lease struct {
 	*lockedFile // of the name, or of one of its permits
 	backend     *Backend
 	req         driver.Request
 	grant       driver.Grant
-	note        *lockedFile // where a reader writes that it is one; nil: it is none
+	readerFile  *lockedFile // a reader's own record; nil: not a reader
 }
 
-// lockedFile is a file that is locked, and its record.
+// lockedFile is a locked file, and its record.
 type lockedFile struct {
 	path   string
 	file   *os.File
-	info   os.FileInfo // of file, to compare with what is at path
+	info   os.FileInfo // of file, to compare with the file at path
 	record record
-	slot   int // where record stands
+	slot   int // of record
 }
 
 // Grant implements driver.Lease. Until is zero: the claim ends only with the process, or with its file.
 func (l *lease) Grant() driver.Grant { return l.grant }
 
-// As implements driver.LeaseAs: it sets a **os.File to the locked file, for example to pass it to a child process, which then shares
-// the lock: it stays locked until that has ended too or the lock is released. The file must not be closed or written to.
+// As implements driver.LeaseAs: it sets a **os.File to the locked file. You can pass that to a child process, which then shares the lock. The lock
+// lasts until it is released, or both processes have ended. The file must not be closed or written to.
 func (l *lease) As(target any) bool {
 	f, ok := target.(**os.File)
 	if ok {
@@ -44,22 +44,22 @@ func (l *lease) As(target any) bool {
 	return ok
 }
 
-// Release implements driver.Lease. It is carried out whatever ctx says, since nothing in it waits.
+// Release implements driver.Lease. It ignores ctx, since it never waits.
 func (l *lease) Release(context.Context) error {
 	b := l.backend
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if !b.end(l) {
-		return l.gone()
+		return l.lostError()
 	}
 	here := l.isHere()
 	if l.unlock(here); !here {
-		return l.gone()
+		return l.lostError()
 	}
 	return nil
 }
 
-// end takes l out of what is held, and reports whether it was there. The caller has the mutex.
+// end removes l from held, and reports whether it was there. The caller holds mu.
 func (b *Backend) end(l *lease) bool {
 	key := keyOf(l.req)
 	mine := b.held[key] == l
@@ -69,17 +69,17 @@ func (b *Backend) end(l *lease) bool {
 	return mine
 }
 
-// gone is why a lost lease is lost.
-func (l *lease) gone() error {
+// lostError returns why a lost lease is lost.
+func (l *lease) lostError() error {
 	return fmt.Errorf("%w: the lock file %s was removed or replaced", driver.ErrLost, l.path)
 }
 
-// freshen has the files of the lease look used.
-func (l *lease) freshen(now time.Time) {
+// touch gives the lease's files the time now, so that they look used.
+func (l *lease) touch(now time.Time) {
 	paths := []string{l.path}
 	switch {
-	case l.note != nil:
-		paths = append(paths, l.note.path)
+	case l.readerFile != nil:
+		paths = append(paths, l.readerFile.path)
 	case l.req.Permits > 0:
 		paths = append(paths, filepath.Join(filepath.Dir(l.path), gateName(l.req.Name)))
 	}
@@ -88,16 +88,16 @@ func (l *lease) freshen(now time.Time) {
 	}
 }
 
-// unlock ends the lease. write says that its file still is what counts.
+// unlock ends the lease. write: its file still counts.
 func (l *lease) unlock(write bool) {
-	if l.note != nil {
-		l.note.unlock(true)
-		write = false // the record is a writer's
+	if l.readerFile != nil {
+		l.readerFile.unlock(true)
+		write = false // the name's record is a writer's
 	}
 	l.lockedFile.unlock(write)
 }
 
-// isHere reports whether the locked file still is at its path. An error other than that nothing is there says nothing.
+// isHere reports whether the locked file is still at its path. Errors other than its absence prove nothing.
 func (f *lockedFile) isHere() bool {
 	fi, err := os.Lstat(f.path)
 	if err != nil {
@@ -106,7 +106,7 @@ func (f *lockedFile) isHere() bool {
 	return os.SameFile(fi, f.info)
 }
 
-// write writes r, and line, which says whose file it is, where that is missing. at is the slot of the record that counts so far.
+// write writes r, and line, the file's description, if that is missing. at is the slot of the current record.
 func (f *lockedFile) write(r record, at int, line string) (err error) {
 	if f.info.Size() != int64(headerSize+len(line)) {
 		if err := writeLine(f.file, line); err != nil {
@@ -118,9 +118,8 @@ func (f *lockedFile) write(r record, at int, line string) (err error) {
 	return err
 }
 
-// unlock writes, if it is to, that the lock is free, for people to read, and frees it. What is locked is decided by the lock alone, so a record
-// that cannot be written is no error. The lock is removed first, since a child that is just being started has a copy of the
-// descriptor until it executes its program.
+// unlock frees the lock, and first, if write is set, records it as free, for people to read. An error of that is ignored: only the lock counts. The
+// lock is freed before the file is closed: a child process that is being started has a copy of the descriptor until it executes its program.
 func (f *lockedFile) unlock(write bool) {
 	if write {
 		free := f.record

@@ -12,17 +12,17 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// A writer locks the file of the name alone, readers lock it shared. The record in it is of the last writer; each reader has a file of its own for its
-// record, which it locks alone for as long as it reads. That file is for Inspect: it decides nothing.
+// A writer locks the file of the name exclusively, readers lock it shared. Its record is that of the last writer. Each reader locks a file of its
+// own, exclusively, with its record. That file is for Inspect: it decides nothing.
 //
-// Who has a permit has locked one of the name's files of permits alone. A further file, the gate, says how many there are, and has the turnstile of those
-// that wait.
+// The holder of a permit locks one of the name's permit files exclusively. A further file, the gate, records the number of permits, and has the
+// turnstile of the waiters.
 
-// mostReaders is how many files of readers a name has at most.
+// mostReaders is the greatest number of reader files of a name.
 const mostReaders = 1 << 16
 
-// beWriter makes l a writer's, whose file is locked alone.
-func (l *lease) beWriter(now time.Time) error {
+// grantWriter grants l, whose file is locked exclusively, to a writer.
+func (l *lease) grantWriter(now time.Time) error {
 	token, at, err := draw(l.file, l.info, now)
 	if err != nil {
 		return err
@@ -31,13 +31,13 @@ func (l *lease) beWriter(now time.Time) error {
 	return l.write(record{held: true, token: token, since: now, owner: l.req.Owner}, at, nameLine(l.req.Name))
 }
 
-// beReader makes l a reader's, whose file is locked shared, unless it is locked alone by another meanwhile.
-func (l *lease) beReader(now time.Time) (granted bool, err error) {
+// grantReader grants l, whose file is locked shared, to a reader, unless another claim locks it exclusively meanwhile.
+func (l *lease) grantReader(now time.Time) (granted bool, err error) {
 	last, at, err := readRecord(l.file)
 	switch {
 	case err != nil:
 		return false, err
-	case at < 0: // somebody has to write a first record, alone
+	case at < 0: // it writes a first record, locked exclusively
 		if free, err := tryFlock(l.file); err != nil || !free {
 			return false, err
 		}
@@ -51,7 +51,7 @@ func (l *lease) beReader(now time.Time) (granted bool, err error) {
 		if locked, err := tryShared(l.file); err != nil || !locked {
 			return false, err
 		}
-		return l.beReader(now) // a writer may have come and gone between the two locks
+		return l.grantReader(now) // a writer may have come and gone between the locks
 	case last.held || now.Sub(l.info.ModTime()) > pruneEvery: // a writer died, or the file would look unused. All readers write the same.
 		last.held = false
 		if at, err = writeRecord(l.file, last, at); err != nil {
@@ -62,23 +62,23 @@ func (l *lease) beReader(now time.Time) (granted bool, err error) {
 	if l.grant.Token > driver.MaxToken {
 		return false, tooGreat(l.file)
 	}
-	l.note, _, err = l.backend.takeFree(l.req.Name, reader, 0, mostReaders)
-	if err != nil || l.note == nil {
+	l.readerFile, _, err = l.backend.takeFree(l.req.Name, reader, 0, mostReaders)
+	if err != nil || l.readerFile == nil {
 		return false, err
 	}
-	_, at, err = readRecord(l.note.file)
+	_, at, err = readRecord(l.readerFile.file)
 	if err == nil {
-		err = l.note.write(record{held: true, token: l.grant.Token, since: now, owner: l.req.Owner}, at, nameLine(l.req.Name))
+		err = l.readerFile.write(record{held: true, token: l.grant.Token, since: now, owner: l.req.Owner}, at, nameLine(l.req.Name))
 	}
 	if err != nil {
-		l.note.unlock(false)
+		l.readerFile.unlock(false)
 	}
 	return err == nil, err
 }
 
-// takePermit gives l, whose file is that of all permits, the file of a free one instead.
-func (l *lease) takePermit(now time.Time) (granted bool, err error) {
-	if err := l.agree(now); err != nil {
+// grantPermit gives l, whose file is the gate, the file of a free permit instead.
+func (l *lease) grantPermit(now time.Time) (granted bool, err error) {
+	if err := l.setPermits(now); err != nil {
 		return false, err
 	}
 	b, n := l.backend, l.req.Permits
@@ -86,14 +86,14 @@ func (l *lease) takePermit(now time.Time) (granted bool, err error) {
 	if err != nil || slot == nil {
 		return false, err
 	}
-	now = time.Now() // no earlier than the file, which may be new
+	now = time.Now() // not before the time of the file, which may be new
 	token, at, err := draw(slot.file, slot.info, now)
 	for other := range n {
 		if err == nil && other != i {
-			token, err = b.after(token, numbered(stem(l.req.Name), permit, other+1))
+			token, err = b.tokenAfter(token, numbered(stem(l.req.Name), permit, other+1))
 		}
 	}
-	token += uint64(n) - (token+uint64(n-i))%uint64(n) // of claims at the same time, each has a remainder of its own
+	token += uint64(n) - (token+uint64(n-i))%uint64(n) // concurrent claims differ in the remainder
 	if err == nil && token > driver.MaxToken {
 		err = tooGreat(slot.file)
 	}
@@ -108,8 +108,8 @@ func (l *lease) takePermit(now time.Time) (granted bool, err error) {
 	return true, nil
 }
 
-// after is token, or one more than that of the last holder of another permit, if that is greater.
-func (b *Backend) after(token uint64, file string) (uint64, error) {
+// tokenAfter returns token, or one more than that of file's last holder if that is greater.
+func (b *Backend) tokenAfter(token uint64, file string) (uint64, error) {
 	f, err := openLock(filepath.Join(b.dir.path, file), os.O_RDWR)
 	if errors.Is(err, fs.ErrNotExist) {
 		return token, nil
@@ -122,23 +122,23 @@ func (b *Backend) after(token uint64, file string) (uint64, error) {
 	return max(token, last.token+1), err
 }
 
-// agree makes sure that the file of all permits says how many the name has. Nobody locks it: what claims that come at the same time write is the same, unless
-// they ask for different numbers. Then only the next claim is told.
-func (l *lease) agree(now time.Time) error {
+// setPermits makes sure that the gate records req's number of permits. Nobody locks the gate: concurrent claims write the same, unless they ask for
+// different numbers. Then only the next claim is refused.
+func (l *lease) setPermits(now time.Time) error {
 	_, n, ok := readName(l.file, filepath.Base(l.path))
 	switch {
 	case ok && n == l.req.Permits && now.Sub(l.info.ModTime()) < pruneEvery:
 		return nil
 	case ok && n != l.req.Permits:
-		if err := l.backend.isUnused(l.req.Name, n); err != nil {
+		if err := l.backend.checkUnused(l.req.Name, n); err != nil {
 			return err
 		}
 	}
 	return writeLine(l.file, gateLine(l.req.Name, l.req.Permits))
 }
 
-// isUnused makes sure that nobody has one of the n permits of name.
-func (b *Backend) isUnused(name string, n int) error {
+// checkUnused returns an error if one of the n permits of name is held.
+func (b *Backend) checkUnused(name string, n int) error {
 	for i := range n {
 		f, err := lockFree(filepath.Join(b.dir.path, numbered(stem(name), permit, i+1)))
 		if err != nil {
@@ -152,7 +152,8 @@ func (b *Backend) isUnused(name string, n int) error {
 	return nil
 }
 
-// takeFree locks one of count files of a kind that nobody has locked, the i-th, in turn from the first-th. Both count from 0. nil: there is none.
+// takeFree locks one of the count files of a kind that is not locked, beginning with number first, and returns its number i. Both count from 0. nil:
+// there is none.
 func (b *Backend) takeFree(name, kind string, first, count int) (f *lockedFile, i int, err error) {
 	stem := stem(name)
 	for tried := range count {
@@ -165,7 +166,7 @@ func (b *Backend) takeFree(name, kind string, first, count int) (f *lockedFile, 
 	return f, i, err
 }
 
-// lockFree locks the file at path, which it makes where there is none. nil: somebody has locked it.
+// lockFree locks the file at path, and creates it if it is missing. nil: it is locked already.
 func lockFree(path string) (*lockedFile, error) {
 	for range maxReplaced {
 		f, err := openLock(path, os.O_RDWR|os.O_CREATE)

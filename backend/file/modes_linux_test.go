@@ -28,7 +28,7 @@ func permitOf(name string, n int) driver.Request {
 	return req
 }
 
-// requireStatus checks that name is held by these, as Inspect and List say.
+// requireStatus checks that Inspect and List report these holders of name.
 func requireStatus(t *testing.T, b *file.Backend, name string, want ...driver.Request) {
 	t.Helper()
 	st, err := b.Inspect(t.Context(), name)
@@ -52,7 +52,7 @@ func requireStatus(t *testing.T, b *file.Backend, name string, want ...driver.Re
 	require.Equal(t, wanted, got)
 }
 
-// All readers, and all who have a permit, are shown, and no longer than they are.
+// All readers and permit holders are shown, and no longer than they hold.
 func TestHoldersAreShown(t *testing.T) {
 	dir := t.TempDir()
 	a, b := backend(t, dir), backend(t, dir)
@@ -80,14 +80,14 @@ func TestHoldersAreShown(t *testing.T) {
 	claim(t, b, writer)
 	st, err := b.Inspect(t.Context(), "x")
 	require.NoError(t, err)
-	require.Equal(t, writer.Owner, st.Owner, "the lock counts")
+	require.Equal(t, writer.Owner, st.Owner, "the lock takes precedence over permits")
 	all, err := b.List(t.Context(), "")
 	require.NoError(t, err)
 	require.Len(t, all, 2)
 	requireHeld(t, a, reading("x"))
 }
 
-// A reader that comes does not go before a writer that waits, also if it does not wait; and takes over from one that does not come.
+// A new reader does not overtake a waiting writer, not even with a single attempt. It does overtake a writer that stopped trying.
 func TestReadersDoNotOvertakeAWriter(t *testing.T) {
 	dir := t.TempDir()
 	a, b, c := backend(t, dir), backend(t, dir), backend(t, dir)
@@ -100,17 +100,17 @@ func TestReadersDoNotOvertakeAWriter(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 600*time.Millisecond)
 	defer cancel()
 	_, err := wait(ctx, c, late)
-	require.ErrorIs(t, err, context.DeadlineExceeded, "it has joined the first reader, however long the writer waits")
+	require.ErrorIs(t, err, context.DeadlineExceeded, "it overtook a waiting writer")
 	release(t, first)
 	requireHeld(t, c, reading("x"))
 	requireHeld(t, c, late)
 	held := claim(t, b, writer)
-	require.False(t, held.Grant().Contended, "nobody has looked again since")
+	require.False(t, held.Grant().Contended, "no waiter has tried since")
 	requireHeld(t, c, late)
 	release(t, held)
 	release(t, claim(t, c, late))
 
-	// The writer that is next does not come any more.
+	// The next writer stops trying.
 	first = claim(t, a, reading("x"))
 	requireHeld(t, b, queued("x"))
 	release(t, first)
@@ -121,7 +121,7 @@ func TestReadersDoNotOvertakeAWriter(t *testing.T) {
 	release(t, lease)
 }
 
-// A reader whose record of the last writer says that it still writes, since it was killed, and one of a damaged file.
+// A reader after a killed writer, whose record still says held; and one of a damaged file.
 func TestReaderOfADamagedFile(t *testing.T) {
 	dir := t.TempDir()
 	b := backend(t, dir)
@@ -145,7 +145,7 @@ func TestReaderOfADamagedFile(t *testing.T) {
 	}
 }
 
-// Another number of permits is refused while somebody has one, and holds afterwards.
+// Another number of permits is refused while one is held, and accepted afterwards.
 func TestAnotherNumberOfPermits(t *testing.T) {
 	dir := t.TempDir()
 	a, b := backend(t, dir), backend(t, dir)
@@ -168,7 +168,7 @@ func TestAnotherNumberOfPermits(t *testing.T) {
 	}
 }
 
-// A program that shares a lock keeps writers out and readers not, and is seen: flock -s, and the guard of a reader that was killed.
+// A program that shares a lock (flock -s, the guard of a killed reader) excludes writers but not readers, and is seen.
 func TestForeignReader(t *testing.T) {
 	flock := servers.NeedProgram(t, "flock")
 	dir := t.TempDir()
@@ -185,7 +185,7 @@ func TestForeignReader(t *testing.T) {
 	st, err := b.Inspect(t.Context(), "x")
 	require.NoError(t, err)
 	require.Equal(t, driver.Status{Name: "x", Held: true, Foreign: true, Shared: true, Waiters: -1}, st)
-	requireHeld(t, b, reading("x")) // nobody has written a token
+	requireHeld(t, b, reading("x")) // no token was written yet
 	require.NoError(t, in.Close())
 	require.NoError(t, cmd.Wait())
 	release(t, claim(t, b, reading("x")))

@@ -14,8 +14,8 @@ const (
 	maxPrefix = 32 // bytes of the readable part
 )
 
-// FileName is the name of the file of the lock on name, for other programs, such as flock(1), that take part: what is readable of
-// name, and its SHA-256, which alone makes it distinct. name must not be empty.
+// FileName returns the name of name's lock file, for other programs that take part, such as flock(1): a readable part of name, and its SHA-256, which
+// alone makes it distinct. name must not be empty.
 func FileName(name string) string { return stem(name) + suffix }
 
 func stem(name string) string {
@@ -23,7 +23,7 @@ func stem(name string) string {
 	return readable(name) + "-" + hex.EncodeToString(sum[:])
 }
 
-// A name has other files beside that of its lock: the gate of its permits, one for each permit, and one for each reader at a time.
+// A name has other files beside its lock file: the gate of its permits, one for each permit, and one for each concurrent reader.
 const (
 	gate   = "permits"
 	permit = "permit"
@@ -32,12 +32,12 @@ const (
 
 func gateName(name string) string { return stem(name) + "." + gate + suffix }
 
-// numbered is the name of the i-th file of a kind, of the name with this stem. The first is 1.
+// numbered is the name of the i-th file of a kind, for the name with this stem. The first is 1.
 func numbered(stem, kind string, i int) string {
 	return stem + "." + kind + "-" + strconv.Itoa(i) + suffix
 }
 
-// mainFile is the name of the file that decides about req.
+// mainFile is the name of the file that req must lock or, for permits, of the gate.
 func mainFile(req driver.Request) string {
 	if req.Permits > 0 {
 		return gateName(req.Name)
@@ -45,7 +45,7 @@ func mainFile(req driver.Request) string {
 	return FileName(req.Name)
 }
 
-// split is the stem of a file, and which of the files beside that of the lock it is: "permits", "reader-1"; empty for that of the lock.
+// split returns a file's stem, and its part: "permits", "reader-1", or empty for a lock file.
 func split(file string) (stem, part string) {
 	stem = strings.TrimSuffix(file, suffix)
 	if i := strings.LastIndexByte(stem, '.'); i >= 0 && len(stem)-i <= 2*sha256.Size {
@@ -54,7 +54,7 @@ func split(file string) (stem, part string) {
 	return stem, ""
 }
 
-// readable is the beginning of name in letters that need no quoting and make no hidden file.
+// readable is the beginning of name, in letters that need no quoting and make no hidden file.
 func readable(name string) string {
 	s := strings.Map(func(r rune) rune {
 		switch {

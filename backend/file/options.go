@@ -9,14 +9,12 @@ import (
 
 // Options configures a Backend. Its zero value uses DefaultDir.
 type Options struct {
-	// Dir is the folder of the lock files, an absolute path. Everybody who uses the same folder contends for the same locks. It
-	// must exist, so that a typing error does not make two sets of locks. Empty: DefaultDir, which is made where it is
-	// missing.
+	// Dir is the folder of the lock files, an absolute path. All who use the same folder contend for the same locks. It must exist, so that a typing
+	// error does not make two sets of locks. Empty: DefaultDir, which is created if missing.
 	Dir string
 }
 
-// New returns a client for the locks in o.Dir. It does no I/O: a folder that cannot be used is found by the first acquisition or by
-// Client.Check.
+// New returns a client for the locks in o.Dir. It does no I/O: the first acquisition, or Client.Check, finds an unusable folder.
 func New(o Options, opts ...lockport.Option) (*lockport.Client, error) {
 	b, err := NewBackend(o)
 	if err != nil {

@@ -19,13 +19,13 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// Variables that make this test binary another process: with the folder, and whether its child gets the file.
+// Variables that make this test binary another process: the folder, and whether its child gets the file.
 const (
 	childDir    = "LOCKPORT_TEST_FILE_DIR"
 	childShares = "LOCKPORT_TEST_FILE_SHARES"
 )
 
-// holdInChild is that process: it claims "x", starts a child that lives until the end of its standard input, and keeps what it has.
+// holdInChild is that process: it claims "x", starts a child that lives until its standard input ends, and keeps the lock.
 func holdInChild() error {
 	b, err := file.NewBackend(file.Options{Dir: os.Getenv(childDir)})
 	if err != nil {
@@ -49,7 +49,7 @@ func holdInChild() error {
 	select {}
 }
 
-// A child of a killed holder has not inherited the lock. One that was given the file shares it for as long as it lives.
+// A killed holder's child has not inherited the lock. One that got the file shares the lock while it lives.
 func TestChildrenOfAKilledHolder(t *testing.T) {
 	for _, shares := range []bool{false, true} {
 		dir := t.TempDir()
@@ -80,7 +80,7 @@ func TestChildrenOfAKilledHolder(t *testing.T) {
 	}
 }
 
-// A release frees the lock although a child still has the file: one that is just being started always does.
+// A release frees the lock although a child still has the file, as every child has while it starts.
 func TestReleaseDespiteChild(t *testing.T) {
 	b := backend(t, t.TempDir())
 	lease := claim(t, b, request("x"))
@@ -101,7 +101,7 @@ func TestReleaseDespiteChild(t *testing.T) {
 	require.NoError(t, cat.Wait())
 }
 
-// A foreign program that uses flock(1) is waited for, and seen.
+// A program that uses flock(1) is waited for, and seen.
 func TestForeignHolder(t *testing.T) {
 	dir := t.TempDir()
 	b := backend(t, dir)

@@ -18,29 +18,28 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// A lock file begins with two slots of one line each, padded with spaces to slotSize: a disk sector, and within one page, so that
-// a write of it is not torn. They are written in turn, never the one that counts: a crash in the middle leaves the other. After
-// them stands the lock's name, quoted, in a line of its own.
+// A lock file begins with two slots of one line each, padded with spaces to slotSize. That is a disk sector, within one page, so that a write is not
+// torn. Writes alternate, never to the current slot: a crash leaves the other one intact. The lock's name follows, quoted, in a line of its own.
 const (
 	slotSize   = 512
 	headerSize = 2 * slotSize
 	magic      = "lockport/1"
 )
 
-// record is what a slot says.
+// record is the content of a slot.
 type record struct {
 	held  bool
 	token uint64
 	since time.Time
-	owner string // of the present or last holder
+	owner string // of the current or last holder
 }
 
-// isOfHolder reports whether r, of a file that is locked, is of its holder. A record of a process that has died was left behind: a program that does
-// not write to the file has locked it since.
+// isOfHolder reports whether r, from a locked file, is its holder's. A dead process's record is not: a program that does not write to the file has
+// locked it since.
 func (r record) isOfHolder() bool {
 	c, ok := driver.OwnerClaimant(r.owner)
 	if host, err := os.Hostname(); !r.held || !ok || err != nil || host != c.Host {
-		return r.held // of another machine's processes, or containers', nothing is known
+		return r.held // processes of other machines or containers cannot be checked
 	}
 	p, err := os.FindProcess(c.PID)
 	if err != nil {
@@ -50,14 +49,14 @@ func (r record) isOfHolder() bool {
 	return !errors.Is(p.Signal(syscall.Signal(0)), os.ErrProcessDone)
 }
 
-// newer says that r was written after o: each token is written as held, and then, unless its holder dies, as free. Readers that follow each other have the
-// same token, but not the same time.
+// newer reports whether r was written after o. Each token is written as held, and then as free unless its holder dies. Successive readers have the
+// same token, but different times.
 func (r record) newer(o record) bool {
 	order := cmp.Or(cmp.Compare(r.token, o.token), r.since.Compare(o.since))
 	return order > 0 || order == 0 && !r.held && o.held
 }
 
-// encode is the slot that says r.
+// encode returns the slot with r.
 func (r record) encode() []byte {
 	b := append(make([]byte, 0, slotSize), magic...)
 	if r.held {
@@ -75,12 +74,12 @@ func (r record) encode() []byte {
 	return append(b, '\n')
 }
 
-// appendSum appends what ends a line.
+// appendSum appends the end of a line: its checksum.
 func appendSum(b []byte, sum uint32) []byte {
 	return hex.AppendEncode(append(b, " crc="...), binary.BigEndian.AppendUint32(nil, sum))
 }
 
-// decode reads a slot; ok is false if it is not a valid one.
+// decode reads a slot; ok is false if it is invalid.
 func decode(slot []byte) (r record, ok bool) {
 	line, sum, found := bytes.Cut(bytes.TrimRight(slot, " \n"), []byte(" crc="))
 	if !found || !bytes.Equal(append([]byte(" crc="), sum...), appendSum(nil, crc32.ChecksumIEEE(line))) {
@@ -96,7 +95,7 @@ func decode(slot []byte) (r record, ok bool) {
 	return r, err1 == nil && err2 == nil && token > 0
 }
 
-// readRecord reads the record that counts and says in which slot it stands, -1 if neither is valid.
+// readRecord returns the current record and its slot, -1 if neither is valid.
 func readRecord(f *os.File) (record, int, error) {
 	header := make([]byte, headerSize)
 	n, err := f.ReadAt(header, 0)
@@ -115,22 +114,22 @@ func readRecord(f *os.File) (record, int, error) {
 	return last, at, nil
 }
 
-// writeRecord writes r into the slot that is not the one numbered at.
+// writeRecord writes r into the slot other than at.
 func writeRecord(f *os.File, r record, at int) (int, error) {
 	next := (at + 1) % 2
 	_, err := f.WriteAt(r.encode(), int64(next)*slotSize)
 	return next, err
 }
 
-// nameLine is what stands after the slots.
+// nameLine is the line after the slots.
 func nameLine(name string) string { return strconv.Quote(name) + "\n" }
 
-// gateLine is what stands there in the gate of a name's permits.
+// gateLine is that line in the gate of a name's permits.
 func gateLine(name string, permits int) string {
 	return strconv.Quote(name) + " permits=" + strconv.Itoa(permits) + "\n"
 }
 
-// writeLine writes what stands after the slots.
+// writeLine writes the line after the slots.
 func writeLine(f *os.File, line string) error {
 	if _, err := f.WriteAt([]byte(line), headerSize); err != nil {
 		return err
@@ -138,7 +137,7 @@ func writeLine(f *os.File, line string) error {
 	return f.Truncate(int64(headerSize + len(line)))
 }
 
-// readName reads the lock's name, and in a gate how many permits the name has; ok is false if it is damaged.
+// readName reads the lock's name, and from a gate the number of permits; ok is false if the line is damaged.
 func readName(f *os.File, file string) (name string, permits int, ok bool) {
 	line := make([]byte, len(gateLine("", driver.MaxPermits))+4*driver.MaxNameLength)
 	n, err := f.ReadAt(line, headerSize)
@@ -163,21 +162,21 @@ func readName(f *os.File, file string) (name string, permits int, ok bool) {
 	return name, 0, false
 }
 
-// nextToken is a token greater than that of last and of the readers after it, who have the one that follows. Where there is no last one because the file
-// is new, was removed or is damaged, it is greater than every one before as far as the clock can tell: all are at least the microseconds since 1970 at which
-// they were drawn.
+// nextToken returns a token greater than last's and the one after it, which readers after last have. A new, removed or damaged file has no last
+// record. Then the clock, unless it was set back, makes the token greater than all earlier ones: each is at least the microseconds since 1970 when it
+// was drawn.
 func nextToken(last record, now time.Time) uint64 {
 	return max(last.token+2, uint64(max(now.UnixMicro(), 1)))
 }
 
-// draw returns the next token of f, of which fi is known and which is locked alone, and the slot of the record that counts.
+// draw returns the next token of f, with info fi, which is locked exclusively, and the slot of the current record.
 func draw(f *os.File, fi os.FileInfo, now time.Time) (token uint64, at int, err error) {
 	last, at, err := readRecord(f)
 	if err != nil {
 		return 0, 0, err
 	}
 	if at < 0 && fi.ModTime().After(now) {
-		return 0, 0, fmt.Errorf("%w: %s holds no valid token and was written at %s, after the present time: the clock was set "+
+		return 0, 0, fmt.Errorf("%w: %s holds no valid token and was written at %s, in the future: the clock was set "+
 			"back; set it right, or remove the file if nothing remembers its tokens", driver.ErrRefused, f.Name(), fi.ModTime().Format(time.RFC3339))
 	}
 	if token = nextToken(last, now); token > driver.MaxToken {
@@ -187,5 +186,5 @@ func draw(f *os.File, fi os.FileInfo, now time.Time) (token uint64, at int, err 
 }
 
 func tooGreat(f *os.File) error {
-	return fmt.Errorf("%w: the token in %s is the greatest that there is", driver.ErrRefused, f.Name())
+	return fmt.Errorf("%w: the token in %s is the greatest possible", driver.ErrRefused, f.Name())
 }

@@ -34,7 +34,7 @@ func TestRecord(t *testing.T) {
 		got, ok := decode(slot)
 		require.True(t, ok)
 		require.Equal(t, r, got)
-		for i := range want { // one wrong byte anywhere is found
+		for i := range want { // any wrong byte is detected
 			bad := bytes.Clone(slot)
 			bad[i] ^= 1
 			_, ok := decode(bad)
@@ -49,7 +49,7 @@ func TestRecord(t *testing.T) {
 	require.Equal(t, longest, got)
 }
 
-// The golden vectors of the documentation, of what stands beside the file of a lock: changing one is a major version.
+// The golden vectors of the documentation, for the files beside a lock file: changing one is a major version.
 func TestFilesBesideALock(t *testing.T) {
 	const sum = "-6743ba10a2b2c4879cf6af5c75140be7135b22597ac428e490673767b538d53e"
 	require.Equal(t, "nightly-report"+sum+".permits.lock", gateName("nightly-report"))
@@ -67,7 +67,7 @@ func TestFilesBesideALock(t *testing.T) {
 	}
 }
 
-// Readers and permits go by the layout.
+// Readers and permits follow the layout.
 func TestFilesOfReadersAndPermits(t *testing.T) {
 	dir := t.TempDir()
 	b := newBackend(t, dir)
@@ -92,7 +92,7 @@ func TestFilesOfReadersAndPermits(t *testing.T) {
 	require.Len(t, files, len(lines))
 }
 
-// Of claims of permits at the same time, each has a token of its own, and greater than that of any permit, whatever the clock says.
+// Concurrent claims of permits have distinct tokens, greater than those of all permits, whatever the clock says.
 func TestTokensOfPermits(t *testing.T) {
 	const n = 4
 	dir := t.TempDir()
@@ -124,7 +124,7 @@ func TestTokensOfPermits(t *testing.T) {
 	}
 }
 
-// While readers have a file, its record names nobody, also where a writer was killed before.
+// While readers have a file, its record names nobody, also after a killed writer.
 func TestReadersClearTheRecordOfADeadWriter(t *testing.T) {
 	dir := t.TempDir()
 	put(t, filepath.Join(dir, FileName("x")), record{held: true, token: 1})
@@ -137,7 +137,7 @@ func TestReadersClearTheRecordOfADeadWriter(t *testing.T) {
 	require.Empty(t, held.Holder.Owner)
 }
 
-// put makes the file at path with r as its only record.
+// put creates the file at path with r as its only record.
 func put(t *testing.T, path string, r record) {
 	t.Helper()
 	r.since, r.owner = goldenTime, goldenOwner
@@ -169,11 +169,11 @@ func requireNext(t *testing.T, dir string, last uint64) uint64 {
 	return token
 }
 
-// A write that is torn at any byte, as by a crash of the machine, never lowers the token, whatever the clock says.
+// A write torn at any byte, as by a machine crash, never lowers the token, whatever the clock says.
 func TestTornWrite(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, FileName("x"))
-	ahead := uint64(time.Now().Add(time.Hour).UnixMicro()) // as after the clock was set back: it cannot help
+	ahead := uint64(time.Now().Add(time.Hour).UnixMicro()) // as if the clock was set back: it cannot help
 	for cut := 0; cut <= slotSize; cut += 37 {
 		for at := range 2 {
 			f, err := os.Create(path)
@@ -190,7 +190,7 @@ func TestTornWrite(t *testing.T) {
 	}
 }
 
-// Between the record of a holder and that of its release, the later one counts, wherever they stand.
+// Of a holder's record and that of its release, the later counts, in whatever slots.
 func TestLaterRecordCounts(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "f")
 	f, err := os.Create(path)
@@ -230,9 +230,9 @@ func TestTokenSurvives(t *testing.T) {
 	last += uint64(time.Hour.Microseconds())
 	put(t, path, record{token: last})
 	next := requireNext(t, dir, last)
-	require.Equal(t, last+2, next, "readers may have had the one between")
+	require.Equal(t, last+2, next, "readers may have the token between")
 
-	// Both: refused, since nothing is left to tell what was given.
+	// Both: refused, since nothing tells which tokens were granted.
 	require.NoError(t, os.Truncate(path, 0))
 	require.NoError(t, os.Chtimes(path, time.Time{}, time.Now().Add(time.Hour)))
 	_, err := lockIn(t, dir)
@@ -248,7 +248,7 @@ func TestName(t *testing.T) {
 	f, err := os.Create(filepath.Join(t.TempDir(), "f"))
 	require.NoError(t, err)
 	defer f.Close()
-	longest := string(bytes.Repeat([]byte{0}, driver.MaxNameLength)) // four letters each
+	longest := string(bytes.Repeat([]byte{0}, driver.MaxNameLength)) // four characters each when quoted
 	for _, name := range []string{"x", "jobs/\"é\"\n", longest} {
 		require.NoError(t, f.Truncate(0))
 		_, err := f.WriteAt([]byte(nameLine(name)), headerSize)

@@ -2,8 +2,7 @@ package file
 
 import "syscall"
 
-// shared are the file systems whose locks other machines have a part in, by the number that statfs(2) gives (linux/magic.h and
-// the file systems' sources).
+// shared are the file systems that other machines can lock too, by the number that statfs(2) returns (linux/magic.h and the file systems' sources).
 var shared = map[uint32]string{
 	0x6969:     "NFS",
 	0x517b:     "SMB",
@@ -26,11 +25,11 @@ var shared = map[uint32]string{
 	0xbacbacbc: "VMware shared folder",
 }
 
-// fuse is the number of every file system in user space, of which nothing more is known.
+// fuse is the number of all file systems in user space, of which nothing more is known.
 const fuse = 0x65735546
 
-// remoteness is the kind of the shared file system that dir is on, empty if it is local; unsure says that this cannot be told.
-func remoteness(dir string) (kind string, unsure bool, err error) {
+// remoteFS names the shared file system that dir is on, empty if it is local; unsure: it cannot be determined.
+func remoteFS(dir string) (kind string, unsure bool, err error) {
 	var st syscall.Statfs_t
 	if err := syscall.Statfs(dir, &st); err != nil {
 		return "", false, err

@@ -14,9 +14,9 @@ import (
 // errUnsupported is why this system cannot hold locks.
 var errUnsupported error
 
-// openLock opens a lock file with flag, and with os.O_CREATE makes it if there is none: never with O_EXCL, since whether the file exists means nothing.
-// A child process does not inherit it (package os sets O_CLOEXEC), a link is not followed, and a pipe's other end not waited for. What another user may
-// have put there is refused before it is touched.
+// openLock opens a lock file with flag, and with os.O_CREATE creates it if it is missing, never with O_EXCL: that a file exists means nothing. Child
+// processes do not inherit it (package os sets O_CLOEXEC). It does not follow a link, or wait for a pipe's other end. It refuses what another user
+// may have put there before touching it.
 func openLock(path string, flag int) (*os.File, error) {
 	f, err := os.OpenFile(path, flag|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o600)
 	if err != nil {
@@ -26,12 +26,12 @@ func openLock(path string, flag int) (*os.File, error) {
 	switch err = syscall.Fstat(int(f.Fd()), &st); {
 	case err != nil:
 	case st.Mode&syscall.S_IFMT != syscall.S_IFREG:
-		err = notALock(path, "it is no regular file")
-	case flag&os.O_RDWR == 0: // anybody's may be looked at
+		err = notALock(path, "it is not a regular file")
+	case flag&os.O_RDWR == 0: // any user's file may be read
 	case int(st.Uid) != os.Geteuid():
 		err = notALock(path, fmt.Sprintf("it belongs to user %d, and this is user %d", st.Uid, os.Geteuid()))
 	case st.Nlink > 1:
-		err = notALock(path, "it has another name as well (a hard link)")
+		err = notALock(path, "it has another name (a hard link)")
 	}
 	if err != nil {
 		f.Close()
@@ -44,10 +44,10 @@ func notALock(path, why string) error {
 	return fmt.Errorf("%w: %s cannot be a lock file: %s; find out who made it, and remove it", driver.ErrRefused, path, why)
 }
 
-// tryFlock locks f for this descriptor alone, and says whether it could.
+// tryFlock locks f exclusively for this descriptor, and reports whether it could.
 func tryFlock(f *os.File) (bool, error) { return flock(f, syscall.LOCK_EX|syscall.LOCK_NB) }
 
-// tryShared locks f for this descriptor and others that share it, and says whether it could. A lock that f has is given up first.
+// tryShared locks f shared for this descriptor, and reports whether it could. It gives up a lock that f has first.
 func tryShared(f *os.File) (bool, error) { return flock(f, syscall.LOCK_SH|syscall.LOCK_NB) }
 
 // unflock frees f, also for copies of the descriptor in other processes.
@@ -70,7 +70,7 @@ func flock(f *os.File, how int) (bool, error) {
 	}
 }
 
-// ownerOf is the user id of a file's owner.
+// ownerOf returns the user id of a file's owner.
 func ownerOf(fi fs.FileInfo) int {
 	if st, ok := fi.Sys().(*syscall.Stat_t); ok {
 		return int(st.Uid)
@@ -78,9 +78,9 @@ func ownerOf(fi fs.FileInfo) int {
 	return -1
 }
 
-// isForAll says that path is a folder of root's in which this user may make files by the right that all users have, or as root:
-// not by that of a group, which the same user may have in one session and not in the other.
-func isForAll(path string) bool {
+// allMayWrite reports whether path is a folder of root's in which this user may create files, as root or by the right of all users: not by that of a
+// group, which the same user may have in one session and not in another.
+func allMayWrite(path string) bool {
 	fi, err := os.Lstat(path)
 	if err != nil || !fi.IsDir() || ownerOf(fi) != 0 {
 		return false

@@ -5,9 +5,9 @@ import (
 	"syscall"
 )
 
-// The turnstile is a lock of the descriptor (F_OFD_SETLK) on the first byte of the lock file. Local file systems keep such locks
-// apart from those of flock(2), which alone decide who holds the name: the turnstile only says which waiter is next. Without it a busy process
-// takes the file again as soon as it has released it, and other processes never get it. It is gone when its process is.
+// The turnstile is an open file description lock (F_OFD_SETLK) on the first byte of the lock file. Local file systems keep such locks apart from
+// those of flock(2), which alone decide who holds the name: the turnstile only tells which waiter is next. Without it a busy process would take a
+// file again as soon as it released it, and starve others. It ends with its process.
 const (
 	hasTurnstile = true
 
@@ -20,16 +20,16 @@ func turnstile(f *os.File, cmd int, kind int16) (*syscall.Flock_t, error) {
 	return lock, syscall.FcntlFlock(f.Fd(), cmd, lock)
 }
 
-// takeTurnstile makes f the next one, if there is none, and says whether it is now.
+// takeTurnstile makes f the next one if there is none, and reports whether it is next now.
 func takeTurnstile(f *os.File) bool {
 	_, err := turnstile(f, ofdSetLock, syscall.F_WRLCK)
 	return err == nil
 }
 
-// leaveTurnstile lets another be next.
+// leaveTurnstile lets another waiter be next.
 func leaveTurnstile(f *os.File) { _, _ = turnstile(f, ofdSetLock, syscall.F_UNLCK) }
 
-// isTurnstileTaken says that another than f is next. A file system without such locks has no next one.
+// isTurnstileTaken reports whether another file than f is next. On a file system without such locks, none is.
 func isTurnstileTaken(f *os.File) bool {
 	lock, err := turnstile(f, ofdGetLock, syscall.F_WRLCK)
 	return err == nil && lock.Type != syscall.F_UNLCK

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A claim that waits keeps one descriptor and stands before those that come later; Abandon gives both up.
+// A waiting claim keeps one descriptor and its turn; Abandon gives up both.
 func TestQueue(t *testing.T) {
 	dir := t.TempDir()
 	a, b, c := backend(t, dir), backend(t, dir), backend(t, dir)
@@ -24,10 +24,10 @@ func TestQueue(t *testing.T) {
 
 	release(t, holder)
 	again := queued("x")
-	requireHeld(t, a, again) // the one that has just released it does not overtake
+	requireHeld(t, a, again) // the previous holder does not overtake
 	requireHeld(t, c, later)
 	lease := claim(t, b, next)
-	require.False(t, lease.Grant().Contended, "nobody has looked again since")
+	require.False(t, lease.Grant().Contended, "no waiter has tried since")
 	requireHeld(t, c, later) // it is next now
 	requireHeld(t, a, again)
 	release(t, lease)
@@ -37,7 +37,7 @@ func TestQueue(t *testing.T) {
 	release(t, lease)
 	requireOpenFiles(t, before-1)
 
-	// A single attempt does not queue, and does not wait for those who do.
+	// A single attempt does not queue, and does not wait for the queue.
 	holder = claim(t, a, request("x"))
 	requireHeld(t, b, queued("x"))
 	release(t, holder)
@@ -46,7 +46,7 @@ func TestQueue(t *testing.T) {
 	release(t, lease)
 }
 
-// A waiter that is next but does not come holds up the others for a moment only.
+// A next waiter that stopped trying delays the others only briefly.
 func TestStoppedWaiterIsOvertaken(t *testing.T) {
 	dir := t.TempDir()
 	a, b := backend(t, dir), backend(t, dir)

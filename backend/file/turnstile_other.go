@@ -4,7 +4,7 @@ package file
 
 import "os"
 
-// hasTurnstile is false: these systems have no locks of the descriptor beside those of flock(2). Waiters are served in no order.
+// hasTurnstile is false: these systems have no locks of descriptors beside those of flock(2). Waiters have no order.
 const hasTurnstile = false
 
 func takeTurnstile(*os.File) bool    { return false }

@@ -11,29 +11,28 @@ import (
 )
 
 const (
-	// watchPeriod is how often a Backend that holds something looks whether its files are still there.
+	// watchPeriod is how often a Backend that holds something checks that its files are still there.
 	watchPeriod = 250 * time.Millisecond
-	// freshen is how often the files of leases get the present time: many systems remove files that have not changed for days from /tmp, and so does
-	// prune.
-	freshen = time.Hour
+	// touchPeriod is how often leases' files get the current time: many systems remove files unchanged for days from /tmp, as prune does.
+	touchPeriod = time.Hour
 )
 
-// watch finds lock files that were removed or replaced while held: from a timer, so that nothing runs while nothing is held. The backend's mutex guards
+// watch detects lock files that were removed or replaced while held. It is a timer, so nothing runs while nothing is held. The backend's mutex guards
 // it.
 type watch struct {
-	timer *time.Timer // nil: nothing is held
-	fresh time.Time   // when the files last got the present time, or the watch began
+	timer   *time.Timer // nil: nothing is held
+	touched time.Time   // when the files last got the current time, or the watch began
 }
 
-// start watches what b holds. The caller has b's mutex.
+// start watches what b holds. The caller holds b's mutex.
 func (w *watch) start(b *Backend) {
 	if w.timer == nil {
-		w.fresh = time.Now()
-		w.timer = time.AfterFunc(watchPeriod, b.look)
+		w.touched = time.Now()
+		w.timer = time.AfterFunc(watchPeriod, b.checkFiles)
 	}
 }
 
-// stop ends the watch. The caller has b's mutex.
+// stop ends the watch. The caller holds b's mutex.
 func (w *watch) stop() {
 	if w.timer != nil {
 		w.timer.Stop()
@@ -41,8 +40,8 @@ func (w *watch) stop() {
 	}
 }
 
-// look tells the holders of files that are gone, and looks again later if anything is held.
-func (b *Backend) look() {
+// checkFiles tells the holders of missing files, and checks again later if anything is held.
+func (b *Backend) checkFiles() {
 	b.mu.Lock()
 	leases := slices.Collect(maps.Values(b.held))
 	b.mu.Unlock()
@@ -58,10 +57,10 @@ func (b *Backend) look() {
 	case len(b.held) == 0:
 		w.timer = nil
 	default:
-		if time.Since(w.fresh) > freshen {
-			w.fresh = time.Now()
+		if time.Since(w.touched) > touchPeriod {
+			w.touched = time.Now()
 			for _, l := range b.held {
-				l.freshen(w.fresh)
+				l.touch(w.touched)
 			}
 		}
 		w.timer.Reset(watchPeriod)
@@ -77,26 +76,26 @@ func (b *Backend) lose(l *lease) {
 	}
 	b.mu.Unlock()
 	if mine && l.req.Lost != nil {
-		l.req.Lost(l.gone())
+		l.req.Lost(l.lostError())
 	}
 }
 
 const (
-	// unused is for how long nobody must have locked a file before it is removed.
+	// unused is how long a file must be unlocked before it is removed.
 	unused = 7 * 24 * time.Hour
-	// pruneEvery is how often a process that makes lock files looks for such files.
+	// pruneEvery is how often a process that creates lock files looks for unused ones.
 	pruneEvery = 24 * time.Hour
 )
 
-// prune removes the files that nobody has locked for long, in the background, if it is time for that. The caller has the mutex.
+// prune removes unused files in the background, if it is time. The caller holds mu.
 func (b *Backend) prune(now time.Time) {
 	if now.Sub(b.dir.pruned) < pruneEvery {
 		return
 	}
 	b.dir.pruned = now
 	b.pruning.Go(func() {
-		files, _ := os.ReadDir(b.dir.path) // with an error, what could be read
-		first := rand.N(len(files) + 1)    // processes that live for moments get everywhere all the same
+		files, _ := os.ReadDir(b.dir.path) // with an error, those that could be read
+		first := rand.N(len(files) + 1)    // so that short-lived processes together reach all files
 		for _, file := range append(files[first:], files[:first]...) {
 			b.mu.Lock()
 			over := b.closed
@@ -111,8 +110,8 @@ func (b *Backend) prune(now time.Time) {
 	})
 }
 
-// pruneOne removes the file at path while it has it locked: a claim that locks it afterwards finds that it is not at its path any more. The next
-// token of the name comes from the clock.
+// pruneOne removes the file at path while it has it locked. A claim that locks it afterwards finds that it is no longer at its path. The name's next
+// token comes from the clock.
 func pruneOne(path string, now time.Time) {
 	f, err := openLock(path, os.O_RDWR)
 	if err != nil {

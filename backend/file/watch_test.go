@@ -14,7 +14,7 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// watched claims name in b and returns its file and where the loss is told.
+// watched claims name in b, and returns its file and the channel of its loss.
 func watched(t *testing.T, b *Backend, name string) (driver.Lease, string, <-chan error) {
 	t.Helper()
 	told := make(chan error, 2)
@@ -74,7 +74,7 @@ func TestLoss(t *testing.T) {
 	}
 }
 
-// A release before the loss was noticed says that it came too late, and is not followed by being told.
+// A release before the loss was noticed returns ErrLost, and Lost is not called afterwards.
 func TestReleaseFindsLoss(t *testing.T) {
 	b := newBackend(t, t.TempDir())
 	lease, path, told := watched(t, b, "x")
@@ -82,7 +82,7 @@ func TestReleaseFindsLoss(t *testing.T) {
 	for range 2 {
 		require.ErrorIs(t, lease.Release(t.Context()), driver.ErrLost)
 	}
-	b.look()
+	b.checkFiles()
 	require.Empty(t, told)
 }
 
@@ -91,7 +91,7 @@ func TestNothingRuns(t *testing.T) {
 	b := newBackend(t, t.TempDir())
 	before := runtime.NumGoroutine()
 	lease, _, _ := watched(t, b, "x")
-	require.LessOrEqual(t, runtime.NumGoroutine(), before+1) // the look itself
+	require.LessOrEqual(t, runtime.NumGoroutine(), before+1) // checkFiles itself
 	require.NoError(t, lease.Release(t.Context()))
 	require.Eventually(t, func() bool {
 		b.mu.Lock()
@@ -100,7 +100,7 @@ func TestNothingRuns(t *testing.T) {
 	}, 10*time.Second, time.Millisecond)
 }
 
-// The files of what is held for long, also by readers and of permits, do not look abandoned.
+// Files held for long, also those of readers and permits, do not look unused.
 func TestFilesAreFreshened(t *testing.T) {
 	dir := t.TempDir()
 	b := newBackend(t, dir)
@@ -118,9 +118,9 @@ func TestFilesAreFreshened(t *testing.T) {
 		require.NoError(t, os.Chtimes(filepath.Join(dir, f.Name()), old, old))
 	}
 	b.mu.Lock()
-	b.watch.fresh = old
+	b.watch.touched = old
 	b.mu.Unlock()
-	b.look()
+	b.checkFiles()
 	for _, f := range files {
 		fi, err := os.Stat(filepath.Join(dir, f.Name()))
 		require.NoError(t, err)
@@ -128,7 +128,7 @@ func TestFilesAreFreshened(t *testing.T) {
 	}
 }
 
-// Files that nobody has used for a week are removed when a new one is made, and no others. Tokens go on rising.
+// When a new file is created, files unused for a week are removed, and no others. Tokens go on rising.
 func TestUnusedFilesAreRemoved(t *testing.T) {
 	b := newBackend(t, t.TempDir())
 	old := time.Now().Add(-unused - time.Minute)
@@ -154,7 +154,7 @@ func TestUnusedFilesAreRemoved(t *testing.T) {
 	}
 	_, _, _ = watched(t, b, "new")
 	b.pruning.Wait()
-	require.Equal(t, []string{"held", "new", "unused", "used"}, files(), "this process has looked a moment ago")
+	require.Equal(t, []string{"held", "new", "unused", "used"}, files(), "this process has just pruned")
 
 	waiting := driver.Request{Name: "unused", Owner: goldenOwner, Queue: true}
 	other := newBackend(t, b.dir.path)
