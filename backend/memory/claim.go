@@ -9,11 +9,11 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// claim is one claim, and its lease once it is granted. The server's mutex guards state and what follows it; grant is not changed once it is granted.
+// claim is one claim, and its lease once granted. The server's mutex guards state and the fields after it; grant does not change after the grant.
 type claim struct {
 	backend *Backend
 	entry   *entry
-	waits   chan struct{} // closed when it is granted; nil: it was granted at once
+	waits   chan struct{} // closed by the grant; nil: granted at once
 	grant   driver.Grant
 
 	state   state
@@ -22,7 +22,7 @@ type claim struct {
 	expires time.Time // when it ends unless it is renewed
 }
 
-// state is what became of a claim.
+// state is the state of a claim.
 type state int
 
 const (
@@ -31,12 +31,12 @@ const (
 	over
 )
 
-// isForeignTo says that c and other belong to different clients.
+// isForeignTo reports whether c and other belong to different clients.
 func (c *claim) isForeignTo(other *claim) bool {
 	return c.backend != other.backend || driver.OwnerClient(c.req.Owner) != driver.OwnerClient(other.req.Owner)
 }
 
-// outcome is what the client of c learns now. The mutex is held.
+// outcome returns what the client of c learns now. Caller holds the mutex.
 func (c *claim) outcome(now time.Time) (driver.Lease, error) {
 	switch c.state {
 	case held:
@@ -53,7 +53,7 @@ func (c *claim) Grant() driver.Grant { return c.grant }
 // Renew implements driver.Renewer.
 func (c *claim) Renew(ctx context.Context) (time.Time, error) { return driver.Renew(ctx, c.backend, c) }
 
-// renew prolongs c, by a request that was sent then. The mutex is held.
+// renew extends c by a request sent at sent. Caller holds the mutex.
 func (c *claim) renew(sent, now time.Time) (until time.Time, err error) {
 	if err := c.lost(now); err != nil {
 		return time.Time{}, err
@@ -62,7 +62,7 @@ func (c *claim) renew(sent, now time.Time) (until time.Time, err error) {
 	return sent.Add(c.req.TTL), nil
 }
 
-// release ends c. The mutex is held.
+// release ends c. Caller holds the mutex.
 func (c *claim) release(now time.Time) error {
 	err := c.lost(now)
 	if err == nil {
@@ -71,7 +71,7 @@ func (c *claim) release(now time.Time) error {
 	return err
 }
 
-// lost says that c is not held any more, if that is so. The mutex is held.
+// lost returns an error if c is not held any more. Caller holds the mutex.
 func (c *claim) lost(now time.Time) error {
 	if c.backend.server.expire(c.entry, now); c.state != held {
 		return fmt.Errorf("%w: the name is not held by this claim any more", driver.ErrLost)

@@ -10,7 +10,7 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// Package memorytest runs the whole suite, with faults between the clients and their server.
+// Package memorytest runs the whole suite, with faults between clients and server.
 func TestConformance(t *testing.T) {
 	server := memory.NewServer()
 	conformance.Test(t, conformance.Config{

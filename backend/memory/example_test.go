@@ -36,7 +36,7 @@ func Example() {
 	// <nil>
 }
 
-// What does a program do when its lock is taken away? Lose tells it, as a server does that can.
+// Test how a program handles the loss of its lock. Lose notifies it, as some servers do.
 func ExampleServer_Lose() {
 	ctx := context.Background()
 	server := memory.NewServer()
@@ -45,14 +45,14 @@ func ExampleServer_Lose() {
 
 	err := lockport.Do(ctx, client, "nightly-report", func(ctx context.Context, lock *lockport.Lock) error {
 		server.Lose(lock.Name(), nil)
-		<-ctx.Done() // the work is told to stop
+		<-ctx.Done() // the work must stop
 		return nil
 	})
 	fmt.Println(errors.Is(err, lockport.ErrLost))
 	// Output: true
 }
 
-// A loss of which nobody tells is noticed by the next renewal.
+// The next renewal detects a loss without notification.
 func ExampleServer_LoseSilently() {
 	ctx := context.Background()
 	server := memory.NewServer()

@@ -14,7 +14,7 @@ import (
 func (b *Backend) Inspect(ctx context.Context, name string) (st driver.Status, err error) {
 	st.Name = name
 	err = b.call(ctx, "Inspect", func(s *Server, now time.Time) error {
-		for _, permits := range []bool{true, false} { // the lock counts, if it is held
+		for _, permits := range []bool{true, false} { // a held lock takes precedence
 			if e := s.entry(keyOf(name, permits), now); len(e.holders) > 0 {
 				st = e.status()
 			}
@@ -52,10 +52,10 @@ func (c *claim) status() driver.Status {
 	}
 }
 
-// Break implements driver.Breaker. The holder has been told when it returns.
+// Break implements driver.Breaker. The holder is told before it returns.
 func (b *Backend) Break(ctx context.Context, name, owner string) error {
 	return b.call(ctx, "Break", func(s *Server, now time.Time) error {
-		if !s.take(name, owner, fmt.Errorf("%w: it was broken by force", driver.ErrLost), now) {
+		if !s.revoke(name, owner, fmt.Errorf("%w: it was broken by force", driver.ErrLost), now) {
 			return fmt.Errorf("%w: this owner does not hold the name", driver.ErrLost)
 		}
 		return nil
@@ -67,8 +67,8 @@ func (b *Backend) Check(ctx context.Context) ([]driver.Notice, error) {
 	return nil, b.call(ctx, "Check", func(*Server, time.Time) error { return nil })
 }
 
-// Lose takes name from its holders, as an operator who deletes the key would, and tells them, with reason in the chain; nil
-// is no particular one. The next who waits is granted the name. It returns whether the name was held.
+// Lose takes name from its holders, as an operator who deletes the key would. It tells them, with reason in the chain unless that is nil. The next
+// waiter is granted the name. It returns whether the name was held.
 func (s *Server) Lose(name string, reason error) bool {
 	err := fmt.Errorf("%w: the server removed it", driver.ErrLost)
 	if reason != nil {
@@ -76,18 +76,18 @@ func (s *Server) Lose(name string, reason error) bool {
 	}
 	s.mu.Lock()
 	defer s.unlock()
-	return s.take(name, "", err, time.Now())
+	return s.revoke(name, "", err, time.Now())
 }
 
-// LoseSilently takes name from its holder as Lose does, without telling: the holder learns of it when it renews or releases.
+// LoseSilently takes name from its holder as Lose does, but without telling: the holder finds out when it renews or releases.
 func (s *Server) LoseSilently(name string) bool {
 	s.mu.Lock()
 	defer s.unlock()
-	return s.take(name, "", nil, time.Now())
+	return s.revoke(name, "", nil, time.Now())
 }
 
-// take takes name from its holders, from owner alone unless that is empty, and tells reason if that is not nil.
-func (s *Server) take(name, owner string, reason error, now time.Time) (took bool) {
+// revoke takes name from its holders, from owner alone if that is not empty, and tells them reason unless that is nil.
+func (s *Server) revoke(name, owner string, reason error, now time.Time) (took bool) {
 	for _, permits := range []bool{false, true} {
 		for _, holder := range slices.Clone(s.entry(keyOf(name, permits), now).holders) {
 			if owner == "" || owner == holder.req.Owner {

@@ -10,8 +10,8 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// Backend is one client of a Server. It implements driver.Waiter, BatchRenewer, Requeuer, Inspector, Breaker and Checker. All methods may be called
-// concurrently.
+// Backend is one client of a Server. It implements driver.Waiter, BatchRenewer, Requeuer, Attacher, Inspector, Breaker and Checker. All methods may
+// be called concurrently.
 type Backend struct {
 	server  *Server
 	network Network         // nil: none
@@ -43,7 +43,7 @@ func NewBackend(o Options) *Backend {
 // Server returns the server that keeps the locks.
 func (b *Backend) Server() *Server { return b.server }
 
-// noticeBound is what RemovalNotice states. The callback has run when Break or Lose returns; the rest is for the scheduler.
+// noticeBound is RemovalNotice. The callback has run when Break or Lose returns; the bound leaves time for the scheduler.
 const noticeBound = 10 * time.Millisecond
 
 // capabilities are those of every Backend.
@@ -83,8 +83,8 @@ func (b *Backend) send(ctx context.Context, method string) (arrived context.Cont
 	return b.network.Send(ctx, method)
 }
 
-// serve runs f, which has the server's mutex, unless ctx or the client has ended. That is looked at under the mutex: a caller that finds its context ended
-// and calls Abandon must not be granted the name afterwards.
+// serve runs f with the server's mutex, unless ctx or the client has ended. It checks that under the mutex: after Abandon, a claim whose context had
+// ended must not be granted.
 func (b *Backend) serve(ctx context.Context, f func(s *Server, now time.Time) error) error {
 	s := b.server
 	s.mu.Lock()
@@ -178,7 +178,7 @@ func (b *Backend) RenewBatch(ctx context.Context, leases []driver.Lease, results
 	}
 }
 
-// Requeue implements driver.Requeuer, in one step: req is put behind old first, and so behind all that wait.
+// Requeue implements driver.Requeuer in one step. req queues before old is released, and so behind all waiters.
 func (b *Backend) Requeue(ctx context.Context, old driver.Lease, req driver.Request) (lease driver.Lease, gone, err error) {
 	sent := time.Now()
 	failed := b.call(ctx, "Requeue", func(s *Server, now time.Time) error {
@@ -229,8 +229,8 @@ func (b *Backend) Attach(ctx context.Context, req driver.Request, owner string, 
 	return lease, nil
 }
 
-// Close implements driver.Backend. The claims that this client holds last until their TTL has passed, those that wait are gone,
-// and its callbacks are not called any more.
+// Close implements driver.Backend. This client's holds last until their TTL has passed; its waiting claims end, and its callbacks are not called any
+// more.
 func (b *Backend) Close() error {
 	s := b.server
 	s.mu.Lock()
@@ -246,8 +246,8 @@ func (b *Backend) Close() error {
 	return nil
 }
 
-// errClosed is why a closed Backend refuses.
+// errClosed is why a closed Backend refuses calls.
 var errClosed = errors.New("the backend is closed")
 
-// unknown says that the outcome is unknown because of err.
+// unknown returns ErrUnknown because of err.
 func unknown(err error) error { return fmt.Errorf("%w: %w", driver.ErrUnknown, err) }

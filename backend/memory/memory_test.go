@@ -12,12 +12,12 @@ import (
 	"github.com/lockport/lockport/internal/lab/peer"
 )
 
-// on is a client called name.
+// on returns a client called name.
 func on(t testing.TB, b driver.Backend, name string) *peer.Peer {
 	return &peer.Peer{T: t, Of: b, Name: name}
 }
 
-// Another client that waits is told of, and a goroutine of the same client is not.
+// A holder is told of another waiting client, but not of a goroutine of its own client.
 func TestContended(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := memory.NewServer()
@@ -33,11 +33,11 @@ func TestContended(t *testing.T) {
 		}
 		require.False(t, holder.Grant().Contended)
 		a.Frees(holder)
-		require.True(t, a.Takes(a.Request("y")).Grant().Token > holder.Grant().Token+1, "the next has got it")
+		require.True(t, a.Takes(a.Request("y")).Grant().Token > holder.Grant().Token+1, "the next waiter did not get it")
 	})
 }
 
-// All holders whose TTL has passed are gone at once, and a name that nobody holds is not kept.
+// All expired holders end at once, and a free name is not kept.
 func TestHoldersExpireTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := memory.NewBackend(memory.Options{})

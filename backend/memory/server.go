@@ -9,28 +9,28 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// Server keeps the locks that its clients, Backends with it in their Options, share. Its zero value is ready for use. All
-// methods may be called concurrently. It starts no goroutines, and timers only while somebody waits.
+// Server keeps the locks of its clients, the Backends with it in their Options. Its zero value is ready for use. All methods may be called
+// concurrently. It starts no goroutines, and timers only while a claim waits.
 type Server struct {
-	mu    sync.Mutex
-	names map[string]*entry // by key
-	token uint64            // the last one given: one counter for all names keeps nothing of names that are gone
-	calls []func()          // callbacks to run once mu is free
+	mu        sync.Mutex
+	names     map[string]*entry // by key
+	token     uint64            // the last one; one counter for all names, so that free names cost nothing
+	callbacks []func()          // to run once mu is unlocked
 }
 
 // NewServer returns a Server without locks.
 func NewServer() *Server { return new(Server) }
 
-// entry is a name that is held, as a lock or by permits. A name that nobody holds has no entry: the end of a claim grants the next ones under the
-// same mutex, so that nobody can come between.
+// entry is a held name, as a lock or by permits. A free name has no entry: the end of a claim grants the next ones under the same mutex, so nothing
+// comes between.
 type entry struct {
 	key     string
-	holders []*claim    // one writer, or readers, or those who have a permit
-	queue   []*claim    // the next one first
-	timer   *time.Timer // grants the next one at the first holder's expiry; nil: nobody waits
+	holders []*claim    // one writer, or readers, or permit holders
+	queue   []*claim    // in the order of grants
+	timer   *time.Timer // ends the first holder to expire; nil: nobody waits
 }
 
-// keyOf is the key of a name's lock, or of its permits. No name begins with that byte, since names are UTF-8.
+// keyOf is the key of a name's lock, or of its permits. No name begins with that byte: names are UTF-8.
 func keyOf(name string, permits bool) string {
 	if permits {
 		return "\xff" + name
@@ -38,7 +38,7 @@ func keyOf(name string, permits bool) string {
 	return name
 }
 
-// admits says whether req may hold the name beside those who do.
+// admits reports whether req may hold the name beside its holders.
 func (e *entry) admits(req driver.Request) bool {
 	switch {
 	case len(e.holders) == 0:
@@ -49,8 +49,7 @@ func (e *entry) admits(req driver.Request) bool {
 	return req.Shared && e.holders[0].req.Shared
 }
 
-// enter makes the claim of req, or finds it if it is here already. wait says that it is to wait if it is not granted at once; otherwise that is an error.
-// sent is when the request was sent.
+// enter makes the claim of req, sent at sent, or finds it. If it is not granted at once, it queues if wait is set; otherwise enter returns ErrHeld.
 func (s *Server) enter(b *Backend, req driver.Request, wait bool, sent, now time.Time) (*claim, error) {
 	e := s.entry(keyOf(req.Name, req.Permits > 0), now)
 	if c := e.find(req.Owner); c != nil {
@@ -71,14 +70,14 @@ func (s *Server) enter(b *Backend, req driver.Request, wait bool, sent, now time
 	e.queue = append(e.queue, c)
 	for _, holder := range e.holders {
 		if c.isForeignTo(holder) {
-			s.later(holder.backend, holder.req.Contended)
+			s.callback(holder.backend, holder.req.Contended)
 		}
 	}
 	s.arm(e)
 	return c, nil
 }
 
-// find returns the claim of owner; nil: there is none.
+// find returns the claim of owner, or nil.
 func (e *entry) find(owner string) *claim {
 	for _, claims := range [][]*claim{e.holders, e.queue} {
 		for _, c := range claims {
@@ -90,17 +89,17 @@ func (e *entry) find(owner string) *claim {
 	return nil
 }
 
-// held says until when e is held, as a waiter sees it.
+// held returns ErrHeld, with the first expiry of a holder.
 func (e *entry) held(now time.Time) error {
 	return &driver.HeldError{ExpiresIn: e.firstExpiry().Sub(now), Holder: e.status()}
 }
 
-// firstExpiry is when the first of the holders ends if nothing is heard of it.
+// firstExpiry is when the first holder expires unless renewed.
 func (e *entry) firstExpiry() time.Time {
 	return slices.MinFunc(e.holders, func(a, b *claim) int { return a.expires.Compare(b.expires) }).expires
 }
 
-// grant makes c a holder. Its TTL runs from now, its validity from the time its request was sent.
+// grant makes c a holder. Its TTL runs from now, its validity from sent.
 func (s *Server) grant(c *claim, sent, now time.Time) {
 	e := c.entry
 	if s.names == nil {
@@ -116,13 +115,12 @@ func (s *Server) grant(c *claim, sent, now time.Time) {
 	}
 }
 
-// end takes c, which is held or waits, off the name, and grants that to the next ones if c held it. reason, if not nil, is
-// what its holder is told.
+// end removes c, held or waiting, from the name, and grants the name to the next claims if c held it. reason, if not nil, is told to its client.
 func (s *Server) end(c *claim, reason error, now time.Time) {
 	e := c.entry
 	c.state = over
 	if reason != nil && c.req.Lost != nil {
-		s.later(c.backend, func() { c.req.Lost(reason) })
+		s.callback(c.backend, func() { c.req.Lost(reason) })
 	}
 	for _, claims := range []*[]*claim{&e.holders, &e.queue} {
 		if i := slices.Index(*claims, c); i >= 0 {
@@ -140,7 +138,7 @@ func (s *Server) end(c *claim, reason error, now time.Time) {
 	s.arm(e)
 }
 
-// entry returns the entry of key without holders whose TTL has passed, or one that nobody holds.
+// entry returns the entry of key after ending expired holders, or a new one if nobody holds it.
 func (s *Server) entry(key string, now time.Time) *entry {
 	if e := s.names[key]; e != nil {
 		if s.expire(e, now); len(e.holders) > 0 {
@@ -161,8 +159,7 @@ func (s *Server) expire(e *entry, now time.Time) {
 	}
 }
 
-// arm sets e's timer to the first holder's expiry if somebody waits for that. A renewal leaves the timer: it then fires early and
-// is armed again.
+// arm sets e's timer to the first holder's expiry if a claim waits. A renewal does not change the timer: it fires early and is armed again.
 func (s *Server) arm(e *entry) {
 	if e.timer != nil {
 		e.timer.Stop()
@@ -178,8 +175,8 @@ func (s *Server) arm(e *entry) {
 	}
 }
 
-// later has f, a callback of b's client, called by unlock. f may be nil.
-func (s *Server) later(b *Backend, f func()) {
+// callback has unlock call f, a callback of b's client, if it is not nil.
+func (s *Server) callback(b *Backend, f func()) {
 	if f == nil {
 		return
 	}
@@ -191,13 +188,13 @@ func (s *Server) later(b *Backend, f func()) {
 	if told := call; b.network != nil {
 		call = func() { b.network.Tell(told) }
 	}
-	s.calls = append(s.calls, call)
+	s.callbacks = append(s.callbacks, call)
 }
 
-// unlock frees the mutex and then runs the callbacks, which may take locks of the client's.
+// unlock frees the mutex, then runs the callbacks: they may take the client's locks.
 func (s *Server) unlock() {
-	calls := s.calls
-	s.calls = nil
+	calls := s.callbacks
+	s.callbacks = nil
 	s.mu.Unlock()
 	for _, f := range calls {
 		f()

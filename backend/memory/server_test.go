@@ -9,7 +9,7 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// Names that are free cost nothing.
+// Free names cost nothing.
 func TestNothingIsKept(t *testing.T) {
 	b := NewBackend(Options{})
 	for _, req := range []driver.Request{{Name: "x"}, {Name: "y", Shared: true}, {Name: "x", Permits: 2}} {

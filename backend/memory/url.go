@@ -19,14 +19,13 @@ func init() {
 	})
 }
 
-// shared are the servers of this process that URLs name, by the part after "memory:".
+// shared are this process's servers for URLs, by the part after "memory:".
 var shared struct {
 	sync.Mutex
 	servers map[string]*Server
 }
 
-// SharedServer returns the server of "memory:NAME" in this process, which it makes if there is none. It lives as long as the
-// process.
+// SharedServer returns the server of "memory:NAME" in this process, and creates it if it is missing. It lives as long as the process.
 func SharedServer(name string) *Server {
 	shared.Lock()
 	defer shared.Unlock()
@@ -41,7 +40,7 @@ func SharedServer(name string) *Server {
 	return s
 }
 
-// open makes a backend of a URL.
+// open makes a backend from a URL.
 func open(u *url.URL, _ lockport.SchemeOptions) (driver.Backend, error) {
 	if u.Host != "" || u.Path != "" || u.User != nil || u.Fragment != "" {
 		return nil, errors.New(`a memory URL is "memory:" or "memory:NAME"`)

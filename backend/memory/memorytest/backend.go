@@ -15,29 +15,29 @@ type Backend struct {
 	*Faults // never nil
 	*memory.Backend
 
-	hangUp context.CancelFunc // ends the calls under way
+	cancelCalls context.CancelFunc // ends the calls under way
 }
 
-// NewBackend returns a client of server, for lockport.New. A nil server is a new one, nil faults are its own.
+// NewBackend returns a client of server, for lockport.New. nil: a new server, or faults of its own.
 func NewBackend(server *memory.Server, faults *Faults) *Backend {
 	if faults == nil {
 		faults = new(Faults)
 	}
-	open, hangUp := context.WithCancel(context.Background())
-	return &Backend{faults, memory.NewBackend(memory.Options{Server: server, Network: &network{faults, open}}), hangUp}
+	open, cancelCalls := context.WithCancel(context.Background())
+	return &Backend{faults, memory.NewBackend(memory.Options{Server: server, Network: &network{faults, open}}), cancelCalls}
 }
 
-// Close implements driver.Backend. The claims that this client holds last until their TTL has passed, those that wait are gone,
-// and its callbacks are not called any more.
+// Close implements driver.Backend. This client's holds last until their TTL has passed; its waiting claims end, and its callbacks are not called any
+// more.
 func (b *Backend) Close() error {
-	b.hangUp()
+	b.cancelCalls()
 	return b.Backend.Close()
 }
 
 // Check implements driver.Checker.
 func (b *Backend) Check(ctx context.Context) ([]driver.Notice, error) {
 	notices, err := b.Backend.Check(ctx)
-	if errors.Is(err, driver.ErrUnknown) { // it would have changed nothing
+	if errors.Is(err, driver.ErrUnknown) { // Check changes nothing
 		err = fmt.Errorf("%w: no answer: %w", driver.ErrUnavailable, cmp.Or(ctx.Err(), errBroken))
 	}
 	return notices, err

@@ -7,5 +7,5 @@ import (
 	"github.com/lockport/lockport/conformance/exhibits"
 )
 
-// The whole suite, with faults between the clients and their server. The exhibits are made of this lock.
+// The whole suite, with faults between clients and server. The exhibits are made from this lock.
 func TestConformance(t *testing.T) { conformance.Test(t, exhibits.Sound()) }

@@ -12,7 +12,7 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// The next call of a kind fails with the error of one's choice.
+// The next call of a kind fails with an error of your choice.
 func ExampleFaults_FailNext() {
 	ctx := context.Background()
 	backend := memorytest.NewBackend(nil, nil)
@@ -43,7 +43,7 @@ func ExampleFaults_DelayNext() {
 	// Output: true
 }
 
-// The server grants the lock, but the reply is lost on the way: the client undoes what it cannot know.
+// The server grants the lock, but the reply is lost: the client undoes the unknown grant.
 func ExampleFaults_LoseNextReply() {
 	ctx := context.Background()
 	backend := memorytest.NewBackend(nil, nil)
@@ -60,7 +60,7 @@ func ExampleFaults_LoseNextReply() {
 	// Output: true <nil> 1
 }
 
-// A client that is cut off loses its locks when their TTL has passed, and knows it before anybody else can have them.
+// A client that is cut off loses its locks after their TTL, and knows before anybody else can acquire them.
 func ExampleFaults_Pause() {
 	ctx := context.Background()
 	server := memory.NewServer()
@@ -78,7 +78,7 @@ func ExampleFaults_Pause() {
 	// Output: <nil> false true
 }
 
-// Faults that two clients share are those of the server.
+// Faults shared by two clients are like the server's own.
 func ExampleFaults_Fail() {
 	ctx := context.Background()
 	server, faults := memory.NewServer(), new(memorytest.Faults)

@@ -10,37 +10,36 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// Call is a kind of calls to the server.
+// Call is a kind of call to the server.
 type Call int
 
 // The kinds of calls.
 const (
-	Claim   Call = iota // TryAcquire and Wait; Requeue
-	Renew               // of one lease or of a batch
+	Claim   Call = iota // TryAcquire, Wait, Requeue and Attach
+	Renew               // of one lease or of a batch; Detach
 	Release             // of one claim
 	Abandon             // of a claim whose outcome is unknown
 	Look                // Inspect, List, Break and Check
 )
 
-// Faults is what goes wrong, on demand, between clients and their server. A [Backend] has its own, as a network that fails one machine,
-// unless several are made with the same, as a server that fails all its clients. The zero value is none. All methods may be
-// called concurrently.
+// Faults injects faults between clients and their server. A [Backend] has its own, like a network that fails one machine. If several share one, it is
+// like a server that fails all its clients. The zero value injects none. All methods may be called concurrently.
 type Faults struct {
-	mu     sync.Mutex
-	next   []*fault // for coming calls, in order
-	counts map[Call]int
-	paused chan struct{}      // closed by Resume; nil: not paused
-	down   error              // what every call fails with; nil: it does not
-	delay  time.Duration      // of every call
-	line   context.Context    // ends when the connection breaks, for calls under way; nil: there are none
-	cut    context.CancelFunc // ends line
-	unsaid []func()           // callbacks that came meanwhile
+	mu          sync.Mutex
+	next        []*fault // for later calls, in order
+	counts      map[Call]int
+	paused      chan struct{}      // closed by Resume; nil: not paused
+	down        error              // every call fails with it, if not nil
+	delay       time.Duration      // of every call
+	conn        context.Context    // ends when the connection breaks, for calls under way; nil: there are none
+	cut         context.CancelFunc // ends conn
+	undelivered []func()           // callbacks held back
 }
 
 // fault is what happens to one call.
 type fault struct {
-	kind      Call // anyCall: whatever it is
-	calls     int  // how many more of the kind must come, this one among them
+	kind      Call // anyCall: any kind
+	calls     int  // it hits the calls-th call of the kind from now on
 	delay     time.Duration
 	err       error
 	loseReply bool
@@ -50,9 +49,8 @@ type fault struct {
 
 const anyCall Call = -1
 
-// FailNext makes the next call of the kind, after those that already have a fault, return err without reaching the
-// server. err should match an error class of the package driver, such as driver.ErrUnavailable; nil is that. The channel
-// is closed when it has happened.
+// FailNext fails the next call of the kind that has no fault yet with err, before it reaches the server. err should match an error class of
+// package driver; nil is driver.ErrUnavailable. The channel is closed when it has happened.
 func (f *Faults) FailNext(c Call, err error) <-chan struct{} {
 	if err == nil {
 		err = fmt.Errorf("%w: FailNext", driver.ErrUnavailable)
@@ -60,15 +58,14 @@ func (f *Faults) FailNext(c Call, err error) <-chan struct{} {
 	return f.add(fault{kind: c, calls: 1, err: err})
 }
 
-// DelayNext makes the next call of the kind, after those that already have a fault, take d longer to reach the server. If
-// its context ends before, it does not reach the server, and returns driver.ErrUnknown, as over a network. The channel is
-// closed when it has begun.
+// DelayNext delays the next call of the kind that has no fault yet by d on its way to the server. If its context ends before, it does not reach the
+// server, and returns driver.ErrUnknown, as over a network. The channel is closed when the delay has begun.
 func (f *Faults) DelayNext(c Call, d time.Duration) <-chan struct{} {
 	return f.add(fault{kind: c, calls: 1, delay: d})
 }
 
-// LoseNextReply lets the next call of the kind, after those that already have a fault, take effect, and makes it return
-// driver.ErrUnknown: a claim is granted, but its client does not learn of it. The channel is closed when it has happened.
+// LoseNextReply lets the next call of the kind that has no fault yet take effect, but return driver.ErrUnknown: a claim is granted without its
+// client's knowledge. The channel is closed when it has happened.
 func (f *Faults) LoseNextReply(c Call) <-chan struct{} {
 	return f.add(fault{kind: c, calls: 1, loseReply: true})
 }
@@ -81,8 +78,8 @@ func (f *Faults) add(one fault) <-chan struct{} {
 	return one.happened
 }
 
-// CutAfter lets n more calls of any kind (n ≥ 1) reach the server, and does Cut before the reply of the last one. The channel is closed when
-// that call has begun.
+// CutAfter lets n more calls of any kind (n ≥ 1) reach the server, and does Cut before the reply of the last one. The channel is closed when that
+// call has begun.
 func (f *Faults) CutAfter(n int) <-chan struct{} {
 	return f.add(fault{kind: anyCall, calls: n, cut: true})
 }
@@ -91,29 +88,29 @@ func (f *Faults) CutAfter(n int) <-chan struct{} {
 func (f *Faults) Cut() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.breakLine()
+	f.disconnect()
 }
 
-// Fail makes every call fail with err, without reaching the server, until Fail(nil); those under way return driver.ErrUnknown.
-// What the server has to say meanwhile arrives afterwards. Locks that are not renewed expire.
+// Fail makes every call fail with err, before it reaches the server, until Fail(nil). Calls under way return driver.ErrUnknown. The server's
+// callbacks arrive afterwards. Locks that are not renewed expire.
 func (f *Faults) Fail(err error) {
 	f.change(func() {
 		if f.down = err; err != nil {
-			f.breakLine()
+			f.disconnect()
 		}
 	})
 }
 
-// breakLine ends the calls under way. The caller has the mutex.
-func (f *Faults) breakLine() {
-	if f.line != nil {
+// disconnect ends the calls under way. The caller holds mu.
+func (f *Faults) disconnect() {
+	if f.conn != nil {
 		f.cut()
-		f.line = nil
+		f.conn = nil
 	}
 }
 
-// Pause cuts clients off: until Resume, every call blocks until its context ends, replies of calls on their way do not arrive,
-// and nor does what the server has to say. The server goes on: locks that are not renewed expire.
+// Pause cuts clients off until Resume: every call blocks until its context ends, and neither replies nor the server's callbacks arrive. The server
+// goes on: locks that are not renewed expire.
 func (f *Faults) Pause() {
 	f.change(func() {
 		if f.paused == nil {
@@ -122,7 +119,7 @@ func (f *Faults) Pause() {
 	})
 }
 
-// Resume ends Pause. Blocked calls go on, and what the server had to say meanwhile arrives.
+// Resume ends Pause. Blocked calls go on, and callbacks held back arrive.
 func (f *Faults) Resume() {
 	f.change(func() {
 		if f.paused != nil {
@@ -132,53 +129,53 @@ func (f *Faults) Resume() {
 	})
 }
 
-// Delay makes the reply of every call come d later, until Delay(0).
+// Delay delays the reply of every call by d, until Delay(0).
 func (f *Faults) Delay(d time.Duration) { f.change(func() { f.delay = d }) }
 
-// Restore ends Pause, Fail and Delay, and takes back what has not happened yet of the others.
+// Restore ends Pause, Fail and Delay, and withdraws other faults that have not happened yet.
 func (f *Faults) Restore() {
 	f.change(func() { f.next, f.down, f.delay = nil, nil, 0 })
 	f.Resume()
 }
 
-// change changes f and says what can be said then.
+// change changes f, and delivers callbacks if they can now get through.
 func (f *Faults) change(how func()) {
 	f.mu.Lock()
 	how()
-	var unsaid []func()
-	if !f.isSilent() {
-		unsaid, f.unsaid = f.unsaid, nil
+	var undelivered []func()
+	if !f.isCutOff() {
+		undelivered, f.undelivered = f.undelivered, nil
 	}
 	f.mu.Unlock()
-	for _, say := range unsaid {
-		say()
+	for _, callback := range undelivered {
+		callback()
 	}
 }
 
-// isSilent says that nothing gets through. The caller has the mutex.
-func (f *Faults) isSilent() bool { return f.paused != nil || f.down != nil }
+// isCutOff reports whether nothing gets through. The caller holds mu.
+func (f *Faults) isCutOff() bool { return f.paused != nil || f.down != nil }
 
-// Calls is how many calls of the kind were made so far; a batch of renewals is one.
+// Calls is how many calls of the kind were made so far. A batch of renewals is one.
 func (f *Faults) Calls(c Call) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.counts[c]
 }
 
-// say runs callback, now or when it can get through.
-func (f *Faults) say(callback func()) {
+// deliver runs callback, now or when it can get through.
+func (f *Faults) deliver(callback func()) {
 	f.mu.Lock()
-	silent := f.isSilent()
-	if silent {
-		f.unsaid = append(f.unsaid, callback)
+	cutOff := f.isCutOff()
+	if cutOff {
+		f.undelivered = append(f.undelivered, callback)
 	}
 	f.mu.Unlock()
-	if !silent {
+	if !cutOff {
 		callback()
 	}
 }
 
-// take counts a call and takes the fault that it meets. The context ends when its connection breaks.
+// take counts a call, and returns its fault and a context that ends when its connection breaks.
 func (f *Faults) take(c Call) (fault, context.Context) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -186,8 +183,8 @@ func (f *Faults) take(c Call) (fault, context.Context) {
 		f.counts = make(map[Call]int)
 	}
 	f.counts[c]++
-	if f.line == nil {
-		f.line, f.cut = context.WithCancel(context.Background())
+	if f.conn == nil {
+		f.conn, f.cut = context.WithCancel(context.Background())
 	}
 	var met fault
 	f.next = slices.DeleteFunc(f.next, func(one *fault) bool {
@@ -195,7 +192,7 @@ func (f *Faults) take(c Call) (fault, context.Context) {
 		case one.kind == anyCall:
 			one.calls--
 			met.cut = met.cut || one.calls == 0
-		case one.kind == c && met.happened == nil: // a later one of the kind is for a later call
+		case one.kind == c && met.happened == nil: // more faults of the kind are for later calls
 			one.calls--
 			one.cut = met.cut
 			met = *one
@@ -205,10 +202,10 @@ func (f *Faults) take(c Call) (fault, context.Context) {
 		}
 		return one.calls == 0
 	})
-	return met, f.line
+	return met, f.conn
 }
 
-// state is what every call meets now.
+// state returns the present faults of all calls.
 func (f *Faults) state() (paused chan struct{}, delay time.Duration, down error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

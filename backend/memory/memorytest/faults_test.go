@@ -16,7 +16,7 @@ import (
 	"github.com/lockport/lockport/internal/lab/peer"
 )
 
-// client is one whose calls fail on demand.
+// client is a client whose calls fail on demand.
 type client struct {
 	*memorytest.Backend
 	*peer.Peer
@@ -27,7 +27,7 @@ func newClient(t testing.TB, name string, server *memory.Server, f *memorytest.F
 	return client{b, &peer.Peer{T: t, Of: b, Name: name}}
 }
 
-// pair is two clients of one server.
+// pair returns two clients of one server.
 func pair(t testing.TB) (client, client) {
 	s := memory.NewServer()
 	return newClient(t, "a", s, nil), newClient(t, "b", s, nil)
@@ -74,7 +74,7 @@ func TestFailNext(t *testing.T) {
 	a.Frees(lease)
 }
 
-// The validity counts from the time the request was sent, not from its arrival.
+// Validity counts from when the request was sent, not from its arrival.
 func TestDelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, _ := pair(t)
@@ -96,7 +96,7 @@ func TestDelay(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, sent.Add(10*time.Second), until)
 
-		// Cut short, it does not arrive.
+		// A call whose context ends during the delay does not arrive.
 		a.DelayNext(memorytest.Release, time.Minute)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -109,7 +109,7 @@ func TestDelay(t *testing.T) {
 	})
 }
 
-// A closed client does not stay blocked by a pause.
+// Close ends calls blocked by a pause.
 func TestCloseEndsPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, _ := pair(t)
@@ -121,7 +121,7 @@ func TestCloseEndsPause(t *testing.T) {
 	})
 }
 
-// A server that is down fails every call, and those that wait.
+// A server that is down fails all calls, also waiting ones.
 func TestFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := memory.NewServer()
@@ -150,7 +150,7 @@ func TestFail(t *testing.T) {
 	})
 }
 
-// A cut fails the calls under way, also those that wait, and none that come later. What it cut off has reached the server.
+// A cut fails the calls under way, also waiting ones, but no later ones. Those calls have reached the server.
 func TestCut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := pair(t)
@@ -176,13 +176,13 @@ func TestCut(t *testing.T) {
 		require.ErrorIs(t, (<-wait(t.Context(), a, waiting)).err, driver.ErrUnknown)
 		st, err := b.Inspect(t.Context(), "x")
 		require.NoError(t, err)
-		require.Equal(t, 1, st.Waiters, "it was cut off at the server")
+		require.Equal(t, 1, st.Waiters, "the waiting claim did not reach the server")
 		b.Frees(holder)
 		a.Takes(waiting)
 	})
 }
 
-// Restore takes back all faults.
+// Restore withdraws all faults.
 func TestRestore(t *testing.T) {
 	a, _ := pair(t)
 	a.Pause()

@@ -10,7 +10,7 @@ import (
 )
 
 var (
-	// errBroken is why a call that was under way failed.
+	// errBroken is why a call under way failed.
 	errBroken = errors.New("the connection broke")
 	// errClosed is why a call of a closed Backend failed.
 	errClosed = errors.New("the backend is closed")
@@ -22,13 +22,13 @@ type network struct {
 	open context.Context // ends with Close
 }
 
-// kinds are those of the methods. All others are Look.
+// kinds are the kinds of the methods; others are Look.
 var kinds = map[string]Call{
 	"TryAcquire": Claim, "Wait": Claim, "Requeue": Claim, "Attach": Claim, "RenewBatch": Renew, "Detach": Renew, "Release": Release, "Abandon": Abandon,
 }
 
-// Send implements memory.Network. The server looks at the context when the call arrives: what has ended by then has no effect, so that it can be abandoned. Later it
-// has, though its connection may break before the reply.
+// Send implements memory.Network. The server checks the context when the call arrives. If it has ended by then, the call has no effect, so that the
+// claim can be abandoned. Later, the call takes effect even if its connection breaks before the reply.
 func (n *network) Send(ctx context.Context, method string) (context.Context, func(error) error, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, nil, fmt.Errorf("%w: %w", driver.ErrUnavailable, err)
@@ -37,9 +37,9 @@ func (n *network) Send(ctx context.Context, method string) (context.Context, fun
 	if !ok {
 		kind = Look
 	}
-	f, line := n.take(kind)
+	f, conn := n.take(kind)
 	ctx, cancel := context.WithCancelCause(ctx)
-	unlink, unopen := context.AfterFunc(line, func() { cancel(errBroken) }), context.AfterFunc(n.open, func() { cancel(errClosed) })
+	unlink, unopen := context.AfterFunc(conn, func() { cancel(errBroken) }), context.AfterFunc(n.open, func() { cancel(errClosed) })
 	over := func() { unlink(); unopen(); cancel(nil) }
 
 	err := n.travel(ctx, f.delay)
@@ -54,7 +54,7 @@ func (n *network) Send(ctx context.Context, method string) (context.Context, fun
 		return nil, nil, err
 	}
 	var cut *time.Timer
-	if f.cut { // also if it waits at the server
+	if f.cut { // also while it waits at the server
 		cut = time.AfterFunc(time.Millisecond, n.Cut)
 	}
 	return ctx, func(err error) error {
@@ -66,7 +66,7 @@ func (n *network) Send(ctx context.Context, method string) (context.Context, fun
 	}, nil
 }
 
-// reply carries the server's answer back.
+// reply carries the server's answer back to the client.
 func (n *network) reply(ctx context.Context, f fault, err error) error {
 	_, delay, _ := n.state()
 	if broken := n.travel(ctx, delay); broken != nil {
@@ -75,16 +75,16 @@ func (n *network) reply(ctx context.Context, f fault, err error) error {
 	if f.loseReply || f.cut {
 		return unknown(errors.New("the reply was lost"))
 	}
-	if ctx.Err() != nil && errors.Is(err, driver.ErrUnknown) { // it has ended a wait
+	if ctx.Err() != nil && errors.Is(err, driver.ErrUnknown) { // ctx ended a wait
 		return unknown(context.Cause(ctx))
 	}
 	return err
 }
 
 // Tell implements memory.Network.
-func (n *network) Tell(callback func()) { n.say(callback) }
+func (n *network) Tell(callback func()) { n.deliver(callback) }
 
-// travel takes a request or a reply past Pause, and lets d pass.
+// travel lets a request or a reply wait for the end of Pause, and then for d.
 func (n *network) travel(ctx context.Context, d time.Duration) error {
 	for paused, _, _ := n.state(); paused != nil; paused, _, _ = n.state() {
 		if err := block(ctx, paused); err != nil {
@@ -107,5 +107,5 @@ func block[T any](ctx context.Context, c <-chan T) error {
 	}
 }
 
-// unknown says that the outcome is unknown because of err.
+// unknown returns ErrUnknown because of err.
 func unknown(err error) error { return fmt.Errorf("%w: %w", driver.ErrUnknown, err) }
