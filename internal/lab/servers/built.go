@@ -11,22 +11,22 @@ import (
 	"sync"
 )
 
-// buildEtcd and buildNATS return the path of a server that a module in a folder beside this file pins: the current etcd, and NATS. Where it cannot be
-// built (no go, no network the first time) the error matches a *NotInstalled.
+// buildEtcd and buildNATS return the path of a server that a nested module pins: the current etcd, and NATS. If the build fails (no go command, or
+// no network the first time), the error matches *NotInstalled.
 var (
-	buildEtcd = builds("etcd-current", "etcdserver", "go.etcd.io/etcd/server/v3")
-	buildNATS = builds("nats-server", "natsserver", "github.com/nats-io/nats-server/v2")
+	buildEtcd = goTool("etcd-current", "etcdserver", "go.etcd.io/etcd/server/v3")
+	buildNATS = goTool("nats-server", "natsserver", "github.com/nats-io/nats-server/v2")
 )
 
-// builds has the go command build the tool of the module in folder into its own cache, where later processes find it, and copies it to where everybody
+// goTool builds the tool of the module in folder into the go command's cache, which later processes reuse. It copies the binary to where every user
 // can execute it.
-func builds(program, folder, tool string) func() (string, error) {
+func goTool(program, folder, tool string) func() (string, error) {
 	return sync.OnceValues(func() (string, error) {
 		_, file, _, _ := runtime.Caller(0)
 		var failure bytes.Buffer
 		cmd := exec.Command("go", "tool", "-n", tool)
 		cmd.Dir = filepath.Join(filepath.Dir(file), folder)
-		// Nothing of how the tests are built, lest it be built again for each way.
+		// The flags of the test build must not apply: each set of flags would cause another build.
 		cmd.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=readonly -buildvcs=false", "CGO_ENABLED=0", "GOOS=", "GOARCH=")
 		cmd.Stderr = &failure
 		built, err := cmd.Output()

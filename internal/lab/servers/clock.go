@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// What a program with a clock of its own finds in its folder, which is its working directory.
+// Files in the working directory of a program with a private clock.
 const (
 	clockLibrary = "clock.so"
 	clockFile    = "clock"
@@ -23,17 +23,17 @@ const (
 //go:embed preload/clock.c
 var clockSource []byte
 
-// ClockInstalled returns nil if RedisOptions.Clock can be had: on Linux, where gcc is installed. Else it is a *NotInstalled, or an
-// error that matches [errors.ErrUnsupported].
+// ClockInstalled returns nil if RedisOptions.Clock works here: on Linux with gcc installed. Otherwise the error matches *NotInstalled or
+// [errors.ErrUnsupported].
 func ClockInstalled() error {
 	_, err := buildClock()
 	return err
 }
 
-// buildClock returns the library that sets a process's clock, built when it is first needed.
+// buildClock returns the library that shifts a process's clock, built on first use.
 var buildClock = sync.OnceValues(func() ([]byte, error) {
 	if runtime.GOOS != "linux" {
-		return nil, fmt.Errorf("servers: a clock of its own is for Linux: %w", errors.ErrUnsupported)
+		return nil, fmt.Errorf("servers: a private clock needs Linux: %w", errors.ErrUnsupported)
 	}
 	gcc, err := find("gcc")
 	if err != nil {
@@ -53,10 +53,10 @@ var buildClock = sync.OnceValues(func() ([]byte, error) {
 	return os.ReadFile(library)
 })
 
-// clockEnv is the environment of a program whose folder has what writeClock writes.
+// clockEnv makes a program use the files that writeClock wrote into its working directory.
 var clockEnv = []string{"LD_PRELOAD=./" + clockLibrary, "LOCKPORT_CLOCK=" + clockFile}
 
-// writeClock gives the program that will run in dir a clock of its own, which is right. A clock that it has had stays as it was set.
+// writeClock gives the program that will run in dir a private clock without an offset. A clock that exists keeps its offset.
 func writeClock(dir string) error {
 	if _, err := os.Stat(filepath.Join(dir, clockFile)); err == nil {
 		return nil
@@ -71,11 +71,11 @@ func writeClock(dir string) error {
 // clockMu makes a jump one step.
 var clockMu sync.Mutex
 
-// JumpClock sets the time of day of a server with the option Clock forward by d, or back by -d. Jumps add up, and outlive the server's process: expiries meet
-// them at the next command, while a server's own timers mostly go by a clock that nobody sets.
+// JumpClock moves the wall clock of a server with the option Clock by d, which may be negative. Jumps add up and survive restarts. Keys expire by
+// the new time at the next command. The server's own timers mostly use a monotonic clock, which does not jump.
 func (s *Server) JumpClock(d time.Duration) error {
 	if !s.clock {
-		return fmt.Errorf("servers: this %s has no clock of its own", s.name)
+		return fmt.Errorf("servers: this %s has no private clock: set its option Clock", s.name)
 	}
 	clockMu.Lock()
 	defer clockMu.Unlock()
@@ -85,7 +85,7 @@ func (s *Server) JumpClock(d time.Duration) error {
 		return err
 	}
 	binary.NativeEndian.PutUint64(ahead, binary.NativeEndian.Uint64(ahead)+uint64(d))
-	mapped, err := os.OpenFile(file, os.O_WRONLY, 0) // the program has mapped it: it must never be shorter
+	mapped, err := os.OpenFile(file, os.O_WRONLY, 0) // no O_TRUNC: the program has mapped the file
 	if err != nil {
 		return err
 	}

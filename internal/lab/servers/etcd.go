@@ -15,28 +15,27 @@ import (
 )
 
 const (
-	// etcdTick is the shortest that leaves the smallest lease at 1 s, with room for a busy machine.
+	// etcdTick is the shortest tick that allows leases of 1 s and still tolerates a busy machine.
 	etcdTick = 20 * time.Millisecond
-	// electionTicks is what etcd recommends.
+	// electionTicks is etcd's recommendation.
 	electionTicks = 10
 )
 
-// EtcdOptions are the options of an etcd. The zero value is a plain one. Its data outlive kill -9 and Restart.
+// EtcdOptions are the options of an etcd. The zero value is a plain server. Its data survive SIGKILL and Restart.
 type EtcdOptions struct {
-	// Current starts the etcd that the module in etcdserver pins, built when it is first needed, instead of the one that is
-	// installed (Debian's is older).
+	// Current starts the etcd that the module in etcdserver pins, built on first use, instead of the installed one (Debian's is older).
 	Current bool
-	// Tick is the interval of heartbeats, in whole milliseconds; an election begins after ten to twenty without one. The
-	// smallest lease is 15 ticks, rounded up to seconds. Default: 20 ms, hence 1 s.
+	// Tick is the heartbeat interval, in whole milliseconds. An election begins after 10 to 20 ticks without a heartbeat. The smallest lease is 15
+	// ticks, rounded up to seconds. Default: 20 ms, hence 1 s.
 	Tick time.Duration
-	// RootPassword is that of the user root; everybody else is refused. Empty: no authentication. It is not for clusters.
+	// RootPassword is the password of the user root; all other users are refused. Empty: no authentication. Not for clusters.
 	RootPassword string
-	// TLS serves clients TLS and nothing else: see Server.TLSConfig.
+	// TLS makes the server accept clients over TLS only: see Server.TLSConfig.
 	TLS bool
-	// Cuttable has the nodes of a cluster speak to each other through this process, so that EtcdCluster.CutFromQuorum can cut them from
-	// each other; what they do takes a little longer then.
+	// Cuttable routes the traffic between a cluster's nodes through this process, so that EtcdCluster.CutFromQuorum works. It makes the cluster
+	// slightly slower.
 	Cuttable bool
-	// Flags are further flags, which win over ours: "--max-txn-ops=16". Relative paths begin at Etcd.Dir.
+	// Flags are more flags, which override ours: "--max-txn-ops=16". Relative paths start at Etcd.Dir.
 	Flags []string
 }
 
@@ -46,7 +45,7 @@ type Etcd struct {
 	options EtcdOptions
 }
 
-// StartEtcd starts an etcd that stands alone.
+// StartEtcd starts a single etcd.
 func StartEtcd(ctx context.Context, o EtcdOptions) (*Etcd, error) {
 	ports, err := freePorts(1)
 	if err != nil {
@@ -68,17 +67,17 @@ func StartEtcd(ctx context.Context, o EtcdOptions) (*Etcd, error) {
 	return e, nil
 }
 
-// startEtcd starts node i of those that have these ports. It speaks to the others through the proxy, or directly if that is empty.
+// startEtcd starts node i of a cluster whose nodes have these ports. It reaches the others through the proxy, or directly if proxy is empty.
 func startEtcd(ctx context.Context, o EtcdOptions, ports []int, i int, proxy string) (*Etcd, error) {
 	e := &Etcd{options: o}
 	k := kind{
-		name: "etcd", port: ports[i], tls: o.TLS, env: []string{"ETCD_UNSUPPORTED_ARCH=" + runtime.GOARCH}, // one before 3.5 starts on amd64 alone
+		name: "etcd", port: ports[i], tls: o.TLS, env: []string{"ETCD_UNSUPPORTED_ARCH=" + runtime.GOARCH}, // etcd before 3.5 refuses to start except on amd64
 		configure: func(context.Context, string, int) ([]string, error) { return o.flags(ports, i, proxy), nil },
 		ready: func(ctx context.Context, addr string) error {
 			return o.use(ctx, addr, func(c *clientv3.Client) error {
 				status, err := c.Status(ctx, addr)
 				if err == nil && status.Leader == 0 {
-					err = errors.New("knows of no leader")
+					err = errors.New("has no leader")
 				}
 				return err
 			})
@@ -99,7 +98,7 @@ func startEtcd(ctx context.Context, o EtcdOptions, ports []int, i int, proxy str
 
 func (o EtcdOptions) flags(ports []int, i int, proxy string) []string {
 	host := "127.0.0.1"
-	if proxy != "" { // Go never uses one for an address of the machine itself; it does for the one that stands for all of them
+	if proxy != "" { // Go uses no proxy for loopback addresses, but does for 0.0.0.0
 		host = "0.0.0.0"
 	}
 	var urls, members []string
@@ -119,7 +118,7 @@ func (o EtcdOptions) flags(ports []int, i int, proxy string) []string {
 		"--initial-cluster=" + strings.Join(members, ","),
 		fmt.Sprint("--heartbeat-interval=", tick),
 		fmt.Sprint("--election-timeout=", electionTicks*tick),
-		"--bcrypt-cost=4", // passwords are checked at once
+		"--bcrypt-cost=4", // fast password checks
 		"--logger=zap",
 		"--log-outputs=stderr",
 	}
@@ -129,7 +128,7 @@ func (o EtcdOptions) flags(ports []int, i int, proxy string) []string {
 	return append(flags, o.Flags...)
 }
 
-// URL is the server's, with root's password if it has one: "etcd://root:password@127.0.0.1:port", or "etcds://…" with TLS.
+// URL returns "etcd://127.0.0.1:port", with root's credentials if there is a password, and the scheme etcds with TLS.
 func (e *Etcd) URL() string {
 	user := ""
 	if e.options.RootPassword != "" {
@@ -138,7 +137,7 @@ func (e *Etcd) URL() string {
 	return serverURL(overTLS("etcd", e.tls), user, e.options.RootPassword, e.Addr(), "")
 }
 
-// leads is whether the node believes that it leads.
+// leads reports whether the node believes that it is the leader.
 func (e *Etcd) leads(ctx context.Context) (leads bool, err error) {
 	err = e.Use(ctx, func(c *clientv3.Client) error {
 		status, err := c.Status(ctx, e.Addr())
@@ -148,13 +147,13 @@ func (e *Etcd) leads(ctx context.Context) (leads bool, err error) {
 	return leads, err
 }
 
-// Use calls f with a client of this server and no other, who is root if there are users. The client's requests end with ctx.
+// Use calls f with a client of this server alone, logged in as root if the server has users. The client's requests end with ctx.
 func (e *Etcd) Use(ctx context.Context, f func(c *clientv3.Client) error) error {
 	return e.options.use(ctx, e.Addr(), f)
 }
 
 func (o EtcdOptions) use(ctx context.Context, addr string, f func(c *clientv3.Client) error) error {
-	conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr) // clientv3 would wait a second before it tried again
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr) // fail at once: clientv3 waits a second before it retries
 	if err != nil {
 		return err
 	}

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// NewFakeRedis returns the address of a server in this process, until the end of t, that says it is a Redis of the version ("5.0.14"), and little else. It answers
-// INFO, and to all else "OK"; but to HELLO "ERR unknown command", as an old server does.
+// NewFakeRedis returns the address of a fake Redis of the given version ("5.0.14"), served by this process until t ends. It answers INFO, rejects
+// HELLO with "ERR unknown command" as an old server does, and answers everything else with "OK".
 func NewFakeRedis(t testing.TB, version string) (addr string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", hostPort(0))
@@ -30,10 +30,10 @@ func NewFakeRedis(t testing.TB, version string) (addr string) {
 	return listener.Addr().String()
 }
 
-// answerRedis answers commands until the client ends the connection.
+// answerRedis answers commands until the client closes the connection.
 func answerRedis(conn net.Conn, answers map[string]string) {
 	defer func() { _ = conn.Close() }()
-	for lines := bufio.NewScanner(conn); lines.Scan(); { // "*2": two words follow, a line for the length of each and one for the word
+	for lines := bufio.NewScanner(conn); lines.Scan(); { // "*2": two words follow, each as a line with its length and a line with the word
 		words, _ := strconv.Atoi(strings.TrimPrefix(lines.Text(), "*"))
 		var command string
 		for i := 0; i < 2*words && lines.Scan(); i++ {

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// NotInstalled says that a program was not found, and what to install. Match it with errors.As.
+// NotInstalled is the error for a missing program. It says what to install. Match it with errors.As.
 type NotInstalled struct {
 	Program string // "redis-server"
 	Install string // "apt-get install redis-server (Debian), brew install redis (macOS)"
@@ -25,10 +25,10 @@ const (
 	mariaDBInstall  = "apt-get install mariadb-server (Debian), brew install mariadb (macOS)"
 )
 
-// installs says what to install for a program.
+// installs maps a program to what you install to get it.
 var installs = map[string]string{
 	"etcd":               "apt-get install etcd-server (Debian), brew install etcd (macOS)",
-	"etcd-current":       "it is built by go tool in internal/lab/servers/etcdserver, the first time over the network",
+	"etcd-current":       "go tool builds it in internal/lab/servers/etcdserver; the first build needs the network",
 	"etcdctl":            "apt-get install etcd-client (Debian), brew install etcd (macOS)",
 	"flock":              "apt-get install util-linux (Debian)",
 	"gcc":                "apt-get install gcc libc6-dev (Debian)",
@@ -38,7 +38,7 @@ var installs = map[string]string{
 	"mariadb-install-db": mariaDBInstall,
 	"mariadbd":           mariaDBInstall,
 	"mysqld":             "MySQL's own server 8.0 or newer (https://dev.mysql.com/downloads/mysql/), its mysqld in PATH",
-	"nats-server":        "it is built by go tool in internal/lab/servers/natsserver, the first time over the network",
+	"nats-server":        "go tool builds it in internal/lab/servers/natsserver; the first build needs the network",
 	"pg_basebackup":      postgresInstall,
 	"pgbouncer":          "apt-get install pgbouncer (Debian), brew install pgbouncer (macOS)",
 	"postgres":           postgresInstall,
@@ -51,15 +51,15 @@ func missing(program string) error {
 	return &NotInstalled{Program: program, Install: installs[program]}
 }
 
-// usualFolders are searched after PATH, which on Debian lacks the sbin folders and Postgres' own for ordinary users.
+// usualFolders are searched after PATH. On Debian, ordinary users' PATH lacks the sbin folders and Postgres' folder.
 var usualFolders = []string{
 	"/usr/bin", "/usr/sbin", "/usr/local/bin", "/usr/local/sbin", "/opt/homebrew/bin", "/opt/homebrew/sbin", "/usr/lib/postgresql/*/bin",
 }
 
-// withoutVariable lists programs that count as not installed, with commas between them.
+// withoutVariable is a comma-separated list of programs to treat as not installed.
 const withoutVariable = "LOCKPORT_TEST_WITHOUT"
 
-// find returns the path of a program of installs, or a *NotInstalled.
+// find returns the path of a program in installs, or a *NotInstalled.
 func find(program string) (string, error) {
 	if slices.Contains(strings.Split(os.Getenv(withoutVariable), ","), program) {
 		return "", missing(program)
@@ -78,10 +78,10 @@ func find(program string) (string, error) {
 	return "", missing(program)
 }
 
-// versionNumber is the first thing in a program's answer that looks like one.
+// versionNumber matches the version in a program's answer to --version.
 var versionNumber = regexp.MustCompile(`\d+\.\d+[0-9.]*`)
 
-// Versions are the versions of the installed servers, by kind, as their programs say. ctx, and 5 s for each, bound the questions.
+// Versions returns the versions of the installed servers, by kind, as the programs print them. ctx, and 5 s for each program, bound it.
 func Versions(ctx context.Context) map[string]string {
 	versions := make(map[string]string)
 	for kind, program := range map[string]string{
@@ -96,7 +96,7 @@ func Versions(ctx context.Context) map[string]string {
 			}
 		}
 	}
-	// ZooKeeper has no such option, but Debian's jar has its version in its name.
+	// ZooKeeper has no --version, but the name of Debian's jar contains the version.
 	jars, _ := filepath.Glob(filepath.Join(jarFolder, "zookeeper-[0-9]*.jar"))
 	for _, jar := range jars {
 		versions["zookeeper"] = versionNumber.FindString(strings.TrimSuffix(filepath.Base(jar), ".jar"))

@@ -15,13 +15,13 @@ type node interface {
 	self() *Server
 }
 
-// group is what all groups of servers have in common.
+// group is the common part of all groups of servers.
 type group[N node] struct {
 	// Nodes are the servers of the group.
 	Nodes []N
 }
 
-// Servers are what the nodes have in common, in their order.
+// Servers returns the Server of each node, in the order of Nodes.
 func (g *group[N]) Servers() (all []*Server) {
 	for _, n := range g.Nodes {
 		all = append(all, n.self())
@@ -29,7 +29,7 @@ func (g *group[N]) Servers() (all []*Server) {
 	return all
 }
 
-// Addrs are the nodes' addresses, for a client to begin with.
+// Addrs returns the nodes' addresses, in the order of Nodes.
 func (g *group[N]) Addrs() (all []string) {
 	for _, n := range g.Nodes {
 		all = append(all, n.Addr())
@@ -37,7 +37,7 @@ func (g *group[N]) Addrs() (all []string) {
 	return all
 }
 
-// Log is the end of what the nodes printed, for messages.
+// Log returns the end of each node's log, for messages.
 func (g *group[N]) Log() (all string) {
 	for _, n := range g.Nodes {
 		all += fmt.Sprintf("--- %s\n%s", n.Addr(), n.Log())
@@ -53,8 +53,8 @@ func (g *group[N]) Close() (err error) {
 	return err
 }
 
-// startAll starts n nodes at once: a node may not become ready without the others. It leaves those that have started in the group, and
-// returns the first error.
+// startAll starts n nodes concurrently, because a node may need the others to become ready. Nodes that started are in the group even if others
+// failed. It returns the first error.
 func (g *group[N]) startAll(ctx context.Context, n int, start func(ctx context.Context, i int) (N, error)) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

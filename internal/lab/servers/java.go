@@ -10,10 +10,10 @@ import (
 	"testing"
 )
 
-// jarFolder is where Debian's packages put their jars. Each names the jars that it needs in turn.
+// jarFolder is where Debian's packages put their jars. Each jar's manifest names its dependencies.
 const jarFolder = "/usr/share/java"
 
-// smallJava are flags for a small machine that starts fast and leaves nothing in the temporary folder, not even when it is killed.
+// smallJava makes the JVM small and quick to start. It leaves nothing in the temporary folder, even if it is killed.
 var smallJava = []string{
 	"-Xshare:auto", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xms32m", "-Xmx256m", "-XX:-UsePerfData",
 }
@@ -30,12 +30,12 @@ func classpath(install string, names ...string) (string, error) {
 	return strings.Join(paths, string(os.PathListSeparator)), nil
 }
 
-// NeedCurator returns a function for t whose command compiles one Java source file that uses Apache Curator, and runs it with arguments, until
-// ctx ends. The client's warnings go to its standard error. The kind in LOCKPORT_TEST_REQUIRE is "curator".
+// NeedCurator returns a function that makes a command. The command compiles one Java source file that uses Apache Curator and runs it with
+// arguments until ctx ends. The client's warnings go to standard error. The kind in LOCKPORT_TEST_REQUIRE is "curator".
 func NeedCurator(t testing.TB) func(ctx context.Context, source string, args ...string) *exec.Cmd {
 	t.Helper()
 	java := NeedProgram(t, "java", "curator")
-	NeedProgram(t, "javac", "curator") // java compiles by itself, if this is there
+	NeedProgram(t, "javac", "curator") // java compiles source files only if the JDK is installed
 	jars, err := classpath("apt-get install libcurator-recipes-java (Debian)",
 		"curator-recipes", "curator-framework", "curator-client", "zookeeper", "zookeeper-jute", "guava", "slf4j-simple")
 	NeedInstalled(t, err, "curator")

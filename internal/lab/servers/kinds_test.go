@@ -21,7 +21,7 @@ import (
 	"github.com/lockport/lockport/internal/lab/worker"
 )
 
-// store is a server that keeps its data, and a value in it.
+// store is a server that keeps its data, with access to one value in it.
 type store struct {
 	*Server
 	put func(ctx context.Context, value string) error
@@ -100,10 +100,10 @@ func get(ctx context.Context, e *Etcd) (value string, err error) {
 	return value, err
 }
 
-// zkPut, zkGet and zkUse have sessions of their own: one that ended with the data is not taken up again.
+// zkPut, zkGet and zkUse use new sessions: one that was lost with the data cannot be resumed.
 func zkPut(ctx context.Context, z *ZooKeeper, value string) error {
 	return zkUse(ctx, z, func(conn *zk.Conn) error {
-		if _, err := conn.Create("/k", []byte(value), 0, zk.WorldACL(zk.PermAll)); !errors.Is(err, zk.ErrNodeExists) { // an earlier try, whose answer was lost
+		if _, err := conn.Create("/k", []byte(value), 0, zk.WorldACL(zk.PermAll)); !errors.Is(err, zk.ErrNodeExists) { // created by a try whose answer was lost
 			return err
 		}
 		return nil
@@ -132,7 +132,7 @@ func zkUse(ctx context.Context, z *ZooKeeper, f func(conn *zk.Conn) error) error
 	return f(conn)
 }
 
-// Every kind keeps its data, its address and its folder, however it ends, until they are wiped; frozen, it is silent; closed, it is gone.
+// Every kind keeps its data, address and folder however it ends, until WipeData. Frozen, it is silent; closed, it is gone.
 func TestKinds(t *testing.T) {
 	for kind, start := range stores {
 		t.Run(kind, func(t *testing.T) {
@@ -178,7 +178,7 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-// The clock is the machine's until it jumps. It outlives the process, and its data: tokens that rise by the clock still do.
+// The clock is the machine's until it jumps. The jump survives the process and its data, so tokens from the clock still rise.
 func TestClock(t *testing.T) {
 	t.Parallel()
 	if err := ClockInstalled(); !errors.Is(err, errors.ErrUnsupported) {
@@ -205,11 +205,11 @@ func TestClock(t *testing.T) {
 	require.Error(t, SharedRedis(t).JumpClock(time.Second))
 }
 
-// requireNotRoot looks at the processes of a server and at their children.
+// requireNotRoot checks the processes of a server and their children.
 func requireNotRoot(t *testing.T, s *Server) {
 	t.Helper()
 	if _, err := os.Stat("/proc/self/status"); err != nil {
-		return // no Linux
+		return // not Linux
 	}
 	pids := []int{s.proc.Pid()}
 	for _, c := range childrenOf(pids[0]) {
@@ -226,7 +226,7 @@ func requireNotRoot(t *testing.T, s *Server) {
 	}
 }
 
-// TestFrozenMeansSilent would see an answer that slips out between the signal and the stop.
+// TestFrozenMeansSilent would catch an answer between the signal and the stop.
 func TestFrozenMeansSilent(t *testing.T) {
 	t.Parallel()
 	r := NeedRedis(t, RedisOptions{})
@@ -256,13 +256,13 @@ func TestSharedServersAreNotTheTests(t *testing.T) {
 	t.Run("again", func(t *testing.T) { require.Same(t, SharedRedis(t), SharedRedis(t)) })
 }
 
-// soon requires that try soon returns nil.
+// soon requires that try returns nil soon.
 func soon(t *testing.T, try func(ctx context.Context) error) {
 	t.Helper()
 	require.NoError(t, Poll(t.Context(), try))
 }
 
-// has requires that get soon works, and then returns want.
+// has requires that get works soon and then returns want.
 func has(t *testing.T, want string, get func(ctx context.Context) (string, error)) {
 	t.Helper()
 	var got string

@@ -19,13 +19,13 @@ import (
 	"github.com/go-sql-driver/mysql"
 )
 
-// Who there is on every server of ours: one user who has a database of its own and no more, and one who may do everything.
+// The users on every server: one that owns a single database, and an administrator.
 const (
 	mariaDBUser, mariaDBAdmin = "lockport", "lockport_admin"
 	mariaDBDatabase           = "lockport"
 )
 
-// mariaDBInit is carried out at every start, before a client is let in; one statement a line.
+// mariaDBInit runs at every start, before clients are accepted. One statement a line.
 const mariaDBInit = `CREATE DATABASE IF NOT EXISTS lockport;
 CREATE USER IF NOT EXISTS 'lockport'@'%%' IDENTIFIED BY '%s';
 GRANT ALL ON lockport.* TO 'lockport'@'%%';
@@ -33,31 +33,30 @@ CREATE USER IF NOT EXISTS 'lockport_admin'@'%%' IDENTIFIED BY '%s';
 GRANT ALL ON *.* TO 'lockport_admin'@'%%' WITH GRANT OPTION;
 `
 
-// userPassword is that of the ordinary users of this process's servers.
+// userPassword is the ordinary user's password on all servers of this process.
 var userPassword = sync.OnceValue(rand.Text)
 
-// MariaDBOptions are the options of a MariaDB or MySQL. The zero value is a plain MariaDB. Its data outlive kill -9 and Restart,
-// though not the machine: nothing is synced to disk.
+// MariaDBOptions are the options of a MariaDB or MySQL. The zero value is a plain MariaDB. Its data survive SIGKILL and Restart, but not a crash of
+// the machine: nothing is synced to disk.
 type MariaDBOptions struct {
-	// Settings are system variables at the start, which win over ours: "wait_timeout": "600". An empty value is a flag
-	// without one.
+	// Settings are system variables, which override ours: "wait_timeout": "600". An empty value makes a flag without a value.
 	Settings map[string]string
-	// Durable has every commit synced to disk (innodb_flush_log_at_trx_commit = 1), as is the default of both servers.
+	// Durable syncs every commit to disk (innodb_flush_log_at_trx_commit = 1), the default of both servers.
 	Durable bool
-	// TLS serves TLS and nothing else: see Server.TLSConfig.
+	// TLS makes the server accept TLS only: see Server.TLSConfig.
 	TLS bool
-	// MySQL starts MySQL's own server instead, if one is installed.
+	// MySQL starts Oracle's MySQL instead of MariaDB.
 	MySQL bool
 }
 
-// MariaDB is a MariaDB or MySQL server. It has an empty database "lockport", which the user "lockport" with a random
-// password may use as it likes, and nothing else. Safe for concurrent use.
+// MariaDB is a MariaDB or MySQL server. It has an empty database "lockport", on which the user "lockport", with a random password, has all
+// privileges. That user has no others. Safe for concurrent use.
 type MariaDB struct {
 	*Server
 	options MariaDBOptions
 }
 
-// StartMariaDB starts a MariaDB or MySQL, ready when it lets clients in.
+// StartMariaDB starts a MariaDB or MySQL, ready when it accepts logins.
 func StartMariaDB(ctx context.Context, o MariaDBOptions) (*MariaDB, error) {
 	program, installer := "mariadbd", "mariadb-install-db"
 	if o.MySQL {
@@ -70,7 +69,7 @@ func StartMariaDB(ctx context.Context, o MariaDBOptions) (*MariaDB, error) {
 	}
 	if o.MySQL {
 		version, err := exec.Command(path, "--no-defaults", "--version").Output()
-		if err != nil || strings.Contains(string(version), "MariaDB") { // which calls itself mysqld too
+		if err != nil || strings.Contains(string(version), "MariaDB") { // MariaDB's binary is called mysqld too
 			return nil, errors.Join(err, missing("mysqld"))
 		}
 	}
@@ -79,7 +78,7 @@ func StartMariaDB(ctx context.Context, o MariaDBOptions) (*MariaDB, error) {
 		configure: func(_ context.Context, dir string, port int) ([]string, error) {
 			return o.configure(dir, port, path, install)
 		},
-		ready: func(ctx context.Context, addr string) error { // as one for whom the server keeps a connection free
+		ready: func(ctx context.Context, addr string) error { // the server reserves a connection for the administrator
 			connector, err := mysql.NewConnector(o.client(addr, mariaDBAdmin, adminPassword()))
 			if err != nil {
 				return err
@@ -91,7 +90,7 @@ func StartMariaDB(ctx context.Context, o MariaDBOptions) (*MariaDB, error) {
 	return &MariaDB{s, o}, err
 }
 
-// configure makes the data folder, and returns the arguments.
+// configure creates the data folder and returns the server's arguments.
 func (o MariaDBOptions) configure(dir string, port int, path, install string) ([]string, error) {
 	data, tmp := dataDir(dir), filepath.Join(dir, "tmp")
 	initSQL := fmt.Sprintf(mariaDBInit, userPassword(), adminPassword())
@@ -104,13 +103,13 @@ func (o MariaDBOptions) configure(dir string, port int, path, install string) ([
 		flags = []string{"--initialize-insecure"}
 	}
 	if os.Geteuid() == 0 {
-		flags = append(flags, "--user=root") // or it refuses to run; the server itself is not root's
+		flags = append(flags, "--user=root") // as root, the installer refuses to run without it; the server runs as nobody
 	}
-	args := []string{"--no-defaults", "--datadir=" + data, "--tmpdir=" + tmp} // a server that starts deletes what others have in theirs
+	args := []string{"--no-defaults", "--datadir=" + data, "--tmpdir=" + tmp} // not shared: a starting server deletes other servers' temporary files
 	if err := fromTemplate(data, path, fmt.Sprint(flags), func() error {
-		said, err := exec.Command(install, slices.Concat(args, flags)...).CombinedOutput()
+		out, err := exec.Command(install, slices.Concat(args, flags)...).CombinedOutput()
 		if err != nil {
-			err = fmt.Errorf("servers: %s: %w:\n%s", install, err, said)
+			err = fmt.Errorf("servers: %s: %w:\n%s", install, err, out)
 		}
 		return err
 	}); err != nil {
@@ -119,7 +118,7 @@ func (o MariaDBOptions) configure(dir string, port int, path, install string) ([
 	settings := map[string]string{
 		"bind-address":                   "127.0.0.1",
 		"port":                           strconv.Itoa(port),
-		"socket":                         "mysql.sock", // in the data folder: the name of a socket may not be long
+		"socket":                         "mysql.sock", // in the data folder, since a socket's path must be short
 		"pid-file":                       filepath.Join(dir, "pid"),
 		"init-file":                      filepath.Join(dir, "init.sql"),
 		"skip-name-resolve":              "",
@@ -128,7 +127,7 @@ func (o MariaDBOptions) configure(dir string, port int, path, install string) ([
 		"innodb-buffer-pool-size":        "16M",
 		"max-connections":                "500",
 	}
-	if !o.MySQL { // whose folder was made with its defaults
+	if !o.MySQL { // MySQL's data folder has its default sizes
 		settings["innodb-data-file-path"], settings["innodb-log-file-size"] = "ibdata1:4M:autoextend", "8M"
 	}
 	if o.Durable {
@@ -148,11 +147,10 @@ func (o MariaDBOptions) configure(dir string, port int, path, install string) ([
 	return args, nil
 }
 
-// URL is the server's, for the user "lockport" and its database: "mysql://lockport:password@127.0.0.1:port/lockport", with "?tls=true" where
-// it serves TLS.
+// URL returns "mysql://lockport:password@127.0.0.1:port/lockport", for the ordinary user, with "?tls=true" if the server uses TLS.
 func (m *MariaDB) URL() string { return m.UserURL(mariaDBUser, userPassword()) }
 
-// UserURL is URL for another user.
+// UserURL returns URL for another user.
 func (m *MariaDB) UserURL(user, password string) string {
 	u := url.URL{Scheme: "mysql", User: url.UserPassword(user, password), Host: m.Addr(), Path: "/" + mariaDBDatabase}
 	if m.options.TLS {
@@ -161,17 +159,17 @@ func (m *MariaDB) UserURL(user, password string) string {
 	return u.String()
 }
 
-// DSN is URL in the form of go-sql-driver, which with TLS does not check the certificate.
+// DSN returns URL in go-sql-driver's form. With TLS, the client does not verify the certificate.
 func (m *MariaDB) DSN() string {
 	return m.options.client(m.Addr(), mariaDBUser, userPassword()).FormatDSN()
 }
 
-// AdminDSN is DSN for a user who may do everything.
+// AdminDSN returns DSN for the administrator.
 func (m *MariaDB) AdminDSN() string {
 	return m.options.client(m.Addr(), mariaDBAdmin, adminPassword()).FormatDSN()
 }
 
-// client is the configuration of a client, which prints nothing.
+// client returns a client configuration that logs nothing.
 func (o MariaDBOptions) client(addr, user, password string) *mysql.Config {
 	c := mysql.NewConfig()
 	c.Net, c.Addr, c.User, c.Passwd, c.DBName, c.Logger = "tcp", addr, user, password, mariaDBDatabase, &mysql.NopLogger{}

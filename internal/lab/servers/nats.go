@@ -7,11 +7,12 @@ import (
 	"strings"
 )
 
-// NATS are NATS servers with JetStream, which the module in natsserver pins: one, or several that are a cluster. Their data outlive kill -9 and Restart. Safe for
-// concurrent use.
+// NATS is one NATS server with JetStream, or a cluster of several, as the module in natsserver pins it. The data survive SIGKILL and Restart. Safe
+// for concurrent use.
 type NATS struct{ group[*Server] }
 
-// StartNATS starts n servers. They answer when it returns, but several still have to elect leaders. Clients learn of no other server than those they are given.
+// StartNATS starts n servers. When it returns they answer, but a cluster may still be electing leaders. Servers do not advertise each other to
+// clients.
 func StartNATS(ctx context.Context, n int) (*NATS, error) {
 	path, err1 := buildNATS()
 	ports, err2 := freePorts(n)

@@ -12,10 +12,10 @@ import (
 	"testing"
 )
 
-// requireVariable lists kinds and programs without which a test fails.
+// requireVariable lists kinds and programs whose absence fails a test instead of skipping it.
 const requireVariable = "LOCKPORT_TEST_REQUIRE"
 
-// Need functions start servers for one test; the package comment has the rules. The master of NeedReplica must be the test's own.
+// Need functions start servers for one test: see the package comment. NeedReplica's master must belong to the test, not be shared.
 var (
 	NeedRedis       = needs("redis", StartRedis)
 	NeedReplica     = needs("redis", StartReplica)
@@ -29,8 +29,8 @@ var (
 	NeedPgBouncer   = needs("pgbouncer", StartPgBouncer)
 )
 
-// Shared functions return the plain server of a kind that all tests of this process share. The first call starts it, and it ends with the
-// process. Its Kill, Stop, Freeze, Thaw, Restart and WipeData return an error that matches [errors.ErrUnsupported].
+// Shared functions return the plain server of a kind that all tests of this process share. The first call starts it, and it ends with the process.
+// Its Kill, Stop, Freeze, Thaw, Restart and WipeData return an error that matches [errors.ErrUnsupported].
 var (
 	SharedRedis     = shared("redis", StartRedis)
 	SharedEtcd      = shared("etcd", StartEtcd)
@@ -39,8 +39,8 @@ var (
 	SharedMariaDB   = shared("mariadb", StartMariaDB)
 )
 
-// NeedMariaDB returns a MariaDB or MySQL for t. A MySQL that is not installed skips the test even where LOCKPORT_TEST_REQUIRE is "all",
-// since distributions have no package of it: it must list "mysql".
+// NeedMariaDB returns a MariaDB or MySQL for t. If MySQL is missing, the test is skipped unless LOCKPORT_TEST_REQUIRE lists "mysql"; "all" is not
+// enough, since distributions do not package it.
 func NeedMariaDB(t testing.TB, o MariaDBOptions) *MariaDB {
 	t.Helper()
 	kind := "mariadb"
@@ -77,18 +77,18 @@ func shared[O any, S running](kind string, start func(context.Context, O) (S, er
 	}
 }
 
-// Need returns what start makes, closed when t ends, or skips or fails t by the rules of the package comment. title is for messages. What needs no kind of server
-// runs with -short, too, as everything does where LOCKPORT_TEST_SERVERS is set: scripts/clients.sh does that.
+// Need returns what start makes and closes it when t ends. If start fails, Need skips or fails t by the rules of the package comment. title is for
+// messages. Without kinds, the test runs under -short too. LOCKPORT_TEST_SERVERS, which scripts/clients.sh sets, overrides -short.
 func Need[S running](t testing.TB, title string, start func() (S, error), kinds ...string) S {
 	t.Helper()
 	if len(kinds) > 0 && testing.Short() && os.Getenv("LOCKPORT_TEST_SERVERS") == "" {
-		t.Skip("not run: needs " + title + ", which -short does without")
+		t.Skip("needs " + title + ": run go test without -short")
 	}
 	s, err := start()
 	NeedInstalled(t, err, kinds...)
 	t.Cleanup(func() {
 		if log := s.Log(); t.Failed() && log != "" {
-			t.Logf("%s said last:\n%s", title, log)
+			t.Logf("end of the log of %s:\n%s", title, log)
 		}
 		if err := s.Close(); err != nil {
 			t.Error(err)
@@ -97,8 +97,8 @@ func Need[S running](t testing.TB, title string, start func() (S, error), kinds 
 	return s
 }
 
-// NeedInstalled goes on with t if err is nil, and skips it if err is a *NotInstalled, unless LOCKPORT_TEST_REQUIRE is "all" or lists
-// its program or one of the kinds. Any other error fails t.
+// NeedInstalled returns if err is nil. If err is a *NotInstalled, it skips t, unless LOCKPORT_TEST_REQUIRE is "all" or lists the program or one of
+// the kinds. Any other error fails t.
 func NeedInstalled(t testing.TB, err error, kinds ...string) {
 	t.Helper()
 	var missing *NotInstalled
@@ -110,7 +110,7 @@ func NeedInstalled(t testing.TB, err error, kinds ...string) {
 	}
 }
 
-// NeedProgram returns the path of a program that is no server, such as "redis-cli" or "etcdctl", by the rules of [NeedInstalled].
+// NeedProgram returns the path of a program other than a server, such as "redis-cli" or "etcdctl", by the rules of [NeedInstalled].
 func NeedProgram(t testing.TB, program string, kinds ...string) string {
 	t.Helper()
 	path, err := find(program)
@@ -118,7 +118,7 @@ func NeedProgram(t testing.TB, program string, kinds ...string) string {
 	return path
 }
 
-// NeedPythonRedis returns the Python that Debian's packages are for, which has the module redis.
+// NeedPythonRedis returns Debian's Python if it has the module redis, by the rules of [NeedInstalled].
 func NeedPythonRedis(t testing.TB) string {
 	t.Helper()
 	const python = "/usr/bin/python3"
@@ -128,8 +128,8 @@ func NeedPythonRedis(t testing.TB) string {
 	return python
 }
 
-// TempDir makes TMPDIR, until the end of t, an empty folder that servers can use. A [testing.T.TempDir] alone is closed to the
-// user as whom servers of root's run.
+// TempDir sets TMPDIR to a new folder that servers can use, until t ends. Servers that root starts run as nobody, who cannot enter a
+// [testing.T.TempDir].
 func TempDir(t testing.TB) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -140,8 +140,7 @@ func TempDir(t testing.TB) string {
 	return dir
 }
 
-// required reports that a test must fail, not skip, where something is not installed: LOCKPORT_TEST_REQUIRE lists one of its names, or
-// is "all", which does not ask for MySQL itself.
+// required reports whether a missing program must fail a test: LOCKPORT_TEST_REQUIRE lists one of names, or is "all". "all" does not require MySQL.
 func required(names ...string) bool {
 	if !slices.Contains(names, "mysql") {
 		names = append(names, "all")

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// verdict is a testing.TB that records what a Need function makes of its test.
+// verdict is a testing.TB that records what a Need function does to its test.
 type verdict struct {
 	testing.TB
 	skipped, fatal, log string
@@ -101,7 +101,7 @@ func TestMissingProgramsSayWhatToInstall(t *testing.T) {
 		t.Setenv(requireVariable, "")
 	}
 	t.Setenv("PATH", t.TempDir())
-	_, err := builds("etcd-current", "etcdserver", "go.etcd.io/etcd/server/v3")()
-	require.ErrorContains(t, err, "etcd-current not found: it is built by go tool")
+	_, err := goTool("etcd-current", "etcdserver", "go.etcd.io/etcd/server/v3")()
+	require.ErrorContains(t, err, "etcd-current not found: go tool builds it")
 	require.NotContains(t, Versions(t.Context()), "redis")
 }

@@ -12,11 +12,11 @@ import (
 
 // PgBouncerOptions are the options of a PgBouncer.
 type PgBouncerOptions struct {
-	// Server is what it stands before. Needed.
+	// Server is the Postgres behind it. Required.
 	Server *Postgres
 	// Mode is its pool_mode: "session" (the default), "transaction" or "statement".
 	Mode string
-	// Config are further lines of the section [pgbouncer]: "default_pool_size = 2".
+	// Config are more lines of the section [pgbouncer]: "default_pool_size = 2".
 	Config []string
 }
 
@@ -53,5 +53,5 @@ func StartPgBouncer(ctx context.Context, o PgBouncerOptions) (*PgBouncer, error)
 	return &PgBouncer{s, o.Server.password}, err
 }
 
-// URL is as that of the server behind it, for the ordinary role.
+// URL returns the URL of the server behind it, for the ordinary role, at PgBouncer's address.
 func (p *PgBouncer) URL() string { return postgresURL(p.Addr(), postgresUser, p.password) }

@@ -7,13 +7,13 @@ import (
 )
 
 const (
-	// pollTime bounds a Poll: far more than a busy machine needs.
+	// pollTime bounds Poll: far more than a busy machine needs.
 	pollTime = time.Minute
-	// tryTime bounds one attempt, since a server that does not serve may not say so.
+	// tryTime bounds one attempt: a server that does not serve may never answer.
 	tryTime = 3 * time.Second
 )
 
-// Poll calls try, each time for at most 3 s, until it returns nil, ctx ends, or a minute has passed. Then the last thing that try said is in the error.
+// Poll calls try, each time for at most 3 s, until it returns nil, ctx ends, or a minute has passed. The error contains try's last error.
 func Poll(ctx context.Context, try func(ctx context.Context) error) error {
 	const first, longest = 2 * time.Millisecond, 50 * time.Millisecond
 	ctx, cancel := context.WithTimeout(ctx, pollTime)

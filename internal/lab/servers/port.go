@@ -8,15 +8,15 @@ import (
 	"sync"
 )
 
-// Ports are taken from below the systems' ephemeral ranges (Linux from 32768, macOS from 49152), so that no outgoing
-// connection takes the port of a server that is down for a restart. A server's second port, for other nodes, is peerOffset above.
+// Ports are below the systems' ephemeral ranges (Linux from 32768, macOS from 49152). So no outgoing connection takes the port of a server that is
+// down for a restart. A server's second port, for other nodes, is peerOffset higher.
 const minPort, maxPort, peerOffset = 12000, 21000, 10000
 
-// claims hold the ports that this process has chosen, until it ends.
+// claims holds the ports that this process chose, until it ends.
 var claims sync.Map
 
-// freePort returns a port of 127.0.0.1 that is free, as is its second port, and that no call in any process of ours that still runs
-// has returned: each holds the UDP ports of the same numbers.
+// freePort returns a free port of 127.0.0.1 whose second port is free too. It returns no port that another live lockport process has chosen: each
+// process holds the UDP ports of the same numbers.
 func freePort() (int, error) {
 	for range 1000 {
 		port := minPort + rand.IntN(maxPort-minPort)

@@ -19,31 +19,31 @@ import (
 )
 
 const (
-	// postgresUser is the ordinary role, and its database.
+	// postgresUser is the name of the ordinary role and of its database.
 	postgresUser = "lockport"
 	// postgresAdmin is the superuser.
 	postgresAdmin = "postgres"
-	// secretFile, in the data, has the random passwords of both roles, which are as old as the template.
+	// secretFile, in the data folder, holds the random passwords of both roles. It comes from the template.
 	secretFile = "lockport.passwords"
 )
 
-// PostgresOptions are the options of a Postgres. The zero value is a plain server whose data outlive kill -9 and Restart, though not the machine:
-// nothing is synced to disk.
+// PostgresOptions are the options of a Postgres. The zero value is a plain server. Its data survive SIGKILL and Restart, but not a crash of the
+// machine: nothing is synced to disk.
 type PostgresOptions struct {
-	// Settings are those of postgresql.conf, and win over ours: "max_connections": "20".
+	// Settings are lines of postgresql.conf, which override ours: "max_connections": "20".
 	Settings map[string]string
-	// TLS has the server accept TLS too: see Server.TLSConfig.
+	// TLS makes the server accept TLS as well: see Server.TLSConfig.
 	TLS bool
-	// Durable syncs to disk what is committed.
+	// Durable syncs commits to disk.
 	Durable bool
-	// Clock gives the server a clock of its own, which JumpClock sets: see RedisOptions.Clock.
+	// Clock gives the server a private clock, which JumpClock sets: see RedisOptions.Clock.
 	Clock bool
-	// Primary makes the server a streaming replica of another one, with that one's options. It can be read.
+	// Primary makes the server a hot standby that streams from Primary, with Primary's options plus Settings.
 	Primary *Postgres
 }
 
-// Postgres is a PostgreSQL server with a role lockport, who owns the database lockport and is no superuser. Passwords are random. Safe for
-// concurrent use.
+// Postgres is a PostgreSQL server with a role lockport, no superuser, which owns the database lockport. Passwords are random. Safe for concurrent
+// use.
 type Postgres struct {
 	*Server
 	options         PostgresOptions
@@ -63,11 +63,11 @@ func StartPostgres(ctx context.Context, o PostgresOptions) (*Postgres, error) {
 	var err error
 	p.Server, err = start(ctx, kind{
 		name: "postgres", tls: o.TLS, clock: o.Clock,
-		end:       syscall.SIGINT, // without waiting for the clients
+		end:       syscall.SIGINT, // fast shutdown: does not wait for clients
 		family:    true,
 		configure: p.configure,
 		ready: func(ctx context.Context, addr string) error {
-			conn, err := pgx.Connect(ctx, postgresURL(addr, postgresAdmin, p.admin)) // for whom the server keeps a connection free
+			conn, err := pgx.Connect(ctx, postgresURL(addr, postgresAdmin, p.admin)) // the server reserves connections for superusers
 			if err != nil {
 				return err
 			}
@@ -77,7 +77,7 @@ func StartPostgres(ctx context.Context, o PostgresOptions) (*Postgres, error) {
 	return p, err
 }
 
-// configure makes the server's data, if there are none, and its configuration.
+// configure creates the server's data folder and its configuration.
 func (p *Postgres) configure(ctx context.Context, dir string, port int) ([]string, error) {
 	data := dataDir(dir)
 	var err error
@@ -94,7 +94,7 @@ func (p *Postgres) configure(ctx context.Context, dir string, port int) ([]strin
 	return []string{"-D", data}, os.WriteFile(filepath.Join(data, "postgresql.conf"), text, 0o600)
 }
 
-// config is postgresql.conf. ALTER SYSTEM wins over it.
+// config returns postgresql.conf. ALTER SYSTEM overrides it.
 func (o PostgresOptions) config(dir string, port int) string {
 	settings := map[string]string{
 		"port":                       strconv.Itoa(port),
@@ -120,7 +120,7 @@ func (o PostgresOptions) config(dir string, port int) string {
 	return text.String()
 }
 
-// create makes a new cluster, with our role and our database.
+// create makes a new database cluster, with our role and our database.
 func (p *Postgres) create(ctx context.Context, dir string) error {
 	data := dataDir(dir)
 	path, err := find("postgres")
@@ -144,11 +144,11 @@ func (p *Postgres) create(ctx context.Context, dir string) error {
 	}
 	secrets, err := os.ReadFile(filepath.Join(data, secretFile))
 	p.password, p.admin, _ = strings.Cut(string(secrets), " ")
-	return errors.Join(err, os.Chmod(data, 0o700)) // or the server refuses it
+	return errors.Join(err, os.Chmod(data, 0o700)) // the server refuses wider permissions
 }
 
-// Follow makes the server, whatever it was, a streaming replica of primary, with its own options: it is killed, its data are replaced by a copy
-// of primary's, and it is started again. It returns when it can be read. ctx bounds the start. It must not run beside other methods of p.
+// Follow makes the server a streaming replica of primary, with the server's own options. It kills the server, replaces its data with a copy of
+// primary's, and restarts it. It returns when the replica accepts reads. ctx bounds the start. Do not call it concurrently with other methods of p.
 func (p *Postgres) Follow(ctx context.Context, primary *Postgres) error {
 	p.options.Primary = primary
 	if err := p.Kill(); err != nil {
@@ -160,13 +160,13 @@ func (p *Postgres) Follow(ctx context.Context, primary *Postgres) error {
 	return p.Restart(ctx)
 }
 
-// tool runs one of Postgres' own programs, which lie beside each other.
+// tool runs one of Postgres' programs as the user of the servers.
 func (p *Postgres) tool(ctx context.Context, dir string, input *strings.Reader, name string, args ...string) error {
 	path, err := find(name)
 	if err != nil {
 		return err
 	}
-	user, err := lesserUser()
+	user, err := serverUser()
 	if err := errors.Join(err, user.own(dir)); err != nil {
 		return err
 	}
@@ -174,7 +174,7 @@ func (p *Postgres) tool(ctx context.Context, dir string, input *strings.Reader, 
 	defer cancel()
 	cmd := exec.CommandContext(ctx, path, args...)
 	cmd.Dir, cmd.SysProcAttr = dir, user.attributes()
-	cmd.WaitDelay = time.Second // pg_basebackup has a child that lives, with its output open, until the primary has ended
+	cmd.WaitDelay = time.Second // pg_basebackup has a child that keeps its output open until the primary ends
 	if input != nil {
 		cmd.Stdin = input
 	}
@@ -184,13 +184,13 @@ func (p *Postgres) tool(ctx context.Context, dir string, input *strings.Reader, 
 	return nil
 }
 
-// URL is that of the ordinary role: "postgres://lockport:password@127.0.0.1:port/lockport".
+// URL returns "postgres://lockport:password@127.0.0.1:port/lockport", for the ordinary role.
 func (p *Postgres) URL() string { return p.UserURL(postgresUser, p.password) }
 
-// AdminURL is URL for the superuser, in the same database.
+// AdminURL returns URL for the superuser, with the same database.
 func (p *Postgres) AdminURL() string { return p.UserURL(postgresAdmin, p.admin) }
 
-// UserURL is URL for another role.
+// UserURL returns URL for another role.
 func (p *Postgres) UserURL(user, password string) string {
 	return postgresURL(p.Addr(), user, password)
 }

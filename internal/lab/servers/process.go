@@ -15,7 +15,7 @@ import (
 	"github.com/lockport/lockport/internal/lab/worker"
 )
 
-// logName is the file in a server's folder that gets its standard output and error.
+// logName is the file in a server's folder for its standard output and error.
 const logName = "server.log"
 
 // startProcess starts the server's program.
@@ -26,7 +26,7 @@ func (s *Server) startProcess() (*worker.Process, error) {
 	}
 	defer func() { _ = log.Close() }()
 	cmd := exec.Command(s.path, s.args...)
-	// A server sees nothing of our environment: etcd, for one, would read settings there.
+	// A server does not inherit our environment: etcd, for one, reads settings from it.
 	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = s.dir, append(s.env, "PATH="+os.Getenv("PATH")), log, log
 	cmd.SysProcAttr = s.user.attributes()
 	p, err := worker.Run(cmd)
@@ -36,7 +36,7 @@ func (s *Server) startProcess() (*worker.Process, error) {
 	return p, nil
 }
 
-// kill ends the child and its children with SIGKILL, stopped or not, and waits for their end. The mutex is held, here and in what follows.
+// kill ends the child and its children with SIGKILL, stopped or not, and waits until they have ended. The caller holds the mutex, here and below.
 func (s *Server) kill() {
 	children := s.children()
 	s.proc.Kill()
@@ -45,13 +45,13 @@ func (s *Server) kill() {
 	}
 	_ = Poll(context.Background(), func(context.Context) error {
 		if slices.ContainsFunc(children, func(c *os.Process) bool { return worker.Running(c.Pid) }) {
-			return errors.New("its children are alive")
+			return errors.New("its children still run")
 		}
 		return nil
 	})
 }
 
-// children are the processes that the child has started, where signals are for them too. It is stopped first, so that it starts no others.
+// children returns the child's child processes if signals must reach them too. It stops the child first, so that it starts no others.
 func (s *Server) children() []*os.Process {
 	if !s.family || !s.proc.Alive() || s.proc.Freeze() != nil {
 		return nil
@@ -59,7 +59,7 @@ func (s *Server) children() []*os.Process {
 	return childrenOf(s.proc.Pid())
 }
 
-// signal is for the children first, and then for the child itself.
+// signal signals the children first, then the child itself.
 func (s *Server) signal(child func(*os.Process) error, itself func() error) error {
 	for _, c := range s.children() {
 		if err := child(c); err != nil && !errors.Is(err, os.ErrProcessDone) {
@@ -74,10 +74,10 @@ func (s *Server) signal(child func(*os.Process) error, itself func() error) erro
 
 func (s *Server) thaw() error { return s.signal(worker.Thaw, s.proc.Thaw) }
 
-// stop asks the child to end, and kills it if it has not after stopTime.
+// stop asks the child to end, and kills it after stopTime.
 func (s *Server) stop() {
 	_ = s.proc.Signal(cmp.Or(s.end, syscall.SIGTERM))
-	_ = s.thaw() // a stopped process takes no signal
+	_ = s.thaw() // a stopped process handles no signal
 	select {
 	case <-s.proc.Over():
 	case <-time.After(stopTime):

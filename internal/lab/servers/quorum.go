@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	// quorumNodes is how many nodes an etcd cluster or a ZooKeeper ensemble has. Two of them are a majority.
+	// quorumNodes is the size of an etcd cluster or a ZooKeeper ensemble. Two nodes are a majority.
 	quorumNodes = 3
-	// leaderTime is how long a node has to say whether it leads: a frozen one never does.
+	// leaderTime bounds the query to each node: a frozen node never answers.
 	leaderTime = 250 * time.Millisecond
 )
 
@@ -24,10 +24,10 @@ type member interface {
 	leads(ctx context.Context) (bool, error)
 }
 
-// quorumGroup is a group of three nodes, any two of which serve. A node's Restart returns when it serves, which needs another one that runs.
+// quorumGroup is a group of three nodes, of which any two can serve. A node's Restart returns when it serves, which needs a second running node.
 type quorumGroup[N member] struct {
 	group[N]
-	*quorumLinks // nil: they speak to each other directly
+	*quorumLinks // nil: the nodes connect to each other directly
 }
 
 // EtcdCluster is an etcd cluster of three nodes. Safe for concurrent use.
@@ -36,8 +36,7 @@ type EtcdCluster struct{ quorumGroup[*Etcd] }
 // Ensemble is a ZooKeeper ensemble of three nodes. Safe for concurrent use.
 type Ensemble struct{ quorumGroup[*ZooKeeper] }
 
-// StartEtcdCluster starts an etcd cluster, each node with the options o. It is ready when all serve, which takes etcd 2 s, since new
-// nodes ask each other about the past.
+// StartEtcdCluster starts an etcd cluster whose nodes have the options o, ready when all serve. That takes 2 s: new nodes first look for peers.
 func StartEtcdCluster(ctx context.Context, o EtcdOptions) (*EtcdCluster, error) {
 	c := new(EtcdCluster)
 	return c, c.start(ctx, o.Cuttable, func(ctx context.Context, i int, ports []int, proxy string) (*Etcd, error) {
@@ -45,14 +44,14 @@ func StartEtcdCluster(ctx context.Context, o EtcdOptions) (*EtcdCluster, error) 
 	})
 }
 
-// StartEnsemble starts an ensemble, ready when all nodes serve. A node notices within a second that it has lost its leader, or its
-// followers, and the next leader is there some 300 ms later.
+// StartEnsemble starts an ensemble, ready when all nodes serve. A node notices within a second that it lost its leader or its followers. The next
+// leader is elected about 300 ms later.
 func StartEnsemble(ctx context.Context, o ZooKeeperOptions) (*Ensemble, error) {
 	e := new(Ensemble)
 	return e, e.start(ctx, true, func(ctx context.Context, i int, ports []int, proxy string) (*ZooKeeper, error) {
 		config := []string{
 			"initLimit=50", // ticks to join a leader
-			"syncLimit=10", // ticks of silence until a leader or a follower is given up
+			"syncLimit=10", // ticks of silence after which a leader or follower is dropped
 		}
 		for j, port := range ports { // for followers, and for elections
 			config = append(config, fmt.Sprintf("server.%d=127.0.0.1:%d:%d", j+1, port, port+peerOffset))
@@ -61,15 +60,15 @@ func StartEnsemble(ctx context.Context, o ZooKeeperOptions) (*Ensemble, error) {
 		jvm := []string{
 			"-DsocksProxyHost=127.0.0.1",
 			"-DsocksProxyPort=" + proxyPort,
-			"-DsocksNonProxyHosts=", // none, where Java by itself spares the machine's own addresses
-			// A node alone asks the others for a vote less and less often, up to once a minute: too late after Heal.
+			"-DsocksNonProxyHosts=", // none; by default, Java bypasses the proxy for loopback addresses
+			// An isolated node asks for votes ever less often, down to once a minute. After Heal that would be too slow.
 			"-Dzookeeper.fastleader.maxNotificationInterval=400",
 		}
 		return startZooKeeper(ctx, ZooKeeperOptions{TickTime: o.TickTime, Config: append(config, o.Config...), JVM: append(jvm, o.JVM...)}, i+1)
 	})
 }
 
-// start calls node for each node, with the ports of all and the proxy through which it must speak to the others; empty: none.
+// start calls node for each node, with the ports of all and the proxy through which it must reach the others; empty: none.
 func (q *quorumGroup[N]) start(ctx context.Context, cuttable bool, node func(ctx context.Context, i int, ports []int, proxy string) (N, error)) error {
 	proxies := make([]string, quorumNodes)
 	ports, err := freePorts(quorumNodes)
@@ -91,12 +90,13 @@ func (q *quorumGroup[N]) start(ctx context.Context, cuttable bool, node func(ctx
 	return err
 }
 
-// URL names all nodes: "etcd://127.0.0.1:port,127.0.0.1:port,127.0.0.1:port".
+// URL returns a URL with all nodes: "etcd://127.0.0.1:port,127.0.0.1:port,127.0.0.1:port".
 func (q *quorumGroup[N]) URL() string {
 	return q.Nodes[0].URL() + "," + strings.Join(q.Addrs()[1:], ",")
 }
 
-// Leader waits until exactly one node says that it leads, and returns its index. One that is down, frozen or cut off does not, but for its last moments.
+// Leader waits until exactly one node reports that it leads, and returns its index. A node that is down, frozen or cut off does not lead, except
+// for a moment after the fault.
 func (q *quorumGroup[N]) Leader(ctx context.Context) (i int, err error) {
 	err = Poll(ctx, func(ctx context.Context) (err error) { i, err = q.leader(ctx); return err })
 	return i, err
@@ -115,7 +115,7 @@ func (q *quorumGroup[N]) leader(ctx context.Context) (leader int, err error) {
 		}
 	}
 	if leaders != 1 {
-		return 0, errors.Join(append(errs, fmt.Errorf("%d nodes say that they lead", leaders))...)
+		return 0, errors.Join(append(errs, fmt.Errorf("%d nodes report that they lead", leaders))...)
 	}
 	return leader, nil
 }

@@ -12,21 +12,21 @@ import (
 	"time"
 )
 
-// quorumLinks carry what the nodes of an ensemble or a cluster say to each other. Every node has a SOCKS proxy of its own, through which it
-// makes every connection to the others. Without SOCKS no proxy could tell which node connects to it, and the nodes of ZooKeeper would pass the
-// proxies by: a node that hears from another connects back to the address that this one says it listens on.
+// quorumLinks carry the traffic between the nodes of a cluster or an ensemble. Each node has its own SOCKS proxy, through which it connects to the
+// others. Without SOCKS a proxy could not tell which node connects. ZooKeeper nodes would also bypass other proxies: they connect back to the
+// address that a peer advertises.
 type quorumLinks struct {
-	ports  []int // each node listens for the others on its port, and on that plus peerOffset
+	ports  []int // each node listens for the others on its port and on port + peerOffset
 	fronts []net.Listener
 	ctx    context.Context // ends at close
 	end    context.CancelFunc
 
-	mu     sync.Mutex // guards all below
+	mu     sync.Mutex // guards the fields below
 	isCut  []bool
-	healed chan struct{} // closed when the cuts of now are no more
+	healed chan struct{} // closed by the next Heal
 }
 
-// newQuorumLinks makes the links of the nodes that have these ports.
+// newQuorumLinks makes the links of nodes with these ports.
 func newQuorumLinks(ports []int) (*quorumLinks, error) {
 	l := &quorumLinks{ports: ports, isCut: make([]bool, len(ports)), healed: make(chan struct{})}
 	l.ctx, l.end = context.WithCancel(context.Background())
@@ -45,7 +45,7 @@ func newQuorumLinks(ports []int) (*quorumLinks, error) {
 	return l, nil
 }
 
-// serve lives as long as the connection. It ends both sides when one ends, as they do when a process is killed.
+// serve handles one connection. When one side ends it closes the other, as if a process were killed.
 func (l *quorumLinks) serve(from int, conn net.Conn) {
 	defer func() { _ = conn.Close() }()
 	defer context.AfterFunc(l.ctx, func() { _ = conn.Close() })()
@@ -55,7 +55,7 @@ func (l *quorumLinks) serve(from int, conn net.Conn) {
 		return
 	}
 	const succeeded, refused = 0, 5
-	reply := []byte{5, succeeded, 0, 1, 127, 0, 0, 1, 0, 0} // neither Java nor Go cares for the address
+	reply := []byte{5, succeeded, 0, 1, 127, 0, 0, 1, 0, 0} // Java and Go ignore the address
 	peer, err := net.DialTimeout("tcp", hostPort(port), time.Second)
 	if err != nil {
 		reply[1] = refused
@@ -68,8 +68,8 @@ func (l *quorumLinks) serve(from int, conn net.Conn) {
 	l.carry(conn, peer, from, to)
 }
 
-// carry copies what src says to dst until one of them ends. What is said while the nodes are cut from each other is lost, and so
-// is the connection when they no longer are.
+// carry copies from src to dst until one of them ends. While the nodes are cut from each other, data is dropped; after the cut, the connection is
+// closed.
 func (l *quorumLinks) carry(dst, src net.Conn, from, to int) {
 	defer func() { _, _ = dst.Close(), src.Close() }()
 	for buffer := make([]byte, 32<<10); ; {
@@ -83,7 +83,7 @@ func (l *quorumLinks) carry(dst, src net.Conn, from, to int) {
 	}
 }
 
-// waitIfCut reports whether two nodes are cut from each other, and if so, waits until they are healed.
+// waitIfCut reports whether two nodes are cut from each other. If so, it waits until they are healed.
 func (l *quorumLinks) waitIfCut(a, b int) bool {
 	l.mu.Lock()
 	isCut, healed := l.isCut[a] || l.isCut[b], l.healed
@@ -94,15 +94,15 @@ func (l *quorumLinks) waitIfCut(a, b int) bool {
 	return isCut
 }
 
-// CutFromQuorum cuts node i (0 to 2) from the other nodes, as a broken network does: silently, so that each side goes on for a while before it
-// notices. Clients still reach the node. Cuts add up. An etcd cluster must have been started with EtcdOptions.Cuttable.
+// CutFromQuorum cuts node i (0 to 2) from the other nodes, silently, as a network partition does. Each side takes a while to notice. Clients still
+// reach the node. Cuts add up. An etcd cluster must have been started with EtcdOptions.Cuttable.
 func (l *quorumLinks) CutFromQuorum(i int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.isCut[i] = true
 }
 
-// Heal ends all cuts: what was under way between the nodes is lost, and they connect anew.
+// Heal ends all cuts. Data in flight between the nodes is lost, and they reconnect.
 func (l *quorumLinks) Heal() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -123,8 +123,8 @@ func (l *quorumLinks) close() (err error) {
 	return err
 }
 
-// socksRequest answers the greeting of a SOCKS5 client (RFC 1928), and returns the port of this machine to which it asks to be connected,
-// whatever it calls the machine.
+// socksRequest answers the greeting of a SOCKS5 client (RFC 1928) and returns the requested port. It ignores the host: all nodes are on this
+// machine.
 func socksRequest(conn io.ReadWriter) (port int, err error) {
 	var greeting [2]byte // version, number of methods
 	_, err1 := io.ReadFull(conn, greeting[:])

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A member that is cut from the others serves nothing until the cut is healed; the others go on, under another leader if need be.
+// A member that is cut off serves nothing until Heal. The others go on, under a new leader if necessary.
 func TestCutFromQuorum(t *testing.T) {
 	t.Run("etcd", func(t *testing.T) {
 		t.Parallel()
@@ -39,7 +39,7 @@ func testCut[N member](t *testing.T, q *quorumGroup[N], put func(context.Context
 		ctx, cancel := context.WithTimeout(ctx, time.Second)
 		defer cancel()
 		if _, err := get(ctx, q.Nodes[old]); err == nil {
-			return errors.New("a node that is cut from the others serves")
+			return errors.New("a node that is cut off serves")
 		}
 		return nil
 	})

@@ -18,21 +18,21 @@ import (
 
 // RedisOptions are the options of a Redis. The zero value is a plain server without persistence.
 type RedisOptions struct {
-	// Password is the default user's (requirepass). Empty: none.
+	// Password is the default user's password (requirepass). Empty: none.
 	Password string
-	// Users are ACL rules as in redis.conf, without the word "user": "alice on >secret ~lockport:* &* +@all". They may switch
-	// the default user off: Do then works all the same, through a user of its own.
+	// Users are ACL rules as in redis.conf, without the word "user": "alice on >secret ~lockport:* &* +@all". They may disable the default user: Do
+	// uses an internal user then.
 	Users []string
-	// TLS serves TLS and nothing else: see Server.TLSConfig.
+	// TLS makes the server accept TLS only: see Server.TLSConfig.
 	TLS bool
-	// AppendOnly writes every change to disk before it is acknowledged.
+	// AppendOnly syncs every change to disk before it is acknowledged.
 	AppendOnly bool
-	// Clock gives the server a clock of its own, which JumpClock sets. It needs gcc, and Linux: see ClockInstalled.
+	// Clock gives the server a private clock, which JumpClock sets. It needs Linux and gcc: see ClockInstalled.
 	Clock bool
-	// Config are further lines of redis.conf: "maxmemory 10mb". With "save 3600 1" Redis saves its data to disk, at Stop too.
+	// Config are more lines of redis.conf: "maxmemory 10mb". With "save 3600 1" Redis saves its data to disk, also at Stop.
 	Config []string
 
-	args []string // further arguments on the command line
+	args []string // more command-line arguments
 }
 
 // Redis is a Redis server. Safe for concurrent use.
@@ -57,7 +57,7 @@ func StartRedis(ctx context.Context, o RedisOptions) (_ *Redis, err error) {
 
 var adminPassword = sync.OnceValue(rand.Text)
 
-// login is whom Do and replicas log in as: the default user (no name), or one of ours where there are ACL rules.
+// login returns the user of Do and of replicas: the default user (no name), or an internal one if there are ACL rules.
 func (o RedisOptions) login() (user, password string) {
 	if len(o.Users) > 0 {
 		return "lockport-servers", adminPassword()
@@ -70,7 +70,7 @@ func (o RedisOptions) config(dir string, port int) []string {
 	lines := []string{
 		"bind 127.0.0.1",
 		`save ""`,
-		"repl-diskless-sync-delay 0", // a replica is in sync at once
+		"repl-diskless-sync-delay 0", // no delay before a replica syncs
 	}
 	set := func(name, value string) { lines = append(lines, name+" "+strconv.Quote(value)) }
 	setIf := func(name, value string) {
@@ -103,16 +103,16 @@ func (o RedisOptions) config(dir string, port int) []string {
 	return append(lines, o.Config...)
 }
 
-// URL is the server's, with the default user's password: "redis://:password@127.0.0.1:port", or "rediss://…" with TLS.
+// URL returns "redis://:password@127.0.0.1:port" for the default user, with the scheme rediss if the server uses TLS.
 func (r *Redis) URL() string { return r.UserURL("", r.options.Password) }
 
-// UserURL is URL with the name and password of an ACL user.
+// UserURL returns URL with the name and password of an ACL user.
 func (r *Redis) UserURL(user, password string) string {
 	return serverURL(overTLS("redis", r.tls), user, password, r.Addr(), "")
 }
 
-// Do sends one command, on a connection of its own, and returns the reply: a string, an int64, nil or a []any of these.
-// ctx, and 5 s, bound it. An error reply is an error with the server's text.
+// Do sends one command, on a new connection, and returns the reply: a string, an int64, nil or a []any of these. ctx, and 5 s, bound it. An error
+// reply is an error with the server's text.
 func (r *Redis) Do(ctx context.Context, args ...any) (any, error) {
 	return r.options.do(ctx, r.Addr(), args...)
 }
@@ -124,7 +124,7 @@ func (o RedisOptions) do(ctx context.Context, addr string, args ...any) (any, er
 	if o.TLS {
 		dial = (&tls.Dialer{Config: clientTLS()}).DialContext
 	}
-	conn, err := dial(ctx, "tcp", addr) // here, since go-redis prints it when it cannot
+	conn, err := dial(ctx, "tcp", addr) // dial here: go-redis prints dial errors
 	if err != nil {
 		return nil, fmt.Errorf("redis: %w", err)
 	}

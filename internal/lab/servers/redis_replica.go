@@ -13,7 +13,7 @@ import (
 // Replica is a Redis that replicates another one.
 type Replica struct {
 	*Redis
-	// Link is the replication link: its faults keep the replica from hearing of writes. Commands do not pass it.
+	// Link is the replication link. Its faults keep the replica from receiving writes. Commands do not pass through it.
 	Link *faultproxy.Proxy
 }
 
@@ -37,14 +37,13 @@ func StartReplica(ctx context.Context, master *Redis) (*Replica, error) {
 // Close ends the replica and its link, not its master.
 func (r *Replica) Close() error { return errors.Join(r.Redis.Close(), r.Link.Close()) }
 
-// Promote makes a replica a master, whatever it has missed.
+// Promote makes a replica a master, even if it has missed writes.
 func (r *Redis) Promote(ctx context.Context) error {
 	_, err := r.Do(ctx, "REPLICAOF", "NO", "ONE")
 	return err
 }
 
-// Follow makes the server a replica of master, which it reaches at the address via, and returns when it is in sync. What it knew
-// before is gone.
+// Follow makes the server a replica of master, reached at the address via, and returns when it is in sync. Its previous data are lost.
 func (r *Redis) Follow(ctx context.Context, master *Redis, via string) error {
 	host, port, err := net.SplitHostPort(via)
 	if err != nil {
@@ -53,14 +52,15 @@ func (r *Redis) Follow(ctx context.Context, master *Redis, via string) error {
 	if _, err := r.Do(ctx, "REPLICAOF", host, port); err != nil {
 		return err
 	}
-	want := -1 // how much it must have read; -1: not known yet
+	want := -1 // the offset that the replica must reach; -1: not known yet
 	return Poll(ctx, func(ctx context.Context) error {
 		info, err := r.Info(ctx, "replication")
 		if err != nil || info["master_link_status"] != "up" {
 			return errors.Join(err, fmt.Errorf("redis %s: link to the master is %q", r.Addr(), info["master_link_status"]))
 		}
 		if want < 0 {
-			// A master sends a new replica nothing beyond its first copy until it has heard from it, although it calls it online: hence a message.
+			// After the initial copy, a master sends a new replica nothing until the replica has reported. It calls the replica online all the
+			// same. So write something.
 			_, err1 := master.Do(ctx, "PUBLISH", "lockport-servers", "sync")
 			now, err2 := master.Info(ctx, "replication")
 			if err := errors.Join(err1, err2); err != nil {
@@ -69,7 +69,7 @@ func (r *Redis) Follow(ctx context.Context, master *Redis, via string) error {
 			want, _ = strconv.Atoi(now["master_repl_offset"])
 		}
 		if got, _ := strconv.Atoi(info["slave_repl_offset"]); got < want {
-			return fmt.Errorf("redis %s: has read %d of %d bytes", r.Addr(), got, want)
+			return fmt.Errorf("redis %s: has replicated %d of %d bytes", r.Addr(), got, want)
 		}
 		return nil
 	})

@@ -14,25 +14,24 @@ import (
 const (
 	sentinels  = 3
 	quorum     = 2
-	masterName = "lockport" // of the master, for the sentinels
+	masterName = "lockport"
 )
 
-// SentinelOptions are the options of a Sentinel set of a master and one replica, which are plain servers.
+// SentinelOptions are the options of a Sentinel set: a master and one replica, which are plain servers.
 type SentinelOptions struct {
-	// DownAfter is the silence after which a sentinel thinks the master down. Default: 1 s. Much less, and a busy machine makes it
-	// see deaths that were none.
+	// DownAfter is the silence after which a sentinel considers the master down. Default: 1 s. Much less causes false alarms on a busy machine.
 	DownAfter time.Duration
 }
 
-// Sentinel is a set of a master, its replica and three sentinels, two of which must agree on a failover. Nodes are the master, as it
-// was at the start, and the replica. Safe for concurrent use.
+// Sentinel is a master, its replica and three sentinels, two of which must agree on a failover. Nodes are the first master and the replica. Safe
+// for concurrent use.
 type Sentinel struct {
 	group[*Redis]
 	// Sentinels are the three sentinels.
 	Sentinels group[*Redis]
 }
 
-// StartSentinel starts a set, ready when the replica is in sync and every sentinel knows it and every other sentinel.
+// StartSentinel starts a set, ready when the replica is in sync and every sentinel knows the replica and the other sentinels.
 func StartSentinel(ctx context.Context, o SentinelOptions) (*Sentinel, error) {
 	s := new(Sentinel)
 	if err := s.start(ctx, o); err != nil {
@@ -58,14 +57,14 @@ func (s *Sentinel) start(ctx context.Context, o SentinelOptions) error {
 		return err
 	}
 	for _, sentinel := range s.Sentinels.Nodes {
-		// Sentinels look for each other every 2 s, and ask servers what they are every 10 s. Redis before 7.0 cannot be told to hurry.
+		// Sentinels discover each other every 2 s and poll the servers every 10 s. Redis 7.0 and newer can be told to hurry; older versions refuse.
 		_, _ = sentinel.Do(ctx, "SENTINEL", "DEBUG", "PUBLISH-PERIOD", "100", "INFO-PERIOD", "500")
 	}
-	return s.waitWhole(ctx)
+	return s.waitComplete(ctx)
 }
 
-// waitWhole waits until all sentinels know each other, and see the master and a replica.
-func (s *Sentinel) waitWhole(ctx context.Context) error {
+// waitComplete waits until all sentinels know each other and see the master and a replica.
+func (s *Sentinel) waitComplete(ctx context.Context) error {
 	return Poll(ctx, func(ctx context.Context) error {
 		for _, sentinel := range s.Sentinels.Nodes {
 			info, err := sentinel.Info(ctx, "sentinel")
@@ -77,19 +76,19 @@ func (s *Sentinel) waitWhole(ctx context.Context) error {
 	})
 }
 
-// URL names all sentinels, and the master: "redis+sentinel://127.0.0.1:port?addr=127.0.0.1:port&addr=…&master_name=…".
+// URL returns a URL with all sentinels and the master's name: "redis+sentinel://127.0.0.1:port?addr=127.0.0.1:port&addr=…&master_name=…".
 func (s *Sentinel) URL() string {
 	addrs := s.Addrs()
 	return "redis+sentinel://" + addrs[0] + "?" + url.Values{"master_name": {masterName}, "addr": addrs[1:]}.Encode()
 }
 
-// MasterName is the name under which the sentinels know the master.
+// MasterName returns the name under which the sentinels know the master.
 func (s *Sentinel) MasterName() string { return masterName }
 
-// Addrs are the sentinels' addresses, for a client to begin with.
+// Addrs returns the sentinels' addresses.
 func (s *Sentinel) Addrs() []string { return s.Sentinels.Addrs() }
 
-// Master returns the node that all sentinels which run call the master now.
+// Master returns the node that all running sentinels name as the current master.
 func (s *Sentinel) Master(ctx context.Context) (*Redis, error) {
 	var named []string
 	var errs []error
@@ -110,8 +109,8 @@ func (s *Sentinel) Master(ctx context.Context) (*Redis, error) {
 	return nil, errors.Join(append(errs, fmt.Errorf("the sentinels do not agree on a master: %q", named))...)
 }
 
-// WaitFailover waits until the sentinels agree on a master other than old and that node is one, and returns it. After a
-// kill that takes DownAfter and about 2 s, now and then some seconds more.
+// WaitFailover waits until the sentinels agree on a master other than old and that node acts as master, and returns it. After a kill this takes
+// DownAfter plus about 2 s, occasionally a few seconds more.
 func (s *Sentinel) WaitFailover(ctx context.Context, old *Redis) (next *Redis, err error) {
 	err = Poll(ctx, func(ctx context.Context) (err error) {
 		if next, err = s.Master(ctx); err != nil {
@@ -119,15 +118,15 @@ func (s *Sentinel) WaitFailover(ctx context.Context, old *Redis) (next *Redis, e
 		}
 		info, err := next.Info(ctx, "replication")
 		if next == old || info["role"] != "master" {
-			err = errors.Join(err, fmt.Errorf("%s is still the master, or not yet: it is a %s", next.Addr(), info["role"]))
+			err = errors.Join(err, fmt.Errorf("no failover yet: the sentinels name %s, whose role is %s", next.Addr(), info["role"]))
 		}
 		return err
 	})
 	return next, err
 }
 
-// Mend makes the set whole again, whatever was done to its servers: it thaws what is frozen, restarts what is down, and has the other
-// node replicate the present master. It returns when all sentinels see that.
+// Mend repairs the set after any fault: it thaws frozen servers, restarts stopped ones, and makes the other node replicate the current master. It
+// returns when all sentinels see that.
 func (s *Sentinel) Mend(ctx context.Context) error {
 	for _, r := range slices.Concat(s.Nodes, s.Sentinels.Nodes) {
 		if r.Thaw() != nil {
@@ -136,7 +135,7 @@ func (s *Sentinel) Mend(ctx context.Context) error {
 			}
 		}
 	}
-	err := Poll(ctx, func(ctx context.Context) error { // the master may be another one at the next try
+	err := Poll(ctx, func(ctx context.Context) error { // the master may change between tries
 		master, err := s.WaitFailover(ctx, nil)
 		for _, node := range s.Nodes {
 			if err == nil && node != master {
@@ -148,10 +147,10 @@ func (s *Sentinel) Mend(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return s.waitWhole(ctx)
+	return s.waitComplete(ctx)
 }
 
-// Log is the end of what the sentinels and nodes printed, for messages.
+// Log returns the end of the logs of the sentinels and nodes, for messages.
 func (s *Sentinel) Log() string { return s.Sentinels.Log() + s.group.Log() }
 
 // Close ends all servers of the set and removes their folders.

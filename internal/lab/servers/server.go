@@ -17,48 +17,48 @@ import (
 )
 
 const (
-	// stopTime is how long a server may take to end by itself.
+	// stopTime is how long Stop waits before it kills the server.
 	stopTime = 5 * time.Second
 	// requestTime bounds one request to a server.
 	requestTime = 5 * time.Second
 )
 
-// kind says how one kind of server is run.
+// kind describes how to run one kind of server.
 type kind struct {
 	name  string // of the program, for messages and the folder
-	path  string // empty: wherever the program is found
+	path  string // empty: find it
 	port  int    // 0: a free one
 	env   []string
 	tls   bool           // it gets a certificate
-	clock bool           // it gets a clock of its own: see JumpClock
-	end   syscall.Signal // asks it to end; 0: SIGTERM
-	// family: it consists of several processes, and Kill, Freeze and Thaw are for its children too.
+	clock bool           // it gets a private clock: see JumpClock
+	end   syscall.Signal // asks it to stop; 0: SIGTERM
+	// family: it consists of several processes. Kill, Freeze and Thaw reach its children too.
 	family bool
 
-	// configure writes into dir what the server reads, and into dir/data what it starts with. It returns the arguments.
+	// configure writes the server's configuration into dir and its initial data into dir/data. It returns the arguments.
 	configure func(ctx context.Context, dir string, port int) (args []string, err error)
 	// ready returns nil if the server serves.
 	ready func(ctx context.Context, addr string) error
 }
 
-// Server is what all servers have in common: a child of this process, with a port and a folder that stay the same over restarts. Safe for concurrent use.
+// Server is the common part of all servers: a child of this process. Its port and folder stay the same across restarts. Safe for concurrent use.
 type Server struct {
 	kind
-	user   *lesser
+	user   *nobody
 	dir    string
 	addr   string
 	args   []string
-	shared bool // by all tests of this process
+	shared bool // all tests of this process use it
 
 	mu     sync.Mutex
 	proc   *worker.Process // the last one started; nil before the first start
 	closed bool
 }
 
-// sharedKey is the key under which a context has the folder of servers that last as long as this process.
+// sharedKey is the context key of the folder for servers that live until this process ends.
 type sharedKey struct{}
 
-// start runs a server of kind k in a new folder, and returns when it is ready.
+// start runs a server of kind k in a new folder and returns when it is ready.
 func start(ctx context.Context, k kind) (_ *Server, err error) {
 	if k.clock {
 		k.env = append(k.env, clockEnv...)
@@ -69,7 +69,7 @@ func start(ctx context.Context, k kind) (_ *Server, err error) {
 			err = errors.Join(err, s.Close())
 		}
 	}()
-	if s.user, err = lesserUser(); err != nil {
+	if s.user, err = serverUser(); err != nil {
 		return nil, err
 	}
 	if s.path == "" {
@@ -97,7 +97,7 @@ func start(ctx context.Context, k kind) (_ *Server, err error) {
 	return s, nil
 }
 
-// prepare makes the contents of the folder.
+// prepare fills the folder.
 func (s *Server) prepare(ctx context.Context) (err error) {
 	if s.tls {
 		if err := writeTLS(s.dir); err != nil {
@@ -115,7 +115,7 @@ func (s *Server) prepare(ctx context.Context) (err error) {
 	return s.user.own(s.dir)
 }
 
-// launch ends the child if there is one, starts another and waits until that is ready.
+// launch stops the child if there is one, starts another and waits until it is ready.
 func (s *Server) launch(ctx context.Context) error {
 	s.mu.Lock()
 	if s.closed {
@@ -135,36 +135,36 @@ func (s *Server) launch(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	ended := errors.New("it ended at its start")
+	ended := errors.New("it exited during startup")
 	defer context.AfterFunc(p.Context(), func() { cancel(ended) })()
 	err = Poll(ctx, func(ctx context.Context) error {
 		err := s.ready(ctx, s.addr)
-		if !p.Alive() { // whoever answers is another server
+		if !p.Alive() { // another server answered
 			return ended
 		}
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("servers: %s on %s: %w; its log ends:\n%s", s.name, s.addr, err, s.Log())
+		return fmt.Errorf("servers: %s on %s: %w; end of its log:\n%s", s.name, s.addr, err, s.Log())
 	}
 	return nil
 }
 
-// Addr is the server's address, "127.0.0.1:port". It stays the same over restarts.
+// Addr returns the server's address, "127.0.0.1:port". It stays the same across restarts.
 func (s *Server) Addr() string { return s.addr }
 
-// Dir is the server's temporary folder, whose folder data has what it remembers.
+// Dir returns the server's temporary folder. Its subfolder data holds the server's state.
 func (s *Server) Dir() string { return s.dir }
 
-// Pid is the process id of the server, or of the last process it had.
+// Pid returns the process id of the server, or of its last process.
 func (s *Server) Pid() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.proc.Pid()
 }
 
-// TLSConfig trusts the server's certificate, which is for 127.0.0.1 and localhost, and lives as long as this process; nil without TLS. Clients need no
-// certificate. The caller owns it.
+// TLSConfig returns a client configuration that trusts the server's certificate, or nil without TLS. The certificate is for 127.0.0.1 and localhost
+// and stays the same until this process ends. Clients need no certificate. The caller owns the result.
 func (s *Server) TLSConfig() *tls.Config {
 	if !s.tls {
 		return nil
@@ -172,14 +172,14 @@ func (s *Server) TLSConfig() *tls.Config {
 	return clientTLS()
 }
 
-// CAFile is the PEM file of the authority that signed the server's certificate. There is none without TLS.
+// CAFile returns the PEM file of the authority that signed the server's certificate. Without TLS the file does not exist.
 func (s *Server) CAFile() string { return filepath.Join(s.dir, certFile) }
 
-// WipeData removes everything that the server remembers, as if its disk had been lost. It is an error if the server is up.
+// WipeData removes all of the server's data, as if its disk had been lost. It is an error if the server is up.
 func (s *Server) WipeData() error {
 	return s.control(func() error {
 		if s.proc.Alive() {
-			return fmt.Errorf("servers: stop the %s before its data are removed", s.name)
+			return fmt.Errorf("servers: stop the %s before you wipe its data", s.name)
 		}
 		if err := os.RemoveAll(dataDir(s.dir)); err != nil {
 			return err
@@ -188,30 +188,28 @@ func (s *Server) WipeData() error {
 	})
 }
 
-// Kill ends the server with SIGKILL, frozen or not, and returns when it is gone. Killing a server that is down does nothing.
-// Kill, Stop, Restart, Freeze, Thaw and WipeData do nothing to a shared server, and return an error that matches
-// [errors.ErrUnsupported].
+// Kill ends the server with SIGKILL, frozen or not, and returns when it has ended. Killing a server that is down does nothing. Kill, Stop, Restart,
+// Freeze, Thaw and WipeData do nothing to a shared server and return an error that matches [errors.ErrUnsupported].
 func (s *Server) Kill() error {
 	return s.control(func() error { s.kill(); return nil })
 }
 
-// Stop asks the server to end, so that it saves what it was told to save, and kills it 5 s later. It returns
-// when the server is gone. Stopping a server that is down does nothing.
+// Stop asks the server to stop, so that it saves what it is configured to save, and kills it after 5 s. It returns when the server has ended.
+// Stopping a server that is down does nothing.
 func (s *Server) Stop() error {
 	return s.control(func() error { s.stop(); return nil })
 }
 
-// Freeze stops the server's processes with SIGSTOP: its connections stay open and nothing answers. It is an error if
-// the server is down.
+// Freeze stops the server's processes with SIGSTOP: connections stay open and nothing answers. It is an error if the server is down.
 func (s *Server) Freeze() error {
 	return s.control(func() error { return s.signal(worker.Freeze, s.proc.Freeze) })
 }
 
-// Thaw lets a frozen server go on. It is an error if the server is down.
+// Thaw resumes a frozen server. It is an error if the server is down.
 func (s *Server) Thaw() error { return s.control(s.thaw) }
 
-// Restart starts the server again on its port and in its folder, after Stop if it runs, and returns when it is ready.
-// What it remembers is what its options let it keep. ctx bounds the start.
+// Restart stops the server if it runs, starts it on the same port and in the same folder, and returns when it is ready. Its options determine which
+// data survive. ctx bounds the start.
 func (s *Server) Restart(ctx context.Context) error {
 	if err := s.control(func() error { return nil }); err != nil {
 		return err
@@ -219,7 +217,7 @@ func (s *Server) Restart(ctx context.Context) error {
 	return s.launch(ctx)
 }
 
-// Close ends the server with SIGKILL and removes its folder. Further calls do nothing. A shared server is left as it is.
+// Close kills the server with SIGKILL and removes its folder. Further calls do nothing. Close does nothing to a shared server.
 func (s *Server) Close() error {
 	if s == nil || s.shared {
 		return nil
@@ -233,23 +231,23 @@ func (s *Server) Close() error {
 	return os.RemoveAll(s.dir)
 }
 
-// Log is the end of what the server printed, for messages.
+// Log returns the end of the server's log, for messages.
 func (s *Server) Log() string {
 	text, _ := os.ReadFile(filepath.Join(s.dir, logName))
 	return string(text[max(0, len(text)-4<<10):])
 }
 
-// control calls f, with the mutex held, unless the server is shared.
+// control calls f with the mutex held, unless the server is shared.
 func (s *Server) control(f func() error) error {
 	if s.shared {
-		return fmt.Errorf("servers: this %s is shared; control one that the test started itself: %w", s.name, errors.ErrUnsupported)
+		return fmt.Errorf("servers: this %s is shared; use a server that the test started itself: %w", s.name, errors.ErrUnsupported)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return f()
 }
 
-// self is what the servers of a group have in common.
+// self returns the Server of a node.
 func (s *Server) self() *Server { return s }
 
 // accepts returns nil if the server accepts connections.
@@ -261,10 +259,10 @@ func accepts(ctx context.Context, addr string) error {
 	return conn.Close()
 }
 
-// dataDir is where a server in the folder dir keeps what it remembers.
+// dataDir returns the data folder of a server in the folder dir.
 func dataDir(dir string) string { return filepath.Join(dir, "data") }
 
-// serverURL is a server's for a user; without a name and a password, for anybody.
+// serverURL builds a server's URL. Without user and password it has no credentials.
 func serverURL(scheme, user, password, addr, path string) string {
 	u := url.URL{Scheme: scheme, Host: addr, Path: path}
 	if user != "" || password != "" {
@@ -273,7 +271,7 @@ func serverURL(scheme, user, password, addr, path string) string {
 	return u.String()
 }
 
-// overTLS is the scheme of a protocol, which has an s where it is over TLS.
+// overTLS returns scheme, with an s appended if tls is set.
 func overTLS(scheme string, tls bool) string {
 	if tls {
 		return scheme + "s"

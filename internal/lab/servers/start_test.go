@@ -20,7 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// childVariable makes this test binary a program that starts a server, prints its address and waits to be killed.
+// childVariable makes this test binary start a server, print its address and wait to be killed.
 const childVariable = "LOCKPORT_SERVERS_TEST_CHILD"
 
 func TestMain(m *testing.M) {
@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 		fmt.Println(r.Addr())
 		select {}
 	}
-	_ = flag.Set("test.parallel", "6") // they wait more than they compute
+	_ = flag.Set("test.parallel", "6") // the tests mostly wait
 	os.Exit(m.Run())
 }
 
@@ -59,7 +59,7 @@ func TestServersDieWithTheProcess(t *testing.T) {
 	require.NoError(t, child.Process.Kill())
 	_ = child.Wait()
 	require.NoError(t, err, "%s", line)
-	require.Error(t, taken, "another process may choose the port")
+	require.Error(t, taken, "another process could take the port")
 	soon(t, func(context.Context) error {
 		conn, err := net.Dial("tcp", addr)
 		if err != nil {
@@ -69,7 +69,7 @@ func TestServersDieWithTheProcess(t *testing.T) {
 	})
 }
 
-// TestServersOutliveThreads starts a server from a thread that ends.
+// TestServersOutliveThreads starts a server from a thread that then ends.
 func TestServersOutliveThreads(t *testing.T) {
 	SharedRedis(t)
 	var r *Redis
@@ -90,12 +90,12 @@ func TestServersOutliveThreads(t *testing.T) {
 	}
 }
 
-// A server whose port another has taken does not start, and the other is not taken for it.
+// A server does not start if its port is taken, and the other server on that port is not mistaken for it.
 func TestPortTaken(t *testing.T) {
 	t.Parallel()
 	other := SharedRedis(t)
 	_, err := StartRedis(t.Context(), RedisOptions{Config: []string{fmt.Sprint("port ", other.port)}})
-	require.ErrorContains(t, err, "ended at its start")
+	require.ErrorContains(t, err, "exited during startup")
 	require.ErrorContains(t, err, "Address already in use")
 
 	r := NeedRedis(t, RedisOptions{})
@@ -107,7 +107,7 @@ func TestPortTaken(t *testing.T) {
 	require.NoError(t, r.Restart(t.Context()))
 }
 
-// What does not start leaves nothing, and its error shows the log; nor does what starts leave anything when it is closed.
+// A failed start leaves nothing behind, and its error shows the log. Close leaves nothing behind either.
 func TestServersLeaveNothing(t *testing.T) {
 	SharedRedis(t)
 	primary := SharedPostgres(t)
@@ -164,7 +164,7 @@ func wantEmpty(t *testing.T, dir string) {
 	require.Empty(t, left)
 }
 
-// What a server of root's cannot enter is an error that says what to do.
+// If root's servers cannot enter a folder, the error says what to do.
 func TestClosedTemporaryFolder(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root")

@@ -8,12 +8,11 @@ import (
 	"sync"
 )
 
-// templates makes the first of several starts at once fill its folder, and the others copy that.
+// templates serialises fromTemplate: the first of several concurrent starts fills its folder, and the others copy it.
 var templates sync.Mutex
 
-// fromTemplate makes the folder dir. The first time fill makes it, which takes a database seconds; a copy stays in this
-// user's cache folder, and all later calls, other processes' too, copy that. The copy is for one version of program and one
-// recipe, which names what else it depends on.
+// fromTemplate creates the folder dir. The first call runs fill, which takes a database seconds, and keeps a copy in this user's cache folder.
+// Later calls, also in other processes, copy that. A copy is for one version of program and one recipe, which names all other inputs.
 func fromTemplate(dir, program, recipe string, fill func() error) error {
 	templates.Lock()
 	defer templates.Unlock()
@@ -34,7 +33,7 @@ func fromTemplate(dir, program, recipe string, fill func() error) error {
 	if err := fill(); err != nil {
 		return err
 	}
-	// Without a copy the next start takes longer, and that is all.
+	// Failing to keep a copy only makes the next start slower.
 	if os.MkdirAll(folder, 0o700) != nil {
 		return nil
 	}

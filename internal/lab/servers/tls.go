@@ -19,8 +19,8 @@ import (
 // Names of the PEM files in a server's folder.
 const certFile, keyFile = "server.crt", "server.key"
 
-// issue makes the certificate, which signs itself, and its key. All servers of this process share them, so that they trust each other.
-var issue = sync.OnceValues(func() (files map[string][]byte, err error) {
+// selfSigned makes the self-signed certificate and its key. All servers of this process share them, so that they trust each other.
+var selfSigned = sync.OnceValues(func() (files map[string][]byte, err error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, err
@@ -46,16 +46,16 @@ var issue = sync.OnceValues(func() (files map[string][]byte, err error) {
 
 // writeTLS writes the two files into dir.
 func writeTLS(dir string) error {
-	files, err := issue()
+	files, err := selfSigned()
 	for name, content := range files {
 		err = errors.Join(err, os.WriteFile(filepath.Join(dir, name), content, 0o600))
 	}
 	return err
 }
 
-// clientTLS trusts the certificate. Without one, which writeTLS says, it trusts nobody.
+// clientTLS returns a configuration that trusts the certificate. If there is no certificate it trusts nobody; writeTLS reports that error.
 func clientTLS() *tls.Config {
-	files, _ := issue()
+	files, _ := selfSigned()
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(files[certFile])
 	return &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}

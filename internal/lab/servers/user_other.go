@@ -8,16 +8,16 @@ import (
 	"syscall"
 )
 
-// lesser is the user as whom servers run if this process is root's. There is no root here.
-type lesser struct{}
+// nobody is the user under which servers run when root runs this process. This system has no root.
+type nobody struct{}
 
-func lesserUser() (*lesser, error) { return nil, nil }
+func serverUser() (*nobody, error) { return nil, nil }
 
-func (*lesser) attributes() *syscall.SysProcAttr { return nil }
+func (*nobody) attributes() *syscall.SysProcAttr { return nil }
 
-func (*lesser) own(string) error { return nil }
+func (*nobody) own(string) error { return nil }
 
-// lastingFolder is a folder that is left behind when this process ends.
+// lastingFolder returns a folder that remains when this process ends.
 var lastingFolder = sync.OnceValues(func() (string, error) { return os.MkdirTemp("", "lockport-shared-") })
 
 func childrenOf(int) []*os.Process { return nil }

@@ -16,31 +16,30 @@ import (
 
 const (
 	zooKeeperTick = 100 * time.Millisecond
-	// wordTime bounds one four-letter word. ZooKeeper never answers one that arrives early in its start.
+	// wordTime bounds one four-letter word. ZooKeeper never answers one that arrives too early in its startup.
 	wordTime = time.Second
 )
 
-// ZooKeeperOptions are the options of a ZooKeeper server. The zero value is a plain one. Its data outlive kill -9 and Restart,
-// though not the machine: nothing is synced to disk.
+// ZooKeeperOptions are the options of a ZooKeeper server. The zero value is a plain server. Its data survive SIGKILL and Restart, but not a crash
+// of the machine: nothing is synced to disk.
 type ZooKeeperOptions struct {
-	// TickTime is ZooKeeper's unit of time, in whole milliseconds: sessions last from two ticks to a minute, and their
-	// ends are noticed at a tick. Default: 100 ms.
+	// TickTime is ZooKeeper's unit of time, in whole milliseconds. Sessions last from two ticks to a minute and expire on a tick. Default: 100 ms.
 	TickTime time.Duration
-	// Config are further lines of zoo.cfg, which win over ours: "forceSync=yes".
+	// Config are more lines of zoo.cfg, which override ours: "forceSync=yes".
 	Config []string
-	// JVM are further flags of the Java machine, which win over ours: "-Dznode.container.checkIntervalMs=100".
+	// JVM are more JVM flags, which override ours: "-Dznode.container.checkIntervalMs=100".
 	JVM []string
 }
 
 // ZooKeeper is a ZooKeeper server. Safe for concurrent use.
 type ZooKeeper struct{ *Server }
 
-// StartZooKeeper starts a ZooKeeper that stands alone.
+// StartZooKeeper starts a single ZooKeeper.
 func StartZooKeeper(ctx context.Context, o ZooKeeperOptions) (*ZooKeeper, error) {
 	return startZooKeeper(ctx, o, 1)
 }
 
-// startZooKeeper starts a ZooKeeper with that number in its ensemble.
+// startZooKeeper starts a ZooKeeper with this id in its ensemble.
 func startZooKeeper(ctx context.Context, o ZooKeeperOptions, id int) (*ZooKeeper, error) {
 	jars, err := classpath("apt-get install zookeeper (Debian)", "zookeeper", "slf4j-simple")
 	if err != nil {
@@ -64,15 +63,15 @@ func startZooKeeper(ctx context.Context, o ZooKeeperOptions, id int) (*ZooKeeper
 	return &ZooKeeper{s}, err
 }
 
-// config is zoo.cfg.
+// config returns zoo.cfg.
 func (o ZooKeeperOptions) config(port int) string {
 	return strings.Join(append([]string{
 		"dataDir=data",
 		fmt.Sprint("clientPort=", port),
 		"clientPortAddress=127.0.0.1",
 		fmt.Sprint("tickTime=", cmp.Or(o.TickTime, zooKeeperTick).Milliseconds()),
-		"maxSessionTimeout=60000", // far above ZooKeeper's own bound of 20 ticks
-		"maxClientCnxns=0",        // any number
+		"maxSessionTimeout=60000", // far above the default of 20 ticks
+		"maxClientCnxns=0",        // no limit
 		"admin.enableServer=false",
 		"4lw.commands.whitelist=*",
 		"extendedTypesEnabled=true", // nodes with a time to live
@@ -80,23 +79,23 @@ func (o ZooKeeperOptions) config(port int) string {
 	}, o.Config...), "\n") + "\n"
 }
 
-// zooKeeperFlags are what ZooKeeper's own settings cannot say.
+// zooKeeperFlags are settings that zoo.cfg does not accept.
 var zooKeeperFlags = []string{
 	"-Djava.net.preferIPv4Stack=true",
-	"-Dznode.container.checkIntervalMs=1000", // how often empty container nodes are looked for: ZooKeeper itself does once a minute
+	"-Dznode.container.checkIntervalMs=1000", // how often empty container nodes are removed; the default is a minute
 	"-Dorg.slf4j.simpleLogger.showDateTime=true",
 	"-Dorg.slf4j.simpleLogger.dateTimeFormat=HH:mm:ss.SSS",
 	"-Dorg.slf4j.simpleLogger.showShortLogName=true",
 	"-Dorg.slf4j.simpleLogger.showThreadName=false",
-	// Else it logs a line or more for each four-letter word.
+	// Otherwise each four-letter word logs a line or more.
 	"-Dorg.slf4j.simpleLogger.log.org.apache.zookeeper.server.NIOServerCnxn=error",
 }
 
-// URL is the server's: "zookeeper://127.0.0.1:port".
+// URL returns "zookeeper://127.0.0.1:port".
 func (z *ZooKeeper) URL() string { return "zookeeper://" + z.Addr() }
 
-// FourLetter sends one of ZooKeeper's four-letter words ("srvr", "mntr", "dump", "wchp"), on a connection of its own, and returns the
-// answer. A server that has no leader answers that it does not serve. ctx, and 1 s, bound it.
+// FourLetter sends a four-letter word ("srvr", "mntr", "dump", "wchp") on a new connection and returns the answer. A server without a leader
+// answers that it does not serve. ctx, and 1 s, bound it.
 func (z *ZooKeeper) FourLetter(ctx context.Context, word string) (string, error) {
 	return fourLetter(ctx, z.Addr(), word)
 }
@@ -111,7 +110,7 @@ func fourLetter(ctx context.Context, addr, word string) (answer string, err erro
 	return answer, err
 }
 
-// exchange calls f with a connection to a ZooKeeper, which it closes at the end of ctx or after wordTime.
+// exchange calls f with a connection to a ZooKeeper. It closes the connection when ctx ends or after wordTime.
 func exchange(ctx context.Context, addr string, f func(net.Conn) error) error {
 	ctx, cancel := context.WithTimeout(ctx, wordTime)
 	defer cancel()
@@ -127,14 +126,13 @@ func exchange(ctx context.Context, addr string, f func(net.Conn) error) error {
 	return nil
 }
 
-// leads is whether the node believes that it leads.
+// leads reports whether the node believes that it is the leader.
 func (z *ZooKeeper) leads(ctx context.Context) (bool, error) {
 	mode, err := mode(ctx, z.Addr())
 	return mode == "leader", err
 }
 
-// mode is what a server calls itself: "standalone", "leader" or "follower". One that has no leader, or is about to lose it, is an
-// error.
+// mode returns a server's mode: "standalone", "leader" or "follower". A server without a leader, or about to lose it, is an error.
 func mode(ctx context.Context, addr string) (string, error) {
 	answer, err := fourLetter(ctx, addr, "srvr")
 	if err != nil {

@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// greetingTime bounds how long a ZooKeeper may take to answer what opens a session, or attaches one.
+// greetingTime bounds how long a ZooKeeper may take to answer a client that opens or resumes a session.
 const greetingTime = 3 * time.Second
 
-// DialZooKeeper is for zk.WithDialer, and for each client of go-zookeeper's whose server is restarted: a ZooKeeper never answers a session that
-// arrives early in its start, and go-zookeeper alone would wait for it for nearly seven session timeouts.
+// DialZooKeeper is for zk.WithDialer, in every go-zookeeper client whose server may restart. A ZooKeeper never answers a session request that
+// arrives too early in its startup. go-zookeeper would wait for the answer for nearly seven session timeouts.
 func DialZooKeeper(network, addr string, timeout time.Duration) (net.Conn, error) {
 	conn, err := net.DialTimeout(network, addr, timeout)
 	if err != nil {
@@ -18,11 +18,11 @@ func DialZooKeeper(network, addr string, timeout time.Duration) (net.Conn, error
 	return &greetedConn{Conn: conn, until: time.Now().Add(greetingTime)}, nil
 }
 
-// greetedConn is a connection whose server must have begun to answer by some time.
+// greetedConn is a connection that times out if the server has not begun to answer by until.
 type greetedConn struct {
 	net.Conn
 	until time.Time
-	heard bool // only for the goroutine that reads
+	heard bool // used by the reading goroutine alone
 }
 
 func (c *greetedConn) Read(p []byte) (int, error) {
@@ -31,7 +31,7 @@ func (c *greetedConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// SetReadDeadline is called by the goroutine that reads, as go-zookeeper does.
+// SetReadDeadline must be called by the reading goroutine, as go-zookeeper does.
 func (c *greetedConn) SetReadDeadline(t time.Time) error {
 	if !c.heard && (t.IsZero() || t.After(c.until)) {
 		t = c.until

@@ -8,27 +8,27 @@ import (
 	"net"
 )
 
-// EndSession closes a session of somebody else's, with all its ephemeral nodes, and returns when it is gone. ZooKeeper has no such command, but
-// the password by which a client attaches its session is made of the session's number alone. The client is told when it asks next. The server
-// must serve; in an ensemble it may be any. ctx bounds it.
+// EndSession closes another client's session, with all its ephemeral nodes, and returns when it is gone. ZooKeeper has no such command, but the
+// password that resumes a session depends on the session's number alone. The client learns of it with its next request. The server must serve; in
+// an ensemble any node will do. ctx bounds it.
 func (z *ZooKeeper) EndSession(ctx context.Context, session int64) error {
 	return Poll(ctx, func(ctx context.Context) error {
 		gone, err := z.endSession(ctx, session)
 		if err == nil && !gone {
-			err = fmt.Errorf("zookeeper %s: session %#x lives on", z.Addr(), session)
+			err = fmt.Errorf("zookeeper %s: session %#x still exists", z.Addr(), session)
 		}
 		return err
 	})
 }
 
-// endSession attaches the session and closes it, and says whether there was none. Its client may be quicker, and attach it again before it is closed.
+// endSession resumes the session and closes it, and reports whether the session did not exist. The client may resume it again first.
 func (z *ZooKeeper) endSession(ctx context.Context, session int64) (gone bool, err error) {
 	err = exchange(ctx, z.Addr(), func(conn net.Conn) error {
 		const closeSession = -11
-		if err := binary.Write(conn, binary.BigEndian, struct { // two packets, which begin with their lengths
+		if err := binary.Write(conn, binary.BigEndian, struct { // two packets, each preceded by its length
 			Length, Version uint32
 			LastSeen        int64
-			Timeout         uint32 // which the server bounds
+			Timeout         uint32 // the server may change it
 			Session         int64
 			PasswordLength  uint32
 			Password        [16]byte
@@ -42,21 +42,21 @@ func (z *ZooKeeper) endSession(ctx context.Context, session int64) (gone bool, e
 			Session                  int64
 		}
 		if err := binary.Read(conn, binary.BigEndian, &attached); err != nil {
-			return fmt.Errorf("does not attach session %#x: %w", session, err)
+			return fmt.Errorf("cannot resume session %#x: %w", session, err)
 		}
 		if gone = attached.Session == 0; gone {
 			return nil
 		}
-		_, err := io.Copy(io.Discard, conn) // the server hangs up when it has closed it
+		_, err := io.Copy(io.Discard, conn) // the server disconnects once the session is closed
 		return err
 	})
 	return gone, err
 }
 
-// sessionPassword is what ZooKeeper makes of a session's number: bytes of a java.util.Random, whose generator its documentation gives.
+// sessionPassword computes a session's password as ZooKeeper does: bytes of a java.util.Random seeded with the session's number.
 func sessionPassword(session int64) (password [16]byte) {
 	const (
-		secret     = 0xB3415C00 // ZooKeeper's: superSecret in SessionTrackerImpl and its like
+		secret     = 0xB3415C00 // superSecret in ZooKeeper's ZooKeeperServer
 		multiplier = 0x5DEECE66D
 		increment  = 0xB
 		mask       = 1<<48 - 1

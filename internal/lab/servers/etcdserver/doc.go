@@ -1,3 +1,3 @@
-// Package etcdserver pins the current etcd server that the tests can start, as tools pins the linter: it is the tool of
-// this module. The package servers has it built when a test first asks for it; nothing here is compiled into the library.
+// Package etcdserver pins the current etcd server that tests can start. The server is this module's tool, as the linter is that of tools. The
+// package servers builds it when a test first needs it. Nothing here is compiled into the library.
 package etcdserver

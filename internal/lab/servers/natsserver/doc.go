@@ -1,2 +1,2 @@
-// Package natsserver pins the NATS server that the tests of backend/nats start, as etcdserver pins etcd: it is the tool of this module.
+// Package natsserver pins the NATS server that the tests of backend/nats start. It is this module's tool, like etcd in etcdserver.
 package natsserver

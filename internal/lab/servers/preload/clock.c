@@ -1,6 +1,6 @@
-// The clock of one process, set forward or back: to be preloaded (LD_PRELOAD). The file that LOCKPORT_CLOCK names holds by how many
-// nanoseconds, as an int64. The kernel is asked directly: looking up what is replaced here would allocate, and an allocator that asks
-// for the time at its own start then waits for itself.
+// A clock offset for one process, to be preloaded (LD_PRELOAD). The file that LOCKPORT_CLOCK names holds the offset in nanoseconds, as an int64.
+// The code calls the kernel directly: looking up the replaced functions would allocate. An allocator that asks for the time while it starts would
+// then deadlock.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdint.h>
