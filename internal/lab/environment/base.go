@@ -11,23 +11,23 @@ import (
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
-// base is servers and how they are run. It lacks what they do not define themselves.
+// base is the part that all environments share: the servers and how they are run. It reports as unsupported what only some environments offer.
 type base struct {
 	all []*servers.Server
-	// hidden says that clients are not led to the servers themselves, but to the address that front tells, if it is not nil.
+	// hidden says that clients do not address the servers individually. If front is not nil, they connect to the address that it returns.
 	hidden bool
 	front  func() string
 	url    func(addrs []string) string
-	// quorum is that of the servers; nil: none.
+	// quorum is nil if the servers form none.
 	quorum quorum
-	// halt ends a server that is restarted; nil: none is. forgets says that it may lose its data meanwhile.
+	// halt stops a server for Restart; nil: servers are not restarted. forgets says that a restart may also lose the data.
 	halt    func(*servers.Server) error
 	forgets bool
-	// reset undoes faults in servers that run, and waits until they serve.
+	// reset undoes faults in running servers and waits until they serve.
 	reset func(ctx context.Context) error
 }
 
-// quorum is what package servers offers of several servers together.
+// quorum is the interface of package servers to clusters and ensembles.
 type quorum interface {
 	Servers() []*servers.Server
 	Leader(ctx context.Context) (int, error)
@@ -40,7 +40,7 @@ func baseOf(url func(addrs []string) string, all ...*servers.Server) base {
 	return base{all: all, url: url, reset: func(context.Context) error { return nil }}
 }
 
-// clusterOf is the base of the members of a cluster.
+// clusterOf returns the base of a cluster's members.
 func clusterOf(q quorum, url func(addrs []string) string) base {
 	b := baseOf(url, q.Servers()...)
 	b.quorum = q
@@ -66,7 +66,7 @@ func (b *base) Addrs() (all []string) {
 
 func (b *base) URL(addrs []string) string { return b.url(addrs) }
 
-// CutFromQuorum cuts a member of a cluster from the others.
+// CutFromQuorum cuts a member of a cluster from the other members.
 func (b *base) CutFromQuorum(i int) { b.quorum.CutFromQuorum(i) }
 
 // Join ends all cuts.
@@ -97,18 +97,18 @@ func (b *base) Log() (all string) {
 
 func (b *base) Leader(ctx context.Context) (int, error) {
 	if b.quorum == nil {
-		return 0, lacks("nobody leads")
+		return 0, cannot("name a leader")
 	}
 	return b.quorum.Leader(ctx)
 }
 
-// Restart has all be down at the same moment.
+// Restart stops all running servers before it starts any of them.
 func (b *base) Restart(ctx context.Context, keepData bool) error {
 	switch {
 	case b.halt == nil:
-		return lacks("nothing is restarted")
+		return cannot("restart the servers")
 	case !keepData && !b.forgets:
-		return lacks("nothing is restarted without its data")
+		return cannot("restart the servers without their data")
 	}
 	up := slices.DeleteFunc(slices.Clone(b.all), isDown)
 	if err := AtOnce(up, b.halt); err != nil {
@@ -124,13 +124,13 @@ func (b *base) Restart(ctx context.Context, keepData bool) error {
 	})
 }
 
-// isDown reports whether a server is down. One that is frozen goes on.
+// isDown reports whether a server is down. It thaws a frozen one.
 func isDown(s *servers.Server) bool { return s.Thaw() != nil }
 
-// LoseDisk keeps the disk: etcd does not let a member back in that has forgotten everything.
+// LoseDisk keeps the old disk, since etcd does not readmit a member that lost its data.
 func (b *base) LoseDisk(ctx context.Context, i int) (back bool, err error) {
 	if b.quorum == nil {
-		return false, lacks("no disk can be lost")
+		return false, cannot("lose a disk")
 	}
 	s := b.all[i]
 	disk := filepath.Join(s.Dir(), "data")
@@ -144,12 +144,12 @@ func (b *base) LoseDisk(ctx context.Context, i int) (back bool, err error) {
 	return false, errors.Join(s.Kill(), os.RemoveAll(disk), os.Rename(kept, disk))
 }
 
-func lacks(ability string) error { return fmt.Errorf("%s: %w", ability, errors.ErrUnsupported) }
+func cannot(what string) error { return fmt.Errorf("cannot %s: %w", what, errors.ErrUnsupported) }
 
-func (*base) Lag(context.Context) error               { return lacks("no link between servers can be cut") }
-func (*base) FailOver(context.Context) error          { return lacks("nothing takes the server's place") }
-func (*base) Remove(context.Context, string) error    { return lacks("no operator removes locks") }
-func (*base) Overwrite(context.Context, string) error { return lacks("nobody else takes locks") }
+func (*base) Lag(context.Context) error               { return cannot("cut a replication link") }
+func (*base) FailOver(context.Context) error          { return cannot("fail over") }
+func (*base) Remove(context.Context, string) error    { return cannot("remove locks") }
+func (*base) Overwrite(context.Context, string) error { return cannot("overwrite locks") }
 func (*base) Leftovers(context.Context, string) ([]string, error) {
-	return nil, lacks("what is left cannot be listed")
+	return nil, cannot("list leftovers")
 }

@@ -12,11 +12,12 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// lanes is how many cases that need a fault run at the same time.
+// lanes is how many cases that need a fault run concurrently.
 const lanes = 4
 
-// Config is that of a run of the conformance suite, with every fault that can be produced here. Target and the lanes lead through proxies, Direct past them.
-// open makes a backend of a URL. isOp recognises the requests of the backend's client; nil: none. Call it after nodes that are to stay dead were killed.
+// Config configures a run of the conformance suite, with every fault that this environment can inject. Target and the lanes lead through proxies;
+// Direct bypasses them. open opens a backend. isOp recognises the requests of the backend's client; nil: none. First kill the nodes that shall stay
+// dead.
 func (r *Running) Config(t testing.TB, open func(ctx context.Context, url string) (driver.Backend, error), isOp func(conformance.Op, []byte) bool) conformance.Config {
 	t.Helper()
 	c := r.Unproxied(open)
@@ -34,7 +35,7 @@ func (r *Running) Config(t testing.TB, open func(ctx context.Context, url string
 	return c
 }
 
-// lane is a way to the servers through proxies of its own. server are the faults that need none.
+// lane returns a lane whose connections go through proxies of its own. server holds the faults that need no proxy.
 func (r *Running) lane(t testing.TB, server conformance.Faults, isOp func(conformance.Op, []byte) bool) conformance.Lane {
 	t.Helper()
 	endpoint, err := r.Endpoint()
@@ -54,7 +55,7 @@ func (r *Running) lane(t testing.TB, server conformance.Faults, isOp func(confor
 	return conformance.Lane{Target: endpoint.URL, Faults: f}
 }
 
-// Unproxied is Config without proxies: Target leads straight to the servers, and only they produce faults.
+// Unproxied is Config without proxies: Target leads to the servers directly, and only the servers can inject faults.
 func (r *Running) Unproxied(open func(ctx context.Context, url string) (driver.Backend, error)) conformance.Config {
 	c := conformance.Config{Open: open, Target: r.URL(r.Addrs())}
 	c.Faults.Remove = func(ctx context.Context, name string) error {
@@ -67,7 +68,7 @@ func (r *Running) Unproxied(open func(ctx context.Context, url string) (driver.B
 	if r.Local {
 		c.Faults.Leftovers = func(ctx context.Context, prefix string) ([]string, error) { return listed(ctx, c, prefix) }
 	}
-	c.Lanes = slices.Repeat([]conformance.Lane{{Target: c.Target, Faults: c.Faults}}, lanes) // those faults touch single names
+	c.Lanes = slices.Repeat([]conformance.Lane{{Target: c.Target, Faults: c.Faults}}, lanes) // these faults touch single names
 	c.Faults.Restart = r.Restart
 	p, _ := r.Servers.(*Postgres)
 	if p == nil {
@@ -79,13 +80,13 @@ func (r *Running) Unproxied(open func(ctx context.Context, url string) (driver.B
 			if err != nil {
 				return nil, err
 			}
-			return &noting{b, &locks.names}, nil
+			return &recorder{b, &locks.names}, nil
 		}
 	}
 	return c
 }
 
-// listed are the locks that the backend itself lists.
+// listed returns the locks that the backend itself lists.
 func listed(ctx context.Context, c conformance.Config, prefix string) (names []string, err error) {
 	b, err := c.Open(ctx, c.Target)
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package environment arranges real servers for tests: one Redis, five of them under Redlock, an etcd cluster. It starts them, leads clients to them through
-// proxies, and does what operators and failing machines do: delete a lock, restart a server, promote a replica, lose a disk. It names no backend, so
-// that the tests of each backend can use it; who opens a URL imports the backend.
+// Package environment arranges real servers for tests: one Redis, five of them under Redlock, an etcd cluster. It starts them, leads clients to
+// them through proxies, and acts as operators and failing machines do: deletes a lock, restarts a server, promotes a replica, loses a disk. It
+// imports no backend, so that every backend's tests can use it. The code that opens a URL imports the backend.
 package environment
 
 import (
@@ -16,25 +16,25 @@ import (
 type Environment struct {
 	// Name is short: "redis", "redis-failover", "etcd".
 	Name string
-	// Title describes the servers for people: "one Redis", "Redis with a replica and Sentinels".
+	// Title describes the servers to readers: "one Redis", "Redis with a replica and Sentinels".
 	Title string
 	// Backend is the name of the backend that locks here.
 	Backend string
-	// TTL is what workers use.
+	// TTL is the TTL of the workers' locks.
 	TTL time.Duration
-	// Margin is how much earlier the deadline of a hold is than its last renewal's sending + TTL.
+	// Margin is how much earlier a hold's deadline is than the sending of its last renewal plus the TTL.
 	Margin time.Duration
-	// Sessions says that the server frees a claim when its worker's connection ends, not only when the TTL has passed.
+	// Sessions says that the server frees a claim as soon as its worker's connection ends, before the TTL has passed.
 	Sessions bool
 	// Tokens says that holds have fencing tokens.
 	Tokens bool
-	// Readers and Permits say that the backend has them.
+	// Readers and Permits say that the backend supports them.
 	Readers, Permits bool
-	// RemovalNotice bounds how long the holder of a removed claim believes in it while the network is well (docs/guarantees.md, P3b).
+	// RemovalNotice bounds how long a holder believes in a claim that an operator removed, while the network works (docs/guarantees.md, P3b).
 	RemovalNotice time.Duration
 	// Local says that workers reach the locks without a network.
 	Local bool
-	// Variant says that another environment differs in little, such as a version. Variants are for long runs.
+	// Variant says that another environment differs only slightly, for example in the version. Variants are for long runs.
 	Variant bool
 	// Needs are the kinds of servers, as LOCKPORT_TEST_REQUIRE names them.
 	Needs []string
@@ -43,51 +43,51 @@ type Environment struct {
 	Start func(ctx context.Context) (Servers, error)
 }
 
-// Servers are the servers of an environment that runs. Methods that an environment cannot offer return an error that matches
+// Servers are the servers of a running environment. A method that the environment does not support returns an error that matches
 // [errors.ErrUnsupported]. Safe for concurrent use.
 type Servers interface {
-	// Addrs are the servers that each endpoint reaches through a proxy of its own. None: clients reach the servers directly.
+	// Addrs returns the servers that each endpoint reaches through its own proxies. None: clients connect to the servers directly.
 	Addrs() []string
-	// URL is what a client opens to reach the servers at addrs, which are in the order of Addrs.
+	// URL returns the URL to open in order to reach the servers at addrs, which are in the order of Addrs.
 	URL(addrs []string) string
-	// Nodes are the servers that grant the locks together, in the order of Addrs. There are none where the locks are files, or where another server may
+	// Nodes returns the servers that together grant the locks, in the order of Addrs. There are none if locks are files, or if another server may
 	// take over.
 	Nodes() []*servers.Server
-	// Heal makes the servers serve again, whatever was done to them, and returns when they do.
+	// Heal makes the servers serve again after any fault, and returns when they do.
 	Heal(ctx context.Context) error
 	// Close ends the servers.
 	Close() error
-	// Log is the end of what the servers printed.
+	// Log returns the end of the servers' logs.
 	Log() string
 
-	// Remove takes the lock on name away from its holder, as an operator does with their own tools. [ErrNotHeld]: nobody has it.
+	// Remove takes the lock on name away from its holder, with an operator's tools. [ErrNotHeld]: it has no holder.
 	Remove(ctx context.Context, name string) error
-	// Overwrite makes somebody who is no lockport client the holder of name, until Remove.
+	// Overwrite gives name to a holder that is no lockport client, until Remove.
 	Overwrite(ctx context.Context, name string) error
-	// Leftovers lists what the servers keep for names that start with prefix, save what stays on purpose.
+	// Leftovers lists what the servers keep for names that start with prefix, except what stays on purpose.
 	Leftovers(ctx context.Context, prefix string) ([]string, error)
-	// Restart restarts all servers that run, with their data or without.
+	// Restart restarts all running servers, with their data or without.
 	Restart(ctx context.Context, keepData bool) error
-	// Leader is the index in Nodes of the one that leads.
+	// Leader returns the leader's index in Nodes.
 	Leader(ctx context.Context) (int, error)
-	// Lag makes the replica miss what its primary does from now on, until FailOver or Heal.
+	// Lag makes the replica miss the primary's writes from now on, until FailOver or Heal.
 	Lag(ctx context.Context) error
-	// FailOver kills the primary and promotes its replica. Addrs then lead there. Existing endpoints follow by [Endpoint.Retarget].
+	// FailOver kills the primary and promotes its replica. Addrs then returns the new primary. Redirect endpoints with [Endpoint.Retarget].
 	FailOver(ctx context.Context) error
-	// LoseDisk kills a node, wipes its disk and starts it again. If it does not come back, it has its disk again and is down.
+	// LoseDisk kills a node, wipes its disk and restarts it. If the node does not come back, it gets its disk back and stays down.
 	LoseDisk(ctx context.Context, i int) (back bool, err error)
 }
 
-// ErrNotHeld is returned when the lock that was to be taken away has no holder.
-var ErrNotHeld = errors.New("nobody holds the lock that was to be taken away")
+// ErrNotHeld means that the lock to remove has no holder.
+var ErrNotHeld = errors.New("the lock to remove has no holder")
 
-// Running is an [Environment] that runs.
+// Running is a running [Environment].
 type Running struct {
 	*Environment
 	Servers
 }
 
-// Open starts the servers. ctx bounds the start. The caller must Close them. A server that is not installed is a *servers.NotInstalled.
+// Open starts the servers. ctx bounds the start. The caller must Close them. If a server is not installed, the error is a *servers.NotInstalled.
 func (e *Environment) Open(ctx context.Context) (*Running, error) {
 	s, err := e.Start(ctx)
 	if err != nil {
@@ -98,13 +98,13 @@ func (e *Environment) Open(ctx context.Context) (*Running, error) {
 
 // Endpoint is how one worker process reaches the servers.
 type Endpoint struct {
-	// URL is what it opens.
+	// URL is what the worker opens.
 	URL string
-	// Links are the proxies before the servers, one for each.
+	// Links are the proxies in front of the servers, one for each.
 	Links faultproxy.Group
 }
 
-// Endpoint makes a place for one more worker process. Two endpoints share nothing but the servers. Its user closes it.
+// Endpoint makes an endpoint for one more worker process. Endpoints share nothing but the servers. The caller must Close it.
 func (r *Running) Endpoint() (*Endpoint, error) {
 	p := &Endpoint{}
 	var through []string
@@ -121,7 +121,7 @@ func (r *Running) Endpoint() (*Endpoint, error) {
 	return p, nil
 }
 
-// Retarget leads new connections to the servers at addrs, which are in the order of Addrs.
+// Retarget redirects new connections to the servers at addrs, which are in the order of Addrs.
 func (p *Endpoint) Retarget(addrs []string) error {
 	var errs []error
 	for i, addr := range addrs {

@@ -7,13 +7,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What an environment does not have is an error, and no fault of another.
-func TestWhatIsNotThere(t *testing.T) {
+// Methods that an environment does not support say so.
+func TestUnsupported(t *testing.T) {
 	r := Need(t, "file")
 	require.Empty(t, r.Nodes())
 	_, err := r.Leader(t.Context())
 	require.ErrorIs(t, err, errors.ErrUnsupported)
-	require.ErrorContains(t, err, "nobody leads")
+	require.ErrorContains(t, err, "cannot name a leader")
 	require.ErrorIs(t, r.Lag(t.Context()), errors.ErrUnsupported)
 	require.ErrorIs(t, r.FailOver(t.Context()), errors.ErrUnsupported)
 	_, err = r.LoseDisk(t.Context(), 0)

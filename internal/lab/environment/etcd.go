@@ -15,10 +15,10 @@ import (
 )
 
 const (
-	// EtcdTick makes an election begin 0.6 to 1.2 s after the leader was last heard of. With a shorter one a busy machine elects leaders that nobody asked for;
-	// with a longer one an election takes more than what is left of a lease when its leader dies.
+	// EtcdTick makes an election begin 0.6 to 1.2 s after the last heartbeat. With a shorter tick, a busy machine causes needless elections. With a
+	// longer one, an election after the leader's death outlasts the rest of a lease.
 	EtcdTick = 60 * time.Millisecond
-	// etcdQuota is no more than the first step by which etcd lets its file grow once that is larger than a few megabytes, so that it is soon full.
+	// etcdQuota is at most the first step by which etcd's file grows beyond a few megabytes, so tests fill it quickly.
 	etcdQuota = 32 << 20
 )
 
@@ -43,12 +43,12 @@ func startEtcd(o servers.EtcdOptions) starter {
 
 func etcdOf(b base, members ...*servers.Etcd) *Etcd {
 	e := &Etcd{b, members}
-	e.halt = (*servers.Server).Kill // one that is stopped looks for a successor, in vain when all are
+	e.halt = (*servers.Server).Kill // a graceful stop tries to transfer leadership, which is futile when all members stop
 	e.reset = func(ctx context.Context) error { return inOrder(ctx, e.serves, e.MakeSpace) }
 	return e
 }
 
-// serves returns when each member answers a read for which it asks the leader.
+// serves returns when each member answers a linearizable read, which involves the leader.
 func (e *Etcd) serves(ctx context.Context) error {
 	return AtOnce(e.Members, func(node *servers.Etcd) error {
 		return servers.Poll(ctx, func(ctx context.Context) error {
@@ -57,7 +57,7 @@ func (e *Etcd) serves(ctx context.Context) error {
 	})
 }
 
-// etcdKeys is what the keys of claims on name begin with; without the slash at the end, those on names that begin so.
+// etcdKeys returns the prefix of the keys of claims on name. A slash after it excludes longer names.
 func etcdKeys(name string) string {
 	return "lockport/" + strings.NewReplacer("%", "%25", "/", "%2F").Replace(name)
 }
@@ -76,7 +76,7 @@ func (e *Etcd) withClaim(ctx context.Context, name string, use func(c *clientv3.
 	})
 }
 
-// Remove deletes the key of the claim that holds the lock on name, or those of all readers.
+// Remove deletes the key of the claim that holds the lock on name, or the keys of all readers.
 func (e *Etcd) Remove(ctx context.Context, name string) error {
 	return e.withClaim(ctx, name, func(c *clientv3.Client, claim *mvccpb.KeyValue) error {
 		key, opts := string(claim.Key), []clientv3.OpOption(nil)
@@ -127,10 +127,10 @@ func (e *Etcd) Leftovers(ctx context.Context, prefix string) (left []string, err
 	return left, err
 }
 
-// ballast is the key that fills the space, with a version for each write.
+// ballast is the key whose versions fill the space.
 const ballast = "ballast"
 
-// Fill writes through a member until the cluster has no space left.
+// Fill writes through member i until the cluster has no space left.
 func (e *Etcd) Fill(ctx context.Context, i int) error {
 	return e.Members[i].Use(ctx, func(c *clientv3.Client) error {
 		value := string(make([]byte, 1<<20))
@@ -139,15 +139,15 @@ func (e *Etcd) Fill(ctx context.Context, i int) error {
 			switch {
 			case errors.Is(err, rpctypes.ErrNoSpace):
 				return nil
-			case err != nil && !errors.Is(err, rpctypes.ErrTimeout): // it is busy
+			case err != nil && !errors.Is(err, rpctypes.ErrTimeout): // etcd is busy
 				return err
 			}
 		}
-		return errors.New("etcd takes twice its quota")
+		return errors.New("etcd accepted twice its quota")
 	})
 }
 
-// MakeSpace does what the error of an etcd that is out of space says: compact, defragment, disarm the alarm.
+// MakeSpace follows etcd's advice for a member out of space: compact, defragment, disarm the alarm.
 func (e *Etcd) MakeSpace(ctx context.Context) error {
 	return e.Members[0].Use(ctx, func(c *clientv3.Client) error {
 		alarms, err := c.AlarmList(ctx)
@@ -163,7 +163,7 @@ func (e *Etcd) MakeSpace(ctx context.Context) error {
 			return fmt.Errorf("compact: %w", err)
 		}
 		for _, addr := range e.Addrs() {
-			if _, err := c.Defragment(ctx, addr); err != nil { // which dials that member
+			if _, err := c.Defragment(ctx, addr); err != nil { // connects to that member
 				return fmt.Errorf("defragment %s: %w", addr, err)
 			}
 		}

@@ -11,13 +11,13 @@ import (
 	"sync"
 )
 
-// Folder is a folder on this machine where locks are files.
+// Folder is a folder on this machine that holds locks as files.
 type Folder struct {
 	base
 	path string
 
 	mu      sync.Mutex
-	foreign []*os.File // those that somebody else has locked
+	foreign []*os.File // locked by Overwrite
 }
 
 func startFolder(context.Context) (Servers, error) {
@@ -37,15 +37,15 @@ func (f *Folder) Close() error {
 	return os.RemoveAll(filepath.Dir(f.path))
 }
 
-// Heal makes the folder if there is none. One that was moved away stays there, since holders may have it open.
+// Heal creates the folder if it is missing. A folder that was moved away stays there, since holders may have it open.
 func (f *Folder) Heal(context.Context) error { return os.MkdirAll(f.path, 0o700) }
 
-// files are those of locks; key is "*" or the end of a name by the layout on the backend's page.
+// files returns the files of locks. key is "*" or the end of a file name, by the layout on the backend's page.
 func (f *Folder) files(key string) ([]string, error) {
 	return filepath.Glob(filepath.Join(f.path, key+".lock"))
 }
 
-// remove removes the file of the lock on name, and returns its path.
+// remove removes the file of the lock on name and returns its path.
 func (f *Folder) remove(name string) (string, error) {
 	files, err := f.files(fmt.Sprintf("*-%x", sha256.Sum256([]byte(name))))
 	switch {
@@ -63,7 +63,7 @@ func (f *Folder) Remove(_ context.Context, name string) error {
 	return err
 }
 
-// Overwrite locks a new file in the old one's place, as flock(1) would.
+// Overwrite replaces the lock's file by a new one and locks it, as flock(1) would.
 func (f *Folder) Overwrite(_ context.Context, name string) error {
 	path, err := f.remove(name)
 	if err != nil {
@@ -79,10 +79,10 @@ func (f *Folder) Overwrite(_ context.Context, name string) error {
 	return flock(other)
 }
 
-// Restart without the data removes all files, as a reboot empties /run/lock.
+// Restart without the data removes all files, like a reboot that empties /run/lock.
 func (f *Folder) Restart(_ context.Context, keepData bool) error {
 	if keepData {
-		return lacks("no machine is restarted")
+		return cannot("restart the machine")
 	}
 	files, err := f.files("*")
 	for _, file := range files {
@@ -91,11 +91,11 @@ func (f *Folder) Restart(_ context.Context, keepData bool) error {
 	return err
 }
 
-// MoveAway moves the folder to where nobody looks for it.
+// MoveAway renames the folder, so that it is missing.
 func (f *Folder) MoveAway() (to string, err error) {
 	to = f.path + "-" + rand.Text()
 	return to, os.Rename(f.path, to)
 }
 
-// MoveBack ends MoveAway.
+// MoveBack undoes MoveAway.
 func (f *Folder) MoveBack(from string) error { return os.Rename(from, f.path) }

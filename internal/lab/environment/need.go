@@ -10,7 +10,7 @@ import (
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
-// Need starts the environment called name for t: see [Environment.Need].
+// Need starts the environment called name: see [Environment.Need].
 func Need(t testing.TB, name string) *Running {
 	t.Helper()
 	e, err := Named(name)
@@ -20,26 +20,26 @@ func Need(t testing.TB, name string) *Running {
 	return e.Need(t)
 }
 
-// Need starts the servers for t and ends them with t. Servers that are not installed skip or fail t by the rules of package servers.
+// Need starts the servers for t and closes them when t ends. If servers are not installed, it skips or fails t by the rules of package servers.
 func (e *Environment) Need(t testing.TB) *Running {
 	t.Helper()
 	return servers.Need(t, e.Title, func() (*Running, error) { return e.Open(context.Background()) }, e.Needs...)
 }
 
-// full says that every case is played on every environment: make soak sets this variable.
+// full says that every environment runs every case: make soak sets this variable.
 var full = os.Getenv("LOCKPORT_TEST_FULL") != ""
 
-// OnlyInSoak skips t unless every case is played on every environment.
+// OnlyInSoak skips t unless every environment runs every case.
 func OnlyInSoak(t testing.TB) {
 	t.Helper()
 	if !full {
-		t.Skip("not run: set LOCKPORT_TEST_FULL, as make soak does")
+		t.Skip("runs in soaks alone: set LOCKPORT_TEST_FULL, as make soak does")
 	}
 }
 
-// Breakable selects the cases that a variant of an environment can break although they hold in the environment itself: how the servers are
-// found, which of them is asked, and what they do alone. docs/testing.md says where it is used. more names further groups: "names", "optional" and "close", for
-// instance, where the variant is not only other servers. In a soak it selects every case.
+// Breakable selects the cases that a variant of an environment can break although the environment itself passes them. They depend on how servers
+// are found, on which server is asked, and on what servers do on their own. docs/testing.md says where it is used. more names additional groups,
+// such as "names", "optional" and "close", for a variant that differs in more than its servers. In a soak it selects every case.
 func Breakable(more ...string) conformance.RunOption {
 	groups := append([]string{"contract", "fencing", "removal", "waiting"}, more...)
 	cases := []string{"exclusion/two-backends", "exclusion/processes", "crash/holder", "cost/held-locks", "liveness/server-restarted"}

@@ -21,15 +21,15 @@ import (
 type Postgres struct {
 	Servers
 	Server *servers.Postgres
-	// Pooler stands before the server, if it is not nil.
+	// Pooler, if not nil, is between the clients and the server.
 	Pooler *servers.PgBouncer
-	// Admin are connections of the administrator.
+	// Admin opens the administrator's connections.
 	Admin *admin
 }
 
 func startPostgres(locks layout) starter {
 	return func(ctx context.Context) (Servers, error) {
-		s, err := servers.StartPostgres(ctx, servers.PostgresOptions{Clock: servers.ClockInstalled() == nil}) // it runs a compiler, so not before it is needed
+		s, err := servers.StartPostgres(ctx, servers.PostgresOptions{Clock: servers.ClockInstalled() == nil}) // runs a compiler, hence only here
 		if err != nil {
 			return nil, err
 		}
@@ -52,11 +52,11 @@ func postgresOf(b base, locks layout, s *servers.Postgres, pooler *servers.PgBou
 }
 
 func postgresAdmin(s *servers.Postgres) *admin {
-	db, _ := sql.Open("pgx", s.AdminURL()) // says what is wrong with the URL when it is used
+	db, _ := sql.Open("pgx", s.AdminURL()) // an error in the URL surfaces on use
 	return newAdmin(db)
 }
 
-// The layout on the backend's page, for the name $1: the key of its lock, what pg_locks has of that, of its first permits, and of those who await it.
+// SQL for the layout on the backend's page, for the name $1: the lock's key, and the rows of the lock, its waiters and its first permits.
 const (
 	keyOfName = `('x' || encode(substring(sha256('lockport:'::bytea || $1::bytea), 1, 8), 'hex'))::bit(64)::bigint`
 	lockRows  = `FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1 AND (classid::bigint << 32 | objid::bigint) = ` + keyOfName
@@ -68,11 +68,11 @@ const (
 		FROM generate_series(1, 8) AS n)`
 )
 
-var postgresSessions = layout{sqlURL, func(b sqlBase) Servers {
+var postgresSessions = layout{sessionURL, func(b sqlBase) Servers {
 	s := &sessions{sqlBase: b, used: "SELECT pid::text " + lockRows + " AND granted",
 		end: "SELECT pg_terminate_backend(%s, 5000)", lock: "SELECT pg_try_advisory_lock(" + keyOfName + ")"}
-	s.leftovers = func(ctx context.Context, prefix string) (left []string, err error) { // for names that a backend of Config was asked for
-		conn, err := b.Admin.Conn(ctx) // one for all names, which may be hundreds
+	s.leftovers = func(ctx context.Context, prefix string) (left []string, err error) { // for the names that Config's backends were asked for
+		conn, err := b.Admin.Conn(ctx) // one connection for possibly hundreds of names
 		if err != nil {
 			return nil, err
 		}
@@ -92,22 +92,22 @@ var postgresSessions = layout{sqlURL, func(b sqlBase) Servers {
 	return s
 }}
 
-// noting is a backend that notes the names that it is asked for.
-type noting struct {
+// recorder is a backend that records the names of requests.
+type recorder struct {
 	driver.Backend
 	names *sync.Map
 }
 
 // Unwrap implements driver.Unwrapper.
-func (n *noting) Unwrap() driver.Backend { return n.Backend }
+func (r *recorder) Unwrap() driver.Backend { return r.Backend }
 
 // TryAcquire implements driver.Backend.
-func (n *noting) TryAcquire(ctx context.Context, r driver.Request) (driver.Lease, error) {
-	n.names.Store(r.Name, true)
-	return n.Backend.TryAcquire(ctx, r)
+func (r *recorder) TryAcquire(ctx context.Context, req driver.Request) (driver.Lease, error) {
+	r.names.Store(req.Name, true)
+	return r.Backend.TryAcquire(ctx, req)
 }
 
-// pooled starts a PostgreSQL server behind a PgBouncer in a mode, with so many connections to the server.
+// pooled starts a PostgreSQL server behind a PgBouncer in a mode, with size connections to the server.
 func pooled(mode string, size int, locks layout) starter {
 	return func(ctx context.Context) (Servers, error) {
 		s, err := servers.StartPostgres(ctx, servers.PostgresOptions{})
@@ -116,7 +116,7 @@ func pooled(mode string, size int, locks layout) starter {
 		}
 		pooler, err := servers.StartPgBouncer(ctx, servers.PgBouncerOptions{Server: s, Mode: mode, Config: []string{
 			fmt.Sprint("default_pool_size = ", size), "admin_users = lockport",
-			"server_login_retry = 1", // else it waits for 15 s before it connects again to a server that was away
+			"server_login_retry = 1", // reconnect to a lost server after 1 s, not 15 s
 		}})
 		if err != nil {
 			return nil, errors.Join(err, s.Close())
@@ -127,13 +127,13 @@ func pooled(mode string, size int, locks layout) starter {
 	}
 }
 
-// SetPooler changes a setting of the pooler, in seconds, as its administrator does.
+// SetPooler changes a setting of the pooler, in seconds, through its admin console.
 func (p *Postgres) SetPooler(ctx context.Context, name string, d time.Duration) error {
 	u, err := url.Parse(p.Pooler.URL())
 	if err != nil {
 		return err
 	}
-	u.Path = "/pgbouncer" // its own console
+	u.Path = "/pgbouncer" // the admin console
 	u.RawQuery = "default_query_exec_mode=simple_protocol"
 	return servers.Poll(ctx, func(ctx context.Context) error {
 		conn, err := pgx.Connect(ctx, u.String())

@@ -7,14 +7,14 @@ import (
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
-// PostgresPair is a PostgreSQL with a streaming replica to take its place. Clients are led to the primary.
+// PostgresPair is a PostgreSQL with a streaming replica for fail-over. Clients are led to the primary.
 type PostgresPair struct {
 	base
 	Primary, Replica *servers.Postgres
-	parted           bool // the replica does not follow the primary
+	diverged         bool // the replica no longer follows the primary
 }
 
-// startPostgresPair starts a pair. urlOf makes the URLs of the locks there.
+// startPostgresPair starts a pair. urlOf makes the lock URLs.
 func startPostgresPair(urlOf urls) starter {
 	return func(ctx context.Context) (Servers, error) {
 		settings := map[string]string{"wal_retrieve_retry_interval": "100ms"}
@@ -32,48 +32,48 @@ func startPostgresPair(urlOf urls) starter {
 	}
 }
 
-// at is a step that runs statements at a server.
-func at(s *servers.Postgres, statements ...string) func(ctx context.Context) error {
+// runAt makes a step that runs statements at a server.
+func runAt(s *servers.Postgres, statements ...string) func(ctx context.Context) error {
 	return func(ctx context.Context) error {
 		a := postgresAdmin(s)
 		return errors.Join(a.Run(ctx, statements...), a.Close())
 	}
 }
 
-// Heal makes the replica follow the primary, as a copy made anew if they have parted.
+// Heal makes the replica follow the primary. If they have diverged, the replica becomes a new copy of the primary.
 func (p *PostgresPair) Heal(ctx context.Context) error {
 	return inOrder(ctx, running(p.Primary.Server), p.rejoin, p.CatchUp)
 }
 
 func (p *PostgresPair) rejoin(ctx context.Context) error {
-	if !p.parted {
+	if !p.diverged {
 		return Revive(ctx, p.Replica.Server)
 	}
-	err := inOrder(ctx, at(p.Primary), func(ctx context.Context) error { return p.Replica.Follow(ctx, p.Primary) })
-	p.parted = err != nil
+	err := inOrder(ctx, runAt(p.Primary), func(ctx context.Context) error { return p.Replica.Follow(ctx, p.Primary) })
+	p.diverged = err != nil
 	return err
 }
 
-// CatchUp waits until the replica has all that the primary has now.
+// CatchUp waits until the replica has replayed everything that the primary has written so far.
 func (p *PostgresPair) CatchUp(ctx context.Context) error {
 	a := postgresAdmin(p.Primary)
 	defer func() { _ = a.Close() }()
-	// A commit that waits for the disk takes along what was written before it: only what is on disk is sent.
+	// The primary sends only WAL that is on disk. This message's commit flushes everything written before it.
 	var upTo []string
 	return inOrder(ctx, a.running(), func(ctx context.Context) (err error) {
 		upTo, err = texts(ctx, a, "SELECT pg_logical_emit_message(true, 'lockport', 'up to here')::text")
 		return err
 	}, func(ctx context.Context) error {
 		return servers.Poll(ctx, func(ctx context.Context) error {
-			return a.Run(ctx, "SELECT 1 / count(*) FROM pg_stat_replication WHERE replay_lsn >= '"+upTo[0]+"'") // an error until it has caught up
+			return a.Run(ctx, "SELECT 1 / count(*) FROM pg_stat_replication WHERE replay_lsn >= '"+upTo[0]+"'") // fails until it has caught up
 		})
 	})
 }
 
-// Promote makes the replica the primary. Clients are led there from now on.
+// Promote makes the replica the primary. New connections go there.
 func (p *PostgresPair) Promote(ctx context.Context) error {
-	p.parted = true
-	if err := at(p.Replica, "SELECT pg_promote()")(ctx); err != nil {
+	p.diverged = true
+	if err := runAt(p.Replica, "SELECT pg_promote()")(ctx); err != nil {
 		return err
 	}
 	p.Primary, p.Replica = p.Replica, p.Primary
@@ -87,13 +87,13 @@ func (p *PostgresPair) FailOver(ctx context.Context) error {
 
 // Lag implements Servers.
 func (p *PostgresPair) Lag(ctx context.Context) error {
-	p.parted = true
-	alone := at(p.Primary, "SELECT 1 / (count(*) = 0)::int FROM pg_stat_replication")
-	return inOrder(ctx, at(p.Replica, "ALTER SYSTEM SET primary_conninfo = ''", "SELECT pg_reload_conf()"),
+	p.diverged = true
+	alone := runAt(p.Primary, "SELECT 1 / (count(*) = 0)::int FROM pg_stat_replication")
+	return inOrder(ctx, runAt(p.Replica, "ALTER SYSTEM SET primary_conninfo = ''", "SELECT pg_reload_conf()"),
 		func(ctx context.Context) error { return servers.Poll(ctx, alone) })
 }
 
-// Part is Lag. What the replica misses includes a thousand tokens.
+// Part is Lag, and the replica also misses a thousand tokens.
 func (p *PostgresPair) Part(ctx context.Context) error {
-	return inOrder(ctx, p.Lag, at(p.Primary, "SELECT count(nextval('public.lockport_token')) FROM generate_series(1, 1000)"))
+	return inOrder(ctx, p.Lag, runAt(p.Primary, "SELECT count(nextval('public.lockport_token')) FROM generate_series(1, 1000)"))
 }

@@ -18,9 +18,9 @@ type Redis struct {
 	base
 	// Members are the servers.
 	Members []*servers.Redis
-	// Do runs a command where the locks are.
+	// Do runs a command on the server that has the locks, or on all that do.
 	Do func(ctx context.Context, args ...any) (any, error)
-	// quorum is how many nodes must keep an entry of a queue for that to count.
+	// quorum is how many nodes must keep an entry of a queue before it counts as a leftover.
 	quorum int
 }
 
@@ -32,20 +32,20 @@ func redisOf(url func(addrs []string) string, nodes ...*servers.Redis) *Redis {
 	return r
 }
 
-// hiddenRedis are servers that clients find by themselves, or by one address for all.
+// hiddenRedis makes an environment whose clients find the servers through one URL, without proxies of ours.
 func hiddenRedis(url string, nodes ...*servers.Redis) *Redis {
 	r := redisOf(func([]string) string { return url }, nodes...)
 	r.hidden = true
 	return r
 }
 
-// redisURL names one server.
+// redisURL makes the URLs of one server.
 func redisURL(query string) func(addrs []string) string {
 	return func(addrs []string) string { return "redis://" + addrs[0] + "/0" + query }
 }
 
-// startRedis starts a server that writes every change to its disk before it acknowledges it. Heal restores the settings that it had at its start. Its clock
-// stays as it is: set right while locks are held, it would jump once more.
+// startRedis starts a server that syncs every change to disk before it acknowledges it. Heal restores the initial settings, but not the clock:
+// setting it right while locks are held would be another jump.
 func startRedis(ctx context.Context) (Servers, error) {
 	s, err := servers.StartRedis(ctx, servers.RedisOptions{AppendOnly: true, Clock: servers.ClockInstalled() == nil})
 	if err != nil {
@@ -59,7 +59,7 @@ func startRedis(ctx context.Context) (Servers, error) {
 	return r, nil
 }
 
-// startCluster starts a Redis Cluster, whose nodes tell clients their own addresses.
+// startCluster starts a Redis Cluster, whose nodes announce their own addresses to clients.
 var startCluster = starts(servers.StartCluster, servers.RedisOptions{}, func(c *servers.Cluster) *Redis {
 	addrs := c.Addrs()
 	r := hiddenRedis("redis+cluster://"+addrs[0]+"?addr="+strings.Join(addrs[1:], "&addr="), c.Nodes...)
@@ -74,10 +74,10 @@ var startCluster = starts(servers.StartCluster, servers.RedisOptions{}, func(c *
 	return r
 })
 
-// startVoters starts n servers with further lines of configuration. Those that save nothing have clocks.
+// startVoters starts n independent servers for Redlock with more lines of configuration. Servers without such lines get private clocks.
 func startVoters(n int, config ...string) starter {
 	return func(ctx context.Context) (Servers, error) {
-		o := servers.RedisOptions{Config: config, Clock: len(config) == 0 && servers.ClockInstalled() == nil} // it runs a compiler, so not before it is needed
+		o := servers.RedisOptions{Config: config, Clock: len(config) == 0 && servers.ClockInstalled() == nil}
 		r := &Redis{quorum: n/2 + 1, base: baseOf(func(addrs []string) string { return "redlock://" + strings.Join(addrs, ",") + "/0" })}
 		r.halt, r.forgets = (*servers.Server).Stop, true
 		for range n {
@@ -87,7 +87,7 @@ func startVoters(n int, config ...string) starter {
 			}
 			r.Members, r.all = append(r.Members, node), append(r.all, node.Server)
 		}
-		r.Do = func(ctx context.Context, args ...any) (any, error) { // on all that run
+		r.Do = func(ctx context.Context, args ...any) (any, error) { // on all running servers
 			return nil, AtOnce(r.Members, func(node *servers.Redis) error {
 				if isDown(node.Server) {
 					return nil
@@ -107,7 +107,7 @@ type RedisSentinel struct {
 	Set *servers.Sentinel
 }
 
-// startSentinel has a master replaced later than a busy machine stalls a healthy one.
+// startSentinel sets DownAfter high enough that a stall of a busy machine does not cause a failover.
 var startSentinel = starts(servers.StartSentinel, servers.SentinelOptions{DownAfter: 2 * time.Second}, func(set *servers.Sentinel) *RedisSentinel {
 	r := hiddenRedis(set.URL(), set.Nodes...)
 	r.Do = func(ctx context.Context, args ...any) (any, error) {
@@ -124,21 +124,21 @@ var startSentinel = starts(servers.StartSentinel, servers.SentinelOptions{DownAf
 	return &RedisSentinel{r, set}
 })
 
-// Set changes settings, each a name and a value, until the server is restarted.
+// Set changes settings, given as names and values, until the server restarts.
 func (r *Redis) Set(ctx context.Context, settings ...any) error {
 	_, err := r.Do(ctx, append([]any{"CONFIG", "SET"}, settings...)...)
 	return err
 }
 
-// FailToSave makes the folder of snapshots one in which no file can be made, so that saving fails, as on a full disk.
+// FailToSave makes the snapshot folder read-only, so that saving fails as on a full disk.
 func (r *Redis) FailToSave(ctx context.Context) error {
-	return errors.Join(r.saves(ctx, 0o500, "err"), r.Set(ctx, "save", "3600 1")) // a server that need not save anything does not mind
+	return errors.Join(r.saves(ctx, 0o500, "err"), r.Set(ctx, "save", "3600 1")) // without a save rule, Redis ignores the failure
 }
 
-// SaveAgain ends FailToSave.
+// SaveAgain undoes FailToSave.
 func (r *Redis) SaveAgain(ctx context.Context) error { return r.saves(ctx, 0o700, "ok") }
 
-// saves makes the server try to save a snapshot until that ends with the status ("ok", "err").
+// saves makes the server attempt snapshots until one ends with the status ("ok", "err").
 func (r *Redis) saves(ctx context.Context, mode os.FileMode, status string) error {
 	if err := os.Chmod(filepath.Join(r.Members[0].Dir(), "data"), mode); err != nil {
 		return err
@@ -146,14 +146,14 @@ func (r *Redis) saves(ctx context.Context, mode os.FileMode, status string) erro
 	return servers.Poll(ctx, func(ctx context.Context) error {
 		info, err := r.Members[0].Info(ctx, "persistence")
 		if got := info["rdb_last_bgsave_status"]; err == nil && got != status {
-			_, _ = r.Do(ctx, "BGSAVE") // which refuses while it is under way
+			_, _ = r.Do(ctx, "BGSAVE") // refused while another one runs
 			err = fmt.Errorf("the last snapshot is %q, not %q", got, status)
 		}
 		return err
 	})
 }
 
-// RedisKey is the key of a lock on Redis.
+// RedisKey returns the key of a lock on Redis.
 func RedisKey(name string) string {
 	return redisscript.Layout{Prefix: redisscript.DefaultPrefix}.Key(name)
 }
@@ -170,8 +170,8 @@ func (r *Redis) Overwrite(ctx context.Context, name string) error {
 	return err
 }
 
-// Leftovers implements Servers. A node that could not be reached when a claim was given up keeps its place in the queue
-// for up to 30 s, as Redlock's page says. A majority must not keep it.
+// Leftovers implements Servers. If a node was unreachable when a claim was abandoned, it keeps the claim's queue entry for up to 30 s, as Redlock's
+// page says. So an entry counts only if a quorum of nodes keeps it.
 func (r *Redis) Leftovers(ctx context.Context, prefix string) (left []string, err error) {
 	at := make(map[string]int)
 	for _, node := range r.Members {
@@ -198,14 +198,14 @@ func (r *Redis) Leftovers(ctx context.Context, prefix string) (left []string, er
 	return left, nil
 }
 
-// isQueue says that a key is a queue: of a lock, or of permits.
+// isQueue reports whether a key is the queue of a lock or of permits.
 func isQueue(key string) bool {
 	_, ofLock := redisscript.SideOf(key, "queue")
 	_, ofPermits := redisscript.SideOf(key, "permits-queue")
 	return ofLock || ofPermits
 }
 
-// remembered says that a key stays on purpose: a queue that only remembers abandoned claims for their minute.
+// remembered reports whether a key stays on purpose: a queue with nothing but abandoned claims, which are kept for a minute.
 func remembered(ctx context.Context, node *servers.Redis, key string) bool {
 	if !isQueue(key) {
 		return false

@@ -8,15 +8,16 @@ import (
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
-// RedisPair is a master and its replica, without persistence, which somebody promotes by hand, as managed services do. Clients are led to the master.
+// RedisPair is a master and its replica, without persistence. The replica is promoted by hand, as in managed services. Clients are led to the
+// master.
 type RedisPair struct {
 	*Redis
 	Master, Replica *servers.Redis
-	// Link is where the replica finds the master.
+	// Link is the replica's link to the master.
 	Link *faultproxy.Proxy
 }
 
-// startRedisPair starts a pair. With replicas=1 in query, every grant and renewal waits until the replica has it.
+// startRedisPair starts a pair. With replicas=1 in query, every grant and renewal waits for the replica's acknowledgement.
 func startRedisPair(query string) starter {
 	return func(ctx context.Context) (_ Servers, err error) {
 		p := &RedisPair{}
@@ -35,8 +36,8 @@ func startRedisPair(query string) starter {
 	}
 }
 
-// Promote makes the replica the master. Clients are led there from now on; live connections stay as they are. The old master is the replica now, but does
-// not know it: see Follow.
+// Promote makes the replica the master. New connections go there; existing ones stay. The old master is now Replica, but does not know it until
+// Follow.
 func (p *RedisPair) Promote(ctx context.Context) error {
 	if err := p.Replica.Promote(ctx); err != nil {
 		return err
@@ -45,7 +46,7 @@ func (p *RedisPair) Promote(ctx context.Context) error {
 	return nil
 }
 
-// Follow makes the replica run and copy the master.
+// Follow restarts the replica if needed and makes it replicate the master.
 func (p *RedisPair) Follow(ctx context.Context) error {
 	p.Link.Restore()
 	return inOrder(ctx, running(p.Replica.Server),
@@ -55,13 +56,13 @@ func (p *RedisPair) Follow(ctx context.Context) error {
 
 // Heal implements Servers.
 func (p *RedisPair) Heal(ctx context.Context) error {
-	return inOrder(ctx, running(p.Master.Server), p.Master.Promote, p.Follow) // Promote does nothing if it is the master
+	return inOrder(ctx, running(p.Master.Server), p.Master.Promote, p.Follow) // Promote does nothing to a master
 }
 
 // Lag implements Servers.
 func (p *RedisPair) Lag(context.Context) error { p.Link.Freeze(); return nil }
 
-// FailOver implements Servers. The old master does not run until Follow: clients that are still led there would find a replica.
+// FailOver implements Servers. The old master stays down until Follow: clients that still connect there would find a replica.
 func (p *RedisPair) FailOver(ctx context.Context) error {
 	return inOrder(ctx, now(p.Master.Kill), p.Promote)
 }

@@ -7,20 +7,20 @@ import (
 	"strings"
 )
 
-// rows are locks that are rows of a table on a SQL server.
+// rows is an environment whose locks are rows of a table on a SQL server.
 type rows struct {
 	sqlBase
-	// mark is a placeholder for the only argument, and now the server's clock in microseconds.
+	// mark is the placeholder of the only argument. now is SQL for the server's clock in microseconds.
 	mark, now string
 }
 
-// rowsURL has a server's own URL with other addresses, and makes the table.
+// rowsURL makes lock URLs from a server's URL: with other addresses, and with create=true.
 func rowsURL(server string) func(addrs []string) string {
 	return func(addrs []string) string {
 		u, _ := url.Parse(server)
 		query := "create=true"
 		if u.Scheme == "postgres" {
-			query += "&sslmode=disable" // else the driver connects twice, to ask for TLS first
+			query += "&sslmode=disable" // otherwise the driver connects twice, first with TLS
 		}
 		u.Scheme, u.Host, u.RawQuery = "table+"+u.Scheme, strings.Join(addrs, ","), query
 		return u.String()
@@ -47,13 +47,13 @@ func (r *rows) Remove(ctx context.Context, name string) error {
 	return nil
 }
 
-// Overwrite implements Servers, for a name that has a row.
+// Overwrite implements Servers for a name that has a row.
 func (r *rows) Overwrite(ctx context.Context, name string) error {
 	_, err := r.Admin.ExecContext(ctx, "UPDATE lockport_locks SET owner = 'somebody else', expires = 9000000000000000 WHERE name = "+r.mark, name)
 	return err
 }
 
-// Leftovers implements Servers: locks that are held.
+// Leftovers implements Servers. It lists the locks that are held.
 func (r *rows) Leftovers(ctx context.Context, prefix string) (left []string, err error) {
 	all, err := texts(ctx, r.Admin, "SELECT name FROM lockport_locks WHERE owner <> '' AND expires > "+r.now)
 	for _, name := range all {

@@ -13,27 +13,27 @@ import (
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
-// urls makes what makes the URLs of locks on a server, of its own URL.
+// urls takes a server's URL and returns a function that makes lock URLs for it.
 type urls func(server string) func(addrs []string) string
 
-// layout is how locks are kept on a SQL server: by sessions, or in rows.
+// layout is a way to keep locks on a SQL server: by sessions, or in rows.
 type layout struct {
 	url urls
 	on  func(b sqlBase) Servers
 }
 
-// sqlBase is SQL servers.
+// sqlBase is the base of environments of SQL servers.
 type sqlBase struct {
 	base
-	// Admin are connections of the administrator.
+	// Admin opens the administrator's connections.
 	Admin *admin
 }
 
 // Close implements Servers.
 func (b *sqlBase) Close() error { return errors.Join(b.Admin.Close(), b.base.Close()) }
 
-// sqlURL has a server's own URL with other addresses and our TTL.
-func sqlURL(server string) func(addrs []string) string {
+// sessionURL makes lock URLs from a server's URL: with other addresses, and with the workers' TTL.
+func sessionURL(server string) func(addrs []string) string {
 	return func(addrs []string) string {
 		u, _ := url.Parse(server)
 		u.Host, u.RawQuery = strings.Join(addrs, ","), "ttl="+usualTTL.String()
@@ -41,16 +41,16 @@ func sqlURL(server string) func(addrs []string) string {
 	}
 }
 
-// sessions are locks that belong to sessions with a SQL server.
+// sessions is an environment whose locks belong to sessions with a SQL server.
 type sessions struct {
 	sqlBase
-	// used asks for the ids of the sessions that have the lock on a name, end ends the session with an id, and lock asks for the lock on a name.
+	// SQL: used lists the ids of the sessions that hold the lock on a name, end ends the session with an id, and lock takes the lock on a name.
 	used, end, lock string
 	leftovers       func(ctx context.Context, prefix string) ([]string, error)
-	names           sync.Map // that were asked for, where the server's keys do not tell them
+	names           sync.Map // names of requests, if the server's keys do not contain them
 
 	mu      sync.Mutex
-	foreign []*sql.Conn // those of somebody else, who took a lock's place
+	foreign []*sql.Conn // hold the locks that Overwrite took
 }
 
 // Close implements Servers.
@@ -66,7 +66,7 @@ func (s *sessions) Leftovers(ctx context.Context, prefix string) ([]string, erro
 	return s.leftovers(ctx, prefix)
 }
 
-// Remove ends the sessions that have the lock on name, and returns when they have it no more. Somebody who waits may have it then.
+// Remove ends the sessions that hold the lock on name, and returns when they no longer hold it. A waiter may hold it then.
 func (s *sessions) Remove(ctx context.Context, name string) error {
 	if err := s.Admin.Run(ctx); err != nil {
 		return err
@@ -77,7 +77,7 @@ func (s *sessions) Remove(ctx context.Context, name string) error {
 	}
 	for holders := first; err == nil && len(holders) > 0; {
 		for _, holder := range holders {
-			_, _ = s.Admin.ExecContext(ctx, fmt.Sprintf(s.end, holder)) // it may just have ended
+			_, _ = s.Admin.ExecContext(ctx, fmt.Sprintf(s.end, holder)) // the session may just have ended
 		}
 		holders, err = texts(ctx, s.Admin, s.used, []byte(name))
 		holders = slices.DeleteFunc(holders, func(h string) bool { return !slices.Contains(first, h) })
@@ -94,7 +94,7 @@ func (s *sessions) Overwrite(ctx context.Context, name string) error {
 	s.mu.Lock()
 	s.foreign = append(s.foreign, conn)
 	s.mu.Unlock()
-	for got := false; !got; { // somebody who waits may be quicker
+	for got := false; !got; { // a waiter may be quicker
 		if err := s.Remove(ctx, name); err != nil && !errors.Is(err, ErrNotHeld) {
 			return err
 		}
@@ -105,7 +105,7 @@ func (s *sessions) Overwrite(ctx context.Context, name string) error {
 	return nil
 }
 
-// admin are connections of a server's administrator, each new: the server may have been killed since the last.
+// admin opens a new connection for each use: the server may have been killed since the last one.
 type admin struct{ *sql.DB }
 
 func newAdmin(db *sql.DB) *admin {
@@ -113,7 +113,7 @@ func newAdmin(db *sql.DB) *admin {
 	return &admin{db}
 }
 
-// Run runs statements as soon as the server lets the administrator in: it may be recovering from a crash.
+// Run runs statements as soon as the server accepts the administrator: it may be recovering from a crash.
 func (a *admin) Run(ctx context.Context, statements ...string) error {
 	if err := servers.Poll(ctx, a.PingContext); err != nil {
 		return err
@@ -126,12 +126,12 @@ func (a *admin) Run(ctx context.Context, statements ...string) error {
 	return nil
 }
 
-// running is a step that runs statements.
+// running makes a step that runs statements.
 func (a *admin) running(statements ...string) func(ctx context.Context) error {
 	return func(ctx context.Context) error { return a.Run(ctx, statements...) }
 }
 
-// texts asks for rows of one text.
+// texts returns the rows of a query for one text column.
 func texts(ctx context.Context, on interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }, query string, args ...any) (all []string, err error) {

@@ -11,22 +11,22 @@ import (
 )
 
 const (
-	// usualTTL is that of workers, in most environments.
+	// usualTTL is the workers' TTL in most environments.
 	usualTTL = 2 * time.Second
-	// electionTTL is longer than Sentinels take to replace a master: otherwise a holder whom the new one has forgotten has ended before there is one.
+	// electionTTL outlasts a Sentinel failover. With a shorter TTL, a holder unknown to the new master would expire before that master exists.
 	electionTTL = 8 * time.Second
-	// patientTTL is far longer than a server takes to start on a busy machine: it is started while a holder believes.
+	// patientTTL far outlasts a server's restart on a busy machine, so that holders still believe in their locks then.
 	patientTTL = 30 * time.Second
 )
 
-// All are the environments in which faults are injected, the backends in their usual order.
+// All returns the environments for fault injection, with the backends in their usual order.
 func All() []Environment {
 	current := onEtcd("etcd-current", "three etcds of the current version", usualTTL, startEtcds(servers.EtcdOptions{Current: true}))
 	current.Variant = true
 	return []Environment{
 		{
 			Name: "file", Title: "a folder of one machine", Backend: "file",
-			TTL:      time.Second, // it has no effect, but makes workers hold their locks for shorter times
+			TTL:      time.Second, // no effect on locks, but workers hold them for shorter times
 			Sessions: true, Tokens: true, Readers: runtime.GOOS == "linux", Permits: true, RemovalNotice: 500 * time.Millisecond, Local: true, Start: startFolder,
 		},
 		onRedis("redis", "one Redis that keeps its data", usualTTL, startRedis),
@@ -40,7 +40,7 @@ func All() []Environment {
 		onZooKeeper("zookeeper", "three ZooKeepers", usualTTL, startEnsemble),
 		onZooKeeper("zookeeper-alone", "one ZooKeeper", patientTTL, startZooKeeper(patientTTL)),
 		onSQL("postgres", "postgres", "one PostgreSQL", startPostgres(postgresSessions), "postgres"),
-		onSQL("postgres", "postgres-failover", "a PostgreSQL with a replica, which is promoted", startPostgresPair(sqlURL), "postgres"),
+		onSQL("postgres", "postgres-failover", "a PostgreSQL with a replica, which is promoted", startPostgresPair(sessionURL), "postgres"),
 		onSQL("postgres", "postgres-pgbouncer", "a PostgreSQL behind PgBouncer in session mode", pooled("session", 60, postgresSessions), "postgres", "pgbouncer"),
 		onSQL("mysql", "mysql", "one MariaDB", startMySQL(false, "60", mySQLSessions), "mariadb"),
 		onRows("table-postgres", "a table of a PostgreSQL", startPostgres(postgresRows), "postgres"),
@@ -50,7 +50,7 @@ func All() []Environment {
 	}
 }
 
-// forSuites are further environments, on which the conformance suite runs.
+// forSuites returns further environments, for the conformance suite.
 func forSuites() []Environment {
 	return []Environment{
 		onRedis("redis-cluster", "a Redis Cluster", usualTTL, startCluster),
@@ -64,7 +64,7 @@ func forSuites() []Environment {
 	}
 }
 
-// Named is the environment with this name.
+// Named returns the environment with this name.
 func Named(name string) (*Environment, error) {
 	all := slices.Concat(All(), forSuites())
 	i := slices.IndexFunc(all, func(e Environment) bool { return e.Name == name })
@@ -76,7 +76,7 @@ func Named(name string) (*Environment, error) {
 
 type starter = func(ctx context.Context) (Servers, error)
 
-// starts is a starter: start starts the servers with o, and arrange makes them an environment's.
+// starts makes a starter: start starts the servers with o, and arrange makes an environment of them.
 func starts[O, S any, E Servers](start func(ctx context.Context, o O) (S, error), o O, arrange func(S) E) starter {
 	return func(ctx context.Context) (Servers, error) {
 		s, err := start(ctx, o)
@@ -87,7 +87,7 @@ func starts[O, S any, E Servers](start func(ctx context.Context, o O) (S, error)
 	}
 }
 
-// on is an environment with a TTL. Its margin is how much earlier a deadline is than the last renewal's sending + TTL (docs/guarantees.md, P3a).
+// on returns an environment with a TTL. Its Margin follows docs/guarantees.md, P3a.
 func on(backend, name, title string, ttl, notice time.Duration, start starter, needs ...string) Environment {
 	return Environment{
 		Name: name, Title: title, Backend: backend, TTL: ttl, Margin: ttl/20 + 10*time.Millisecond, Tokens: true,
@@ -95,15 +95,15 @@ func on(backend, name, title string, ttl, notice time.Duration, start starter, n
 	}
 }
 
-// onRedis has holders hear of a removal at their next renewal.
+// onRedis returns an environment whose holders learn of a removal at their next renewal.
 func onRedis(name, title string, ttl time.Duration, start starter) Environment {
 	return on("redis", name, title, ttl, ttl/3+100*time.Millisecond, start, "redis")
 }
 
-// saving is when servers write to the disk, and at their end: with a write for every change, five on one machine are slow.
+// saving makes servers save their data now and then and when they stop. Syncing every change would be slow with five servers on one machine.
 const saving = "save 3600 1"
 
-// onRedlock is n servers that know nothing of each other, with further lines of configuration.
+// onRedlock returns an environment of n independent servers with more lines of configuration.
 func onRedlock(name, title string, n int, config ...string) Environment {
 	e := onRedis(name, title, usualTTL, startVoters(n, config...))
 	e.Backend, e.Tokens, e.Readers, e.Permits = "redlock", false, false, false
@@ -119,14 +119,14 @@ func onZooKeeper(name, title string, ttl time.Duration, start starter) Environme
 	return on("zookeeper", name, title, ttl, 500*time.Millisecond, start, "zookeeper")
 }
 
-// onSQL has locks that belong to a session with a SQL server.
+// onSQL returns an environment whose locks belong to a session with a SQL server.
 func onSQL(backend, name, title string, start starter, needs ...string) Environment {
 	e := on(backend, name, title, usualTTL, time.Second, start, needs...)
 	e.Sessions = true
 	return e
 }
 
-// onRows has locks that are rows of a table. Holders hear of a removal at their next renewal.
+// onRows returns an environment whose locks are rows of a table. Holders learn of a removal at their next renewal.
 func onRows(name, title string, start starter, needs ...string) Environment {
 	return on("table", name, title, usualTTL, usualTTL/3+100*time.Millisecond, start, needs...)
 }

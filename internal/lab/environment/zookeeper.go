@@ -16,15 +16,15 @@ import (
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
-// zooKeeperSync is how many ticks of 100 ms nodes hear nothing from each other until they believe it. With fewer a busy machine elects leaders that nobody asked
-// for; with more, a session is over when a leader has fallen silent.
+// zooKeeperSync is how many ticks of 100 ms a node waits for a silent peer. With fewer, a busy machine causes needless elections. With more,
+// sessions expire before a silent leader is replaced.
 const zooKeeperSync = "syncLimit=15"
 
 // ZooKeeper is one ZooKeeper or an ensemble.
 type ZooKeeper struct {
 	base
 	nodes   []*servers.ZooKeeper
-	foreign *zk.Conn // somebody else's session
+	foreign *zk.Conn // the session of Overwrite's claims
 }
 
 func zooKeeperURL(ttl time.Duration) func(addrs []string) string {
@@ -58,8 +58,8 @@ func (z *ZooKeeper) Close() error {
 	return z.base.Close()
 }
 
-// zooKeeperServes waits until a quorum has written something through a node. That the node calls itself leader or follower is not enough: it does so for a while
-// after it has lost the others.
+// zooKeeperServes waits until a node has written something, which takes a quorum. The node's mode is not enough: a node still calls itself leader
+// or follower for a while after it lost the others.
 func zooKeeperServes(ctx context.Context, node *servers.ZooKeeper) error {
 	return servers.Poll(ctx, func(ctx context.Context) error {
 		return atZooKeeper(ctx, node, func(c *zk.Conn) error {
@@ -69,27 +69,27 @@ func zooKeeperServes(ctx context.Context, node *servers.ZooKeeper) error {
 	})
 }
 
-// atZooKeeper lends a client of one node, in a session of its own, until ctx ends.
+// atZooKeeper calls use with a client of one node, in a new session, until ctx ends.
 func atZooKeeper(ctx context.Context, node *servers.ZooKeeper, use func(c *zk.Conn) error) error {
 	c := dialZooKeeper(node.Addr())
 	defer c.Close()
-	defer context.AfterFunc(ctx, c.Close)() // it knows no contexts
+	defer context.AfterFunc(ctx, c.Close)() // the client has no contexts
 	return use(c)
 }
 
-// dialZooKeeper makes a client. It connects by itself, and again when it must.
+// dialZooKeeper makes a client, which connects and reconnects in the background.
 func dialZooKeeper(addrs ...string) *zk.Conn {
 	silent := log.New(io.Discard, "", 0)
-	c, _, _ := zk.Connect(addrs, 10*time.Second, zk.WithLogger(silent), zk.WithLogInfo(false), zk.WithDialer(servers.DialZooKeeper)) // it fails without addresses
+	c, _, _ := zk.Connect(addrs, 10*time.Second, zk.WithLogger(silent), zk.WithLogInfo(false), zk.WithDialer(servers.DialZooKeeper)) // it fails only without addresses
 	return c
 }
 
-// zooKeeperNode is the parent of the claims on name: percent-encoded byte by byte, save letters, digits, _ and -.
+// zooKeeperNode returns the parent node of the claims on name: the name percent-encoded byte by byte, except letters, digits, _ and -.
 func zooKeeperNode(name string) string {
 	return strings.NewReplacer("+", "%20", ".", "%2E", "~", "%7E").Replace(url.QueryEscape(name))
 }
 
-// claims are the nodes of the claims on name, the holder's first.
+// claims returns the nodes of the claims on name, the holder's first.
 func claims(c *zk.Conn, name string) (paths []string, err error) {
 	parent := "/" + zooKeeperNode(name)
 	nodes, _, err := c.Children(parent)
@@ -104,7 +104,7 @@ func claims(c *zk.Conn, name string) (paths []string, err error) {
 	return paths, err
 }
 
-// withClaim calls use with the node of the claim that holds the lock on name, or of each reader that does.
+// withClaim calls use with the node of the claim that holds the lock on name, or with each reader's node.
 func (z *ZooKeeper) withClaim(ctx context.Context, name string, use func(c *zk.Conn, path string) error) error {
 	return atZooKeeper(ctx, z.nodes[0], func(c *zk.Conn) error {
 		paths, err := claims(c, name)
@@ -123,12 +123,12 @@ func (z *ZooKeeper) withClaim(ctx context.Context, name string, use func(c *zk.C
 	})
 }
 
-// isReader says whether a node is that of a reader, of lockport or of Curator's InterProcessReadWriteLock.
+// isReader reports whether a node belongs to a reader, of lockport or of Curator's InterProcessReadWriteLock.
 func isReader(path string) bool {
 	return strings.Contains(path, "-read-lock-") || strings.Contains(path, "-__READ__")
 }
 
-// Remove deletes the node of the claim that holds the lock on name, or of each reader that does.
+// Remove deletes the node of the claim that holds the lock on name, or each reader's node.
 func (z *ZooKeeper) Remove(ctx context.Context, name string) error {
 	return z.withClaim(ctx, name, func(c *zk.Conn, path string) error { return c.Delete(path, -1) })
 }
@@ -144,14 +144,14 @@ func (z *ZooKeeper) EndSession(ctx context.Context, name string) error {
 	})
 }
 
-// Overwrite adds the node of somebody else, as Curator would, and deletes those before it.
+// Overwrite adds a foreign claim's node, as Curator would, and deletes the nodes before it.
 func (z *ZooKeeper) Overwrite(ctx context.Context, name string) error {
 	parent, open := "/"+zooKeeperNode(name), zk.WorldACL(zk.PermAll)
 	if _, err := z.foreign.CreateContainer(parent, nil, zk.FlagContainer, open); err != nil && !errors.Is(err, zk.ErrNodeExists) {
 		return err
 	}
 	own, err := z.foreign.CreateProtectedEphemeralSequential(parent+"/lock-", []byte("10.0.0.1"), open)
-	if errors.Is(err, zk.ErrNoNode) { // the server has just removed the container, which was empty
+	if errors.Is(err, zk.ErrNoNode) { // the server has just removed the empty container
 		return z.Overwrite(ctx, name)
 	}
 	if err != nil {
@@ -166,7 +166,7 @@ func (z *ZooKeeper) Overwrite(ctx context.Context, name string) error {
 	return err
 }
 
-// Leftovers implements Servers. Empty containers stay until the server removes them.
+// Leftovers implements Servers. It ignores empty containers, which the server removes later.
 func (z *ZooKeeper) Leftovers(ctx context.Context, prefix string) (left []string, err error) {
 	err = atZooKeeper(ctx, z.nodes[0], func(c *zk.Conn) error {
 		if _, err := c.Sync("/"); err != nil {
