@@ -11,21 +11,20 @@ import (
 	"github.com/lockport/lockport/internal/lab/worker"
 )
 
-// HandOff hands a lock to and fro between two processes, or two goroutines of one. It takes the times from a release to the waiter's grant. Each hold lasts
-// between For and twice that: long enough for the other to wait in earnest, and never equally long, so that a waiter which polls is met at any moment of its
-// period.
+// HandOff passes a lock back and forth between two processes, or two goroutines of one. It measures the times from a release to the waiter's grant.
+// A hold lasts between For and twice that, at random. So the waiter has time to block, and a polling waiter is met at every point of its interval.
 func HandOff(ctx context.Context, s Scenario, on *Subject, turn int) ([]Figure, error) {
 	fresh, err := on.start(ctx, s, s.Processes)
 	name := fmt.Sprint(on.Locks, "-", turn)
 	pass := func(n int) (times []float64, err error) {
-		if s.Processes == 1 { // orders would disturb it
+		if s.Processes == 1 { // orders between processes would distort the times
 			a, err := on.workers[0].Ask(ctx, order{Do: "handoff", Name: name, Most: n, For: s.For})
 			return worker.Unpack[float64](a.Packed), err
 		}
 		return relay(ctx, name, n, s.For, on.workers[0].Send, on.workers[1].Send)
 	}
 	if err == nil && fresh {
-		_, err = pass(2) // both connect
+		_, err = pass(2) // makes both connect
 	}
 	if err != nil {
 		return nil, err
@@ -38,10 +37,10 @@ func HandOff(ctx context.Context, s Scenario, on *Subject, turn int) ([]Figure, 
 	return latencies(times), nil
 }
 
-// sender gives an order to a worker.
+// sender sends an order to a worker.
 type sender func(order) (await func(context.Context) (answer, error))
 
-// relay hands a lock to and fro between two workers, n times, and returns microseconds.
+// relay passes a lock back and forth between two workers n times. It returns microseconds.
 func relay(ctx context.Context, name string, n int, pause time.Duration, holder, waiter sender) (times []float64, err error) {
 	acquire, release := order{Do: "acquire", Name: name, For: grantLimit}, order{Do: "release", Name: name}
 	if _, err := holder(acquire)(ctx); err != nil {
@@ -56,7 +55,7 @@ func relay(ctx context.Context, name string, n int, pause time.Duration, holder,
 		if err != nil {
 			return nil, err
 		}
-		took, err := passed(ctx, released.At, granted, "it was released")
+		took, err := timeToGrant(ctx, released.At, granted, "the release")
 		if err != nil {
 			return nil, err
 		}
@@ -67,33 +66,33 @@ func relay(ctx context.Context, name string, n int, pause time.Duration, holder,
 	return times, err
 }
 
-// handOff is HandOff between goroutines of the worker.
-func (l *laborer) handOff(o order) (answer, error) {
+// handOff is HandOff between goroutines of this worker.
+func (m *measurer) handOff(o order) (answer, error) {
 	send := func(o order) func(context.Context) (answer, error) {
 		var a answer
 		var err error
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			a, err = l.Do(o)
+			a, err = m.Do(o)
 		}()
 		return func(context.Context) (answer, error) { <-done; return a, err }
 	}
-	times, err := relay(l.ctx, o.Name, o.Most, o.For, send, send)
+	times, err := relay(m.ctx, o.Name, o.Most, o.For, send, send)
 	return answer{Packed: worker.Pack(times)}, err
 }
 
-// passed is the time from the end of one hold to the grant of the next. A correct lock makes none that is negative.
-func passed(ctx context.Context, ended history.Instant, granted func(context.Context) (answer, error), end string) (time.Duration, error) {
+// timeToGrant returns the time from the end of one hold to the grant of the next. With a correct lock it is never negative.
+func timeToGrant(ctx context.Context, ended history.Instant, granted func(context.Context) (answer, error), end string) (time.Duration, error) {
 	a, err := granted(ctx)
 	if err == nil && a.At < ended {
-		err = fmt.Errorf("it was had by the next %v before %s", ended.Sub(a.At), end)
+		err = fmt.Errorf("the lock was granted %v before %s", ended.Sub(a.At), end)
 	}
 	return a.At.Sub(ended), err
 }
 
-// Takeover kills a process that holds N locks, and takes the times until others, who waited, have them. Kills come at several moments of the period of
-// renewals, which is a third of the TTL.
+// Takeover kills a process that holds N locks, and measures the times until waiters hold them. The kills are spread over the renewal period, which
+// is a third of the TTL.
 func Takeover(ctx context.Context, s Scenario, on *Subject, turn int) ([]Figure, error) {
 	c := on.config(s)
 	c.Loop = true
@@ -119,7 +118,7 @@ func Takeover(ctx context.Context, s Scenario, on *Subject, turn int) ([]Figure,
 	holder.Kill()
 	var times []float64
 	for _, granted := range waits {
-		took, err := passed(ctx, killed, granted, "its holder was killed")
+		took, err := timeToGrant(ctx, killed, granted, "its holder's death")
 		if err != nil {
 			return nil, err
 		}

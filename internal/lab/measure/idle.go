@@ -12,11 +12,11 @@ import (
 	"github.com/lockport/lockport/internal/lab/worker"
 )
 
-// ErrNotCounted says that [Wait] and [Hold] cannot count requests.
+// ErrNotCounted means that [Wait] and [Hold] cannot count requests.
 var ErrNotCounted = errors.New("requests cannot be counted: there is no server, or no proxy can stand before it (TLS, and servers that name each other's addresses)")
 
-// Wait measures N goroutines, spread over processes, that wait for a name that another process has. Each turn has workers of its own, since waiters wait
-// until their process ends.
+// Wait measures N goroutines, spread over processes, that wait for a name that another process holds. Each turn starts new workers, since waiters
+// wait until their process ends.
 func Wait(ctx context.Context, s Scenario, on *Subject, turn int) ([]Figure, error) {
 	c := on.config(s)
 	holder, err := kind.StartAll(ctx, c, 1)
@@ -31,7 +31,7 @@ func Wait(ctx context.Context, s Scenario, on *Subject, turn int) ([]Figure, err
 	return idle(ctx, c, s, on, func(i int) order { return order{Do: "wait", Name: name, Goroutines: share(s.N, s.Processes, i)} })
 }
 
-// Hold measures N locks that one process holds. Each turn has a worker of its own.
+// Hold measures N locks that one process holds. Each turn starts a new worker.
 func Hold(ctx context.Context, s Scenario, on *Subject, turn int) ([]Figure, error) {
 	c := on.config(s)
 	c.Loop = true
@@ -39,12 +39,12 @@ func Hold(ctx context.Context, s Scenario, on *Subject, turn int) ([]Figure, err
 	if err != nil {
 		return nil, err
 	}
-	// Locks are renewed at a third of the TTL, unless their library does otherwise.
+	// Libraries renew locks at a third of the TTL, unless they define it otherwise.
 	third := Less("requests, in a third of the TTL", "", figures[0].Each[0]*c.TTL.Seconds()/3)
 	return append([]Figure{figures[0], third}, figures[1:]...), nil
 }
 
-// end ends workers. Waiters end before the holder, so that nobody is handed the lock.
+// end ends workers. Call it for waiters before the holder, so that no waiter is granted the lock.
 func (on *Subject) end(w worker.Group[order, answer]) {
 	if on.Kill {
 		w.Kill()
@@ -52,7 +52,7 @@ func (on *Subject) end(w worker.Group[order, answer]) {
 	w.Close()
 }
 
-// idle measures what should cost next to nothing, behind proxies of its own that count requests. Goroutines and memory are those of the first worker.
+// idle measures the cost of being idle, through new proxies that count requests. Goroutines and memory are those of the first worker.
 func idle(ctx context.Context, c Config, s Scenario, on *Subject, do func(i int) order) ([]Figure, error) {
 	through, links, err := faultproxy.ForURL(c.URL)
 	if err != nil {
@@ -121,7 +121,7 @@ const (
 	settleLimit = 20 * time.Second
 )
 
-// settle waits until everybody waits, or holds: until about as many requests are made in a moment as in the one before.
+// settle waits until all workers wait, or hold: until two consecutive intervals have about the same number of requests.
 func settle(ctx context.Context, links faultproxy.Group) error {
 	deadline := time.Now().Add(settleLimit)
 	before := links.Requests()
@@ -136,5 +136,5 @@ func settle(ctx context.Context, links faultproxy.Group) error {
 		}
 		last, before = made, next
 	}
-	return nil // it never settles: that is measured
+	return nil // it never settles, and that is what we measure
 }

@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// jiffy is the unit of times in /proc/PID/stat: a hundredth of a second on all systems that Go runs on.
+// jiffy is the unit of times in /proc/PID/stat: 10 ms on all systems that Go supports.
 const jiffy = 10 * time.Millisecond
 
-// load is what a process and its descendants have used: Postgres has a process for each connection. Memory is what each process has to itself: what they
-// share would count for each of them. See proc_pid_stat(5).
+// load returns the usage of a process and its descendants: Postgres has a process for each connection. Memory excludes shared pages, which would be
+// counted once for each process. See proc_pid_stat(5).
 func load(pid int) (cpu time.Duration, memory int64) {
 	read := func(file string) string { text, _ := os.ReadFile(file); return string(text) } // empty when the process has ended
-	// What the threads have used is known to the nanosecond: hundreds of processes may each have used less than a jiffy.
+	// Threads' usage is known to the nanosecond. That matters for hundreds of processes that each used less than a jiffy.
 	var threads time.Duration
 	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*", pid))
 	for _, task := range tasks {
@@ -30,7 +30,7 @@ func load(pid int) (cpu time.Duration, memory int64) {
 		}
 	}
 	stat := read(fmt.Sprintf("/proc/%d/stat", pid))
-	fields := strings.Fields(stat[strings.LastIndex(stat, ")")+1:]) // the first is the state: names may have any characters
+	fields := strings.Fields(stat[strings.LastIndex(stat, ")")+1:]) // from the state on: the name before it may contain any characters
 	var own, ended time.Duration                                    // of this process, and of its children that have ended
 	if len(fields) > 14 {
 		times := make([]int, 4)

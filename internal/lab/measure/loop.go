@@ -16,14 +16,14 @@ import (
 )
 
 const (
-	warmCycles    = 2                     // that each goroutine makes before those that are measured
-	firstCycles   = 20                    // of a worker that has just been started: it connects, and the server reads its scripts
-	fewestCycles  = 5                     // that are measured however long they take: a median of one is chance
-	countedCycles = 50                    // that are made through proxies that count their requests
-	startTime     = 50 * time.Millisecond // how long it takes at most until all processes know when to begin
+	warmCycles    = 2                     // of each goroutine, before the measured ones
+	firstCycles   = 20                    // of a new worker, which connects and loads its scripts
+	fewestCycles  = 5                     // measured however long they take: the median of one is chance
+	countedCycles = 50                    // through proxies that count requests
+	startTime     = 50 * time.Millisecond // the most it takes to tell all processes when to begin
 )
 
-// Cycle has N goroutines of one process acquire and release names of their own, which nobody else wants.
+// Cycle measures N goroutines of one process that acquire and release their own names, without contention.
 func Cycle(ctx context.Context, s Scenario, on *Subject, _ int) ([]Figure, error) {
 	fresh, err := on.start(ctx, s, 1)
 	if err != nil {
@@ -66,7 +66,7 @@ func Cycle(ctx context.Context, s Scenario, on *Subject, _ int) ([]Figure, error
 	), nil
 }
 
-// requests is how many requests a cycle needs: what reaches the server in one piece.
+// requests returns the number of requests of a cycle. Data that reaches the server in one piece is one request.
 func requests(ctx context.Context, s Scenario, on *Subject, o order) (float64, error) {
 	c := on.config(s)
 	through, links, err := faultproxy.ForURL(c.URL)
@@ -91,18 +91,18 @@ func requests(ctx context.Context, s Scenario, on *Subject, o order) (float64, e
 	return float64(counts[1]-counts[0]) / (countedCycles + warmCycles), err
 }
 
-// latencies are what is told of some times, in microseconds.
+// latencies summarises times, which are in microseconds.
 func latencies(times []float64) []Figure {
 	slices.Sort(times)
 	n := len(times)
 	return []Figure{Less("p50", "µs", times[n/2]), Less("p99", "µs", times[n*99/100]), Less("most", "µs", times[n-1])}
 }
 
-// Contend has N goroutines, spread over processes, acquire and release one name as fast as they can. Each comes to the end of the hold that it asked for;
-// after Grace nobody waits any longer.
+// Contend measures N goroutines, spread over processes, that acquire and release one name as fast as they can. At the end, each completes the hold
+// that it asked for. After Grace, all waits are cancelled.
 func Contend(ctx context.Context, s Scenario, on *Subject, turn int) ([]Figure, error) {
 	fresh, err := on.start(ctx, s, s.Processes)
-	if err == nil && fresh { // everybody has a connection, or a session, when it begins
+	if err == nil && fresh { // so that all are connected before the measurement
 		_, _, err = contend(ctx, s, on, on.Locks+"-first", s.For/3)
 	}
 	if err != nil {
@@ -112,7 +112,7 @@ func Contend(ctx context.Context, s Scenario, on *Subject, turn int) ([]Figure, 
 	c, cpu, err := contend(ctx, s, on, fmt.Sprint(on.Locks, "-", turn), s.For)
 	after, _ := on.load()
 	if err == nil && len(c.waits) == 0 {
-		err = errors.New("nobody had the lock")
+		err = errors.New("nobody acquired the lock")
 	}
 	if err != nil {
 		return nil, err
@@ -133,7 +133,7 @@ func Contend(ctx context.Context, s Scenario, on *Subject, turn int) ([]Figure, 
 	return append(figures, Less("client CPU", "µs each", micros(cpu)/holds), Less("server CPU", "µs each", micros(after-before)/holds)), nil
 }
 
-// shares is the ratio of the largest to the smallest, which counts as one at least.
+// shares returns the ratio of the largest count to the smallest, which counts as at least one.
 func shares(counts []int) float64 {
 	return float64(slices.Max(counts)) / float64(max(1, slices.Min(counts)))
 }
@@ -158,38 +158,38 @@ func contend(ctx context.Context, s Scenario, on *Subject, name string, long tim
 	return judge(holds, s.N, len(answers), begin.Add(long)), cpu, err
 }
 
-// share is the ith of n parts of all.
+// share returns the size of the ith of n equal parts of all.
 func share(all, n, i int) int { return all*(i+1)/n - all*i/n }
 
-// hold is one hold. Its holder believed in it from Got until Ended. A hold that never came has neither.
+// hold is one hold. Its holder believed in it from Got until Ended. If it was never granted, both are 0.
 type hold struct {
 	Client, Process int64
 	Asked           history.Instant // Acquire is about to be called
-	Got             history.Instant // it had returned
+	Got             history.Instant // Acquire had returned
 	Ended           history.Instant // Release is about to be called
-	Done            history.Instant // it had returned
+	Done            history.Instant // Release had returned
 }
 
-// contention is what was seen while many goroutines wanted one name.
+// contention describes how many goroutines shared one name.
 type contention struct {
-	changes  int // holds by another goroutine than the hold before
-	starved  int // goroutines without any
-	overlaps int // holds that began before an earlier one had ended: a correct lock has none
+	changes  int // holds by another goroutine than the previous one
+	starved  int // goroutines without a hold
+	overlaps int // holds that began before an earlier one ended: none in a correct lock
 	longest  time.Duration
-	waits    []float64 // from asking to having, of the holds that began in time, in microseconds
-	// clients and processes are how many holds each goroutine and each process had.
+	waits    []float64 // microseconds from request to grant, of the holds that began in time
+	// clients and processes count the holds of each goroutine and of each process.
 	clients, processes []int
 }
 
-// judge looks at all holds. Release is called before the server can grant the lock to the next, whose Acquire returns after: so holds of a correct lock do
-// not overlap.
+// judge evaluates all holds. Release is called before the server can grant the lock again, and the next Acquire returns after that. So holds of a
+// correct lock do not overlap.
 func judge(all []hold, clients, processes int, end history.Instant) contention {
 	c := contention{clients: make([]int, clients), processes: make([]int, processes)}
 	slices.SortFunc(all, func(a, b hold) int { return cmp.Or(cmp.Compare(a.Got, b.Got), cmp.Compare(a.Ended, b.Ended)) })
 	until, last := history.Instant(0), int64(-1)
 	for _, h := range all {
 		if h.Got == 0 {
-			c.longest = max(c.longest, end.Sub(h.Asked)) // at least so long
+			c.longest = max(c.longest, end.Sub(h.Asked)) // at least this long
 			continue
 		}
 		if h.Got < until {
@@ -216,9 +216,9 @@ func judge(all []hold, clients, processes int, end history.Instant) contention {
 	return c
 }
 
-// loop is the worker's part. What is noted of cycles has its memory before they begin, since allocations are counted.
-func (l *laborer) loop(o order) (a answer, err error) {
-	// Without grace nothing bounds the wait for a lock: a context with an end costs some libraries more.
+// loop is the worker's part. Records of cycles are allocated beforehand, since allocations are counted.
+func (m *measurer) loop(o order) (a answer, err error) {
+	// Without grace, waits are unbounded: a context with a deadline costs some libraries more.
 	ctx := context.Background()
 	var start, end history.Instant
 	once := func(i int) (h hold, err error) {
@@ -227,13 +227,13 @@ func (l *laborer) loop(o order) (a answer, err error) {
 			name = fmt.Sprint(name, "-", i)
 		}
 		h = hold{Client: int64(i), Asked: history.Now()}
-		release, err := l.locker.Acquire(ctx, name, !o.Try)
+		release, err := m.locker.Acquire(ctx, name, !o.Try)
 		if err != nil {
 			return h, err
 		}
 		h.Got = history.Now()
 		if !o.Own {
-			runtime.Gosched() // whoever is let in besides runs now: on a busy machine nobody would within nanoseconds, and overlaps would be seen by chance
+			runtime.Gosched() // lets a second holder run now, if there is one: otherwise overlaps would be seen only by chance
 		}
 		h.Ended = history.Now()
 		err = release(context.Background())
@@ -247,16 +247,16 @@ func (l *laborer) loop(o order) (a answer, err error) {
 		holds[i] = make([]hold, 0, o.Most)
 		ready.Add(1)
 		all.Go(func() {
-			for n := 0; errs[i] == nil && n < o.Warm; n++ { // everybody has a connection when it begins
+			for n := 0; errs[i] == nil && n < o.Warm; n++ { // so that all are connected before the measurement
 				_, errs[i] = once(i)
 			}
 			ready.Done()
 			<-begin
 			time.Sleep(start.Sub(history.Now()))
-			for n := 0; errs[i] == nil && l.ctx.Err() == nil && (o.Most == 0 || n < o.Most) && (n < o.Fewest || history.Now() < end); n++ {
+			for n := 0; errs[i] == nil && m.ctx.Err() == nil && (o.Most == 0 || n < o.Most) && (n < o.Fewest || history.Now() < end); n++ {
 				var h hold
 				if h, errs[i] = once(i); ctx.Err() != nil && h.Got == 0 {
-					errs[i] = nil // the hold did not come in time
+					errs[i] = nil // not granted in time
 				}
 				holds[i] = append(holds[i], h)
 			}
@@ -268,7 +268,7 @@ func (l *laborer) loop(o order) (a answer, err error) {
 	if o.Grace > 0 {
 		start = o.Begin // the same for all processes
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(l.ctx, start.Sub(history.Now())+o.For+o.Grace)
+		ctx, cancel = context.WithTimeout(m.ctx, start.Sub(history.Now())+o.For+o.Grace)
 		defer cancel()
 	}
 	end = start.Add(o.For)

@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// broken lets everybody in.
+// broken excludes nobody.
 var broken = Locker{Close: func() error { return nil }, Acquire: func(context.Context, string, bool) (Release, error) {
 	time.Sleep(time.Millisecond)
 	return func(context.Context) error { return nil }, nil
@@ -32,12 +32,12 @@ var broken = Locker{Close: func() error { return nil }, Acquire: func(context.Co
 func config(t *testing.T) Config {
 	t.Helper()
 	if testing.Short() {
-		t.Skip("starts processes")
+		t.Skip("starts processes: run go test without -short")
 	}
 	return Config{URL: "file://" + t.TempDir(), TTL: time.Second}
 }
 
-// measured measures a scenario once or oftener.
+// measured runs a scenario once or several times.
 func measured(t *testing.T, s Scenario, c Config) *Subject {
 	t.Helper()
 	s.Turns = max(s.Turns, 1)
@@ -70,7 +70,7 @@ func TestContend(t *testing.T) {
 
 	bad := config(t)
 	bad.Library, s.N = "broken", 64
-	require.Positive(t, measured(t, s, bad).Figure("overlaps").Each[0], "a lock that lets everybody in must be seen")
+	require.Positive(t, measured(t, s, bad).Figure("overlaps").Each[0], "a lock that excludes nobody must be detected")
 }
 
 func TestHandOff(t *testing.T) {
@@ -80,7 +80,7 @@ func TestHandOff(t *testing.T) {
 		s := Scenario{Do: HandOff, Processes: processes, Samples: 3, For: 5 * time.Millisecond, Turns: 3}
 		require.Len(t, measured(t, s, config(t)).Samples["times"], 9)
 		on := measured(t, s, bad)
-		require.Contains(t, on.Failed[0], "before it was released")
+		require.Contains(t, on.Failed[0], "before the release")
 	}
 }
 
@@ -92,7 +92,7 @@ func TestTakeover(t *testing.T) {
 	require.Equal(t, ErrNotCounted.Error(), measured(t, Scenario{Do: Wait, Processes: 1, N: 1}, c).NotRun, "there is no server")
 }
 
-// Each subject has its go in each turn, beginning with another one; one of them may be measured by another scenario.
+// Each turn measures each subject, starting with a different one. Another scenario may measure one of them.
 func TestTurns(t *testing.T) {
 	var order []string
 	do := func(_ context.Context, s Scenario, _ *Subject, turn int) ([]Figure, error) {
@@ -121,7 +121,7 @@ func TestWorkers(t *testing.T) {
 	require.EqualError(t, ask(0, order{Do: "dance"}), `unknown order "dance"`)
 	require.EqualError(t, ask(0, order{Do: "release"}), `"a" is not held`)
 
-	// A worker that is asked to end releases what it holds, and its waiters give up.
+	// A worker that is asked to end releases its holds, and its waiters give up.
 	require.NoError(t, ask(0, order{Do: "acquire"}))
 	require.NoError(t, ask(1, order{Do: "wait", Goroutines: 3}))
 	w[1].Close()
@@ -136,7 +136,7 @@ func TestWorkers(t *testing.T) {
 }
 
 func TestJudge(t *testing.T) {
-	// The first asked at 1, and had the lock from 10 to 20.
+	// The first asked at 1 and held the lock from 10 to 20.
 	a := hold{Client: 0, Asked: 1, Got: 10, Ended: 20}
 	b := hold{Client: 1, Process: 1, Asked: 2, Got: 20, Ended: 30}
 	again := hold{Client: 1, Process: 1, Asked: 31, Got: 32, Ended: 33}
@@ -153,7 +153,7 @@ func TestJudge(t *testing.T) {
 	require.Equal(t, 2, judge([]hold{a, b, inside}, 3, 2, 100).overlaps, "a long hold with another one in it")
 }
 
-// A machine is ten times as slow in the second turn, and a library failed in it: the ratios do not notice.
+// The machine is ten times slower in the second turn, in which one library failed. The ratios do not change.
 func TestRatios(t *testing.T) {
 	row := func(turns []int, each ...float64) (r Row) {
 		for i, v := range each {
@@ -167,10 +167,10 @@ func TestRatios(t *testing.T) {
 	require.Equal(t, []float64{4}, theirs.Ratios(bare, "p50"))
 	require.Empty(t, theirs.Ratios(bare, "p99"))
 	require.Equal(t, []float64{-10, -100}, mine.Against("p50", theirs, "p50", func(mine, other float64) float64 { return mine - other }))
-	require.Empty(t, mine.Ratios(row([]int{0, 1}, 0, 0), "p50"), "to nothing there is no ratio")
+	require.Empty(t, mine.Ratios(row([]int{0, 1}, 0, 0), "p50"), "there is no ratio to 0")
 }
 
-// What this process works is seen.
+// load counts the work of this process.
 func TestLoad(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("needs /proc")

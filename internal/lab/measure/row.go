@@ -8,31 +8,31 @@ import (
 // Row is what was measured of one library in one scenario.
 type Row struct {
 	Library, Kind string
-	// Turns are the numbers of those in which it was measured: the first is 0.
+	// Turns are the numbers of the measured turns, from 0.
 	Turns   []int    `json:",omitempty"`
 	Figures []Figure `json:",omitempty"`
-	// NotRun is why it was not measured at all, and Failed what happened in the turns that are missing.
+	// NotRun says why it was not measured at all. Failed says what happened in the missing turns.
 	NotRun string   `json:",omitempty"`
 	Failed []string `json:",omitempty"`
-	// Samples are single measurements of all turns, by what they are.
+	// Samples are the single measurements of all turns, by kind.
 	Samples map[string][]float64 `json:"-"`
 }
 
-// Figure is one number, of all turns.
+// Figure is one quantity, with its value in each turn.
 type Figure struct {
 	Name, Unit string
-	// Best is "less" or "more"; empty where neither is better.
+	// Best is "less" or "more", or empty if neither is better.
 	Best string    `json:",omitempty"`
-	Each []float64 // of the row's turns
+	Each []float64 // one for each of the row's turns
 }
 
-// Less is a figure of one turn of which less is better.
+// Less returns a figure of one turn; less is better.
 func Less(name, unit string, v float64) Figure { return Figure{name, unit, "less", []float64{v}} }
 
-// More is a figure of one turn of which more is better.
+// More returns a figure of one turn; more is better.
 func More(name, unit string, v float64) Figure { return Figure{name, unit, "more", []float64{v}} }
 
-// Add adds a turn's figures to a row: the same ones in every turn. They keep five digits, which is more than any run can tell apart.
+// Add adds a turn's figures to a row. Every turn must have the same figures. Five digits are kept, more than any run can distinguish.
 func (r *Row) Add(turn int, figures ...Figure) {
 	r.Turns = append(r.Turns, turn)
 	for _, f := range figures {
@@ -46,7 +46,7 @@ func (r *Row) Add(turn int, figures ...Figure) {
 	}
 }
 
-// Figure is the row's figure of that name, or an empty one.
+// Figure returns the row's figure of that name, or an empty one.
 func (r Row) Figure(name string) (f Figure) {
 	if i := slices.IndexFunc(r.Figures, func(f Figure) bool { return f.Name == name }); i >= 0 {
 		f = r.Figures[i]
@@ -54,7 +54,7 @@ func (r Row) Figure(name string) (f Figure) {
 	return f
 }
 
-// Against makes one number of two of each turn in which both rows were measured: of a figure, and of another row's figure.
+// Against combines a figure with another row's figure its, for each turn in which both rows were measured.
 func (r Row) Against(figure string, other Row, its string, of func(mine, other float64) float64) (each []float64) {
 	a, b := r.Figure(figure).Each, other.Figure(its).Each
 	for i := range a {
@@ -65,7 +65,7 @@ func (r Row) Against(figure string, other Row, its string, of func(mine, other f
 	return each
 }
 
-// Ratios are those of a figure to another row's, made within each turn: a slow machine slows both. There is no ratio to nothing.
+// Ratios returns the ratios of a figure to another row's, turn by turn: a slow machine slows both. It omits turns in which the other figure is 0.
 func (r Row) Ratios(other Row, figure string) []float64 {
 	each := r.Against(figure, other, figure, func(mine, other float64) float64 {
 		if other <= 0 {

@@ -10,38 +10,38 @@ import (
 	"github.com/lockport/lockport/internal/lab/worker"
 )
 
-// Scenario says what is measured, and how. Which fields count depends on Do.
+// Scenario says what to measure, and how. Do determines which fields matter.
 type Scenario struct {
 	Name, Title string
 	// Do measures a subject once: [Cycle], [Contend], [HandOff], [Takeover], [Wait] or [Hold].
 	Do        func(ctx context.Context, s Scenario, on *Subject, turn int) ([]Figure, error)
 	Turns     int
-	Processes int           // that take part
-	N         int           // goroutines of all processes, or locks
-	Samples   int           // of a turn, at most
-	For       time.Duration // how long a turn lasts, or a hold of a hand-off at least
-	Grace     time.Duration // how much longer a client waits for a hold that it asked for in time
-	TTL       time.Duration // 0: that of the subject's configuration
-	Limit     time.Duration // how long a turn may take: some libraries hang. 0: any time
-	Count     bool          // of cycles, requests are counted
+	Processes int           // number of worker processes
+	N         int           // number of goroutines in all processes, or of locks
+	Samples   int           // at most, in a turn
+	For       time.Duration // of a turn; HandOff: the shortest hold
+	Grace     time.Duration // how long after the end a client still waits for a hold
+	TTL       time.Duration // 0: the subject's
+	Limit     time.Duration // of a turn, since some libraries hang; 0: none
+	Count     bool          // Cycle: count requests too
 }
 
-// Subject is a library on servers. One subject takes part in one scenario.
+// Subject is a library on its servers. Use a subject in one scenario only.
 type Subject struct {
 	Row    // what was measured
 	Config Config
-	Locks  string    // the beginning of its locks' names
-	Floor  *Scenario // what is measured of it instead of the scenario: bare round trips
+	Locks  string    // the prefix of its locks' names
+	Floor  *Scenario // replaces the scenario: bare round trips
 	Try    bool      // cycles make single attempts
-	Kill   bool      // waiters are killed in the end, since some libraries do not notice that nobody wants to wait any more
-	// Load, if not nil, tells the processor time and the memory of the servers.
+	Kill   bool      // kill waiters at the end: some libraries ignore a cancelled context while they wait
+	// Load, if not nil, returns the CPU time and the memory of the servers.
 	Load func() (cpu time.Duration, memory int64)
 
 	workers worker.Group[order, answer] // nil until the scenario starts them
 }
 
-// Run measures subjects in turns. In each turn every subject has a go, beginning with another one each time. What disturbs the machine for a while thus
-// disturbs all of them. A subject that fails begins anew in its next turn. The only error is ctx's. progress may be nil.
+// Run measures subjects in turns. Each turn measures every subject, starting with a different one. So a temporary disturbance of the machine
+// affects all of them. A subject that fails gets new workers in its next turn. Run returns no error except ctx's. progress may be nil.
 func (s Scenario) Run(ctx context.Context, progress func(turn int, on *Subject), subjects ...*Subject) error {
 	for turn := range s.Turns {
 		for i := range subjects {
@@ -85,7 +85,7 @@ func (on *Subject) turn(ctx context.Context, s Scenario, turn int) {
 	}
 }
 
-// keep adds to the samples of a kind.
+// keep adds samples of a kind.
 func (on *Subject) keep(kind string, samples []float64) {
 	if on.Samples == nil {
 		on.Samples = make(map[string][]float64)
@@ -101,7 +101,7 @@ func (on *Subject) config(s Scenario) Config {
 	return c
 }
 
-// start starts n workers, unless they are there from an earlier turn.
+// start starts n workers, unless an earlier turn has done so.
 func (on *Subject) start(ctx context.Context, s Scenario, n int) (fresh bool, err error) {
 	if on.workers == nil {
 		on.workers, err = kind.StartAll(ctx, on.config(s), n)
@@ -110,13 +110,13 @@ func (on *Subject) start(ctx context.Context, s Scenario, n int) (fresh bool, er
 	return fresh, err
 }
 
-// close has the workers release what they hold, and returns when they have ended.
+// close makes the workers release their holds, and returns when they have ended.
 func (on *Subject) close() {
 	on.workers.Close()
 	on.workers = nil
 }
 
-// load is what the servers have used until now.
+// load returns the servers' usage so far.
 func (on *Subject) load() (cpu time.Duration, memory int64) {
 	if on.Load == nil {
 		return 0, 0
@@ -127,7 +127,7 @@ func (on *Subject) load() (cpu time.Duration, memory int64) {
 func micros(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
 func millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// sleep ends early with ctx's error.
+// sleep returns early, with ctx's error, if ctx ends.
 func sleep(ctx context.Context, d time.Duration) error {
 	select {
 	case <-time.After(d):

@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-// Servers are what is measured. The caller must Close them.
+// Servers are the servers to measure. The caller must Close them.
 type Servers struct {
 	URL  string
-	Pids []int // of the processes whose load counts
+	Pids []int // of the processes whose load is measured
 	Ends []func() error
 }
 
-// Start returns a function that starts n servers of one kind, or clusters, and returns when they serve. Several Redis are a Redlock. A program that is not
-// installed is a *servers.NotInstalled.
+// Start returns a function that starts n servers or clusters of one kind, and returns when they serve. Several Redis form a Redlock. If a program
+// is not installed, the error is a *servers.NotInstalled.
 func Start[S interface {
 	URL() string
 	Close() error
@@ -42,7 +42,7 @@ func Start[S interface {
 	}
 }
 
-// StartFolder makes a folder, which Close removes, for locks that are files.
+// StartFolder makes a folder for locks that are files. Close removes it.
 func StartFolder(context.Context) (*Servers, error) {
 	folder, err := os.MkdirTemp("", "lockport-measured-")
 	return &Servers{URL: "file://" + folder, Ends: []func() error{func() error { return os.RemoveAll(folder) }}}, err
@@ -56,7 +56,7 @@ func (s *Servers) Close() (err error) {
 	return err
 }
 
-// Load is the processor time of all server processes until now, and their memory; 0 where the system has no /proc.
+// Load returns the CPU time of all server processes so far, and their memory. Both are 0 on systems without /proc.
 func (s *Servers) Load() (cpu time.Duration, memory int64) {
 	for _, pid := range s.Pids {
 		c, m := load(pid)

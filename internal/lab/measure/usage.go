@@ -5,22 +5,22 @@ import (
 	"time"
 )
 
-// usage is what a worker process has used of the machine until an instant.
+// usage is a worker process's resource usage so far.
 type usage struct {
 	CPU        time.Duration
 	Goroutines int
-	Memory     int64 // heap and stacks that are in use
+	Memory     int64 // heap and stacks in use
 	Allocs     uint64
 	Allocated  uint64 // bytes
 }
 
-// usageNow reads the usage of this process. settled says that garbage is collected first.
+// usageNow returns the usage of this process, after a garbage collection if settled is set.
 func usageNow(settled bool) usage {
 	if settled {
 		runtime.GC()
-		runtime.GC() // the second collects what finalizers and pools kept
+		runtime.GC() // the second collects objects kept by finalizers and pools
 	}
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
-	return usage{processor(), runtime.NumGoroutine(), int64(m.HeapAlloc + m.StackInuse), m.Mallocs, m.TotalAlloc}
+	return usage{cpuTime(), runtime.NumGoroutine(), int64(m.HeapAlloc + m.StackInuse), m.Mallocs, m.TotalAlloc}
 }

@@ -4,5 +4,5 @@ package measure
 
 import "time"
 
-// processor is not asked for on this system.
-func processor() time.Duration { return 0 }
+// cpuTime is not measured on this system.
+func cpuTime() time.Duration { return 0 }

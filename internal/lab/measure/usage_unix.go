@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// processor is the processor time of this process: getrusage(2).
-func processor() time.Duration {
+// cpuTime returns the CPU time of this process: getrusage(2).
+func cpuTime() time.Duration {
 	var r syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &r); err != nil {
 		return 0

@@ -13,34 +13,34 @@ import (
 	"github.com/lockport/lockport/internal/lab/worker"
 )
 
-// order tells a worker what to do. It answers when it is done.
+// order is an order to a worker. The worker answers when it has finished.
 type order struct {
-	Do                 string // one of tasks
+	Do                 string // a key of tasks
 	Name               string
 	Goroutines         int
-	Own, Try           bool // of a loop: each goroutine has its own name, single attempts instead of waiting
-	Warm, Fewest, Most int  // how often something is done; without a Most, as long as there is time
+	Own, Try           bool // loop: a name for each goroutine; single attempts instead of waiting
+	Warm, Fewest, Most int  // numbers of repetitions; Most 0: until For has passed
 	For, Grace         time.Duration
 	Begin              history.Instant
-	Settle             bool // of usage: collect garbage first
+	Settle             bool // usage: collect garbage first
 }
 
-// tasks are what a worker can do.
-var tasks map[string]func(*laborer, order) (answer, error)
+// tasks are a worker's abilities.
+var tasks map[string]func(*measurer, order) (answer, error)
 
-func init() { // handOff gives orders itself
-	tasks = map[string]func(*laborer, order) (answer, error){
-		"loop":    (*laborer).loop,    // acquire and release again and again: Packed has holds
-		"handoff": (*laborer).handOff, // from a release to the grant of another goroutine: Packed has microseconds
-		"acquire": (*laborer).acquire, // acquire and keep; At is when Acquire had returned
-		"release": (*laborer).release, // release it; At is when Release was called
-		"hold":    (*laborer).hold,    // acquire many names and keep them
-		"wait":    (*laborer).wait,    // wait for a name until the worker ends
-		"usage":   func(_ *laborer, o order) (answer, error) { return answer{After: usageNow(o.Settle)}, nil },
+func init() { // not an initialiser: handOff uses tasks
+	tasks = map[string]func(*measurer, order) (answer, error){
+		"loop":    (*measurer).loop,    // acquire and release repeatedly: Packed has holds
+		"handoff": (*measurer).handOff, // from a release to the grant of another goroutine: Packed has microseconds
+		"acquire": (*measurer).acquire, // acquire and keep; At is when Acquire had returned
+		"release": (*measurer).release, // release the kept name; At is when Release was called
+		"hold":    (*measurer).hold,    // acquire many names and keep them
+		"wait":    (*measurer).wait,    // wait for a name until the worker ends
+		"usage":   func(_ *measurer, o order) (answer, error) { return answer{After: usageNow(o.Settle)}, nil },
 	}
 }
 
-// answer is what a worker says to an order.
+// answer is a worker's answer to an order.
 type answer struct {
 	At            history.Instant
 	Took          time.Duration
@@ -52,70 +52,70 @@ var kind = worker.Kind[Config, order, answer]{Variable: "LOCKPORT_MEASURE_WORKER
 
 const (
 	openTime   = 10 * time.Second // bounds the opening of a library
-	grantLimit = 20 * time.Second // bounds the grant of a lock that is free, or was released at once
+	grantLimit = 20 * time.Second // bounds the grant of a free or just released lock
 )
 
-// WorkerMain is the first line of main, and of TestMain. In a process that was started as a worker it works, on what open opens, and exits. In any other
-// process it returns at once.
+// WorkerMain must be the first call in main and in TestMain. In a worker process it serves orders, on the Locker that open returns, and exits. In
+// any other process it returns at once.
 func WorkerMain(open func(ctx context.Context, c Config) (Locker, error)) {
 	kind.Main(func(ctx context.Context, c Config) (worker.Worker[order, answer], error) {
 		opening, cancel := context.WithTimeout(ctx, openTime)
 		defer cancel()
 		locker, err := open(opening, c)
-		return &laborer{ctx: ctx, locker: locker, kept: make(map[string]Release)}, err
+		return &measurer{ctx: ctx, locker: locker, kept: make(map[string]Release)}, err
 	})
 }
 
-// laborer is the inside of a worker process.
-type laborer struct {
-	ctx     context.Context // ends when the parent wants no more, or is gone
+// measurer is the implementation of a worker process.
+type measurer struct {
+	ctx     context.Context // ends when the parent closes the worker or dies
 	locker  Locker
 	waiters sync.WaitGroup
 
 	mu   sync.Mutex
 	kept map[string]Release
-	held []Release // many, none of which is asked for by name
+	held []Release // of the order "hold", without names
 }
 
 // Do carries out an order.
-func (l *laborer) Do(o order) (answer, error) {
+func (m *measurer) Do(o order) (answer, error) {
 	if do := tasks[o.Do]; do != nil {
-		return do(l, o)
+		return do(m, o)
 	}
 	return answer{}, fmt.Errorf("unknown order %q", o.Do)
 }
 
-// Close releases what is held.
-func (l *laborer) Close() {
-	l.waiters.Wait()
-	holds := slices.AppendSeq(l.held, maps.Values(l.kept))
-	_ = together(len(holds), func(i int) error {
+// Close releases all holds.
+func (m *measurer) Close() {
+	m.waiters.Wait()
+	holds := slices.AppendSeq(m.held, maps.Values(m.kept))
+	_ = inParallel(len(holds), func(i int) error {
 		if holds[i] == nil {
-			return nil // it was not granted
+			return nil // not granted
 		}
 		return holds[i](context.Background())
 	})
-	_ = l.locker.Close()
+	_ = m.locker.Close()
 }
 
-func (l *laborer) acquire(o order) (answer, error) {
-	ctx, cancel := context.WithTimeout(l.ctx, o.For)
+func (m *measurer) acquire(o order) (answer, error) {
+	ctx, cancel := context.WithTimeout(m.ctx, o.For)
 	defer cancel()
-	release, err := l.locker.Acquire(ctx, o.Name, true)
+	release, err := m.locker.Acquire(ctx, o.Name, true)
 	a := answer{At: history.Now()}
 	if err == nil {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.kept[o.Name] = release
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.kept[o.Name] = release
 	}
 	return a, err
 }
 
-func (l *laborer) release(o order) (answer, error) {
-	l.mu.Lock()
-	release := l.kept[o.Name]
-	delete(l.kept, o.Name)
-	l.mu.Unlock()
+func (m *measurer) release(o order) (answer, error) {
+	m.mu.Lock()
+	release := m.kept[o.Name]
+	delete(m.kept, o.Name)
+	m.mu.Unlock()
 	if release == nil {
 		return answer{}, fmt.Errorf("%q is not held", o.Name)
 	}
@@ -123,18 +123,18 @@ func (l *laborer) release(o order) (answer, error) {
 	return a, release(context.Background())
 }
 
-func (l *laborer) hold(o order) (answer, error) {
-	l.held = make([]Release, o.Most)
-	return answer{}, together(o.Most, func(i int) (err error) {
-		l.held[i], err = l.locker.Acquire(l.ctx, fmt.Sprint(o.Name, "-", i), true)
+func (m *measurer) hold(o order) (answer, error) {
+	m.held = make([]Release, o.Most)
+	return answer{}, inParallel(o.Most, func(i int) (err error) {
+		m.held[i], err = m.locker.Acquire(m.ctx, fmt.Sprint(o.Name, "-", i), true)
 		return err
 	})
 }
 
-func (l *laborer) wait(o order) (answer, error) {
+func (m *measurer) wait(o order) (answer, error) {
 	for range o.Goroutines {
-		l.waiters.Go(func() {
-			if release, err := l.locker.Acquire(l.ctx, o.Name, true); err == nil {
+		m.waiters.Go(func() {
+			if release, err := m.locker.Acquire(m.ctx, o.Name, true); err == nil {
 				_ = release(context.Background())
 			}
 		})
@@ -142,8 +142,8 @@ func (l *laborer) wait(o order) (answer, error) {
 	return answer{}, nil
 }
 
-// together calls f with 0 to n-1, in 64 goroutines.
-func together(n int, f func(i int) error) error {
+// inParallel calls f with 0 to n-1, in 64 goroutines.
+func inParallel(n int, f func(i int) error) error {
 	errs := make([]error, 64)
 	var next atomic.Int64
 	var all sync.WaitGroup
