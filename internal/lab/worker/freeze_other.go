@@ -7,11 +7,11 @@ import (
 	"os"
 )
 
-// Freeze is not to be had on this system.
+// Freeze is not supported on this system.
 func Freeze(*os.Process) error { return errors.ErrUnsupported }
 
-// Thaw is not to be had either.
+// Thaw is not supported on this system.
 func Thaw(*os.Process) error { return errors.ErrUnsupported }
 
-// Running says whether a process has not ended. Here nobody can tell.
+// Running reports whether a process runs. On this system it is always false.
 func Running(int) bool { return false }

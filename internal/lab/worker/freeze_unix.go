@@ -11,11 +11,10 @@ import (
 	"time"
 )
 
-// stopTime is how long a process may take to stop: a thread that waits for a disk does so first.
+// stopTime is how long a process may take to stop: a thread first completes its disk I/O.
 const stopTime = 5 * time.Second
 
-// Freeze returns when every thread of p has stopped, where the system has a /proc to tell: the signal alone leaves
-// time for another answer.
+// Freeze stops p and, on systems with /proc, returns when every thread has stopped. Right after the signal alone, p could still answer.
 func Freeze(p *os.Process) error {
 	if err := p.Signal(syscall.SIGSTOP); err != nil {
 		return err
@@ -28,11 +27,10 @@ func Freeze(p *os.Process) error {
 	return nil
 }
 
-// Thaw lets a stopped process go on.
+// Thaw resumes a stopped process.
 func Thaw(p *os.Process) error { return p.Signal(syscall.SIGCONT) }
 
-// Running reports that a thread of the process is neither stopped nor dead. See proc_pid_stat(5): the state follows the name,
-// which stands in parentheses.
+// Running reports whether a thread of the process is neither stopped nor dead. See proc_pid_stat(5): the state follows the name in parentheses.
 func Running(pid int) bool {
 	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
 	for _, thread := range threads {

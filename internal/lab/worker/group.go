@@ -5,10 +5,10 @@ import (
 	"sync"
 )
 
-// Group is several workers of one kind.
+// Group is a number of workers of one kind.
 type Group[O, A any] []*Handle[O, A]
 
-// StartAll starts n workers at once. If one of them cannot begin, none is left.
+// StartAll starts n workers concurrently. If one fails to start, it closes the others.
 func (k Kind[C, O, A]) StartAll(ctx context.Context, config C, n int) (Group[O, A], error) {
 	all := make(Group[O, A], n)
 	err := all.Each(func(i int, _ *Handle[O, A]) (err error) {
@@ -22,10 +22,10 @@ func (k Kind[C, O, A]) StartAll(ctx context.Context, config C, n int) (Group[O, 
 	return all, nil
 }
 
-// Each calls f for all workers at once, and returns when every call has returned, with the first error.
+// Each calls f for all workers concurrently. It returns the first error when every call has returned.
 func (all Group[O, A]) Each(f func(i int, h *Handle[O, A]) error) error { return First(AtOnce(all, f)) }
 
-// AtOnce calls f for all items at the same time, and returns what each call has returned.
+// AtOnce calls f for all items concurrently and returns the result of each call.
 func AtOnce[T any](items []T, f func(i int, item T) error) []error {
 	errs := make([]error, len(items))
 	var calls sync.WaitGroup
@@ -36,7 +36,7 @@ func AtOnce[T any](items []T, f func(i int, item T) error) []error {
 	return errs
 }
 
-// Close closes the workers that there are.
+// Close closes all workers that were started.
 func (all Group[O, A]) Close() {
 	_ = all.Each(func(_ int, h *Handle[O, A]) error {
 		if h != nil {
@@ -53,7 +53,7 @@ func (all Group[O, A]) Kill() {
 	}
 }
 
-// First is the first error of several, which mostly say the same.
+// First returns the first error of several, which mostly are the same.
 func First(errs []error) error {
 	for _, err := range errs {
 		if err != nil {

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// Handle is a worker of a [Kind] as its parent sees it. Safe for concurrent use. The caller must Close, End or Kill it.
+// Handle is the parent's view of a worker of a [Kind]. Safe for concurrent use. The caller must Close, End or Kill it.
 type Handle[O, A any] struct {
 	*Process
 	line   func([]byte)
@@ -22,13 +22,13 @@ type Handle[O, A any] struct {
 	writing sync.Mutex // guards in
 	in      io.WriteCloser
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	orders  int64
 	pending map[int64]chan answer[A]
 }
 
-// Start runs this program again as a worker with config, and with env added to its environment, and returns when it has begun. ctx bounds the start alone.
-// When the worker's process is over, every line that it wrote has been heard.
+// Start runs this program as a worker with config and the additional environment env, and returns when the worker is ready. ctx bounds the start
+// alone. When the worker's process has ended, all its output has been processed.
 func (k Kind[C, O, A]) Start(ctx context.Context, config C, env ...string) (*Handle[O, A], error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -38,17 +38,17 @@ func (k Kind[C, O, A]) Start(ctx context.Context, config C, env ...string) (*Han
 	h := &Handle[O, A]{line: k.Line, pending: map[int64]chan answer[A]{0: ready}}
 	cmd := exec.Command(self)
 	cmd.Env = append(append(os.Environ(), k.Variable+"=1", "GORACE=atexit_sleep_ms=0"), env...)
-	cmd.Stdout, cmd.Stderr = &lines{tell: h.hear}, &h.stderr
+	cmd.Stdout, cmd.Stderr = &lineWriter{handle: h.handleLine}, &h.stderr
 	if h.in, err = cmd.StdinPipe(); err != nil {
 		return nil, err
 	}
 	if h.Process, err = Run(cmd); err != nil {
 		return nil, err
 	}
-	_ = h.write(config) // a worker that does not listen has ended
+	_ = h.write(config) // fails only if the worker has ended
 	if _, err := h.await(ctx, ready); err != nil {
 		h.Kill()
-		return nil, fmt.Errorf("a worker cannot begin: %w", err)
+		return nil, fmt.Errorf("cannot start a worker: %w", err)
 	}
 	return h, nil
 }
@@ -65,26 +65,26 @@ func (h *Handle[O, A]) write(v any) error {
 	return err
 }
 
-// lines calls tell with each whole line that is written to it. What has no end was cut off with the process.
-type lines struct {
-	tell func([]byte)
-	rest []byte
+// lineWriter calls handle with each complete line that is written to it. It drops an unfinished last line: the process was killed while it wrote.
+type lineWriter struct {
+	handle func([]byte)
+	rest   []byte
 }
 
-func (l *lines) Write(text []byte) (int, error) {
+func (l *lineWriter) Write(text []byte) (int, error) {
 	l.rest = append(l.rest, text...)
 	for {
 		i := bytes.IndexByte(l.rest, '\n')
 		if i < 0 {
 			return len(text), nil
 		}
-		l.tell(l.rest[:i])
+		l.handle(l.rest[:i])
 		l.rest = l.rest[i+1:]
 	}
 }
 
-// hear passes an answer on.
-func (h *Handle[O, A]) hear(line []byte) {
+// handleLine delivers an answer to the call that waits for it.
+func (h *Handle[O, A]) handleLine(line []byte) {
 	var a answer[A]
 	err := json.Unmarshal(line, &a)
 	h.mu.Lock()
@@ -99,7 +99,7 @@ func (h *Handle[O, A]) hear(line []byte) {
 	}
 }
 
-// Send gives an order. await, to be called once, waits for its answer; what the worker could not do is an error.
+// Send sends an order. Call await once to wait for its answer. If the worker fails to carry out the order, that is an error.
 func (h *Handle[O, A]) Send(o O) (await func(ctx context.Context) (A, error)) {
 	to := make(chan answer[A], 1)
 	h.mu.Lock()
@@ -110,16 +110,16 @@ func (h *Handle[O, A]) Send(o O) (await func(ctx context.Context) (A, error)) {
 	err := h.write(order[O]{id, o})
 	return func(ctx context.Context) (a A, _ error) {
 		if err != nil {
-			return a, fmt.Errorf("a worker does not listen: %w", err)
+			return a, fmt.Errorf("cannot send the worker an order: %w", err)
 		}
 		return h.await(ctx, to)
 	}
 }
 
-// printedShown is how many bytes of a worker's standard error an error shows.
+// printedShown is how many bytes of a worker's standard error an error quotes.
 const printedShown = 2000
 
-// ErrEnded is in the chain of errors of a worker whose process has ended.
+// ErrEnded matches errors of a worker whose process has ended.
 var ErrEnded = errors.New("the worker's process has ended")
 
 func (h *Handle[O, A]) await(ctx context.Context, from <-chan answer[A]) (A, error) {
@@ -128,7 +128,7 @@ func (h *Handle[O, A]) await(ctx context.Context, from <-chan answer[A]) (A, err
 	case a = <-from:
 	case <-h.Over():
 		select {
-		case a = <-from: // it was its last
+		case a = <-from: // the worker's last answer
 		default:
 			printed := h.Printed()
 			return a.Answer, fmt.Errorf("%w (%v) %s", ErrEnded, h.State(), printed[max(0, len(printed)-printedShown):])
@@ -142,10 +142,10 @@ func (h *Handle[O, A]) await(ctx context.Context, from <-chan answer[A]) (A, err
 	return a.Answer, nil
 }
 
-// Ask gives an order and waits for its answer.
+// Ask sends an order and waits for its answer.
 func (h *Handle[O, A]) Ask(ctx context.Context, o O) (A, error) { return h.Send(o)(ctx) }
 
-// Printed returns what the worker wrote to its standard error, and nothing while it runs.
+// Printed returns the worker's standard error, or "" while the worker runs.
 func (h *Handle[O, A]) Printed() string {
 	if h.Alive() {
 		return ""
@@ -153,7 +153,7 @@ func (h *Handle[O, A]) Printed() string {
 	return string(bytes.TrimSpace(h.stderr.Bytes()))
 }
 
-// End asks the worker to end in order, and returns when it has ended. If it has not after d, End kills it and returns an error.
+// End asks the worker to shut down and returns when it has ended. After d, End kills it and returns an error.
 func (h *Handle[O, A]) End(d time.Duration) error {
 	h.writing.Lock()
 	_ = h.in.Close()
@@ -167,8 +167,8 @@ func (h *Handle[O, A]) End(d time.Duration) error {
 	}
 }
 
-// closeTime is how long Close waits for a worker: some libraries do not hear that nobody wants to wait any more.
+// closeTime is how long Close waits for a worker: some libraries ignore a cancelled context while they wait.
 const closeTime = 3 * time.Second
 
-// Close is End after 3 s.
+// Close is End with a limit of 3 s.
 func (h *Handle[O, A]) Close() { _ = h.End(closeTime) }

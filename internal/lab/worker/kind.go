@@ -11,24 +11,24 @@ import (
 	"syscall"
 )
 
-// Kind is a kind of workers that answer orders. A worker is started with a C, and answers each order, an O, with an A. All three are written as JSON.
+// Kind is a kind of workers that answer orders. A worker starts with a C and answers each order, an O, with an A. All three are encoded as JSON.
 type Kind[C, O, A any] struct {
-	// Variable is the environment variable that tells a process that it is such a worker.
+	// Variable is the environment variable that makes a process such a worker.
 	Variable string
-	// Line, if not nil, gets each line of a worker's standard output that is no answer: what it tells by itself, and what a library prints. It must not
-	// keep the line.
+	// Line, if not nil, gets each line of a worker's standard output that is no answer: the worker's own output, or a library's. It must not keep
+	// the line.
 	Line func(line []byte)
 }
 
-// Worker is the inside of a worker process.
+// Worker is the implementation inside a worker process.
 type Worker[O, A any] interface {
-	// Do carries out an order. It is called from many goroutines at once.
+	// Do carries out an order. It is called concurrently.
 	Do(o O) (A, error)
 	// Close is called once, after the worker's context has ended and every Do has returned.
 	Close()
 }
 
-// order and answer are the lines between parent and worker. The first answer has the ID 0 and says that the worker has begun.
+// order and answer are the lines between parent and worker. The first answer has the ID 0 and says that the worker is ready.
 type order[O any] struct {
 	ID    int64
 	Order O
@@ -43,13 +43,13 @@ type answer[A any] struct {
 // Is reports whether this process was started as a worker of this kind.
 func (k Kind[C, O, A]) Is() bool { return os.Getenv(k.Variable) != "" }
 
-// Main is the first line of main, and of TestMain. In a worker of this kind it works and exits; in any other process it returns at once. begin makes the
-// worker. Its context ends when the parent closes the worker's standard input or dies.
+// Main must be the first call in main and in TestMain. In a worker of this kind it serves orders and exits; in any other process it returns at
+// once. begin makes the worker. Its context ends when the parent closes the worker's standard input or dies.
 func (k Kind[C, O, A]) Main(begin func(ctx context.Context, config C) (Worker[O, A], error)) {
 	if !k.Is() {
 		return
 	}
-	// Ctrl-C reaches every process of a terminal. The parent decides when it is over, so that what is held is released.
+	// Ctrl-C reaches every process of a terminal. The parent decides when the worker ends, so that locks are released.
 	signal.Ignore(os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	ctx, stop := context.WithCancel(context.Background())
 	s := &service[O, A]{out: json.NewEncoder(os.Stdout)}
@@ -59,18 +59,19 @@ func (k Kind[C, O, A]) Main(begin func(ctx context.Context, config C) (Worker[O,
 		s.worker, err = begin(ctx, config)
 	}
 	if err != nil {
-		s.say(answer[A]{Err: err.Error()})
+		s.reply(answer[A]{Err: err.Error()})
 		os.Exit(1)
 	}
-	s.say(answer[A]{})
-	s.listen(lines)
+	s.reply(answer[A]{})
+	s.serve(lines)
 	stop()
 	s.orders.Wait()
 	s.worker.Close()
 	os.Exit(0)
 }
 
-// readConfig reads what the worker is started with. It is the first line of standard input: it may hold a password, and everybody can read an environment.
+// readConfig reads the worker's configuration from the first line of standard input. It may hold a password, and other users can read a process's
+// environment.
 func readConfig[C any](lines *bufio.Reader) (config C, err error) {
 	line, err := lines.ReadBytes('\n')
 	if err != nil {
@@ -88,15 +89,15 @@ type service[O, A any] struct {
 	out *json.Encoder
 }
 
-// say writes an answer. An error means that the parent is gone, which the end of standard input tells too.
-func (s *service[O, A]) say(a answer[A]) {
+// reply writes an answer. An error means that the parent is gone; serve finds that out too.
+func (s *service[O, A]) reply(a answer[A]) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	_ = s.out.Encode(a)
 }
 
-// listen carries out orders until standard input ends.
-func (s *service[O, A]) listen(lines *bufio.Reader) {
+// serve carries out orders until standard input ends.
+func (s *service[O, A]) serve(lines *bufio.Reader) {
 	for {
 		line, err := lines.ReadBytes('\n')
 		if err != nil {
@@ -104,7 +105,7 @@ func (s *service[O, A]) listen(lines *bufio.Reader) {
 		}
 		var o order[O]
 		if err := json.Unmarshal(line, &o); err != nil {
-			s.say(answer[A]{Err: err.Error()})
+			s.reply(answer[A]{Err: err.Error()})
 			continue
 		}
 		s.orders.Go(func() {
@@ -113,7 +114,7 @@ func (s *service[O, A]) listen(lines *bufio.Reader) {
 			if a.Answer, err = s.worker.Do(o.Order); err != nil {
 				a.Err = err.Error()
 			}
-			s.say(a)
+			s.reply(a)
 		})
 	}
 }

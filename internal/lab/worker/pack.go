@@ -2,16 +2,17 @@ package worker
 
 import "encoding/binary"
 
-// Pack makes bytes of lists, one after the other: JSON has no words for hundreds of thousands of holds. T has a fixed size, as of package binary.
+// Pack encodes lists as bytes, one after the other: JSON is too large for hundreds of thousands of holds. T must have a fixed size: see package
+// binary.
 func Pack[T any](lists ...[]T) []byte {
 	var b []byte
 	for _, list := range lists {
-		b, _ = binary.Append(b, binary.LittleEndian, list) // it knows the size of a T
+		b, _ = binary.Append(b, binary.LittleEndian, list) // cannot fail for a fixed-size T
 	}
 	return b
 }
 
-// Unpack is what Pack was given, as one list.
+// Unpack decodes the result of Pack as one list.
 func Unpack[T any](b []byte) []T {
 	var one T
 	list := make([]T, len(b)/binary.Size(one))

@@ -6,13 +6,13 @@ import (
 	"os/exec"
 )
 
-// Process is a child of this process, which does not outlive it. Safe for concurrent use. The caller must Kill it, or wait until it is over.
+// Process is a child of this process, which it does not outlive. Safe for concurrent use. The caller must Kill it, or wait until it has ended.
 type Process struct {
 	cmd  *exec.Cmd
 	over context.Context // ends when the process has ended and been waited for
 }
 
-// Run starts cmd, which is killed when this process ends, however that happens.
+// Run starts cmd. When this process ends, however it ends, cmd is killed.
 func Run(cmd *exec.Cmd) (*Process, error) {
 	reaped, err := start(cmd)
 	if err != nil {
@@ -27,16 +27,16 @@ func Run(cmd *exec.Cmd) (*Process, error) {
 	return &Process{cmd, over}, nil
 }
 
-// Context ends when the process has ended.
+// Context returns a context that ends when the process has ended.
 func (p *Process) Context() context.Context { return p.over }
 
-// Over is closed when the process has ended.
+// Over returns a channel that is closed when the process has ended.
 func (p *Process) Over() <-chan struct{} { return p.over.Done() }
 
 // Alive reports whether the process runs, or is frozen.
 func (p *Process) Alive() bool { return p.over.Err() == nil }
 
-// State says how the process has ended. Nil while it runs.
+// State says how the process ended, or is nil while it runs.
 func (p *Process) State() *os.ProcessState {
 	if p.Alive() {
 		return nil
@@ -50,13 +50,13 @@ func (p *Process) Kill() {
 	<-p.Over()
 }
 
-// Pid is the process's id.
+// Pid returns the process's id.
 func (p *Process) Pid() int { return p.cmd.Process.Pid }
 
-// Freeze stops the process as a long pause of its machine would, and returns when it has stopped.
+// Freeze stops the process, as a long pause of its machine would, and returns when it has stopped.
 func (p *Process) Freeze() error { return Freeze(p.cmd.Process) }
 
-// Thaw lets a frozen process go on.
+// Thaw resumes a frozen process.
 func (p *Process) Thaw() error { return Thaw(p.cmd.Process) }
 
 // Signal sends the process a signal.

@@ -9,13 +9,12 @@ import (
 	"syscall"
 )
 
-// launcher runs functions on one thread that lives as long as the process. The kernel sends Pdeathsig when the parent
-// *thread* ends, and Go ends threads, namely those whose locked goroutine returned: so children must not be
-// started from just any.
+// launcher runs functions on one thread that lives as long as the process. The kernel sends Pdeathsig when the parent *thread* ends. Go ends the
+// thread of a locked goroutine that returns. So children must not be started from an arbitrary goroutine.
 var launcher = sync.OnceValue(func() chan<- func() {
 	work := make(chan func())
 	go func() {
-		pprof.SetGoroutineLabels(context.Background()) // it belongs to nobody who looks for leaks by labels
+		pprof.SetGoroutineLabels(context.Background()) // or a leak check by labels would report it
 		runtime.LockOSThread()
 		for f := range work {
 			f()
@@ -24,8 +23,7 @@ var launcher = sync.OnceValue(func() chan<- func() {
 	return work
 })
 
-// start starts cmd so that it is killed when this process ends, however that happens. ended is to be called when
-// it has been waited for.
+// start starts cmd so that it is killed when this process ends, however that happens. Call ended after cmd.Wait.
 func start(cmd *exec.Cmd) (ended func(), err error) {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}

@@ -7,8 +7,8 @@ import (
 	"strconv"
 )
 
-// start starts cmd so that it is killed when this process ends, however that happens: a shell waits for a line from us
-// and, if its input ends without one, kills the child. ended is to be called when it has been waited for.
+// start starts cmd so that it is killed when this process ends, however that happens. A shell waits for a line from us; if its input ends without
+// one, it kills the child. Call ended after cmd.Wait.
 func start(cmd *exec.Cmd) (ended func(), err error) {
 	if err := cmd.Start(); err != nil {
 		return nil, err
