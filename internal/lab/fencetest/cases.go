@@ -16,23 +16,23 @@ import (
 	"github.com/lockport/lockport/fence"
 )
 
-// Subject is a store, and what its fences are like on the server.
+// Subject is a store, and how its fences work on the server.
 type Subject struct {
 	Place
 	Errors
-	Addr   string                                  // of the server, in Place.Store
-	Max    lockport.Token                          // the greatest that a fence takes; 0: any
-	Stored func(name string, token lockport.Token) // requires the fence to be stored as documented
+	Addr   string                                  // the server's address in Place.Store
+	Max    lockport.Token                          // the greatest token that a fence accepts; 0: any
+	Stored func(name string, token lockport.Token) // requires the documented storage layout
 	Remove func(name string)                       // removes the fence
-	Odd    []string                                // what is no token
-	Put    func(name, odd string) (undo func())    // has odd stored in the fence; undo requires that it is still there
-	Beside bool                                    // Put stores it beside the token, which is still there
-	// Transactional: a guard is a statement of the caller's transaction. It knows the token alone and no lock, opens a fence that is missing, and its errors
-	// are the client's.
+	Odd    []string                                // values that are no token
+	Put    func(name, odd string) (undo func())    // stores odd in the fence; undo requires that it is still there
+	Beside bool                                    // Put stores odd beside the token, which stays
+	// Transactional: a guard is a statement of the caller's transaction. It knows the token alone and no lock. It creates a missing fence, and its
+	// errors are the database client's.
 	Transactional bool
 }
 
-// fixture is a subject in a test, and one name of its store.
+// fixture is a subject in a test, with one name of its store.
 type fixture struct {
 	*testing.T
 	Subject
@@ -40,7 +40,7 @@ type fixture struct {
 	name string
 }
 
-// Cases holds a store with guards to what all fences promise. The test imports backend/memory, for locks of another backend.
+// Cases checks a store with guards against the promises of all fences. The test must import backend/memory, for locks of another backend.
 func Cases(t *testing.T, s Subject) {
 	cases := map[string]func(*fixture){
 		"OlderHolder": olderHolder, "Tokens": tokens, "NoToken": noToken, "LateWrite": lateWrite, "ContextEnds": contextEnds, "Race": race, "LateHolders": lateHolders,
@@ -57,7 +57,7 @@ func Cases(t *testing.T, s Subject) {
 	}
 }
 
-// at is the fixture as a client of addr sees it.
+// at returns the fixture as a client of addr sees it.
 func (f *fixture) at(addr string) *fixture {
 	there := *f
 	var err error
@@ -67,7 +67,7 @@ func (f *fixture) at(addr string) *fixture {
 	return &there
 }
 
-// through is the fixture behind a proxy. Its holder has written 1 with the token 5, so that the connection is there.
+// through returns the fixture behind a proxy. Its holder has written 1 with the token 5, so the connection exists.
 func (f *fixture) through() (*fixture, Write, *faultproxy.Proxy) {
 	proxy, err := faultproxy.New(f.Addr)
 	must(f, err)
@@ -102,7 +102,7 @@ func (f *fixture) has(value int64) {
 	want(f, got == value, "the value is %d, want %d", got, value)
 }
 
-// fails requires err to be of one line, to match all of targets, and to say text.
+// fails requires err to be one line that contains text, and to match all of targets.
 func (f *fixture) fails(err error, text string, targets ...error) {
 	f.Helper()
 	f.OneLine(f, err)
@@ -110,7 +110,7 @@ func (f *fixture) fails(err error, text string, targets ...error) {
 	is(f, err, targets...)
 }
 
-// The latest holder writes, and the one before does not any more; nor can it come back.
+// The latest holder can write. An older holder can neither write nor register again.
 func olderHolder(f *fixture) {
 	old := f.registers(7)
 	f.writes(old, 1)
@@ -123,7 +123,7 @@ func olderHolder(f *fixture) {
 	f.writes(latest, 4) // a refused registration changes nothing
 }
 
-// Tokens are compared as whole numbers, up to the greatest. Equal ones pass.
+// Tokens are compared as integers, up to the greatest. Equal tokens pass.
 func tokens(f *fixture) {
 	for _, token := range []lockport.Token{1, 9, 10, 99, 100, 1 << 53, 1<<53 + 1, 1<<53 + 2, 1 << 62, 1<<63 - 1, math.MaxUint64 - 1, math.MaxUint64} {
 		if f.Max > 0 && token > f.Max {
@@ -141,7 +141,7 @@ func tokens(f *fixture) {
 	}
 }
 
-// A fence that is gone lets nobody write, and does not come back by a write. Whoever registers opens it, and its older guards stay shut.
+// If a fence is deleted, nobody can write, and a write does not recreate it. A registration does, but guards from before stay refused.
 func missingFence(f *fixture) {
 	gone := f.registers(5)
 	f.Remove(f.name)
@@ -158,7 +158,7 @@ func missingFence(f *fixture) {
 	f.Stale(f, gone(f.Context(), 1), 5, 6)
 }
 
-// Nobody registers or writes where the fence has something else, which is left alone.
+// If the fence contains something else, registering and writing fail, and the content stays.
 func somethingElse(f *fixture) {
 	holder := f.registers(5)
 	for _, odd := range f.Odd {
@@ -192,7 +192,7 @@ func lockElsewhere(f *fixture) {
 	says(f, err, "backend ")
 }
 
-// Where the lock is on the same server, its entry counts too, at once; and alone it does not count.
+// If the lock is on the same server, the fence also checks the lock's entry, immediately. That entry alone is not enough.
 func lockOnTheSameServer(f *fixture) {
 	c, err := locks(f.Context(), f.Locks, longTTL/6)
 	must(f, err)
@@ -208,13 +208,13 @@ func lockOnTheSameServer(f *fixture) {
 	first := register(l)
 	f.writes(first, 1)
 
-	// Handed on inside the process the entry stays, and the hold before is refused all the same.
+	// After a hand-off inside the process the lock's entry stays, but the earlier hold is refused.
 	second := register(l2)
 	f.Stale(f, first(f.Context(), 2), token, token2)
 	f.writes(second, 3)
 	register(l2) // again
 
-	// Once it is released, it is refused before anybody else has registered.
+	// A released hold is refused even before anybody else has registered.
 	must(f, l2.Release(f.Context()))
 	f.fails(second(f.Context(), 4), "", lockport.ErrLost, fence.ErrStale)
 	_, err = f.Register(f.Context(), f.name, 0, l2)
@@ -226,7 +226,7 @@ func lockOnTheSameServer(f *fixture) {
 	f.Stale(f, second(f.Context(), 4), token2, token2+1)
 }
 
-// A write that was sent while the token was the latest, and arrives when it is not any more, does nothing.
+// A write does nothing if it was sent while its token was the latest but arrives later.
 func lateWrite(f *fixture) {
 	_, old, proxy := f.through()
 	proxy.Freeze()
@@ -242,7 +242,7 @@ func lateWrite(f *fixture) {
 	f.has(1)
 }
 
-// Holders that were stopped until their locks had expired go on, and write.
+// Holders write after they were stopped until their locks had expired.
 func lateHolders(f *fixture) {
 	Late(f.T, f.Place, nil, Bare, ByToken)
 	if !f.Transactional {
@@ -250,7 +250,8 @@ func lateHolders(f *fixture) {
 	}
 }
 
-// Every call returns soon after its context has ended, with the context's error: at once where that has ended before, and while the network is silent.
+// Every call returns the context's error soon after its context has ended: at once if it ended before the call, and also while the network is
+// silent.
 func contextEnds(f *fixture) {
 	far, write, proxy := f.through()
 	for what, call := range map[string]func(context.Context) error{

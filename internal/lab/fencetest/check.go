@@ -9,17 +9,17 @@ import (
 	"github.com/lockport/lockport/fence"
 )
 
-// Errors checks the errors of the package with this name.
+// Errors checks the errors of the package of this name.
 type Errors string
 
-// OneLine requires an error of one line that names the package.
+// OneLine requires a one-line error that names the package.
 func (e Errors) OneLine(t testing.TB, err error) {
 	t.Helper()
 	says(t, err, string(e)+": ")
 	want(t, !strings.Contains(err.Error(), "\n"), "want one line: %v", err)
 }
 
-// Stale requires an error of one line that refuses token because of seen.
+// Stale requires a one-line error that refuses token because of seen.
 func (e Errors) Stale(t testing.TB, err error, token, seen lockport.Token) {
 	t.Helper()
 	e.OneLine(t, err)
@@ -44,11 +44,11 @@ func want(t testing.TB, ok bool, format string, args ...any) {
 func is(t testing.TB, err error, targets ...error) {
 	t.Helper()
 	for _, target := range targets {
-		want(t, errors.Is(err, target), "%v: want an error that matches %v", err, target)
+		want(t, errors.Is(err, target), "got %v, want an error that matches %v", err, target)
 	}
 }
 
 func says(t testing.TB, err error, text string) {
 	t.Helper()
-	want(t, err != nil && strings.Contains(err.Error(), text), "want an error that says %q, got: %v", text, err)
+	want(t, err != nil && strings.Contains(err.Error(), text), "want an error that contains %q, got: %v", text, err)
 }

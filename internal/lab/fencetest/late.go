@@ -13,7 +13,7 @@ import (
 	"github.com/lockport/lockport/internal/lab/worker"
 )
 
-// The ways to write to a store.
+// The ways to write to a store. They are test names too.
 const (
 	ByToken = "fence"
 	ByLock  = "fence that looks at the lock too"
@@ -21,21 +21,21 @@ const (
 )
 
 const (
-	rounds   = 200              // of a run, all at once: in each a holder loses its lock without knowing, and writes late
-	longTTL  = 30 * time.Second // of locks that must not expire, on a busy machine either
+	rounds   = 200              // of a run, concurrently: in each, a holder loses its lock without knowing and writes late
+	longTTL  = 30 * time.Second // of locks that must not expire, even on a busy machine
 	shortTTL = time.Second      // of locks that expire while the child is frozen
 	patience = 30 * time.Second // bounds each step
 )
 
-// Late runs 200 rounds in each way. A fence refuses each late write, and no update is lost. Without a fence the same run loses some, so
-// it would find a fence that does not hold. The child's locks expire; or lose, if it is not nil, has the server take the locks of these
+// Late runs 200 rounds in each way. A fence must refuse each late write, and no update may be lost. Without a fence, the same run must lose some
+// updates; this shows that it would detect a broken fence. If lose is nil, the child's locks expire. Otherwise lose makes the server take these
 // names away, for example by ending the child's sessions.
 func Late(t *testing.T, p Place, lose func(ctx context.Context, names []string) error, ways ...string) {
 	for _, way := range ways {
 		t.Run(way, func(t *testing.T) {
 			refused, lost := late(t, config{Place: p, Way: way, TTL: longTTL}, lose)
 			if way == Bare {
-				want(t, refused == 0 && lost > 0, "without a fence %d late writes were refused and %d updates lost: the run shows nothing", refused, lost)
+				want(t, refused == 0 && lost > 0, "without a fence %d late writes were refused and %d updates lost: the run proves nothing", refused, lost)
 			} else {
 				want(t, refused == rounds && lost == 0, "%d of %d late writes were refused and %d updates lost", refused, rounds, lost)
 			}
@@ -61,7 +61,7 @@ func late(t *testing.T, c config, lose func(context.Context, []string) error) (r
 	if lose != nil {
 		must(t, lose(ctx, c.Names))
 	}
-	ours, err := begin(ctx, c) // takes the locks as soon as the child's have ended
+	ours, err := begin(ctx, c) // takes the locks as soon as the child has lost them
 	must(t, err)
 	defer ours.Close()
 
@@ -86,11 +86,11 @@ func late(t *testing.T, c config, lose func(context.Context, []string) error) (r
 		must(t, err)
 		lost -= value
 	}
-	want(t, lost >= 0, "%d updates are there that nobody made", -lost)
+	want(t, lost >= 0, "%d updates that nobody made", -lost)
 	return childs.Refused, lost
 }
 
-// config is what a party begins with.
+// config is the configuration of a party.
 type config struct {
 	Place
 	Way   string
@@ -98,21 +98,21 @@ type config struct {
 	Names []string
 }
 
-// counts says what became of writes.
+// counts are the outcomes of writes.
 type counts struct{ Written, Refused int }
 
-// lateWorker is the child. It has read when it has begun, and its one order is to write.
+// lateWorker is the child. It reads before it is ready. Its only order is to write.
 var lateWorker = worker.Kind[config, struct{}, counts]{Variable: "LOCKPORT_FENCETEST_WORKER"}
 
-// party is one of the two who write: the child, or the test itself.
+// party is one of the two writers: the child, or the test itself.
 type party struct {
 	*Store
 	close  func()
-	values []int64 // that were read, and how to write, by the index of the name
+	values []int64 // the values that were read; like writes, indexed as the names
 	writes []Write
 }
 
-// begin takes all locks at once, registers, and reads.
+// begin takes all locks concurrently, registers, and reads.
 func begin(ctx context.Context, c config) (*party, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*patience)
 	defer cancel()
@@ -128,7 +128,7 @@ func begin(ctx context.Context, c config) (*party, error) {
 	return p, errors.Join(p.each(0, 1, func(i int) error {
 		for {
 			err := p.take(ctx, client, c, i)
-			lost := errors.Is(err, lockport.ErrUnavailable) || errors.Is(err, lockport.ErrLost) // a small TTL may be over before all this is done
+			lost := errors.Is(err, lockport.ErrUnavailable) || errors.Is(err, lockport.ErrLost) // a short TTL may end before take is done
 			if !lost || ctx.Err() != nil {
 				return err
 			}
@@ -136,7 +136,7 @@ func begin(ctx context.Context, c config) (*party, error) {
 	})...)
 }
 
-// take takes the lock of one name, registers, and reads.
+// take acquires the lock of one name, registers, and reads.
 func (p *party) take(ctx context.Context, client *lockport.Client, c config, i int) error {
 	name := c.Names[i]
 	l, err := client.Acquire(ctx, name)
@@ -156,7 +156,7 @@ func (p *party) take(ctx context.Context, client *lockport.Client, c config, i i
 		p.values[i], err = p.Get(ctx, name)
 	}
 	if errors.Is(err, lockport.ErrLost) {
-		_ = l.Release(ctx) // which says that it is lost
+		_ = l.Release(ctx) // returns ErrLost
 	}
 	return err
 }
@@ -164,11 +164,11 @@ func (p *party) take(ctx context.Context, client *lockport.Client, c config, i i
 // Do is the child's part.
 func (p *party) Do(struct{}) (counts, error) { return p.write(0, 1) }
 
-// Close ends a party, which may have lost its locks.
+// Close closes a party, which may have lost its locks.
 func (p *party) Close() { p.close() }
 
-// write adds one to what was read, for every step-th name from first on. Nobody asks whether the lock is still valid: what may come
-// between that question and the write is what fences are for.
+// write adds one to the values read, for every step-th name from first on. It does not check the locks first: a fence must catch what happens
+// between such a check and the write.
 func (p *party) write(first, step int) (c counts, all error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -185,7 +185,7 @@ func (p *party) write(first, step int) (c counts, all error) {
 	return c, all
 }
 
-// each calls f at once for every step-th name from first on.
+// each calls f concurrently for every step-th name from first on.
 func (p *party) each(first, step int, f func(i int) error) (errs []error) {
 	results, calls := make(chan error), 0
 	for i := first; i < len(p.writes); i += step {

@@ -12,11 +12,11 @@ import (
 	"github.com/lockport/lockport/fence"
 )
 
-// HandOff makes two holds of name that share one claim: before was released to after, which is held, inside the process, so that the server
-// saw nothing of it.
+// HandOff makes two holds of name that share one claim. before was released and handed to after inside the process, so the server saw nothing of
+// it. after is held.
 func HandOff(t testing.TB, c *lockport.Client, name string) (before, after *lockport.Lock) {
 	t.Helper()
-	for range 100 { // until the second caller is in the queue when the first hold is released
+	for range 100 { // until the second caller waits when the first hold is released
 		before, err := c.Acquire(t.Context(), name)
 		must(t, err)
 		begun, next := make(chan struct{}), make(chan error, 1)
@@ -34,19 +34,19 @@ func HandOff(t testing.TB, c *lockport.Client, name string) (before, after *lock
 		}
 		must(t, after.Release(t.Context()))
 	}
-	t.Fatal("no hold was handed on")
+	t.Fatal("no hold was handed over inside the process")
 	return nil, nil
 }
 
-// Holders come while others write: once a newer one has registered, none that is older writes. Each adds to what it has read, so that a write which
-// should have been refused is a lost update.
+// Holders arrive while others write. Once a newer holder has registered, no older one can write. Each adds to the value it read, so a write that
+// should have been refused loses an update.
 func race(f *fixture) {
 	const holders, each, first = 16, 50, 95 // 99 and 100 are among the tokens
 	var wrote atomic.Int64
 	var all sync.WaitGroup
 	for i := range holders {
 		holder := f.at(f.Addr)
-		for wrote.Load() < int64(i/4*4) && !f.Failed() { // four come at once, while those before them write
+		for wrote.Load() < int64(i/4*4) && !f.Failed() { // four arrive together, while earlier holders write
 			time.Sleep(100 * time.Microsecond)
 		}
 		all.Go(func() {

@@ -1,6 +1,6 @@
-// Package fencetest holds fences to what they promise, on real servers. Above all a fence refuses a holder that lost its lock
-// without knowing: a child process takes locks, reads, and is frozen; the test takes the locks, and writes; the child thaws
-// and writes late. The package serves tests alone.
+// Package fencetest tests fences against their promises, on real servers. Above all, a fence refuses a holder that does not know it lost its lock.
+// A child process takes locks, reads, and is frozen. The test takes the locks and writes. Then the child thaws and writes late. The package is for
+// tests alone.
 package fencetest
 
 import (
@@ -12,11 +12,11 @@ import (
 	"github.com/lockport/lockport/internal/lab/worker"
 )
 
-// Store has a number behind each name, 0 before it is first written, and a fence beside it. All functions may be called at once.
+// Store keeps a number for each name, initially 0, with a fence for it. All functions may be called concurrently.
 type Store struct {
-	// Register registers a holder of name: the lock l, if it is not nil, or else the token.
+	// Register registers a holder of name: the lock l, or, if l is nil, the token.
 	Register func(ctx context.Context, name string, token lockport.Token, l *lockport.Lock) (Write, error)
-	// Bare writes past the fence.
+	// Bare writes without the fence.
 	Bare  func(ctx context.Context, name string, value int64) error
 	Get   func(ctx context.Context, name string) (int64, error)
 	Close func()
@@ -31,7 +31,7 @@ type Fence[G any] interface {
 	RegisterLock(ctx context.Context, l *lockport.Lock) (G, error)
 }
 
-// Register is Store.Register with f, whose guards write with write.
+// Register implements Store.Register with f. Its guards write with write.
 func Register[G any](ctx context.Context, f Fence[G], token lockport.Token, l *lockport.Lock, write func(context.Context, G, int64) error) (Write, error) {
 	register := func() (G, error) { return f.Register(ctx, token) }
 	if l != nil {
@@ -49,9 +49,9 @@ func Registers[G any](t testing.TB, f Fence[G], token lockport.Token) G {
 	return g
 }
 
-// Place is where a store and locks are.
+// Place locates a store and its locks.
 type Place struct {
-	Kind  string // of the store, one of those that Main was given
+	Kind  string // the store's kind, a key of Main's Stores
 	Store string // the store's target
 	Locks string // the locks' target
 }
@@ -62,13 +62,13 @@ type Stores map[string]func(ctx context.Context, target string) (*Store, error)
 // Locks makes a client of locks with this TTL at a target.
 type Locks func(ctx context.Context, target string, ttl time.Duration) (*lockport.Client, error)
 
-// stores and locks are what Main was given.
+// stores and locks are Main's arguments.
 var (
 	stores Stores
 	locks  Locks
 )
 
-// Main is what TestMain is to exit with: the result of the tests. In the child process of Late it does not return.
+// Main runs the tests and returns the exit code for TestMain. In the child process of Late it does not return.
 func Main(m *testing.M, l Locks, s Stores) int {
 	stores, locks = s, l
 	lateWorker.Main(func(ctx context.Context, c config) (worker.Worker[struct{}, counts], error) { return begin(ctx, c) })

@@ -1,5 +1,5 @@
-// Package migrations has several processes migrate one Postgres at once, for the tests of adapters to migration tools. One is killed, one loses its
-// lock: each amid a migration, which waits at a gate for as long as the test wants.
+// Package migrations runs several processes that migrate one Postgres concurrently, for the tests of migration adapters. It kills one process and
+// makes another lose its lock, each during a migration. The migration waits at a gate until the test opens it.
 package migrations
 
 import (
@@ -17,7 +17,7 @@ import (
 const (
 	// Name is the name of the lock.
 	Name = "migrations"
-	// TTL is that of the lock.
+	// TTL is the TTL of the lock.
 	TTL = 2 * time.Second
 )
 
@@ -28,12 +28,12 @@ var Steps = [...]string{
 	"CREATE TABLE third ();",
 }
 
-// Up applies the Steps that the database lacks, under the lock. migrated tells whether there were any.
+// Up applies the Steps that the database lacks, under the lock. migrated reports whether there were any.
 type Up func(ctx context.Context, db *sql.DB, locks *lockport.Client) (migrated bool, err error)
 
 type config struct{ Database, Locks string }
 
-// open opens what c names.
+// open opens the database and the locks of c.
 func (c config) open(ctx context.Context, opts ...lockport.Option) (db *sql.DB, locks *lockport.Client, err error) {
 	if db, err = sql.Open("pgx", c.Database); err != nil {
 		return nil, nil, err
@@ -45,7 +45,7 @@ func (c config) open(ctx context.Context, opts ...lockport.Option) (db *sql.DB, 
 
 var migrators = worker.Kind[config, struct{}, bool]{Variable: "LOCKPORT_TEST_MIGRATOR"}
 
-// migrator is a process that migrates when it is told to.
+// migrator is the implementation of a migrating process.
 type migrator struct {
 	up    Up
 	db    *sql.DB
@@ -55,7 +55,7 @@ type migrator struct {
 func (m *migrator) Do(struct{}) (bool, error) { return m.up(context.Background(), m.db, m.locks) }
 func (m *migrator) Close()                    { _, _ = m.locks.Close(), m.db.Close() }
 
-// Main is the first line of TestMain: it serves the processes that migrate.
+// Main must be the first call in TestMain: it serves the migrating processes.
 func Main(up Up) {
 	migrators.Main(func(ctx context.Context, c config) (worker.Worker[struct{}, bool], error) {
 		db, locks, err := c.open(ctx)

@@ -28,16 +28,16 @@ type Stage struct {
 	t      testing.TB
 	ctx    context.Context
 	config config
-	gate   *pgx.Conn // has the gate closed
+	gate   *pgx.Conn // keeps the gate closed
 	lost   chan error
 }
 
-// New makes a Stage for t, with a database of its own and the locks of a Redis. Its gate is closed.
+// New makes a Stage for t, with a new database and with locks on a Redis. Its gate is closed.
 func New(t testing.TB) *Stage {
 	postgres, redis := servers.SharedPostgres(t), servers.SharedRedis(t)
 	name := fmt.Sprintf("stage%d", time.Now().UnixNano())
 	admin := connect(t, postgres.AdminURL())
-	// A migration whose process is dead ends at once.
+	// Postgres soon ends a migration whose client process is dead.
 	for _, statement := range []string{"CREATE DATABASE %s OWNER lockport", "ALTER DATABASE %s SET client_connection_check_interval = 100"} {
 		if _, err := admin.Exec(t.Context(), fmt.Sprintf(statement, name)); err != nil {
 			t.Fatal(err)
@@ -51,7 +51,7 @@ func New(t testing.TB) *Stage {
 	return At(t, database.String(), database.String(), redis.URL()+"?prefix="+name+":")
 }
 
-// At is New for an empty database that is reached at target, and without a pooler at direct, and for the locks of another server.
+// At makes a Stage of an empty database, reached at target, or without a pooler at direct, and of the locks at a URL.
 func At(t testing.TB, target, direct, locks string) *Stage {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	t.Cleanup(cancel)
@@ -77,14 +77,14 @@ func connect(t testing.TB, target string) *pgx.Conn {
 	return conn
 }
 
-// Open opens the gate for good.
+// Open opens the gate permanently.
 func (s *Stage) Open() {
 	if _, err := s.gate.Exec(s.ctx, "SELECT pg_advisory_unlock(1)"); err != nil {
 		s.t.Error(err)
 	}
 }
 
-// Tables are those that the Steps have made so far.
+// Tables returns the tables that the Steps have created so far.
 func (s *Stage) Tables() (names []string) {
 	rows, _ := s.gate.Query(s.ctx, "SELECT relname FROM pg_class WHERE relname IN ('first', 'second', 'third') ORDER BY 1")
 	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
@@ -94,7 +94,7 @@ func (s *Stage) Tables() (names []string) {
 	return names
 }
 
-// await waits until so many sessions are at the gate, and so many processes wait for the lock. It returns the id of one of the sessions.
+// await waits until atGate sessions are at the gate and waiting processes wait for the lock. It returns the id of one of the sessions.
 func (s *Stage) await(atGate, waiting int) (session int) {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.ctx, patience)
@@ -108,7 +108,7 @@ func (s *Stage) await(atGate, waiting int) (session int) {
 		}
 		status, err := s.Locks.Inspect(ctx, Name)
 		if err == nil && (n != atGate || status.Waiters != waiting) {
-			err = fmt.Errorf("%d are at the gate, %d wait for the lock of %v, not %d and %d", n, status.Waiters, status.Owner, atGate, waiting)
+			err = fmt.Errorf("%d sessions are at the gate and %d processes wait for the lock of %v, want %d and %d", n, status.Waiters, status.Owner, atGate, waiting)
 		}
 		return err
 	}); err != nil {
@@ -117,7 +117,7 @@ func (s *Stage) await(atGate, waiting int) (session int) {
 	return session
 }
 
-// start starts n processes, which end with the test.
+// start starts n processes, which end when the test ends.
 func (s *Stage) start(n int) worker.Group[struct{}, bool] {
 	all, err := migrators.StartAll(s.ctx, s.config, n)
 	if err != nil {
@@ -127,7 +127,7 @@ func (s *Stage) start(n int) worker.Group[struct{}, bool] {
 	return all
 }
 
-// AtOnce has processes migrate at once: one migrates, the others wait and find nothing to do.
+// AtOnce makes processes migrate concurrently: one migrates, the others wait and find nothing to do.
 func (s *Stage) AtOnce() {
 	s.t.Helper()
 	var outcomes []func(context.Context) (bool, error)
@@ -146,11 +146,11 @@ func (s *Stage) AtOnce() {
 		}
 	}
 	if tables := s.Tables(); migrated != 1 || len(tables) != len(Steps) {
-		s.t.Errorf("%d processes migrated; there are %v", migrated, tables)
+		s.t.Errorf("%d processes migrated, want 1; the tables are %v", migrated, tables)
 	}
 }
 
-// Killed kills a process amid the second step, and returns what another one, which waited, says when it has followed.
+// Killed kills a process during the second step. It returns the result of a second process, which waited and then migrated.
 func (s *Stage) Killed() (migrated bool, err error) {
 	s.t.Helper()
 	both := s.start(2)
@@ -165,7 +165,7 @@ func (s *Stage) Killed() (migrated bool, err error) {
 		var there bool
 		err := s.gate.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $1)", session).Scan(&there)
 		if there {
-			err = fmt.Errorf("session %d of the killed process is still there", session)
+			err = fmt.Errorf("session %d of the killed process still exists", session)
 		}
 		return err
 	}); err != nil {
@@ -175,7 +175,7 @@ func (s *Stage) Killed() (migrated bool, err error) {
 	return outcome(ctx)
 }
 
-// Lost has up lose its lock amid the second step. outcome waits for its error.
+// Lost makes up lose its lock during the second step. outcome waits for its error.
 func (s *Stage) Lost(up Up) (outcome func() error) {
 	s.t.Helper()
 	done := make(chan error, 1)

@@ -1,4 +1,4 @@
-// Package peer asks a backend in the name of one client, for the backends' own tests.
+// Package peer calls a backend as one client would, for the backends' own tests.
 package peer
 
 import (
@@ -16,20 +16,20 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// Soon is far more than anything takes that follows at once, on a busy machine too.
+// Soon far exceeds the time of anything that should happen at once, even on a busy machine.
 const Soon = 5 * time.Second
 
-// Peer makes claims with a backend of its own, as good as another machine. What its methods do takes until Soon at most; those that return no error fail the
-// test instead.
+// Peer makes claims with its own backend, as another machine would. Its methods take at most Soon. Those that return no error fail the test
+// instead.
 type Peer struct {
 	T     testing.TB
 	Of    driver.Backend
-	Name  string                  // in the owner ids of its requests
+	Name  string                  // part of the owner ids of its requests
 	TTL   time.Duration           // of its requests; 0: 10 s
-	Heard func(owner string) bool // says whether the servers can wake the claim of owner
+	Heard func(owner string) bool // reports whether the servers can wake the claim of owner
 }
 
-// Request is a claim that is ready to wait.
+// Request returns a new claim that asks to be queued.
 func (p *Peer) Request(name string) driver.Request {
 	var id [16]byte
 	_, _ = rand.Read(id[:])
@@ -47,7 +47,7 @@ func (p *Peer) must(err error) {
 	}
 }
 
-// Until waits until ok, and fails the test if that takes too long.
+// Until waits until ok returns true, and fails the test after Soon.
 func Until(t testing.TB, ok func() bool) {
 	t.Helper()
 	for begun := time.Now(); !ok(); time.Sleep(time.Millisecond) {
@@ -57,14 +57,14 @@ func Until(t testing.TB, ok func() bool) {
 	}
 }
 
-// Try makes the claim req.
+// Try attempts the claim req.
 func (p *Peer) Try(req driver.Request) (driver.Lease, error) {
 	ctx, cancel := soon()
 	defer cancel()
 	return p.Of.TryAcquire(ctx, req)
 }
 
-// Takes claims, which must succeed.
+// Takes makes the claim req, which must succeed.
 func (p *Peer) Takes(req driver.Request) driver.Lease {
 	p.T.Helper()
 	lease, err := p.Try(req)
@@ -72,7 +72,7 @@ func (p *Peer) Takes(req driver.Request) driver.Lease {
 	return lease
 }
 
-// TakesSoon claims until the claim is granted.
+// TakesSoon repeats the claim until it is granted.
 func (p *Peer) TakesSoon(req driver.Request) (lease driver.Lease) {
 	p.T.Helper()
 	Until(p.T, func() bool {
@@ -83,13 +83,13 @@ func (p *Peer) TakesSoon(req driver.Request) (lease driver.Lease) {
 	return lease
 }
 
-// Waits claims, which must find the name held, and returns the error.
+// Waits makes the claim req, which must find the name held, and returns the error.
 func (p *Peer) Waits(req driver.Request) *driver.HeldError {
 	p.T.Helper()
 	_, err := p.Try(req)
 	var h *driver.HeldError
 	if !errors.As(err, &h) {
-		p.T.Fatalf("%v, want that it is held", err)
+		p.T.Fatalf("got %v, want an error that says the name is held", err)
 	}
 	return h
 }
@@ -107,14 +107,14 @@ func (p *Peer) Frees(lease driver.Lease) {
 	p.must(p.Releases(lease))
 }
 
-// Renews renews lease, and returns until when it is valid.
+// Renews renews lease and returns its new validity.
 func (p *Peer) Renews(lease driver.Lease) (time.Time, error) {
 	ctx, cancel := soon()
 	defer cancel()
 	return driver.Renew(ctx, p.Of, lease)
 }
 
-// Abandons gives req up.
+// Abandons abandons req.
 func (p *Peer) Abandons(req driver.Request) {
 	p.T.Helper()
 	ctx, cancel := soon()
@@ -122,7 +122,7 @@ func (p *Peer) Abandons(req driver.Request) {
 	p.must(p.Of.Abandon(ctx, req))
 }
 
-// Notified registers req, until the end of the test, and returns what tells of each time that it is woken from now on.
+// Notified registers req until the test ends. The channel receives a value for each wake-up from now on.
 func (p *Peer) Notified(req driver.Request) <-chan struct{} {
 	p.T.Helper()
 	woken := make(chan struct{}, 1000)
@@ -134,18 +134,18 @@ func (p *Peer) Notified(req driver.Request) <-chan struct{} {
 	return woken
 }
 
-// Eventually waits for what comes on c.
+// Eventually waits for a value from c.
 func Eventually[T any](t testing.TB, c <-chan T) (got T) {
 	t.Helper()
 	select {
 	case got = <-c:
 	case <-time.After(Soon):
-		t.Fatal("nothing happened")
+		t.Fatalf("nothing received within %v", Soon)
 	}
 	return got
 }
 
-// Proxy makes a proxy to a server, for the time of the test.
+// Proxy makes a proxy to a server, until the test ends.
 func Proxy(t testing.TB, addr string) *faultproxy.Proxy {
 	t.Helper()
 	proxy, err := faultproxy.New(addr)
@@ -156,7 +156,7 @@ func Proxy(t testing.TB, addr string) *faultproxy.Proxy {
 	return proxy
 }
 
-// Acquiring acquires in the background, until the end of the test at most, and returns what brings the lock.
+// Acquiring acquires in the background, until the test ends at the latest. The channel receives the lock.
 func Acquiring(t testing.TB, c *lockport.Client, name string, opts ...lockport.AcquireOption) <-chan *lockport.Lock {
 	ctx, cancel := context.WithCancel(context.Background())
 	got, done := make(chan *lockport.Lock, 1), make(chan struct{})
@@ -173,7 +173,7 @@ func Acquiring(t testing.TB, c *lockport.Client, name string, opts ...lockport.A
 	return got
 }
 
-// Open opens the backend of a URL as lockport.Open does, without looking at the server.
+// Open opens the backend of a URL as lockport.Open does, but does not check the server.
 func Open(_ context.Context, rawURL string) (driver.Backend, error) {
 	b, _, err := lockport.DefaultMux().OpenBackend(rawURL)
 	return b, err
@@ -198,7 +198,7 @@ func Check(t testing.TB, rawURL string) ([]driver.Notice, error) {
 	return notices, err
 }
 
-// IDs are those of notices; "?" follows that of one that says what is not known.
+// IDs returns the IDs of notices. Those of unknown findings end with "?".
 func IDs(notices []driver.Notice) (ids []string) {
 	for _, n := range notices {
 		if n.Unknown {
@@ -209,10 +209,10 @@ func IDs(notices []driver.Notice) (ids []string) {
 	return ids
 }
 
-// SaysOneLine checks an error of class that people read: one line with what, and without the password "secret".
+// SaysOneLine checks a user-facing error of class: it must be one line that contains what but not the password "secret".
 func SaysOneLine(t testing.TB, err, class error, what string) {
 	t.Helper()
 	if !errors.Is(err, class) || !strings.Contains(err.Error(), what) || strings.ContainsAny(err.Error(), "\n") || strings.Contains(err.Error(), "secret") {
-		t.Fatalf("%v, want %v in one line with %q and without the password", err, class, what)
+		t.Fatalf("got %v, want %v in one line with %q and without the password", err, class, what)
 	}
 }

@@ -1,5 +1,5 @@
-// Package ticks tests schedulers on two machines: two processes of this test with the same schedule and clocks that differ, of which one is killed
-// while it runs a job, and started again later, several times over.
+// Package ticks tests schedulers on two machines. Two processes of the test binary run the same schedule with differing clocks. One of them is
+// killed several times while it runs a job, and started again later.
 package ticks
 
 import (
@@ -14,21 +14,21 @@ import (
 	"github.com/lockport/lockport/internal/lab/worker"
 )
 
-// Machine is what one process is told.
+// Machine is the configuration of one process.
 type Machine struct {
 	URL      string        // of the lock server
 	Job      string        // the name of the job
-	Variant  string        // for the test alone
-	Ahead    time.Duration // of its clock
+	Variant  string        // free for the test's use
+	Ahead    time.Duration // how far its clock is ahead
 	Interval time.Duration // whole seconds that divide a minute
 	TTL      time.Duration
-	MinHold  time.Duration // of the runs
+	MinHold  time.Duration // how long a run holds the lock at least
 }
 
-// full is set for 100 ticks and clocks that are a second apart. Else it is 12 ticks and half a second.
+// full selects 100 ticks and clocks a second apart, instead of 12 ticks and half a second.
 var full = os.Getenv("LOCKPORT_TEST_FULL") != ""
 
-// Plan is for two machines whose clocks are one unit apart. It lets each of them be late by another unit.
+// Plan returns a Machine for two machines whose clocks are one unit apart. It tolerates another unit of delay in each.
 func Plan(url, job string) Machine {
 	unit := 500 * time.Millisecond
 	if full {
@@ -37,39 +37,39 @@ func Plan(url, job string) Machine {
 	return Machine{URL: url, Job: job, Ahead: unit, Interval: 4 * unit, MinHold: 2 * unit, TTL: 3 * unit}
 }
 
-// Spec is the schedule, for a parser that expects seconds.
+// Spec returns the schedule in cron syntax with seconds.
 func (m Machine) Spec() string { return fmt.Sprintf("*/%d * * * * *", m.Interval/time.Second) }
 
-// Open opens the lock server, and tells the test that this machine is up.
+// Open opens the lock server and reports to the test that this machine is up.
 func (m Machine) Open(ctx context.Context) (*lockport.Client, error) {
 	client, err := lockport.Open(ctx, m.URL, lockport.TTL(m.TTL))
-	say(event{Up: err == nil})
+	emit(event{Up: err == nil})
 	return client, err
 }
 
 // event is a line that a machine prints.
 type event struct {
 	Machine int   `json:"-"`
-	Up      bool  // and no run of the job
-	Tick    int64 // of a run that has begun
-	Ended   bool  // it has ended
+	Up      bool  // the machine is up; no run
+	Tick    int64 // the tick of a run that has begun
+	Ended   bool  // the run has ended
 }
 
 // run is the job.
 func (m Machine) run() {
 	e := event{Tick: time.Now().Add(m.Ahead).UnixNano() / int64(m.Interval)}
-	say(e)
+	emit(e)
 	time.Sleep(m.Interval / 8)
 	e.Ended = true
-	say(e)
+	emit(e)
 }
 
-func say(e event) {
+func emit(e event) {
 	line, _ := json.Marshal(e)
 	_, _ = os.Stdout.Write(append(line, '\n'))
 }
 
-// machines are worker processes. The only order, whose content is nothing, is to begin.
+// machines are the worker processes. Their only order has no content and means: start.
 var machines = worker.Kind[Machine, struct{}, struct{}]{Variable: "LOCKPORT_TICKS"}
 
 type machine func() error
@@ -77,8 +77,8 @@ type machine func() error
 func (m machine) Do(struct{}) (struct{}, error) { return struct{}{}, m() }
 func (machine) Close()                          {}
 
-// Main is the first line of TestMain. In a machine's process it calls schedule, which runs job by the machine's schedule until ctx ends, and exits; in any
-// other process it returns at once.
+// Main must be the first call in TestMain. In a machine's process it calls schedule, which runs job by the machine's schedule until ctx ends, and
+// exits. In any other process it returns at once.
 func Main(schedule func(ctx context.Context, m Machine, job func()) error) {
 	machines.Main(func(ctx context.Context, m Machine) (worker.Worker[struct{}, struct{}], error) {
 		return machine(func() error { return schedule(ctx, m, m.run) }), nil
@@ -87,11 +87,11 @@ func Main(schedule func(ctx context.Context, m Machine, job func()) error) {
 
 const (
 	between = 10 // ticks from one kill to the next
-	away    = 3  // ticks until the killed process is started again
+	away    = 3  // ticks until the killed process is restarted
 )
 
-// Run runs two machines for some ticks, and kills the one that is ahead with SIGKILL when it begins the job, now and then. Each tick must begin the job
-// exactly once, on either machine. The run that a kill cuts off counts, and no other may be cut off.
+// Run runs two machines for a number of ticks. Now and then it kills the one whose clock is ahead, with SIGKILL, when that begins the job. Each
+// tick must begin the job exactly once, on either machine. A run that a kill cuts off counts; no other run may be cut off.
 func Run(t testing.TB, m Machine) {
 	t.Helper()
 	n := 12
@@ -133,10 +133,10 @@ func Run(t testing.TB, m Machine) {
 		select {
 		case e = <-events:
 		case <-timeout:
-			t.Fatalf("%d ticks do not end: begun %v", n, begun)
+			t.Fatalf("%d ticks took too long; begun: %v", n, begun)
 		}
 		switch {
-		case e.Up && e.Machine == 1: // both are: this is the beginning
+		case e.Up && e.Machine == 1: // now both machines are up: start counting
 			first, kill = last+1, last+between/2
 			continue
 		case e.Up:
@@ -144,7 +144,7 @@ func Run(t testing.TB, m Machine) {
 		case e.Ended:
 			ended[e.Tick]++
 			continue
-		case last == 0: // the one that is ahead has begun to work
+		case last == 0: // the machine that is ahead has run its first job
 			start(1)
 		case kill != 0 && e.Tick >= kill && e.Machine == 0 && e.Tick < first+int64(n)-away:
 			ahead.Kill()
