@@ -1,4 +1,4 @@
-// Package house holds the rules of how this project is built that no compiler knows: who may import whom, who may exit or
-// read the environment, what belongs to every backend. It has tests only; they read the source of the whole module, for
-// every system, and name the rule that a file breaks. Nested modules are not looked at.
+// Package house tests the repository's rules that no compiler checks: who may import whom, who may exit or read the environment, and what every
+// backend must have. It has tests only. They read the source of the whole module, for every system, and print the rule that a file breaks. They do
+// not check nested modules.
 package house

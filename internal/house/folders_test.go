@@ -8,7 +8,7 @@ import (
 	"slices"
 )
 
-// folderRules hold what belongs to a backend, and to a decision.
+// folderRules are about the files of backends, adapters and decisions.
 var folderRules = []rule{
 	{"Every backend has the same files: see CONTRIBUTING.md.", func(t *tree, report func(where, what string)) {
 		for _, name := range t.backends() {
@@ -24,7 +24,7 @@ var folderRules = []rule{
 		}
 	}},
 
-	{"A suite that is not run proves nothing: conformance_test.go calls it.", func(t *tree, report func(where, what string)) {
+	{"A suite proves something only if it runs: conformance_test.go must call it.", func(t *tree, report func(where, what string)) {
 		for _, s := range t.files {
 			if isBackend(s) && s.name == "conformance_test.go" && !slices.ContainsFunc(s.uses(), func(u use) bool {
 				return u.pkg == module+"/conformance" && u.ident == "Test"
@@ -34,7 +34,7 @@ var folderRules = []rule{
 		}
 	}},
 
-	{"A backend's conformance_test.go is under 40 lines: its servers and faults come from the laboratory.", func(t *tree, report func(where, what string)) {
+	{"A backend's conformance_test.go must be under 40 lines: servers and faults come from internal/lab.", func(t *tree, report func(where, what string)) {
 		for _, s := range t.files {
 			lines := s.set.File(s.syntax.Pos()).LineCount()
 			if isBackend(s) && s.name == "conformance_test.go" && lines >= 40 && s.dir == "backend/"+backendOf(s.dir) {
@@ -64,17 +64,17 @@ var folderRules = []rule{
 		}
 	}},
 
-	{"A decision is docs/decisions/NNNN-title.md, and no two have one number.", func(t *tree, report func(where, what string)) {
+	{"A decision is a file docs/decisions/NNNN-title.md with a unique number.", func(t *tree, report func(where, what string)) {
 		holders := make(map[string]string)
 		all, _ := fs.Glob(t.fsys, "docs/decisions/*")
 		for _, where := range all {
 			name := path.Base(where)
 			if !decisionName.MatchString(name) {
-				report(where, "has another form of name")
+				report(where, "has a wrong form of name")
 				continue
 			}
 			if other := holders[name[:4]]; other != "" {
-				report(where, "has the number of "+other)
+				report(where, "has the same number as "+other)
 			}
 			holders[name[:4]] = name
 		}

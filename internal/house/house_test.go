@@ -17,7 +17,7 @@ import (
 
 var readModule = sync.OnceValues(func() (*tree, error) { return readTree(os.DirFS("../..")) })
 
-// wholeTree is the module's own.
+// wholeTree returns the tree of this module.
 func wholeTree(t *testing.T) *tree {
 	t.Helper()
 	here, err := readModule()
@@ -25,17 +25,17 @@ func wholeTree(t *testing.T) *tree {
 	return here
 }
 
-// The module keeps the rules.
+// The module follows the rules.
 func TestHouse(t *testing.T) {
 	here := wholeTree(t)
 	require.True(t, here.has("driver", "driver.go"), "the test does not run inside the module")
 	require.Greater(t, len(here.files), 20)
-	if lines := here.breaches(); len(lines) > 0 {
-		t.Errorf("%d breaches of the rules of the house:\n%s", len(lines), strings.Join(lines, "\n"))
+	if lines := here.violations(); len(lines) > 0 {
+		t.Errorf("%d violations of the repository's rules:\n%s", len(lines), strings.Join(lines, "\n"))
 	}
 }
 
-// The page of guarantees names the cases and tests that hold them: they must exist.
+// Every case and test that docs/guarantees.md names exists.
 func TestGuaranteesNameWhatExists(t *testing.T) {
 	root := filepath.Join("..", "..")
 	page, err := os.ReadFile(filepath.Join(root, "docs", "guarantees.md"))
@@ -46,7 +46,7 @@ func TestGuaranteesNameWhatExists(t *testing.T) {
 		known[c.ID()] = true
 		covers[c.Group+"/*"]++
 	}
-	nested, err := readTree(os.DirFS(filepath.Join(root, "backend", "nats"))) // a module of its own
+	nested, err := readTree(os.DirFS(filepath.Join(root, "backend", "nats"))) // a nested module
 	require.NoError(t, err)
 	tests := make(map[string]bool)
 	for _, f := range slices.Concat(wholeTree(t).files, nested.files) {
@@ -72,7 +72,7 @@ func TestGuaranteesNameWhatExists(t *testing.T) {
 	require.Greater(t, cases, 150)
 }
 
-// docs/testing.md says which versions of the client libraries scripts/clients.sh tests with, and go.mod requires the oldest of them.
+// docs/testing.md lists the client versions of scripts/clients.sh, and go.mod requires the oldest of each.
 func TestClientVersions(t *testing.T) {
 	read := func(name string) string {
 		text, err := os.ReadFile(filepath.Join("..", "..", name))
@@ -84,25 +84,25 @@ func TestClientVersions(t *testing.T) {
 	require.Len(t, table, 5)
 	for _, c := range table {
 		require.Contains(t, page, "| `"+c[1]+"` | "+c[2]+" | "+c[3]+" |")
-		require.Contains(t, mod, "\t"+c[1]+" "+c[2]+"\n", "go.mod requires the oldest version that is tested")
+		require.Contains(t, mod, "\t"+c[1]+" "+c[2]+"\n", "go.mod must require the oldest tested version")
 	}
 }
 
-// The documents stay short enough to be read: all of them together, and README.md alone. Each cell of a table counts by itself, and code does not.
+// The pages stay short: all of them together, and README.md alone. Each table cell counts its words separately; code does not count.
 func TestWords(t *testing.T) {
 	require.Equal(t, 4, words("|a b|c|\n|---|:-:|\n- d\n```go\nx := 1\n```\n"))
 	all := 0
 	for _, page := range wholeTree(t).pages {
 		all += words(page.text)
-		require.False(t, page.file == "README.md" && len(strings.Fields(page.text)) > 900, "README.md is longer than 900 words, with its code")
+		require.False(t, page.file == "README.md" && len(strings.Fields(page.text)) > 900, "README.md has more than 900 words, including its code")
 	}
 	require.Greater(t, all, 10_000)
-	require.LessOrEqual(t, all, 45_000, "cut what a reader does not need, before you add")
+	require.LessOrEqual(t, all, 45_000, "cut what readers do not need before you add")
 }
 
 var code = regexp.MustCompile("(?ms)^```.*?^```")
 
-// words counts what stands between spaces and bars outside blocks of code, except dashes alone: bullets, and the line below a table's head.
+// words counts what stands between spaces and bars, outside code blocks. Dashes alone do not count: bullets, and the line below a table's head.
 func words(text string) (n int) {
 	text = code.ReplaceAllString(text, "")
 	for _, word := range strings.Fields(strings.ReplaceAll(text, "|", " ")) {

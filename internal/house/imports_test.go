@@ -6,23 +6,23 @@ import (
 	"strings"
 )
 
-// clients are the modules that each backend may import beside this one. Who imports the backend depends on them too, so
-// each needs a reason.
+// clients are the modules that each backend may import besides this one. Importers of the backend depend on them too, so each needs a reason.
 var clients = map[string][]string{
-	// clientv3 is the client that an application has of etcd; its own messages (api), what it runs on (grpc) and the type of its logger (zap)
-	// come with it: several claims in one transaction, and all watches on one stream, are only to be had of these.
+	// clientv3 is the client that applications use. Its messages (api), its transport (grpc) and its logger's type (zap) come with it. Several
+	// claims in one transaction, and all watches on one stream, need these packages.
 	"etcd": {"go.etcd.io/etcd/client/v3", "go.etcd.io/etcd/api/v3", "google.golang.org/grpc", "go.uber.org/zap"},
 
-	"mysql": {"github.com/go-sql-driver/mysql"}, // the client that an application has: logins, TLS, the protocol of MariaDB and MySQL
-	// pgx is the client that applications have of Postgres: it connects, authenticates and speaks the protocol, and gives connections out of its hands.
+	"mysql": {"github.com/go-sql-driver/mysql"}, // the client that applications use: logins, TLS, the protocol of MariaDB and MySQL
+	// pgx is the client that applications use for Postgres: it connects, authenticates, speaks the protocol, and hands out connections.
 	"postgres": {"github.com/jackc/pgx/v5"},
 
 	"redis":     {"github.com/redis/go-redis/v9"}, // its universal client speaks to servers, Sentinels and clusters alike
 	"zookeeper": {"github.com/go-zookeeper/zk"},   // attaches sessions, keeps them alive and sets their watches, in Go alone
-	"redlock":   {"github.com/redis/go-redis/v9"}, // the clients that an application has of its nodes, and their logins
+	"redlock":   {"github.com/redis/go-redis/v9"}, // the application's clients of the nodes, and their logins
 }
 
-// fences are the clients that each package below fence may import, and the backend whose locks it can check in the same step as the token.
+// fences are the clients that each package below fence may import. A backend in the list is one whose locks the fence can check in the same step as
+// the token.
 var fences = map[string][]string{
 	"sqlfence":   {"github.com/jackc/pgx/v5"}, // for pgx.Tx; MySQL's goes through database/sql alone
 	"redisfence": {"github.com/redis/go-redis/v9", "backend/redis"},
@@ -30,13 +30,13 @@ var fences = map[string][]string{
 	"zkfence":    {"github.com/go-zookeeper/zk", "backend/zookeeper"},
 }
 
-// importRules hold who imports whom.
+// importRules say who may import whom.
 var importRules = []rule{
-	// Packages that import the standard library and the packages of this module that are named here, and nothing else.
+	// These packages import only the standard library and the listed packages of this module.
 	only("driver", "driver is the contract alone."),
 	only("internal/clock", "internal/clock is below everything."),
 	only("internal/lab/report", "internal/lab/report shows what was observed, and starts nothing."),
-	only("internal/lab/worker", "internal/lab/worker is for conformance too."),
+	only("internal/lab/worker", "internal/lab/worker is used by conformance too."),
 	only(".", "The root package brings no client library to a program that imports it.", "driver", "internal/clock"),
 	only("conformance", "conformance names no backend and needs no library.", ".", "driver", "internal/lab/worker"),
 	only("fence", "The package fence is the base of every fence.", ".", "driver"),
@@ -45,11 +45,11 @@ var importRules = []rule{
 	importRule("A backend imports the standard library, the root package, driver, internal/… (but for what serves tests) "+
 		"and its own client, which the table clients in internal/house/imports_test.go names.",
 		func(s *source) bool { return isBackend(s) && !s.test }, func(s *source, r reference) bool {
-			// Another backend is the business of a rule of its own.
+			// A separate rule covers other backends.
 			return r.standard() || r.under("backend") || mayImport(r, clients[backendOf(s.dir)])
 		}),
 
-	importRule("A backend does not know the others, nor do its tests; what two share lives in internal/.",
+	importRule("A backend does not know the others, nor do its tests; shared code belongs in internal/.",
 		isBackend, func(s *source, r reference) bool {
 			return !r.under("backend") || backendOf(r.dir) == backendOf(s.dir)
 		}),
@@ -67,12 +67,12 @@ var importRules = []rule{
 			return r.standard() || r.ours && r.dir == "fence" || mayImport(r, fences[fenceOf(s.dir)])
 		}),
 
-	importRule("internal/… is below the backends, the suite and the command, and imports none of them. internal/lab, the laboratory, is another matter.",
+	importRule("internal/… is below the backends, the suite and the command, and imports none of them. internal/lab has a rule of its own.",
 		func(s *source) bool { return under(s.dir, "internal") && !isTestTool(s.dir) && !s.test }, func(_ *source, r reference) bool {
 			return !slices.ContainsFunc([]string{"backend", "cmd", "compare", "conformance", "faults"}, r.under)
 		}),
 
-	importRule("The laboratory names no backend, so that the tests of every backend can use it: workers open URLs. It knows nothing of its views either.",
+	importRule("The laboratory names no backend, so that the tests of every backend can use it: workers open URLs. It imports no package that presents its results either.",
 		func(s *source) bool { return under(s.dir, "internal/lab") && !s.test }, func(_ *source, r reference) bool {
 			return !slices.ContainsFunc([]string{"backend", "cmd", "compare", "faults", "bench"}, r.under)
 		}),
@@ -82,12 +82,12 @@ var importRules = []rule{
 			return !slices.ContainsFunc([]string{"backend", "cmd", "compare"}, r.under)
 		}),
 
-	importRule("testify is for tests, and so is the judge of linearizability with porcupine: nobody who imports the library is linked with them.",
+	importRule("testify is for tests, and so is the porcupine linearizability checker: programs that import the library must not link them.",
 		func(s *source) bool { return !s.test && s.dir != judge }, func(_ *source, r reference) bool {
 			return !under(r.path, "github.com/stretchr/testify") && !under(r.path, "github.com/anishathalye/porcupine") && !r.under(judge)
 		}),
 
-	importRule("The package testing, and its flags, are not for programs that use the library.",
+	importRule("The package testing adds flags to a program, so the library must not import it.",
 		library, func(_ *source, r reference) bool {
 			return r.path != "testing" && !strings.HasPrefix(r.path, "testing/")
 		}),
@@ -96,7 +96,7 @@ var importRules = []rule{
 		func(s *source) bool { return shippedIn("conformance")(s) && s.name != "testing.go" },
 		func(_ *source, r reference) bool { return r.path != "testing" }),
 
-	importRule("The root package alone logs, through the log/slog.Logger that it was given: what it should log is an error or a driver.Notice.",
+	importRule("The root package alone logs, to the slog.Logger that it was given: return an error or a driver.Notice for it to log.",
 		library, func(s *source, r reference) bool { return r.path != "log" && (s.dir == "." || r.path != "log/slog") }),
 
 	importRule("A request reaches its server through the client's own API: the library imports no wire protocol.",
@@ -105,17 +105,17 @@ var importRules = []rule{
 			return last != "pgproto3" && !strings.HasSuffix(last, "pb") && !under(r.path, "google.golang.org/protobuf")
 		}),
 
-	importRule("A dot import hides from a reader, and from these rules, where a name comes from.",
+	importRule("A dot import hides where a name comes from, from readers and from these rules.",
 		func(*source) bool { return true }, func(_ *source, r reference) bool { return r.local != "." }),
 }
 
-// judge is the package that judges whether histories are linearizable.
+// judge is the package that checks the linearizability of histories.
 const judge = "internal/lab/history/linear"
 
-// isBackend picks the files of the backends, tests too.
+// isBackend selects the files of the backends, including tests.
 func isBackend(s *source) bool { return backendOf(s.dir) != "" && backendOf(s.dir) != "all" }
 
-// mayImport says that r is of the core, of what is shared, or in a list of folders and modules.
+// mayImport reports whether r is a core package, shared code, or in own, a list of folders and modules.
 func mayImport(r reference, own []string) bool {
 	if r.ours {
 		return r.dir == "." || r.dir == "driver" || sharedInternal(r.dir) || slices.Contains(own, r.dir)

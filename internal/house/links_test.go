@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// linkRules hold that what pages and comments refer to exists. Nested modules are looked at too.
+// linkRules check that whatever pages and comments refer to exists, also in nested modules.
 var linkRules = []rule{
 	{"A page links to files that exist.", func(t *tree, report func(where, what string)) {
 		for _, page := range t.pages {

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// sound is a small module that keeps every rule.
-var sound = map[string]string{
+// valid is a small module that follows every rule.
+var valid = map[string]string{
 	"client.go":                            goFile("lockport", "log/slog", module+"/driver", module+"/internal/clock"),
 	"client_test.go":                       goFile("lockport_test", module+"/backend/memory", "github.com/stretchr/testify/require"),
 	"driver/driver.go":                     goFile("driver", "context"),
@@ -49,7 +49,7 @@ var sound = map[string]string{
 
 var runsSuite = using("suite "+module+"/conformance", "func TestConformance() { suite.Test() }")
 
-// goFile is a Go file with blank imports.
+// goFile returns a Go file with blank imports.
 func goFile(name string, imports ...string) string {
 	text := "package " + name + "\n"
 	for _, i := range imports {
@@ -58,10 +58,10 @@ func goFile(name string, imports ...string) string {
 	return text
 }
 
-// deleted, as the text of a planted file, removes it.
+// deleted, as the text of a planted file, deletes the file.
 const deleted = "-"
 
-// planted are breaches of the rules, each together with what is said of it.
+// planted are violations of the rules, each with the expected report.
 var planted = []struct{ file, text, want string }{
 	{"driver/x.go", goFile("driver", module), "imports " + module + ". driver is"},
 	{"internal/clock/x.go", goFile("clock", module+"/driver"), "/driver. internal/clock is"},
@@ -110,13 +110,13 @@ var planted = []struct{ file, text, want string }{
 	{"backend/all/all.go", goFile("all", module+"/backend/memory"), "does not import backend/redis. The command"},
 	{"adapters/cron/go.mod", deleted, "adapters/cron: has no go.mod. An adapter"},
 	{"adapters/cron/README.md", deleted, "adapters/cron: has no README.md. An adapter"},
-	{"docs/decisions/0001-other.md", "", "docs/decisions/0001-other.md: has the number of 0001-locks.md. A decision"},
-	{"docs/decisions/Notes.md", "", "docs/decisions/Notes.md: has another form of name. A decision"},
+	{"docs/decisions/0001-other.md", "", "docs/decisions/0001-other.md: has the same number as 0001-locks.md. A decision"},
+	{"docs/decisions/Notes.md", "", "docs/decisions/Notes.md: has a wrong form of name. A decision"},
 	{"docs/backends/redis.md", "[x](../decisions/0001-locks.md#a) [y](https://x/y.md) [z](../decisions/0002-x.md)", "docs/backends/redis.md: links to ../decisions/0002-x.md. A page"},
 	{"backend/redis/x.go", "package redis // docs/decisions/0001-locks.md, docs/decisions/0002-x.md\n", "x.go: names docs/decisions/0002-x.md. A comment"},
 }
 
-// using is a Go file that imports one package, perhaps under another name, and uses it.
+// using returns a Go file that imports one package, perhaps renamed, and uses it.
 func using(imported, text string) string {
 	name, path, renamed := strings.Cut(imported, " ")
 	if !renamed {
@@ -133,21 +133,21 @@ func memoryFS(files map[string]string) fs.FS {
 	return fsys
 }
 
-// A module that keeps the rules is not accused, and each breach is, alone and by the right rule.
-func TestPlantedBreaches(t *testing.T) {
-	clean, err := readTree(memoryFS(sound))
+// A valid module causes no report, and each violation exactly one, by the right rule.
+func TestPlantedViolations(t *testing.T) {
+	clean, err := readTree(memoryFS(valid))
 	require.NoError(t, err)
-	require.Empty(t, clean.breaches())
+	require.Empty(t, clean.violations())
 
 	proven := make(map[string]bool)
 	for _, p := range planted {
-		files := maps.Clone(sound)
+		files := maps.Clone(valid)
 		if files[p.file] = p.text; p.text == deleted {
 			delete(files, p.file)
 		}
 		broken, err := readTree(memoryFS(files))
 		require.NoError(t, err)
-		lines := broken.breaches()
+		lines := broken.violations()
 		require.Len(t, lines, 1, "%s: %q", p.file, lines)
 		require.Contains(t, lines[0], p.want, p.file)
 		for _, r := range allRules() {
@@ -157,6 +157,6 @@ func TestPlantedBreaches(t *testing.T) {
 		}
 	}
 	for _, r := range allRules() {
-		require.True(t, proven[r.text], "no planted breach proves the rule: %s", r.text)
+		require.True(t, proven[r.text], "no planted violation proves the rule: %s", r.text)
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// rule is one rule of the house. check reports every breach of it.
+// rule is one rule of the repository. check reports every violation.
 type rule struct {
 	text  string
 	check func(t *tree, report func(where, what string))
@@ -13,8 +13,8 @@ type rule struct {
 
 func allRules() []rule { return slices.Concat(importRules, useRules, folderRules, linkRules) }
 
-// breaches returns what breaks the rules in t, a line each.
-func (t *tree) breaches() []string {
+// violations returns a line for each violation of the rules in t.
+func (t *tree) violations() []string {
 	var lines []string
 	for _, r := range allRules() {
 		r.check(t, func(where, what string) { lines = append(lines, fmt.Sprintf("%s: %s. %s", where, what, r.text)) })
@@ -22,7 +22,7 @@ func (t *tree) breaches() []string {
 	return lines
 }
 
-// importRule makes a rule about the imports of files: every import of a file that applies picks must be allowed.
+// importRule makes a rule about imports: in files that applies selects, every import must be allowed.
 func importRule(text string, applies func(*source) bool, allowed func(*source, reference) bool) rule {
 	return rule{text, func(t *tree, report func(where, what string)) {
 		for _, s := range t.files {
@@ -38,14 +38,14 @@ func importRule(text string, applies func(*source) bool, allowed func(*source, r
 	}}
 }
 
-// only makes a rule about all imports of the package in dir: they are of the standard library, or in allowed.
+// only makes a rule about all imports of the package in dir: they must be in the standard library or in allowed.
 func only(dir, text string, allowed ...string) rule {
 	return importRule(text, shippedIn(dir), func(_ *source, r reference) bool {
 		return r.standard() || r.ours && slices.Contains(allowed, r.dir)
 	})
 }
 
-// useRule makes a rule about what files mention of other packages: names maps a package to its forbidden identifiers.
+// useRule makes a rule about the use of other packages: names maps a package to its forbidden identifiers.
 func useRule(text string, applies func(*source) bool, names map[string][]string, excepted func(*source, use) bool) rule {
 	return rule{text, func(t *tree, report func(where, what string)) {
 		for _, s := range t.files {
@@ -61,17 +61,17 @@ func useRule(text string, applies func(*source) bool, names map[string][]string,
 	}}
 }
 
-// shippedIn picks the files in dir, not below it, that are part of the package rather than of its tests.
+// shippedIn selects the non-test files in dir, not below it.
 func shippedIn(dir string) func(*source) bool {
 	return func(s *source) bool { return !s.test && s.dir == dir }
 }
 
-// library picks what a program that uses the library is linked with: the root, driver, backends and what they share.
+// library selects the code that programs link: the root, driver, fences, leader, backends and shared code.
 func library(s *source) bool {
 	return !s.test && (s.dir == "." || s.dir == "driver" || s.dir == "fence" || s.dir == "leader" || fenceOf(s.dir) != "" || backendOf(s.dir) != "" || sharedInternal(s.dir))
 }
 
-// testTools are the packages of internal/ that serve tests and tools, and are not for the library.
+// testTools are the packages of internal/ for tests and tools, which the library must not use.
 var testTools = []string{"internal/lab", "internal/pages", "internal/lab/fencetest", "internal/house"}
 
 func isTestTool(dir string) bool {

@@ -15,19 +15,19 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Code in the pages is pasted by readers, so it must work as it stands.
+// Readers paste code from the pages, so it must work as it stands.
 //
-//   - A block fenced as ```go is a whole file, imports included. It is built in the module of its page: that of the nearest go.mod.
-//   - ```go in bench is built in the module of the folder bench, for what only that module requires.
-//   - ```go ignore: REASON is not built. There are few of them.
-//   - A line of a block fenced as ```sh is run if it calls lockport and needs no server; a URL of a server is replaced by one of a folder.
-//     Every other line must be of a kind in notRun.
+//   - A block fenced as ```go is a whole file with imports. It is built in the page's module, the one with the nearest go.mod.
+//   - ```go in bench is built in the module of the folder bench, if it needs that module's requirements.
+//   - ```go ignore: REASON is not built. Use it rarely.
+//   - A line of a ```sh block is run if it calls lockport and needs no server. Server URLs are replaced by the URL of a folder.
+//     Every other line must start with a key of notRun.
 var (
 	goFence = regexp.MustCompile(`^go(?: in ([a-z/]+)| ignore: (\S.*))?$`)
 	server  = regexp.MustCompile(`[a-z+]+://\S+`)
 )
 
-// notRun are the beginnings of the lines of shell blocks that are not run, and why.
+// notRun maps prefixes of shell lines that are not run to the reasons.
 var notRun = map[string]string{
 	"make ":                "starts servers, and runs for minutes",
 	"go get ":              "fetches from the network",
@@ -45,7 +45,7 @@ var notRun = map[string]string{
 type block struct {
 	where string // page:line
 	page  string
-	info  string // what follows the fence
+	info  string // the text after the fence
 	text  string
 }
 
@@ -65,7 +65,7 @@ func blocks(page, text string) (all []block) {
 	return all
 }
 
-// module is the folder of the module that a Go block is built in; reason says why it is not built.
+// module returns the folder of the module in which a Go block is built, or the reason why it is not built.
 func (b block) module(t *tree) (dir, reason string, err error) {
 	m := goFence.FindStringSubmatch(b.info)
 	if m == nil {
@@ -79,7 +79,7 @@ func (b block) module(t *tree) (dir, reason string, err error) {
 	return dir, m[2], nil
 }
 
-// pageBlocks are the blocks of all pages whose info begins with a language.
+// pageBlocks returns the blocks of all pages in a language.
 func pageBlocks(t *tree, language string) (all []block) {
 	for _, page := range t.pages {
 		for _, b := range blocks(page.file, page.text) {
@@ -91,7 +91,7 @@ func pageBlocks(t *tree, language string) (all []block) {
 	return all
 }
 
-// TestGoBlocks builds the Go blocks of all pages: those of one module in one run of go vet.
+// TestGoBlocks builds the Go blocks of all pages, with one run of go vet for each module.
 func TestGoBlocks(t *testing.T) {
 	here := wholeTree(t)
 	byModule := make(map[string][]block)
@@ -107,10 +107,10 @@ func TestGoBlocks(t *testing.T) {
 		byModule[dir] = append(byModule[dir], b)
 	}
 	require.NotEmpty(t, byModule["."])
-	require.Less(t, ignored, 6, "a block that is not built is rare")
+	require.Less(t, ignored, 6, "too many Go blocks are not built")
 	for dir, all := range byModule {
 		root := filepath.Join("..", "..", filepath.FromSlash(dir))
-		temp, err := os.MkdirTemp(root, "_blocks") // inside the module, and ./... does not see it
+		temp, err := os.MkdirTemp(root, "_blocks") // inside the module, but ./... ignores it
 		require.NoError(t, err)
 		defer os.RemoveAll(temp)
 		vet := exec.Command("go", "vet")
@@ -128,7 +128,7 @@ func TestGoBlocks(t *testing.T) {
 		}
 		out, err := vet.CombinedOutput()
 		if err != nil {
-			t.Errorf("Go blocks of pages do not build when they are pasted (the rule is at the top of snippets_test.go): %v\n%s", err, out)
+			t.Errorf("Go blocks of pages do not build (the rules are at the top of snippets_test.go): %v\n%s", err, out)
 		}
 	}
 }
@@ -136,14 +136,14 @@ func TestGoBlocks(t *testing.T) {
 // TestShellBlocks runs the lines of shell blocks that need no server.
 func TestShellBlocks(t *testing.T) {
 	if testing.Short() {
-		t.Skip("builds the command; without -short it runs")
+		t.Skip("builds the command: run go test without -short")
 	}
 	temp := t.TempDir()
 	build := exec.Command("go", "build", "-o", filepath.Join(temp, "lockport"), "./cmd/lockport")
 	build.Dir = filepath.Join("..", "..")
 	out, err := build.CombinedOutput()
 	require.NoError(t, err, string(out))
-	// What the reader brings: a lock server, and a program.
+	// What the reader has: a lock server and a program.
 	require.NoError(t, os.Mkdir(filepath.Join(temp, "locks"), 0o700))
 	require.NoError(t, os.WriteFile(filepath.Join(temp, "report.sh"), []byte("#!/bin/sh\n"), 0o700))
 	ran := 0
@@ -154,12 +154,12 @@ func TestShellBlocks(t *testing.T) {
 				continue
 			}
 			if reason := whyNotRun(line); reason != "" {
-				t.Logf("%s: not run, since it %s: %s", b.where, reason, line)
+				t.Logf("%s: not run, because it %s: %s", b.where, reason, line)
 				continue
 			}
 			line = strings.Replace(line, "go run ./cmd/lockport", "lockport", 1)
 			if !strings.HasPrefix(line, "lockport ") {
-				t.Errorf("%s: neither run nor named in notRun: %s", b.where, line)
+				t.Errorf("%s: calls no lockport command and matches no prefix in notRun: %s", b.where, line)
 				continue
 			}
 			ran++
@@ -167,7 +167,7 @@ func TestShellBlocks(t *testing.T) {
 			command.Dir = temp
 			command.Env = append(os.Environ(), "PATH="+temp+":"+os.Getenv("PATH"))
 			out, err := command.CombinedOutput()
-			// 1 is an answer too: nobody holds the lock, or the doctor found something.
+			// Exit code 1 is fine: nobody holds the lock, or the doctor found something.
 			if exit := (&exec.ExitError{}); err != nil && !(errors.As(err, &exit) && exit.ExitCode() == 1) {
 				t.Errorf("%s: %s: %v\n%s", b.where, line, err, out)
 			}
@@ -185,7 +185,7 @@ func whyNotRun(line string) string {
 	return ""
 }
 
-// The rules of the fences see what they should.
+// Fences are parsed by the rules above.
 func TestFences(t *testing.T) {
 	here := &tree{fsys: fstest.MapFS{"cron/go.mod": {}, "bench/go.mod": {}}}
 	for _, c := range []struct{ page, info, dir, reason string }{

@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// README.zh-CN.md says what README.md says: whoever changes the one changes the other. No test can read both languages; this one compares what
-// does not depend on them. The words of the table are held by TestTableInReadme, in cmd/lockport.
+// README.zh-CN.md and README.md have the same content: change both together. No test can read both languages. This one compares the parts that do
+// not depend on the language. TestTableInReadme, in cmd/lockport, checks the table's words.
 func TestChineseReadme(t *testing.T) {
 	read := func(name string) string {
 		text, err := os.ReadFile(filepath.Join("..", "..", name))
@@ -26,7 +26,7 @@ func TestChineseReadme(t *testing.T) {
 	require.Greater(t, strings.Count(english, "\n#"), 4)
 	english = strings.Replace(english, "](README.zh-CN.md)", "](README.md)", 1) // each links to the other
 	if lines := untranslated(english, chinese); len(lines) > 0 {
-		t.Errorf("README.zh-CN.md is not in step with README.md: put into the Chinese one what has changed in the English one, or the other way round.\n%s",
+		t.Errorf("README.md and README.zh-CN.md differ: make the same change in both.\n%s",
 			strings.Join(lines, "\n"))
 	}
 }
@@ -40,9 +40,9 @@ var (
 	comment     = map[string]*regexp.Regexp{"sh": regexp.MustCompile(`(?:^|\s+)#.*$`), "go": regexp.MustCompile(`(?:^|\s+)//.*$`)}
 )
 
-// sections takes a page of Markdown apart, and lists of each section what is the same in every language: the level of its heading, links, numbers, lines of
-// code ("comment" stands for each comment), rows and items. They are in the order of the alphabet. spans are the `code` in the text of each section. What
-// stands before the first heading is a section too.
+// sections splits a Markdown page and lists, for each section, what is the same in every language: heading level, links, numbers, lines of code
+// ("comment" stands for each comment), rows and items. Each list is sorted. spans are the `code` spans of each section. Text before the first
+// heading is a section too.
 func sections(page string) (all, spans [][]string) {
 	all, spans = [][]string{nil}, [][]string{nil}
 	language, fenced := "", false
@@ -80,28 +80,28 @@ func sections(page string) (all, spans [][]string) {
 	return all, spans
 }
 
-// untranslated says where two pages in two languages differ though they should not.
+// untranslated lists the differences between two pages that a translation does not explain.
 func untranslated(english, chinese string) []string {
 	from, fromSpans := sections(english)
 	to, toSpans := sections(chinese)
 	if len(from) != len(to) {
-		return []string{fmt.Sprintf("The English one has %d sections, the Chinese one %d: they must have the same, in the same order.", len(from), len(to))}
+		return []string{fmt.Sprintf("The English page has %d sections, the Chinese page %d: they must have the same sections in the same order.", len(from), len(to))}
 	}
 	var lines []string
 	for i := range from {
 		if !slices.Equal(from[i], to[i]) {
 			lines = append(lines, fmt.Sprintf("section %d:\n  English: %q\n  Chinese: %q", i, from[i], to[i]))
 		}
-		for _, span := range fromSpans[i] { // the Chinese one may name more of them, and in other places
+		for _, span := range fromSpans[i] { // the Chinese page may have more spans, and elsewhere
 			if !slices.Contains(toSpans[i], span) {
-				lines = append(lines, fmt.Sprintf("section %d: the Chinese one does not name %s", i, span))
+				lines = append(lines, fmt.Sprintf("section %d: the Chinese page lacks %s", i, span))
 			}
 		}
 	}
 	return lines
 }
 
-// The comparison sees what it should, and only that.
+// The comparison finds every difference that matters, and no other.
 func TestUntranslated(t *testing.T) {
 	const english = "# Locks\n\n- One of [1,225](a.md) `Lock`s\n- Two\n\n## Try\n\n```sh\nrun # that\n```\n\n| a | b |\n| --- | --- |\n| 15s | x |\n"
 	const chinese = "# 锁\n\n- `Lock` 之一，共 [1,225](a.md) 个，见 `More`\n- 二\n\n## 试\n\n```sh\nrun # 那个\n```\n\n| 甲 | 乙 |\n| --- | --- |\n| 15s | 丙 |\n"

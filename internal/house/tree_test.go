@@ -18,16 +18,16 @@ const module = "github.com/lockport/lockport"
 // tree is the source of the module.
 type tree struct {
 	fsys  fs.FS
-	files []*source // not those of nested modules
+	files []*source // without nested modules
 
-	pages, code []text // Markdown; Go and scripts: those of nested modules too
+	pages, code []text // Markdown; Go and scripts; both with nested modules
 }
 
 type text struct{ file, text string }
 
 // source is one Go file.
 type source struct {
-	dir     string // of its package, relative to the root: "backend/redis"; "." is the root
+	dir     string // the package's folder below the root: "backend/redis"; "." is the root
 	name    string // "redis_test.go"
 	test    bool
 	syntax  *ast.File
@@ -35,7 +35,7 @@ type source struct {
 	imports []reference
 }
 
-// reference is one import of a file. A package of this module is named relative to its root.
+// reference is one import of a file.
 type reference struct {
 	pos   token.Pos
 	path  string // as written
@@ -44,19 +44,19 @@ type reference struct {
 	dir   string // if ours: "driver"; "." is the root
 }
 
-// standard tells whether the package is of the standard library.
+// standard reports whether the package is in the standard library.
 func (r reference) standard() bool {
 	first, _, _ := strings.Cut(r.path, "/")
 	return !strings.Contains(first, ".")
 }
 
-// under tells whether the package is one of ours in dir or below it.
+// under reports whether the package is one of ours in dir or below it.
 func (r reference) under(dir string) bool { return r.ours && under(r.dir, dir) }
 
 func under(dir, top string) bool { return dir == top || strings.HasPrefix(dir, top+"/") }
 
-// readTree reads what is below the root of fsys, and parses every Go file of the module, whatever system it is for. It skips what the go command does
-// not look at either.
+// readTree reads the files below the root of fsys, and parses every Go file of the module, for every system. It skips the folders that the go
+// command ignores.
 func readTree(fsys fs.FS) (*tree, error) {
 	t := &tree{fsys: fsys}
 	nested := "none" // the latest folder of another module
@@ -121,21 +121,21 @@ func parse(file string, content []byte) (s *source, err error) {
 	return s, nil
 }
 
-// at names a place in the file, for people.
+// at formats a position in the file.
 func (s *source) at(pos token.Pos) string {
 	p := s.set.Position(pos)
 	return fmt.Sprintf("%s:%d", p.Filename, p.Line)
 }
 
-// use is a mention of something that another package exports.
+// use is a reference to an exported identifier of another package.
 type use struct {
 	pos        token.Pos
 	pkg, ident string // "os", "Exit"
-	function   string // the function or method in which it stands, empty outside of all
+	function   string // the enclosing function or method, "" at top level
 	result     bool   // it is the type of a function's result
 }
 
-// uses returns the mentions of what other packages export.
+// uses returns the references to other packages' exported identifiers.
 func (s *source) uses() []use {
 	paths := make(map[string]string)
 	for _, r := range s.imports {
@@ -165,13 +165,13 @@ func (s *source) uses() []use {
 	return all
 }
 
-// has tells whether dir has a file of that name.
+// has reports whether dir has a file of that name.
 func (t *tree) has(dir, name string) bool {
 	_, err := fs.Stat(t.fsys, path.Join(dir, name))
 	return err == nil
 }
 
-// backends are the names of the folders in backend/, but for all.
+// backends returns the names of the folders in backend/, except all.
 func (t *tree) backends() (names []string) {
 	for _, s := range t.files {
 		if name := backendOf(s.dir); isBackend(s) && !slices.Contains(names, name) {
@@ -181,13 +181,13 @@ func (t *tree) backends() (names []string) {
 	return names
 }
 
-// backendOf returns the backend that the package in dir belongs to, "all" included; empty if it belongs to none.
+// backendOf returns the backend of the package in dir, "all" included, or "".
 func backendOf(dir string) string { return below("backend", dir) }
 
-// fenceOf is "sqlfence" for the folder fence/sqlfence and what is in it.
+// fenceOf returns "sqlfence" for fence/sqlfence and folders below it.
 func fenceOf(dir string) string { return below("fence", dir) }
 
-// below is "x" for the folder top/x and what is in it.
+// below returns "x" for top/x and folders below it.
 func below(top, dir string) string {
 	rest, _ := strings.CutPrefix(dir, top+"/")
 	if rest == dir {

@@ -1,8 +1,8 @@
 package house
 
-// useRules hold what the library may not do to the program it is part of.
+// useRules say what the library must not do to its host program.
 var useRules = []rule{
-	useRule("Only the command ends the process (and WorkerMain of conformance, and Main and WorkerMain in the laboratory, which are documented to): return an error.",
+	useRule("Only the command ends the process (and, as documented, WorkerMain of conformance, and Main and WorkerMain in internal/lab): return an error.",
 		func(s *source) bool { return !s.test && !under(s.dir, "cmd") },
 		map[string][]string{
 			"os":      {"Exit"},
@@ -14,7 +14,7 @@ var useRules = []rule{
 				under(s.dir, "internal/lab") && (u.function == "Main" || u.function == "WorkerMain"))
 		}),
 
-	useRule("The library never reads or changes the environment (temporary and home folders follow from it too): what it "+
+	useRule("The library never reads or changes the environment (this includes temporary and home folders): what it "+
 		"needs is an option.",
 		library,
 		map[string][]string{
@@ -25,18 +25,18 @@ var useRules = []rule{
 			"syscall": {"Getenv", "Environ", "Setenv", "Unsetenv", "Clearenv"},
 		}, nil),
 
-	useRule("The library never prints: what the client should log is an error or a driver.Notice.",
+	useRule("The library never prints: return an error or a driver.Notice for the client to log.",
 		library,
 		map[string][]string{
 			"fmt": {"Print", "Printf", "Println"},
 			"os":  {"Stdout", "Stderr"},
 		}, nil),
 
-	useRule("A backend never sleeps, and never retries: the client does, on the caller's context.",
+	useRule("A backend never sleeps and never retries: the client does so, within the caller's context.",
 		func(s *source) bool { return library(s) && s.dir != "." },
 		map[string][]string{"time": {"Sleep"}}, nil),
 
-	// The result of a function that dials is what a client asks of it. Postgres' keepAlive sets an option of the socket that pgx gives out for that.
+	// A dialing function's result type is prescribed by the client. Postgres' keepAlive sets an option of the socket that pgx exposes for that.
 	useRule("A request reaches its server through the client's own API: the library touches no connection below the client.",
 		library,
 		map[string][]string{"net": {"Conn", "TCPConn", "UnixConn", "Listen"}},
