@@ -1,70 +1,71 @@
-# What people type. The work is done by scripts/, and by `go` in every module that scripts/modules.sh lists.
+# scripts/ does the work, and go does, in every module that scripts/modules.sh lists.
 
-# How long the tests of one package may take, and how many packages are tested at once. Most tests wait for servers, but
-# too many neighbours disturb those that compare times. make lint vets.
+# The time limit of one package's tests, and how many packages run concurrently. Most tests wait for servers, but too many at once disturb tests
+# that compare times. make lint vets.
 TIMEOUT ?= 20m
 P ?= 2
-# More for go test, such as ARGS='-run TestQueue -v'.
+# More arguments for go test, such as ARGS='-run TestQueue -v'.
 ARGS ?=
 
-# The tests start processes of their own, and the race detector would let each sleep for a second at its end.
+# By default, the race detector delays the exit of every process by a second, and the tests start many.
 export GORACE ?= atexit_sleep_ms=0
 
 .DEFAULT_GOAL := help
 .PHONY: help test clients quick lint bench go-bench referee soak soak-short soak-crowd servers
 
-test: servers ## every test, under the race detector, on real servers (installs what is missing)
+test: servers ## run every test on real servers, with the race detector; installs missing servers
 	@go run tools/testrun/main.go -race -vet=off -shuffle=on -timeout=$(TIMEOUT) -p=$(P) $(ARGS)
 	@[ -n "$(ARGS)" ] || scripts/clients.sh
 
-clients: servers ## the quick cases of each backend with the newest client libraries that are supported; go.mod has the oldest
+clients: servers ## run each backend's quick cases with the newest supported client libraries (go.mod requires the oldest)
 	@scripts/clients.sh
 
-quick: ## the tests that need no server; under a minute
+quick: ## run the tests that need no server; takes under a minute
 	@scripts/modules.sh go test -short -timeout=2m $(ARGS) ./...
 
-lint: ## gofmt, go mod tidy, go vet and staticcheck, for Linux and macOS; go build for Windows
+lint: ## run gofmt, go mod tidy, go vet and staticcheck for Linux and macOS, and go build for Windows
 	@scripts/lint.sh
 
-# How lockport is measured beside other libraries: all of it, for docs/benchmarks.md. BENCH='-family redis -docs ../docs' is one family of servers of it,
-# BENCH=-quick shows in a few minutes that all works, and writes nothing.
+# The default measures everything, for docs/benchmarks.md. BENCH='-family redis -docs ../docs' measures one family of servers again. BENCH=-quick
+# takes a few minutes, checks that everything works, and writes nothing.
 BENCH ?= -docs ../docs
 
-bench: servers ## lockport beside other libraries, into docs/benchmarks.md, in three quarters of an hour (BENCH=-quick: in minutes)
+bench: servers ## compare lockport with other libraries and update docs/benchmarks.md; takes 45 minutes (BENCH=-quick takes a few and writes nothing)
 	@cd bench && go run . $(BENCH)
 
-referee: servers ## the suite on other people's libraries, three runs each, into docs/referee.md, in a quarter of an hour
+referee: servers ## run the conformance suite on other libraries and update docs/referee.md; takes 15 minutes
 	@cd referee && LOCKPORT_TEST_FULL=1 go test -count=1 -run=TestReproductions . && go run . -docs ../docs
 
-go-bench: servers ## the Go benchmarks of all packages
+go-bench: servers ## run the Go benchmarks of all packages
 	@scripts/modules.sh go test -run='^$$' -bench=. -benchmem -timeout=$(TIMEOUT) -p=1 $(ARGS) ./...
 
-# How long the fault runs last, and with which seed: 0 is another one each time.
+# The duration of the fault runs, and their random seed; 0 picks a new one each time.
 FOR ?= 30m
 SEED ?= 0
 
-soak: servers ## every conformance case on every arrangement of servers, then fault runs for a long time (FOR=2h, SEED=N to replay), whose figures go into docs/faults.json and docs/guarantees.md
+soak: servers ## run all conformance cases on all server topologies, then inject faults for FOR=30m (SEED=N to replay); updates docs/faults.json and docs/guarantees.md
 	@LOCKPORT_TEST_FULL=1 go test -race -count=1 -timeout=0 -p=1 -run='^TestConformance' $(ARGS) ./backend/...
 	@for m in $$(scripts/modules.sh | grep ^backend/); do (cd $$m && LOCKPORT_TEST_FULL=1 go test -race -count=1 -timeout=0 -run='^TestConformance' $(ARGS) ./...) || exit; done
 	@cd referee && LOCKPORT_TEST_FULL=1 go test -count=1 -run=TestReproductions .
 	@go test -race -count=1 -timeout=0 ./compare/hazards -run=TestQuickRun -all
 	@go test -race -count=1 -timeout=0 ./faults -run=TestCells -full -lanes=4 -for=$(FOR) -seed=$(SEED) -write $(ARGS) -v
 
-soak-short: servers ## fault runs, five phases per cell
+soak-short: servers ## inject every fault on every server topology, in five phases each
 	@go test -race -count=1 -timeout=0 ./faults -run=TestCells -full -phases=5 -seed=$(SEED) $(ARGS)
 
-# Which backends a crowd soaks, as a regular expression, and how large it is.
+# Which backends soak-crowd tests, as a regular expression, and the size of the crowd.
 CROWD ?= .
 PROCESSES ?= 4
 GOROUTINES ?= 512
 
-soak-crowd: servers ## a crowd on every backend, FOR=30m each, under the race detector (CROWD='redis|etcd' PROCESSES=4 GOROUTINES=512)
+soak-crowd: servers ## stress every backend with 4 × 512 goroutines for FOR=30m each, with the race detector (CROWD=redis PROCESSES=4 GOROUTINES=512)
 	@go test -race -count=1 -timeout=0 ./cmd/lockport -run='TestSoak/$(CROWD)' -soak=$(FOR) -processes=$(PROCESSES) -goroutines=$(GOROUTINES) $(ARGS) -v
 
-servers: ## install the lock servers that the tests start, without starting their services
+servers: ## install the lock servers for the tests; starts no services
 	@scripts/install-servers.sh
 
-help: ## this list
-	@echo 'make TARGET, where TARGET is one of:'
+help: ## show this list
+	@echo 'Usage: make TARGET. The targets are:'
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1|\2/p' $(firstword $(MAKEFILE_LIST)) | awk -F'|' '{ printf "%-11s %s\n", $$1, $$2 }'
-	@echo "Variables: TIMEOUT=$(TIMEOUT) P=$(P) ARGS='-run NAME -v' LOCKPORT_TEST_REQUIRE=all LOCKPORT_TEST_INSTALL=no"
+	@echo "Variables: TIMEOUT=$(TIMEOUT) (per package), P=$(P) (packages at once), ARGS='-run NAME -v' (for go test), FOR=$(FOR), SEED=$(SEED)"
+	@echo 'LOCKPORT_TEST_REQUIRE=all fails tests whose server is missing. LOCKPORT_TEST_INSTALL=no installs nothing; tests without their server are skipped.'

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The client libraries that the backends are tested with. go.mod requires the oldest version of each, so that a program is not raised to newer ones;
-# every test runs with those. This script runs the quick conformance cases of each backend, and those of the fences, on real servers with the newest.
+# Runs the quick conformance cases of each backend, and those of the fences, on real servers with the newest supported client libraries. go.mod
+# requires the oldest supported versions, to force no upgrade on a program. All other tests use those.
 #
 #   scripts/clients.sh                    vets everything and runs the quick cases with the newest clients
 #   scripts/clients.sh oldest             the same with the oldest
@@ -8,7 +8,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-# Module, oldest, newest. A test of internal/house compares this table with go.mod and with docs/testing.md.
+# Module, oldest, newest. A test of internal/house compares this table with go.mod and docs/testing.md.
 clients='
 github.com/redis/go-redis/v9    v9.23.0  v9.23.0
 github.com/jackc/pgx/v5         v5.6.0   v5.12.0
@@ -22,7 +22,8 @@ shift || true
 copy=$(mktemp -d)
 trap 'rm -rf "$copy"' EXIT
 cp go.sum "$copy"
-# Without the indirect requirements and those that follow from clientv3, which the go command finds anew: go.mod may have other versions than the clients need.
+# Drop the indirect requirements and those that come with clientv3; the go command finds them again. go.mod may require other versions than these
+# clients do.
 grep -vE '// indirect$|go.etcd.io/etcd/api|google.golang.org/grpc|go.uber.org/zap' go.mod >"$copy/go.mod"
 while read -r module oldest newest; do
 	[ -n "$module" ] || continue

@@ -1,17 +1,16 @@
 #!/usr/bin/env bash
-# Installs the lock servers that the tests start, if they are missing. It says first
-# what it will install. It uses apt-get on Debian and Ubuntu (as root, or with a sudo that asks for no password) and
-# Homebrew on macOS. On other systems, or if that fails, it says what to install and exits with 0. Tests without their server
-# skip, or fail with LOCKPORT_TEST_REQUIRE=all. The script is quiet when nothing is missing.
+# Installs missing lock servers for the tests. It first says what it will install. It uses apt-get on Debian and Ubuntu (as root, or with
+# password-less sudo) and Homebrew on macOS. On other systems, or if the installation fails, it says what to install and exits with 0. Tests without
+# their server are skipped, or fail if LOCKPORT_TEST_REQUIRE=all. If nothing is missing it prints nothing.
 #
 #   scripts/install-servers.sh           with LOCKPORT_TEST_INSTALL=no it installs nothing and says what is missing
 #   scripts/install-servers.sh --check   installs nothing; fails if something is missing
 #
-# It starts no service of these packages, now or at the next boot, and touches no service that runs: the tests start their own
-# servers on free ports. See docs/decisions/0027-test-servers-are-installed-not-started.md.
+# It starts no service, now or at the next boot, and touches no running service: the tests start their own servers on free ports. See
+# docs/decisions/0027-test-servers-are-installed-not-started.md.
 set -euo pipefail
 
-# How a need is recognised, its Debian package, its Homebrew formula ("-": there is none).
+# What to look for, its Debian package, its Homebrew formula ("-": none).
 #   program:NAME  an executable, found where internal/lab/servers finds it
 #   python:NAME   a module of /usr/bin/python3
 #   jar:NAME      a Java library, found where internal/lab/servers finds it
@@ -30,7 +29,7 @@ program:mariadbd         mariadb-server   mariadb
 program:pgbouncer        pgbouncer        pgbouncer
 '
 
-# As in internal/lab/servers/find.go.
+# The same as in internal/lab/servers/find.go.
 usual_folders='/usr/bin /usr/sbin /usr/local/bin /usr/local/sbin /opt/homebrew/bin /opt/homebrew/sbin
 	/usr/lib/postgresql/*/bin /usr/share/zookeeper/bin'
 
@@ -63,12 +62,12 @@ look() {
 
 say() { echo "install-servers: $*" >&2; }
 
-# announce says what will be installed and how to decline, with a moment to do so for somebody at a terminal.
+# announce says what will be installed and how to decline. At a terminal it then waits a moment.
 announce() {
 	say "missing:$missing"
 	say "$1 will install:$2"
-	say "None of their services will be started. To decline: LOCKPORT_TEST_INSTALL=no make test, which skips the tests that need them."
-	if [ -t 2 ]; then say 'Ctrl-C within 5 seconds stops it.' && sleep 5; fi
+	say "No services will be started. To decline, run: LOCKPORT_TEST_INSTALL=no make test (tests without their server are skipped)"
+	if [ -t 2 ]; then say 'Press Ctrl-C within 5 seconds to cancel.' && sleep 5; fi
 }
 
 as_root() {
@@ -77,13 +76,12 @@ as_root() {
 
 can_be_root() { [ "$(id -u)" -eq 0 ] || { command -v sudo >/dev/null && sudo -n true 2>/dev/null; }; }
 
-# policy-rc.d is what Debian's packages ask before they start or restart a service.
+# Debian's packages ask policy-rc.d before they start or restart a service.
 policy=/usr/sbin/policy-rc.d
 signature='Written by scripts/install-servers.sh of lockport'
 policy_is_ours() { grep -qsF "$signature" "$policy"; }
 
-# deny_starts makes the answer "no" for as long as this process lives. It fails if the machine has a policy of its own that
-# lets services start: that one is not ours to replace.
+# deny_starts makes the answer "no" while this script runs. It fails if the machine has its own policy that allows starts: we must not replace that.
 deny_starts() {
 	if [ -e "$policy" ] && ! policy_is_ours; then
 		local answer=0
@@ -94,7 +92,7 @@ deny_starts() {
 	trap 'if policy_is_ours; then as_root rm -f "$policy"; fi' EXIT
 	trap 'exit 130' INT
 	trap 'exit 143' TERM HUP
-	# Even one that was left behind, because this process was killed, denies nothing.
+	# If this script is killed, the file that it leaves denies nothing.
 	as_root tee "$policy" >/dev/null <<-END
 		#!/bin/sh
 		# $signature, and removed by it. May be deleted.
@@ -112,18 +110,18 @@ apt() {
 
 install_debian() {
 	if ! deny_starts; then
-		say "$policy of this machine lets packages start services; not installing"
+		say "not installing: this machine's $policy lets packages start services"
 		return 1
 	fi
 	local log before added
 	log=$(mktemp)
 	before=$(boot_services)
 	announce apt-get "$packages"
-	apt update || true # an old list, or one source of several, may do
+	apt update || true # an old or partial package list may suffice
 	# shellcheck disable=SC2086
 	if ! apt install --no-install-recommends $packages; then
 		say "apt-get failed:"
-		# Its errors, without the addresses of package servers.
+		# Print its errors without the addresses of package servers.
 		sed -n -e 's,[a-z+]*://[^ ]*,(address),g' -e 's/\[IP:[^]]*\]//' -e '/^E: /p' "$log" >&2
 		rm -f "$log"
 		return 1
@@ -132,7 +130,7 @@ install_debian() {
 	added=$(comm -13 <(echo "$before") <(boot_services))
 	if [ -n "$added" ] && command -v systemctl >/dev/null; then
 		# shellcheck disable=SC2086
-		as_root systemctl --quiet disable $added >/dev/null 2>&1 || say "enabled at the next boot: $added"
+		as_root systemctl --quiet disable $added >/dev/null 2>&1 || say "could not disable these services at the next boot: $added"
 	fi
 }
 
@@ -159,10 +157,10 @@ if [ -n "$missing" ] && [ "${1:-}" != --check ]; then
 fi
 [ -n "$missing" ] || exit 0
 say "missing:$missing"
-say "to install: apt-get install$packages"
-[ -z "$formulas" ] || say "with Homebrew: brew install $(echo "$formulas" | xargs -n1 | sort -u | xargs)"
+say "install with apt-get: apt-get install$packages"
+[ -z "$formulas" ] || say "install with Homebrew: brew install $(echo "$formulas" | xargs -n1 | sort -u | xargs)"
 if [ "${1:-}" = --check ]; then exit 1; fi
 case ${LOCKPORT_TEST_REQUIRE:-} in
-'') say "the tests that need them are skipped" ;;
-*) say "the tests that LOCKPORT_TEST_REQUIRE=$LOCKPORT_TEST_REQUIRE names fail without them" ;;
+'') say "tests that need them will be skipped" ;;
+*) say "tests that need what LOCKPORT_TEST_REQUIRE=$LOCKPORT_TEST_REQUIRE lists will fail" ;;
 esac

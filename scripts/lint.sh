@@ -1,14 +1,13 @@
 #!/usr/bin/env bash
-# Everything that is checked without running a test: gofmt -s, go mod tidy, go vet and staticcheck, the last two for both
-# systems that the project is developed on, and that it compiles, without its tests, for Windows. Prints what is wrong and
-# fails if anything is.
+# Runs all checks except tests: gofmt -s, go mod tidy, go vet and staticcheck (both for Linux and macOS), and go build for Windows, without the
+# tests. Prints the problems, and fails if there are any.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit
 root=$PWD
 systems='linux darwin'
 status=0
 
-# check TITLE COMMAND [ARG…] runs COMMAND; what it prints is shown if it failed.
+# check TITLE COMMAND [ARG…] runs COMMAND and prints its output if it fails.
 check() {
 	local title=$1 output
 	shift
@@ -26,7 +25,7 @@ formatted() {
 
 tidy() { go mod tidy -diff || { echo 'run: go mod tidy'; return 1; }; }
 
-# One run for both systems: what is unused on one but used on another is not reported.
+# One run covers both systems: code that only one of them uses is not reported as unused.
 static() {
 	for system in $systems; do echo "$system: GOOS=$system CGO_ENABLED=0"; done |
 		go tool -modfile="$root/tools/go.mod" staticcheck -matrix ./...

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# The modules of this repository: nested ones first, the root last, so that its results close a run.
+# Lists the modules of this repository: nested ones first, the root last, so that its results end a run.
 #
-#   scripts/modules.sh                  prints their folders
-#   scripts/modules.sh COMMAND [ARG…]   runs COMMAND in each of them; fails if it failed in any
+#   scripts/modules.sh                  print their folders
+#   scripts/modules.sh COMMAND [ARG…]   run COMMAND in each; fail if it fails in any
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 list() {
-	# Not everything that is unpacked here was cloned.
+	# Without git metadata (an unpacked archive), search the folder instead.
 	{ git ls-files --cached --others --exclude-standard -- go.mod '*/go.mod' 2>/dev/null || find . -name go.mod; } |
 		sed -E -e 's,^\./,,' -e '/(^|\/)testdata\//d' | sort -u |
 		while read -r file; do

@@ -1,3 +1,3 @@
-// Package tools is a module of its own that pins the programs the project is checked with, so that they are not among the
-// library's dependencies. They run as `go tool -modfile=tools/go.mod NAME`; scripts/lint.sh does so.
+// Package tools is a nested module that pins the programs that check the project, so that the library does not depend on them. Run one as `go tool
+// -modfile=tools/go.mod NAME`, as scripts/lint.sh does.
 package tools

@@ -1,7 +1,6 @@
-// Command testrun is go test for people who wait: it prints a line for each package when its tests begin and when they end.
-// The whole output of a package that fails follows at once, and the lines of go test close the run. Its arguments are the
-// flags of go test. It tests every package below the current folder, nested modules included, as many at once as -p says, and beside them one that
-// mostly waits. It fails if go test fails in any of them.
+// Command testrun is go test with progress output: one line when a package's tests start and one when they finish. If a package fails, its whole
+// output follows at once. The run ends with go test's result lines. The arguments are flags of go test. It tests every package below the current
+// folder, in nested modules too. -p says how many run concurrently; one more runs that mostly waits. It fails if any package fails.
 package main
 
 import (
@@ -20,17 +19,17 @@ import (
 	"time"
 )
 
-// slow are the folders whose tests take longest, the longest first. One package at a time is taken from the front of this list, and the others from its
-// end, so that tests that measure time have quick neighbours. Folders that are not in it come after its end.
+// slow are the folders with the longest tests, longest first. One worker takes folders from the front, the others from the end, so that
+// timing-sensitive tests run beside quick ones. Unlisted folders come after the list's end.
 var slow = []string{"backend/table", "backend/zookeeper", "faults", "backend/nats", "backend/redlock", "backend/etcd", "backend/table/sqlite",
 	"backend/mysql", "backend/redis", "cmd/lockport", "backend/postgres", "compare/hazards", "internal/house", "internal/lab/report", "fence/sqlfence",
 	".", "internal/lab/servers", "compare", "fence/zkfence", "fence/redisfence", "backend/file", "fence/etcdfence"}
 
-// waiting are the folders whose tests wait most of the time, and disturb nobody.
+// waiting are the folders whose tests mostly wait, and so disturb no others.
 var waiting = []string{"conformance/exhibits", "conformance", "conformance/exhibits/articles", "adapters/gocron", "adapters/cron", "bench",
 	"backend/memory/memorytest"}
 
-// event is one line of go test -json: see go doc test2json.
+// event is a line of go test -json: see go doc test2json.
 type event struct {
 	Action, Test, Output string
 	Elapsed              float64
@@ -42,10 +41,10 @@ type run struct {
 	began time.Time
 	all   int
 
-	mu      sync.Mutex // guards what follows, and what is printed
-	left    []string   // folders that are not tested yet, the slowest first; without the waiting ones
+	mu      sync.Mutex // guards the fields below, and the output
+	left    []string   // folders still to test, slowest first, without the waiting ones
 	done    int
-	results map[string]string // by folder: the lines of go test about its package
+	results map[string]string // go test's result lines, by folder
 	failed  error
 }
 
@@ -60,7 +59,7 @@ func main() {
 			r.left = append(r.left, folder)
 		}
 	}
-	r.say("builds and tests %d packages", r.all)
+	r.logf("building and testing %d packages", r.all)
 	var all sync.WaitGroup
 	for i := range atOnce(r.flags) {
 		all.Go(func() {
@@ -98,12 +97,12 @@ func list() (folders []string, err error) {
 		}
 		return nil
 	})
-	rank := func(folder string) uint { return uint(slices.Index(slow, folder)) } // the greatest if it is not there
+	rank := func(folder string) uint { return uint(slices.Index(slow, folder)) } // unlisted: -1, the greatest uint
 	slices.SortFunc(folders, func(a, b string) int { return cmp.Compare(rank(a), rank(b)) })
 	return folders, err
 }
 
-// atOnce is the number of packages that the flag -p lets go test test at once.
+// atOnce returns the number of packages that -p lets go test run concurrently.
 func atOnce(flags []string) (n int) {
 	for _, flag := range flags {
 		_, _ = fmt.Sscanf(flag, "-p=%d", &n)
@@ -111,7 +110,7 @@ func atOnce(flags []string) (n int) {
 	return max(1, n)
 }
 
-// next takes a folder that is not tested yet, from the front or the end; "": there is none.
+// next takes the next folder to test, from the front or the end; "" if none is left.
 func (r *run) next(front bool) (folder string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -139,7 +138,7 @@ func (r *run) test(folder string) {
 	}
 	var output []event
 	var end event
-	quiet := make(map[string]bool) // tests that passed or were skipped
+	quiet := make(map[string]bool) // tests that passed or were skipped: not printed
 	for lines := bufio.NewReader(out); ; {
 		line, err := lines.ReadString('\n')
 		if err != nil {
@@ -160,7 +159,7 @@ func (r *run) test(folder string) {
 	defer r.mu.Unlock()
 	r.done++
 	cpu := test.ProcessState.UserTime() + test.ProcessState.SystemTime()
-	r.say("ends    %s: %s after %.1fs, %.1fs of processors with its build (%d of %d)", folder, end.Action, end.Elapsed, cpu.Seconds(), r.done, r.all)
+	r.logf("finished %s: %s in %.1fs, %.1fs CPU including the build (%d of %d)", folder, end.Action, end.Elapsed, cpu.Seconds(), r.done, r.all)
 	for _, e := range output {
 		if slices.Contains(r.flags, "-v") || err != nil && !quiet[e.Test] && !strings.HasPrefix(e.Output, "=== ") {
 			fmt.Print(e.Output)
@@ -171,7 +170,7 @@ func (r *run) test(folder string) {
 	}
 }
 
-// show prints a line of go test -json that must not wait for the end, and returns what else there is.
+// show handles a line of go test -json. It prints what must appear at once, and returns all other events.
 func (r *run) show(folder, line string) (e event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -179,7 +178,7 @@ func (r *run) show(folder, line string) (e event) {
 	case err != nil:
 		fmt.Print(line)
 	case e.Action == "start":
-		r.say("begins  %s", folder)
+		r.logf("started  %s", folder)
 	case e.Action == "build-output":
 		fmt.Print(e.Output)
 	case e.Action == "output" && e.Test == "" && isResult(e.Output):
@@ -190,13 +189,13 @@ func (r *run) show(folder, line string) (e event) {
 	return event{}
 }
 
-// isResult tells the lines of go test about a whole package from what its tests print.
+// isResult reports whether a line is go test's result for a package, not output of its tests.
 func isResult(line string) bool {
 	return strings.HasPrefix(line, "ok  \t") || strings.HasPrefix(line, "FAIL\t") || strings.HasPrefix(line, "?   \t")
 }
 
-// say prints a line. The mutex is held.
-func (r *run) say(format string, args ...any) {
+// logf prints a line. The caller holds the mutex, or is alone.
+func (r *run) logf(format string, args ...any) {
 	fmt.Printf("%6.0fs  "+format+"\n", append([]any{time.Since(r.began).Seconds()}, args...)...)
 }
 
