@@ -10,46 +10,46 @@ import (
 	"github.com/lockport/lockport/referee/libraries"
 )
 
-// promises are those of docs/guarantees.md, in its order.
+// promises are the promises of docs/guarantees.md, in its order.
 var promises = []struct{ Number, Title string }{
-	{"P1", "exclusion"}, {"P2", "fencing"}, {"P3a", "told of silence"}, {"P3b", "told of removal"}, {"P4", "ownership"}, {"P5", "crash"},
+	{"P1", "exclusion"}, {"P2", "fencing"}, {"P3a", "silence"}, {"P3b", "removal"}, {"P4", "ownership"}, {"P5", "crash"},
 	{"P6", "cancellation"}, {"P7", "liveness"}, {"P8", "no leaks"}, {"P9", "names"}, {"P10", "errors"}, {"P11", "no silent re-entry"},
 }
 
-// Verdict is what is said of a library and a promise.
+// Verdict is the verdict on a library's promise.
 type Verdict string
 
 // The verdicts.
 const (
-	Held        Verdict = "held"         // no case failed in any run, and one at least passed in every run
+	Held        Verdict = "held"         // no case failed in any run, and at least one passed in every run
 	Refuted     Verdict = "refuted"      // a case failed in every run
-	NotPromised Verdict = "not promised" // the library's documentation does not say it
-	NotRun      Verdict = "not run"      // neither: a case failed in some runs alone, or none came as far as its rule
+	NotPromised Verdict = "not promised" // the library's documentation does not promise it
+	NotRun      Verdict = "not run"      // a case failed in some runs only, or no case reached its rule
 )
 
-// Finding is a case that failed, of a promise that the library makes.
+// Finding is a failed case of a promise that the library makes.
 type Finding struct {
 	Case, Rule, Seen string
-	Failed, Runs     int    // it failed so often
+	Failed, Runs     int    // failed in Failed of Runs runs
 	Explained        string `json:",omitempty"`
 }
 
-// Refutes says that it failed whenever it was run.
+// Refutes reports whether the case failed in every run.
 func (f Finding) Refutes(runs int) bool { return f.Failed == runs }
 
-// Cell is what is said of a library and a promise, and why.
+// Cell is the verdict on one promise of a library, with its reasons.
 type Cell struct {
 	Promise  string
 	Verdict  Verdict
-	Source   string    `json:",omitempty"` // of the promise
+	Source   string    `json:",omitempty"` // where the library makes the promise
 	Passed   int       // cases that passed in every run
 	Findings []Finding `json:",omitempty"`
 }
 
-// leading is the promise that a rule begins with. Rules of the driver's contract have none, and no library promised them.
+// leading matches the promise at the start of a rule. Rules of the driver's contract start with none; no library promises them.
 var leading = regexp.MustCompile(`^(P\d+[ab]?)[ ,:]`)
 
-// promiseOf is the number of the promise that a rule is about, or nothing.
+// promiseOf returns the number of a rule's promise, or "".
 func promiseOf(rule string) string {
 	if found := leading.FindStringSubmatch(rule); found != nil {
 		return found[1]
@@ -57,20 +57,20 @@ func promiseOf(rule string) string {
 	return ""
 }
 
-// ours are cases that try what only lockport's driver promises, although their rules name a promise that others make too.
+// ours are cases that test what only lockport's driver promises, although their rules name a promise that others make too.
 var ours = map[string]string{
-	"exclusion/crowd":                 "it gives up claims at every moment, and Close returns an error if one could not be undone",
-	"unknown/acquire-reply-lost-kept": "a claim may be made again with the same owner",
+	"exclusion/crowd":                 "it abandons claims at every moment, and Close returns an error if one could not be undone",
+	"unknown/acquire-reply-lost-kept": "a claim may be repeated with the same owner",
 }
 
-// unready are failures that say nothing of the rule: the case did not come as far, because the library returned an error on a server that was well, cannot
-// undo a claim, or split the votes of several servers. So is one whose reason names another promise. The case then counts as not run.
+// unready matches failures that say nothing about the rule, because the case did not reach it: the library returned an error on a healthy server,
+// cannot undo a claim, or split the votes of servers. A failure whose reason names another promise is one too. Such a case counts as not run.
 var unready = regexp.MustCompile(`^(nobody has the name|an acquisition failed on a healthy server|acquire in another process|claim in another process|Abandon of a claim|of \d+ claims at once 0 were granted)`)
 
-// leak begins what is said of a case that passed and left connections behind, which is another promise.
+// leak starts the reason of a case that passed but left connections open, which concerns another promise.
 const leak = "P8 no leaks: when all is closed"
 
-// source is where a library promises what has that number. The reference promises everything.
+// source returns where a library makes the promise of that number. The reference makes every promise.
 func source(s libraries.Subject, number string) string {
 	if s.Name == libraries.Reference.Name && number != "" {
 		return "docs/guarantees.md"
@@ -78,12 +78,12 @@ func source(s libraries.Subject, number string) string {
 	return s.Promises[number]
 }
 
-// counts says whether a case tries what the library promises.
+// counts reports whether a case tests a promise of the library.
 func counts(s libraries.Subject, rule, id string) bool {
 	return source(s, promiseOf(rule)) != "" && ours[id] == "" && !strings.HasPrefix(id, "several/") && s.Not[id] == ""
 }
 
-// judge is what the runs say of each promise. unable are the cases that did not come as far as their rule, with what hindered them.
+// judge returns the verdict on each promise. unable maps the cases that did not reach their rule to what prevented it.
 func judge(s libraries.Subject, runs []conformance.Report) (cells []Cell, unable map[string]string) {
 	unable = make(map[string]string)
 	for _, p := range promises {

@@ -1,5 +1,5 @@
-// Command referee runs lockport's conformance suite on other people's lock libraries, each behind a thin driver over its public API, on real servers,
-// and says of each promise that a library's documentation makes whether it held.
+// Command referee runs lockport's conformance suite on other lock libraries, on real servers. Each library is behind a thin driver over its public
+// API. The result is a verdict on each promise in the library's documentation.
 //
 //	go run . -library redislock -runs 1 -v
 //	go run . -docs ../docs
@@ -26,12 +26,12 @@ import (
 
 func main() {
 	conformance.WorkerMain(openTarget)
-	library := flag.String("library", "", "judge this library only (default: all)")
-	runs := flag.Int("runs", 3, "run the suite so often: a case refutes a promise if it fails in every run")
-	match := flag.String("case", "", "run cases only whose ids contain this text")
+	library := flag.String("library", "", "judge only this library (default: all)")
+	runs := flag.Int("runs", 3, "number of runs of the suite; a case refutes a promise if it fails in all of them")
+	match := flag.String("case", "", "run only cases whose ids contain this text")
 	docs := flag.String("docs", "", "write referee.md, referee.json and referee.svg into this folder")
-	again := flag.Bool("page", false, "judge nothing: with -docs, render the page from the results that are there")
-	verbose := flag.Bool("v", false, "print each case as it ends")
+	again := flag.Bool("page", false, "judge nothing; with -docs, render the page from existing results")
+	verbose := flag.Bool("v", false, "print each case when it ends")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -45,7 +45,7 @@ func main() {
 	}
 }
 
-// Page is what is published.
+// Page is the published results.
 type Page struct {
 	Date    string
 	Runs    int
@@ -53,17 +53,17 @@ type Page struct {
 	Results []Result
 }
 
-// Result is what is said of a library.
+// Result is the result of one library.
 type Result struct {
 	Subject string
 	Version string
 	Use     string
 	Servers string
-	Took    time.Duration // of all runs
+	Took    time.Duration // all runs together
 	Runs    int
 	Cells   []Cell
-	Unable  map[string]string           // cases that did not come as far as their rule, with what hindered them
-	Counts  map[conformance.Outcome]int // of the last run, all cases
+	Unable  map[string]string           // cases that did not reach their rule, with the reason
+	Counts  map[conformance.Outcome]int // all cases of the last run
 }
 
 func run(ctx context.Context, library, match string, runs int, docs string, verbose bool) error {
@@ -97,7 +97,7 @@ func run(ctx context.Context, library, match string, runs int, docs string, verb
 	return render(docs)
 }
 
-// read reads the results in a folder.
+// read reads the results in the folder docs.
 func read(docs string) (*Page, error) {
 	data, err := os.ReadFile(docs + "/referee.json")
 	if err != nil {
@@ -107,7 +107,7 @@ func read(docs string) (*Page, error) {
 	return page, json.Unmarshal(data, page)
 }
 
-// render writes the page and the picture of the results in a folder.
+// render writes the page and the picture of the results in the folder docs.
 func render(docs string) error {
 	page, err := read(docs)
 	if err != nil {
@@ -116,7 +116,7 @@ func render(docs string) error {
 	return errors.Join(os.WriteFile(docs+"/referee.md", page.markdown(), 0o644), os.WriteFile(docs+"/referee.svg", page.svg(), 0o644))
 }
 
-// judged runs the suite on servers of the library's own.
+// judged starts servers for a library, runs the suite and judges it.
 func judged(ctx context.Context, s libraries.Subject, match string, runs int, verbose bool) (Result, error) {
 	began := time.Now()
 	r := Result{Subject: s.Name, Version: cmp.Or(libraries.Version(s.Module), "of this repository"), Use: s.Use, Runs: runs, Counts: make(map[conformance.Outcome]int)}
@@ -153,7 +153,7 @@ func judged(ctx context.Context, s libraries.Subject, match string, runs int, ve
 	return r, nil
 }
 
-// lanes is how many cases that need a fault run at the same time.
+// lanes is how many cases that need a fault run concurrently.
 const lanes = 4
 
 // once runs the suite once.
@@ -185,7 +185,7 @@ func once(ctx context.Context, s libraries.Subject, servers *environment.Running
 	return report, servers.Heal(ctx)
 }
 
-// openTarget opens a target of the suite: the name of a subject and a URL. Worker processes do it too.
+// openTarget opens a target of the suite: a subject's name and a URL. It runs in worker processes too.
 func openTarget(ctx context.Context, target string) (driver.Backend, error) {
 	i := strings.LastIndex(target, " ")
 	s, err := libraries.Named(target[:max(i, 0)])

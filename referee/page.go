@@ -19,7 +19,7 @@ func newPage(runs int) *Page {
 	return &Page{Date: time.Now().UTC().Format(time.DateOnly), Runs: runs, Go: runtime.Version()}
 }
 
-// text is a result for people at a terminal.
+// text formats a result for the terminal.
 func (r Result) text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s on %s, %v\n", r.Subject, r.Version, r.Servers, r.Took)
@@ -38,13 +38,13 @@ func (r Result) text() string {
 	return b.String()
 }
 
-// names are those of the suite's locks, which differ from run to run.
+// names matches the names of the suite's locks, which differ between runs.
 var names = regexp.MustCompile(`lpc-[-0-9a-f]+`)
 
 //go:embed page.md.tmpl
 var pageTemplate string
 
-// markdown is the page.
+// markdown renders the page.
 func (p *Page) markdown() []byte {
 	var b bytes.Buffer
 	t := template.Must(template.New("").Funcs(template.FuncMap{
@@ -59,7 +59,7 @@ func (p *Page) markdown() []byte {
 		},
 	}).Parse(pageTemplate))
 	if err := t.Execute(&b, p); err != nil {
-		panic(err) // the template is embedded, and the test renders it
+		panic(err) // unreachable: the template is embedded and tested
 	}
 	return b.Bytes()
 }
@@ -73,21 +73,21 @@ func titleOf(number string) string {
 	return number
 }
 
-// What follows is for the template.
+// The rest is for the template.
 
-// Title is the promise in words.
+// Title returns the promise's title.
 func (c Cell) Title() string { return titleOf(c.Promise) }
 
-// Reference says that the library is this repository's.
+// Reference reports whether the library is lockport itself.
 func (r Result) Reference() bool { return r.Subject == libraries.Reference.Name }
 
-// refutation are the cases that refute a promise for the same reason.
+// refutation is a group of cases that refute a promise for the same reason.
 type refutation struct {
 	Promise, Seen, Why string
 	Cases              []string
 }
 
-// Refuted are the reasons for which promises were refuted.
+// Refuted returns the refutations of all promises.
 func (r Result) Refuted() (all []refutation) {
 	for _, c := range r.Cells {
 		first := len(all)
@@ -106,7 +106,7 @@ func (r Result) Refuted() (all []refutation) {
 	return all
 }
 
-// Sometimes are the cases that failed in some runs alone.
+// Sometimes returns the cases that failed in some runs only.
 func (r Result) Sometimes() (all []string) {
 	for _, c := range r.Cells {
 		for _, f := range c.Findings {
@@ -126,7 +126,7 @@ const (
 
 var colours = map[Verdict]string{Held: "#2e7d32", Refuted: "#c62828", NotPromised: "#e0e0e0", NotRun: "#9e9e9e"}
 
-// svg is the matrix as a picture.
+// svg draws the matrix.
 func (p *Page) svg() []byte {
 	var b bytes.Buffer
 	w, h := left+width*len(promises)+20, top+height*len(p.Results)+50

@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// Every library is reached by its driver and excludes, and a driver that gives each claim a name of its own is caught.
+// Every library excludes through its driver, and a driver that uses a different name for each claim is caught.
 func TestLibrariesAndTheirSpoiledTwins(t *testing.T) {
 	on := make(map[string][]libraries.Subject)
 	for _, s := range libraries.Subjects() {
@@ -38,7 +38,7 @@ func TestLibrariesAndTheirSpoiledTwins(t *testing.T) {
 	}
 }
 
-// excludes checks a library and its spoiled twin.
+// excludes checks a library and its broken twin.
 func excludes(t *testing.T, s libraries.Subject, url string) {
 	for _, spoiled := range []bool{false, true} {
 		report := conformance.Run(t.Context(), conformance.Config{
@@ -59,7 +59,7 @@ func excludes(t *testing.T, s libraries.Subject, url string) {
 	}
 }
 
-// twin is a backend that takes another name for each claim.
+// twin is a backend that uses another name for each claim.
 type twin struct{ driver.Backend }
 
 func (b twin) TryAcquire(ctx context.Context, req driver.Request) (driver.Lease, error) {
@@ -67,7 +67,7 @@ func (b twin) TryAcquire(ctx context.Context, req driver.Request) (driver.Lease,
 	return b.Backend.TryAcquire(ctx, req)
 }
 
-// A case counts only where its promise was made, and refutes only if it failed in every run.
+// A case counts only if its promise was made, and refutes only if it failed in every run.
 func TestJudge(t *testing.T) {
 	s := libraries.Subject{Promises: map[string]string{"P1": "x", "P7": "x"}, Not: map[string]string{"exclusion/b": "not said"}}
 	run := func(outcomes ...string) conformance.Report {
@@ -95,15 +95,15 @@ func TestJudge(t *testing.T) {
 	away := run("fail: nobody has the name, yet a claim was not granted: too many connections", "pass", "pass", "fail: "+leak+", one is left", "pass")
 	require.Equal(t, Held, verdict("P1", good, good))
 	require.Equal(t, Refuted, verdict("P1", bad, bad))
-	require.Equal(t, NotRun, verdict("P1", bad, good), "it failed once only, and did not always pass")
-	require.Equal(t, NotRun, verdict("P1", away, away), "the library could not be asked")
-	require.Equal(t, NotRun, verdict("P1", run("fail: P7 liveness: somebody waits", "pass", "pass", "pass", "pass")), "the reason is another promise")
-	require.Equal(t, Held, verdict("P7", good, away), "connections are another promise")
+	require.Equal(t, NotRun, verdict("P1", bad, good), "it failed in one run only")
+	require.Equal(t, NotRun, verdict("P1", away, away), "the case did not reach its rule")
+	require.Equal(t, NotRun, verdict("P1", run("fail: P7 liveness: somebody waits", "pass", "pass", "pass", "pass")), "the reason names another promise")
+	require.Equal(t, Held, verdict("P7", good, away), "leaked connections concern another promise")
 	require.Equal(t, NotPromised, verdict("P2", good, bad))
-	require.Equal(t, NotPromised, verdict("P3a", good, bad), "the driver's contract is nobody else's promise")
+	require.Equal(t, NotPromised, verdict("P3a", good, bad), "libraries do not promise the driver's contract")
 }
 
-// Every case that is named in the table of libraries exists, and every promise says where it is made.
+// Every case named in the table of libraries exists, and every promise has its source.
 func TestTableOfLibraries(t *testing.T) {
 	cases := make(map[string]bool)
 	for _, c := range conformance.Cases() {
@@ -123,7 +123,7 @@ func TestTableOfLibraries(t *testing.T) {
 	}
 }
 
-// The page and the picture can be made of any result.
+// The page and the picture can be rendered from any result.
 func TestPages(t *testing.T) {
 	p := newPage(3)
 	r := Result{Subject: "a & b", Version: "v1", Runs: 3, Unable: map[string]string{"x/y": "away"}}
@@ -136,7 +136,7 @@ func TestPages(t *testing.T) {
 	require.Contains(t, r.text(), "exclusion/a failed in 3 of 3 runs")
 }
 
-// The page and the picture are those of the results: go run . -docs ../docs -page.
+// The page and the picture match the results: go run . -docs ../docs -page.
 func TestPageIsOfItsResults(t *testing.T) {
 	p, err := read("../docs")
 	require.NoError(t, err)
@@ -147,7 +147,7 @@ func TestPageIsOfItsResults(t *testing.T) {
 	}
 }
 
-// Each program of repro/ is listed, has at most 40 lines, and shows what the list says: make referee and make soak run them.
+// Each program in repro/ is listed, has at most 40 lines, and prints what the list says. make referee and make soak run them.
 func TestReproductions(t *testing.T) {
 	folder := t.TempDir()
 	out, err := exec.Command("go", "build", "-o", folder, "./repro/...").CombinedOutput()
@@ -170,7 +170,7 @@ func TestReproductions(t *testing.T) {
 			for _, r := range all {
 				t.Run(r.Program, func(t *testing.T) {
 					t.Parallel()
-					out, err := exec.Command(folder+"/"+r.Program, servers.Addrs()...).Output() // what clients log goes to the error output
+					out, err := exec.Command(folder+"/"+r.Program, servers.Addrs()...).Output() // clients log to standard error
 					require.NoError(t, err, "%s", out)
 					require.Regexp(t, r.Prints, string(out))
 				})

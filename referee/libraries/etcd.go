@@ -15,12 +15,12 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// EtcdMutex is concurrency.Mutex with a session for each claim, and EtcdSharedSession with one that all claims of a client share. EtcdSpareSessions has
-// sessions to spare, which is its fastest; it is not judged.
+// EtcdMutex is concurrency.Mutex with a session for each claim. EtcdSharedSession shares one session among a client's claims. EtcdSpareSessions
+// picks a session that is not used for the name, which is fastest; it is not judged.
 var (
-	EtcdMutex         = etcdMutex("etcd Mutex", newSessions, "NewSession and NewMutex for each claim, TryLock or Lock, Unlock and Session.Close, as in the example of the package")
+	EtcdMutex         = etcdMutex("etcd Mutex", newSessions, "NewSession and NewMutex for each claim, TryLock or Lock, Unlock and Session.Close, as in the package's example")
 	EtcdSharedSession = etcdMutex("etcd Mutex, one session", oneSession, "NewMutex for each claim on one session of the process, TryLock or Lock, and Unlock")
-	EtcdSpareSessions = etcdMutex("etcd Mutex, sessions to spare", spareSessions, "NewMutex, TryLock or Lock, and Unlock, on a session that nobody else uses for the name")
+	EtcdSpareSessions = etcdMutex("etcd Mutex, sessions to spare", spareSessions, "NewMutex, TryLock or Lock, and Unlock, on a session that no other claim uses for the name")
 )
 
 func etcdMutex(name string, choose sessions, use string) Subject {
@@ -39,7 +39,7 @@ func etcdMutex(name string, choose sessions, use string) Subject {
 			"P7":  "Lock: \"locks the mutex with a cancelable context\"",
 		},
 		Not: map[string]string{
-			"cancellation/abandon-meanwhile": "it undoes a claim whose call has not returned",
+			"cancellation/abandon-meanwhile": "it undoes a claim whose call has not returned yet",
 			"cancellation/silent-server":     "NewSession has no context of its own",
 		},
 		Explained: explained,
@@ -58,12 +58,12 @@ func etcdMutex(name string, choose sessions, use string) Subject {
 
 func etcdKey(name string) string { return "/referee/" + name }
 
-// Etcd is a client of the servers of a URL.
+// Etcd opens a client of a URL's servers.
 func Etcd(rawURL string) (*clientv3.Client, error) {
 	return clientv3.New(clientv3.Config{Endpoints: hosts(rawURL), DialTimeout: 5 * time.Second, Logger: zap.NewNop(), MaxCallRecvMsgSize: math.MaxInt32})
 }
 
-// openEtcdMutex opens clients whose claims have such sessions.
+// openEtcdMutex opens clients whose claims use the sessions that choose selects.
 func openEtcdMutex(choose sessions) func(context.Context, string, Settings) (library.Client, error) {
 	return func(_ context.Context, rawURL string, s Settings) (library.Client, error) {
 		client, err := Etcd(rawURL)
@@ -82,7 +82,7 @@ func openEtcdMutex(choose sessions) func(context.Context, string, Settings) (lib
 				lock = m.Lock
 			}
 			if err := lock(ctx); err != nil {
-				_ = leave() // the error of the claim says more
+				_ = leave() // the claim's error says more
 				if errors.Is(err, concurrency.ErrLocked) {
 					return nil, driver.ErrHeld
 				}

@@ -10,17 +10,17 @@ import (
 	"go.etcd.io/etcd/client/v3/concurrency"
 )
 
-// sessions choose the session of a claim for a name, and open one where they need it. leave is called when the claim has ended.
+// sessions selects the session of each claim for a name, and opens sessions as needed. leave is called when the claim has ended.
 type sessions func(open openSession) func(name string) (s *concurrency.Session, leave func() error, err error)
 
 type openSession func() (*concurrency.Session, error)
 
-// EtcdSession is a session of whole seconds.
+// EtcdSession opens a session whose TTL is rounded up to seconds.
 func EtcdSession(client *clientv3.Client, ttl time.Duration) (*concurrency.Session, error) {
 	return concurrency.NewSession(client, concurrency.WithTTL(int(math.Ceil(ttl.Seconds()))))
 }
 
-// newSessions are one for each claim.
+// newSessions opens a session for each claim.
 func newSessions(open openSession) func(string) (*concurrency.Session, func() error, error) {
 	return func(string) (*concurrency.Session, func() error, error) {
 		s, err := open()
@@ -28,7 +28,7 @@ func newSessions(open openSession) func(string) (*concurrency.Session, func() er
 	}
 }
 
-// oneSession is the same for all claims, until it ends.
+// oneSession uses one session for all claims, until it ends.
 func oneSession(open openSession) func(string) (*concurrency.Session, func() error, error) {
 	var mu sync.Mutex
 	var ours *concurrency.Session
@@ -46,7 +46,7 @@ func oneSession(open openSession) func(string) (*concurrency.Session, func() err
 	}
 }
 
-// spareSessions give each claim the first session that no other claim has for the same name.
+// spareSessions gives each claim the first session that no other claim uses for the same name.
 func spareSessions(open openSession) func(string) (*concurrency.Session, func() error, error) {
 	var mu sync.Mutex
 	var all []*concurrency.Session

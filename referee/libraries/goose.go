@@ -18,7 +18,7 @@ import (
 
 const gooseModule = "github.com/pressly/goose/v3"
 
-// GooseSession is the locker of goose that takes an advisory lock.
+// GooseSession is goose's locker that takes an advisory lock.
 var GooseSession = Subject{
 	Name: "goose session lock", Library: "goose", Module: gooseModule, Environment: "postgres",
 	Use: "NewPostgresSessionLocker on a *sql.Conn for each claim; one try of a second; the name's hash is the id",
@@ -31,7 +31,7 @@ var GooseSession = Subject{
 	Open: openGoose(gooseSession),
 }
 
-// GooseTable is the one that has a row with a lease.
+// GooseTable is goose's locker that keeps a row with a lease.
 var GooseTable = Subject{
 	Name: "goose table lock", Library: "goose", Module: gooseModule, Environment: "postgres",
 	Use: "NewPostgresTableLocker with a lease of 2s and a heartbeat of 0.5s; a locker for each claim; the name's hash is the id",
@@ -44,19 +44,19 @@ var GooseTable = Subject{
 	Open: openGoose(gooseTable),
 }
 
-var manyLocks = map[string]string{"cost/held-locks-stay": "300 locks need more connections than the server lets in; it is for the one lock of a migration"}
+var manyLocks = map[string]string{"cost/held-locks-stay": "300 locks need more connections than the server allows; the locker is made for the single lock of a migration"}
 
-// lockID is that of a name.
+// lockID returns the lock id of a name.
 func lockID(name string) int64 {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(name))
 	return int64(h.Sum64() >> 1)
 }
 
-// openGoose opens databases whose claims are made by take.
+// openGoose opens a database on which take makes the claims.
 func openGoose(take func(ctx context.Context, db *sql.DB, c library.Claim, s Settings) (*library.Hold, error)) func(context.Context, string, Settings) (library.Client, error) {
 	return func(_ context.Context, rawURL string, s Settings) (library.Client, error) {
-		url, _, _ := strings.Cut(rawURL, "?") // without lockport's own parameters
+		url, _, _ := strings.Cut(rawURL, "?") // drop lockport's parameters
 		db, err := sql.Open("pgx", url)
 		if err != nil {
 			return library.Client{}, err
@@ -75,7 +75,7 @@ func gooseSession(ctx context.Context, db *sql.DB, c library.Claim, _ Settings) 
 		return nil, err
 	}
 	if err := locker.SessionLock(ctx, conn); err != nil {
-		_ = conn.Close() // the error of the claim says more
+		_ = conn.Close() // the claim's error says more
 		return nil, gooseHeld(err, "failed to acquire lock")
 	}
 	return &library.Hold{Abort: func() { _ = conn.Close() }, Release: func(ctx context.Context) error {
@@ -90,7 +90,7 @@ func gooseTable(ctx context.Context, db *sql.DB, c library.Claim, s Settings) (*
 	if err != nil {
 		return nil, err
 	}
-	// Its heartbeat ends with the context of Lock, which its user leaves open for as long as the lock is held.
+	// The heartbeat ends with Lock's context, so that context must stay open while the lock is held.
 	whole, end := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, end)
 	err = locker.Lock(whole, db)
@@ -99,7 +99,7 @@ func gooseTable(ctx context.Context, db *sql.DB, c library.Claim, s Settings) (*
 		end()
 		return nil, gooseHeld(err, "already held by another instance")
 	}
-	var once sync.Once // a second Unlock ends the process: "must be called exactly once"
+	var once sync.Once // a second Unlock crashes the process: "must be called exactly once"
 	return &library.Hold{Abort: end, Release: func(ctx context.Context) error {
 		err := driver.ErrLost
 		once.Do(func() {
@@ -110,7 +110,7 @@ func gooseTable(ctx context.Context, db *sql.DB, c library.Claim, s Settings) (*
 	}}, nil
 }
 
-// gooseHeld is ErrHeld where the error has these words: it is of no type.
+// gooseHeld returns ErrHeld if the error contains words: goose has no error type for it.
 func gooseHeld(err error, words string) error {
 	if strings.Contains(err.Error(), words) {
 		return driver.ErrHeld

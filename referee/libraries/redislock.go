@@ -14,7 +14,7 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// Redislock is bsm's, on one server.
+// Redislock is bsm's redislock on one server.
 var Redislock = Subject{
 	Name: "redislock", Library: "redislock", Module: "github.com/bsm/redislock", Environment: "redis",
 	Use: "Obtain without retries, Refresh at a third of the TTL, Release; a go-redis client with its own settings, as in the README",
@@ -27,7 +27,7 @@ var Redislock = Subject{
 	Explained: map[string]string{"giving-up/release-reply-lost": hiddenRetry},
 	Caps:      driver.Capabilities{Ends: driver.EndsTTL, MinTTL: time.Millisecond, TTLGrain: time.Millisecond},
 	Open:      openRedislock, Remove: removeKey(""),
-	// Each of its scripts has another number of arguments.
+	// The scripts differ in their numbers of arguments.
 	IsOp: redisWords(map[conformance.Op][]string{
 		conformance.OpAcquire: {"*7\r\n$7\r\nevalsha", "*7\r\n$4\r\neval"}, conformance.OpRenew: {"*6\r\n$7\r\nevalsha", "*6\r\n$4\r\neval"},
 		conformance.OpRelease: {"*5\r\n$7\r\nevalsha", "*5\r\n$4\r\neval"},
@@ -42,7 +42,7 @@ func openRedislock(_ context.Context, rawURL string, s Settings) (library.Client
 	return library.Client{Close: all.Close, Take: func(ctx context.Context, c library.Claim) (*library.Hold, error) {
 		var options *redislock.Options
 		if c.Wait {
-			options = &redislock.Options{RetryStrategy: redislock.LinearBackoff(100 * time.Millisecond)} // the one of its examples
+			options = &redislock.Options{RetryStrategy: redislock.LinearBackoff(100 * time.Millisecond)} // as in its examples
 		}
 		sent := time.Now()
 		lock, err := locks.Obtain(ctx, c.Name, c.TTL, options)
@@ -67,10 +67,10 @@ func openRedislock(_ context.Context, rawURL string, s Settings) (library.Client
 	}}, nil
 }
 
-// Nodes are clients of the servers that a URL names.
+// Nodes are clients of a URL's servers.
 type Nodes []*redis.Client
 
-// GoRedis are clients of the servers of redis://host or redlock://host,host. A pool has at most so many connections; 0 is go-redis' own setting.
+// GoRedis makes clients of the servers of redis://host or redlock://host,host. connections limits the pool; 0 is go-redis' default.
 func GoRedis(rawURL string, connections int) (all Nodes) {
 	for _, host := range hosts(rawURL) {
 		all = append(all, redis.NewClient(&redis.Options{Addr: host, PoolSize: connections}))
@@ -86,7 +86,7 @@ func (all Nodes) Close() (err error) {
 	return err
 }
 
-// removeKey deletes the key of a name, which has a prefix, on every server.
+// removeKey returns a function that deletes the key prefix + name on every server.
 func removeKey(prefix string) func(ctx context.Context, rawURL, name string) error {
 	return func(ctx context.Context, rawURL, name string) (err error) {
 		all := GoRedis(rawURL, 0)
@@ -97,7 +97,7 @@ func removeKey(prefix string) func(ctx context.Context, rawURL, name string) err
 	}
 }
 
-// redisWords tells requests apart by one of the texts that each kind has, in lower case.
+// redisWords recognises requests by texts, in lower case, of which each kind contains one.
 func redisWords(words map[conformance.Op][]string) func(conformance.Op, []byte) bool {
 	return func(op conformance.Op, request []byte) bool {
 		text := strings.ToLower(string(request))

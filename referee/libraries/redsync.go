@@ -15,7 +15,7 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// Redsync is redsync on one server, as in its README, and Redlock is redsync on five, as the algorithm has it.
+// Redsync is redsync on one server, as in its README. Redlock is redsync on five, as the algorithm prescribes.
 var (
 	Redsync = redsyncOn("redsync, one server", "redis", "one server")
 	Redlock = redsyncOn("redsync, five servers", "redlock", "five")
@@ -50,7 +50,7 @@ func openRedsync(_ context.Context, rawURL string, s Settings) (library.Client, 
 	}
 	rs := redsync.New(pools...)
 	return library.Client{Close: all.Close, Take: func(ctx context.Context, c library.Claim) (*library.Hold, error) {
-		m := rs.NewMutex(c.Name, redsync.WithExpiry(c.TTL), redsync.WithTries(math.MaxInt)) // a TryLock is one try
+		m := rs.NewMutex(c.Name, redsync.WithExpiry(c.TTL), redsync.WithTries(math.MaxInt)) // TryLockContext still makes one attempt
 		lock := m.TryLockContext
 		if c.Wait {
 			lock = m.LockContext
@@ -73,7 +73,7 @@ func openRedsync(_ context.Context, rawURL string, s Settings) (library.Client, 
 	}}, nil
 }
 
-// redsyncLost is ErrLost where most servers say that they do not have the lock.
+// redsyncLost returns ErrLost if most servers say that they do not have the lock.
 func redsyncLost(ok bool, err error) error {
 	if ok {
 		return nil

@@ -13,7 +13,7 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// Rueidislock is with NoLoopTracking, which is its fastest, and RueidislockTracking with its own setting. The latter is not judged.
+// Rueidislock uses NoLoopTracking, its fastest setting. RueidislockTracking uses the default and is not judged.
 var (
 	Rueidislock         = rueidislockWith(true)
 	RueidislockTracking = rueidislockWith(false)
@@ -51,15 +51,15 @@ const rueidisLate = "rueidislock-late, below"
 func openRueidislock(rawURL string, validity time.Duration, noLoop bool) (library.Client, error) {
 	locker, err := rueidislock.NewLocker(rueidislock.LockerOption{
 		ClientOption: rueidis.ClientOption{InitAddress: hosts(rawURL)}, KeyMajority: 1, NoLoopTracking: noLoop, KeyValidity: validity,
-		// With the default of 20 ms, a server that once takes longer leaves WithContext waiting for a name that nobody has: its own undoing
-		// of the request that came too late is not told to it, with NoLoopTracking. A busy machine would decide what is seen.
+		// With the default of 20 ms, one slower reply leaves WithContext waiting for a free name. It undoes the late request itself and, with
+		// NoLoopTracking, gets no notification of that. On a busy machine, chance would decide the result.
 		TryNextAfter: time.Second,
 	})
 	if err != nil {
 		return library.Client{}, err
 	}
 	return library.Client{Close: func() error { locker.Close(); return nil }, Take: func(ctx context.Context, c library.Claim) (*library.Hold, error) {
-		// The context of the attempt bounds the hold too: it is to end with the attempt alone.
+		// The attempt's context also bounds the hold, so it must outlive a successful attempt.
 		whole, end := context.WithCancel(context.WithoutCancel(ctx))
 		stop := context.AfterFunc(ctx, end)
 		ask := locker.TryWithContext

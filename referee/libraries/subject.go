@@ -1,5 +1,5 @@
-// Package libraries is the one list of other people's lock libraries in this repository. It has each with its own calls, and with what its documentation
-// promises. The referee judges them, and bench measures them.
+// Package libraries is this repository's one list of other lock libraries: each library's calls, and the promises in its documentation. The referee
+// judges them, and bench measures them.
 package libraries
 
 import (
@@ -18,50 +18,50 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// Subject is one way to use a library that is judged.
+// Subject is one way to use a library.
 type Subject struct {
 	Name    string
-	Library string // as its users call it
-	Module  string // whose version is shown; empty: this repository's
-	Use     string // what is called, and which settings are not the defaults
-	// Environment names the servers, of package environment.
+	Library string // the library's usual name
+	Module  string // the module whose version is shown; empty: this repository
+	Use     string // the calls, and settings other than the defaults
+	// Environment names the servers, in package environment.
 	Environment string
-	// Promises are those that the library's documentation makes, by their numbers, each with the words and where they are.
+	// Promises are the promises in the library's documentation, by number. Each is quoted, with its place.
 	Promises map[string]string
-	// Not are cases of those promises that try what the documentation does not say, each with the reason.
+	// Not are cases of those promises that test something the documentation does not promise, each with the reason.
 	Not map[string]string
-	// Explained says of cases that fail, or of all of a group, which program of repro/ shows what was seen. The page explains each.
+	// Explained maps failing cases or groups to the program in repro/ that reproduces them. The page explains each program.
 	Explained map[string]string
 
-	// Caps are what the library's documentation states, and zero where it states nothing. Where Wake is set, Take can wait.
+	// Caps are the capabilities that the library's documentation states, otherwise zero. If Wake is set, Take can wait.
 	Caps driver.Capabilities
-	// Open opens a client of the servers of a URL. ctx bounds the opening alone.
+	// Open opens a client of a URL's servers. ctx bounds the opening alone.
 	Open func(ctx context.Context, rawURL string, s Settings) (library.Client, error)
-	// Remove takes a name from its holder, as an operator would; nil: those cases are not run.
+	// Remove takes a name away from its holder, as an operator would. Nil: those cases are not run.
 	Remove func(ctx context.Context, rawURL, name string) error
-	// IsOp recognises the library's requests; nil: cases that lose a reply to one kind are not run.
+	// IsOp recognises the library's requests. Nil: cases that lose a reply to one kind of request are not run.
 	IsOp func(op conformance.Op, request []byte) bool
 }
 
-// Settings are what a user of a library chooses.
+// Settings are a library user's choices.
 type Settings struct {
-	TTL         time.Duration // of locks or sessions, where the library takes one for all
-	Connections int           // the most in a pool of go-redis; 0: its own setting
+	TTL         time.Duration // for libraries with one TTL for all locks or sessions
+	Connections int           // limit of a go-redis pool; 0: its default
 }
 
-// sessionTTL is that of sessions, and of locks whose library takes one TTL for all, where they are judged.
+// sessionTTL is the TTL, when judged, of sessions and of libraries with one TTL for all locks.
 const sessionTTL = 2 * time.Second
 
-// Subjects are all that are judged: the reference, which must hold all that it promises, and the libraries.
+// Subjects returns all judged subjects: the reference, which must keep all its promises, and the libraries.
 func Subjects() []Subject {
 	return []Subject{
 		Reference, Redislock, Redsync, Redlock, Rueidislock, EtcdMutex, EtcdSharedSession, ZKLock, GooseSession, GooseTable,
 	}
 }
 
-// Reference is lockport itself, which is judged by the same rules.
+// Reference is lockport itself, judged by the same rules.
 var Reference = Subject{
-	Name: "lockport redis", Environment: "redis", Use: "backend/redis, as its own tests use it: the reference",
+	Name: "lockport redis", Environment: "redis", Use: "the reference: backend/redis, as in its own tests",
 }
 
 // Backend opens the library as a driver.
@@ -79,7 +79,7 @@ func (s Subject) Backend(ctx context.Context, rawURL string) (driver.Backend, er
 	return library.Driver(caps, client), nil
 }
 
-// Named is the subject of that name.
+// Named returns the subject of that name.
 func Named(name string) (Subject, error) {
 	all := Subjects()
 	i := slices.IndexFunc(all, func(s Subject) bool { return s.Name == name })
@@ -88,12 +88,12 @@ func Named(name string) (Subject, error) {
 		for _, s := range all {
 			names = append(names, fmt.Sprintf("%q", s.Name))
 		}
-		return Subject{}, fmt.Errorf("there is no library %q; there are %s", name, strings.Join(names, ", "))
+		return Subject{}, fmt.Errorf("unknown library %q; known are %s", name, strings.Join(names, ", "))
 	}
 	return all[i], nil
 }
 
-// Version is that of a module with which this program is built; empty if it is not.
+// Version returns the version of a module in this program, or "".
 func Version(module string) string {
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, m := range info.Deps {
@@ -105,7 +105,7 @@ func Version(module string) string {
 	return ""
 }
 
-// hosts are the servers that a URL names. It is that of servers of our own, and has no error.
+// hosts returns the servers of a URL. The URL is one of our servers', so it is valid.
 func hosts(rawURL string) []string {
 	u, _ := url.Parse(rawURL)
 	return strings.Split(u.Host, ",")

@@ -11,16 +11,16 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// ZKLock is go-zookeeper's.
+// ZKLock is go-zookeeper's Lock.
 var ZKLock = Subject{
 	Name: "zk.Lock", Library: "zk.Lock", Module: "github.com/go-zookeeper/zk", Environment: "zookeeper-suite",
-	Use: "NewLock, Lock and Unlock on one connection; as it has no way to try, the driver looks for children first",
+	Use: "NewLock, Lock and Unlock on one connection; it cannot try, so the driver checks for children first",
 	Promises: map[string]string{
 		"P1": "Lock: \"is a mutual exclusion lock\"",
 		"P7": "LockWithData: \"will wait to return until the lock is acquired or an error occurs\"",
 		"P5": "lock.go creates its node by CreateProtectedEphemeralSequential",
 	},
-	Not:  map[string]string{"loss/waiter-gets-it": "it fails where the holder, whose node was deleted, is told at its Unlock"},
+	Not:  map[string]string{"loss/waiter-gets-it": "it requires that a holder whose node was deleted learns of it before its Unlock"},
 	Caps: driver.Capabilities{Ends: driver.EndsSession, Wake: driver.WakeQueue, FixedTTL: sessionTTL, Failover: driver.FailoverSafe},
 	Open: openZKLock,
 	Remove: func(ctx context.Context, rawURL, name string) error {
@@ -43,7 +43,7 @@ type silent struct{}
 
 func (silent) Printf(string, ...any) {}
 
-// ZooKeeper is a connection whose session has begun.
+// ZooKeeper returns a connection whose session has been established.
 func ZooKeeper(ctx context.Context, rawURL string, timeout time.Duration) (*zk.Conn, error) {
 	conn, events, err := zk.Connect(hosts(rawURL), timeout, zk.WithLogger(silent{}), zk.WithLogInfo(false))
 	if err != nil {
@@ -68,7 +68,7 @@ func openZKLock(ctx context.Context, rawURL string, s Settings) (library.Client,
 	return library.Client{Close: func() error { conn.Close(); return nil }, Take: func(ctx context.Context, c library.Claim) (*library.Hold, error) {
 		lock := zk.NewLock(conn, zkPath(c.Name), zk.WorldACL(zk.PermAll))
 		result := make(chan error, 1)
-		go func() { // its calls know no context
+		go func() { // its calls take no context
 			var children []string
 			var err error
 			if !c.Wait {
@@ -81,7 +81,7 @@ func openZKLock(ctx context.Context, rawURL string, s Settings) (library.Client,
 				err = lock.Lock()
 			}
 			if err == nil && ctx.Err() != nil {
-				err = errors.Join(ctx.Err(), lock.Unlock()) // nobody waits for it any more
+				err = errors.Join(ctx.Err(), lock.Unlock()) // the caller has given up
 			}
 			result <- err
 		}()

@@ -1,4 +1,4 @@
-// Command etcd-late shows a Session, whose last keep-alive was answered late, that is done after another session has its lock: go run ./repro/etcd-late localhost:2379
+// Command etcd-late shows a Session that is done only after another session has its lock: go run ./repro/etcd-late localhost:2379
 package main
 
 import (
@@ -17,13 +17,13 @@ func main() {
 	through := way.To(os.Args[1])
 	first, second := session(through.Addr), session(os.Args[1])
 	way.Check(concurrency.NewMutex(first, "/late").Lock(context.Background()))
-	time.Sleep(time.Second) // the first keep-alive and its reply are over
+	time.Sleep(time.Second) // wait for the first keep-alive and its reply
 	through.NoReplies.Store(true)
 	for n := through.Requests.Load(); through.Requests.Load() == n; time.Sleep(time.Millisecond) {
 	}
-	through.NoRequests.Store(true) // this keep-alive is the last
+	through.NoRequests.Store(true) // that keep-alive was the last one
 	time.Sleep(2 * time.Second)
-	through.NoReplies.Store(false) // and its reply is late
+	through.NoReplies.Store(false) // its reply arrives late
 	way.Check(concurrency.NewMutex(second, "/late").Lock(context.Background()))
 	began := time.Now()
 	<-first.Done()

@@ -1,4 +1,4 @@
-// Command etcd-orphan shows a Lock whose context ends, and which leaves its entry for as long as its session lives: go run ./repro/etcd-orphan localhost:2379
+// Command etcd-orphan shows that a Lock whose context ends leaves its key until its session ends: go run ./repro/etcd-orphan localhost:2379
 package main
 
 import (

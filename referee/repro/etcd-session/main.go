@@ -1,4 +1,4 @@
-// Command etcd-session shows that two Mutexes of one session hold the same lock at once: go run ./repro/etcd-session localhost:2379
+// Command etcd-session shows that two Mutexes of one session hold the same lock at the same time: go run ./repro/etcd-session localhost:2379
 package main
 
 import (

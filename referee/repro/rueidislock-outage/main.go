@@ -1,4 +1,4 @@
-// Command rueidislock-outage shows a WithContext that began in an outage and waits for a lock that nobody has: go run ./repro/rueidislock-outage localhost:6379
+// Command rueidislock-outage shows that WithContext, called in an outage, waits for a free lock: go run ./repro/rueidislock-outage localhost:6379
 package main
 
 import (

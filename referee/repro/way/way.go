@@ -1,4 +1,4 @@
-// Package way is a way to a server that can fall silent, and that can lose a reply.
+// Package way provides a proxy that can silence a server and lose a reply.
 package way
 
 import (
@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Way forwards the connections to Addr. A server is silent where both flags are set.
+// Way forwards connections from Addr to a server. With both flags set, the server is silent.
 type Way struct {
 	Addr                  string
 	NoRequests, NoReplies atomic.Bool
@@ -17,7 +17,7 @@ type Way struct {
 	lose                  atomic.Pointer[string]
 }
 
-// To is a way to a server.
+// To returns a Way to a server.
 func To(server string) *Way {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	Check(err)
@@ -42,7 +42,7 @@ func To(server string) *Way {
 	return w
 }
 
-// forward copies until an error, or until pass returns false. Then it closes both.
+// forward copies until an error, or until pass returns false. Then it closes both connections.
 func forward(to, from net.Conn, held *atomic.Bool, pass func([]byte) bool) {
 	defer to.Close()
 	defer from.Close()
@@ -60,13 +60,13 @@ func forward(to, from net.Conn, held *atomic.Bool, pass func([]byte) bool) {
 	}
 }
 
-// Silence makes the server silent, or ends that.
+// Silence makes the server silent, or undoes that.
 func (w *Way) Silence(silent bool) {
 	w.NoRequests.Store(silent)
 	w.NoReplies.Store(silent)
 }
 
-// Lose loses the reply to the next request that contains the text, with its connection. The server executes the request.
+// Lose drops the reply to the next request that contains text, and its connection. The server executes the request.
 func (w *Way) Lose(text string) { w.lose.Store(&text) }
 
 // Check ends the program if there is an error.

@@ -1,4 +1,4 @@
-// Command zk-expired shows a Lock whose session expired: another has the lock, and it can be neither locked nor unlocked any more: go run ./repro/zk-expired localhost:2181
+// Command zk-expired shows that a Lock whose session has expired can be neither locked nor unlocked: go run ./repro/zk-expired localhost:2181
 package main
 
 import (
