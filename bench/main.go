@@ -1,13 +1,13 @@
-// Command bench runs the same scenarios on lockport and on other people's libraries, on the same servers, in turns within one run, and writes what it has
-// measured as a page. It is a module of its own, so that nobody who uses lockport depends on those libraries.
+// Command bench runs the same scenarios on lockport and on other libraries, on the same servers, in alternating turns of one run. It writes the
+// results as a page. It is a nested module, so that lockport's users do not depend on those libraries.
 //
-//	go run . -docs ../docs                               everything, in three quarters of an hour, for the page
-//	go run . -docs ../docs -family redis                 one family of servers anew
-//	go run . -docs ../docs -page                         the page from what was measured, anew
-//	go run . -quick -family redis -scenario 'cycle|own-64'  whether it works
-//	taskset -c 1 go run . -scenario cycle                the length of paths: client and server on one core
+//	go run . -docs ../docs                                  measure everything for the page, in 45 minutes
+//	go run . -docs ../docs -family redis                    measure one family of servers again
+//	go run . -docs ../docs -page                            render the page from existing results
+//	go run . -quick -family redis -scenario 'cycle|own-64'  check quickly that it works
+//	taskset -c 1 go run . -scenario cycle                   compare code path lengths: client and server on one core
 //
-// A library is a row in package lib, a goal a row in package page.
+// Add a library in package lib, and a goal in package page.
 package main
 
 import (
@@ -34,21 +34,21 @@ func main() {
 }
 
 func bench() error {
-	turns := flag.Int("turns", full.turns, "how often everything is measured; medians are of turns")
-	short := flag.Bool("quick", false, "short times and few locks, in one turn, to see that all works")
-	docs := flag.String("docs", "", "the folder with benchmarks.md, into which tables are put, and the results of each family into benchmarks/FAMILY.json")
-	again := flag.Bool("page", false, "measure nothing: with -docs, render the page from the results that are there")
-	family := flag.String("family", ".*", "a regular expression for the families of servers")
-	scenario := flag.String("scenario", ".*", "one for the scenarios")
-	library := flag.String("library", ".*", "one for the libraries")
+	turns := flag.Int("turns", full.turns, "number of turns; every turn measures everything, and the page shows medians of turns")
+	short := flag.Bool("quick", false, "a quick check that everything works: one turn, short times, few locks")
+	docs := flag.String("docs", "", "update the tables in this folder's benchmarks.md, and write each family's results to its benchmarks/FAMILY.json")
+	again := flag.Bool("page", false, "measure nothing; with -docs, render the page from existing results")
+	family := flag.String("family", ".*", "regular expression: measure these families of servers")
+	scenario := flag.String("scenario", ".*", "regular expression: measure these scenarios")
+	library := flag.String("library", ".*", "regular expression: measure these libraries")
 	flag.Parse()
 	switch {
 	case flag.NArg() > 0 || *turns < 1:
-		return errors.New("see -help")
+		return errors.New("invalid arguments: see -help")
 	case *again:
 		return page.Write(*docs)
 	case *docs != "" && (*short || *scenario+*library != ".*.*" || *turns < full.turns):
-		return fmt.Errorf("the page has whole families: no -docs for some scenarios or libraries, a quick run, or one of fewer than %d turns", full.turns)
+		return fmt.Errorf("-docs needs complete results: do not combine it with -scenario, -library, -quick or fewer than %d turns", full.turns)
 	}
 	match, err := regexp.Compile("^(?:" + *family + ")\n(?:" + *scenario + ")\n(?:" + *library + ")$")
 	if err != nil {
@@ -69,7 +69,7 @@ func bench() error {
 		var absent *servers.NotInstalled
 		switch {
 		case errors.As(err, &absent):
-			o.progress("left out: " + err.Error())
+			o.progress("skipped: " + err.Error())
 		case err != nil:
 			return err
 		case len(r.Scenarios) == 0: // nothing matches

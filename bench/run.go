@@ -16,7 +16,7 @@ import (
 	"github.com/lockport/lockport/referee/libraries"
 )
 
-// options say what is measured.
+// options say what to measure.
 type options struct {
 	plan
 	match    func(family, scenario, library string) bool
@@ -24,7 +24,7 @@ type options struct {
 	versions map[string]string // of the servers, by kind
 }
 
-// newResults are results without any scenario.
+// newResults returns results without scenarios.
 func newResults(o options) *page.Results {
 	r := &page.Results{Made: time.Now().UTC().Truncate(time.Second), Turns: o.turns, Comparable: o.limit == full.limit, Servers: o.versions}
 	r.Machine.System, r.Machine.Cores, r.Machine.Go = runtime.GOOS+"/"+runtime.GOARCH, runtime.NumCPU(), runtime.Version()
@@ -35,7 +35,7 @@ func newResults(o options) *page.Results {
 	return r
 }
 
-// run measures the scenarios on all libraries of a family, on the same servers. The only errors are ctx's and those of the servers.
+// run measures the scenarios on all libraries of a family, on the same servers. It returns only ctx's errors and those of the servers.
 func run(ctx context.Context, f lib.Family, o options) (*page.Results, error) {
 	r := newResults(o)
 	var s *measure.Servers
@@ -55,7 +55,7 @@ func run(ctx context.Context, f lib.Family, o options) (*page.Results, error) {
 			if s, err = f.Start(ctx); err != nil {
 				return r, fmt.Errorf("the servers of %s: %w", f.Title, err)
 			}
-			defer func() { _ = s.Close() }() // it has nothing that anybody needs
+			defer func() { _ = s.Close() }() // errors do not matter any more
 		}
 		var subjects []*measure.Subject
 		for _, l := range all {
@@ -80,10 +80,10 @@ func run(ctx context.Context, f lib.Family, o options) (*page.Results, error) {
 	return r, nil
 }
 
-// letters are what every server takes in a name.
+// letters matches what some servers do not accept in a name.
 var letters = regexp.MustCompile(`[^a-zA-Z0-9-]`)
 
-// subject is a library that takes part in a scenario.
+// subject makes the measure.Subject of a library in a scenario.
 func subject(l lib.Library, sc scenario, s *measure.Servers) *measure.Subject {
 	on := &measure.Subject{
 		Row: measure.Row{Library: l.Name, Kind: l.Kind}, Config: measure.Config{URL: s.URL, Family: l.Family, Library: l.Name},
@@ -95,7 +95,7 @@ func subject(l lib.Library, sc scenario, s *measure.Servers) *measure.Subject {
 		turn.Do, on.Floor = l.Turn, &turn
 	}
 	if most := sc.most(l); most > 0 && sc.N > most {
-		on.NotRun = fmt.Sprintf("not with more than %d: %s", most, l.WhyMost)
+		on.NotRun = fmt.Sprintf("limited to %d: %s", most, l.WhyMost)
 	}
 	return on
 }

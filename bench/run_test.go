@@ -16,9 +16,9 @@ import (
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
-// odd are libraries with faults.
-var odd = map[string]func(context.Context, string, bool) (measure.Release, error){
-	"broken": func(context.Context, string, bool) (measure.Release, error) { // everybody gets in
+// faulty are faulty libraries.
+var faulty = map[string]func(context.Context, string, bool) (measure.Release, error){
+	"broken": func(context.Context, string, bool) (measure.Release, error) { // excludes nobody
 		time.Sleep(time.Millisecond)
 		return func(context.Context) error { return nil }, nil
 	},
@@ -31,7 +31,7 @@ var odd = map[string]func(context.Context, string, bool) (measure.Release, error
 }
 
 func TestMain(m *testing.M) {
-	for name, acquire := range odd {
+	for name, acquire := range faulty {
 		lib.All = append(lib.All, lib.Library{
 			Name: name, Family: "redis", Kind: lib.Theirs, Waits: true, Open: func(context.Context, measure.Config) (measure.Locker, error) {
 				return measure.Locker{Acquire: acquire, Close: func() error { return nil }}, nil
@@ -42,10 +42,10 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// measured runs the scenarios of a plan on the libraries that match on a Redis.
+// measured runs a plan's scenarios on the matching libraries, on a Redis.
 func measured(t *testing.T, p plan, match func(scenario, library string) bool) *page.Results {
 	t.Helper()
-	servers.SharedRedis(t) // skips without
+	servers.SharedRedis(t) // skips the test if Redis is missing
 	r, err := run(t.Context(), lib.Families[0], options{plan: p, progress: func(string) {}, match: func(_, scenario, library string) bool {
 		return match(scenario, library)
 	}})
@@ -53,7 +53,7 @@ func measured(t *testing.T, p plan, match func(scenario, library string) bool) *
 	return r
 }
 
-// A library that never comes back does not end the run.
+// A library that hangs does not stop the run.
 func TestHanging(t *testing.T) {
 	p := quick
 	p.limit = time.Second
@@ -62,7 +62,7 @@ func TestHanging(t *testing.T) {
 	require.Len(t, row.Failed, 1)
 }
 
-// All of lockport's scenarios, and a broken library's, are measured on a Redis, quickly.
+// A quick run measures all scenarios of lockport and of a broken library on a Redis.
 func TestRun(t *testing.T) {
 	p := quick
 	p.turns = 2
@@ -87,23 +87,23 @@ func TestRun(t *testing.T) {
 	require.Positive(t, value("cycle", "lockport", "p50"))
 	require.Positive(t, value("cycle", lib.Pings, "allocations"))
 	require.Positive(t, row("cycle", "broken").Ratios(row("cycle", "lockport"), "p50")[0])
-	require.InDelta(t, 2, value("cycle", "lockport", "requests"), 0.5, "one to take it and one to release it")
+	require.InDelta(t, 2, value("cycle", "lockport", "requests"), 0.5, "one to acquire and one to release")
 	failing := row("cycle", "failing")
-	require.Len(t, failing.Failed, 2, "a turn that failed is not the last")
+	require.Len(t, failing.Failed, 2, "after a failed turn the next one must run")
 	require.Contains(t, failing.Failed[0], "this library has a bug")
 
 	require.Empty(t, row("contend-4x16", lib.Pings))
 	require.Zero(t, value("contend-4x16", "lockport", "overlaps"))
 	require.Positive(t, value("contend-4x16", "lockport", "hand-offs"))
-	require.Positive(t, value("contend-4x16", "broken", "overlaps"), "a lock that lets everybody in must be seen")
+	require.Positive(t, value("contend-4x16", "broken", "overlaps"), "a lock that excludes nobody must be detected")
 	require.Positive(t, value("handoff-same", "lockport", "p50"))
 	require.Positive(t, value("takeover", "lockport", "most"))
-	require.Less(t, value("waiters-30", "lockport", "requests"), 30.0, "fewer than one for each waiter")
+	require.Less(t, value("waiters-30", "lockport", "requests"), 30.0, "want fewer than one request for each waiter")
 	require.Less(t, value("held-300", "lockport", "goroutines"), 30.0)
 	require.Positive(t, value("held-300", "lockport", "client memory"))
 }
 
-// Each goal names what exists: a library that takes part in the scenario.
+// Each goal names a library that takes part in its scenario.
 func TestGoals(t *testing.T) {
 	all := make(map[string]scenario)
 	for _, s := range scenarios(full) {

@@ -8,41 +8,41 @@ import (
 	"github.com/lockport/lockport/internal/lab/measure"
 )
 
-// plan is for how long, and with how many, scenarios are measured.
+// plan sets the durations and sizes of scenarios.
 type plan struct {
 	turns   int
-	cycle   time.Duration // for each turn of uncontended cycles
-	contend time.Duration // for each turn of contention
+	cycle   time.Duration // of a turn of uncontended cycles
+	contend time.Duration // of a turn of contention
 	handOff int           // samples in a turn
 	waiters []int
 	held    []int
-	limit   time.Duration // how long a turn may take
+	limit   time.Duration // of any turn
 }
 
-// full is for the page, which has no fewer turns.
+// full is the plan for the page, which needs at least this many turns.
 var full = plan{5, 600 * time.Millisecond, 800 * time.Millisecond, 20, []int{1, 1000, 10000}, []int{10, 10000}, time.Minute}
 
-// quick shows that all works.
+// quick is the plan for a check that everything works.
 var quick = plan{1, 100 * time.Millisecond, 300 * time.Millisecond, 3, []int{1, 30, 100}, []int{10, 300}, 30 * time.Second}
 
 const (
 	ttl           = 15 * time.Second      // lockport's default
-	waitedTTL     = 60 * time.Second      // of what is to stay while it is waited for
-	heldTTL       = 3 * time.Second       // requests of held locks are counted for as long
-	deadTTL       = 2 * time.Second       // of a holder that is killed
-	pause         = 30 * time.Millisecond // how long a hold of a hand-off lasts at least
-	mostCycles    = 400_000               // that are noted of a turn: more than any library makes
-	takeoverLocks = 4                     // of a process that is killed: no more than lockport waits for in a SQL server's own queue
+	waitedTTL     = 60 * time.Second      // of locks that must outlast their waiters' turn
+	heldTTL       = 3 * time.Second       // also the time in which requests of held locks are counted
+	deadTTL       = 2 * time.Second       // of a holder that gets killed
+	pause         = 30 * time.Millisecond // the shortest hold in hand-offs
+	mostCycles    = 400_000               // recorded in a turn: more than any library makes
+	takeoverLocks = 4                     // of a process that gets killed: no more than lockport awaits in a SQL server's queue
 )
 
-// scenario is what is measured of the libraries that take part.
+// scenario is a scenario and the libraries that take part.
 type scenario struct {
 	measure.Scenario
 	takes func(l lib.Library) bool
-	most  func(l lib.Library) int // how many waiters or held locks a library is asked for; 0: any number
+	most  func(l lib.Library) int // the most waiters or held locks of a library; 0: any number
 }
 
-// scenarios are all, in the order in which they are measured.
+// scenarios returns all scenarios, in the order in which they are measured.
 func scenarios(p plan) (all []scenario) {
 	waits := func(l lib.Library) bool { return l.Waits }
 	any := func(lib.Library) int { return 0 }
@@ -53,7 +53,7 @@ func scenarios(p plan) (all []scenario) {
 	for _, c := range []struct {
 		name, title string
 		n           int
-	}{{"cycle", "one goroutine takes a name and releases it, that nobody else wants", 1}, {"own-64", "64 goroutines, each its own name", 64}} {
+	}{{"cycle", "one goroutine acquires and releases an uncontended name", 1}, {"own-64", "64 goroutines, each with its own name", 64}} {
 		add(measure.Scenario{
 			Name: c.name, Title: c.title, Do: measure.Cycle, N: c.n, Samples: mostCycles, For: p.cycle, TTL: ttl, Count: c.n == 1,
 		}, func(lib.Library) bool { return true }, any)
@@ -61,7 +61,7 @@ func scenarios(p plan) (all []scenario) {
 	for _, c := range []struct {
 		name, title string
 		n           int
-	}{{"beside-1", "one goroutine takes a name, as a reader or a permit or alone", 1}, {"beside-64", "64 goroutines of one process, beside each other on one name", 64}} {
+	}{{"beside-1", "one goroutine acquires a name exclusively, as a reader, or with a permit", 1}, {"beside-64", "64 goroutines of one process that share one name", 64}} {
 		add(measure.Scenario{
 			Name: c.name, Title: c.title, Do: measure.Cycle, N: c.n, Samples: mostCycles, For: p.cycle, TTL: ttl, Count: c.n == 1,
 		}, func(l lib.Library) bool { return l.Beside || c.n == 1 && l.Kind != lib.Variant }, any)
@@ -83,21 +83,21 @@ func scenarios(p plan) (all []scenario) {
 	handOff.Name, handOff.Title, handOff.Processes = "handoff-same", "from a release to the grant of a waiter in the same process", 1
 	add(handOff, waits, any)
 	add(measure.Scenario{
-		Name: "takeover", Title: "from the kill -9 of a holder to the grant of a waiter in another process",
+		Name: "takeover", Title: "from a holder's SIGKILL to the grant of a waiter in another process",
 		Do: measure.Takeover, Processes: 2, N: takeoverLocks, TTL: deadTTL,
 	}, waits, any)
-	// Other libraries are left out where so few are measured that only our own growth is looked at.
+	// With small numbers, only lockport is measured: they are the baseline for its own growth.
 	many := func(n int, l lib.Library) bool { return n > 10 || l.Kind == lib.Ours }
 	for _, n := range p.waiters {
-		title := fmt.Sprint(n, " goroutines of one process, waiting for a name that another process has")
+		title := fmt.Sprint(n, " goroutines of one process, waiting for a name that another process holds")
 		if n == 1 {
-			title = "one goroutine, waiting for a name that another process has"
+			title = "one goroutine, waiting for a name that another process holds"
 		}
 		add(measure.Scenario{Name: fmt.Sprint("waiters-", n), Title: title, Do: measure.Wait, Processes: 1, N: n, For: time.Second, TTL: waitedTTL},
 			func(l lib.Library) bool { return l.Waits && many(n, l) }, func(l lib.Library) int { return l.MostWaiters })
 	}
 	for _, n := range p.held {
-		// A session holds the locks of the bare commands, and libraries have one as well.
+		// Not for the floors: a session holds the locks of the bare commands, and libraries have a session as well.
 		add(measure.Scenario{
 			Name: fmt.Sprint("held-", n), Title: fmt.Sprint(n, " locks of one process, held and renewed"),
 			Do: measure.Hold, Processes: 1, N: n, For: heldTTL, TTL: heldTTL,

@@ -7,9 +7,9 @@ import org.redisson.api.RReadWriteLock;
 import org.redisson.api.RedissonClient;
 import org.redisson.config.Config;
 
-/** Threads take and release one name, as readers or permits: java -cp redisson-all.jar Beside.java ADDRESS NAME readers|permits THREADS MILLISECONDS */
+/** Measures threads that take and release one name, as readers or permits: java -cp redisson-all.jar Beside.java ADDRESS NAME readers|permits THREADS MILLISECONDS */
 public class Beside {
-    static final int WARM_UP = 3_000; // milliseconds until the code is compiled
+    static final int WARM_UP = 3_000; // milliseconds for the JIT compiler
 
     public static void main(String[] args) throws Exception {
         Config config = new Config();
@@ -40,7 +40,7 @@ public class Beside {
         return () -> semaphore.release(semaphore.acquire(15, TimeUnit.SECONDS));
     }
 
-    /** The median and the 99th percentile in microseconds, and cycles a second. */
+    /** Returns the median and the 99th percentile in microseconds, and cycles per second. */
     static String measure(Cycle cycle, int threads, int milliseconds) throws Exception {
         double[][] took = new double[threads][];
         AtomicBoolean failed = new AtomicBoolean();

@@ -10,11 +10,11 @@ import (
 	"github.com/lockport/lockport/referee/libraries"
 )
 
-// besides are ways to hold one name beside others: readers, and permits of which there are enough for everybody.
-func besides() (all []Library) {
+// sharing returns the ways to hold one name concurrently: readers, and permits, of which there are enough for all.
+func sharing() (all []Library) {
 	const permits = 64
 	add := func(family, name, how string, open func(context.Context, measure.Config) (measure.Locker, error)) {
-		l := Library{Family: family, Name: name, Kind: Variant, Renewal: itself, How: how, Waits: true, Beside: true, Only: []string{"beside-"}, Open: oneName(open)}
+		l := Library{Family: family, Name: name, Kind: Variant, Renewal: automatic, How: how, Waits: true, Beside: true, Only: []string{"beside-"}, Open: oneName(open)}
 		all = append(all, l)
 	}
 	for _, family := range []string{"redis", "etcd", "zookeeper", "postgres"} {
@@ -24,7 +24,7 @@ func besides() (all []Library) {
 	add("mysql", "lockport, permits", "Acquire with Permits(64), and Release", besideOthers(lockport.Permits(permits)))
 	add("etcd", "RWMutex", "RLock and RUnlock of etcd's experimental recipe, on one session", openRWMutexes)
 	rw := &all[len(all)-1]
-	rw.Kind, rw.Module, rw.Renewal = Theirs, etcdModule, session
+	rw.Kind, rw.Module, rw.Renewal = Theirs, etcdModule, sessionRenewal
 	return all
 }
 
@@ -34,7 +34,7 @@ func besideOthers(as lockport.AcquireOption) func(context.Context, measure.Confi
 	}
 }
 
-// oneName has everybody hold the same name, whatever they ask for.
+// oneName makes all callers hold the same name, whatever they ask for.
 func oneName(open func(context.Context, measure.Config) (measure.Locker, error)) func(context.Context, measure.Config) (measure.Locker, error) {
 	return func(ctx context.Context, c measure.Config) (measure.Locker, error) {
 		l, err := open(ctx, c)
@@ -46,7 +46,7 @@ func oneName(open func(context.Context, measure.Config) (measure.Locker, error))
 	}
 }
 
-// openRWMutexes opens readers of the recipe, which knows neither contexts nor attempts. One session may have many of them.
+// openRWMutexes opens the recipe's readers, which support neither contexts nor single attempts. One session may hold many of them.
 func openRWMutexes(_ context.Context, c measure.Config) (l measure.Locker, err error) {
 	client, err := libraries.Etcd(c.URL)
 	if err != nil {

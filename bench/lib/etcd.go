@@ -9,7 +9,7 @@ import (
 	"github.com/lockport/lockport/referee/libraries"
 )
 
-// openBareEtcd opens the floors. A waiter watches the key.
+// openBareEtcd opens the floors. Waiters watch the key.
 func openBareEtcd(_ context.Context, c measure.Config) (l measure.Locker, err error) {
 	client, err := libraries.Etcd(c.URL)
 	if err != nil {

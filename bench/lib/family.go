@@ -11,15 +11,15 @@ import (
 type Family struct {
 	Name, Title string
 	Kind        string // of servers.Versions
-	Setup       string // for people
-	// Start starts the servers, ready to serve. A program that is not installed is a *servers.NotInstalled.
+	Setup       string // for readers
+	// Start starts the servers, and returns when they serve. If a program is not installed, the error is a *servers.NotInstalled.
 	Start func(ctx context.Context) (*measure.Servers, error)
 }
 
-// limit is how many clients the SQL servers let in: bare locks take one each.
+// limit is the SQL servers' limit on connections: bare locks need one each.
 var limit = map[string]string{"max_connections": "800"}
 
-// Families are all there are. Their servers sync nothing to disk: libraries are compared, and a disk's time would hide them.
+// Families are all families. Their servers sync nothing to disk: we compare libraries, and the disk's time would hide the differences.
 var Families = []Family{
 	{"redis", "Redis", "redis", "one server without persistence", measure.Start(1, servers.StartRedis, servers.RedisOptions{})},
 	{"redlock", "Redlock, five Redis", "redis", "five servers without persistence", measure.Start(5, servers.StartRedis, servers.RedisOptions{})},
@@ -28,6 +28,6 @@ var Families = []Family{
 	{"postgres", "PostgreSQL", "postgres", "one server without fsync", measure.Start(1, servers.StartPostgres, servers.PostgresOptions{Settings: limit})},
 	{"mysql", "MariaDB", "mariadb", "one server without fsync", measure.Start(1, servers.StartMariaDB, servers.MariaDBOptions{Settings: limit})},
 	{"table", "A table of PostgreSQL", "postgres", "one server without fsync", measure.Start(1, servers.StartPostgres, servers.PostgresOptions{Settings: limit})},
-	{"nats", "NATS JetStream", "nats", "one server, which syncs every two minutes, as by default; its version is in internal/lab/servers/natsserver", startNATS},
-	{"file", "Files", "", "a folder, without any server", measure.StartFolder},
+	{"nats", "NATS JetStream", "nats", "one server that syncs every two minutes, the default; internal/lab/servers/natsserver pins its version", startNATS},
+	{"file", "Files", "", "a folder, without a server", measure.StartFolder},
 }

@@ -1,5 +1,5 @@
-// Package lib has the ways to take locks that are measured: lockport's, those of other people's libraries, which are in the referee's package libraries, and
-// the floors, which are the bare commands through the same clients.
+// Package lib has the ways to take locks that bench measures. They are lockport's, other libraries' (from the referee's package libraries), and the
+// floors. A floor is the bare commands through the same clients.
 package lib
 
 import (
@@ -17,32 +17,32 @@ import (
 	"github.com/lockport/lockport/referee/libraries"
 )
 
-// Library is one way to take locks on one family of servers. Results store the fields that are for people.
+// Library is one way to take locks on one family of servers. Results store the fields that are meant for readers.
 type Library struct {
-	Family, Name string // Name is as tables show it
+	Family, Name string // tables show Name
 	Kind         string // one of Ours, Variant, Theirs, Floor
-	Module       string // the Go module whose version is shown; empty for lockport's own
-	Version      string // of Module, in results
-	How          string // what is called, and which settings are not the defaults
-	Renewal      string // what keeps a hold alive for longer than the TTL
-	// Waits: Acquire can wait for a name. Without, the library is left out wherever somebody waits.
+	Module       string // the Go module whose version is shown; empty for lockport
+	Version      string // the version of Module, in results
+	How          string // the calls, and settings other than the defaults
+	Renewal      string // what keeps a hold beyond the TTL
+	// Waits: Acquire can wait for a name. Other libraries are left out of scenarios with waiters.
 	Waits bool `json:"-"`
 	// Beside: holders of a name do not exclude each other.
 	Beside bool `json:"-"`
-	// Only are the beginnings of the names of the scenarios in which there is something to see of it; none: all.
+	// Only are prefixes of the names of the scenarios to measure it in; none: all.
 	Only []string `json:"-"`
-	// MostWaiters and MostHeld are how many of them it is asked for at most, and WhyMost says why; 0: any number.
+	// MostWaiters and MostHeld are the most waiters and held locks to measure it with; 0: any number. WhyMost is the reason.
 	MostWaiters, MostHeld int    `json:"-"`
 	WhyMost               string `json:"-"`
-	// Open opens it for a process. ctx bounds the opening alone.
+	// Open opens the library in a process. ctx bounds the opening alone.
 	Open func(ctx context.Context, c measure.Config) (measure.Locker, error) `json:"-"`
-	// Turn measures a turn of a library that Go cannot call, in place of Open and the scenario.
+	// Turn replaces Open and the scenario for a library that Go cannot call: it measures one turn.
 	Turn func(ctx context.Context, s measure.Scenario, on *measure.Subject, turn int) ([]measure.Figure, error) `json:"-"`
-	// NotRun says what is missing for Turn.
+	// NotRun says what Turn lacks, if it cannot run.
 	NotRun string `json:"-"`
 }
 
-// Source is the library's module and its version.
+// Source returns the library's module and version.
 func (l Library) Source() string {
 	if l.Version == "" {
 		return ""
@@ -50,99 +50,99 @@ func (l Library) Source() string {
 	return " (" + l.Module + " " + strings.TrimPrefix(l.Version, "v") + ")"
 }
 
-// Looped says that somebody must write the renewals of the library's locks.
+// Looped reports whether the user must write a renewal loop for the library's locks.
 func (l Library) Looped() bool { return strings.Contains(l.Renewal, "loop") }
 
 // The kinds of libraries.
 const (
 	Ours    = "ours"
-	Variant = "variant" // ours with another setting, which nobody is compared with
+	Variant = "variant" // ours with another setting; not compared with others
 	Theirs  = "theirs"
-	Floor   = "floor" // the bare commands, that no lock can do without
+	Floor   = "floor" // the bare commands that every lock needs
 )
 
-// What renews a hold.
+// What renews a hold. Looped searches for "loop".
 const (
-	itself   = "itself"
-	loopEach = "a loop for each lock, which its user writes"
-	session  = "the session" // of a connection, which needs none
-	nothing  = "nothing"
+	automatic      = "itself"
+	loopEach       = "a loop for each lock, which its user writes"
+	sessionRenewal = "the session" // or the connection, which needs no renewal
+	noRenewal      = "nothing"
 )
 
-// All are the libraries, each family's in the order in which they are shown: ours, theirs, and the floors.
-var All = slices.Concat(ours(), besides(), redisson(), []Library{
+// All are the libraries, in display order within each family: ours, theirs, and the floors.
+var All = slices.Concat(ours(), sharing(), redisson(), []Library{
 	theirs(libraries.Redislock, Library{
 		Family: "redis", Renewal: loopEach,
-		How:         "Obtain with LinearBackoff(100ms), which is the one of its examples, and Release",
-		MostWaiters: 1000, WhyMost: "it asks ten times a second for each waiter",
+		How:         "Obtain with LinearBackoff(100ms), as in its examples, and Release",
+		MostWaiters: 1000, WhyMost: "it polls ten times a second for each waiter",
 	}),
 	redsyncOn("redis", libraries.Redsync, 0),
-	redsyncOn("redlock", libraries.Redlock, 1000), // on five servers each loop asks all of them
+	redsyncOn("redlock", libraries.Redlock, 1000), // each renewal loop polls all five servers
 	theirs(libraries.Rueidislock, Library{
-		Family: "redis", Renewal: itself,
-		How: "WithContext with NoLoopTracking, which is its fastest, TryNextAfter of 1s, and the returned cancel",
+		Family: "redis", Renewal: automatic,
+		How: "WithContext with NoLoopTracking, its fastest setting, TryNextAfter of 1s, and the returned cancel",
 	}),
 	theirs(libraries.RueidislockTracking, Library{
-		Family: "redis", Name: "rueidislock, loop tracking", Renewal: itself,
-		How:  "WithContext with loop tracking, which is its default, TryNextAfter of 1s, and the returned cancel",
+		Family: "redis", Name: "rueidislock, loop tracking", Renewal: automatic,
+		How:  "WithContext with loop tracking, its default, TryNextAfter of 1s, and the returned cancel",
 		Only: []string{"cycle", "own-"},
 	}),
 	{
-		Family: "redis", Name: Pings, Kind: Floor, Module: goredisModule, Renewal: nothing, How: "two round trips that do nothing",
+		Family: "redis", Name: Pings, Kind: Floor, Module: goredisModule, Renewal: noRenewal, How: "two round trips that do nothing",
 		Only: []string{"cycle"}, Open: openPings,
 	},
 	{
-		Family: "redis", Name: "SET NX, EVALSHA", Kind: Floor, Module: goredisModule, Renewal: nothing,
+		Family: "redis", Name: "SET NX, EVALSHA", Kind: Floor, Module: goredisModule, Renewal: noRenewal,
 		How: "SET NX PX, and EVALSHA of a compare-and-delete", Open: openBareRedis,
 	},
 	{
-		Family: "redis", Name: "PUBLISH, SET NX", Kind: Floor, Module: goredisModule, Renewal: nothing, Waits: true,
-		How:  "DEL and PUBLISH in one pipeline; who has subscribed before sends SET NX",
+		Family: "redis", Name: "PUBLISH, SET NX", Kind: Floor, Module: goredisModule, Renewal: noRenewal, Waits: true,
+		How:  "DEL and PUBLISH in one pipeline; a subscriber then sends SET NX",
 		Only: []string{"handoff-other"}, Open: openPublished,
 	},
 	theirs(libraries.EtcdSpareSessions, Library{
-		Family: "etcd", Renewal: session,
-		How:         "Lock and Unlock; a session for each goroutine that wants the same name, as one session gets in where it already is",
-		MostWaiters: 1000, WhyMost: "each takes a session with a lease",
+		Family: "etcd", Renewal: sessionRenewal,
+		How:         "Lock and Unlock; a session for each goroutine that wants the same name, since a session does not exclude itself",
+		MostWaiters: 1000, WhyMost: "each needs a session with a lease",
 	}),
 	{
-		Family: "etcd", Name: "Txn, Delete", Kind: Floor, Module: etcdModule, Renewal: session, Open: openBareEtcd,
-		How: "a Txn that puts a key which is not there, on one lease, and a Delete",
+		Family: "etcd", Name: "Txn, Delete", Kind: Floor, Module: etcdModule, Renewal: sessionRenewal, Open: openBareEtcd,
+		How: "a Txn that puts a key if it does not exist, on one lease, and a Delete",
 	},
 	{
-		Family: "etcd", Name: "watch, Txn", Kind: Floor, Module: etcdModule, Renewal: session, Waits: true, Open: openBareEtcd,
-		How: "Delete; who has an open watch sends the Txn", Only: []string{"handoff-other"},
+		Family: "etcd", Name: "watch, Txn", Kind: Floor, Module: etcdModule, Renewal: sessionRenewal, Waits: true, Open: openBareEtcd,
+		How: "Delete; a client with an open watch then sends the Txn", Only: []string{"handoff-other"},
 	},
 	theirs(libraries.ZKLock, Library{
-		Family: "zookeeper", Renewal: session,
+		Family: "zookeeper", Renewal: sessionRenewal,
 		How:         "NewLock, Lock and Unlock on one session",
 		MostWaiters: 1000, WhyMost: "each reads the names of all the others",
 	}),
 	{
-		Family: "zookeeper", Name: "create, delete", Kind: Floor, Module: zkModule, Renewal: session, Open: openBareZK,
+		Family: "zookeeper", Name: "create, delete", Kind: Floor, Module: zkModule, Renewal: sessionRenewal, Open: openBareZK,
 		How: "create of an ephemeral node, and delete",
 	},
 	{
-		Family: "zookeeper", Name: "exists, create", Kind: Floor, Module: zkModule, Renewal: session, Waits: true, Open: openBareZK,
-		How: "delete; who has a watch of exists sends the create", Only: []string{"handoff-other"},
+		Family: "zookeeper", Name: "exists, create", Kind: Floor, Module: zkModule, Renewal: sessionRenewal, Waits: true, Open: openBareZK,
+		How: "delete; a client with a watch from exists then sends the create", Only: []string{"handoff-other"},
 	},
 	{
-		Family: "postgres", Name: "pg_advisory_lock", Kind: Floor, Module: "github.com/jackc/pgx/v5", Renewal: session, Waits: true, Open: openAdvisory,
-		How:         "pg_try_advisory_lock, or where it waits pg_advisory_lock, and pg_advisory_unlock, with a connection for each hold and each waiter",
-		MostWaiters: 100, WhyMost: "each takes a connection",
+		Family: "postgres", Name: "pg_advisory_lock", Kind: Floor, Module: "github.com/jackc/pgx/v5", Renewal: sessionRenewal, Waits: true, Open: openAdvisory,
+		How:         "pg_try_advisory_lock, or pg_advisory_lock to wait, and pg_advisory_unlock, with a connection for each hold and each waiter",
+		MostWaiters: 100, WhyMost: "each needs a connection",
 	},
 	{
-		Family: "mysql", Name: "GET_LOCK", Kind: Floor, Module: "github.com/go-sql-driver/mysql", Renewal: session, Waits: true, Open: openNamed,
+		Family: "mysql", Name: "GET_LOCK", Kind: Floor, Module: "github.com/go-sql-driver/mysql", Renewal: sessionRenewal, Waits: true, Open: openNamed,
 		How:         "GET_LOCK and RELEASE_LOCK, with a connection for each hold and each waiter",
-		MostWaiters: 100, WhyMost: "each takes a connection",
+		MostWaiters: 100, WhyMost: "each needs a connection",
 	},
 	{
-		Family: "table", Name: "INSERT, UPDATE", Kind: Floor, Module: "github.com/jackc/pgx/v5", Renewal: nothing, Open: openRows,
-		How: "an INSERT of a row, or its UPDATE where nobody has the name, and an UPDATE that compares its owner",
+		Family: "table", Name: "INSERT, UPDATE", Kind: Floor, Module: "github.com/jackc/pgx/v5", Renewal: noRenewal, Open: openRows,
+		How: "an INSERT of a row, or an UPDATE if the name is free, and an UPDATE that compares its owner",
 	},
 	{
-		Family: "nats", Name: "publish twice", Kind: Floor, Module: "github.com/nats-io/nats.go", Renewal: nothing, Open: openBareNATS,
-		How: "a publish of a key with a TTL that expects the key's last revision, and one of a marker in its place",
+		Family: "nats", Name: "publish twice", Kind: Floor, Module: "github.com/nats-io/nats.go", Renewal: noRenewal, Open: openBareNATS,
+		How: "a publish of a key with a TTL that expects the key's last revision, and a publish of a marker that replaces it",
 	},
 })
 
@@ -151,11 +151,11 @@ const (
 	etcdModule    = "go.etcd.io/etcd/client/v3"
 	zkModule      = "github.com/go-zookeeper/zk"
 
-	// Pings is the library that takes no lock: it only makes requests.
+	// Pings is the library that takes no lock and only makes requests.
 	Pings = "PING twice"
 )
 
-// theirs is a library of the list that the referee judges too. l has what is said of it here.
+// theirs makes a Library of a subject of the referee. l has its other fields.
 func theirs(s libraries.Subject, l Library) Library {
 	l.Name, l.Kind, l.Module, l.Waits = cmp.Or(l.Name, s.Library), Theirs, s.Module, true
 	l.Open = func(ctx context.Context, c measure.Config) (measure.Locker, error) {
@@ -176,11 +176,11 @@ func redsyncOn(family string, s libraries.Subject, mostHeld int) Library {
 		Family: family, Renewal: loopEach,
 		How:         "NewMutex with any number of tries, LockContext and UnlockContext",
 		MostWaiters: 1000, MostHeld: mostHeld,
-		WhyMost: "it asks every server some seven times a second for each waiter, and three times in a TTL for each lock",
+		WhyMost: "it polls every server about seven times a second for each waiter, and three times in a TTL for each lock",
 	})
 }
 
-// Find is the library of that name.
+// Find returns the library of that name.
 func Find(family, name string) (l Library, found bool) {
 	for _, l := range All {
 		if l.Family == family && l.Name == name {
@@ -190,12 +190,12 @@ func Find(family, name string) (l Library, found bool) {
 	return l, false
 }
 
-// In says whether it takes part in a scenario.
+// In reports whether it takes part in a scenario.
 func (l Library) In(scenario string) bool {
-	return len(l.Only) == 0 || slices.ContainsFunc(l.Only, func(beginning string) bool { return strings.HasPrefix(scenario, beginning) })
+	return len(l.Only) == 0 || slices.ContainsFunc(l.Only, func(prefix string) bool { return strings.HasPrefix(scenario, prefix) })
 }
 
-// WorkerMain is the first line of main, and of TestMain: see [measure.WorkerMain].
+// WorkerMain must be the first call in main and in TestMain: see [measure.WorkerMain].
 func WorkerMain() {
 	measure.WorkerMain(func(ctx context.Context, c measure.Config) (measure.Locker, error) {
 		l, found := Find(c.Family, c.Library)
@@ -213,15 +213,15 @@ func either[T any](first bool, a, b T) T {
 	return b
 }
 
-// heldIf is err, or that the name is held.
+// heldIf returns lockport.ErrHeld if held, and otherwise err.
 func heldIf(held bool, err error) error { return either(held, lockport.ErrHeld, err) }
 
-// unlessHeld is the outcome of a release that tells whether the lock was held.
+// unlessHeld returns the outcome of a release that reports whether the lock was held.
 func unlessHeld(held bool, err error) error {
 	return either(err == nil && !held, errors.New("it was not held"), err)
 }
 
-// untilTaken tries until the name is free. await returns when it may be.
+// untilTaken calls try until the name is free. await returns when it may be.
 func untilTaken(try, await func() error) error {
 	for {
 		if err := try(); !errors.Is(err, lockport.ErrHeld) {
@@ -233,7 +233,7 @@ func untilTaken(try, await func() error) error {
 	}
 }
 
-// loop is the loop that a user of the library would write for a hold, if the configuration asks for it: it extends the lock at a third of the TTL until it is
+// loop is the renewal loop that a user of the library would write, if c asks for it. It extends the lock at a third of the TTL until it is
 // released.
 func loop(c measure.Config, hold *library.Hold) measure.Release {
 	if !c.Loop || hold.Renew == nil {
@@ -245,7 +245,7 @@ func loop(c measure.Config, hold *library.Hold) measure.Release {
 		for tick := time.NewTicker(c.TTL / 3); ; {
 			select {
 			case <-tick.C:
-				_, _ = hold.Renew(ctx) // it is tried again, as long as the lock is held
+				_, _ = hold.Renew(ctx) // the next tick tries again
 			case <-ctx.Done():
 				return
 			}

@@ -13,8 +13,7 @@ import (
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
-// Each library takes a name, is refused what another process's worth of it has, and takes that when it has been released. The servers tell what that
-// cost them.
+// Each library takes a name, is refused a name that another instance holds, and takes it after the release. The servers report what that cost them.
 func TestLibraries(t *testing.T) {
 	for _, f := range Families {
 		t.Run(f.Name, func(t *testing.T) {
@@ -53,7 +52,7 @@ func takesAndReleases(t *testing.T, l Library, url string) {
 		require.NoError(t, release(ctx))
 		return
 	}
-	for _, other := range []measure.Locker{a, b} { // some libraries let a session in where it already is
+	for _, other := range []measure.Locker{a, b} { // a session of some libraries does not exclude itself
 		_, err = other.Acquire(ctx, "name", false)
 		require.ErrorIs(t, err, lockport.ErrHeld)
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
-// startNATS starts a server that has the bucket of the locks.
+// startNATS starts a server and creates the bucket of the locks.
 func startNATS(ctx context.Context) (*measure.Servers, error) {
 	s, err := servers.StartNATS(ctx, 1)
 	if err != nil {
@@ -41,7 +41,7 @@ func openJetStream(url string) (js jetstream.JetStream, end func() error, err er
 	return js, func() error { conn.Close(); return nil }, err
 }
 
-// openBareNATS opens the floor. It remembers the revision of its own marker of a name, so that the next claim needs no question.
+// openBareNATS opens the floor. It remembers the revision of its last marker of each name, so the next claim needs no read.
 func openBareNATS(ctx context.Context, c measure.Config) (l measure.Locker, err error) {
 	js, end, err := openJetStream(c.URL)
 	if err != nil {
@@ -62,11 +62,11 @@ func openBareNATS(ctx context.Context, c measure.Config) (l measure.Locker, err 
 		return ack.Sequence, nil
 	}
 	return measure.Locker{Close: end, Acquire: func(ctx context.Context, name string, _ bool) (measure.Release, error) {
-		name = strings.ReplaceAll(name, " ", "_") // which a key cannot have
+		name = strings.ReplaceAll(name, " ", "_") // keys cannot contain spaces
 		last, _ := markers.Load(name)
 		marker, _ := last.(uint64)
 		revision, err := put(ctx, name, "", marker, c.TTL)
-		if refusal := new(jetstream.APIError); errors.As(err, &refusal) { // somebody else has changed the key
+		if refusal := new(jetstream.APIError); errors.As(err, &refusal) { // another client has changed the key
 			revision, err = kv.Create(ctx, name, nil, jetstream.KeyTTL(c.TTL))
 			err = heldIf(errors.Is(err, jetstream.ErrKeyExists), err)
 		}

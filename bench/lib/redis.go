@@ -12,8 +12,8 @@ import (
 	"github.com/lockport/lockport/referee/libraries"
 )
 
-// poolSize is that of every go-redis client but lockport's own: with go-redis' own setting, ten for each core, goroutines would wait for connections,
-// and some of them in vain.
+// poolSize is the pool size of every go-redis client except lockport's. With go-redis' default, ten for each core, goroutines would wait for
+// connections, some until they time out.
 const poolSize = 64
 
 func goRedis(c measure.Config) libraries.Nodes { return libraries.GoRedis(c.URL, poolSize) }
@@ -24,7 +24,7 @@ func openPings(_ context.Context, c measure.Config) (measure.Locker, error) {
 	return measure.Locker{Close: all.Close, Acquire: func(ctx context.Context, _ string, _ bool) (measure.Release, error) { return ping, ping(ctx) }}, nil
 }
 
-// bareValue is what keys have: a real lock would draw one, which costs the client alone.
+// bareValue is the value of all keys. A real lock would draw a random one, which costs only the client.
 const bareValue = "0123456789abcdef0123456789abcdef"
 
 // setNX is the bare claim.
@@ -44,7 +44,7 @@ func openBareRedis(ctx context.Context, c measure.Config) (measure.Locker, error
 	}}, release.Load(ctx, all[0]).Err()
 }
 
-// openPublished opens the least that tells a waiter in another process of a release, and has it take the name. It serves one waiter.
+// openPublished opens the minimal way to wake a waiter in another process, which then takes the name. It serves one waiter.
 func openPublished(_ context.Context, c measure.Config) (measure.Locker, error) {
 	all := goRedis(c)
 	return measure.Locker{Close: all.Close, Acquire: func(ctx context.Context, name string, wait bool) (measure.Release, error) {
@@ -59,11 +59,11 @@ func openPublished(_ context.Context, c measure.Config) (measure.Locker, error) 
 		if err := try(); !wait || !errors.Is(err, lockport.ErrHeld) {
 			return release, err
 		}
-		told := all[0].Subscribe(ctx, "released:"+name)
-		defer func() { _ = told.Close() }()
-		if _, err := told.Receive(ctx); err != nil { // that it is subscribed
+		subscription := all[0].Subscribe(ctx, "released:"+name)
+		defer func() { _ = subscription.Close() }()
+		if _, err := subscription.Receive(ctx); err != nil { // confirms the subscription
 			return nil, err
 		}
-		return release, untilTaken(try, func() error { _, err := told.ReceiveMessage(ctx); return err })
+		return release, untilTaken(try, func() error { _, err := subscription.ReceiveMessage(ctx); return err })
 	}}, nil
 }

@@ -12,23 +12,23 @@ import (
 	"github.com/lockport/lockport/internal/lab/measure"
 )
 
-// redissonJar is the variable with the path of redisson-all.jar.
+// redissonJar is the environment variable with the path of redisson-all.jar.
 const redissonJar = "LOCKPORT_REDISSON_JAR"
 
 //go:embed Beside.java
 var besideJava []byte
 
-// redisson are Redisson's readers and permits, which a Java program measures by itself: a process between them and the scenario would be measured too.
+// redisson returns Redisson's readers and permits. A Java program measures them, since a process in between would add its own time.
 func redisson() (all []Library) {
 	for _, as := range []string{"readers", "permits"} {
 		l := Library{
-			Family: "redis", Name: "Redisson, " + as, Kind: Theirs, Renewal: itself, Waits: true, Beside: true, Only: []string{"beside-"},
+			Family: "redis", Name: "Redisson, " + as, Kind: Theirs, Renewal: automatic, Waits: true, Beside: true, Only: []string{"beside-"},
 			How: either(as == "readers", "lock and unlock of a read lock", "acquire and release of an expirable permit, of 64") + ", in Java, after three seconds of warm-up",
 		}
 		if jar := os.Getenv(redissonJar); jar != "" {
 			l.How += ", by " + filepath.Base(jar)
 		} else {
-			l.NotRun = "it needs Java, and " + redissonJar + " with the path of Maven's org.redisson:redisson-all"
+			l.NotRun = "needs Java, and " + redissonJar + " with the path of Maven's org.redisson:redisson-all"
 		}
 		l.Turn = func(ctx context.Context, s measure.Scenario, on *measure.Subject, _ int) ([]measure.Figure, error) {
 			return besideInJava(ctx, as, s, on)

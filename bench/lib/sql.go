@@ -16,11 +16,11 @@ import (
 	"github.com/lockport/lockport/internal/lab/measure"
 )
 
-// most is how many connections a floor has at most: one for each hold and each waiter, and fewer than the server's limit.
+// most limits the connections of a floor, which needs one for each hold and each waiter. It is below the server's limit.
 const most = 700
 
-// onConnection takes a lock on a connection of its own, with functions that ask whether it was granted, and whether it was held. done gives the connection
-// back to its pool, which does not use it again if it is broken.
+// onConnection takes a lock on its own connection. lock reports whether it was granted, unlock whether it was held. done returns the connection to
+// its pool, which discards broken ones.
 func onConnection(ctx context.Context, lock, unlock func(context.Context) (bool, error), done func()) (measure.Release, error) {
 	granted, err := lock(ctx)
 	if err := heldIf(err == nil && !granted, err); err != nil {
@@ -56,7 +56,7 @@ func openAdvisory(ctx context.Context, c measure.Config) (l measure.Locker, err 
 	}}, nil
 }
 
-// openRows has a row for each name, through database/sql with prepared statements, which are pgx's default.
+// openRows opens locks that are a row for each name, through database/sql with prepared statements, pgx's default.
 func openRows(ctx context.Context, c measure.Config) (l measure.Locker, err error) {
 	db, err := sql.Open("pgx", c.URL+"?sslmode=disable")
 	if err != nil {
@@ -91,7 +91,7 @@ func openNamed(_ context.Context, c measure.Config) (l measure.Locker, err error
 	if err != nil {
 		return l, err
 	}
-	// Parameters are put into the text: a statement that is prepared for each call would be two requests.
+	// The client puts parameters into the text: preparing each statement would double the requests.
 	db, err := sql.Open("mysql", u.User.String()+"@tcp("+u.Host+")"+u.Path+"?interpolateParams=true")
 	if err != nil {
 		return l, err
@@ -109,7 +109,7 @@ func openNamed(_ context.Context, c measure.Config) (l measure.Locker, err error
 				return yes.Int64 == 1, err
 			}
 		}
-		seconds := either(wait, 3600, 0) // as good as for ever
+		seconds := either(wait, 3600, 0) // practically forever
 		return onConnection(ctx, ask("SELECT GET_LOCK(?, ?)", name, seconds), ask("SELECT RELEASE_LOCK(?)", name), func() { _ = conn.Close() })
 	}}, nil
 }

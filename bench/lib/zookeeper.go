@@ -10,7 +10,7 @@ import (
 	"github.com/lockport/lockport/referee/libraries"
 )
 
-// openBareZK opens the floors. A waiter watches the node.
+// openBareZK opens the floors. Waiters watch the node.
 func openBareZK(ctx context.Context, c measure.Config) (l measure.Locker, err error) {
 	conn, err := libraries.ZooKeeper(ctx, c.URL, c.TTL)
 	if err != nil {

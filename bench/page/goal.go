@@ -8,34 +8,34 @@ import (
 	"github.com/lockport/lockport/internal/lab/report"
 )
 
-// Goal is what one figure of lockport is to be on some families of servers. It is a ratio within one run, or a bound that no machine moves.
+// Goal is a target for a figure of lockport on some families of servers: a ratio within one run, or a bound that is independent of the machine.
 type Goal struct {
-	Row      string // whose part it is
+	Row      string // the group of goals on the page
 	Families string
-	What     string // for people: what is compared with what
-	// Scenarios are where it is measured; of several the worst counts.
+	What     string // for readers: what is compared with what
+	// Scenarios are the names of its scenarios. The worst of several counts.
 	Scenarios string
 	Figure    string
 	Ours      string // "lockport", or a variant
-	// To are the libraries that it is compared with on each family, the best of them in each turn. Nil: the figure itself is bounded.
+	// To are the libraries to compare with, by family; the best of them counts in each turn. Nil: the bound is on the figure itself.
 	To map[string][]string
 	// Is is ≤ or ≥.
 	Is    string
 	Bound float64
-	// Beyond, if not empty, is the scenario whose figure of lockport's own is subtracted.
+	// Beyond, if not empty, is a scenario whose figure of Ours is subtracted.
 	Beyond string
 }
 
 const (
 	cycle     = "uncontended cycle"
-	own       = "64 goroutines, each its own name"
+	own       = "64 goroutines, each with its own name"
 	contended = "one name, one process, 8 to 512 goroutines"
 	processes = "one name, 4 processes of 16 goroutines"
 	handOff   = "hand-off to another process"
-	inProcess = "hand-off in the process"
+	inProcess = "hand-off within a process"
 	waiting   = "10,000 goroutines wait for one name"
 	held      = "10,000 held locks"
-	takeover  = "takeover after kill -9 of the holder"
+	takeover  = "takeover after the holder's SIGKILL"
 
 	ours     = "lockport"
 	noTokens = "lockport, no tokens"
@@ -43,7 +43,7 @@ const (
 	crowds   = "contend-8 contend-64 contend-512"
 )
 
-// peers are the best that others offer to waiters: on the SQL servers the bare calls, which wait themselves.
+// peers are the best alternatives for waiters. On the SQL servers they are the bare calls, which wait themselves.
 var peers = map[string][]string{
 	"redis": {"redislock", "redsync", "rueidislock"}, "redlock": {"redsync"}, "etcd": {"concurrency.Mutex"}, "zookeeper": {"zk.Lock"},
 	"postgres": {"pg_advisory_lock"}, "mysql": {"GET_LOCK"},
@@ -58,7 +58,7 @@ var wakeUp = map[string][]string{"redis": {"PUBLISH, SET NX"}, "etcd": {"watch, 
 
 func to(family, library string) map[string][]string { return map[string][]string{family: {library}} }
 
-// Goals are what lockport is meant to reach, in the order in which they are shown.
+// Goals are lockport's goals, in display order.
 var Goals = []Goal{
 	{cycle, "redis etcd postgres", "p50, to the bare commands", "cycle", "p50", ours, bare, "≤", 1.05, ""},
 	{cycle, "redis", "p50, to redislock", "cycle", "p50", ours, to("redis", "redislock"), "≤", 1, ""},
@@ -77,11 +77,11 @@ var Goals = []Goal{
 	{own, "mysql", "cycles, to the bare commands (no tokens)", "own-64", "cycles", noTokens, bare, "≥", 1, ""},
 
 	{contended, servers, "hand-offs, to the best peer", crowds, "hand-offs", ours, peers, "≥", 50, ""},
-	{contended, servers, "largest share, to the smallest", crowds, "largest to smallest share", ours, nil, "≤", 1.1, ""},
-	{contended, servers, "goroutines that never had it", crowds, "starved", ours, nil, "≤", 0, ""},
+	{contended, servers, "largest share to smallest", crowds, "largest to smallest share", ours, nil, "≤", 1.1, ""},
+	{contended, servers, "goroutines that never acquired it", crowds, "starved", ours, nil, "≤", 0, ""},
 
 	{processes, servers, "hand-offs, to the best peer", "contend-4x16", "hand-offs", ours, peers, "≥", 20, ""},
-	{processes, servers, "largest share of a process, to the smallest", "contend-4x16", "largest to smallest share of processes", ours, nil, "≤", 1.3, ""},
+	{processes, servers, "largest share of a process to smallest", "contend-4x16", "largest to smallest share of processes", ours, nil, "≤", 1.3, ""},
 
 	{handOff, "redis", "p50, to the bare wake-up and claim", "handoff-other", "p50", ours, wakeUp, "≤", 1.5, ""},
 	{handOff, "redis", "p50, to rueidislock", "handoff-other", "p50", ours, to("redis", "rueidislock"), "≤", 1, ""},
@@ -90,20 +90,20 @@ var Goals = []Goal{
 
 	{inProcess, servers + " file", "p50, µs", "handoff-same", "p50", ours, nil, "≤", 25, ""},
 
-	// Waiters cost no more than one waiter, and held locks no more than ten.
-	{waiting, servers, "requests in a second, more than for one", "waiters-10000", "requests", ours, nil, "≤", 1, "waiters-1"},
-	{waiting, servers, "connections, more than for one", "waiters-10000", "connections", ours, nil, "≤", 0, "waiters-1"},
-	{waiting, servers, "the client's CPU, % of a core", "waiters-10000", "client CPU", ours, nil, "≤", 1, ""},
+	// Many waiters may cost no more than one waiter, and many held locks no more than ten.
+	{waiting, servers, "requests per second, beyond those of one", "waiters-10000", "requests", ours, nil, "≤", 1, "waiters-1"},
+	{waiting, servers, "connections, beyond those of one", "waiters-10000", "connections", ours, nil, "≤", 0, "waiters-1"},
+	{waiting, servers, "client CPU, % of a core", "waiters-10000", "client CPU", ours, nil, "≤", 1, ""},
 	{waiting, servers, "bytes each", "waiters-10000", "client memory", ours, nil, "≤", 4096, ""},
-	{held, servers, "goroutines, more than for 10", "held-10000", "goroutines", ours, nil, "≤", 5, "held-10"},
+	{held, servers, "goroutines, beyond those of 10 locks", "held-10000", "goroutines", ours, nil, "≤", 5, "held-10"},
 	{held, "redis", "requests in a third of the TTL", "held-10000", "requests, in a third of the TTL", ours, nil, "≤", 30, ""},
 	{held, "table", "requests in a third of the TTL", "held-10000", "requests, in a third of the TTL", ours, nil, "≤", 20, ""},
-	{held, servers, "bytes each, 64 of them the name's", "held-10000", "client memory", ours, nil, "≤", 1024 + 64, ""},
+	{held, servers, "bytes each, including 64 for the name", "held-10000", "client memory", ours, nil, "≤", 1024 + 64, ""},
 
-	{takeover, "postgres mysql file", "most, ms", "takeover", "most", ours, nil, "≤", 50, ""}, // elsewhere the TTL decides
+	{takeover, "postgres mysql file", "longest, ms", "takeover", "most", ours, nil, "≤", 50, ""}, // on other families the TTL decides
 }
 
-// What a run can say of a goal, from the best to the worst. A goal is reached in every turn, in some, or in none.
+// The outcomes of a goal, from best to worst. A goal is reached in every turn, in some, or in none.
 const (
 	notMeasured = "not measured"
 	reached     = "yes"
@@ -115,13 +115,13 @@ var ranks = []string{notMeasured, reached, notCertain, missed}
 
 func difference(mine, other float64) float64 { return mine - other }
 
-// outcome is what a run says of a goal.
+// outcome is the outcome of a goal in a run.
 type outcome struct {
 	report.Spread
 	reached string
 }
 
-// outcome says what a run has measured of a goal on a family.
+// outcome evaluates a goal on a family.
 func (g *Goal) outcome(family string, r *Results) outcome {
 	worst := outcome{reached: notMeasured}
 	for _, name := range strings.Fields(g.Scenarios) {
@@ -138,7 +138,7 @@ func (g *Goal) outcome(family string, r *Results) outcome {
 	return worst
 }
 
-// values are those of all turns in one scenario.
+// values returns the compared values of all turns in one scenario.
 func (g *Goal) values(r *Results, family, scenario string) []float64 {
 	s := r.Scenario(scenario)
 	mine := s.Row(g.Ours)
@@ -151,7 +151,7 @@ func (g *Goal) values(r *Results, family, scenario string) []float64 {
 	return mine.Figure(g.Figure).Each
 }
 
-// best is a row of the best that some libraries had in each turn.
+// best returns a row with the best figure that any of the libraries had in each turn.
 func (s Scenario) best(libraries []string, figure string) (all measure.Row) {
 	best := make(map[int]measure.Figure)
 	for _, l := range libraries {
@@ -186,7 +186,7 @@ func (g *Goal) verdict(each []float64) string {
 	return notCertain
 }
 
-// amount is a number as it is compared: a ratio, a difference, or the figure itself.
+// amount formats a compared value: a ratio, a difference, or the figure itself.
 func (g *Goal) amount(v float64) string {
 	switch {
 	case g.To != nil:
@@ -197,7 +197,7 @@ func (g *Goal) amount(v float64) string {
 	return number(v)
 }
 
-// cell is what the page shows of an outcome.
+// cell returns the page's cell for an outcome.
 func (g *Goal) cell(o outcome) string {
 	text := o.reached
 	if o.reached == notMeasured {

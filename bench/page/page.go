@@ -15,13 +15,13 @@ import (
 	"github.com/lockport/lockport/internal/lab/report"
 )
 
-// The text that is written stands between two lines, so that what people have written around it stays.
+// Generated text stands between these two lines. Hand-written text around them stays.
 const (
 	begin = "<!-- Written by make bench from docs/benchmarks/*.json: do not edit. -->\n"
 	end   = "<!-- end of what is written by make bench -->\n"
 )
 
-// pageFile is the page, and folder where results are, both below the folder of documentation.
+// pageFile and folder, below the folder of documentation, are the page and the folder of results.
 const (
 	pageFile = "benchmarks.md"
 	folder   = "benchmarks"
@@ -32,7 +32,7 @@ var text string
 
 var page = template.Must(template.New("page").Parse(text))
 
-// Keep writes one family's results below docs, and the page anew.
+// Keep writes one family's results below docs and renders the page.
 func Keep(r *Results, docs string) error {
 	if err := r.Write(filepath.Join(docs, folder, r.Scenarios[0].Family+".json")); err != nil {
 		return err
@@ -40,7 +40,7 @@ func Keep(r *Results, docs string) error {
 	return Write(docs)
 }
 
-// Write renders the results of docs/benchmarks/*.json into docs/benchmarks.md, between its two lines.
+// Write renders the results in docs/benchmarks/*.json into docs/benchmarks.md, between its two marker lines.
 func Write(docs string) error {
 	text, err := rendered(docs)
 	if err != nil {
@@ -49,7 +49,7 @@ func Write(docs string) error {
 	return os.WriteFile(filepath.Join(docs, pageFile), []byte(text), 0o644)
 }
 
-// rendered is the page as [Write] writes it.
+// rendered returns the page as [Write] writes it.
 func rendered(docs string) (string, error) {
 	old, err := os.ReadFile(filepath.Join(docs, pageFile))
 	if err != nil {
@@ -62,13 +62,13 @@ func rendered(docs string) (string, error) {
 	before, rest, ok := strings.Cut(string(old), begin)
 	_, after, ended := strings.Cut(rest, end)
 	if !ok || !ended {
-		return "", fmt.Errorf("%s: the lines are missing between which the text is to be", pageFile)
+		return "", fmt.Errorf("%s lacks the lines that mark the generated text", pageFile)
 	}
 	text, err := Text(runs, false)
 	return before + begin + "\n" + text + end + after, err
 }
 
-// Text is what the page says of the runs, by family. Whole: with every figure of every scenario, instead of the headlines.
+// Text returns the page's text on the runs, by family. whole: with every figure of every scenario, instead of the headlines.
 func Text(runs map[string]*Results, whole bool) (string, error) {
 	var sections []section
 	for _, f := range lib.Families {
@@ -81,7 +81,7 @@ func Text(runs map[string]*Results, whole bool) (string, error) {
 	return b.String(), err
 }
 
-// goals are all goals, and what runs say of them.
+// goals are all goals with their outcomes.
 type goals struct {
 	All   int
 	Count map[string]int
@@ -126,7 +126,7 @@ type section struct {
 	Family lib.Family
 }
 
-// Setup says what ran.
+// Setup describes the servers.
 func (s section) Setup() string {
 	setup := s.Scenarios[0].Setup
 	if s.Family.Kind != "" {
@@ -135,18 +135,18 @@ func (s section) Setup() string {
 	return sentence(setup)
 }
 
-// Go is the version of Go.
+// Go returns the version of Go.
 func (s section) Go() string { return strings.Replace(s.Machine.Go, "go", "Go ", 1) }
 
-// columns are the figures that the page shows of a family; the files have all others.
+// columns are the figures on the page; the result files have all others.
 var columns = []struct{ scenario, figure, title string }{
-	{"cycle", "p50", "cycle, µs"}, {"own-64", "cycles", "64 own names, cycles/s"}, {"contend-64", "hand-offs", "one name, 64 goroutines, hand-offs/s"},
+	{"cycle", "p50", "cycle, µs"}, {"own-64", "cycles", "64 goroutines, own names, cycles/s"}, {"contend-64", "hand-offs", "one name, 64 goroutines, hand-offs/s"},
 	{"contend-4x16", "hand-offs", "one name, 4 × 16 goroutines, hand-offs/s"}, {"handoff-other", "p50", "hand-off to another process, µs"},
 	{"waiters-1000", "requests", "1,000 waiters, requests/s"}, {"held-10000", "requests", "10,000 held, requests/s"}, {"takeover", "p50", "takeover, ms"},
-	{"beside-1", "p50", "one goroutine, as a reader or permit, µs"}, {"beside-64", "cycles", "64 goroutines beside each other, cycles/s"},
+	{"beside-1", "p50", "one goroutine, as reader or permit, µs"}, {"beside-64", "cycles", "64 goroutines sharing a name, cycles/s"},
 }
 
-// Headlines is a table with a row for each library, and the medians of columns. Those that the family was not measured for are left out.
+// Headlines returns a table with a row for each library, and the medians of columns. It omits columns that were not measured.
 func (s section) Headlines() (lines []string) {
 	head := []string{""}
 	rows := make([][]string, len(s.Libraries))
@@ -167,13 +167,13 @@ func (s section) Headlines() (lines []string) {
 	return lines
 }
 
-// rule is the second line of a table: names on the left, figures on the right.
+// rule returns the second line of a table: names on the left, figures on the right.
 func rule(columns int) string { return "|---|" + strings.Repeat("---:|", columns-1) }
 
-// Heading says what is measured.
+// Heading returns the title as a sentence.
 func (s Scenario) Heading() string { return sentence(s.Title) }
 
-// Table has a row for each library, and a column for each figure's median.
+// Table returns a table with a row for each library and a column for each figure's median.
 func (s Scenario) Table() (lines []string) {
 	var columns []measure.Figure
 	for _, row := range s.Rows {
@@ -196,7 +196,7 @@ func (s Scenario) Table() (lines []string) {
 	return lines
 }
 
-// median is that of a figure of a row; empty without.
+// median returns the median of a row's figure, or "" if the row lacks it.
 func median(row measure.Row, figure string) string {
 	if f := row.Figure(figure); f.Each != nil {
 		return number(report.SpreadOf(f.Each).Median)
@@ -204,7 +204,7 @@ func median(row measure.Row, figure string) string {
 	return ""
 }
 
-// Notes say which libraries were not measured, or not in all turns.
+// Notes lists the libraries that were not measured, or not in all turns.
 func (s Scenario) Notes() string {
 	var notes []string
 	for _, row := range s.Rows {
@@ -212,13 +212,13 @@ func (s Scenario) Notes() string {
 			notes = append(notes, row.Library+": "+row.NotRun+".")
 		}
 		if n := len(row.Failed); n > 0 {
-			notes = append(notes, fmt.Sprintf("%s: turns that failed: %d, such as %s.", row.Library, n, row.Failed[0]))
+			notes = append(notes, fmt.Sprintf("%s: failed turns: %d, such as %s.", row.Library, n, row.Failed[0]))
 		}
 	}
 	return strings.Join(notes, " ")
 }
 
-// between adds the least and the greatest to a median, if they differ.
+// between appends the least and the greatest value to a median, if they differ.
 func between(median string, s report.Spread) string {
 	if s.Low == s.High {
 		return median
@@ -226,7 +226,7 @@ func between(median string, s report.Spread) string {
 	return median + " (" + number(s.Low) + " to " + number(s.High) + ")"
 }
 
-// number is n with two or three digits that count, and commas.
+// number formats n with two or three significant digits, and commas.
 func number(n float64) string {
 	if math.Abs(n) < 100 {
 		if n == math.Trunc(n) {

@@ -21,7 +21,7 @@ func TestNumber(t *testing.T) {
 	}
 }
 
-// sample has one scenario of four libraries, one of which failed.
+// sample has one scenario with four libraries, one of which failed.
 func sample() *Results {
 	s := Scenario{Name: "cycle", Title: "a <cycle>", Family: "redis", Setup: "one server"}
 	for i, name := range []string{"lockport", "slow <one>", "bare"} {
@@ -45,10 +45,10 @@ func TestTable(t *testing.T) {
 		`|bare|8,040|12|`,
 		`|bad|||`,
 	}, s.Table())
-	require.Equal(t, "bad: it failed in every turn. bad: turns that failed: 1, such as turn 1: why.", s.Notes())
+	require.Equal(t, "bad: it failed in every turn. bad: failed turns: 1, such as turn 1: why.", s.Notes())
 }
 
-// The page is written twice: what people have written stays, and stays once.
+// Writing the page twice keeps the hand-written text, once.
 func TestWrite(t *testing.T) {
 	docs := t.TempDir()
 	require.NoError(t, os.Mkdir(filepath.Join(docs, folder), 0o755))
@@ -61,7 +61,7 @@ func TestWrite(t *testing.T) {
 		require.NoError(t, os.WriteFile(filepath.Join(docs, name), []byte(text), 0o600))
 	}
 	write("benchmarks.md", "# Benchmarks\n\nBy hand.\n")
-	require.ErrorContains(t, Write(docs), "the lines are missing")
+	require.ErrorContains(t, Write(docs), "lacks the lines")
 	write("benchmarks.md", "# Benchmarks\n\nBy hand.\n\n"+begin+end+"Below.\n")
 	require.NoError(t, Write(docs))
 	require.Contains(t, read("benchmarks.md"), "|not measured|")
@@ -90,14 +90,14 @@ func TestWrite(t *testing.T) {
 	require.ErrorContains(t, Write(docs), "etcd.json")
 }
 
-// docs/benchmarks.md is that of the results that are there.
+// docs/benchmarks.md matches the stored results.
 func TestPage(t *testing.T) {
 	docs := filepath.Join("..", "..", "docs")
 	must, err := rendered(docs)
 	require.NoError(t, err)
 	is, err := os.ReadFile(filepath.Join(docs, pageFile))
 	require.NoError(t, err)
-	require.True(t, string(is) == must, "docs/benchmarks.md has changed; write it anew: go run . -docs ../docs -page")
+	require.True(t, string(is) == must, "docs/benchmarks.md is out of date: run go run . -docs ../docs -page in bench")
 }
 
 func TestOutcome(t *testing.T) {
@@ -131,10 +131,10 @@ func TestOutcome(t *testing.T) {
 		{"a", nil, "≤", 10, "", "not certain: 20 (10 to 30)"}, // one turn of three
 		{"c", nil, "≤", 1, "", notMeasured},
 		{"a", []string{"z"}, "≤", 1, "", notMeasured},
-		{"a", []string{"idle"}, "≤", 1, "", notMeasured}, // to nothing there is no ratio
+		{"a", []string{"idle"}, "≤", 1, "", notMeasured}, // no ratio to 0
 		{"a", nil, "≤", 22, "b", "yes: +13 (4 to 22)"},
 		{"b a", nil, "≤", 22, "b", "yes: +13 (4 to 22)"},
-		{"a b", []string{"x"}, "≥", 1, "", "yes: 1.17× (1 to 1.33)"}, // of several scenarios the worst counts
+		{"a b", []string{"x"}, "≥", 1, "", "yes: 1.17× (1 to 1.33)"}, // the worst of several scenarios counts
 		{"a b", []string{"x"}, "≤", 1, "", "**no**: 10× (2 to 20)"},
 	} {
 		g := Goal{Scenarios: c.scenarios, Figure: "f", Ours: ours, Is: c.is, Bound: c.bound, Beyond: c.beyond}

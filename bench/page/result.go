@@ -1,4 +1,4 @@
-// Package page has what a run has measured, as JSON, what lockport is meant to reach, and the page that shows both.
+// Package page stores a run's measurements as JSON, defines lockport's goals, and renders the page that shows both.
 package page
 
 import (
@@ -17,29 +17,29 @@ import (
 	"github.com/lockport/lockport/internal/lab/measure"
 )
 
-// Results are those of one family in one run. Figures of one run can be compared with each other, not with those of another machine or day.
+// Results are the results of one family in one run. Compare figures only within one run, not across machines or days.
 type Results struct {
 	Made    time.Time
 	Machine struct {
 		System, Processor string
-		Cores             int // that the run was allowed to use
+		Cores             int // available to the run
 		Go                string
 	}
 	Turns int
-	// Comparable: everything was measured with the full times. Those of a quick run show that the program works, and no more.
+	// Comparable: the run used the full times. A quick run shows only that the program works.
 	Comparable bool
 	Servers    map[string]string // versions, by kind
 	Libraries  []lib.Library
 	Scenarios  []Scenario
 }
 
-// Scenario is what was measured of one family's libraries.
+// Scenario has the results of one family's libraries in one scenario.
 type Scenario struct {
 	Name, Title, Family, Setup string
 	Rows                       []measure.Row
 }
 
-// Scenario is the one of that name, or an empty one. r may be nil.
+// Scenario returns the scenario of that name, or an empty one. r may be nil.
 func (r *Results) Scenario(name string) (s Scenario) {
 	if r == nil {
 		return s
@@ -47,7 +47,7 @@ func (r *Results) Scenario(name string) (s Scenario) {
 	return named(r.Scenarios, name, func(s Scenario) string { return s.Name })
 }
 
-// Row is a library's, or an empty one.
+// Row returns a library's row, or an empty one.
 func (s Scenario) Row(library string) measure.Row {
 	return named(s.Rows, library, func(r measure.Row) string { return r.Library })
 }
@@ -59,7 +59,7 @@ func named[T any](all []T, name string, of func(T) string) (one T) {
 	return one
 }
 
-// numbers is what JSON has a line for each of, which nobody wants to read.
+// numbers matches lists of numbers, which json indents to one line each.
 var numbers = regexp.MustCompile(`\[\s+([-+0-9.e,\s]+?)\s+\]`)
 
 // Write writes the results to a file.
@@ -72,7 +72,7 @@ func (r *Results) Write(file string) error {
 	return os.WriteFile(file, append(text, '\n'), 0o644)
 }
 
-// read reads the files NAME.json of a folder, one for each family that was measured.
+// read reads the files NAME.json of a folder, one for each measured family.
 func read(folder string) (map[string]*Results, error) {
 	runs := make(map[string]*Results)
 	for _, f := range lib.Families {
