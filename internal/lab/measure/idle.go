@@ -118,21 +118,22 @@ func idle(ctx context.Context, c Config, s Scenario, on *Subject, do func(i int)
 
 const (
 	settleStep  = 300 * time.Millisecond
+	settleSteps = 5 // so many that setting 10,000 watches does not pass for settled
 	settleLimit = 20 * time.Second
 )
 
 // settle waits until all workers wait, or hold: until two consecutive intervals have about the same number of requests.
 func settle(ctx context.Context, links faultproxy.Group) error {
 	deadline := time.Now().Add(settleLimit)
-	before := links.Requests()
-	for last := math.Inf(1); time.Now().Before(deadline); {
+	before, alike := links.Requests(), 0
+	for last := math.Inf(1); alike < settleSteps && time.Now().Before(deadline); {
 		if err := sleep(ctx, settleStep); err != nil {
 			return err
 		}
 		next := links.Requests()
 		made := float64(next - before)
-		if math.Abs(made-last) <= max(5, last/5) {
-			return nil
+		if alike++; math.Abs(made-last) > max(5, last/5) {
+			alike = 0
 		}
 		last, before = made, next
 	}
