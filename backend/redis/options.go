@@ -18,7 +18,7 @@ type Options struct {
 	// NoPrefix makes the name itself the key, to share locks with clients in other languages.
 	NoPrefix bool
 	// Replicas makes every grant and renewal wait (WAIT) until this many replicas acknowledge it. A grant with fewer
-	// acknowledgements is released and returns ErrUnavailable. Losing a lock in a fail-over becomes rare, not impossible.
+	// acknowledgements is released, and the error matches ErrUnavailable. Losing a lock in a fail-over becomes rare, not impossible.
 	// Each batch of requests then needs its own pipeline. Default: 0, no waiting.
 	Replicas int
 	// WaitTimeout bounds the wait for Replicas. Default: 1 s. At most 4 s, and below the client's read timeout.

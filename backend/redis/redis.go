@@ -241,7 +241,7 @@ func (b *Backend) undoGrant(ctx context.Context, c *claim, acked int) error {
 	return fmt.Errorf("%w: %s", driver.ErrUnavailable, what)
 }
 
-// Abandon implements driver.Backend. If the claim may still arrive, the server remembers for tombstoneTTL to refuse it.
+// Abandon implements driver.Backend. If the claim may still arrive, the server refuses it for a minute.
 func (b *Backend) Abandon(ctx context.Context, req driver.Request) error {
 	m, unresolved := b.claims.Unresolved(req)
 	c := m.(*claim)

@@ -30,10 +30,10 @@ func init() {
 }
 
 var params = []lockport.Param{
-	{Name: "prefix", Text: `begins every key; default "lockport:"; may be empty`},
+	{Name: "prefix", Text: `prefix of all keys; default "lockport:"; may be empty`},
 	{Name: "replicas", Text: "how many replicas must acknowledge a lock (WAIT); default 0"},
 	{Name: "wait_timeout", Text: "how long to wait for them; default 1s"},
-	{Name: "…", Text: "and those of go-redis' ParseURL, ParseFailoverURL or ParseClusterURL: addr, dial_timeout, pool_size, skip_verify, …"},
+	{Name: "…", Text: "parameters of go-redis' ParseURL, ParseFailoverURL or ParseClusterURL: addr, dial_timeout, pool_size, skip_verify, …"},
 }
 
 // open makes a backend from a URL, with its own client.

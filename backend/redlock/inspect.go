@@ -141,7 +141,7 @@ func (b *Backend) Break(ctx context.Context, name, owner string) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("%w: that owner no longer has it", driver.ErrLost)
+	return fmt.Errorf("%w: that owner no longer holds it", driver.ErrLost)
 }
 
 // checkContended asks node i whether anybody waits for the members' names, and calls Request.Contended where so.

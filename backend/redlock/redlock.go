@@ -89,8 +89,8 @@ func (b *Backend) Notify(req driver.Request, wake func()) (stop func()) {
 	return b.claims.Notify(req, wake)
 }
 
-// Close implements driver.Backend. It gives releases that still run in the background maxNodeTimeout to finish. It also closes clients that
-// were opened from a URL.
+// Close implements driver.Backend. It gives releases that still run in the background a second to finish. It also closes clients that were
+// opened from a URL.
 func (b *Backend) Close() error {
 	b.claims.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), maxNodeTimeout)

@@ -24,7 +24,7 @@ type undo struct {
 	arg    any
 }
 
-// undoAt returns a function that asks node i to undo what request returns at that time. onReply gets the first reply, and the first without
+// undoAt returns a function that sends node i the undo that request returns at that time. onReply gets the first reply, and the first without
 // an error. Both are called with the mutex held.
 func (c *claim) undoAt(ctx context.Context, i int, request func(*vote) undo, onReply func(undo, redisscript.Reply)) (ask func()) {
 	v, n, begun, pause := &c.votes[i], c.b.nodes[i], time.Now(), firstAgain
@@ -200,8 +200,8 @@ func (c *claim) Release(ctx context.Context) error {
 	return err
 }
 
-// Abandon implements driver.Backend. It returns nil once a majority of the nodes has nothing of the claim and refuses it for tombstoneTTL if it
-// may still arrive. Then no majority can grant it. The other nodes follow in the background; on an unreachable one the key expires.
+// Abandon implements driver.Backend. It returns nil once a majority of the nodes has nothing of the claim and, if it may still arrive, refuses it
+// for a minute. Then no majority can grant it. The other nodes follow in the background; on an unreachable one the key expires.
 func (b *Backend) Abandon(ctx context.Context, req driver.Request) error {
 	m, unresolved := b.claims.Unresolved(req)
 	c := m.(*claim)

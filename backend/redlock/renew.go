@@ -72,7 +72,7 @@ type votes struct{ ours, gone uint8 }
 // nodeReply is a node's reply.
 type nodeReply struct {
 	node    int
-	replies []any     // for the first claims, or all without an error: 1 if renewed, 0 if free, else the lock's value
+	replies []any     // for all claims, or only the first ones if err is set: 1 if renewed, 0 if free, else the lock's value
 	clock   int64     // the node's, in ms
 	at      time.Time // when clock was received
 	err     error

@@ -22,10 +22,10 @@ func init() {
 }
 
 var params = []lockport.Param{
-	{Name: "addr", Text: "further nodes, beside those before the path; may be given several times, and must be for IPv6 addresses"},
-	{Name: "prefix", Text: `begins every key; default "lockport:"; may be empty`},
+	{Name: "addr", Text: "another node, host:port; repeatable; needed for more than one IPv6 address"},
+	{Name: "prefix", Text: `prefix of all keys; default "lockport:"; may be empty`},
 	{Name: "node_timeout", Text: "how long to wait for one node while the others leave the outcome open; default half of the TTL, at most 1s"},
-	{Name: "…", Text: "and those of go-redis' ParseURL, for every node: dial_timeout, client_name, skip_verify, …"},
+	{Name: "…", Text: "parameters of go-redis' ParseURL, for every node: dial_timeout, client_name, skip_verify, …"},
 }
 
 // open makes a backend from a URL, with its own clients.
