@@ -114,7 +114,7 @@ func checkStatus(s *clientv3.StatusResponse) (notices []driver.Notice) {
 	}
 	if s.DbSize > defaultQuota/5*4 {
 		notices = append(notices, driver.Notice{ID: "database-size",
-			Text:   fmt.Sprintf("The database has %d MB of the default limit of %d MB. When it is full, you cannot acquire locks; held locks stay.", s.DbSize>>20, defaultQuota>>20),
+			Text:   fmt.Sprintf("The database has %d MB; etcd's default limit is %d MB. When it is full, you cannot acquire locks; held locks stay.", s.DbSize>>20, defaultQuota>>20),
 			Remedy: "Compact and defragment it, set --auto-compaction-retention=1h, or raise --quota-backend-bytes."})
 	}
 	return notices

@@ -31,7 +31,7 @@ var answers = []struct {
 	{rpctypes.ErrNoSpace, driver.ErrUnavailable, "etcd is out of space: compact and defragment it, or raise --quota-backend-bytes, then disarm the alarm (etcdctl alarm disarm)"},
 	{rpctypes.ErrTooManyRequests, driver.ErrUnavailable, "etcd has too many requests to apply: reduce its load"},
 	{rpctypes.ErrAuthOldRevision, driver.ErrUnavailable, "etcd's users or roles are being changed"},
-	{rpctypes.ErrLeaseNotFound, driver.ErrUnavailable, "the lock's lease has ended"},
+	{rpctypes.ErrLeaseNotFound, driver.ErrUnavailable, "the lease for the lock has ended"},
 }
 
 // classify gives an error of clientv3 its driver class. late: the request may take effect later, or already did.

@@ -94,7 +94,7 @@ func (b *Backend) read(ctx context.Context, prefix string) (all []driver.Status,
 			r, err := do(ctx, b, false, func(ctx context.Context, client *clientv3.Client) (*clientv3.LeaseTimeToLiveResponse, error) {
 				return client.TimeToLive(ctx, id)
 			})
-			if err != nil && !isLeaseNotFound(err) && !errors.Is(err, driver.ErrRefused) { // the user may not ask
+			if err != nil && !isLeaseNotFound(err) && !errors.Is(err, driver.ErrRefused) { // ErrRefused: the user may not ask
 				return nil, err
 			}
 			if err == nil && r.TTL > 0 {

@@ -73,7 +73,7 @@ func (b *Backend) Inspect(ctx context.Context, name string) (driver.Status, erro
 func (b *Backend) Break(ctx context.Context, name, owner string) error {
 	_, err := b.replace(ctx, name, "", releasedMarker, driver.MaxToken, func(now driver.Status, revision uint64) (uint64, error) {
 		if !now.Held || now.Owner != owner {
-			return 0, fmt.Errorf("%w: that owner no longer has it", driver.ErrLost)
+			return 0, fmt.Errorf("%w: that owner no longer holds it", driver.ErrLost)
 		}
 		return revision, nil
 	})

@@ -52,7 +52,7 @@ func oneOf(err error, others ...error) bool {
 	return false
 }
 
-// unclassed hides an error's class, where its effect is known to be another.
+// unclassed hides an error's class where more, or less, is certain about the request's effect than that class says.
 type unclassed struct{ error }
 
 // Is matches everything except classes.

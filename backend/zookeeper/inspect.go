@@ -173,5 +173,5 @@ func (b *Backend) Break(ctx context.Context, name, owner string) error {
 			}
 		}
 	}
-	return fmt.Errorf("%w: that owner no longer has it", driver.ErrLost)
+	return fmt.Errorf("%w: that owner no longer holds it", driver.ErrLost)
 }

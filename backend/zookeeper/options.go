@@ -30,7 +30,7 @@ type Options struct {
 	// Log learns the session timeout that the server granted to a caller's connection; see there. Without it TTL has no default.
 	Log *Log
 
-	// TickTime is the servers' tickTime: a confirmation of the session may be this old. Default: half the smallest session timeout that the
+	// TickTime is the servers' tickTime: a confirmation of the session counts as this old. Default: half the smallest session timeout that the
 	// server grants, found by one short session. Set it if minSessionTimeout is below two ticks. On a caller's connection the default is
 	// 3 s: set it for a TTL below 9 s, or if the servers' is longer.
 	TickTime time.Duration
@@ -47,7 +47,7 @@ type Options struct {
 	// Username and Password are for digest authentication. Default: none. For Connect only: on your own connection, call AddAuth, and set ACL.
 	Username, Password string
 
-	// Dial connects to a server; the DialContext of a tls.Dialer adds TLS. It must heed ctx, and may be called concurrently. Default: that of
+	// Dial connects to a server; the DialContext of a tls.Dialer adds TLS. It must honour ctx, and may be called concurrently. Default: that of
 	// a net.Dialer. For Connect only.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
