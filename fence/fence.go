@@ -35,8 +35,8 @@ func (e *StaleError) Error() string {
 // Is makes errors.Is(err, ErrStale) true.
 func (e *StaleError) Is(target error) bool { return target == ErrStale }
 
-// Check is the rule of fencing: it compares a token with the greatest seen for name (0: none yet). It returns nil if token is not smaller,
-// otherwise a *StaleError, or ErrNoToken. Your own fence must call Check, remember the token, and write, all in one step.
+// Check is the rule of fencing: it compares a token with the greatest seen for name (0: none yet). It returns nil if token is not
+// smaller, ErrNoToken if token is 0, otherwise a *StaleError. Your own fence must call Check, remember the token, and write, all in one step.
 func Check(name string, token, seen lockport.Token) error {
 	switch {
 	case token == 0:

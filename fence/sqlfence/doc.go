@@ -18,8 +18,8 @@
 //   - What a transaction reads before Guard may be stale, and is not refused. On MySQL under REPEATABLE READ, the default, the first read makes the
 //     snapshot for all reads, so reads after Guard are then stale too. Do not use START TRANSACTION WITH CONSISTENT SNAPSHOT. On Postgres under
 //     REPEATABLE READ and SERIALIZABLE, a Guard that had to wait fails with a serialization failure (40001); retry the transaction.
-//   - Guarded transactions on one name run one after another. An open one, even of a paused holder, blocks the newer holder until that holder's
-//     context ends. Keep transactions short, and let the server end idle ones: idle_in_transaction_session_timeout on Postgres,
+//   - Guarded transactions on one name run one after another. An open one, even of a paused holder, blocks the newer holder's Guard until the
+//     context of that Guard ends. Keep transactions short, and let the server end idle ones: idle_in_transaction_session_timeout on Postgres,
 //     idle_transaction_timeout on MariaDB, wait_timeout on MySQL.
 //   - The guard ends with the transaction. On MySQL that can be before Commit, unnoticed by database/sql. A deadlock (1213; with
 //     innodb_rollback_on_timeout also a lock wait timeout) rolls it back. A statement that commits implicitly (CREATE TABLE, TRUNCATE, LOCK TABLES)
