@@ -87,7 +87,7 @@ func (b *Backend) judgeInfo(ctx context.Context, n *node, c *nodeCheck) error {
 	}
 	if fsync := n.client.ConfigGet(ctx, "appendfsync").Val()["appendfsync"]; info["aof_enabled"] == "1" && fsync != "always" && fsync != "" {
 		c.notices.Add(driver.Notice{ID: "persistence",
-			Text:   "The node writes to disk some time after it grants a lock: a crash makes it forget its latest grants and grant them again.",
+			Text:   "The node writes to disk some time after it grants a lock: a crash can make it forget its latest grants, and grant them again.",
 			Remedy: persistenceRemedy})
 	}
 	if replicas := info["connected_slaves"]; replicas != "0" && replicas != "" {
