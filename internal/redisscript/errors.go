@@ -15,8 +15,8 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// replyClasses maps the prefixes of Redis' error replies to classes. After any of them a script that makes its grant last has granted
-// nothing.
+// replyClasses maps the prefixes of Redis' error replies to classes. A script sets the lock as its last step, so one that returns such an
+// error has granted nothing.
 var replyClasses = []struct {
 	prefix string
 	class  error
@@ -41,8 +41,8 @@ var replyClasses = []struct {
 	{"BUSY", driver.ErrUnavailable, "another client's script blocks Redis"},
 }
 
-// Classify wraps err, which came from go-redis, in its error class of package driver. sent: a server that may run the script may have
-// received something.
+// Classify wraps err, which came from go-redis, in its error class of package driver. sent: the request may have reached a server that
+// runs it.
 func Classify(err error, sent bool) error {
 	if err == nil {
 		return nil

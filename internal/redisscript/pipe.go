@@ -186,8 +186,8 @@ func (p *Pipe) nodeOf(ctx context.Context, args []any) (*node, error) {
 // closeTime is how long CloseClient waits for go-redis.
 const closeTime = time.Second
 
-// CloseClient closes client. go-redis waits for reads under way, which a silent server delays until their time-outs: after closeTime a goroutine
-// waits on.
+// CloseClient closes client. go-redis waits for reads under way, which a silent server delays until their time-outs: after closeTime
+// CloseClient returns, and a goroutine goes on waiting.
 func CloseClient(client goredis.UniversalClient) error {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
 	defer cancel()

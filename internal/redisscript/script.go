@@ -85,8 +85,8 @@ func newCommand(args []any) *command {
 // NoRetry tells go-redis not to resend the command after an error.
 func (*command) NoRetry() bool { return true }
 
-// Args is called by go-redis when it writes the command. Hooks and cluster clients call it earlier. The command then counts as sent too
-// early, and an error before sending as unknown.
+// Args is called by go-redis when it writes the command. Hooks and cluster clients call it earlier. The command then counts as sent although
+// it is not, and the outcome of an error before sending as unknown.
 func (c *command) Args() []any {
 	c.written.Store(true)
 	return c.Cmd.Args()

@@ -9,7 +9,7 @@ import (
 const slots = 16384
 
 // LastToken is the key of the last token drawn on the server of the lock with key. A single server has one such key; a Cluster has one per
-// slot, whose hash tag is the least number in that slot. No lock or side key equals it.
+// slot, whose hash tag is the least number that hashes to it. No lock or side key equals it.
 func LastToken(key string, cluster bool) string {
 	if !cluster {
 		return Side("", "last-token")

@@ -4,7 +4,7 @@
 --   "!": the head was told that it is its turn; minus the time in ms until which nobody else may claim
 --   "~" + digits of an owner: an abandoned claim that may still arrive; GONE + the time in ms until which it is refused
 --   "~" + digits + "." + number: the same for one request of a claim
--- It expires with its last member, 30 s after the last request of a waiter, or 1 s after its only waiter was called and did not answer.
+-- It ends when it has no members left, 30 s after the last request of a waiter, or 1 s after its only waiter was called and did not answer.
 local TURN_MS, WAITING_MS, ALONE_MS, GONE = 250, 30000, 1000, 4000000000000000
 
 -- The lock's value while readers hold it: see beside.lua.
@@ -15,7 +15,8 @@ local function now_ms()
   return time[1] * 1000 + math.floor(time[2] / 1000)
 end
 
--- Sends a word to the owner's client: the part after the 32 digits and the colon. Errors are ignored: a user who may not publish can do the rest.
+-- Sends a word to the owner's client, which the owner names after 32 digits and a colon. A user who may not publish can do all the rest: errors are
+-- ignored.
 local function tell(owner, word)
   redis.pcall('PUBLISH', 'lockport.wake:' .. string.sub(owner, 34), word .. owner)
 end
@@ -26,7 +27,7 @@ local function keep(ms)
   end
 end
 
--- Makes what is abandoned be refused for the next ms milliseconds.
+-- Marks a claim, or one request of it, as abandoned: for the next ms milliseconds it is refused.
 local function bury(what, ms)
   redis.call('ZADD', KEYS[2], string.format('%.0f', GONE + now_ms() + ms), '~' .. what)
   keep(tonumber(ms))
