@@ -6,8 +6,8 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// Bounds of the hand-off inside a process: how many holds a claim may serve after its first, and for how long. The client cannot see other clients
-// poll. So it releases a claim at the server at least ten times a second, which leaves them moments as long as a request.
+// Bounds of the hand-off inside a process: how many holds a claim may serve after its first, and for how long. The client cannot see that
+// others poll. So it releases a claim at the server at least ten times a second, which leaves them moments as long as a request.
 const (
 	maxHandOffs          = 1000 // below driver.TokensPerGrant
 	maxContendedHandOffs = 16
@@ -62,7 +62,7 @@ func (cl *claim) join(w *waiter, now time.Duration) {
 	cl.give(w, now)
 }
 
-// admit gives all waiters holds of a shared claim. The mutex is held.
+// admit gives holds of a shared claim to the waiters with its TTL, unless hand-off is off. The mutex is held.
 func (cl *claim) admit(now time.Duration) {
 	for w := cl.queue.head; w != nil && w.shared; {
 		next := w.next

@@ -24,7 +24,7 @@ type Status struct {
 	Waiters int       // waiting clients that the server knows of; -1 if it cannot know
 
 	Shared  bool     // held by readers: see the option Shared
-	Permits int      // not 0: held by permits, of which there are this many; negative: their number is unknown; see the option Permits
+	Permits int      // not 0: the holder has one of this many permits; negative: their number is unknown; see the option Permits
 	Others  []Status // the other holders, if any, in no order
 }
 

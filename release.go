@@ -116,7 +116,7 @@ func (cl *claim) release(ctx context.Context) (err error) {
 	c, q, lease := cl.client, cl.queue, cl.lease
 	var next *claim
 	c.mu.Lock()
-	if cl.joinRenewal(ctx); cl.renewing { // it outlasts its context, and only Abandon may run beside it
+	if cl.joinRenewal(ctx); cl.renewing { // the renewal outlasts its context, and only Abandon may run beside it
 		lease = nil
 	}
 	// A polling client is not known to wait, and needs a moment in which the name is free. If nobody is known to wait, a requeue leaves none.
