@@ -49,8 +49,8 @@ func (b *Backend) acquire(ctx context.Context, req driver.Request, find func() (
 	return c, nil
 }
 
-// available returns why req cannot be tried now: ctx has ended, a local claim excludes it, or an earlier claim of the same owner has not ended yet.
-// No answer would be true of that one. Caller holds mu.
+// available returns why req cannot be tried now: ctx has ended, a local claim excludes it, or an earlier claim of the same owner has not ended yet,
+// so that no answer would be true of it. Caller holds mu.
 func (b *Backend) available(ctx context.Context, key Key, req *driver.Request, waits bool) error {
 	if b.label == "" {
 		b.label = driver.OwnerClient(req.Owner)

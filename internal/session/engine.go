@@ -36,7 +36,7 @@ type Backend struct {
 	label     string
 	main      *session          // nil: none
 	blockers  []*session        // sessions that wait, or hold locks acquired by waiting; also ended ones with orphans
-	table     map[Key][]*claim  // what our sessions have, try or release; several claims on a key only with readers
+	table     map[Key][]*claim  // what our sessions have, try or release; several claims on a key only with readers or permits
 	orphans   map[string]*claim // by owner: claims whose session has ended on our side, but perhaps not at the server
 	watches   map[Key]*watch    // local waiters to wake when a key is free
 }

@@ -84,8 +84,8 @@ func (c *claim) Release(ctx context.Context) error {
 	return of(driver.ErrLost, errGone)
 }
 
-// Abandon implements driver.Backend. A claim whose session has ended on our side is certainly gone only once another session hears so from the
-// server: a half-open connection may keep its locks for up to the TTL.
+// Abandon implements driver.Backend. A claim whose session has ended on our side is certainly gone only once the server confirms it to another
+// session: a half-open connection may keep its locks for up to the TTL.
 func (b *Backend) Abandon(ctx context.Context, req driver.Request) error {
 	key, err := b.keyOf(&req)
 	if err != nil {
