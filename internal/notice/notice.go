@@ -81,14 +81,14 @@ func Replication(replicas int, locks string) []driver.Notice {
 		Remedy: "Stop the old primary before another is promoted (STONITH), and check fencing tokens where it matters; etcd and ZooKeeper keep locks across a fail-over."}}
 }
 
-// InTheClear warns of a password that is sent without TLS to addresses other than this machine's.
+// InTheClear warns of a password that is used without TLS at addresses other than this machine's.
 func InTheClear(addresses ...string) []driver.Notice {
 	remote := slices.DeleteFunc(slices.Clone(addresses), isLocal)
 	if len(remote) == 0 {
 		return nil
 	}
 	return []driver.Notice{{ID: "password-in-the-clear",
-		Text: fmt.Sprintf("A password is sent without TLS (to %s). Anyone who reads or alters the traffic can acquire, keep and end any lock.",
+		Text: fmt.Sprintf("A password is used without TLS (at %s). Anyone who reads or alters the traffic can acquire, keep and end any lock.",
 			strings.Join(remote, ", ")),
 		Remedy: "Use TLS."}}
 }
