@@ -8,7 +8,7 @@
 //   - A holder whose session ends is told within milliseconds: its connection is always being read.
 //   - Fencing tokens rise for each name, also over crashes and restarts.
 //   - One session carries all locks of a client, and requests of many goroutines go to the server together. A client has at most 1 + Blockers
-//     connections. They are its own: it never takes one from the caller's pool.
+//     connections. New opens them beside the caller's pool; NewDB takes them from the caller's sql.DB.
 //   - Readers (lockport.Shared) and writers wait in the server's queue, where neither overtakes the other. Of n permits (lockport.Permits) at most n
 //     are held.
 //   - Waiters in the server's queue are granted the lock at once; other waiters are notified by the release.

@@ -152,7 +152,7 @@ func rows[T any](ctx context.Context, c *pgx.Conn, sql string, scan pgx.RowToFun
 // advisory selects the advisory locks of this database in pg_locks l. A name's lock has a key of 64 bits; keys of two numbers are side locks.
 const advisory = `l.locktype = 'advisory' AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())`
 
-// keySQL is the key of a lock with 64 bits.
+// keySQL is a lock's key of 64 bits.
 const keySQL = `(l.classid::bigint << 32 | l.objid::bigint)`
 
 // holding returns the held locks on names that match the condition.

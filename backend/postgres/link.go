@@ -38,7 +38,7 @@ func (l *link) use(f func(c *pgx.Conn) error) error {
 	})
 }
 
-// close closes the connection at once. A sql.DB forgets it.
+// close closes the connection at once. If it is from a sql.DB, that forgets it.
 func (l *link) close() {
 	_ = l.use(func(c *pgx.Conn) error {
 		ended, cancel := context.WithCancel(context.Background())
