@@ -15,8 +15,8 @@ import (
 	"github.com/lockport/lockport"
 )
 
-// killSlack is how long before the deadline SIGKILL is sent: a twentieth of the TTL, at most half a second. On a busy machine the sender may run
-// late, and so may the end of the killed processes.
+// killSlack is how long before the deadline SIGKILL is sent, so that the group is gone by then: a twentieth of the TTL, at most half a second. On a
+// busy machine the sender may run late, and the killed processes may take time to end.
 func killSlack(ttl time.Duration) time.Duration {
 	return min(max(ttl/20, 10*time.Millisecond), 500*time.Millisecond)
 }
