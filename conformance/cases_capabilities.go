@@ -153,7 +153,7 @@ func prompt(e *Env) {
 	}
 	const calls = rounds * together
 	e.require(tooLate <= calls/4 && longest <= endTime, // stalls may have missed a busy moment of the machine
-		"of %d calls %d returned later than %v after their context's end, the last one %v after it", calls, tooLate, most, longest)
+		"of %d calls %d returned later than %v after their context's end, the latest %v after it", calls, tooLate, most, longest)
 }
 
 // wrapped is a plain wrapper, like one that counts or traces calls.

@@ -52,7 +52,8 @@ var exclusionCases = group("exclusion",
 )
 
 // atOnce makes 12 concurrent claims of a name by three clients, ten times. The i-th claim has the mode as(i). The name has
-// places: an exclusive claim takes all of them, a reader or a permit takes one. At least least places must be taken.
+// places: an exclusive claim takes all of them, a reader or a permit takes one. At least least of them must be taken, and
+// never more than there are.
 func (e *Env) atOnce(places, least int64, as func(i int) mode) {
 	parties := []*party{e.party(), e.party(), e.party()}
 	for range 10 {

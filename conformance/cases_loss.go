@@ -13,7 +13,7 @@ import (
 
 const ruleLoss = "P3b removal: when the server ends a lock, its holder is told within the stated time, and its release returns ErrLost"
 
-const ruleLossAmongMany = "P3b removal, P7 liveness: a lost lock is handed to none of the many waiters in the process, and all get the name again"
+const ruleLossAmongMany = "P3b removal, P7 liveness: a lock's loss is told; none of the many waiters in the process is handed it, and all get the name"
 
 // lossCases test P3b of the client.
 var lossCases = group("loss",

@@ -14,7 +14,7 @@ const ruleSilence = "P3a silence: when the server is silent, the holder is told 
 
 // silenceCases test P3a: renewal, and its failure.
 var silenceCases = group("silence",
-	full("expiry", "P3a silence, P2 fencing: an expired claim's name is granted again soon after its TTL, with a greater token", func(e *Env) {
+	full("expiry", "P3a silence, P2 fencing: a claim that is not renewed is granted again after its validity, soon after its TTL, with a greater token", func(e *Env) {
 		_, b, name, lease := e.held()
 		b.release(b.afterExpiry(lease, lease.Grant().Until, name))
 	}),

@@ -29,7 +29,7 @@ func named[S any](method func(S, context.Context, string) error) play.Act {
 	return func(s *play.Phase) { play.Check(method(in[S](s), s.Ctx, s.Name())) }
 }
 
-// remove removes the lock from its server, as an operator does. Call removed first: it records that in the history.
+// remove removes the lock at its server, as an operator does. It records nothing in the history: removed does that.
 var remove = named(environment.Servers.Remove)
 
 func removed(s *play.Phase) { s.Removed(s.Name()) }

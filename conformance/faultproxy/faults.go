@@ -25,7 +25,7 @@ type trap struct {
 	event *event
 }
 
-// event is shared by the traps of several proxies, and happens when all have fired.
+// event belongs to one trap, or to the traps of several proxies. It happens when all have fired.
 type event struct {
 	left atomic.Int64 // traps that have not fired yet
 	done chan struct{}
@@ -123,8 +123,8 @@ func (p *Proxy) set(t *trap) <-chan struct{} {
 	return t.event.done
 }
 
-// spring returns the trap that request springs, or nil. If several are due, the one set first takes the request. CutAfter and
-// SeverAfter count it. p.mu is held.
+// spring returns the trap that request springs, or nil. If several are due, the one set first takes the request, and the others
+// wait on. CutAfter and SeverAfter count it. p.mu is held.
 func (f *faults) spring(request []byte) *trap {
 	var due *trap
 	isDue := func(t *trap) bool { return t.left == 1 && (t.match == nil || t.match(request)) }

@@ -15,7 +15,8 @@ var defaultPorts = map[string]string{
 }
 
 // ForURL makes a proxy before each server of a lockport URL, for the caller to Close. through is the URL with their addresses. If
-// no proxy can stand before the servers (a file, TLS, Sentinel, not in the URL), through is rawURL. Errors show no password.
+// no proxy can stand before the servers (a file, TLS, Sentinel, not in the URL), through is rawURL and all is
+// empty. Errors show no password.
 func ForURL(rawURL string) (through string, all Group, err error) {
 	u, err := url.Parse(rawURL)
 	if err != nil { // err quotes the URL

@@ -34,7 +34,7 @@ type Span struct {
 	ClaimAsked Instant
 	// Deadline is the last one known to the worker.
 	Deadline Instant
-	// Believed is the last time at which the worker was seen to endBelief past its deadline.
+	// Believed is the last time at which the worker was seen to believe in the hold past its deadline.
 	Believed Instant
 	// Told is when the worker learned that the hold was lost, Killed when the worker was killed.
 	Told, Killed Instant

@@ -122,7 +122,7 @@ const (
 	settleLimit = 20 * time.Second
 )
 
-// settle waits until all workers wait, or hold: until two consecutive intervals have about the same number of requests.
+// settle waits until all workers wait, or hold: until the number of requests has stayed about the same for settleSteps intervals.
 func settle(ctx context.Context, links faultproxy.Group) error {
 	deadline := time.Now().Add(settleLimit)
 	before, alike := links.Requests(), 0

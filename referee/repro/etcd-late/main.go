@@ -1,4 +1,4 @@
-// Command etcd-late shows a Session that is done only after another session has its lock: go run ./repro/etcd-late localhost:2379
+// Command etcd-late shows a Session whose last keep-alive is answered late: it is done only after another session has its lock: go run ./repro/etcd-late localhost:2379
 package main
 
 import (

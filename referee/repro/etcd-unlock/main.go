@@ -1,4 +1,4 @@
-// Command etcd-unlock shows a repeated Unlock that releases a lock its session took meanwhile: go run ./repro/etcd-unlock localhost:2379
+// Command etcd-unlock shows that an Unlock repeated after a lost reply releases a lock its session took meanwhile: go run ./repro/etcd-unlock localhost:2379
 package main
 
 import (

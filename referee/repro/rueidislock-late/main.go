@@ -1,4 +1,4 @@
-// Command rueidislock-late shows a holder that learns of its loss after another client has the lock: go run ./repro/rueidislock-late localhost:6379
+// Command rueidislock-late shows that a holder without replies from Redis learns of its loss after another client has the lock: go run ./repro/rueidislock-late localhost:6379
 package main
 
 import (

@@ -1,4 +1,4 @@
-// Command rueidislock-outage shows that WithContext, called in an outage, waits for a free lock: go run ./repro/rueidislock-outage localhost:6379
+// Command rueidislock-outage shows that WithContext, called in an outage, keeps waiting for a lock that is free: go run ./repro/rueidislock-outage localhost:6379
 package main
 
 import (

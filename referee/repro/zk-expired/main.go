@@ -1,4 +1,4 @@
-// Command zk-expired shows that a Lock whose session has expired can be neither locked nor unlocked: go run ./repro/zk-expired localhost:2181
+// Command zk-expired shows that a Lock whose session expired can be neither locked nor unlocked, while another has the lock: go run ./repro/zk-expired localhost:2181
 package main
 
 import (
