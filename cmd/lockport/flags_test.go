@@ -130,7 +130,7 @@ func TestRefusals(t *testing.T) {
 		{69, "refused", []string{"run", "--url", "postgres://u:secret@127.0.0.1:1/db", "a", "--", "true"}},
 		{69, "refused", []string{"run", "--url", "mysql://u:secret@127.0.0.1:1/db", "a", "--", "true"}},
 		{69, "refused", []string{"run", "--url", "redlock://127.0.0.1:1,127.0.0.1:2,127.0.0.1:3", "a", "--", "true"}},
-		{64, "the command lockport has none", []string{"run", "--url", "table+sqlite:///tmp/locks.db", "a", "--", "true"}},
+		{64, "the lockport command has none", []string{"run", "--url", "table+sqlite:///tmp/locks.db", "a", "--", "true"}},
 		{126, "permission denied", []string{"run", "a", "--", plain}},
 		{126, "cannot start /", []string{"run", "a", "--", "/"}},
 		{127, "cannot start " + noInterpreter, []string{"run", "a", "--", noInterpreter}},
