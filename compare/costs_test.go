@@ -97,7 +97,7 @@ func TestBrokenLock(t *testing.T) {
 	c := measured(t, broken, "cycle", "handoff")
 	require.Positive(t, c.Cycle.Acquire.N)
 	require.Zero(t, c.Cycle.Ratio, "it has no round trip")
-	require.Contains(t, c.NotRun["handoff"], "before it was released")
+	require.Contains(t, c.NotRun["handoff"], "before the release")
 }
 
 // Missing servers are reported, and others are measured. A server that does not start ends the run.
