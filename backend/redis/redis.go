@@ -134,7 +134,7 @@ func (b *Backend) TryAcquire(ctx context.Context, req driver.Request) (driver.Le
 // enter registers the claim of req before its first request.
 func (b *Backend) enter(req driver.Request) (*claim, error) {
 	if req.TTL <= 0 || req.TTL > maxTTL {
-		return nil, fmt.Errorf("%w: TTL %v is not from 1ms to %v", driver.ErrRefused, req.TTL, maxTTL)
+		return nil, fmt.Errorf("%w: TTL %v is not between 1ms and %v", driver.ErrRefused, req.TTL, maxTTL)
 	}
 	if b.claims.Holds(req.Owner) {
 		return nil, &driver.HeldError{Holder: driver.Status{Owner: req.Owner}}

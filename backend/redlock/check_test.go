@@ -173,7 +173,7 @@ func TestNewRefuses(t *testing.T) {
 	req.TTL = 1900 * time.Millisecond
 	_, err = p.Try(req)
 	require.ErrorIs(t, err, driver.ErrRefused)
-	require.ErrorContains(t, err, "TTL 1.9s is not from 2s", "a TTL must leave time for a slow node")
+	require.ErrorContains(t, err, "TTL 1.9s is not between 2s", "a TTL must leave time for a slow node")
 }
 
 func TestClocksOfNodes(t *testing.T) {

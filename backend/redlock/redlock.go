@@ -116,7 +116,7 @@ const maxTTL = math.MaxInt64 / 4
 // TryAcquire implements driver.Backend: one request to every node at once. If too few grant it, another request undoes it.
 func (b *Backend) TryAcquire(ctx context.Context, req driver.Request) (driver.Lease, error) {
 	if req.TTL < b.caps.MinTTL || req.TTL > maxTTL {
-		return nil, fmt.Errorf("%w: TTL %v is not from %v to %v", driver.ErrRefused, req.TTL, b.caps.MinTTL, maxTTL)
+		return nil, fmt.Errorf("%w: TTL %v is not between %v and %v", driver.ErrRefused, req.TTL, b.caps.MinTTL, maxTTL)
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("%w: %w", driver.ErrUnavailable, err)
