@@ -38,5 +38,5 @@ func TestInTheClear(t *testing.T) {
 	got := InTheClear("127.0.0.1:1", "10.0.0.1:2379", "db.example.com:1")
 	require.Len(t, got, 1)
 	require.Equal(t, "password-in-the-clear", got[0].ID)
-	require.Contains(t, got[0].Text, "(to 10.0.0.1:2379, db.example.com:1)")
+	require.Contains(t, got[0].Text, "(at 10.0.0.1:2379, db.example.com:1)")
 }
