@@ -2,7 +2,7 @@
 local owner = string.sub(ARGV[1], 5)
 local next_is_due = head() == owner
 if ARGV[2] ~= '0' then
-  bury(string.sub(owner, 1, 32), ARGV[2])
+  abandon(string.sub(owner, 1, 32), ARGV[2])
 end
 redis.call('ZREM', KEYS[2], owner)
 if next_is_due then

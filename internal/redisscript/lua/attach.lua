@@ -1,7 +1,7 @@
 -- Follows queue.lua. Gives a lock to another owner. ARGV: value of the new owner, TTL in ms, value that the lock must have, token of the claim.
 -- Returns {1, token, waiters}, {2} if the claim was abandoned, or else {0, the lock's value, '' if not a string, 0 if free}.
 local holder = redis.pcall('GET', KEYS[1])
-if buried(string.sub(ARGV[1], 5, 36)) then
+if abandoned(string.sub(ARGV[1], 5, 36)) then
   return {2}
 end
 if holder ~= ARGV[1] and holder ~= ARGV[3] then

@@ -1,7 +1,7 @@
 -- Follows queue.lua and beside.lua. ARGV: as there, and ms for which the claim may still arrive (0: it cannot). Returns 1.
 local next_is_due = head() == owner
 if ARGV[3] ~= '0' then
-  bury(string.sub(owner, 1, 32), ARGV[3])
+  abandon(string.sub(owner, 1, 32), ARGV[3])
 end
 call('ZREM', KEYS[2], owner)
 if next_is_due then

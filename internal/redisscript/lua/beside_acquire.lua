@@ -1,7 +1,7 @@
 -- Follows token.lua, queue.lua and beside.lua. ARGV: as there, and TTL in ms, 1 to wait in the queue. Returns what claim in claim.lua
 -- returns, or {3, n} if the name has n permits, another number.
 local ttl, queue = ARGV[3], ARGV[4] == '1'
-if buried(string.sub(owner, 1, 32)) then
+if abandoned(string.sub(owner, 1, 32)) then
   return {2}
 end
 for _, gone in ipairs(call('ZRANGE', KEYS[5], '-inf', string.format('(%.0f', now), 'BYSCORE')) do

@@ -9,7 +9,7 @@ local function claim(value, ttl, queue, at, number)
   local owner = string.sub(value, 5)
   local first, turn = head()
   local digits = string.sub(owner, 1, 32)
-  if buried(digits) or number and buried(digits .. '.' .. number) then
+  if abandoned(digits) or number and abandoned(digits .. '.' .. number) then
     return {2}
   end
   if call('EXISTS', KEYS[1]) == 1 then

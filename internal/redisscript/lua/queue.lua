@@ -28,12 +28,12 @@ local function keep(ms)
 end
 
 -- Marks a claim, or one request of it, as abandoned: for the next ms milliseconds it is refused.
-local function bury(what, ms)
+local function abandon(what, ms)
   redis.call('ZADD', KEYS[2], string.format('%.0f', GONE + now_ms() + ms), '~' .. what)
   keep(tonumber(ms))
 end
 
-local function buried(what)
+local function abandoned(what)
   local score = redis.call('ZSCORE', KEYS[2], '~' .. what)
   return score and tonumber(score) - GONE > now_ms()
 end
