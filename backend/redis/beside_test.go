@@ -12,6 +12,7 @@ import (
 	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/lab/peer"
 	"github.com/lockport/lockport/internal/lab/servers"
+	"github.com/lockport/lockport/internal/redisclaims"
 )
 
 // until returns how long owner holds, from the set of holders.
@@ -41,7 +42,7 @@ func TestWireGoldenOfReaders(t *testing.T) {
 	writer := a.Request(name)
 	h := a.Waits(writer)
 	woken := a.Notified(writer)
-	require.NotEqual(t, pollForeign, h.Poll)
+	require.NotEqual(t, redisclaims.PollForeign, h.Poll)
 	require.True(t, h.Holder.Shared)
 	a.Frees(leases[1])
 	require.InDelta(t, 10_000, do(t, s, "PTTL", key), 3000, "the latest expiry of the remaining readers")
@@ -109,9 +110,9 @@ func TestDeadWriterIsPassedOver(t *testing.T) {
 	a.Notified(a.Request("another")) // the client is subscribed
 	writer, reader := b.Request(name), a.reading(name)
 	b.Waits(writer)
-	require.Equal(t, pollHeard, a.Waits(reader).Poll)
+	require.Equal(t, redisclaims.PollHeard, a.Waits(reader).Poll)
 	woken := b.Notified(writer)
-	for _, poll := range []time.Duration{pollCalled, pollHeard} {
+	for _, poll := range []time.Duration{pollCalled, redisclaims.PollHeard} {
 		require.Equal(t, poll, a.Waits(reader).Poll) // polls, and calls the head
 		peer.Eventually(t, woken)
 		b.Waits(writer) // the readers are in its way

@@ -13,6 +13,7 @@ import (
 	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/lab/peer"
 	"github.com/lockport/lockport/internal/lab/servers"
+	"github.com/lockport/lockport/internal/redisclaims"
 )
 
 func TestCheckErrors(t *testing.T) {
@@ -148,7 +149,7 @@ func TestCheckOfRestrictedUsers(t *testing.T) {
 	a, b := newNode(t, u, "a", Options{}), newNode(t, u, "b", Options{})
 	lease, waiting := a.Takes(a.Request(t.Name())), b.Request(t.Name())
 	defer b.Notify(waiting, func() {})()
-	require.Equal(t, pollUnheard, b.Waits(waiting).Poll)
+	require.Equal(t, redisclaims.PollUnheard, b.Waits(waiting).Poll)
 	a.Frees(lease)
 	b.Frees(b.Takes(waiting))
 

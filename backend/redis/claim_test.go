@@ -11,6 +11,7 @@ import (
 	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/lab/peer"
 	"github.com/lockport/lockport/internal/lab/servers"
+	"github.com/lockport/lockport/internal/redisclaims"
 )
 
 // A claim that arrives after it was abandoned is refused: the network may deliver requests late.
@@ -37,7 +38,7 @@ func TestAbandonedClaimIsRefusedWhenItArrives(t *testing.T) {
 		require.ErrorIs(t, err, driver.ErrRefused, mode)
 		next := direct.Request(req.Name) // not in the queue
 		direct.Frees(direct.Takes(next))
-		require.LessOrEqual(t, do(t, s, "PTTL", side(req.Name, queueKey)).(int64), tombstoneTTL.Milliseconds(), "refused for a minute")
+		require.LessOrEqual(t, do(t, s, "PTTL", side(req.Name, queueKey)).(int64), redisclaims.TombstoneTTL.Milliseconds(), "refused for a minute")
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"sync/atomic"
 	"time"
 
@@ -93,19 +92,8 @@ func (b *Backend) Close() error {
 	return nil
 }
 
-// How often a waiter polls without being notified.
-const (
-	pollHeard   = 5 * time.Second        // subscribed: the safety net under notification
-	pollCalled  = 300 * time.Millisecond // a reader that has just called the writer queued before it, which may have died
-	pollUnheard = 250 * time.Millisecond // not subscribed yet, or not permitted to
-	pollForeign = 100 * time.Millisecond // behind a foreign client, which announces no release
-)
-
-// tombstoneTTL is how long the server refuses an abandoned claim that may still arrive.
-const tombstoneTTL = time.Minute
-
-// maxTTL is beyond any sensible TTL and far from overflow.
-const maxTTL = math.MaxInt64 / 4
+// pollCalled is when a reader polls that has just called the writer queued before it, which may have died.
+const pollCalled = 300 * time.Millisecond
 
 // TryAcquire implements driver.Backend, usually in one request.
 func (b *Backend) TryAcquire(ctx context.Context, req driver.Request) (driver.Lease, error) {
@@ -133,8 +121,8 @@ func (b *Backend) TryAcquire(ctx context.Context, req driver.Request) (driver.Le
 
 // enter registers the claim of req before its first request.
 func (b *Backend) enter(req driver.Request) (*claim, error) {
-	if req.TTL <= 0 || req.TTL > maxTTL {
-		return nil, fmt.Errorf("%w: TTL %v is not between 1ms and %v", driver.ErrRefused, req.TTL, maxTTL)
+	if req.TTL <= 0 || req.TTL > redisclaims.MaxTTL {
+		return nil, fmt.Errorf("%w: TTL %v is not between 1ms and %v", driver.ErrRefused, req.TTL, redisclaims.MaxTTL)
 	}
 	if b.claims.Holds(req.Owner) {
 		return nil, &driver.HeldError{Holder: driver.Status{Owner: req.Owner}}
@@ -175,7 +163,7 @@ func (b *Backend) outcome(ctx context.Context, c *claim, sent time.Time, r redis
 		c.grant = driver.Grant{Token: uint64(n[1]), Until: sent.Add(c.Req.TTL), Contended: n[2] > 0}
 		return c, nil
 	case ok && n[0] == held:
-		h := &driver.HeldError{ExpiresIn: time.Duration(n[1]) * time.Millisecond, Poll: pollUnheard, Holder: holder(reply)}
+		h := &driver.HeldError{ExpiresIn: time.Duration(n[1]) * time.Millisecond, Poll: redisclaims.PollUnheard, Holder: holder(reply)}
 		switch n[1] {
 		case -1:
 			h.ExpiresIn = 0 // never
@@ -184,9 +172,9 @@ func (b *Backend) outcome(ctx context.Context, c *claim, sent time.Time, r redis
 		}
 		switch {
 		case n[2] == 1:
-			h.Poll = pollForeign
+			h.Poll = redisclaims.PollForeign
 		case b.claims.Heard(c.Req.Owner):
-			h.Poll = pollHeard
+			h.Poll = redisclaims.PollHeard
 			if c.Req.Shared && h.Holder.Shared {
 				if c.polls++; c.polls%2 == 0 {
 					h.Poll = pollCalled
@@ -247,7 +235,7 @@ func (b *Backend) Abandon(ctx context.Context, req driver.Request) error {
 	c := m.(*claim)
 	ms := int64(0)
 	if unresolved {
-		ms = tombstoneTTL.Milliseconds()
+		ms = redisclaims.TombstoneTTL.Milliseconds()
 	}
 	r := c.run(ctx, redisscript.Abandon, ms)
 	if r.Err != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/lab/peer"
 	"github.com/lockport/lockport/internal/lab/servers"
+	"github.com/lockport/lockport/internal/redisclaims"
 	"github.com/lockport/lockport/internal/redisscript"
 )
 
@@ -227,7 +228,7 @@ func TestFirstRequestThatArrivesLate(t *testing.T) {
 		require.NoError(t, r.Err)
 		require.Equal(t, []any{int64(abandoned)}, r.Value)
 		require.Equal(t, int64(0), do(t, s, "EXISTS", keys[0]))
-		require.LessOrEqual(t, do(t, s, "PTTL", keys[1]).(int64), tombstoneTTL.Milliseconds())
+		require.LessOrEqual(t, do(t, s, "PTTL", keys[1]).(int64), redisclaims.TombstoneTTL.Milliseconds())
 		lease = other.Takes(other.Request(name))
 		n.Frees(lease)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/lab/servers"
+	"github.com/lockport/lockport/internal/redisclaims"
 )
 
 // The backend's page lists these vectors. A change is a major version.
@@ -72,7 +73,7 @@ func TestForeignValuesExclude(t *testing.T) {
 	require.Equal(t, "OK", do(t, s, "SET", key, "Zm9yZWlnbg==", "NX", "PX", 5000))
 	req := n.Request(name)
 	h := n.Waits(req)
-	require.Equal(t, pollForeign, h.Poll, "its release is not announced")
+	require.Equal(t, redisclaims.PollForeign, h.Poll, "its release is not announced")
 	require.InDelta(t, 5*time.Second, h.ExpiresIn, float64(time.Second))
 	st, err := n.Inspect(t.Context(), name)
 	require.NoError(t, err)
@@ -96,7 +97,7 @@ func TestForeignValuesExclude(t *testing.T) {
 
 	// A hash, like Redisson's locks.
 	do(t, s, "HSET", key, "thread", 1)
-	require.Equal(t, pollForeign, n.Waits(n.Request(name)).Poll)
+	require.Equal(t, redisclaims.PollForeign, n.Waits(n.Request(name)).Poll)
 	st, err = n.Inspect(t.Context(), name)
 	require.NoError(t, err)
 	require.True(t, st.Held && st.Foreign)
@@ -136,7 +137,7 @@ func TestRedisPy(t *testing.T) {
 		n.Frees(lease)
 		require.Equal(t, "True", py("print(lock().acquire())"))
 		req.Queue = false
-		require.Equal(t, pollForeign, n.Waits(req).Poll)
+		require.Equal(t, redisclaims.PollForeign, n.Waits(req).Poll)
 		do(t, s, "DEL", key(name))
 	}
 	require.Equal(t, "True False True", py("l = lock(); a = l.acquire(); b = lock().acquire(); l.release(); print(a, b, lock().acquire())"))

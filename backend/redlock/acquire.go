@@ -10,16 +10,13 @@ import (
 	"time"
 
 	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/redisclaims"
 	"github.com/lockport/lockport/internal/redisscript"
 )
 
 const (
-	// How often a waiter polls without being notified.
-	pollHeard   = 5 * time.Second        // subscribed: the safety net under notification
-	pollUnheard = 250 * time.Millisecond // not subscribed yet, or not permitted to
-	pollForeign = 100 * time.Millisecond // behind a foreign client, which announces no release
-	pollSplit   = 10 * time.Millisecond  // after a split vote; doubled for each in a row
-
+	// pollSplit is how soon a waiter polls after a split vote; doubled for each in a row.
+	pollSplit = 10 * time.Millisecond
 	// contestTime bounds how long, after a split vote, the first of the claims asks for the votes that the others release.
 	contestTime = time.Second
 	// stragglerTime is how long to wait for silent nodes once a majority has answered; or as long as that took, if longer.
@@ -194,7 +191,7 @@ func (c *claim) judge(ended error, before int32) (err error, first bool) {
 	}
 	votes := make(map[string]int)
 	most, foreign, first := 0, false, true
-	h := &driver.HeldError{ExpiresIn: c.freeIn(got), Poll: pollUnheard}
+	h := &driver.HeldError{ExpiresIn: c.freeIn(got), Poll: redisclaims.PollUnheard}
 	for i := range c.votes {
 		v := &c.votes[i]
 		if v.state != held {
@@ -213,12 +210,12 @@ func (c *claim) judge(ended error, before int32) (err error, first bool) {
 	c.splits = 0
 	switch {
 	case foreign:
-		h.Poll = pollForeign
+		h.Poll = redisclaims.PollForeign
 	case split:
 		c.splits = before + 1
-		h.Poll = time.Millisecond + rand.N(min(pollSplit<<min(c.splits, 8), pollUnheard))
+		h.Poll = time.Millisecond + rand.N(min(pollSplit<<min(c.splits, 8), redisclaims.PollUnheard))
 	case c.b.claims.Heard(c.Req.Owner):
-		h.Poll = pollHeard
+		h.Poll = redisclaims.PollHeard
 	}
 	return h, split && first
 }

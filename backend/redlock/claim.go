@@ -69,8 +69,6 @@ const (
 const (
 	queueKey = "queue"
 	maxPlace = 4e15 - 1 // see queue.lua
-	// tombstoneTTL is how long the nodes refuse an abandoned claim that may still arrive.
-	tombstoneTTL = time.Minute
 )
 
 func (b *Backend) newClaim(req driver.Request) redisclaims.Member {

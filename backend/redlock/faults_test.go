@@ -12,6 +12,7 @@ import (
 
 	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/lab/peer"
+	"github.com/lockport/lockport/internal/redisclaims"
 	"github.com/lockport/lockport/internal/redisscript"
 )
 
@@ -157,7 +158,7 @@ func TestFailedClaimIsGivenBackEverywhere(t *testing.T) {
 	req := a.Request("x")
 	req.Queue = false
 	h := a.Waits(req)
-	require.Equal(t, pollForeign, h.Poll)
+	require.Equal(t, redisclaims.PollForeign, h.Poll)
 	require.Eventually(t, func() bool { return x.having(t, key("x")) == 2 }, soon, time.Millisecond, "a late vote is released when it comes")
 	x.proxies[4].Restore()
 	require.Eventually(t, func() bool { return a.reaches(4) == nil }, soon, time.Millisecond)
@@ -190,6 +191,6 @@ func TestAbandonedClaimIsRefusedWhenItArrives(t *testing.T) {
 	require.ErrorIs(t, err, driver.ErrRefused)
 	direct.Frees(direct.Takes(direct.Request("x")))
 	for _, s := range x.servers {
-		require.LessOrEqual(t, do(t, s, "PTTL", redisscript.Side(key("x"), queueKey)).(int64), tombstoneTTL.Milliseconds(), "refused for a minute")
+		require.LessOrEqual(t, do(t, s, "PTTL", redisscript.Side(key("x"), queueKey)).(int64), redisclaims.TombstoneTTL.Milliseconds(), "refused for a minute")
 	}
 }

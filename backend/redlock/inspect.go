@@ -49,7 +49,7 @@ func (b *Backend) Inspect(ctx context.Context, name string) (driver.Status, erro
 // expiry is when a key expires, or far in the future if never.
 func expiry(st driver.Status) time.Time {
 	if st.Expires.IsZero() {
-		return time.Now().Add(maxTTL)
+		return time.Now().Add(redisclaims.MaxTTL)
 	}
 	return st.Expires
 }

@@ -3,7 +3,6 @@ package redlock
 import (
 	"context"
 	"fmt"
-	"math"
 	"time"
 
 	goredis "github.com/redis/go-redis/v9"
@@ -110,13 +109,10 @@ func (b *Backend) Close() error {
 	return first
 }
 
-// maxTTL is beyond any sensible TTL and far from overflow.
-const maxTTL = math.MaxInt64 / 4
-
 // TryAcquire implements driver.Backend: one request to every node at once. If too few grant it, another request undoes it.
 func (b *Backend) TryAcquire(ctx context.Context, req driver.Request) (driver.Lease, error) {
-	if req.TTL < b.caps.MinTTL || req.TTL > maxTTL {
-		return nil, fmt.Errorf("%w: TTL %v is not between %v and %v", driver.ErrRefused, req.TTL, b.caps.MinTTL, maxTTL)
+	if req.TTL < b.caps.MinTTL || req.TTL > redisclaims.MaxTTL {
+		return nil, fmt.Errorf("%w: TTL %v is not between %v and %v", driver.ErrRefused, req.TTL, b.caps.MinTTL, redisclaims.MaxTTL)
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("%w: %w", driver.ErrUnavailable, err)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/redisclaims"
 	"github.com/lockport/lockport/internal/redisscript"
 )
 
@@ -125,14 +126,14 @@ type undone struct {
 }
 
 // free asks all nodes to free the claim. It waits until enough have, or until they time out. Where a claim request may still arrive, the node
-// refuses it for tombstoneTTL. unrecorded: there may be requests that this backend does not know of. The mutex is held.
+// refuses it for redisclaims.TombstoneTTL. unrecorded: there may be requests that this backend does not know of. The mutex is held.
 func (c *claim) free(ctx context.Context, abandon, unrecorded bool, enough func(*undone) bool) (*undone, error) {
 	begun, f := time.Now(), &undone{errs: make([]error, len(c.votes))}
 	c.ended = true
 	request := func(v *vote) undo {
 		switch {
 		case v.strayClaim, v.inFlight, unrecorded:
-			return undo{redisscript.Abandon, tombstoneTTL.Milliseconds()}
+			return undo{redisscript.Abandon, redisclaims.TombstoneTTL.Milliseconds()}
 		case abandon:
 			return undo{redisscript.Abandon, 0}
 		}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/lab/peer"
+	"github.com/lockport/lockport/internal/redisclaims"
 	"github.com/lockport/lockport/internal/redisscript"
 )
 
@@ -151,7 +152,7 @@ func TestWaiterIsWoken(t *testing.T) {
 		b.Waits(req)
 		woken := b.Notified(req)
 		// Votes that reach a slow node late are split for a moment; the claim retries soon.
-		require.Eventually(t, func() bool { return b.Waits(req).Poll == pollHeard }, soon, 5*time.Millisecond)
+		require.Eventually(t, func() bool { return b.Waits(req).Poll == redisclaims.PollHeard }, soon, 5*time.Millisecond)
 		a.Frees(lease)
 		peer.Eventually(t, woken)
 		b.Frees(b.Takes(req)) // at once, since a majority has called it

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/redisclaims"
 )
 
 // The backend's page has this layout. A change is a major version.
@@ -63,7 +64,7 @@ func TestForeignValuesExclude(t *testing.T) {
 	require.Equal(t, 3, set())
 	req := a.Request("x")
 	h := a.Waits(req)
-	require.Equal(t, pollForeign, h.Poll, "its release is not announced")
+	require.Equal(t, redisclaims.PollForeign, h.Poll, "its release is not announced")
 	require.InDelta(t, 5*time.Second, h.ExpiresIn, float64(time.Second))
 	st, err := a.Inspect(t.Context(), "x")
 	require.NoError(t, err)
