@@ -67,7 +67,7 @@ func (o *Options) prepare() error {
 	case o.TTL < time.Second || o.TTL%time.Second != 0 || o.TTL > maxTTL:
 		return fmt.Errorf("the TTL is %v; on MySQL it must be a whole number of seconds, at most %v", o.TTL, maxTTL)
 	case o.ExactKeys && (o.NoPrefix || o.Prefix != ""):
-		return errors.New("the options ExactKeys and Prefix exclude each other")
+		return errors.New("the options ExactKeys and Prefix (or NoPrefix) exclude each other")
 	case o.NoTokens && o.Table != "":
 		return fmt.Errorf("the options NoTokens and Table %q exclude each other", o.Table)
 	case o.Table != "" && !tableName.MatchString(o.Table):

@@ -67,7 +67,7 @@ func (o *Options) prepare() (layout, error) {
 	case o.Blockers < 1 || o.Blockers > 1000:
 		return l, fmt.Errorf("the option Blockers is %d; it must be from 1 to 1000", o.Blockers)
 	case o.ExactKeys && (o.NoPrefix || o.Prefix != ""):
-		return l, errors.New("the options ExactKeys and Prefix exclude each other")
+		return l, errors.New("the options ExactKeys and Prefix (or NoPrefix) exclude each other")
 	case !utf8.ValidString(o.Schema) || len(o.Schema) > 63:
 		return l, fmt.Errorf("the option Schema %q is not a schema name", o.Schema)
 	}
