@@ -3,13 +3,11 @@ package etcd
 import (
 	"context"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/lockport/lockport/driver"
-	"github.com/lockport/lockport/internal/lab/peer"
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
@@ -70,32 +68,6 @@ func TestAbandonedClaimIsRefusedWhenItArrives(t *testing.T) {
 			require.Empty(t, keysOf(t, etcd, "x"))
 		}
 	}
-}
-
-// An interrupted attempt is undone, even if it arrives later, and its lease takes no more claims.
-func TestUnknownClaimRetiresItsLease(t *testing.T) {
-	t.Parallel()
-	s := servers.NeedEtcd(t, servers.EtcdOptions{})
-	etcd := newClient(t, s.Addr())
-	proxy := peer.Proxy(t, s.Addr())
-	n := newNode(t, via(t, s.URL(), proxy.Addr()))
-	before := n.Takes(n.Request("before"))
-	proxy.Freeze()
-	req := n.Request("x")
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
-	_, err := n.TryAcquire(ctx, req)
-	require.ErrorIs(t, err, driver.ErrUnknown)
-	require.ErrorIs(t, err, context.DeadlineExceeded)
-	short, stop := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer stop()
-	require.Error(t, n.Abandon(short, req), "etcd has not been asked")
-	proxy.Restore()
-	peer.Until(t, func() bool { return n.Abandon(t.Context(), req) == nil })
-	require.Empty(t, keysOf(t, etcd, "x"))
-	require.NotSame(t, before.(*claim).lease, n.Takes(n.Request("after")).(*claim).lease)
-	require.Empty(t, n.claims[req.Owner])
-	n.Frees(before)
 }
 
 // A rejected request does not fail the others of its batch.

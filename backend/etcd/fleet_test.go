@@ -68,81 +68,42 @@ func TestCounterWithEtcdctl(t *testing.T) {
 	require.Equal(t, clients*(counts+turns), n)
 }
 
-// mutex is a concurrency.Mutex on x, with a session of its own.
-type mutex struct {
-	*concurrency.Mutex
-	session *concurrency.Session
-}
-
-func newMutex(t *testing.T, etcd *clientv3.Client) mutex {
-	session, err := concurrency.NewSession(etcd, concurrency.WithTTL(5))
-	require.NoError(t, err)
-	return mutex{concurrency.NewMutex(session, defaultPrefix+"x"), session}
-}
-
-// locking locks m in the background.
-func (m mutex) locking() <-chan error {
-	locked := make(chan error, 1)
-	go func() { locked <- m.Lock(context.Background()) }()
-	return locked
-}
-
-// concurrency.Mutex and lockport share one queue, first in, first out.
+// A concurrency.Mutex and lockport's readers and writers share one queue, first in, first out.
 func TestQueueWithMutex(t *testing.T) {
 	t.Parallel()
 	s := servers.NeedEtcd(t, servers.EtcdOptions{})
 	etcd := newClient(t, s.Addr())
-	first, third := newMutex(t, etcd), newMutex(t, etcd)
-	require.NoError(t, first.Lock(t.Context()))
-
-	ours := newLocker(t, s.URL(), 2*time.Second)
-	_, err := ours.TryAcquire(t.Context(), "x")
-	require.ErrorIs(t, err, lockport.ErrHeld)
-	status, err := newNode(t, s.URL()).Inspect(t.Context(), "x")
+	session, err := concurrency.NewSession(etcd, concurrency.WithTTL(5))
 	require.NoError(t, err)
-	require.True(t, status.Foreign)
-	require.Equal(t, fmt.Sprintf("%x", first.session.Lease()), status.Owner)
-
-	second := peer.Acquiring(t, ours, "x")
-	queued(t, etcd, "x", 2)
-	locked := third.locking()
-	queued(t, etcd, "x", 3)
-	require.NoError(t, first.Unlock(t.Context()))
-	l := peer.Eventually(t, second)
-	notYet(t, locked, "granted to two")
-	require.NoError(t, l.Release(t.Context()))
-	require.NoError(t, peer.Eventually(t, locked))
-	_, err = ours.TryAcquire(t.Context(), "x")
-	require.ErrorIs(t, err, lockport.ErrHeld)
-	require.NoError(t, third.Unlock(t.Context()))
-}
-
-// A concurrency.Mutex and lockport readers share one queue, first in, first out.
-func TestMutexBesideReaders(t *testing.T) {
-	t.Parallel()
-	s := servers.NeedEtcd(t, servers.EtcdOptions{})
-	etcd := newClient(t, s.Addr())
-	m := newMutex(t, etcd)
+	m := concurrency.NewMutex(session, defaultPrefix+"x")
 	a, b, c := newLocker(t, s.URL(), 2*time.Second), newLocker(t, s.URL(), 2*time.Second), newLocker(t, s.URL(), 2*time.Second)
 	first, second := holds(t, a, "x", lockport.Shared()), holds(t, b, "x", lockport.Shared())
 	require.ErrorIs(t, m.TryLock(t.Context()), concurrency.ErrLocked)
 
-	writer := m.locking()
+	locked := make(chan error, 1)
+	go func() { locked <- m.Lock(context.Background()) }()
 	queued(t, etcd, "x", 3)
 	later := peer.Acquiring(t, c, "x", lockport.Shared())
 	queued(t, etcd, "x", 4)
 	require.NoError(t, first.Release(t.Context()))
-	notYet(t, writer, "a reader has it")
+	last := peer.Acquiring(t, a, "x")
+	queued(t, etcd, "x", 4)
+	notYet(t, locked, "a reader has it")
 	status, err := newNode(t, s.URL()).Inspect(t.Context(), "x")
 	require.NoError(t, err)
-	require.Equal(t, []any{true, second.Owner(), 2, 0}, []any{status.Shared, status.Owner, status.Waiters, len(status.Others)})
+	require.Equal(t, []any{true, second.Owner(), 3, 0}, []any{status.Shared, status.Owner, status.Waiters, len(status.Others)})
 	require.NoError(t, second.Release(t.Context()))
-	require.NoError(t, peer.Eventually(t, writer))
-	notYet(t, later, "a writer has it")
-	_, err = a.TryAcquire(t.Context(), "x", lockport.Shared())
-	require.ErrorIs(t, err, lockport.ErrHeld)
+	require.NoError(t, peer.Eventually(t, locked))
+	notYet(t, later, "a mutex has it")
+	for _, mode := range [][]lockport.AcquireOption{nil, {lockport.Shared()}} {
+		_, err = b.TryAcquire(t.Context(), "x", mode...)
+		require.ErrorIs(t, err, lockport.ErrHeld)
+	}
 	require.NoError(t, m.Unlock(t.Context()))
-	require.NoError(t, peer.Eventually(t, later).Release(t.Context()))
+	reader := peer.Eventually(t, later)
+	notYet(t, last, "a reader has it")
+	require.NoError(t, reader.Release(t.Context()))
+	require.NoError(t, peer.Eventually(t, last).Release(t.Context()))
 }
 
 // Another number of permits is refused while some are in use. If no permit is free, a claim is refused without a write: even a short-lived key

@@ -85,6 +85,15 @@ func acquires(t testing.TB, c *lockport.Client, name string) *lockport.Lock {
 	return peer.Eventually(t, peer.Acquiring(t, c, name))
 }
 
+// waits waits until name's queue has the given number of claims.
+func waits(t testing.TB, b *node, name string, n int) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		st, err := b.Inspect(within(t, soon), name)
+		return err == nil && st.Held && st.Waiters == n-1
+	}, soon, 5*time.Millisecond)
+}
+
 // within returns a context that ends after d.
 func within(t testing.TB, d time.Duration) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), d)
@@ -108,16 +117,6 @@ func sessionOf(b *node) int64 {
 	defer b.mu.Unlock()
 	b.observe()
 	return b.session.id
-}
-
-// endSession ends b's session on the server, as expiry does.
-func endSession(t testing.TB, b *node, s *servers.ZooKeeper) {
-	t.Helper()
-	session := sessionOf(b)
-	require.Eventually(t, func() bool { // the client may be faster, and reattach it
-		require.NoError(t, s.EndSession(within(t, soon), session))
-		return sessionOf(b) != session
-	}, soon, 20*time.Millisecond)
 }
 
 // find returns the claim of req, or nil.

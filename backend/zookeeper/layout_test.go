@@ -1,14 +1,11 @@
 package zookeeper
 
 import (
-	"crypto/rand"
 	"regexp"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/go-zookeeper/zk"
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport"
@@ -47,31 +44,6 @@ func TestLayout(t *testing.T) {
 		return !gone
 	}, 2*soon, 50*time.Millisecond)
 	b.Frees(b.Takes(request(b, name)))
-}
-
-// The token is the transaction that created the node, even with many concurrent creations.
-func TestTokenIsTheTransaction(t *testing.T) {
-	t.Parallel()
-	s := servers.SharedZooKeeper(t)
-	var running sync.WaitGroup
-	for range 3 {
-		b := newBackend(t, Options{}, s.Addr())
-		for range 8 {
-			running.Go(func() {
-				for range 20 {
-					lease, err := b.Try(request(b, t.Name()+rand.Text()))
-					if !assert.NoError(t, err) {
-						return
-					}
-					_, czxid, err := b.get(lease.(*claim).node())
-					assert.NoError(t, err)
-					assert.Equal(t, uint64(czxid), lease.Grant().Token)
-					assert.NoError(t, lease.Release(t.Context()))
-				}
-			})
-		}
-	}
-	running.Wait()
 }
 
 // Foreign clients of the same layout hold and wait, and are reported as foreign.
