@@ -4,8 +4,8 @@
 // # Recipe
 //
 //   - Choose a key for the fence, one for each lock whose holders write. The key has no lease, and nothing else writes to it.
-//   - A new holder registers before it reads, and writes through its [Guard]. [Guard.Txn] works like clientv3's, [Guard.Commit] executes
-//     operations, and [Guard.Cmps] returns the conditions for your own transaction.
+//   - A new holder registers before it reads, and writes through its [Guard]. [Guard.Txn] works like clientv3's, and [Guard.Commit]
+//     executes operations.
 //
 // If the lock is on the same etcd, use [Fence.RegisterLock]. Each transaction then also compares the lock's own key, so etcd refuses a holder as
 // soon as its lock has ended, before the next holder registers. The lock's key alone is not enough: it survives a hand-off inside the process.

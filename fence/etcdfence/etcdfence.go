@@ -7,7 +7,6 @@ import (
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
-	"google.golang.org/grpc/connectivity"
 
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/backend/etcd"
@@ -98,12 +97,6 @@ type Guard struct {
 // Token is the holder's token.
 func (g *Guard) Token() lockport.Token { return g.token }
 
-// Cmps returns the conditions under which the holder may write, for your own transaction: the fence has its token and, after RegisterLock, the
-// lock's key exists. If your transaction does not succeed, another of its conditions may be the reason; Txn distinguishes them.
-func (g *Guard) Cmps() []clientv3.Cmp {
-	return append(g.held(), clientv3.Compare(clientv3.Value(g.fence.place.Key), "=", g.fence.place.Format(g.token)))
-}
-
 // held returns the condition for the lock itself.
 func (g *Guard) held() []clientv3.Cmp {
 	if g.lock == nil {
@@ -157,7 +150,8 @@ func (t *txn) Commit() (*clientv3.TxnResponse, error) {
 		then = []clientv3.Op{clientv3.OpTxn(t.cmps, t.then, t.otherwise)}
 	}
 	place := g.fence.place
-	r, err := g.fence.client.Txn(t.ctx).If(g.Cmps()...).Then(then...).Else(clientv3.OpGet(place.Key)).Commit()
+	latest := append(g.held(), clientv3.Compare(clientv3.Value(place.Key), "=", place.Format(g.token)))
+	r, err := g.fence.client.Txn(t.ctx).If(latest...).Then(then...).Else(clientv3.OpGet(place.Key)).Commit()
 	switch {
 	case err != nil:
 		return nil, g.explain("write", err)
@@ -194,11 +188,7 @@ func value(r *clientv3.TxnResponse) string {
 func (g *Guard) explain(did string, err error) error {
 	var answer rpctypes.EtcdError
 	if !errors.As(err, &answer) {
-		why := "no answer from etcd yet"
-		if c := g.fence.client.ActiveConnection(); c != nil && c.GetState() != connectivity.Ready {
-			why = "etcd cannot be reached, is it running and is the address right?"
-		}
-		err = fmt.Errorf("%w: %s: %w", driver.ErrUnknown, why, err)
+		err = fmt.Errorf("%w: no answer from etcd (is it running, and is the address right?): %w", driver.ErrUnknown, err)
 	}
 	return g.fence.place.Explain(did, err)
 }

@@ -41,17 +41,6 @@ func TestCases(t *testing.T) {
 	})
 }
 
-// The conditions do the same in the caller's own transaction.
-func TestCmps(t *testing.T) {
-	p := newPlace(t, servers.SharedEtcd(t))
-	old, latest := registers(t, p.fence, 7), registers(t, p.fence, 10)
-	for g, can := range map[*Guard]bool{old: false, latest: true} {
-		r, err := p.client.Txn(t.Context()).If(g.Cmps()...).Then(clientv3.OpPut(p.data, "own")).Commit()
-		require.NoError(t, err)
-		require.Equal(t, can, r.Succeeded)
-	}
-}
-
 // A transaction keeps its own conditions and its own response.
 func TestTxn(t *testing.T) {
 	both(t, func(t *testing.T, p *place) {

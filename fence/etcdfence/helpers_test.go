@@ -19,9 +19,6 @@ import (
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
-// soon is far longer than any immediate effect takes, even on a busy machine.
-const soon = 10 * time.Second
-
 func newClient(t testing.TB, addr string) *clientv3.Client {
 	c, err := clientv3.New(clientv3.Config{Endpoints: []string{addr}, Logger: zap.NewNop()})
 	require.NoError(t, err)

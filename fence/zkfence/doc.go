@@ -4,8 +4,8 @@
 // # Recipe
 //
 //   - Choose a node for the fence, one for each lock whose holders write. It is persistent, is created if missing, and nothing else writes to it.
-//   - A new holder registers before it reads, over the same connection, and writes through its [Guard]. [Guard.Multi] executes operations,
-//     [Guard.Set] sets a node's data, and [Guard.Checks] returns the conditions for your own multi.
+//   - A new holder registers before it reads, over the same connection, and writes through its [Guard]. [Guard.Multi] executes operations, and
+//     [Guard.Set] sets a node's data.
 //
 // If the lock is on the same ZooKeeper, use [Fence.RegisterLock]. Each multi then also checks the lock's own node, so the server refuses a holder as
 // soon as its session has expired, before the next holder registers. The lock's node alone is not enough: it survives a hand-off inside the process.

@@ -48,29 +48,3 @@ func Example() {
 		log.Print("a newer holder has the configuration: nothing was written")
 	}
 }
-
-// The guard's conditions at the beginning of the caller's own multi.
-func ExampleGuard_Checks() {
-	ctx := context.Background()
-	conn, _, err := zk.Connect([]string{"localhost:2181"}, 10*time.Second)
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer conn.Close()
-	config, err := zkfence.New(conn, "/fences/config", zkfence.Options{})
-	if err != nil {
-		log.Fatal(err)
-	}
-	var token lockport.Token // of a lock on any backend
-	guard, err := config.Register(ctx, token)
-	if err != nil {
-		log.Fatal(err)
-	}
-	ops := append(guard.Checks(),
-		&zk.SetDataRequest{Path: "/config/servers", Data: []byte("a,b"), Version: -1},
-		&zk.CreateRequest{Path: "/config/history/", Data: []byte("a,b"), Acl: zk.WorldACL(zk.PermAll), Flags: zk.FlagSequence},
-	)
-	if _, err := conn.Multi(ops...); errors.Is(err, zk.ErrNoNode) {
-		log.Print("the token may be stale: guard.Multi would say so")
-	}
-}

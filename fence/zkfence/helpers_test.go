@@ -19,9 +19,6 @@ import (
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
-// soon is far longer than any immediate effect takes, even on a busy machine.
-const soon = 10 * time.Second
-
 func connect(session time.Duration, addrs ...string) (*zk.Conn, error) {
 	c, _, err := zk.Connect(addrs, session, zk.WithLogger(silent{}), zk.WithLogInfo(false), zk.WithDialer(servers.DialZooKeeper))
 	return c, err

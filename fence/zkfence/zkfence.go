@@ -200,10 +200,6 @@ type Guard struct {
 // Token is the holder's token.
 func (g *Guard) Token() lockport.Token { return g.token }
 
-// Checks returns the conditions under which the holder may write: the fence has its token and, after RegisterLock, the lock's node exists. Your own
-// multi begins with them. Each is a *zk.CheckVersionRequest and gets its own response.
-func (g *Guard) Checks() []any { return append([]any{check(g.child())}, g.held()...) }
-
 // held returns the condition for the lock itself.
 func (g *Guard) held() []any {
 	if g.lock == "" {
@@ -221,7 +217,7 @@ func (g *Guard) child() string { return g.fence.place.Key + "/" + g.fence.place.
 // Multi executes ops, as zk.Conn.Multi does, in one transaction if the token is still the latest. The responses are theirs, in order. If one
 // fails, none has an effect, and the error matches ZooKeeper's.
 func (g *Guard) Multi(ctx context.Context, ops ...any) ([]zk.MultiResponse, error) {
-	checks := g.Checks()
+	checks := append([]any{check(g.child())}, g.held()...)
 	results, err := g.fence.multi(ctx, slices.Concat(checks, ops))
 	switch {
 	case len(results) < len(checks):

@@ -35,19 +35,6 @@ func TestCases(t *testing.T) {
 	})
 }
 
-// The conditions do the same in the caller's own multi.
-func TestChecks(t *testing.T) {
-	p := newPlace(t)
-	old, latest := registers(t, p.fence, 7), registers(t, p.fence, 10)
-	own := &zk.SetDataRequest{Path: p.data, Data: []byte("own"), Version: -1}
-	_, err := p.conn.Multi(append(old.Checks(), own)...)
-	require.ErrorIs(t, err, zk.ErrNoNode)
-	require.Empty(t, p.get(p.data))
-	_, err = p.conn.Multi(append(latest.Checks(), own)...)
-	require.NoError(t, err)
-	require.Equal(t, "own", p.get(p.data))
-}
-
 // A multi keeps its own responses.
 func TestMulti(t *testing.T) {
 	p := newPlace(t)
@@ -79,15 +66,6 @@ func TestMulti(t *testing.T) {
 	require.NoError(t, err)
 	require.EqualValues(t, 2, stat.Version)
 	require.Equal(t, "4", p.get(p.data))
-}
-
-// A half-deleted fence refuses all writes too.
-func TestHalfOfTheFenceIsMissing(t *testing.T) {
-	p := newPlace(t)
-	g := registers(t, p.fence, 8)
-	require.NoError(t, p.conn.Delete(g.child(), -1))
-	require.ErrorContains(t, write(t.Context(), g, p.data, "y"), "register again")
-	require.NoError(t, write(t.Context(), registers(t, p.fence, 8), p.data, "y"))
 }
 
 func TestBadInput(t *testing.T) {

@@ -43,7 +43,7 @@ type fixture struct {
 // Cases checks a store with guards against the promises of all fences. The test must import backend/memory, for locks of another backend.
 func Cases(t *testing.T, s Subject) {
 	cases := map[string]func(*fixture){
-		"OlderHolder": olderHolder, "Tokens": tokens, "NoToken": noToken, "LateWrite": lateWrite, "ContextEnds": contextEnds, "Race": race, "LateHolders": lateHolders,
+		"OlderHolder": olderHolder, "Tokens": tokens, "NoToken": noToken, "ContextEnds": contextEnds, "Race": race, "LateHolders": lateHolders,
 	}
 	if !s.Transactional {
 		maps.Copy(cases, map[string]func(*fixture){
@@ -224,22 +224,6 @@ func lockOnTheSameServer(f *fixture) {
 	_, err = f.Register(f.Context(), f.name, 0, l2)
 	f.Stale(f, err, token2, token2+1)
 	f.Stale(f, second(f.Context(), 4), token2, token2+1)
-}
-
-// A write does nothing if it was sent while its token was the latest but arrives later.
-func lateWrite(f *fixture) {
-	_, old, proxy := f.through()
-	proxy.Freeze()
-	before := proxy.Requests()
-	done := make(chan error, 1)
-	go func() { done <- old(f.Context(), 2) }()
-	for deadline := time.Now().Add(patience); proxy.Requests() == before; time.Sleep(time.Millisecond) {
-		want(f, time.Now().Before(deadline), "nothing was sent")
-	}
-	f.registers(6)
-	proxy.Restore()
-	f.Stale(f, <-done, 5, 6)
-	f.has(1)
 }
 
 // Holders write after they were stopped until their locks had expired.

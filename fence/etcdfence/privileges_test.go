@@ -1,38 +1,15 @@
 package etcdfence
 
 import (
-	"context"
-	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 
-	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/lab/servers"
 )
-
-func TestServerGone(t *testing.T) {
-	p := newPlace(t, servers.NeedEtcd(t, servers.EtcdOptions{}))
-	g := registers(t, p.fence, 5)
-	require.NoError(t, p.server.Kill())
-	for attempt := 1; ; attempt++ {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		_, err := p.fence.Register(ctx, 6) // clientv3 waits for a connection
-		cancel()
-		errs.OneLine(t, err)
-		require.ErrorIs(t, err, driver.ErrUnknown)
-		if strings.Contains(err.Error(), "cannot be reached") {
-			break
-		}
-		require.Equal(t, 1, attempt, "only the first request may go out on the connection that ends: %v", err)
-	}
-	require.NoError(t, p.server.Restart(t.Context()))
-	require.Eventually(t, func() bool { return write(t.Context(), g, p.data, "x") == nil }, soon, 10*time.Millisecond, "etcd kept the fence")
-}
 
 // The page's privileges suffice, even for nested operations (GHSA-rfx7-8w68-q57q). Without them the error says so.
 func TestPrivileges(t *testing.T) {

@@ -2,7 +2,6 @@ package zkfence
 
 import (
 	"context"
-	"errors"
 	"strconv"
 	"testing"
 	"time"
@@ -11,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport"
-	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/fence"
 	"github.com/lockport/lockport/internal/lab/servers"
 )
@@ -59,23 +57,4 @@ func TestEnsemble(t *testing.T) {
 	require.Error(t, err, "a newer holder has registered")
 	require.Error(t, write(ctx, old, "/data", "late"))
 	require.NoError(t, write(t.Context(), newer, "/data", "new"))
-}
-
-func TestServerGone(t *testing.T) {
-	p := newPlaceOn(t, servers.NeedZooKeeper(t, servers.ZooKeeperOptions{}))
-	g := registers(t, p.fence, 5)
-	require.NoError(t, p.server.Kill())
-	ctx, cancel := context.WithTimeout(t.Context(), soon)
-	defer cancel()
-	err := write(ctx, g, p.data, "x")
-	errs.OneLine(t, err)
-	_, err = p.fence.Register(ctx, 6)
-	errs.OneLine(t, err)
-	require.True(t, errors.Is(err, driver.ErrUnavailable) || errors.Is(err, driver.ErrUnknown))
-	require.NoError(t, p.server.Restart(t.Context()))
-	require.Eventually(t, func() bool { return write(t.Context(), g, p.data, "x") == nil }, 3*soon, 10*time.Millisecond, "ZooKeeper kept the fence")
-	p.conn.Close()
-	err = write(t.Context(), g, p.data, "x")
-	require.ErrorIs(t, err, driver.ErrUnknown)
-	errs.OneLine(t, err)
 }
