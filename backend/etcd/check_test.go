@@ -158,10 +158,10 @@ func TestOutOfSpace(t *testing.T) {
 
 func TestNotices(t *testing.T) {
 	t.Parallel()
-	ids := func(rawURL string) []string { // without the version notice, which depends on the installed etcd
+	ids := func(rawURL string) []string {
 		notices, err := peer.Check(t, rawURL)
 		require.NoError(t, err)
-		return slices.DeleteFunc(peer.IDs(notices), func(id string) bool { return id == "version" })
+		return peer.IDs(notices)
 	}
 	require.Equal(t, []string{"quorum"}, ids(servers.NeedEtcd(t, servers.EtcdOptions{}).URL()))
 	c := servers.NeedEtcdCluster(t, servers.EtcdOptions{Tick: environment.EtcdTick})
@@ -172,20 +172,6 @@ func TestNotices(t *testing.T) {
 	} {
 		require.Equal(t, want, newNode(t, rawURL).link.plaintextPassword(), rawURL)
 	}
-}
-
-func TestCheckStatus(t *testing.T) {
-	t.Parallel()
-	const mega = 1 << 20
-	for want, s := range map[string]*clientv3.StatusResponse{
-		"":                      {Version: "3.4.32", DbSize: 1600 * mega},
-		"version":               {Version: "3.4.31"},
-		"database-size":         {Version: "3.5.14", DbSize: 1640 * mega},
-		"version,database-size": {Version: "3.5.13", DbSize: defaultQuota},
-	} {
-		require.Equal(t, want, strings.Join(peer.IDs(checkStatus(s)), ","))
-	}
-	require.Empty(t, checkStatus(&clientv3.StatusResponse{Version: "?"}))
 }
 
 // Cases that the suite lacks: more than one page, a foreign client's lock, and waiters.
