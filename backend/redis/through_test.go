@@ -3,7 +3,6 @@ package redis
 import (
 	"context"
 	"fmt"
-	"sync"
 	"testing"
 	"time"
 
@@ -18,57 +17,13 @@ import (
 	"github.com/lockport/lockport/internal/redisscript"
 )
 
-// seeing is a hook of the caller's client, like a tracer: it records every command.
-type seeing struct {
-	mu   sync.Mutex
-	seen []string
-}
-
-func (h *seeing) note(cmds ...goredis.Cmder) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for _, cmd := range cmds {
-		h.seen = append(h.seen, fmt.Sprint(cmd.Args()...))
-	}
-}
-
-// DialHook and the following methods implement goredis.Hook.
-func (h *seeing) DialHook(next goredis.DialHook) goredis.DialHook { return next }
-
-func (h *seeing) ProcessHook(next goredis.ProcessHook) goredis.ProcessHook {
-	return func(ctx context.Context, cmd goredis.Cmder) error {
-		h.note(cmd)
-		return next(ctx, cmd)
-	}
-}
-
-func (h *seeing) ProcessPipelineHook(next goredis.ProcessPipelineHook) goredis.ProcessPipelineHook {
-	return func(ctx context.Context, cmds []goredis.Cmder) error {
-		h.note(cmds...)
-		return next(ctx, cmds)
-	}
-}
-
-// takes returns how many of the recorded commands call one of scripts, and clears the record.
-func (h *seeing) takes(scripts ...*redisscript.Script) (n int) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for _, s := range scripts {
-		for _, text := range h.seen {
-			if s.Names([]byte(text)) {
-				n++
-			}
-		}
-	}
-	h.seen = nil
-	return n
-}
-
 // Every request for a lock goes through the caller's client, so its hooks, tracer, limiter and metrics see it.
 func TestHooksSeeEveryCommand(t *testing.T) {
 	t.Parallel()
 	for name, connect := range map[string]func(*testing.T) goredis.UniversalClient{
-		"single": func(t *testing.T) goredis.UniversalClient { return newClient(t, servers.SharedRedis(t).URL()) },
+		"single": func(t *testing.T) goredis.UniversalClient { // a pool of one suffices
+			return newClient(t, servers.SharedRedis(t).URL(), func(o *goredis.Options) { o.PoolSize = 1 })
+		},
 		"prompt": func(t *testing.T) goredis.UniversalClient { return newClient(t, servers.SharedRedis(t).URL(), prompt) },
 		"cluster": func(t *testing.T) goredis.UniversalClient {
 			_, client := newCluster(t)
@@ -85,12 +40,13 @@ func TestHooksSeeEveryCommand(t *testing.T) {
 			t.Parallel()
 			client := connect(t)
 			a, b := nodeOn(t, client, "a", Options{}), nodeOn(t, client, "b", Options{})
-			hook := new(seeing)
+			hook := new(peer.Hook)
 			client.AddHook(hook) // after New
-			sees := func(what string, scripts ...*redisscript.Script) {
+			sees := func(what string, script *redisscript.Script) {
 				t.Helper()
-				require.Positive(t, hook.takes(scripts...), what)
+				require.Positive(t, hook.Take(script.Names), what)
 			}
+			a.Notified(a.Request(t.Name() + "another"))                                                    // the client is subscribed
 			for _, req := range []func(string) driver.Request{a.Request, a.reading, a.permit, a.Request} { // the last on a warm connection
 				lease := a.Takes(req(t.Name()))
 				sees("acquire", redisscript.Acquire)
@@ -119,42 +75,41 @@ func TestHooksSeeEveryCommand(t *testing.T) {
 	}
 }
 
-// With a silent server every call returns soon after its context ends, even with go-redis' defaults, which ignore contexts.
+// With a silent server every call returns soon after its context ends, with go-redis' defaults, which ignore contexts. The
+// suite shows it for clients that honour contexts.
 func TestCallsReturnThoughTheServerIsSilent(t *testing.T) {
 	t.Parallel()
 	s := servers.SharedRedis(t)
-	for i, set := range [][]func(*goredis.Options){nil, {prompt}} {
-		name := fmt.Sprint(t.Name(), i)
-		n, proxy := proxied(t, s, set...)
-		client, err := lockport.New(n.Backend)
-		require.NoError(t, err)
-		lock, err := client.Acquire(t.Context(), name)
-		require.NoError(t, err)
-		lease, waiting := n.Takes(n.Request(name+"2")), n.Request(name+"2")
-		n.Waits(waiting)
-		for _, call := range []func(ctx context.Context) error{
-			func(ctx context.Context) error { _, err := client.Acquire(ctx, name+"3"); return err },
-			func(ctx context.Context) error { _, err := client.TryAcquire(ctx, name+"4"); return err },
-			func(ctx context.Context) error { _, err := client.Inspect(ctx, name); return err },
-			func(ctx context.Context) error { return n.Abandon(ctx, waiting) },
-			func(ctx context.Context) error { _, err := driver.Renew(ctx, n.Backend, lease); return err },
-			func(ctx context.Context) error { return lease.Release(ctx) },
-		} {
-			proxy.Freeze()
-			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-			start := time.Now()
-			require.ErrorIs(t, call(ctx), context.DeadlineExceeded)
-			require.Less(t, time.Since(start), 3*time.Second, "go-redis' read timeout is 5 s")
-			cancel()
-			proxy.Restore()
-			require.Eventually(t, func() bool {
-				_, err := n.Inspect(t.Context(), name)
-				return err == nil
-			}, soon, time.Millisecond)
-		}
-		require.NoError(t, lock.Release(t.Context()))
-		require.NoError(t, client.Close())
+	n, proxy := proxied(t, s)
+	name := t.Name()
+	client, err := lockport.New(n.Backend)
+	require.NoError(t, err)
+	lock, err := client.Acquire(t.Context(), name)
+	require.NoError(t, err)
+	lease, waiting := n.Takes(n.Request(name+"2")), n.Request(name+"2")
+	n.Waits(waiting)
+	for _, call := range []func(ctx context.Context) error{
+		func(ctx context.Context) error { _, err := client.Acquire(ctx, name+"3"); return err },
+		func(ctx context.Context) error { _, err := client.TryAcquire(ctx, name+"4"); return err },
+		func(ctx context.Context) error { _, err := client.Inspect(ctx, name); return err },
+		func(ctx context.Context) error { return n.Abandon(ctx, waiting) },
+		func(ctx context.Context) error { _, err := driver.Renew(ctx, n.Backend, lease); return err },
+		func(ctx context.Context) error { return lease.Release(ctx) },
+	} {
+		proxy.Freeze()
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		start := time.Now()
+		require.ErrorIs(t, call(ctx), context.DeadlineExceeded)
+		require.Less(t, time.Since(start), 3*time.Second, "go-redis' read timeout is 5 s")
+		cancel()
+		proxy.Restore()
+		require.Eventually(t, func() bool {
+			_, err := n.Inspect(t.Context(), name)
+			return err == nil
+		}, soon, time.Millisecond)
 	}
+	require.NoError(t, lock.Release(t.Context()))
+	require.NoError(t, client.Close())
 }
 
 // A direct claim returns soon when it is cancelled, although go-redis keeps reading from its socket.
@@ -172,27 +127,6 @@ func TestLoneClaimIsCancelled(t *testing.T) {
 	require.ErrorIs(t, err, driver.ErrUnknown)
 	require.Less(t, time.Since(start), time.Second)
 	proxy.Restore()
-}
-
-// One connection suffices, besides the subscription's, which is not in the pool.
-func TestPoolOfOne(t *testing.T) {
-	t.Parallel()
-	s := servers.SharedRedis(t)
-	one := func(o *goredis.Options) { o.PoolSize = 1 }
-	a, b := nodeOn(t, newClient(t, s.URL(), one), "a", Options{}), newNode(t, s.URL(), "b", Options{})
-	lease := b.Takes(b.Request(t.Name()))
-	req := a.Request(t.Name())
-	a.Waits(req)
-	woken := a.Notified(req)
-	leases, results := a.many(500)
-	a.RenewBatch(t.Context(), leases, results)
-	for _, r := range results {
-		require.NoError(t, r.Err)
-	}
-	a.Frees(lease)
-	peer.Eventually(t, woken)
-	a.Frees(a.Takes(req))
-	a.freesAll(leases)
 }
 
 // A direct claim waits only shortly on its socket. What the network delivers later has no effect, while the claim waits or is held or afterwards.

@@ -1,9 +1,6 @@
 package redlock
 
 import (
-	"context"
-	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -15,53 +12,16 @@ import (
 	"github.com/lockport/lockport/internal/redisscript"
 )
 
-// commands is a client hook that records what it sends.
-type commands struct {
-	mu  sync.Mutex
-	all []string
-}
-
-func (h *commands) note(cmds ...goredis.Cmder) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for _, cmd := range cmds {
-		h.all = append(h.all, cmd.String())
-	}
-}
-
-func (h *commands) DialHook(next goredis.DialHook) goredis.DialHook { return next }
-
-func (h *commands) ProcessHook(next goredis.ProcessHook) goredis.ProcessHook {
-	return func(ctx context.Context, cmd goredis.Cmder) error {
-		h.note(cmd)
-		return next(ctx, cmd)
-	}
-}
-
-func (h *commands) ProcessPipelineHook(next goredis.ProcessPipelineHook) goredis.ProcessPipelineHook {
-	return func(ctx context.Context, cmds []goredis.Cmder) error {
-		h.note(cmds...)
-		return next(ctx, cmds)
-	}
-}
-
-// saw reports whether the hook saw a call of script.
-func (h *commands) saw(script *redisscript.Script) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return script.Names([]byte(strings.Join(h.all, "\n")))
-}
-
 // The hooks of each node's client, wrapped or not, see every command of a cycle, with one connection and go-redis' own retries.
 func TestTheCallersClientsCarryEveryRequest(t *testing.T) {
 	t.Parallel()
 	x := plainNodes(t, 3)
-	var hooks []*commands
+	var hooks []*peer.Hook
 	var clients []goredis.UniversalClient
 	for _, s := range x.servers {
 		c := goredis.NewClient(&goredis.Options{Addr: s.Addr(), PoolSize: 1})
 		t.Cleanup(func() { _ = c.Close() })
-		h := &commands{}
+		h := new(peer.Hook)
 		c.AddHook(h)
 		hooks, clients = append(hooks, h), append(clients, struct{ goredis.UniversalClient }{c})
 	}
@@ -86,10 +46,10 @@ func TestTheCallersClientsCarryEveryRequest(t *testing.T) {
 			"acquire": redisscript.QuorumAcquire, "renew": redisscript.QuorumRenew, "release": redisscript.QuorumRelease,
 			"abandon": redisscript.Abandon, "inspect": redisscript.Inspect, "break": redisscript.Break,
 		} {
-			require.Eventually(t, func() bool { return h.saw(script) }, soon, time.Millisecond, "%s on node %d", name, i)
+			require.Eventually(t, func() bool { return h.Take(script.Names) > 0 }, soon, time.Millisecond, "%s on node %d", name, i)
 		}
 	}
-	require.True(t, hooks[0].saw(redisscript.QuorumRetake))
+	require.True(t, hooks[0].Take(redisscript.QuorumRetake.Names) > 0)
 
 	// Closing the backend leaves the caller's clients open, and closes those opened from a URL.
 	require.NoError(t, b.Close())
