@@ -77,28 +77,6 @@ func TestCheckNotices(t *testing.T) {
 	require.NotContains(t, notices[0].Text, "[")
 }
 
-func TestTLS(t *testing.T) {
-	t.Parallel()
-	x := &nodes{}
-	var clients []*goredis.Client
-	for range 3 {
-		s := servers.NeedRedis(t, servers.RedisOptions{TLS: true})
-		c := goredis.NewClient(&goredis.Options{Addr: s.Addr(), TLSConfig: s.TLSConfig()})
-		t.Cleanup(func() { _ = c.Close() })
-		x.servers, clients = append(x.servers, s), append(clients, c)
-	}
-	b, err := NewBackend(clients, Options{})
-	require.NoError(t, err)
-	defer func() { _ = b.Close() }()
-	p := clientOf(t, b, "a")
-	p.Frees(p.Takes(p.Request("x")))
-	rawURL := strings.Replace(x.url(), "redlock:", "redlocks:", 1)
-	_, err = peer.Check(t, rawURL)
-	peer.SaysOneLine(t, err, driver.ErrRefused, "TLS")
-	_, err = peer.Check(t, rawURL+"?skip_verify=true")
-	require.NoError(t, err)
-}
-
 func TestURLs(t *testing.T) {
 	t.Parallel()
 	b, err := peer.Open(t.Context(), "redlock://user:secret@h1,h2:7000/3?addr=[::1]:7001&prefix=app:&node_timeout=50ms&read_timeout=2s&ttl=3s")

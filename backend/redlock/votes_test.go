@@ -14,8 +14,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport/driver"
-	"github.com/lockport/lockport/internal/lab/peer"
-	"github.com/lockport/lockport/internal/redisclaims"
 	"github.com/lockport/lockport/internal/redisscript"
 )
 
@@ -138,25 +136,6 @@ func TestAllNodesHaveOneOrder(t *testing.T) {
 		x.full(t, "x")
 	}
 	a.Frees(lease)
-	x.empty(t, "x")
-}
-
-// A waiter is woken once a majority has called it. Otherwise it polls only every 5 s.
-func TestWaiterIsWoken(t *testing.T) {
-	t.Parallel()
-	x := plainNodes(t, 5)
-	a, b := newClient(t, x.url(), "a"), newClient(t, x.url(), "b")
-	for range 20 {
-		lease := a.Takes(a.Request("x"))
-		req := b.Request("x")
-		b.Waits(req)
-		woken := b.Notified(req)
-		// Votes that reach a slow node late are split for a moment; the claim retries soon.
-		require.Eventually(t, func() bool { return b.Waits(req).Poll == redisclaims.PollHeard }, soon, 5*time.Millisecond)
-		a.Frees(lease)
-		peer.Eventually(t, woken)
-		b.Frees(b.Takes(req)) // at once, since a majority has called it
-	}
 	x.empty(t, "x")
 }
 
