@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	goredis "github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport/driver"
@@ -38,17 +37,15 @@ func TestWireGoldenOfReaders(t *testing.T) {
 	require.InDelta(t, 20, until(t, s, set, second.Owner).Seconds(), 3)
 	require.InDelta(t, 20_000, do(t, s, "PTTL", key), 3000, "the latest expiry")
 
-	// An earlier release of lockport sends an exclusive claim. It queues as behind any lockport client.
+	// To a writer they look like a lockport client.
 	writer := a.Request(name)
 	h := a.Waits(writer)
-	woken := a.Notified(writer)
 	require.NotEqual(t, redisclaims.PollForeign, h.Poll)
 	require.True(t, h.Holder.Shared)
 	a.Frees(leases[1])
 	require.InDelta(t, 10_000, do(t, s, "PTTL", key), 3000, "the latest expiry of the remaining readers")
 	a.Frees(leases[0])
-	peer.Eventually(t, woken)
-	a.Frees(a.Takes(writer))
+	a.Abandons(writer)
 	leaves(t, s, name)
 	require.Equal(t, int64(0), do(t, s, "EXISTS", set))
 }
@@ -75,10 +72,8 @@ func TestWireGoldenOfPermits(t *testing.T) {
 	h := a.Waits(waiter)
 	require.InDelta(t, 10, h.ExpiresIn.Seconds(), 3, "when the first permit expires")
 	require.Equal(t, []any{waiter.Owner, "1"}, do(t, s, "ZRANGE", side+"-queue", 0, -1, "WITHSCORES"))
-	woken := a.Notified(waiter)
+	a.Abandons(waiter)
 	a.Frees(lease)
-	peer.Eventually(t, woken)
-	a.Frees(a.Takes(waiter))
 	a.Frees(last)
 	require.Equal(t, int64(0), do(t, s, "EXISTS", side, side+"-queue", "lockport:"+name))
 	b.Frees(b.Takes(other)) // no permit is held, so their number may change
@@ -142,54 +137,6 @@ func TestAbandonedWriterLetsReadersIn(t *testing.T) {
 	a.Frees(here)
 }
 
-// Readers and holders of permits are told at once that somebody waits. A writer tells readers after it learns from the server that they hold the
-// name; waiters for a permit tell its holders.
-func TestHoldersBesideAreTold(t *testing.T) {
-	t.Parallel()
-	_, a, b, _ := shared(t)
-	a.Notified(a.Request("another")) // the client is subscribed
-	for i, req := range []func(*node, string) driver.Request{(*node).reading, (*node).permit} {
-		name := fmt.Sprint(t.Name(), i)
-		first, second := req(a, name), req(a, name)
-		told := make(chan struct{}, 100)
-		first.Contended = func() { told <- struct{}{} }
-		second.Contended = first.Contended
-		other, renewed := a.Takes(first), a.Takes(second)
-		waiter := b.Request(name)
-		if i == 1 {
-			waiter = b.permit(name)
-		}
-		b.Waits(waiter)
-		peer.Eventually(t, told)
-		peer.Eventually(t, told)
-		_, err := a.Renews(renewed)
-		require.NoError(t, err)
-		peer.Eventually(t, told)
-		b.Abandons(waiter)
-		a.Frees(other)
-		a.Frees(renewed)
-	}
-}
-
-// A claim abandoned in flight is refused when it arrives.
-func TestAbandonedClaimsBesideAreRefused(t *testing.T) {
-	t.Parallel()
-	s := servers.SharedRedis(t)
-	n := newNode(t, s.URL(), "x", Options{})
-	for i, req := range []func(string) driver.Request{n.reading, n.permit} {
-		late := req(fmt.Sprint(t.Name(), i))
-		n.Abandons(late)
-		_, err := n.Try(late)
-		require.ErrorIs(t, err, driver.ErrRefused)
-	}
-	held, late := n.Request(t.Name()), n.Request(t.Name())
-	lease := n.Takes(held)
-	n.Abandons(late)
-	_, err := n.Attach(t.Context(), late, held.Owner, lease.Grant().Token)
-	require.ErrorIs(t, err, driver.ErrRefused)
-	n.Frees(lease)
-}
-
 // A reader or permit granted in its turn calls the next waiter while there is room. A release alone calls one waiter, and an expiry none.
 func TestNextComesInToo(t *testing.T) {
 	t.Parallel()
@@ -218,50 +165,22 @@ func TestNextComesInToo(t *testing.T) {
 	}
 }
 
-// Inspect shows readers and permits, and Break ends just one of them. In a Cluster all keys of a name share its slot.
-func TestInspectAndBreakBeside(t *testing.T) {
+// Holders of permits are told at once that somebody waits, and again when they renew.
+func TestHoldersOfPermitsAreTold(t *testing.T) {
 	t.Parallel()
-	_, cluster := newCluster(t)
-	for name, client := range map[string]goredis.UniversalClient{"single": newClient(t, servers.SharedRedis(t).URL()), "cluster": cluster} {
-		t.Run(name, func(t *testing.T) { testInspectAndBreakBeside(t, client) })
-	}
-}
-
-func testInspectAndBreakBeside(t *testing.T, client goredis.UniversalClient) {
-	n := nodeOn(t, client, "x", Options{})
-	name := t.Name()
-	for _, req := range []func(string) driver.Request{n.reading, n.permit} {
-		first, second := req(name), req(name)
-		lost := make(chan struct{}, 1)
-		first.Lost = func(error) { lost <- struct{}{} }
-		broken, lease := n.Takes(first), n.Takes(second)
-		results := make([]driver.Renewal, 3)
-		plain := n.Takes(n.Request(name + " plain"))
-		n.RenewBatch(t.Context(), []driver.Lease{broken, plain, lease}, results)
-		for _, r := range results {
-			require.NoError(t, r.Err)
-		}
-		n.Frees(plain)
-		n.Notified(n.Request("another")) // the client is subscribed
-		st, err := n.Inspect(t.Context(), name)
-		require.NoError(t, err)
-		require.True(t, st.Held)
-		require.Equal(t, []any{first.Shared, first.Permits}, []any{st.Shared, st.Permits})
-		require.Len(t, st.Others, 1)
-		require.ElementsMatch(t, []string{first.Owner, second.Owner}, []string{st.Owner, st.Others[0].Owner})
-		require.InDelta(t, 10, time.Until(st.Expires).Seconds(), 3)
-		listed, err := n.List(t.Context(), name)
-		require.NoError(t, err)
-		require.Len(t, listed, 1)
-		require.Len(t, listed[0].Others, 1)
-
-		require.NoError(t, n.Break(t.Context(), name, first.Owner))
-		peer.Eventually(t, lost)
-		require.ErrorIs(t, n.Break(t.Context(), name, first.Owner), driver.ErrLost)
-		require.ErrorIs(t, broken.Release(t.Context()), driver.ErrLost)
-		n.Frees(lease)
-		st, err = n.Inspect(t.Context(), name)
-		require.NoError(t, err)
-		require.False(t, st.Held)
-	}
+	_, a, b, _ := shared(t)
+	a.Notified(a.Request("another")) // the client is subscribed
+	told := make(chan struct{}, 100)
+	req := a.permit(t.Name())
+	req.Contended = func() { told <- struct{}{} }
+	lease, other := a.Takes(req), a.Takes(a.permit(t.Name()))
+	waiter := b.permit(t.Name())
+	b.Waits(waiter)
+	peer.Eventually(t, told)
+	_, err := a.Renews(lease)
+	require.NoError(t, err)
+	peer.Eventually(t, told)
+	b.Abandons(waiter)
+	a.Frees(other)
+	a.Frees(lease)
 }

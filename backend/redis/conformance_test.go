@@ -18,7 +18,7 @@ func TestConformanceSentinel(t *testing.T) {
 }
 
 func TestConformanceCluster(t *testing.T) {
-	conformance.Test(t, environment.Need(t, "redis-cluster").Unproxied(peer.Open), environment.Breakable("names", "optional"))
+	conformance.Test(t, environment.Need(t, "redis-cluster").Unproxied(peer.Open), environment.Breakable("names", "optional", "shared", "permits"))
 }
 
 // isOp recognizes requests by the scripts that they call.

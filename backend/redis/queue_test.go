@@ -9,36 +9,6 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-func TestQueueIsFirstInFirstOut(t *testing.T) {
-	t.Parallel()
-	s, a, b, c := shared(t)
-	name := t.Name()
-	lease := a.Takes(a.Request(name))
-	first, second := b.Request(name), c.Request(name)
-	b.Waits(first)
-	c.Waits(second)
-	b.Waits(first) // polls, and keeps its place
-	a.Frees(lease)
-
-	require.LessOrEqual(t, c.Waits(second).ExpiresIn, 250*time.Millisecond, "it is another waiter's turn")
-	again := a.Request(name)
-	a.Waits(again)
-	try := a.Request(name)
-	try.Queue = false
-	a.Waits(try) // a claim that does not queue does not overtake either
-
-	lease = b.Takes(first)
-	require.True(t, lease.Grant().Contended)
-	a.Frees(lease)
-	a.Waits(again)
-	lease = c.Takes(second)
-	a.Frees(lease)
-	lease = a.Takes(again)
-	require.False(t, lease.Grant().Contended)
-	a.Frees(lease)
-	leaves(t, s, name)
-}
-
 func TestHeadThatDoesNotComeIsSkipped(t *testing.T) {
 	t.Parallel()
 	s, a, b, c := shared(t)

@@ -46,22 +46,6 @@ func TestWireGolden(t *testing.T) {
 	leaves(t, s, name)
 }
 
-func TestPrefixMayBeEmpty(t *testing.T) {
-	t.Parallel()
-	s := servers.SharedRedis(t)
-	n := newNode(t, s.URL(), "x", Options{NoPrefix: true})
-	lease := n.Takes(n.Request(t.Name()))
-	require.Equal(t, int64(1), do(t, s, "EXISTS", t.Name()))
-	found, err := n.List(t.Context(), t.Name())
-	require.NoError(t, err)
-	require.Len(t, found, 1)
-	n.Frees(lease)
-	n = newNode(t, s.URL(), "x", Options{Prefix: "app/"})
-	lease = n.Takes(n.Request(t.Name()))
-	require.Equal(t, int64(1), do(t, s, "EXISTS", "app/"+t.Name()))
-	n.Frees(lease)
-}
-
 // What redislock, redsync and node-redlock do: SET NX PX with a random value, then compare and delete.
 func TestForeignValuesExclude(t *testing.T) {
 	t.Parallel()
