@@ -12,6 +12,7 @@ import (
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/lab/peer"
+	"github.com/lockport/lockport/internal/lab/redishook"
 	"github.com/lockport/lockport/internal/lab/servers"
 	"github.com/lockport/lockport/internal/redisclaims"
 	"github.com/lockport/lockport/internal/redisscript"
@@ -40,7 +41,7 @@ func TestHooksSeeEveryCommand(t *testing.T) {
 			t.Parallel()
 			client := connect(t)
 			a, b := nodeOn(t, client, "a", Options{}), nodeOn(t, client, "b", Options{})
-			hook := new(peer.Hook)
+			hook := new(redishook.Hook)
 			client.AddHook(hook) // after New
 			sees := func(what string, script *redisscript.Script) {
 				t.Helper()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/lab/peer"
+	"github.com/lockport/lockport/internal/lab/redishook"
 	"github.com/lockport/lockport/internal/redisscript"
 )
 
@@ -16,12 +17,12 @@ import (
 func TestTheCallersClientsCarryEveryRequest(t *testing.T) {
 	t.Parallel()
 	x := plainNodes(t, 3)
-	var hooks []*peer.Hook
+	var hooks []*redishook.Hook
 	var clients []goredis.UniversalClient
 	for _, s := range x.servers {
 		c := goredis.NewClient(&goredis.Options{Addr: s.Addr(), PoolSize: 1})
 		t.Cleanup(func() { _ = c.Close() })
-		h := new(peer.Hook)
+		h := new(redishook.Hook)
 		c.AddHook(h)
 		hooks, clients = append(hooks, h), append(clients, struct{ goredis.UniversalClient }{c})
 	}

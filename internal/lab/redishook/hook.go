@@ -1,4 +1,5 @@
-package peer
+// Package redishook records the commands of a go-redis client, for the tests of the Redis backends.
+package redishook
 
 import (
 	"context"
@@ -9,7 +10,7 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 )
 
-// Hook is a hook of a go-redis client, like a tracer: it records every command. Safe for concurrent use.
+// Hook is a goredis.Hook, like a tracer: it records every command. Safe for concurrent use.
 type Hook struct {
 	mu   sync.Mutex
 	seen []string
@@ -24,9 +25,10 @@ func (h *Hook) Take(match func(command []byte) bool) int {
 	return before - len(h.seen)
 }
 
-// DialHook, ProcessHook and ProcessPipelineHook implement goredis.Hook.
+// DialHook implements goredis.Hook.
 func (h *Hook) DialHook(next goredis.DialHook) goredis.DialHook { return next }
 
+// ProcessHook implements goredis.Hook.
 func (h *Hook) ProcessHook(next goredis.ProcessHook) goredis.ProcessHook {
 	return func(ctx context.Context, cmd goredis.Cmder) error {
 		h.note(cmd)
@@ -34,6 +36,7 @@ func (h *Hook) ProcessHook(next goredis.ProcessHook) goredis.ProcessHook {
 	}
 }
 
+// ProcessPipelineHook implements goredis.Hook.
 func (h *Hook) ProcessPipelineHook(next goredis.ProcessPipelineHook) goredis.ProcessPipelineHook {
 	return func(ctx context.Context, cmds []goredis.Cmder) error {
 		h.note(cmds...)
