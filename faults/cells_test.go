@@ -42,7 +42,6 @@ var (
 	forTime  = flag.Duration("for", 0, "how long to begin laps through the table, each in a random order; 0: one lap, in order")
 	full     = flag.Bool("full", false, "also play what another environment of the same backend shows, faults under load, and variants")
 	lanes    = flag.Int("lanes", 10, "how many environments run at a time; their phases mostly wait")
-	write    = flag.Bool("write", false, "write the figures to docs/faults.json and docs/guarantees.md")
 )
 
 func TestMain(m *testing.M) {
@@ -137,7 +136,7 @@ func checkCell(t *testing.T, w *environment.Running, c *play.Cell, seed uint64, 
 	}
 	for i := range plays {
 		v := playOnce(t, w, c, seed+uint64(i))
-		r.add(w.Environment, c, v.Figures)
+		r.add(w.Name, v)
 		if !c.Outcome.IsSafe() && v.Seen() {
 			return
 		}

@@ -25,7 +25,7 @@ func (v *Verdict) showsNothing(p *play.Played) {
 		}
 		return // the overlap shows everything else about a script
 	}
-	if v.Figures.Faults == 0 {
+	if len(v.History.Injections()) == 0 {
 		v.breach("the cell does not say when it injects its fault (Injected)")
 	}
 	if len(v.History.Spans) > 0 && !v.History.Contended() {
@@ -47,6 +47,24 @@ func (v *Verdict) deadlines(a *environment.Environment) {
 		if left := e.Deadline.Sub(e.At); left > a.TTL-a.Margin+play.LeastExtension {
 			v.breach("%s: %s with a deadline in %v, which is more than the TTL of %v less the margin of %v", e.About(), e.Kind, left, a.TTL, a.Margin)
 			return // one is enough
+		}
+	}
+}
+
+// promptly is within which time after their contexts' end acquisitions return (docs/guarantees.md, P6).
+const promptly = 100 * time.Millisecond
+
+// late looks for acquisitions that hung past their context's end, and for holders that were not told that the deadline had passed. Machines are
+// noisy: both have [play.Patience] times the stated time.
+func (v *Verdict) late(a *environment.Environment) {
+	for _, s := range v.History.Attempts {
+		if after := v.History.ReturnedLate(s); after > play.Patience*promptly {
+			v.breach("%s: the acquisition went on for %v after its context's end", s, after)
+		}
+	}
+	for _, s := range v.History.Spans {
+		if after := v.History.ToldLate(s); after > play.Patience*a.Margin {
+			v.breach("%s was not told of its end for %v after its deadline", s, after)
 		}
 	}
 }

@@ -15,25 +15,25 @@ type Environment struct {
 // All returns all environments, the backends in their usual order.
 func All() []Environment {
 	cells := map[string][]play.Cell{
-		"file":           underLoad(fileCells, "holder-killed"),
-		"redis":          underLoad(redisCells, "server-killed"),
+		"file":           fileCells,
+		"redis":          redisCells,
 		"redis-failover": redisFailoverCells,
 		"redis-replicas": redisReplicasCells,
 		"redis-sentinel": redisSentinelCells,
 		"redlock":        redlockCells,
 
-		"etcd":         underLoad(etcdCells(10), "leader-killed"),
+		"etcd":         etcdCells(10),
 		"etcd-alone":   forgets("revision"),
 		"etcd-current": etcdCells(30),
 
-		"zookeeper":       underLoad(zooKeeperCells, "leader-killed"),
+		"zookeeper":       zooKeeperCells,
 		"zookeeper-alone": forgets("count of transactions"),
 
-		"postgres":           underLoad(postgresCells, "server-killed"),
+		"postgres":           postgresCells,
 		"postgres-failover":  postgresFailoverCells,
 		"postgres-pgbouncer": postgresPoolerCells,
 
-		"mysql": underLoad(mySQLCells, "server-killed"),
+		"mysql": mySQLCells,
 
 		"table-postgres":  tablePostgresCells,
 		"table-pgbouncer": tablePoolerCells,
@@ -47,11 +47,10 @@ func All() []Environment {
 	return all
 }
 
-// OnlyInSoak says that only long runs play the cell: the environment is a variant, the fault comes under load, or an earlier environment shows the
-// same. That environment has the same backend. For harmless faults, it may be one whose locks end in the same way: the conformance suite shows what
-// each backend does then.
+// OnlyInSoak says that only long runs play the cell: the environment is a variant, or an earlier environment shows the same. That environment has
+// the same backend. For harmless faults, it may be one whose locks end in the same way: the conformance suite shows what each backend does then.
 func OnlyInSoak(e *Environment, c *play.Cell) bool {
-	if e.Variant || c.Busy {
+	if e.Variant {
 		return true
 	}
 	for _, o := range All() {

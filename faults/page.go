@@ -3,14 +3,11 @@ package faults
 import (
 	"cmp"
 	_ "embed"
-	"fmt"
-	"maps"
 	"regexp"
 	"slices"
 	"strings"
 	"text/template"
 
-	"github.com/lockport/lockport/internal/lab/history"
 	"github.com/lockport/lockport/internal/lab/play"
 	"github.com/lockport/lockport/internal/lab/report"
 )
@@ -19,33 +16,26 @@ import (
 var pageText string
 
 var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{
-	"anchor": anchor, "capital": capital, "part": part, "ratio": ratio, "thousands": history.Thousands[int],
+	"anchor": anchor, "capital": capital,
 	"list":     func(names []string) string { return cmp.Or(strings.Join(names, ", "), "–") },
 	"sentence": func(s string) string { return capital(strings.TrimSuffix(s, ".") + ".") },
 }).Parse(pageText))
 
 // page is the template's input.
 type page struct {
-	Views   []*view
-	Common  []*usual
-	Run     Run
-	Timings []timing
-	Missed  []string
-	// Overlapped and Phases count over all safe and unavailable cells. Shown is how many of the Unsafe cells were seen to be unsafe.
-	Overlapped, Phases, Shown, Unsafe int
+	Views  []*view
+	Common []*usual
 }
 
-// Render renders as Markdown what all cells state, and what was measured.
-func Render(environments []Environment, m Measured) string {
-	p := page{Run: m.Run, Timings: timings}
+// Render renders as Markdown what all cells state.
+func Render(environments []Environment) string {
+	var p page
 	for _, c := range Common(false) {
 		p.Common = append(p.Common, &usual{Cell: c})
 	}
 	told := make(map[string][2]string)
 	for i := range environments {
-		v := p.add(&environments[i], m)
-		v.cite(told)
-		p.Missed = append(p.Missed, v.missed()...)
+		p.add(&environments[i]).cite(told)
 	}
 	var out strings.Builder
 	if err := pageTemplate.Execute(&out, p); err != nil {
@@ -54,23 +44,14 @@ func Render(environments []Environment, m Measured) string {
 	return out.String()
 }
 
-// add adds an environment with its figures.
-func (p *page) add(e *Environment, m Measured) *view {
-	v := &view{Environment: e, Sum: m.Arrangements[e.Name]}
+// add adds an environment.
+func (p *page) add(e *Environment) *view {
+	v := &view{Environment: e}
 	p.Views = append(p.Views, v)
 	for i := range e.Cells {
-		c := seen{Cell: &e.Cells[i], Figures: m.Cells[CellKey(&e.Environment, &e.Cells[i])]}
-		switch {
-		case c.Outcome.IsSafe():
-			p.Overlapped += c.Figures.Overlapped
-			p.Phases += c.Figures.Phases
-		case !c.Argued && c.Figures.Phases > 0:
-			p.Unsafe++
-			p.Shown += min(1, c.Figures.Overlapped)
-		}
+		c := stated{Cell: &e.Cells[i]}
 		for _, u := range p.Common {
 			if c.Fault == u.Fault && c.Outcome == u.Outcome && c.Why == u.Why {
-				u.Figures.Add(c.Figures)
 				u.In++
 				c.usual = true
 			}
@@ -80,35 +61,24 @@ func (p *page) add(e *Environment, m Measured) *view {
 	return v
 }
 
-// Named returns the versions with the names of their programs. Go reports "go1.26".
-func (r Run) Named() (all []string) {
-	for _, of := range slices.Sorted(maps.Keys(r.Versions)) {
-		all = append(all, of+" "+strings.TrimPrefix(r.Versions[of], of))
-	}
-	return all
-}
-
-// seen is a cell with its figures.
-type seen struct {
+// stated is a cell on the page.
+type stated struct {
 	*play.Cell
-	Figures history.Figures
-	usual   bool // a common fault with its usual outcome
+	usual bool // a common fault with its usual outcome
 	// As says where the same reason was given before: "FAULT", "[ENVIRONMENT]" or both. Empty: nowhere.
 	As string
 }
 
-// usual is a common fault with the figures of the environments in which it has its usual outcome.
+// usual is a common fault with its usual outcome.
 type usual struct {
 	play.Cell
-	Figures history.Figures
-	In      int // how many environments
+	In int // how many environments
 }
 
-// view is an environment with its figures.
+// view is an environment on the page.
 type view struct {
 	*Environment
-	Sum   history.Figures // of all cells
-	cells []seen
+	cells []stated
 }
 
 // With returns the names of the faults with an outcome.
@@ -148,30 +118,10 @@ func find(all []play.Cell, fault string) *play.Cell {
 }
 
 // Own returns the faults with another statement than usual, the worst first.
-func (v *view) Own() []seen {
-	own := slices.DeleteFunc(slices.Clone(v.cells), func(c seen) bool { return c.usual })
-	slices.SortStableFunc(own, func(a, b seen) int { return report.Compare(b.Outcome, a.Outcome) })
+func (v *view) Own() []stated {
+	own := slices.DeleteFunc(slices.Clone(v.cells), func(c stated) bool { return c.usual })
+	slices.SortStableFunc(own, func(a, b stated) int { return report.Compare(b.Outcome, a.Outcome) })
 	return own
-}
-
-// missed lists measurements that contradict the statements.
-func (v *view) missed() (all []string) {
-	add := func(bad bool, format string, args ...any) {
-		if bad {
-			all = append(all, fmt.Sprintf("[%s], ", v.Name)+fmt.Sprintf(format, args...))
-		}
-	}
-	for _, c := range v.cells {
-		f := &c.Figures
-		disproved := c.Outcome.IsSafe() == (f.Overlapped > 0) && !(c.Argued && f.Overlapped == 0)
-		add(f.Phases > 0 && disproved, "%s: stated to be %s, but two believed it in %s phases.", c.Fault, c.Outcome, part(f.Overlapped, f.Phases))
-		for _, text := range exceeded(f, &v.Environment.Environment, c.Cell, 1) {
-			add(true, "%s, %s.", c.Fault, text)
-		}
-	}
-	late := v.Sum.LateReturn.Quantiles().P99
-	add(late > promptly, "late return: %v for 99 in 100 (stated: %v).", rounded(late), promptly)
-	return all
 }
 
 // anchor returns the link target that GitHub gives a heading.
@@ -182,14 +132,3 @@ func anchor(heading string) string {
 
 // capital returns s with its first letter in upper case.
 func capital(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
-
-// part writes "50 of 50".
-func part(n, all int) string {
-	if all == 0 {
-		return "–"
-	}
-	return history.Thousands(n) + " of " + history.Thousands(all)
-}
-
-// ratio writes "50/50".
-func ratio(n, all int) string { return strings.ReplaceAll(part(n, all), " of ", "/") }

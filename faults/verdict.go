@@ -11,8 +11,6 @@ import (
 // Verdict is what a phase has shown.
 type Verdict struct {
 	History *history.History
-	// Figures are the measurements.
-	Figures history.Figures
 	// Overlaps are pairs of workers that believed they held one lock.
 	Overlaps []history.Overlap
 	// Breaches are violations of the cell's statement, or of rules for all cells, as messages for people.
@@ -29,7 +27,7 @@ func Judge(p *play.Played) (*Verdict, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := &Verdict{History: h, Figures: history.Measure(h, p.Environment.Margin), Overlaps: h.Overlaps(), Breaches: p.Stuck}
+	v := &Verdict{History: h, Overlaps: h.Overlaps(), Breaches: p.Stuck}
 	if p.Cell.Outcome.IsSafe() {
 		for _, o := range v.Overlaps {
 			v.breach("the cell is stated to be %s, but two believed they held one lock:\n%s", p.Cell.Outcome, o.Describe(h))
@@ -50,12 +48,7 @@ func Judge(p *play.Played) (*Verdict, error) {
 		}
 	}
 	v.believed()
-	for _, text := range exceeded(&v.Figures, p.Environment, p.Cell, play.Patience) {
-		v.breach("%s, and it took more than %d times that", text, play.Patience)
-	}
-	if late := v.Figures.LateReturn.Quantiles().P99; late > play.Patience*promptly {
-		v.breach("late return: %v for 99 in 100 (stated: %v), and it took more than %d times that", late, promptly, play.Patience)
-	}
+	v.late(p.Environment)
 	return v, nil
 }
 

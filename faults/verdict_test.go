@@ -71,8 +71,8 @@ func TestWhatIsWrong(t *testing.T) {
 		{"Valid was true 5ms after the deadline", well + "1895 w1/1 believed valid deadline 1890"},
 		{"Valid was true 5ms after the deadline", well + "1895 w1/1 checked valid deadline 1890"},
 		{"a hold was lost 1s before its deadline", well + "1100 w1/2 asked name m\n 1110 w1/2 got name m token 1024 deadline 2990\n 1990 w1/2 told name m: removed"},
-		{"told of silence: 1.101s (stated: 110ms), and it took more than 10 times that", well + "1100 w1/2 asked name m\n 1110 w1/2 got name m token 1024 deadline 2990\n 4091 w1/2 told name m: silence"},
-		{"late return: 1.001s for 99 in 100", well + "1100 w1/2 asked limit 1200\n 2201 w1/2 failed: no"},
+		{"w1/2 (token 1024) was not told of its end for 1.101s after its deadline", well + "1100 w1/2 asked name m\n 1110 w1/2 got name m token 1024 deadline 2990\n 4091 w1/2 told name m: silence"},
+		{"w1/2: the acquisition went on for 1.001s after its context's end", well + "1100 w1/2 asked limit 1200\n 2201 w1/2 failed: no"},
 	} {
 		require.Contains(t, breaches(t, storm(report.Safe), c.text), c.want)
 	}

@@ -244,18 +244,3 @@ func countValidity(s *play.Phase) {
 	})
 	inTime("a renewal", e.Deadline.Sub(e.At))
 }
-
-// underLoad adds a cell in which workers acquire and release as fast as they can while one of the faults is injected. It grants thousands of tokens.
-func underLoad(cells []play.Cell, fault string) []play.Cell {
-	const grants = 4000
-	c := *find(cells, fault)
-	inject := c.Inject
-	c.Inject = func(s *play.Phase) {
-		s.Grants(grants / 2)
-		inject(s)
-		s.Grants(grants / 2)
-	}
-	c.Fault, c.Busy, c.Harmless, c.Outcome = fault+"-under-load", true, false, report.Safe
-	c.Why = "tokens rise with every grant; none repeats"
-	return append(slices.Clone(cells), c)
-}

@@ -148,16 +148,13 @@ func (s *Span) add(e Event) bool {
 	return true
 }
 
-// endedByKill is the Ending of a hold whose worker was killed.
-const endedByKill = "its worker was killed"
-
 // endBelief finds the end of belief: at the latest, the end of the history.
 func (s *Span) endBelief(end Instant) {
 	s.Until, s.Ending = end, "the end of the history"
 	for _, e := range []struct {
 		at   Instant
 		what string
-	}{{s.Killed, endedByKill}, {max(s.Deadline, s.Believed), "its deadline"}, {s.Told, "it was told of the loss"}, {s.Releasing, "it was released"}} {
+	}{{s.Killed, "its worker was killed"}, {max(s.Deadline, s.Believed), "its deadline"}, {s.Told, "it was told of the loss"}, {s.Releasing, "it was released"}} {
 		if e.at != 0 && e.at <= s.Until {
 			s.Until, s.Ending = e.at, e.what
 		}

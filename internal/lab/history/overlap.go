@@ -40,8 +40,8 @@ func (h *History) forEachBegin(f func(s *Span, present []*Span)) {
 	}
 }
 
-// joins counts readers that joined another, and permits granted beside another.
-func (h *History) joins() (readers, permits int) {
+// Joins counts readers that joined another, and permits granted beside another.
+func (h *History) Joins() (readers, permits int) {
 	h.forEachBegin(func(s *Span, present []*Span) {
 		switch {
 		case len(present) == 0:

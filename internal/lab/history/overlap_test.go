@@ -56,37 +56,25 @@ func TestOverlapsOfModes(t *testing.T) {
 	for _, c := range []struct {
 		name, text string
 		want       []string // the pairs, First and Second
+		beside     [2]int   // the readers that joined another, and the permits granted beside another
 	}{
-		{"readers", hold(1, 10, 90, "shared") + hold(2, 20, 80, "shared") + hold(3, 30, 95, "shared"), nil},
-		{"a writer after readers", hold(1, 10, 90, "shared") + hold(2, 20, 80, "shared") + hold(3, 91, 95, ""), nil},
-		{"a writer beside a reader", hold(1, 10, 90, "shared") + hold(2, 20, 80, "shared") + hold(3, 85, 95, ""), []string{"w1w3"}},
-		{"a reader beside a writer", hold(1, 10, 90, "") + hold(2, 20, 80, "shared"), []string{"w1w2"}},
-		{"two writers", hold(1, 10, 90, "") + hold(2, 20, 80, ""), []string{"w1w2"}},
-		{"as many as there are permits", hold(1, 10, 90, "permits 2") + hold(2, 20, 80, "permits 2") + hold(3, 80, 95, "permits 2"), nil},
-		{"one too many", hold(1, 10, 90, "permits 2") + hold(2, 20, 80, "permits 2") + hold(3, 79, 95, "permits 2"), []string{"w2w3"}},
+		{"readers", hold(1, 10, 90, "shared") + hold(2, 20, 80, "shared") + hold(3, 30, 95, "shared"), nil, [2]int{2, 0}},
+		{"a writer after readers", hold(1, 10, 90, "shared") + hold(2, 20, 80, "shared") + hold(3, 91, 95, ""), nil, [2]int{1, 0}},
+		{"a writer beside a reader", hold(1, 10, 90, "shared") + hold(2, 20, 80, "shared") + hold(3, 85, 95, ""), []string{"w1w3"}, [2]int{1, 0}},
+		{"a reader beside a writer", hold(1, 10, 90, "") + hold(2, 20, 80, "shared"), []string{"w1w2"}, [2]int{1, 0}},
+		{"two writers", hold(1, 10, 90, "") + hold(2, 20, 80, ""), []string{"w1w2"}, [2]int{}},
+		{"as many as there are permits", hold(1, 10, 90, "permits 2") + hold(2, 20, 80, "permits 2") + hold(3, 80, 95, "permits 2"), nil, [2]int{0, 2}},
+		{"one too many", hold(1, 10, 90, "permits 2") + hold(2, 20, 80, "permits 2") + hold(3, 79, 95, "permits 2"), []string{"w2w3"}, [2]int{0, 2}},
+		{"of many", "0 w1/1 asked\n 1 w1/1 got deadline 100\n 1 w2/1 asked\n 2 w2/1 got deadline 20\n 2 w3/1 asked\n 3 w3/1 got deadline 50\n" +
+			"30 w4/1 asked\n 31 w4/1 got deadline 60\n 200 - noted: the end", []string{"w1w2", "w1w3", "w2w3", "w1w4", "w3w4"}, [2]int{}},
 	} {
+		h := read(t, c.text)
 		var pairs []string
-		for _, o := range read(t, c.text).Overlaps() {
+		for _, o := range h.Overlaps() {
 			pairs = append(pairs, o.First.Worker+o.Second.Worker)
 		}
 		require.Equal(t, c.want, pairs, c.name)
+		readers, permits := h.Joins()
+		require.Equal(t, c.beside, [2]int{readers, permits}, c.name)
 	}
-}
-
-func TestOverlapsOfManyAreAllSeen(t *testing.T) {
-	h := read(t, `
-		0 w1/1 asked
-		1 w1/1 got deadline 100
-		1 w2/1 asked
-		2 w2/1 got deadline 20
-		2 w3/1 asked
-		3 w3/1 got deadline 50
-		30 w4/1 asked
-		31 w4/1 got deadline 60
-		200 - noted: the end`)
-	var pairs []string
-	for _, o := range h.Overlaps() {
-		pairs = append(pairs, o.First.Worker+o.Second.Worker)
-	}
-	require.Equal(t, []string{"w1w2", "w1w3", "w2w3", "w1w4", "w3w4"}, pairs)
 }

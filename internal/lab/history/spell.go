@@ -42,11 +42,6 @@ func (h *History) Cuts(worker string) []Spell {
 	return h.spells(Event{Kind: Cut, Worker: worker}, Event{Kind: Mended, Worker: worker})
 }
 
-// stopped says that a worker was stopped at some time between two instants.
-func (h *History) stopped(worker string, from, to Instant) bool {
-	return slices.ContainsFunc(h.Stops(worker), func(s Spell) bool { return s.From <= to && s.To >= from })
-}
-
 // spells are the periods between such events. One without an end lasts to the end of the history.
 func (h *History) spells(begin, end Event) []Spell {
 	var all []Spell
@@ -101,13 +96,4 @@ func (h *History) Line(s *Span) string {
 		text += ": " + s.ReleaseErr
 	}
 	return text
-}
-
-// Thousands formats n, which is not negative, with commas.
-func Thousands[T ~int | ~int64](n T) string {
-	s := fmt.Sprint(int64(n))
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
 }

@@ -29,16 +29,13 @@ type Cell struct {
 	URL func(endpoint string) string
 	// Harmless says that the fault affects only workers and their network. The servers need no healing, and other phases can use them meanwhile.
 	Harmless bool
-	// Busy makes workers hold locks as often as possible, and never for long.
-	Busy bool
 	// Lead has the workers campaign as leaders instead of acquiring locks.
 	Lead *Lead
 	// Tries is within how many plays the overlap must be seen. If one play may miss it, the probability that all miss it must be below 10⁻⁶.
 	Tries int
 	// Argued says that an unsafe outcome is stated by argument: the overlap is not asserted.
 	Argued bool
-	// Recovery is within which time after the fault somebody acquires again. docs/guarantees.md states it; the tests assert ten times as much.
-	// Default: the TTL plus 1 s.
+	// Recovery is within which time after the fault everybody acquires again. The tests assert [Patience] times as much. Default: the TTL plus 1 s.
 	Recovery time.Duration
 	// Gone says that the server may end claims at the moment of the fault, as when a session is killed or the server restarts. The linearizability
 	// check lets claims expire from then on.
@@ -48,7 +45,7 @@ type Cell struct {
 // Patience is how many times the stated time a test waits: machines are noisy.
 const Patience = 10
 
-// RecoveryIn returns within which time after the fault somebody acquires again in e.
+// RecoveryIn returns within which time after the fault everybody acquires again in e.
 func (c *Cell) RecoveryIn(e *environment.Environment) time.Duration {
 	if c.Recovery > 0 {
 		return c.Recovery

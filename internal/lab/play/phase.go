@@ -146,9 +146,6 @@ func (s *Phase) Workers() []*Worker {
 	return slices.DeleteFunc(slices.Clone(s.workers), func(w *Worker) bool { return !w.process.Alive() })
 }
 
-// Grants waits for n more holds.
-func (s *Phase) Grants(n int) { Check(s.holds(s.Length(), n)) }
-
 // holds waits for n holds from event index from on.
 func (s *Phase) holds(from, n int) error {
 	_, err := s.await(s.Ctx, nil, from, func(e history.Event) bool {

@@ -101,7 +101,7 @@ func (s *Phase) storm(names []string) (stuck []string, err error) {
 func (s *Phase) startWorkers(names []string) error {
 	plans := make([]stormPlan, max(0, workers-len(s.Workers())))
 	for i := range plans {
-		plans[i] = stormPlan{Seed: s.Rand.Uint64(), Names: names, Goroutines: stormGoroutines, Busy: s.Cell.Busy, Lead: s.Cell.Lead}
+		plans[i] = stormPlan{Seed: s.Rand.Uint64(), Names: names, Goroutines: stormGoroutines, Lead: s.Cell.Lead}
 	}
 	return errors.Join(process.AtOnce(plans, func(_ int, plan stormPlan) error {
 		w, err := s.start()

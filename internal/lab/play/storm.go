@@ -12,8 +12,6 @@ type stormPlan struct {
 	Seed       uint64
 	Names      []string
 	Goroutines int
-	// Busy: hold as often as possible, never for long.
-	Busy bool
 	// Lead, if not nil, has each goroutine campaign on a name of its own.
 	Lead *Lead
 }
@@ -27,14 +25,8 @@ func (w *worker) storm(p stormPlan) {
 		}
 		w.busy.Go(func() {
 			for n := int64(0); w.leaving.Err() == nil; n++ {
-				op, which := int64(i+1)<<32|n, r.IntN(len(p.Names))
-				name, mode := p.Names[which], w.mode(r, which)
-				if !p.Busy {
-					w.round(r, op, name, mode)
-				} else if h, _ := w.acquire(op, name, mode, 10*w.TTL, false); h != nil {
-					h.begin()
-					h.release()
-				}
+				which := r.IntN(len(p.Names))
+				w.round(r, int64(i+1)<<32|n, p.Names[which], w.mode(r, which))
 			}
 		})
 	}

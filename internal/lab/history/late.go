@@ -1,0 +1,27 @@
+package history
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// ReturnedLate is how long after its context's end an attempt returned, or hung until its worker was killed or the history ended. 0: it returned in
+// time, or its worker was stopped then.
+func (h *History) ReturnedLate(s *Span) time.Duration {
+	return h.late(s.Worker, s.Limit, cmp.Or(s.Got, s.Failed, s.Killed, h.End))
+}
+
+// ToldLate is how long after its deadline a hold's worker was told that the hold had ended, or was not told before it released the hold, was killed or
+// the history ended. 0: the hold ended earlier or has no deadline, or its worker was stopped then.
+func (h *History) ToldLate(s *Span) time.Duration {
+	return h.late(s.Worker, s.Deadline, cmp.Or(s.Told, s.Releasing, s.Killed, h.End))
+}
+
+func (h *History) late(worker string, limit, at Instant) time.Duration {
+	stopped := slices.ContainsFunc(h.Stops(worker), func(s Spell) bool { return s.From <= at && s.To >= limit })
+	if limit == 0 || stopped {
+		return 0
+	}
+	return max(0, at.Sub(limit))
+}
