@@ -32,7 +32,7 @@ func on(name, title string, n int) *environment.Environment {
 	const ttl = 2 * time.Second
 	return &environment.Environment{
 		Name: name, Title: title, Backend: "nats", TTL: ttl, Margin: ttl/20 + 10*time.Millisecond, Tokens: true,
-		RemovalNotice: capabilities.RemovalNotice(ttl), Needs: []string{"nats"},
+		Needs: []string{"nats"},
 		Start: func(ctx context.Context) (environment.Servers, error) {
 			s, err := servers.StartNATS(ctx, n)
 			if err != nil {

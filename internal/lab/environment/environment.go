@@ -30,8 +30,6 @@ type Environment struct {
 	Tokens bool
 	// Readers and Permits say that the backend supports them.
 	Readers, Permits bool
-	// RemovalNotice bounds how long a holder believes in a claim that an operator removed, while the network works (docs/guarantees.md, P3b).
-	RemovalNotice time.Duration
 	// Local says that workers reach the locks without a network.
 	Local bool
 	// Variant says that another environment differs only slightly, for example in the version. Variants are for long runs.

@@ -21,46 +21,46 @@ const (
 
 // All returns the environments for fault injection, with the backends in their usual order.
 func All() []Environment {
-	current := onEtcd("etcd-current", "three etcds of the current version", usualTTL, startEtcds(servers.EtcdOptions{Current: true}))
+	current := on("etcd", "etcd-current", "three etcds of the current version", usualTTL, startEtcds(servers.EtcdOptions{Current: true}), "etcd")
 	current.Variant = true
 	return []Environment{
 		{
 			Name: "file", Title: "a folder of one machine", Backend: "file",
 			TTL:      time.Second, // no effect on locks, but workers hold them for shorter times
-			Sessions: true, Tokens: true, Readers: runtime.GOOS == "linux", Permits: true, RemovalNotice: 500 * time.Millisecond, Local: true, Start: startFolder,
+			Sessions: true, Tokens: true, Readers: runtime.GOOS == "linux", Permits: true, Local: true, Start: startFolder,
 		},
-		onRedis("redis", "one Redis that keeps its data", usualTTL, startRedis),
-		onRedis("redis-failover", "Redis with a replica that is promoted", usualTTL, startRedisPair("")),
-		onRedis("redis-replicas", "Redis with a replica that acknowledges (replicas=1)", usualTTL, startRedisPair("?replicas=1&wait_timeout=300ms")),
-		onRedis("redis-sentinel", "Redis with a replica and three Sentinels", electionTTL, startSentinel),
+		on("redis", "redis", "one Redis that keeps its data", usualTTL, startRedis, "redis"),
+		on("redis", "redis-failover", "Redis with a replica that is promoted", usualTTL, startRedisPair(""), "redis"),
+		on("redis", "redis-replicas", "Redis with a replica that acknowledges (replicas=1)", usualTTL, startRedisPair("?replicas=1&wait_timeout=300ms"), "redis"),
+		on("redis", "redis-sentinel", "Redis with a replica and three Sentinels", electionTTL, startSentinel, "redis"),
 		onRedlock("redlock", "five Redis under Redlock, without persistence", 5),
-		onEtcd("etcd", "three etcds", usualTTL, startEtcds(servers.EtcdOptions{})),
-		onEtcd("etcd-alone", "one etcd", patientTTL, startEtcd(servers.EtcdOptions{Tick: EtcdTick})),
+		on("etcd", "etcd", "three etcds", usualTTL, startEtcds(servers.EtcdOptions{}), "etcd"),
+		on("etcd", "etcd-alone", "one etcd", patientTTL, startEtcd(servers.EtcdOptions{Tick: EtcdTick}), "etcd"),
 		current,
-		onZooKeeper("zookeeper", "three ZooKeepers", usualTTL, startEnsemble),
-		onZooKeeper("zookeeper-alone", "one ZooKeeper", patientTTL, startZooKeeper(patientTTL)),
-		onSQL("postgres", "postgres", "one PostgreSQL", startPostgres(postgresSessions), "postgres"),
-		onSQL("postgres", "postgres-failover", "a PostgreSQL with a replica, which is promoted", startPostgresPair(sessionURL), "postgres"),
-		onSQL("postgres", "postgres-pgbouncer", "a PostgreSQL behind PgBouncer in session mode", pooled("session", 60, postgresSessions), "postgres", "pgbouncer"),
-		onSQL("mysql", "mysql", "one MariaDB", startMySQL(false, "60", mySQLSessions), "mariadb"),
-		onRows("table-postgres", "a table of a PostgreSQL", startPostgres(postgresRows), "postgres"),
-		onRows("table-pgbouncer", "a table of a PostgreSQL behind PgBouncer in transaction mode", pooled("transaction", 20, postgresRows), "postgres", "pgbouncer"),
-		onRows("table-failover", "a table of a PostgreSQL with a replica, which is promoted", startPostgresPair(rowsURL), "postgres"),
-		onRows("table-mysql", "a table of a MariaDB", startMySQL(false, "500", mySQLRows), "mariadb"),
+		on("zookeeper", "zookeeper", "three ZooKeepers", usualTTL, startEnsemble, "zookeeper"),
+		on("zookeeper", "zookeeper-alone", "one ZooKeeper", patientTTL, startZooKeeper(patientTTL), "zookeeper"),
+		on("postgres", "postgres", "one PostgreSQL", usualTTL, startPostgres(postgresSessions), "postgres"),
+		on("postgres", "postgres-failover", "a PostgreSQL with a replica, which is promoted", usualTTL, startPostgresPair(sessionURL), "postgres"),
+		on("postgres", "postgres-pgbouncer", "a PostgreSQL behind PgBouncer in session mode", usualTTL, pooled("session", 60, postgresSessions), "postgres", "pgbouncer"),
+		on("mysql", "mysql", "one MariaDB", usualTTL, startMySQL(false, "60", mySQLSessions), "mariadb"),
+		on("table", "table-postgres", "a table of a PostgreSQL", usualTTL, startPostgres(postgresRows), "postgres"),
+		on("table", "table-pgbouncer", "a table of a PostgreSQL behind PgBouncer in transaction mode", usualTTL, pooled("transaction", 20, postgresRows), "postgres", "pgbouncer"),
+		on("table", "table-failover", "a table of a PostgreSQL with a replica, which is promoted", usualTTL, startPostgresPair(rowsURL), "postgres"),
+		on("table", "table-mysql", "a table of a MariaDB", usualTTL, startMySQL(false, "500", mySQLRows), "mariadb"),
 	}
 }
 
 // forSuites returns further environments, for the conformance suite.
 func forSuites() []Environment {
 	return []Environment{
-		onRedis("redis-cluster", "a Redis Cluster", usualTTL, startCluster),
+		on("redis", "redis-cluster", "a Redis Cluster", usualTTL, startCluster, "redis"),
 		onRedlock("redlock-three", "three Redis under Redlock that save their data", 3, saving),
 		onRedlock("redlock-saving", "five Redis under Redlock that save their data", 5, saving),
-		onEtcd("etcd-suite", "one etcd with short elections", usualTTL, startEtcd(servers.EtcdOptions{})),
-		onEtcd("etcd-current-suite", "one etcd of the current version", usualTTL, startEtcd(servers.EtcdOptions{Current: true})),
-		onZooKeeper("zookeeper-suite", "one ZooKeeper with short sessions", usualTTL, startZooKeeper(usualTTL)),
-		onSQL("mysql", "mysql-own", "one MySQL", startMySQL(true, "60", mySQLSessions), "mysql"),
-		onRows("table-mysql-own", "a table of a MySQL", startMySQL(true, "500", mySQLRows), "mysql"),
+		on("etcd", "etcd-suite", "one etcd with short elections", usualTTL, startEtcd(servers.EtcdOptions{}), "etcd"),
+		on("etcd", "etcd-current-suite", "one etcd of the current version", usualTTL, startEtcd(servers.EtcdOptions{Current: true}), "etcd"),
+		on("zookeeper", "zookeeper-suite", "one ZooKeeper with short sessions", usualTTL, startZooKeeper(usualTTL), "zookeeper"),
+		on("mysql", "mysql-own", "one MySQL", usualTTL, startMySQL(true, "60", mySQLSessions), "mysql"),
+		on("table", "table-mysql-own", "a table of a MySQL", usualTTL, startMySQL(true, "500", mySQLRows), "mysql"),
 	}
 }
 
@@ -88,16 +88,12 @@ func starts[O, S any, E Servers](start func(ctx context.Context, o O) (S, error)
 }
 
 // on returns an environment with a TTL. Its Margin follows docs/guarantees.md, P3a.
-func on(backend, name, title string, ttl, notice time.Duration, start starter, needs ...string) Environment {
+func on(backend, name, title string, ttl time.Duration, start starter, needs ...string) Environment {
 	return Environment{
 		Name: name, Title: title, Backend: backend, TTL: ttl, Margin: ttl/20 + 10*time.Millisecond, Tokens: true,
-		Readers: backend != "mysql" && backend != "table", Permits: backend != "table", RemovalNotice: notice, Needs: needs, Start: start,
+		Sessions: backend == "mysql" || backend == "postgres",
+		Readers:  backend != "mysql" && backend != "table", Permits: backend != "table", Needs: needs, Start: start,
 	}
-}
-
-// onRedis returns an environment whose holders learn of a removal at their next renewal.
-func onRedis(name, title string, ttl time.Duration, start starter) Environment {
-	return on("redis", name, title, ttl, ttl/3+100*time.Millisecond, start, "redis")
 }
 
 // saving makes servers save their data now and then and when they stop. Syncing every change would be slow with five servers on one machine.
@@ -105,28 +101,8 @@ const saving = "save 3600 1"
 
 // onRedlock returns an environment of n independent servers with more lines of configuration.
 func onRedlock(name, title string, n int, config ...string) Environment {
-	e := onRedis(name, title, usualTTL, startVoters(n, config...))
-	e.Backend, e.Tokens, e.Readers, e.Permits = "redlock", false, false, false
+	e := on("redlock", name, title, usualTTL, startVoters(n, config...), "redis")
+	e.Tokens, e.Readers, e.Permits = false, false, false
 	e.Margin += usualTTL/100 + 2*time.Millisecond
 	return e
-}
-
-func onEtcd(name, title string, ttl time.Duration, start starter) Environment {
-	return on("etcd", name, title, ttl, 250*time.Millisecond, start, "etcd")
-}
-
-func onZooKeeper(name, title string, ttl time.Duration, start starter) Environment {
-	return on("zookeeper", name, title, ttl, 500*time.Millisecond, start, "zookeeper")
-}
-
-// onSQL returns an environment whose locks belong to a session with a SQL server.
-func onSQL(backend, name, title string, start starter, needs ...string) Environment {
-	e := on(backend, name, title, usualTTL, time.Second, start, needs...)
-	e.Sessions = true
-	return e
-}
-
-// onRows returns an environment whose locks are rows of a table. Holders learn of a removal at their next renewal.
-func onRows(name, title string, start starter, needs ...string) Environment {
-	return on("table", name, title, usualTTL, usualTTL/3+100*time.Millisecond, start, needs...)
 }
