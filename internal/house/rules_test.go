@@ -2,80 +2,151 @@ package house
 
 import (
 	"fmt"
+	"go/parser"
+	"go/token"
+	"maps"
+	"regexp"
 	"slices"
+	"strconv"
+	"strings"
 )
 
-// rule is one rule of the repository. check reports every violation.
+// module is the path of the root module.
+const module = "github.com/lockport/lockport"
+
+// rule is one rule about the Go files of the root module. Its texts are regular expressions. Imports of this module are written ./driver; the root
+// package is a dot.
 type rule struct {
-	text  string
-	check func(t *tree, report func(where, what string))
+	why           string
+	files, except string // the paths of the files
+	tests         bool   // also test files
+	only, never   string // what each import must match, and must not
+	code          string // what no line must have, comments aside
+	planted       string // a file that breaks the rule: its path, and its code or import
 }
 
-func allRules() []rule { return slices.Concat(importRules, useRules, folderRules, linkRules) }
+const (
+	// library are the packages that programs link: the root, driver, fences, leader, backends and shared code.
+	library   = `^([^/]+|(driver|fence|leader|backend|internal)/.*)\.go$`
+	testTools = `^internal/(lab|pages|house)/`
+	standard  = `[^./]+(/.*)?`
+)
 
-// violations returns a line for each violation of the rules in t.
-func (t *tree) violations() []string {
-	var lines []string
-	for _, r := range allRules() {
-		r.check(t, func(where, what string) { lines = append(lines, fmt.Sprintf("%s: %s. %s", where, what, r.text)) })
+// clients are the modules that each backend may import besides this one. Importers of the backend depend on them too, so each needs a reason.
+var clients = map[string][]string{
+	// clientv3 is the client that applications use. Its messages (api), its transport (grpc) and its logger's type (zap) come with it. Several
+	// claims in one transaction, and all watches on one stream, need these packages.
+	"backend/etcd": {"go.etcd.io/etcd/client/v3", "go.etcd.io/etcd/api/v3", "google.golang.org/grpc", "go.uber.org/zap"},
+
+	"backend/mysql": {"github.com/go-sql-driver/mysql"}, // the client that applications use: logins, TLS, the protocol of MariaDB and MySQL
+	// pgx is the client that applications use for Postgres: it connects, authenticates, speaks the protocol, and hands out connections.
+	"backend/postgres": {"github.com/jackc/pgx/v5"},
+
+	"backend/redis":     {"github.com/redis/go-redis/v9"}, // its universal client speaks to servers, Sentinels and clusters alike
+	"backend/zookeeper": {"github.com/go-zookeeper/zk"},   // attaches sessions, keeps them alive and sets their watches, in Go alone
+	"backend/redlock":   {"github.com/redis/go-redis/v9"}, // the application's clients of the nodes, and their logins
+
+	// A fence may import the backend whose locks it can check in the same step as the token.
+	"fence/sqlfence":   {"./fence", "github.com/jackc/pgx/v5"}, // for pgx.Tx; MySQL's goes through database/sql alone
+	"fence/redisfence": {"./fence", "github.com/redis/go-redis/v9", "./backend/redis"},
+	"fence/etcdfence":  {"./fence", "go.etcd.io/etcd/client/v3", "go.etcd.io/etcd/api/v3/v3rpc/rpctypes", "google.golang.org/grpc", "./backend/etcd"},
+	"fence/zkfence":    {"./fence", "github.com/go-zookeeper/zk", "./backend/zookeeper"},
+}
+
+var rules = []rule{
+	{why: "driver is the contract alone.", files: `^driver/[^/]+$`, only: standard, planted: "driver/x.go ."},
+	{why: "internal/clock is below everything.", files: `^internal/clock/`, only: standard, planted: "internal/clock/x.go ./driver"},
+	{why: "internal/lab/report shows what was observed, and starts nothing.", files: `^internal/lab/report/[^/]+$`, only: standard,
+		planted: "internal/lab/report/x.go ./driver"},
+	{why: "internal/lab/worker is used by conformance too.", files: `^internal/lab/worker/`, only: standard, planted: "internal/lab/worker/x.go ./driver"},
+	{why: "The root package brings no client library to a program that imports it.", files: `^[^/]+$`, only: standard + `|./driver|./internal/clock`,
+		planted: "x_windows.go github.com/redis/go-redis/v9"},
+	{why: "conformance names no backend and needs no library.", files: `^conformance/[^/]+$`, only: standard + `|\.|./driver|./internal/lab/worker`,
+		planted: "conformance/x.go ./backend/redis"},
+	{why: "The package fence is the base of every fence.", files: `^fence/[^/]+$`, only: standard + `|\.|./driver`, planted: "fence/x.go ./internal/clock"},
+	{why: "The package leader leads with any Locker, and needs nothing else.", files: `^leader/[^/]+$`, only: standard + `|\.`, planted: "leader/x.go ./driver"},
+	{why: "A backend or fence imports no packages for tests.", files: `^(backend|fence)/`, never: `./internal/(lab|pages|house)(/.*)?`,
+		planted: "backend/redis/x.go ./internal/lab/servers"},
+	{why: "backend/all imports the backends, for the command, and nothing else.", files: `^backend/all/`, only: `./backend/.*`, planted: "backend/all/x.go ."},
+	{why: "Only cmd imports backend/all: a program chooses its backends, and links no others.", files: `.`, except: `^cmd/`, tests: true,
+		never: `./backend/all`, planted: "compare/x_test.go ./backend/all"},
+	{why: "internal/… is below the backends, the suite and the command, and imports none of them.", files: `^internal/`, except: testTools,
+		never: `./(backend|cmd|compare|conformance|faults)(/.*)?`, planted: "internal/sql/x.go ./backend/memory"},
+	{why: "The laboratory and faults name no backend: workers open URLs. They import no package that presents their results.",
+		files: `^(internal/lab|faults)/`, never: `./(backend|cmd|compare|bench)(/.*)?`, planted: "internal/lab/x/x.go ./backend/redis"},
+	{why: "testify is for tests, and so is the porcupine linearizability checker: programs that import the library must not link them.",
+		files: `.`, except: `^internal/lab/history/linear/`, never: `github.com/(stretchr/testify|anishathalye/porcupine).*|./internal/lab/history/linear`,
+		planted: "compare/x.go github.com/stretchr/testify/assert"},
+	{why: "The package testing adds flags to a program. In conformance, testing.go alone imports it.", files: library + `|^conformance/[^/]+$`,
+		except: testTools + `|^conformance/testing.go$`, never: `testing(/.*)?`, planted: "backend/redis/x.go testing/synctest"},
+	{why: "The root package alone logs, to the slog.Logger that it was given: return an error or a driver.Notice for it to log.",
+		files: library, except: testTools + `|^[^/]+$`, never: `log|log/slog`, planted: "backend/redis/x.go log/slog"},
+	{why: "A request reaches its server through the client's own API: the library imports no wire protocol.",
+		files: library, except: testTools, never: `(.*/)?(pgproto3|[^/]*pb)|google.golang.org/protobuf.*`, planted: "internal/x/x.go go.etcd.io/etcd/api/v3/etcdserverpb"},
+	// A dialing function's result type is prescribed by the client. Postgres' keepAlive sets an option of the socket that pgx exposes for that.
+	{why: "A request reaches its server through the client's own API: the library touches no connection below the client.",
+		files: library, except: testTools + `|^backend/postgres/link.go$`, code: `\bnet\.(Conn($|[^,]|, [^e])|TCPConn|UnixConn|Listen)`,
+		planted: "backend/redis/x.go type conn struct{ net.Conn }"},
+	{why: "A dot import hides where a name comes from, from readers and from these rules.", files: `.`, tests: true, code: `^(import)?\s*\. "`,
+		planted: `x.go import . "fmt"`},
+	{why: "Only the command ends the process (and workers of internal/lab): return an error.", files: `.`, except: `^cmd/|^internal/lab/worker/kind.go$`,
+		code: `\b(os|syscall)\.Exit\b|\blog\.Fatal`, planted: "x.go var exit = os.Exit"},
+	{why: "The library never reads or changes the environment (this includes temporary and home folders): what it needs is an option.",
+		files: library, except: testTools, code: `\b(os|syscall)\.(\w+[eE]nv|Environ|TempDir|User\w+Dir)\b`,
+		planted: "backend/redis/x.go func f() { _ = os.Getenv(``) }"},
+	{why: "The library never prints: return an error or a driver.Notice for the client to log.", files: library, except: testTools,
+		code: `\bfmt\.Print|\bos\.Std(out|err)\b`, planted: "driver/x.go func f() { fmt.Println() }"},
+	{why: "A backend never sleeps and never retries: the client does so, within the caller's context.", files: library, except: testTools + `|^[^/]+$`,
+		code: `\btime\.Sleep\b`, planted: "backend/redis/x.go func f() { time.Sleep(1) }"},
+}
+
+// allRules are rules, and those of each backend and fence.
+func allRules(backends []string) []rule {
+	all := slices.Clone(rules)
+	for _, dir := range backends {
+		own := `|\.|./` + dir + `(/.*)?`
+		all = append(all, rule{why: "A backend does not know the others, nor do its tests; shared code belongs in internal/.",
+			files: "^" + dir + "/", tests: true, only: `[^.].*|./[^b].*` + own, planted: dir + "/x_test.go ./backend/other"})
+	}
+	for _, dir := range slices.Concat(backends, slices.Sorted(maps.Keys(clients))) {
+		may := standard + `|\.|./driver|./internal/.*|./` + dir + `(/.*)?`
+		for _, client := range clients[dir] {
+			may += "|" + regexp.QuoteMeta(client) + "(/.*)?"
+		}
+		all = append(all, rule{why: "A backend or fence imports the standard library, core packages, and what the table clients in internal/house/rules_test.go names.",
+			files: "^" + dir + "/", only: may, planted: dir + "/x.go gopkg.in/yaml.v3"})
+	}
+	return all
+}
+
+var comment = regexp.MustCompile(`(?m)(^|[ \t])[ \t]*//.*$`)
+
+// broken returns what breaks r in a Go file.
+func (r rule) broken(f file) (lines []string) {
+	if !regexp.MustCompile(r.files).MatchString(f.path) || r.except != "" && regexp.MustCompile(r.except).MatchString(f.path) ||
+		!r.tests && strings.HasSuffix(f.path, "_test.go") {
+		return nil
+	}
+	parsed, err := parser.ParseFile(token.NewFileSet(), f.path, f.text, parser.ImportsOnly)
+	if err != nil {
+		return []string{err.Error()}
+	}
+	for _, spec := range parsed.Imports {
+		path, _ := strconv.Unquote(spec.Path.Value)
+		if path == module || strings.HasPrefix(path, module+"/") {
+			path = "." + strings.TrimPrefix(path, module)
+		}
+		whole := func(of string) bool { return regexp.MustCompile("^(" + of + ")$").MatchString(path) }
+		if r.only != "" && !whole(r.only) || r.never != "" && whole(r.never) {
+			lines = append(lines, fmt.Sprintf("%s imports %s. %s", f.path, path, r.why))
+		}
+	}
+	if r.code != "" {
+		for i, line := range strings.Split(comment.ReplaceAllString(f.text, ""), "\n") {
+			if regexp.MustCompile(r.code).MatchString(line) {
+				lines = append(lines, fmt.Sprintf("%s:%d: %q. %s", f.path, i+1, strings.TrimSpace(line), r.why))
+			}
+		}
 	}
 	return lines
 }
-
-// importRule makes a rule about imports: in files that applies selects, every import must be allowed.
-func importRule(text string, applies func(*source) bool, allowed func(*source, reference) bool) rule {
-	return rule{text, func(t *tree, report func(where, what string)) {
-		for _, s := range t.files {
-			if !applies(s) {
-				continue
-			}
-			for _, r := range s.imports {
-				if !allowed(s, r) {
-					report(s.at(r.pos), "imports "+r.path)
-				}
-			}
-		}
-	}}
-}
-
-// only makes a rule about all imports of the package in dir: they must be in the standard library or in allowed.
-func only(dir, text string, allowed ...string) rule {
-	return importRule(text, shippedIn(dir), func(_ *source, r reference) bool {
-		return r.standard() || r.ours && slices.Contains(allowed, r.dir)
-	})
-}
-
-// useRule makes a rule about the use of other packages: names maps a package to its forbidden identifiers.
-func useRule(text string, applies func(*source) bool, names map[string][]string, excepted func(*source, use) bool) rule {
-	return rule{text, func(t *tree, report func(where, what string)) {
-		for _, s := range t.files {
-			if !applies(s) {
-				continue
-			}
-			for _, u := range s.uses() {
-				if slices.Contains(names[u.pkg], u.ident) && (excepted == nil || !excepted(s, u)) {
-					report(s.at(u.pos), "uses "+u.pkg+"."+u.ident)
-				}
-			}
-		}
-	}}
-}
-
-// shippedIn selects the non-test files in dir, not below it.
-func shippedIn(dir string) func(*source) bool {
-	return func(s *source) bool { return !s.test && s.dir == dir }
-}
-
-// library selects the code that programs link: the root, driver, fences, leader, backends and shared code.
-func library(s *source) bool {
-	return !s.test && (s.dir == "." || s.dir == "driver" || s.dir == "fence" || s.dir == "leader" || fenceOf(s.dir) != "" || backendOf(s.dir) != "" || sharedInternal(s.dir))
-}
-
-// testTools are the packages of internal/ for tests and tools, which the library must not use.
-var testTools = []string{"internal/lab", "internal/pages", "internal/lab/fencetest", "internal/house"}
-
-func isTestTool(dir string) bool {
-	return slices.ContainsFunc(testTools, func(tool string) bool { return under(dir, tool) })
-}
-
-func sharedInternal(dir string) bool { return under(dir, "internal") && !isTestTool(dir) }

@@ -10,7 +10,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"testing/fstest"
 
 	"github.com/stretchr/testify/require"
 )
@@ -25,6 +24,7 @@ import (
 var (
 	goFence = regexp.MustCompile(`^go(?: in ([a-z/]+)| ignore: (\S.*))?$`)
 	server  = regexp.MustCompile(`[a-z+]+://\S+`)
+	code    = regexp.MustCompile("(?ms)^```([^\n]*)\n(.*?)^```") // a fenced block
 )
 
 // notRun maps prefixes of shell lines that are not run to the reasons.
@@ -42,49 +42,15 @@ var notRun = map[string]string{
 }
 
 // block is one fenced block of a page.
-type block struct {
-	where string // page:line
-	page  string
-	info  string // the text after the fence
-	text  string
-}
+type block struct{ where, page, info, text string } // where is page:line, info the text after the fence
 
-func blocks(page, text string) (all []block) {
-	var open *block
-	for i, line := range strings.Split(text, "\n") {
-		info, fence := strings.CutPrefix(line, "```")
-		switch {
-		case fence && open == nil:
-			open = &block{where: fmt.Sprintf("%s:%d", page, i+1), page: page, info: info}
-		case fence:
-			all, open = append(all, *open), nil
-		case open != nil:
-			open.text += line + "\n"
-		}
-	}
-	return all
-}
-
-// module returns the folder of the module in which a Go block is built, or the reason why it is not built.
-func (b block) module(t *tree) (dir, reason string, err error) {
-	m := goFence.FindStringSubmatch(b.info)
-	if m == nil {
-		return "", "", errors.New("fence a Go block as go, go in FOLDER, or go ignore: REASON")
-	}
-	if dir = m[1]; dir == "" {
-		for dir = path.Dir(b.page); dir != "." && !t.has(dir, "go.mod"); {
-			dir = path.Dir(dir)
-		}
-	}
-	return dir, m[2], nil
-}
-
-// pageBlocks returns the blocks of all pages in a language.
-func pageBlocks(t *tree, language string) (all []block) {
-	for _, page := range t.pages {
-		for _, b := range blocks(page.file, page.text) {
-			if first, _, _ := strings.Cut(b.info, " "); first == language {
-				all = append(all, b)
+// blocks returns the blocks of all pages in a language.
+func blocks(t *testing.T, language string) (all []block) {
+	for _, page := range allFiles(t, ".md") {
+		for _, at := range code.FindAllStringSubmatchIndex(page.text, -1) {
+			where := fmt.Sprintf("%s:%d", page.path, 1+strings.Count(page.text[:at[0]], "\n"))
+			if info := page.text[at[2]:at[3]]; info == language || strings.HasPrefix(info, language+" ") {
+				all = append(all, block{where, page.path, info, page.text[at[4]:at[5]]})
 			}
 		}
 	}
@@ -93,16 +59,21 @@ func pageBlocks(t *tree, language string) (all []block) {
 
 // TestGoBlocks builds the Go blocks of all pages, with one run of go vet for each module.
 func TestGoBlocks(t *testing.T) {
-	here := wholeTree(t)
 	byModule := make(map[string][]block)
 	ignored := 0
-	for _, b := range pageBlocks(here, "go") {
-		dir, reason, err := b.module(here)
-		require.NoError(t, err, b.where)
-		if reason != "" {
+	for _, b := range blocks(t, "go") {
+		fence := goFence.FindStringSubmatch(b.info)
+		require.NotNil(t, fence, "%s: fence a Go block as go, go in FOLDER, or go ignore: REASON", b.where)
+		if fence[2] != "" {
 			ignored++
-			t.Logf("%s: not built: %s", b.where, reason)
+			t.Logf("%s: not built: %s", b.where, fence[2])
 			continue
+		}
+		dir := fence[1]
+		if dir == "" {
+			for dir = path.Dir(b.page); !exists(repository, dir+"/go.mod"); {
+				dir = path.Dir(dir)
+			}
 		}
 		byModule[dir] = append(byModule[dir], b)
 	}
@@ -147,7 +118,7 @@ func TestShellBlocks(t *testing.T) {
 	require.NoError(t, os.Mkdir(filepath.Join(temp, "locks"), 0o700))
 	require.NoError(t, os.WriteFile(filepath.Join(temp, "report.sh"), []byte("#!/bin/sh\n"), 0o700))
 	ran := 0
-	for _, b := range pageBlocks(wholeTree(t), "sh") {
+	for _, b := range blocks(t, "sh") {
 		for line := range strings.Lines(b.text) {
 			line = strings.TrimSpace(line)
 			if line == "" || strings.HasPrefix(line, "#") {
@@ -183,22 +154,4 @@ func whyNotRun(line string) string {
 		}
 	}
 	return ""
-}
-
-// Fences are parsed by the rules above.
-func TestFences(t *testing.T) {
-	here := &tree{fsys: fstest.MapFS{"cron/go.mod": {}, "bench/go.mod": {}}}
-	for _, c := range []struct{ page, info, dir, reason string }{
-		{"README.md", "go", ".", ""}, {"docs/backends/redis.md", "go", ".", ""}, {"cron/docs/README.md", "go", "cron", ""},
-		{"docs/migrating.md", "go in bench", "bench", ""}, {"README.md", "go ignore: a sketch", ".", "a sketch"},
-	} {
-		dir, reason, err := block{page: c.page, info: c.info}.module(here)
-		require.NoError(t, err)
-		require.Equal(t, []string{c.dir, c.reason}, []string{dir, reason}, c.info)
-	}
-	for _, info := range []string{"go ignore", "go ignore:", "go nobuild", "go in"} {
-		_, _, err := block{page: "README.md", info: info}.module(here)
-		require.Error(t, err, info)
-	}
-	require.Len(t, blocks("a.md", "```go\na\n```\n```sh\nb\n```\n"), 2)
 }
