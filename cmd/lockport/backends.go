@@ -15,26 +15,17 @@ import (
 )
 
 func backendsVerb(_ context.Context, c *console, args []string) error {
-	var markdown bool
-	options := newOptions("backends")
-	options.BoolVar(&markdown, "markdown", false, "")
-	if err := options.parseAlone(args); err != nil {
+	if err := newOptions("backends").parseAlone(args); err != nil {
 		return err
 	}
-	schemes := lockport.DefaultMux().Schemes()
-	if markdown {
-		return writeMarkdown(c.out, capabilityTable(schemes))
-	}
-	return writeBackends(c.out, schemes)
+	return writeBackends(c.out, lockport.DefaultMux().Schemes())
 }
 
 // capabilityColumns are the headings of the table of promises; promises fills a row.
 var capabilityColumns = []string{
-	"URL schemes", "released on silence by", "TTL", "tokens rise", "order", "waiting", "on fail-over", removalColumn, "also",
+	"URL schemes", "released on silence by", "TTL", "tokens rise", "order", "waiting", "on fail-over",
+	fmt.Sprintf("removal noticed (TTL %v)", lockport.DefaultTTL), "also",
 }
-
-// removalColumn is the time within which a holder learns that its lock was removed.
-var removalColumn = fmt.Sprintf("removal noticed (TTL %v)", lockport.DefaultTTL)
 
 func promises(caps driver.Capabilities) []string {
 	ttl := "any"
@@ -79,18 +70,6 @@ func capabilityTable(schemes []lockport.Scheme) [][]string {
 		}
 	}
 	return rows
-}
-
-func writeMarkdown(w io.Writer, rows [][]string) error {
-	var b strings.Builder
-	line := func(cells []string) { fmt.Fprintf(&b, "|%s|\n", strings.Join(cells, "|")) }
-	line(capabilityColumns)
-	line(slices.Repeat([]string{"---"}, len(capabilityColumns)))
-	for _, row := range rows {
-		line(row)
-	}
-	_, err := io.WriteString(w, b.String())
-	return err
 }
 
 // writeBackends writes the promises for a terminal, one per line, since a table would be too wide. The URLs follow.

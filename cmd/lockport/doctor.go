@@ -2,14 +2,12 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/url"
 	"strings"
 	"time"
 
-	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/driver"
 )
 
@@ -26,19 +24,13 @@ func doctorVerb(ctx context.Context, c *console, args []string) error {
 	if err != nil {
 		return err
 	}
-	interrupted, stop := interruptible(ctx)
-	defer stop(nil)
-	limited, cancel := context.WithTimeout(interrupted, answerLimit)
-	defer cancel()
-	d, err := diagnose(limited, rawURL)
-	switch {
-	case interruption(interrupted) != nil:
-		return interruption(interrupted)
-	case err != nil:
-		return libraryError(err)
-	case asJSON:
+	d, err := diagnose(ctx, rawURL)
+	if err != nil {
+		return err
+	}
+	if asJSON {
 		err = encode(c.out, d)
-	default:
+	} else {
 		err = writeDiagnosis(c.out, d)
 	}
 	if err != nil {
@@ -52,7 +44,7 @@ func doctorVerb(ctx context.Context, c *console, args []string) error {
 
 // diagnose collects doctor's findings about the server of a URL.
 func diagnose(ctx context.Context, rawURL string) (*diagnosis, error) {
-	client, err := lockport.Open(ctx, rawURL, lockport.Logger(nil))
+	client, err := openServer(ctx, rawURL)
 	if err != nil {
 		return nil, err
 	}
@@ -60,46 +52,21 @@ func diagnose(ctx context.Context, rawURL string) (*diagnosis, error) {
 	caps := client.Capabilities()
 	d := newDiagnosis(address(rawURL), caps)
 	d.add(client.Notices()...)
-	if caps.Ends == driver.EndsProcess {
-		return d, nil
+	if caps.Ends != driver.EndsProcess {
+		d.TTLMS = clientTTL(rawURL, caps).Milliseconds()
 	}
-	d.TTLMS = clientTTL(rawURL, caps).Milliseconds()
-	var shortest time.Duration
-	for n := range inspections + 1 { // the first may have to connect
-		sent := time.Now()
-		if _, err := client.Inspect(ctx, "lockport-doctor"); errors.Is(err, errors.ErrUnsupported) {
-			return d, nil
-		} else if err != nil {
-			return nil, err
-		}
-		if took := time.Since(sent); n == 1 || n > 1 && took < shortest {
-			shortest = took
-		}
-	}
-	d.setRoundTrip(shortest)
 	return d, nil
 }
 
-// inspections is how often doctor asks about a lock to measure a round trip.
-const inspections = 5
-
 // diagnosis is doctor's report, in JSON.
 type diagnosis struct {
-	URL         string    `json:"url"`
-	Backend     string    `json:"backend"`
-	RoundTripUS int64     `json:"round_trip_us,omitempty"`
-	TTLMS       int64     `json:"ttl_ms,omitempty"`
-	Endangers   []finding `json:"endangers"`
-	Unknown     []finding `json:"unknown"`
+	URL       string    `json:"url"`
+	Backend   string    `json:"backend"`
+	TTLMS     int64     `json:"ttl_ms,omitempty"`
+	Endangers []finding `json:"endangers"`
+	Unknown   []finding `json:"unknown"`
 
 	ends driver.Ending
-}
-
-func (d *diagnosis) ttl() time.Duration { return time.Duration(d.TTLMS) * time.Millisecond }
-
-// roundTrip is the time of a round trip, rounded for people.
-func (d *diagnosis) roundTrip() time.Duration {
-	return (time.Duration(d.RoundTripUS) * time.Microsecond).Round(10 * time.Microsecond)
 }
 
 // finding is a driver.Notice.
@@ -136,31 +103,14 @@ func (d *diagnosis) add(notices ...driver.Notice) {
 	}
 }
 
-// latencyShare limits a round trip to this part of a TTL: a renewal starts after a third of the TTL, and is retried until it succeeds.
-const latencyShare = 20
-
-// setRoundTrip records the time of a round trip, and adds a notice if it is a large part of the TTL.
-func (d *diagnosis) setRoundTrip(took time.Duration) {
-	d.RoundTripUS = took.Microseconds()
-	if took >= d.ttl()/latencyShare {
-		d.add(driver.Notice{ID: "latency",
-			Text: fmt.Sprintf("A round trip to the server takes %v, with a TTL of %v. That shortens the validity of each lock, and a few lost renewals end a hold.",
-				d.roundTrip(), d.ttl()),
-			Remedy: fmt.Sprintf("Use a TTL of %v or more, or a nearer server.", (took*latencyShare).Round(time.Second)+time.Second)})
-	}
-}
-
 // writeDiagnosis writes d for people.
 func writeDiagnosis(w io.Writer, d *diagnosis) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s (%s)\n", d.URL, d.Backend)
 	if d.TTLMS > 0 {
-		fmt.Fprintf(&b, "A lock is released after a silence of %v.\n", d.ttl())
+		fmt.Fprintf(&b, "A lock is released after a silence of %v.\n", time.Duration(d.TTLMS)*time.Millisecond)
 	} else {
 		fmt.Fprintf(&b, "A lock ends with its %v.\n", d.ends)
-	}
-	if d.RoundTripUS > 0 {
-		fmt.Fprintf(&b, "A round trip takes %v.\n", d.roundTrip())
 	}
 	for _, part := range []struct {
 		title string
