@@ -52,7 +52,7 @@ func breakVerb(ctx context.Context, c *console, args []string) error {
 	if st, err = oneHolder(st, *owner); err != nil {
 		return err
 	}
-	_ = writeDetails(c.err, caps, st)
+	_ = writeTable(c.err, st)
 	if _, ok := driver.As[driver.Breaker](client.Backend()); !ok {
 		return failf(exitUnavailable, "the backend %s cannot end a hold by force: %s", caps.Backend, instead(st, caps))
 	}
@@ -91,7 +91,7 @@ func breakVerb(ctx context.Context, c *console, args []string) error {
 // oneHolder is st with only the holder whose id is owner, or its only holder if owner is empty.
 func oneHolder(st lockport.Status, owner string) (lockport.Status, error) {
 	if owner == "" && len(st.Others) > 0 {
-		return st, usagef("%s has %d holders: give --owner with the id of one, as lockport status shows it", plain(st.Name), 1+len(st.Others))
+		return st, usagef("%s has %d holders: give --owner with the id of one, as lockport status --json shows it", plain(st.Name), 1+len(st.Others))
 	}
 	for _, h := range append([]lockport.Status{st}, st.Others...) {
 		if owner == "" || h.Owner == owner {
@@ -116,11 +116,14 @@ func losses(shared *driver.SharedSessionError) string {
 	if len(names) > 0 && more > 0 {
 		names = append(names, fmt.Sprintf("and %d more", more))
 	}
-	list := ""
-	if len(names) > 0 {
-		list = ": " + strings.Join(names, ", ")
+	lost := fmt.Sprintf("%d other locks would be lost", shared.Others)
+	if shared.Others == 1 {
+		lost = "1 other lock would be lost"
 	}
-	return count(shared.Others, "other lock") + " would be lost" + list
+	if len(names) > 0 {
+		lost += ": " + strings.Join(names, ", ")
+	}
+	return lost
 }
 
 // ended says what was done, and what the holder may still do.

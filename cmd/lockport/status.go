@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/lockport/lockport"
-	"github.com/lockport/lockport/driver"
 )
 
 // statusVerb is "lockport status".
@@ -56,7 +55,7 @@ func showOne(ctx context.Context, c *console, client *lockport.Client, name stri
 	case asJSON:
 		err = writeLocks(c.out, client, st)
 	default:
-		err = writeDetails(c.out, client.Capabilities(), st)
+		err = writeTable(c.out, st)
 	}
 	if err == nil && !st.Held {
 		err = exitWith(exitFailed)
@@ -81,7 +80,7 @@ func showAll(ctx context.Context, c *console, client *lockport.Client, prefix st
 	case asJSON:
 		err = writeLocks(c.out, client, all...)
 	case len(all) > 0:
-		err = writeTable(c.out, all)
+		err = writeTable(c.out, all...)
 	case prefix != "":
 		c.say("no held lock has a name that starts with %q", prefix)
 	default:
@@ -138,102 +137,43 @@ func writeLocks(w io.Writer, client *lockport.Client, all ...lockport.Status) er
 	return encode(w, report)
 }
 
-// maxHolders limits the holders shown of one lock.
-const maxHolders = 10
-
-// count is n with the noun what, in the plural unless n is 1.
-func count(n int, what string) string {
-	if n != 1 {
-		what += "s"
-	}
-	return fmt.Sprintf("%d %s", n, what)
-}
-
-// writeDetails writes one lock, one value per line.
-func writeDetails(w io.Writer, caps driver.Capabilities, st lockport.Status) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	line := func(what, text string) { fmt.Fprintf(t, "%s\t%s\n", what, cmp.Or(text, "not known")) }
-	line("lock", plain(st.Name)+" ("+caps.Backend+")")
-	switch {
-	case st.Shared:
-		line("shared by", count(1+len(st.Others), "reader"))
-	case st.Permits < 0:
-		line("permits", fmt.Sprintf("%d are held; their total is not known", 1+len(st.Others)))
-	case st.Permits > 0:
-		line("permits", fmt.Sprintf("%d of %d are held", 1+len(st.Others), st.Permits))
-	case !st.Held:
-		line("holder", who(st))
-	}
-	holders := append([]lockport.Status{st}, st.Others...)
-	for _, h := range holders[:min(len(holders), maxHolders)] {
-		if h.Others = nil; !h.Held {
-			continue
-		}
-		line("holder", who(h))
-		if h.PID > 0 {
-			line("owner", plain(h.Owner))
-		}
-		since := ""
-		if !h.Since.IsZero() {
-			since = fmt.Sprintf("%s (for %s)", clockTime(h.Since), age(time.Since(h.Since)))
-		}
-		line("since", since)
-		line("until", until(h, caps))
-		line("token", tokenText(h, caps))
-	}
-	if more := len(holders) - maxHolders; more > 0 {
-		line("and", count(more, "other holder")+": see --json")
-	}
-	line("waiting", waiters(st))
-	return t.Flush()
-}
-
 // nameWidth is how many characters of a name the table shows at most: a long name would push the other columns off the screen.
 const nameWidth = 60
 
-// writeTable writes a table of locks.
-func writeTable(w io.Writer, all []lockport.Status) error {
+// writeTable writes a table of locks, with a row for each holder.
+func writeTable(w io.Writer, all ...lockport.Status) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "NAME\tHOLDER\tSINCE\tHELD\tEXPIRES IN\tTOKEN\tWAITING")
 	for _, st := range all {
-		row := []string{short(plain(st.Name), nameWidth), who(st), "", "", "", token(st), waiters(st)}
-		if !st.Since.IsZero() {
-			row[2], row[3] = st.Since.Local().Format(time.DateTime), age(time.Since(st.Since))
+		for _, h := range append([]lockport.Status{st}, st.Others...) {
+			h.Others = nil
+			row := []string{short(plain(h.Name), nameWidth), who(h) + mode(h), "", "", "", token(h), waiters(st)}
+			if !h.Since.IsZero() {
+				row[2], row[3] = h.Since.Local().Format(time.DateTime), age(time.Since(h.Since))
+			}
+			if !h.Expires.IsZero() {
+				row[4] = age(time.Until(h.Expires))
+			}
+			for i := range row {
+				row[i] = cmp.Or(row[i], "-")
+			}
+			fmt.Fprintln(t, strings.Join(row, "\t"))
 		}
-		if !st.Expires.IsZero() {
-			row[4] = age(time.Until(st.Expires))
-		}
-		for i := range row {
-			row[i] = cmp.Or(row[i], "-")
-		}
-		fmt.Fprintln(t, strings.Join(row, "\t"))
 	}
 	return t.Flush()
 }
 
-// until says when the hold ends if its holder goes silent.
-func until(st lockport.Status, caps driver.Capabilities) string {
+// mode says what a holder has, unless it is the whole lock.
+func mode(st lockport.Status) string {
 	switch {
-	case !st.Expires.IsZero():
-		return fmt.Sprintf("%s (in %s), unless it is renewed", clockTime(st.Expires), age(time.Until(st.Expires)))
-	case caps.Ends == driver.EndsSession:
-		return "its session ends"
-	case caps.Ends == driver.EndsProcess:
-		return "its process ends"
-	case st.Foreign:
-		return "no expiry is known: its holder ends it"
+	case st.Shared:
+		return " (reader)"
+	case st.Permits > 0:
+		return fmt.Sprintf(" (1 of %d permits)", st.Permits)
+	case st.Permits < 0:
+		return " (1 permit)"
 	}
 	return ""
-}
-
-func tokenText(st lockport.Status, caps driver.Capabilities) string {
-	switch {
-	case st.Token == 0 && caps.Token == driver.TokenNone:
-		return "none: this backend has no fencing tokens"
-	case st.Token == 0 && st.Foreign:
-		return "none: the holder is not a lockport client"
-	}
-	return token(st)
 }
 
 // token is the token of the grant's first hold, as in Lock.Token and LOCKPORT_TOKEN; empty if unknown.
@@ -251,8 +191,6 @@ func waiters(st lockport.Status) string {
 	}
 	return strconv.Itoa(st.Waiters)
 }
-
-func clockTime(t time.Time) string { return t.Local().Format(time.DateTime + " MST") }
 
 // age is a duration for people. It may be negative because clocks of two machines differ; then it is shown as 0.
 func age(d time.Duration) string {

@@ -89,15 +89,13 @@ func testStatusAndBreak(t *testing.T, url string) {
 	if !st.Expires.IsZero() {
 		require.WithinRange(t, st.Expires, time.Now().Add(-time.Second), time.Now().Add(17*time.Second))
 	}
-	stdout, _ = ran(t, 0, url, "status", name)
-	require.Regexp(t, `(?m)^holder +`+host+`, pid `+strconv.Itoa(holder.Process.Pid)+`, lockport$`, stdout)
-	require.Regexp(t, `(?m)^lock +"jobs/ä \*\?\[%\{\}\]" \(`+scheme+`\)$`, stdout)
 	if st.Token == 0 {
-		token = "not known"
+		token = "-"
 	} else {
 		require.Equal(t, token, strconv.FormatUint(st.Token, 10))
 	}
-	require.Regexp(t, `(?m)^token +`+token+`$`, stdout)
+	stdout, _ = ran(t, 0, url, "status", name)
+	require.Regexp(t, `\n"jobs/ä \*\?\[%\{\}\]"  `+host+`, pid `+strconv.Itoa(holder.Process.Pid)+`, lockport  .*  `+token+`  +\S+\n$`, stdout)
 
 	other, _ := holding(t, url, "jobsx")
 	if scheme != "postgres" {
@@ -145,7 +143,7 @@ func TestStatusOfFlock(t *testing.T) {
 	defer f.Close()
 	require.NoError(t, syscall.Flock(int(f.Fd()), syscall.LOCK_EX))
 	stdout, _ := ran(t, 0, "file://"+dir, "status", "a")
-	require.Regexp(t, `(?m)^holder +foreign, unnamed$`, stdout)
+	require.Contains(t, stdout, "  foreign, unnamed  ")
 	_, stderr := ran(t, 69, "file://"+dir, "break", "--yes", "a")
 	require.Contains(t, stderr, "it ends with its process\n")
 }
@@ -176,7 +174,7 @@ func testForeignHolder(t *testing.T, url string) {
 	_, err := servers.SharedRedis(t).Do(t.Context(), "SET", "lockport:theirs", "me, \x1b[31mthe shell")
 	require.NoError(t, err)
 	stdout, _ := ran(t, 0, url, "status", "theirs")
-	require.Contains(t, stdout, `foreign: "me, \x1b[31mthe shell"`+"\n")
+	require.Contains(t, stdout, `  foreign: "me, \x1b[31mthe shell"  `)
 	st := statusJSON(t, url, "theirs")[0]
 	require.True(t, st.Held && st.Foreign)
 	require.Empty(t, st.Host+st.Label)
@@ -214,7 +212,9 @@ func testHolders(t *testing.T, url string) {
 		slices.Sort(shown)
 		require.Equal(t, pids, shown)
 		stdout, _ := ran(t, 0, url, "status", name)
-		require.Regexp(t, `(?m)^(shared by +3 readers|permits +3 (of 4 )?are held.*)$`, stdout)
+		for _, pid := range pids {
+			require.Regexp(t, fmt.Sprintf(`, pid %d, lockport \((reader|1 of 4 permits|1 permit)\) `, pid), stdout)
+		}
 
 		refuses(t, url, 64, "has 3 holders: give --owner", "break", "--yes", "--url", url, name)
 		one := all[1]
@@ -241,7 +241,7 @@ func TestStatusOfFiles(t *testing.T) {
 	require.Empty(t, stdout)
 	require.Equal(t, "lockport: no lock is held (file)\n", stderr)
 	stdout, stderr = ran(t, 1, url, "status", "a")
-	require.Regexp(t, `^lock +a \(file\)\nholder +nobody\nwaiting +not known\n$`, stdout)
+	require.Regexp(t, `^NAME .*\na +nobody( +-){5}\n$`, stdout)
 	require.Empty(t, stderr)
 
 	holder := start(t, url, "run", "a", "b c", "ab", "\x1b[31mred\n", `"`, "é", "--", "sh", "-c", "echo ready; exec sleep 1000")
@@ -301,7 +301,7 @@ func TestAge(t *testing.T) {
 func TestTableOfLongNames(t *testing.T) {
 	t.Parallel()
 	var b strings.Builder
-	require.NoError(t, writeTable(&b, []lockport.Status{{Name: "a"}, {Name: strings.Repeat("ä", 512)}}))
+	require.NoError(t, writeTable(&b, lockport.Status{Name: "a"}, lockport.Status{Name: strings.Repeat("ä", 512)}))
 	lines := strings.Split(b.String(), "\n")
 	require.Regexp(t, "^a  +nobody ", lines[1])
 	require.Regexp(t, "^ä{59}…  nobody ", lines[2])
