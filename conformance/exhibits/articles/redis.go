@@ -65,17 +65,14 @@ func onRedis(rdb *goredis.Client, name string) *lock {
 	return l
 }
 
-// openRedis opens a lock in one Redis, or in several.
-func openRedis(name string, nodes int, change func(*goredis.Options), target string) (*lock, error) {
+// openRedis opens a lock in one Redis, or in each that the target names.
+func openRedis(name string, change func(*goredis.Options), target string) (*lock, error) {
 	u, err := url.Parse(target)
 	if err != nil {
 		return nil, err
 	}
 	hosts := strings.Split(u.Host, ",")
-	if len(hosts) != nodes {
-		return nil, fmt.Errorf("the lock %s needs %d servers, but the URL names %d", name, nodes, len(hosts))
-	}
-	locks := make([]*lock, nodes)
+	locks := make([]*lock, len(hosts))
 	for i, host := range hosts {
 		u.Host = host
 		o, err := goredis.ParseURL(u.String())
@@ -89,7 +86,7 @@ func openRedis(name string, nodes int, change func(*goredis.Options), target str
 		}
 		locks[i] = onRedis(goredis.NewClient(o), name)
 	}
-	if nodes == 1 {
+	if len(locks) == 1 {
 		return locks[0], nil
 	}
 	return inMajority(locks), nil

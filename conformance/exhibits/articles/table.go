@@ -3,12 +3,14 @@ package articles
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/lockport/lockport/conformance/library"
 	"github.com/lockport/lockport/driver"
 )
 
@@ -38,7 +40,7 @@ func onTable(take, free string) opener {
 		}
 		return &lock{
 			caps: driver.Capabilities{Backend: "postgres", Ends: driver.EndsTTL, MinTTL: time.Millisecond, TTLGrain: time.Millisecond},
-			key:  digest, value: func(owner string) string { return owner },
+			key:  func(name string) string { return name }, value: func(owner string) string { return owner },
 			valid: func(sent time.Time, ttl time.Duration) (time.Time, bool) {
 				return sent.Add(ttl), time.Since(sent) < ttl
 			},
@@ -50,29 +52,24 @@ func onTable(take, free string) opener {
 
 // inTransactions opens a lock that holds a name by a row lock of a transaction, on a connection for each claim.
 func inTransactions(target string) (driver.Backend, error) {
-	return inSessions(postgresCaps(), false, func(ctx context.Context) (session, error) {
+	caps := driver.Capabilities{Backend: "postgres", Ends: driver.EndsSession, FixedTTL: 2 * time.Second}
+	take := func(ctx context.Context, c library.Claim) (*library.Hold, error) {
 		conn, err := pgx.Connect(ctx, target)
 		if err != nil {
-			return session{}, err
+			return nil, fmt.Errorf("%w: %w", driver.ErrUnavailable, err)
 		}
-		take := func(ctx context.Context, name string) (bool, error) {
-			_, err := conn.Exec(ctx, "INSERT INTO article_locks VALUES ($1, '', now()) ON CONFLICT DO NOTHING", name)
-			if err == nil {
-				_, err = conn.Exec(ctx, "BEGIN")
-			}
-			if err == nil {
-				_, err = conn.Exec(ctx, "SELECT FROM article_locks WHERE name = $1 FOR UPDATE NOWAIT", name)
-			}
-			var refused *pgconn.PgError
-			if errors.As(err, &refused) && refused.Code == "55P03" {
-				return false, nil
-			}
-			return err == nil, err
+		_, err = conn.Exec(ctx, "INSERT INTO article_locks VALUES ($1, '', now()) ON CONFLICT DO NOTHING", c.Name)
+		if err == nil {
+			_, err = conn.Exec(ctx, "BEGIN")
 		}
-		free := func(ctx context.Context, _ string) (bool, error) {
-			_, err := conn.Exec(ctx, "COMMIT")
-			return err == nil, err
+		var row pgconn.CommandTag
+		if err == nil {
+			row, err = conn.Exec(ctx, "SELECT FROM article_locks WHERE name = $1 FOR UPDATE SKIP LOCKED", c.Name)
 		}
-		return inSQL(take, free, conn.Close), nil
-	}, func() error { return nil }), nil
+		if err == nil && row.RowsAffected() == 0 {
+			return nil, errors.Join(driver.ErrHeld, conn.Close(ctx))
+		}
+		return &library.Hold{Release: conn.Close, Abort: func() { _ = conn.Close(context.Background()) }}, err
+	}
+	return library.Driver(caps, library.Client{Take: take, Close: func() error { return nil }}), nil
 }

@@ -48,6 +48,11 @@ var sound = []Exhibit{
 		Name: "redlock", Article: "002, 004", Nodes: 5,
 		Is: "a majority of five servers, each of which has a sixteenth of the TTL to answer; the validity counts from the first request",
 	},
+	{
+		Name: "row", Article: "004", Postgres: true,
+		Is:   "a row with holder and expiry; one statement takes it if it is free or expired, and the others compare the holder",
+		open: onTable(takeRow, freeRow),
+	},
 }
 
 var taught = []Exhibit{
@@ -90,17 +95,6 @@ var taught = []Exhibit{
 				return rdb.SetNX(ctx, c.key, c.value, 0).Result()
 			})(l)
 		},
-	},
-	{
-		Name: "get-then-set", Article: "001",
-		Is:       "GET, then SET if it was empty: two clients can claim at once",
-		CaughtBy: []string{"exclusion/many-at-once"}, Sees: []string{"of 12 claims at once"},
-		spoil: taking(func(ctx context.Context, rdb *goredis.Client, c *claim) (bool, error) {
-			if err := rdb.Get(ctx, c.key).Err(); !errors.Is(err, goredis.Nil) {
-				return false, err
-			}
-			return true, rdb.Set(ctx, c.key, c.value, c.ttl).Err()
-		}),
 	},
 	// Faulty releases.
 	{
@@ -208,28 +202,41 @@ var taught = []Exhibit{
 			}
 		},
 	},
-
+	// Faulty clean-up.
+	{
+		Name: "cleans-up-on-the-callers-context", Article: "[blnk](https://github.com/blnkfinance/blnk/issues/354)",
+		Is:       "the key is deleted on the context of the request that took it, and stays if that has ended",
+		CaughtBy: []string{"cancellation/after-each-request"}, Sees: []string{"must be granted"},
+		spoil: func(l *lock) {
+			take := l.take
+			l.take = func(ctx context.Context, c *claim) (bool, error) {
+				got, err := take(context.WithoutCancel(ctx), c)
+				if got && ctx.Err() != nil {
+					_, _ = l.release(ctx, c)
+					return false, fmt.Errorf("%w: %w", driver.ErrUnavailable, ctx.Err())
+				}
+				return got, err
+			}
+		},
+	},
 	// Rows of a table.
 	{
-		Name: "unique-key-without-expiry", Hazard: "H15", Article: "004", Server: Postgres,
+		Name: "unique-key-without-expiry", Hazard: "H15", Article: "004", Postgres: true,
 		Is:       "INSERT under a unique key, DELETE to release: a dead client's row stays for ever",
 		CaughtBy: []string{"silence/expiry"}, Sees: []string{"a claim that is not renewed ends with its TTL"},
-		open:  onTable("INSERT INTO article_locks VALUES (@name, @holder, clock_timestamp() + @ttl) ON CONFLICT DO NOTHING", "DELETE FROM article_locks WHERE name = @name AND holder = @holder"),
-		sound: onTable(takeRow, freeRow),
+		open: onTable("INSERT INTO article_locks VALUES (@name, @holder, clock_timestamp() + @ttl) ON CONFLICT DO NOTHING", "DELETE FROM article_locks WHERE name = @name AND holder = @holder"),
 	},
 	{
-		Name: "version-without-holder", Hazard: "H3", Article: "004", Server: Postgres,
+		Name: "version-without-holder", Hazard: "H3", Article: "004", Postgres: true,
 		Is:       "a version column: the release compares no holder, so a late or repeated release ends the next holder's lock",
 		CaughtBy: []string{"ownership/late-release", "ownership/late-abandon", "ownership/abandon-twice"}, Sees: []string{notLost, releasedAnother, releasedAnother},
-		open:  onTable(takeRow, "UPDATE article_locks SET holder = '', expires = clock_timestamp(), version = version + 1 WHERE name = @name AND expires > clock_timestamp()"),
-		sound: onTable(takeRow, freeRow),
+		open: onTable(takeRow, "UPDATE article_locks SET holder = '', expires = clock_timestamp(), version = version + 1 WHERE name = @name AND expires > clock_timestamp()"),
 	},
 	{
-		Name: "select-for-update", Article: "004", Server: Postgres,
+		Name: "select-for-update", Article: "004", Postgres: true,
 		Is:       "SELECT … FOR UPDATE in a transaction open for the whole hold: each lock keeps a connection",
 		CaughtBy: []string{"cost/connections"}, Sees: []string{"failed to connect"},
-		open:  inTransactions,
-		sound: onTable(takeRow, freeRow),
+		open: inTransactions,
 	},
 }
 
