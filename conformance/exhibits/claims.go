@@ -80,31 +80,6 @@ var claims = []Exhibit{
 		caught{"contract/grant-counts-from-sending"}, granting(func(l *lease) { l.grant.Until = time.Now().Add(l.req.TTL) })},
 	{"rounds-the-ttl-down", "the TTL goes to the server in whole tenths of a second, rounded down", "lasted for",
 		caught{"capabilities/grain"}, asking(func(req *driver.Request) { req.TTL = max(req.TTL.Truncate(100*time.Millisecond), time.Millisecond) })},
-	{"a-waiter-prolongs-the-holder", "SETNX, then EXPIRE even if SETNX failed: each failed claim extends the lock", "nobody but the failed claims",
-		caught{"exclusion/a-claim-that-failed"}, claiming(func(l *lock, ctx context.Context, req driver.Request) (driver.Lease, error) {
-			granted, err := l.sound.TryAcquire(ctx, req)
-			if err == nil {
-				l.shared.Store(req.Name, granted)
-			} else if holder, ok := l.shared.Load(req.Name); ok && isHeld(err) {
-				_, _ = holder.(driver.Renewer).Renew(ctx)
-			}
-			return granted, err
-		})},
-	{"expiry-in-a-second-request", "SETNX, then EXPIRE: a client that dies in between leaves a lock that never ends", "cut off after request 1",
-		caught{"unknown/cut-after-each-request-orphan"}, claiming(func(l *lock, ctx context.Context, req driver.Request) (driver.Lease, error) {
-			forEver := req
-			forEver.TTL = time.Hour
-			if _, err := l.sound.TryAcquire(ctx, forEver); err != nil {
-				return nil, err
-			}
-			granted, err := l.sound.TryAcquire(ctx, req) // the same owner: now the claim has its TTL
-			if err != nil {
-				return nil, err
-			}
-			until := time.Now().Add(req.TTL)
-			_, err = granted.(driver.Renewer).Renew(ctx)
-			return &lease{Lease: granted, lock: l, req: req, grant: driver.Grant{Token: granted.Grant().Token, Until: until}}, err
-		})},
 }
 
 // takeFrom removes the holder of name if its owner is one of those.

@@ -2,10 +2,8 @@ package exhibits
 
 import (
 	"slices"
-	"time"
 
 	"github.com/lockport/lockport/conformance"
-	"github.com/lockport/lockport/driver"
 )
 
 // Exhibit is a lock with one fault.
@@ -35,14 +33,3 @@ func All() []Exhibit {
 
 // Sound returns a Config for the sound lock of which the exhibits are made.
 func Sound() conformance.Config { return config(func(*lock) {}) }
-
-// Plain is Sound without the optional interfaces. Waiters poll.
-func Plain() conformance.Config { return config(plainly) }
-
-// Untold is Sound with a server that does not report lost claims: holders learn of a loss when they renew.
-func Untold() conformance.Config {
-	return config(func(l *lock) {
-		l.request = untold
-		l.state = func(c *driver.Capabilities) { c.RemovalNotice = func(ttl time.Duration) time.Duration { return ttl } }
-	})
-}

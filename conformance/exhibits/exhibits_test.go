@@ -4,8 +4,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/lockport/lockport/conformance"
 	"github.com/lockport/lockport/conformance/exhibits"
 )
@@ -29,29 +27,4 @@ func TestExhibitsAreCaught(t *testing.T) {
 		trials = append(trials, exhibits.Trial{Kind: "exhibit", Name: x.Name, Is: x.Is, Config: x.Config(), Cases: ids, Want: conformance.Fail, Sees: []string{x.Sees}})
 	}
 	exhibits.Try(t, trials...)
-}
-
-// The client treats a backend differently if it lacks the optional interfaces, or does not report removals. These are sound too.
-func TestOtherSoundLocks(t *testing.T) {
-	if testing.Short() {
-		t.Skip("not run: takes half a minute")
-	}
-	for name, sound := range map[string]struct {
-		config conformance.Config
-		groups []string
-	}{
-		"plain":  {exhibits.Plain(), []string{"exclusion", "silence", "loss", "giving-up", "liveness", "cost", "close"}},
-		"untold": {exhibits.Untold(), []string{"loss"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			report := conformance.Run(t.Context(), sound.config, conformance.Match(func(c conformance.Case) bool {
-				return slices.Contains(sound.groups, c.Group)
-			}))
-			require.Empty(t, report.Error)
-			require.Positive(t, report.Passed)
-			for _, res := range report.Results {
-				require.NotEqual(t, conformance.Fail, res.Outcome, "%s: %s", res.ID(), res.Message())
-			}
-		})
-	}
 }

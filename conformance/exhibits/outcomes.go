@@ -11,14 +11,6 @@ import (
 
 // outcomes are locks that report a wrong outcome.
 var outcomes = []Exhibit{
-	{"ignores-cancellation", "a claim waits for its reply even if its context ends", "has not returned",
-		caught{"cancellation/silent-server"}, claiming(func(l *lock, ctx context.Context, req driver.Request) (driver.Lease, error) {
-			granted, err := l.sound.TryAcquire(context.WithoutCancel(ctx), req)
-			if err == nil && ctx.Err() != nil {
-				return nil, fmt.Errorf("%w: %w", driver.ErrUnknown, ctx.Err())
-			}
-			return granted, err
-		})},
 	{"never-abandons", "Abandon returns nil and does nothing: a claim whose reply was lost stays", "",
 		caught{"unknown/acquire-reply-lost", "cancellation/queued", "ownership/abandon-twice", "fencing/abandoned", "giving-up/many-cut-off", "giving-up/many-reply-lost",
 			"giving-up/among-many", "shared/acquire-reply-lost", "permits/acquire-reply-lost"}, func(l *lock) {

@@ -53,7 +53,6 @@ func Try(t *testing.T, trials ...Trial) {
 					t.Fatalf("%s is not in the suite", id)
 				}
 				res := reports[i].Results[at]
-				t.Logf("VERDICT %s %s | %s | %s", x.Kind, x.Name, id, res.Outcome)
 				switch {
 				case res.Outcome != x.Want:
 					t.Errorf("%s must %s on this lock: %s. %s", id, x.Want, x.Is, res.Message())

@@ -38,19 +38,6 @@ var waits = []Exhibit{
 			late.grant.Until = late.grant.Until.Add(req.TTL / 2)
 			return late, nil
 		})},
-	{"spins", "a waiter polls every five milliseconds", "one waiter cost",
-		caught{"cost/waiters"}, waiting(func(l *lock, ctx context.Context, req driver.Request) (driver.Lease, error) {
-			for {
-				if granted, err := l.sound.TryAcquire(ctx, req); !isHeld(err) {
-					return granted, err
-				}
-				select {
-				case <-time.After(5 * time.Millisecond):
-				case <-ctx.Done():
-					return nil, fmt.Errorf("%w: %w", driver.ErrUnknown, ctx.Err())
-				}
-			}
-		})},
 	{"queues-for-the-first-names-only", "the server's queue is stated, but a client polls if it waits for more than four names", "later than",
 		caught{"liveness/many-names"}, waiting(func(l *lock, ctx context.Context, req driver.Request) (driver.Lease, error) {
 			if n := l.waits.Add(1); n > 4 {
@@ -78,14 +65,6 @@ func waiting(wait func(*lock, context.Context, driver.Request) (driver.Lease, er
 
 // plain hides the optional interfaces of a lock.
 type plain struct{ driver.Backend }
-
-// plainly makes a sound lock without optional interfaces.
-func plainly(l *lock) {
-	l.state = func(c *driver.Capabilities) {
-		c.Wake, c.Fair, c.Queue, c.Contended = driver.WakePoll, driver.FairNone, false, false
-	}
-	l.as = plain{l}
-}
 
 // silent is a driver.Notifier that never calls wake.
 type silent struct{ plain }
