@@ -30,7 +30,9 @@ func TestFreeze(t *testing.T) {
 	fresh.wantSilence()
 	require.False(t, s.saw("held 1") || s.saw("held 2") || s.saw("parting"))
 	wantConns(t, p, 4)
+	before := p.Requests()
 	old.send("held 3")
+	eventually(t, func() bool { return p.Requests() > before })
 	p.Restore()
 	old.wantReplies("held 1", "held 3")
 	fresh.wantReplies("held 2")
@@ -40,7 +42,7 @@ func TestFreeze(t *testing.T) {
 
 	dropped.call("before")
 	p.Freeze()
-	before := p.Requests()
+	before = p.Requests()
 	dropped.send("dropped")
 	eventually(t, func() bool { return p.Requests() > before })
 	p.DropHeld()

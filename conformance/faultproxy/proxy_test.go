@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"net"
 	"runtime"
-	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -63,22 +61,6 @@ func TestServerThatIsSlowToClose(t *testing.T) {
 	wantConns(t, p, 1)
 	require.NoError(t, c.Close())
 	wantConns(t, p, 0)
-}
-
-func TestLargeTransfer(t *testing.T) {
-	p, _ := setUp(t)
-	c := dial(t, p)
-	line := strings.Repeat("x", 60_000) // bufio.Scanner takes 64 KiB
-	var writing sync.WaitGroup
-	defer writing.Wait()
-	writing.Go(func() {
-		for range 50 {
-			_, _ = fmt.Fprintln(c, line)
-		}
-	})
-	for range 50 {
-		c.wantReplies(line)
-	}
 }
 
 func TestTargets(t *testing.T) {
