@@ -22,10 +22,7 @@ func (b *Backend) Check(ctx context.Context) ([]driver.Notice, error) {
 		if err != nil {
 			return err
 		}
-		if err := b.tryCommands(ctx, &all); err != nil {
-			return err
-		}
-		return redischeck.Listening(ctx, b.client, &all)
+		return b.tryCommands(ctx, &all)
 	})
 	if err != nil {
 		return nil, redischeck.Explain(err)
@@ -38,10 +35,6 @@ func (b *Backend) Check(ctx context.Context) ([]driver.Notice, error) {
 	return all, nil
 }
 
-// connectionsNeeded is the most connections that a client opens: one subscription and, while the server is slow, ten that carry requests
-// (see internal/batch).
-const connectionsNeeded = 11
-
 // failoverAddr is the address that go-redis reports for a Sentinel client.
 const failoverAddr = "FailoverClient"
 
@@ -51,9 +44,7 @@ func (b *Backend) checkNode(ctx context.Context, node goredis.Cmdable, all *noti
 	if err != nil || info == nil {
 		return err
 	}
-	if err := redischeck.Settings(ctx, node, info, connectionsNeeded, persistenceRemedy, all); err != nil {
-		return err
-	}
+	redischeck.Settings(info, persistenceRemedy, all)
 	if info["role"] == "slave" {
 		return fmt.Errorf("%w: this Redis is a read-only replica of %s:%s: use its master's address, or Sentinel",
 			driver.ErrRefused, info["master_host"], info["master_port"])

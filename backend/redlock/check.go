@@ -28,9 +28,6 @@ func (b *Backend) Check(ctx context.Context) ([]driver.Notice, error) {
 	return b.judge(found)
 }
 
-// connectionsNeeded is how many connections a client opens to a node: one to listen, one for requests, and some for checks.
-const connectionsNeeded = 4
-
 // nodeCheck is the result for one node.
 type nodeCheck struct {
 	info    map[string]string
@@ -66,10 +63,7 @@ func (b *Backend) askNode(ctx context.Context, i int, c *nodeCheck) error {
 	}
 	key := b.layout.Key("lockport-check-" + rand.Text())
 	tried := n.run(ctx, maxNodeTimeout, redisscript.Check, []string{key, redisscript.Side(key, queueKey)})
-	if err := redischeck.Tried(tried, &c.notices); err != nil {
-		return err
-	}
-	return redischeck.Listening(ctx, n.client, &c.notices)
+	return redischeck.Tried(tried, &c.notices)
 }
 
 // judgeInfo judges a node's INFO and CONFIG.
@@ -82,9 +76,7 @@ func (b *Backend) judgeInfo(ctx context.Context, n *node, c *nodeCheck) error {
 	case info["cluster_enabled"] == "1":
 		return fmt.Errorf("%w: it is a Redis Cluster node: Redlock nodes must be independent", driver.ErrRefused)
 	}
-	if err := redischeck.Settings(ctx, n.client, info, connectionsNeeded, persistenceRemedy, &c.notices); err != nil {
-		return err
-	}
+	redischeck.Settings(info, persistenceRemedy, &c.notices)
 	if fsync := n.client.ConfigGet(ctx, "appendfsync").Val()["appendfsync"]; info["aof_enabled"] == "1" && fsync != "always" && fsync != "" {
 		c.notices.Add(driver.Notice{ID: "persistence",
 			Text:   "The node writes to disk some time after it grants a lock: a crash can make it forget its latest grants, and grant them again.",

@@ -24,7 +24,6 @@ func TestCheckErrors(t *testing.T) {
 	addrs := []string{x.servers[0].Addr(), x.servers[1].Addr()}
 	for third, what := range map[string]string{
 		x.proxies[0].Addr():                                            "are one server, which would have two votes",
-		servers.NewFakeRedis(t, "5.0.14"):                              "5.0.14 is too old",
 		servers.NeedReplica(t, x.servers[0]).Addr():                    "a replica of",
 		servers.NeedCluster(t, servers.RedisOptions{}).Nodes[0].Addr(): "a Redis Cluster node",
 	} {

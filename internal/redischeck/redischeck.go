@@ -18,12 +18,6 @@ import (
 	"github.com/lockport/lockport/internal/redisscript"
 )
 
-// The oldest supported Redis: 6.2 introduced SET with both GET and PX.
-const (
-	minMajor = 6
-	minMinor = 2
-)
-
 // Explain converts the error of a check to one line that says what to do.
 func Explain(err error) error {
 	var dial *net.OpError
@@ -59,15 +53,14 @@ func Info(ctx context.Context, node goredis.Cmdable, all *notice.List) (info map
 	return info, ahead, nil
 }
 
-// Settings refuses a server that is too old. It adds notices if the server lacks connections for this client, or forgets locks when its
-// memory is full or when it restarts. connections is how many this client needs; remedy applies to the restart.
-func Settings(ctx context.Context, node goredis.Cmdable, info map[string]string, connections int, remedy string, all *notice.List) error {
-	used, _ := strconv.Atoi(info["connected_clients"])
-	limit, _ := strconv.Atoi(info["maxclients"])
-	all.Add(notice.Connections(used, limit, connections)...)
+// Settings adds notices about a server that can forget locks when its memory is full or when it restarts. remedy applies to the restart.
+func Settings(info map[string]string, remedy string, all *notice.List) {
 	evicts(info, all)
-	persists(ctx, node, info, remedy, all)
-	return version(info)
+	if info["aof_enabled"] != "1" {
+		all.Add(driver.Notice{ID: "persistence", Unknown: info["aof_enabled"] == "",
+			Text:   "Without the append-only file (appendonly yes) the server can forget locks when it restarts, even held ones.",
+			Remedy: remedy})
+	}
 }
 
 // parseInfo parses the reply to INFO.
@@ -79,21 +72,6 @@ func parseInfo(text string) map[string]string {
 		}
 	}
 	return info
-}
-
-// version refuses a server that is too old.
-func version(info map[string]string) error {
-	said := info["redis_version"]
-	parts := strings.SplitN(said, ".", 3)
-	if len(parts) < 2 {
-		return nil // not reported: the commands will show
-	}
-	major, err1 := strconv.Atoi(parts[0])
-	minor, err2 := strconv.Atoi(parts[1])
-	if err1 == nil && err2 == nil && (major < minMajor || major == minMajor && minor < minMinor) {
-		return fmt.Errorf("%w: Redis %s is too old: %d.%d or newer is needed", driver.ErrRefused, said, minMajor, minMinor)
-	}
-	return nil
 }
 
 func evicts(info map[string]string, all *notice.List) {
@@ -109,28 +87,8 @@ func evicts(info map[string]string, all *notice.List) {
 	}
 }
 
-func persists(ctx context.Context, node goredis.Cmdable, info map[string]string, remedy string, all *notice.List) {
-	if info["aof_enabled"] == "1" {
-		return
-	}
-	config, err := node.ConfigGet(ctx, "save").Result()
-	switch {
-	case err != nil || info["aof_enabled"] == "":
-		all.Add(driver.Notice{ID: "persistence", Unknown: true,
-			Text:   "The server does not say whether it saves its data; if it does not, it forgets all locks when it restarts.",
-			Remedy: remedy})
-	case config["save"] == "":
-		all.Add(driver.Notice{ID: "persistence",
-			Text:   "The server does not save its data: when it restarts, it forgets all locks, even held ones.",
-			Remedy: remedy})
-	default:
-		all.Add(driver.Notice{ID: "persistence",
-			Text:   "The server saves its data only at intervals: when it crashes, it forgets the locks granted since the last save.",
-			Remedy: remedy})
-	}
-}
-
-// Tried judges the reply of the script Check: an error for the first command that the user may not use, or a notice if that is PUBLISH.
+// Tried judges the reply of the script Check: an error for the first command that the server or the user's ACL refuses, or a notice if that is
+// PUBLISH.
 func Tried(r redisscript.Reply, all *notice.List) error {
 	if r.Err != nil {
 		return r.Err
@@ -142,27 +100,13 @@ func Tried(r redisscript.Reply, all *notice.List) error {
 		if command == "PUBLISH" {
 			all.Add(driver.Notice{ID: "publish",
 				Text:   "The user may not publish, so a release wakes nobody: waiters poll every 250 ms.",
-				Remedy: "Allow it: ACL SETUSER … +publish &" + redisclaims.ChannelPrefix + "*"})
+				Remedy: "Allow it, and to subscribe: ACL SETUSER … +publish +subscribe &" + redisclaims.ChannelPrefix + "*"})
 			continue
+		}
+		if strings.Contains(text, "syntax error") { // SET has GET since 6.2
+			return fmt.Errorf("%w: Redis is too old: 6.2 or newer is needed (%s: %s)", driver.ErrRefused, command, text)
 		}
 		return redisscript.Classify(fmt.Errorf("%s: %w", command, redisscript.ReplyError(text)), false)
 	}
 	return nil
-}
-
-// Listening checks that the user may subscribe, as redisclaims does.
-func Listening(ctx context.Context, client goredis.UniversalClient, all *notice.List) error {
-	pubsub := client.Subscribe(ctx)
-	defer func() { _ = pubsub.Close() }()
-	err := pubsub.Subscribe(ctx, redisclaims.ChannelPrefix)
-	if err == nil {
-		_, err = pubsub.ReceiveTimeout(ctx, 2*time.Second)
-	}
-	if reply := goredis.Error(nil); errors.As(err, &reply) {
-		all.Add(driver.Notice{ID: "subscribe",
-			Text:   "The user may not subscribe, so releases do not wake this client: it polls every 250 ms.",
-			Remedy: "Allow it: ACL SETUSER … +subscribe &" + redisclaims.ChannelPrefix + "*"})
-		return nil
-	}
-	return err
 }

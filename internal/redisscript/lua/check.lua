@@ -13,7 +13,7 @@ try('TIME')
 for i = 3, #KEYS do
   try('GET', KEYS[i])
 end
-try('SET', KEYS[1], '1', 'PX', '1000')
+try('SET', KEYS[1], '1', 'PX', '1000', 'GET')
 try('GET', KEYS[1])
 try('TYPE', KEYS[1])
 try('PTTL', KEYS[1])
