@@ -11,7 +11,7 @@ ARGS ?=
 export GORACE ?= atexit_sleep_ms=0
 
 .DEFAULT_GOAL := help
-.PHONY: help test clients quick lint bench go-bench referee soak soak-short soak-crowd servers
+.PHONY: help test clients quick lint bench referee soak soak-short soak-crowd servers
 
 test: servers ## run every test on real servers, with the race detector; installs missing servers
 	@go run tools/testrun/main.go -race -vet=off -shuffle=on -timeout=$(TIMEOUT) -p=$(P) $(ARGS)
@@ -35,9 +35,6 @@ bench: servers ## compare lockport with other libraries and update docs/benchmar
 
 referee: servers ## run the conformance suite on other libraries and update docs/referee.md; takes 15 minutes
 	@cd referee && LOCKPORT_TEST_FULL=1 go test -count=1 -run=TestReproductions . && go run . -docs ../docs
-
-go-bench: servers ## run the Go benchmarks of all packages
-	@scripts/modules.sh go test -run='^$$' -bench=. -benchmem -timeout=$(TIMEOUT) -p=1 $(ARGS) ./...
 
 # The duration of the fault runs, and their random seed; 0 picks a new one each time.
 FOR ?= 30m

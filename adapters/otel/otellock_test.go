@@ -10,13 +10,11 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
-	metricnoop "go.opentelemetry.io/otel/metric/noop"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.opentelemetry.io/otel/trace"
-	tracenoop "go.opentelemetry.io/otel/trace/noop"
 
 	"github.com/lockport/lockport"
 	otellock "github.com/lockport/lockport/adapters/otel"
@@ -159,29 +157,5 @@ func TestTelemetry(t *testing.T) {
 		jobs := s.ended("job")
 		require.Len(t, jobs, 1)
 		require.Contains(t, without(jobs[0]), ` lockport.lost {backend=memory,reason=removed}`)
-	}
-}
-
-// The cost of the hooks for one cycle.
-func BenchmarkHooks(b *testing.B) {
-	meters := sdkmetric.NewMeterProvider(sdkmetric.WithReader(sdkmetric.NewManualReader()))
-	traces := sdktrace.NewTracerProvider()
-	unsampled := sdktrace.NewTracerProvider(sdktrace.WithSampler(sdktrace.NeverSample()))
-	for what, o := range map[string]otellock.Options{
-		"metrics":           {MeterProvider: meters, TracerProvider: tracenoop.NewTracerProvider()},
-		"spans":             {MeterProvider: metricnoop.NewMeterProvider(), TracerProvider: traces},
-		"spans not sampled": {MeterProvider: metricnoop.NewMeterProvider(), TracerProvider: unsampled},
-	} {
-		hooks, err := otellock.Hooks(o)
-		require.NoError(b, err)
-		b.Run(what, func(b *testing.B) {
-			b.ReportAllocs()
-			background := b.Context()
-			for b.Loop() {
-				ctx := hooks.AcquireStart(background, lockport.AcquireEvent{Backend: "memory", Name: "job"})
-				hooks.AcquireDone(ctx, lockport.AcquireEvent{Backend: "memory", Name: "job", Token: 1024, Wait: time.Millisecond})
-				hooks.Released(lockport.HoldEvent{Context: ctx, Backend: "memory", Name: "job", Token: 1024, Held: time.Second})
-			}
-		})
 	}
 }

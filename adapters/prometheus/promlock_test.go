@@ -140,15 +140,3 @@ func buckets(t testing.TB, r *prometheus.Registry, name string) map[float64]uint
 	}
 	return all
 }
-
-// The cost of the hooks for one cycle.
-func BenchmarkHooks(b *testing.B) {
-	hooks := promlock.New(promlock.Options{}).Hooks()
-	b.ReportAllocs()
-	ctx := b.Context()
-	for b.Loop() {
-		ctx := hooks.AcquireStart(ctx, lockport.AcquireEvent{Backend: "memory", Name: "job"})
-		hooks.AcquireDone(ctx, lockport.AcquireEvent{Backend: "memory", Name: "job", Wait: time.Millisecond})
-		hooks.Released(lockport.HoldEvent{Context: ctx, Backend: "memory", Name: "job", Held: time.Second})
-	}
-}
