@@ -111,7 +111,7 @@ func (c *Client) enqueue(w *waiter, name string) (q *queue, mine *claim, err err
 	}
 	switch {
 	case q.claim != nil && w.try && (!q.several() || q.blocked != nil):
-		return nil, nil, q.heldHere(fmt.Errorf("%w: this process holds or is acquiring it", ErrHeld))
+		return nil, nil, fmt.Errorf("%w: this process holds or is acquiring it", ErrHeld)
 	case q.claim == nil && q.head == nil:
 		q.blocked = nil
 	}
@@ -132,9 +132,6 @@ func (c *Client) leave(q *queue, w *waiter, cause error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	blocked := q.blocked
-	if blocked == ErrHeld {
-		blocked = q.heldHere(blocked)
-	}
 	if !w.done() {
 		q.drop(w)
 		c.tidy(q)

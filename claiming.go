@@ -262,7 +262,7 @@ func (cl *claim) answer(class, err error) {
 	first := q.blocked == nil // nobody was told to wait yet
 	switch class {
 	case ErrHeld:
-		q.blocked = newHeldError(driver.Status{Name: q.name}, err)
+		q.blocked = newHeldError(q.name, err)
 		if first {
 			q.answerAll(q.blocked, func(w *waiter) bool { return w.try })
 		}

@@ -37,25 +37,24 @@ var (
 	ErrSilence = errors.New("lock server did not answer in time")
 )
 
-// HeldError is ErrHeld with the known facts about the holder. errors.As finds it in errors of Acquire and TryAcquire. Its fields are those
-// of Inspect, without another request: unknown ones are zero, and Waiters is -1. Use TryAcquire, not Expires, to test whether the lock is
-// free again.
+// HeldError is ErrHeld with what the server's answer said about the holder. errors.As finds it in errors of Acquire and TryAcquire, unless this
+// Client holds or is acquiring the name. Its fields are those of Inspect, without another request: unknown ones are zero, and Waiters is -1. Use TryAcquire, not
+// Expires, to test whether the lock is free again.
 type HeldError struct {
 	Status
 	err error
 }
 
-// newHeldError makes a HeldError of err. holder is what is known if err does not describe the holder.
-func newHeldError(holder driver.Status, err error) *HeldError {
+// newHeldError makes a HeldError of err, which a driver returned for name.
+func newHeldError(name string, err error) *HeldError {
+	var holder driver.Status
 	var he *driver.HeldError
 	if errors.As(err, &he) {
-		name := holder.Name
-		holder = he.Holder
-		if holder.Name = name; he.ExpiresIn > 0 {
+		if holder = he.Holder; he.ExpiresIn > 0 {
 			holder.Expires = clock.Now().Add(he.ExpiresIn)
 		}
 	}
-	holder.Held, holder.Waiters = true, -1
+	holder.Name, holder.Held, holder.Waiters = name, true, -1
 	return &HeldError{Status: newStatus(holder), err: err}
 }
 

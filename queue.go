@@ -2,11 +2,8 @@ package lockport
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"slices"
-
-	"github.com/lockport/lockport/driver"
 )
 
 // queue is a client's state of one name in one mode: its waiters and claims. It exists while it has either. Claims are made one at a time. If several
@@ -104,18 +101,6 @@ func (q *queue) answerAll(err error, which func(*waiter) bool) {
 		}
 		w = next
 	}
-}
-
-// heldHere adds to err, which is ErrHeld, what is known about the holder: a claim of this process, or the one it waits for. The mutex is held.
-func (q *queue) heldHere(err error) error {
-	var elsewhere *HeldError
-	switch cl := q.claim; {
-	case cl != nil && cl.state == held:
-		return newHeldError(driver.Status{Name: q.name, Owner: cl.req.Owner, Token: cl.token}, err)
-	case errors.As(q.blocked, &elsewhere):
-		return &HeldError{Status: elsewhere.Status, err: err}
-	}
-	return err
 }
 
 // queueOf returns the queue of name in mode m, made if necessary, and the first queue of the name. The mutex is held.
