@@ -65,50 +65,6 @@ func (l unmovedLease) Renew(ctx context.Context) (time.Time, error) {
 	return l.Grant().Until.Add(-time.Second), nil
 }
 
-// A claim that lasts as long as its session is not renewed.
-func TestClaimThatLastsIsNotRenewed(t *testing.T) {
-	bubble(t, func(w *world) {
-		b := memorytest.NewBackend(w.server, nil)
-		c := w.on(remade{b, func(l driver.Lease) driver.Lease { return lastingLease{l} }})
-		l := w.acquire(c, "a")
-		_, ok := l.Deadline()
-		require.False(t, ok)
-		w.sleep(ttl - time.Second) // this server does not keep it longer
-		require.Zero(t, b.Calls(memorytest.Renew))
-		require.NoError(t, l.Err())
-		w.release(l)
-		require.NoError(t, c.Close())
-	})
-}
-
-// lastingLease has no end.
-type lastingLease struct{ driver.Lease }
-
-func (l lastingLease) Grant() driver.Grant {
-	g := l.Lease.Grant()
-	g.Until = time.Time{}
-	return g
-}
-
-// A renewal that ignores its context blocks neither a release nor local waiters.
-func TestReleaseBehindARenewalThatNeverEnds(t *testing.T) {
-	bubble(t, func(w *world) {
-		end := time.Now().Add(time.Hour)
-		b := remade{memorytest.NewBackend(w.server, nil), func(l driver.Lease) driver.Lease { return tardyLease{l, end} }}
-		c := w.on(b)
-		l := w.acquire(c, "a")
-		w.sleep(ttl / 2) // it is being renewed
-		waiting := w.begin(c, "a")
-		start := time.Now()
-		require.ErrorIs(t, l.Release(w.ctx), lockport.ErrUnavailable)
-		require.LessOrEqual(t, time.Since(start), 6*time.Second)
-		waiting.got()
-		require.Less(t, time.Since(start), time.Minute)
-		require.NoError(t, c.Close())
-		w.sleep(time.Hour) // the renewals end after all
-	})
-}
-
 // No renewal outlasts the deadline: the claim could not be undone at the server during it.
 func TestRenewalEndsWithTheDeadline(t *testing.T) {
 	bubble(t, func(w *world) {

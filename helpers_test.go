@@ -217,16 +217,6 @@ func (b around) Inspect(ctx context.Context, name string) (st driver.Status, err
 	return st, err
 }
 
-func (b around) List(ctx context.Context, prefix string) (all []driver.Status, err error) {
-	b.do(ctx, "List", func() { all, err = b.Backend.List(ctx, prefix) })
-	return all, err
-}
-
-func (b around) Break(ctx context.Context, name, owner string) (err error) {
-	b.do(ctx, "Break", func() { err = b.Backend.Break(ctx, name, owner) })
-	return err
-}
-
 func (b around) Check(ctx context.Context) (notices []driver.Notice, err error) {
 	b.do(ctx, "Check", func() { notices, err = b.Backend.Check(ctx) })
 	return notices, err

@@ -2,7 +2,6 @@ package lockport_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -40,15 +39,13 @@ func TestNobodyWaitsForALateBackend(t *testing.T) {
 		"acquire": func(ctx context.Context, c *lockport.Client) error { _, err := c.Acquire(ctx, "a"); return err },
 		"try":     func(ctx context.Context, c *lockport.Client) error { _, err := c.TryAcquire(ctx, "a"); return err },
 		"inspect": func(ctx context.Context, c *lockport.Client) error { _, err := c.Inspect(ctx, "a"); return err },
-		"list":    func(ctx context.Context, c *lockport.Client) error { _, err := c.List(ctx, ""); return err },
-		"break":   func(ctx context.Context, c *lockport.Client) error { return c.Break(ctx, "a", "somebody") },
 		"check":   func(ctx context.Context, c *lockport.Client) error { return c.Check(ctx) },
 	}
 	for name, call := range calls {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := &world{T: t, ctx: t.Context(), server: memory.NewServer()}
-				c := w.stubborn(new(int32), "TryAcquire", "Inspect", "List", "Break", "Check")
+				c := w.stubborn(new(int32), "TryAcquire", "Inspect", "Check")
 				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 				defer cancel()
 				start := time.Now()
@@ -136,63 +133,28 @@ func (b notifying) Notify(req driver.Request, wake func()) (stop func()) {
 	return func() { b.wakes.Delete(req.Owner) }
 }
 
-// A waiter tries again when notified, after a second, or when the holder's claim ends. Without notification it polls four times a second.
+// A waiter tries again when notified, and once a second.
 func TestWhenAWaiterLooksAgain(t *testing.T) {
-	for name, c := range map[string]struct {
-		wake driver.WakeMode
-		tell bool
-		most time.Duration
-	}{
-		"told":          {driver.WakeNotify, true, 0},
-		"not told":      {driver.WakeNotify, false, 1100 * time.Millisecond},
-		"nobody tells":  {driver.WakePoll, false, 275 * time.Millisecond},
-		"beyond bounds": {driver.WakeQueueOrPoll, false, 275 * time.Millisecond},
-	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(w *world) {
-				holder, _ := w.client()
-				l := w.acquire(holder, "a")
-				b := notifying{memorytest.NewBackend(w.server, nil), new(sync.Map)}
-				var d driver.Backend = b
-				if c.wake.Polls() {
-					d = polling{b.Backend, c.wake}
-				}
-				client := w.on(d)
-				waiting := w.begin(client, "a")
-				w.sleep(700 * time.Millisecond)
-				w.release(l)
-				start := time.Now()
-				if c.tell {
-					b.wakes.Range(func(_, wake any) bool { wake.(func())(); return true })
-				}
-				got := waiting.got()
-				require.LessOrEqual(t, time.Since(start), c.most)
-				w.release(got)
-				require.NoError(t, client.Close())
-				b.wakes.Range(func(any, any) bool { t.Error("hints go on"); return true })
-			})
+	for told, most := range map[bool]time.Duration{true: 0, false: 1100 * time.Millisecond} {
+		bubble(t, func(w *world) {
+			holder, _ := w.client()
+			l := w.acquire(holder, "a")
+			b := notifying{memorytest.NewBackend(w.server, nil), new(sync.Map)}
+			client := w.on(b)
+			waiting := w.begin(client, "a")
+			w.sleep(700 * time.Millisecond)
+			w.release(l)
+			start := time.Now()
+			if told {
+				b.wakes.Range(func(_, wake any) bool { wake.(func())(); return true })
+			}
+			got := waiting.got()
+			require.LessOrEqual(t, time.Since(start), most)
+			w.release(got)
+			require.NoError(t, client.Close())
+			b.wakes.Range(func(any, any) bool { t.Error("hints go on"); return true })
 		})
 	}
-}
-
-// polling is a backend whose waiters poll.
-type polling struct {
-	driver.Backend
-	wake driver.WakeMode
-}
-
-func (b polling) Capabilities() driver.Capabilities {
-	caps := b.Backend.Capabilities()
-	caps.Wake, caps.Fair, caps.Queue = b.wake, driver.FairNone, false
-	return caps
-}
-
-func (b polling) TryAcquire(ctx context.Context, req driver.Request) (driver.Lease, error) {
-	l, err := b.Backend.TryAcquire(ctx, req)
-	if errors.Is(err, driver.ErrHeld) {
-		err = driver.ErrHeld // without a time
-	}
-	return l, err
 }
 
 // Many locks with different TTLs are each renewed in time, and each ends at its MaxHold.
