@@ -1,4 +1,4 @@
-// Package batch combines the requests of many goroutines to a server. A request goes at once while fewer than Limit batches are under way. Otherwise
+// Package batch combines the requests of many goroutines to a server. A request goes at once while fewer than two batches are under way. Otherwise
 // it queues, and the queued requests go as one batch when another returns. So a lone caller pays nothing, and a crowd shares round trips.
 package batch
 
@@ -19,29 +19,26 @@ type Queue[Q, A any] struct {
 	// context. It must return soon after that ends.
 	Alone func(ctx context.Context, request Q) A
 
-	// Limit is how many batches are under way at once while the server answers. Default: 2, which keeps a server busy while one batch's answers are
-	// distributed.
-	Limit int
-
-	// Size is the largest number of requests in a batch. Default: 64.
-	Size int
-
-	// Overdue is the time after which a batch no longer counts against Limit: a dead connection must not block requests that others could carry. At
-	// most 8 batches are overdue at once. Default: 50 ms.
-	Overdue time.Duration
-
 	// Apart gives each request a key: requests with the same key never share a batch. nil: all may share one.
 	Apart func(Q) string
 
 	mu      sync.Mutex
 	waiting []*item[Q, A]
-	active  int      // batches under way that count against Limit
+	active  int      // batches under way that count against limit
 	overdue int      // batches under way that no longer count
 	lone    []*batch // counting batches without a running timer, since no request waits behind them
 }
 
-// maxOverdue is how many batches may be overdue at once.
-const maxOverdue = 8
+const (
+	// limit is how many batches are under way at once while the server answers. Two keep it busy while one batch's answers are distributed.
+	limit = 2
+	// size is the largest number of requests in a batch.
+	size = 64
+	// overdue is the time after which a batch no longer counts against limit: a dead connection must not block requests that others could carry.
+	overdue = 50 * time.Millisecond
+	// maxOverdue is how many batches may be overdue at once.
+	maxOverdue = 8
+)
 
 // item is a request and its answer. mu guards it until done is closed.
 type item[Q, A any] struct {
@@ -68,7 +65,7 @@ func (q *Queue[Q, A]) Do(ctx context.Context, request Q) (answer A, sent bool, e
 		return answer, false, err
 	}
 	q.mu.Lock()
-	if q.Alone != nil && len(q.waiting) == 0 && q.active < q.limit() {
+	if q.Alone != nil && len(q.waiting) == 0 && q.active < limit {
 		q.active++
 		s := new(batch)
 		q.lone = append(q.lone, s)
@@ -106,20 +103,8 @@ func (q *Queue[Q, A]) Do(ctx context.Context, request Q) (answer A, sent bool, e
 	return answer, true, ctx.Err()
 }
 
-// limit is Limit or its default.
-func (q *Queue[Q, A]) limit() int {
-	if q.Limit <= 0 {
-		return 2
-	}
-	return q.Limit
-}
-
 // startTimer starts the time after which s is overdue. The mutex is held.
 func (q *Queue[Q, A]) startTimer(s *batch) {
-	overdue := q.Overdue
-	if overdue <= 0 {
-		overdue = 50 * time.Millisecond
-	}
 	s.timer = time.AfterFunc(overdue, func() { q.markOverdue(s) })
 }
 
@@ -142,7 +127,7 @@ func (q *Queue[Q, A]) end(s *batch) {
 
 // start sends batches of the waiting requests, as many as may be under way. The mutex is held.
 func (q *Queue[Q, A]) start() {
-	for len(q.waiting) > 0 && q.active < q.limit() {
+	for len(q.waiting) > 0 && q.active < limit {
 		items := q.take()
 		ctx, cancel := context.WithCancel(context.WithoutCancel(items[0].ctx))
 		s := &batch{left: len(items), cancel: cancel}
@@ -157,10 +142,6 @@ func (q *Queue[Q, A]) start() {
 
 // take removes the requests of the next batch from the waiting ones. The mutex is held.
 func (q *Queue[Q, A]) take() []*item[Q, A] {
-	size := q.Size
-	if size <= 0 {
-		size = 64
-	}
 	if q.Apart == nil {
 		n := min(size, len(q.waiting))
 		items := slices.Clone(q.waiting[:n])

@@ -41,9 +41,9 @@ func (s *server) send(ctx context.Context, requests []int) []string {
 func TestACrowdSharesBatches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &server{delay: 10 * time.Millisecond}
-		q := &Queue[int, string]{Send: s.send, Limit: 1, Size: 10}
+		q := &Queue[int, string]{Send: s.send}
 		var callers sync.WaitGroup
-		for i := range 31 {
+		for i := range limit + 3*size {
 			callers.Go(func() {
 				answer, sent, err := q.Do(t.Context(), i)
 				if err != nil || !sent || answer != strconv.Itoa(i) {
@@ -53,23 +53,23 @@ func TestACrowdSharesBatches(t *testing.T) {
 			synctest.Wait()
 		}
 		callers.Wait()
-		require.Len(t, s.batches, 4, "one for the first, and three full ones")
-		require.Equal(t, []int{0}, s.batches[0])
-		require.Len(t, s.batches[3], 10)
+		require.Len(t, s.batches, limit+3, "one for each of the first, and three full ones")
+		require.Equal(t, [][]int{{0}, {1}}, s.batches[:limit])
+		require.Len(t, s.batches[limit+2], size)
 	})
 }
 
 func TestRequestsOfOneKeyGoApart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &server{delay: 10 * time.Millisecond}
-		q := &Queue[int, string]{Send: s.send, Limit: 1, Apart: func(i int) string { return fmt.Sprint(i % 2) }}
+		q := &Queue[int, string]{Send: s.send, Apart: func(i int) string { return fmt.Sprint(i % 2) }}
 		var callers sync.WaitGroup
-		for i := range 5 {
+		for i := range 6 {
 			callers.Go(func() { _, _, _ = q.Do(t.Context(), i) })
 			synctest.Wait()
 		}
 		callers.Wait()
-		require.Equal(t, [][]int{{0}, {1, 2}, {3, 4}}, s.batches)
+		require.ElementsMatch(t, [][]int{{0}, {1}, {2, 3}, {4, 5}}, s.batches)
 	})
 }
 
@@ -77,16 +77,18 @@ func TestRequestsOfOneKeyGoApart(t *testing.T) {
 func TestTheEndOfAContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &server{delay: time.Hour}
-		q := &Queue[int, string]{Send: s.send, Limit: 1, Overdue: time.Hour}
+		q := &Queue[int, string]{Send: s.send}
 		first, leaveFirst := context.WithCancel(t.Context())
 		second, leaveSecond := context.WithCancel(t.Context())
 		var callers sync.WaitGroup
-		callers.Go(func() {
-			_, sent, err := q.Do(first, 1)
-			if !sent || err == nil {
-				t.Errorf("the first: %t, %v", sent, err)
-			}
-		})
+		for range limit {
+			callers.Go(func() {
+				_, sent, err := q.Do(first, 1)
+				if !sent || err == nil {
+					t.Errorf("the first: %t, %v", sent, err)
+				}
+			})
+		}
 		synctest.Wait()
 		callers.Go(func() {
 			_, sent, err := q.Do(second, 2)
@@ -100,8 +102,8 @@ func TestTheEndOfAContext(t *testing.T) {
 		leaveFirst()
 		callers.Wait()
 		synctest.Wait()
-		require.Equal(t, [][]int{{1}}, s.batches)
-		require.Equal(t, 1, s.ended)
+		require.Equal(t, [][]int{{1}, {1}}, s.batches)
+		require.Equal(t, limit, s.ended)
 	})
 }
 
@@ -109,15 +111,15 @@ func TestTheEndOfAContext(t *testing.T) {
 func TestOverdueBatches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &server{delay: time.Hour}
-		q := &Queue[int, string]{Send: s.send, Limit: 2, Size: 1}
+		q := &Queue[int, string]{Send: s.send}
 		ctx, cancel := context.WithCancel(t.Context())
 		var callers sync.WaitGroup
-		for i := range 100 {
+		for i := range 20 * size {
 			callers.Go(func() { _, _, _ = q.Do(ctx, i) })
 		}
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		require.Len(t, s.batches, 2+maxOverdue)
+		require.Len(t, s.batches, limit+maxOverdue)
 		cancel()
 		callers.Wait()
 		synctest.Wait()
@@ -125,12 +127,12 @@ func TestOverdueBatches(t *testing.T) {
 	})
 }
 
-// A lone request is sent with its caller's context. Later ones wait for it as for a batch, until it is overdue.
+// Lone requests are sent with their callers' contexts. Later ones wait for them as for batches, until they are overdue.
 func TestALoneRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &server{delay: 30 * time.Millisecond}
 		var alone []context.Context
-		q := &Queue[int, string]{Send: s.send, Limit: 1, Alone: func(ctx context.Context, request int) string {
+		q := &Queue[int, string]{Send: s.send, Alone: func(ctx context.Context, request int) string {
 			alone = append(alone, ctx)
 			time.Sleep(time.Duration(request) * time.Millisecond)
 			return "alone"
@@ -143,8 +145,10 @@ func TestALoneRequest(t *testing.T) {
 		}
 		for _, takes := range []int{10, 1000} { // one that comes back, and one that is overdue
 			var first, crowd sync.WaitGroup
-			first.Go(func() { ask(takes, "alone") })
-			synctest.Wait()
+			for range limit {
+				first.Go(func() { ask(takes, "alone") })
+				synctest.Wait()
+			}
 			start := time.Now()
 			for i := range 3 {
 				crowd.Go(func() { ask(i, strconv.Itoa(i)) })
@@ -153,7 +157,8 @@ func TestALoneRequest(t *testing.T) {
 			require.Less(t, time.Since(start), 100*time.Millisecond)
 			first.Wait()
 		}
-		require.Equal(t, []context.Context{t.Context(), t.Context()}, alone)
+		require.Len(t, alone, 2*limit)
+		require.Equal(t, t.Context(), alone[0])
 		require.Len(t, s.batches, 2)
 		require.Len(t, s.batches[1], 3)
 	})
