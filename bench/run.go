@@ -87,7 +87,7 @@ var letters = regexp.MustCompile(`[^a-zA-Z0-9-]`)
 func subject(l lib.Library, sc scenario, s *measure.Servers) *measure.Subject {
 	on := &measure.Subject{
 		Row: measure.Row{Library: l.Name, Kind: l.Kind}, Config: measure.Config{URL: s.URL, Family: l.Family, Library: l.Name},
-		Locks: letters.ReplaceAllString("bench-"+sc.Name+"-"+l.Name, ""), Load: s.Load, Try: l.Kind == lib.Floor, Kill: strings.HasPrefix(sc.Name, "waiters-"),
+		Locks: letters.ReplaceAllString("bench-"+sc.Name+"-"+l.Name, ""), Try: l.Kind == lib.Floor, Kill: strings.HasPrefix(sc.Name, "waiters-"),
 	}
 	on.NotRun = l.NotRun
 	if l.Turn != nil {

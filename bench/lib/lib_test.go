@@ -2,7 +2,6 @@ package lib
 
 import (
 	"context"
-	"runtime"
 	"testing"
 	"time"
 
@@ -13,7 +12,7 @@ import (
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
-// Each library takes a name, is refused a name that another instance holds, and takes it after the release. The servers report what that cost them.
+// Each library takes a name, is refused a name that another instance holds, and takes it after the release.
 func TestLibraries(t *testing.T) {
 	for _, f := range Families {
 		t.Run(f.Name, func(t *testing.T) {
@@ -25,8 +24,6 @@ func TestLibraries(t *testing.T) {
 					t.Run(l.Name, func(t *testing.T) { takesAndReleases(t, l, s.URL) })
 				}
 			}
-			cpu, memory := s.Load()
-			require.Equal(t, f.Kind != "" && runtime.GOOS == "linux", cpu > 0 && memory > 0)
 		})
 	}
 }

@@ -72,15 +72,12 @@ func idle(ctx context.Context, c Config, s Scenario, on *Subject, do func(i int)
 		usage
 		at       history.Instant
 		requests int64
-		cpu      time.Duration // of the servers
-		memory   int64
 	}
 	look := func(settled bool) (u used) {
 		if err == nil {
 			var a answer
 			a, err = w[0].Ask(ctx, order{Do: "usage", Settle: settled})
 			u = used{usage: a.After, at: history.Now(), requests: links.Requests()}
-			u.cpu, u.memory = on.load()
 		}
 		return u
 	}
@@ -109,10 +106,8 @@ func idle(ctx context.Context, c Config, s Scenario, on *Subject, do func(i int)
 		Less("requests", "/s", float64(ended.requests-began.requests)/seconds),
 		Less("connections", "", float64(conns)),
 		Less("client CPU", "% of a core", 100*(ended.CPU-began.CPU).Seconds()/seconds),
-		Less("server CPU", "% of a core", 100*(ended.cpu-began.cpu).Seconds()/seconds),
 		Less("goroutines", "", float64(began.Goroutines-before.Goroutines)),
 		Less("client memory", "B each", float64(began.Memory-before.Memory)/n),
-		Less("server memory", "B each", float64(max(0, began.memory-before.memory))/n),
 	}, nil
 }
 

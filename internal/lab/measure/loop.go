@@ -36,9 +36,7 @@ func Cycle(ctx context.Context, s Scenario, on *Subject, _ int) ([]Figure, error
 		}
 	}
 	o.Most = s.Samples / s.N
-	before, _ := on.load()
 	a, err := on.workers[0].Ask(ctx, o)
-	after, _ := on.load()
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +60,6 @@ func Cycle(ctx context.Context, s Scenario, on *Subject, _ int) ([]Figure, error
 		Less("allocations", "each", float64(a.After.Allocs-a.Before.Allocs)/n),
 		Less("allocated", "B each", float64(a.After.Allocated-a.Before.Allocated)/n),
 		Less("client CPU", "µs each", micros(a.After.CPU-a.Before.CPU)/n),
-		Less("server CPU", "µs each", micros(after-before)/(n+float64(warmCycles*s.N))),
 	), nil
 }
 
@@ -108,9 +105,7 @@ func Contend(ctx context.Context, s Scenario, on *Subject, turn int) ([]Figure, 
 	if err != nil {
 		return nil, err
 	}
-	before, _ := on.load()
 	c, cpu, err := contend(ctx, s, on, fmt.Sprint(on.Locks, "-", turn), s.For)
-	after, _ := on.load()
 	if err == nil && len(c.waits) == 0 {
 		err = errors.New("nobody acquired the lock")
 	}
@@ -130,7 +125,7 @@ func Contend(ctx context.Context, s Scenario, on *Subject, turn int) ([]Figure, 
 	if s.Processes > 1 {
 		figures = append(figures, Less("largest to smallest share of processes", "×", shares(c.processes)))
 	}
-	return append(figures, Less("client CPU", "µs each", micros(cpu)/holds), Less("server CPU", "µs each", micros(after-before)/holds)), nil
+	return append(figures, Less("client CPU", "µs each", micros(cpu)/holds)), nil
 }
 
 // shares returns the ratio of the largest count to the smallest, which counts as at least one.

@@ -3,7 +3,6 @@ package measure
 import (
 	"context"
 	"os"
-	"runtime"
 	"testing"
 	"time"
 
@@ -168,14 +167,4 @@ func TestRatios(t *testing.T) {
 	require.Empty(t, theirs.Ratios(bare, "p99"))
 	require.Equal(t, []float64{-10, -100}, mine.Against("p50", theirs, "p50", func(mine, other float64) float64 { return mine - other }))
 	require.Empty(t, mine.Ratios(row([]int{0, 1}, 0, 0), "p50"), "there is no ratio to 0")
-}
-
-// load counts the work of this process.
-func TestLoad(t *testing.T) {
-	if runtime.GOOS != "linux" {
-		t.Skip("needs /proc")
-	}
-	before, memory := load(os.Getpid())
-	require.Positive(t, memory)
-	require.Eventually(t, func() bool { after, _ := load(os.Getpid()); return after > before }, 10*time.Second, time.Millisecond)
 }

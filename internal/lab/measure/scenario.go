@@ -34,8 +34,6 @@ type Subject struct {
 	Floor  *Scenario // replaces the scenario: bare round trips
 	Try    bool      // cycles make single attempts
 	Kill   bool      // kill waiters at the end: some libraries ignore a cancelled context while they wait
-	// Load, if not nil, returns the CPU time and the memory of the servers.
-	Load func() (cpu time.Duration, memory int64)
 
 	workers worker.Group[order, answer] // nil until the scenario starts them
 }
@@ -114,14 +112,6 @@ func (on *Subject) start(ctx context.Context, s Scenario, n int) (fresh bool, er
 func (on *Subject) close() {
 	on.workers.Close()
 	on.workers = nil
-}
-
-// load returns the servers' usage so far.
-func (on *Subject) load() (cpu time.Duration, memory int64) {
-	if on.Load == nil {
-		return 0, 0
-	}
-	return on.Load()
 }
 
 func micros(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }

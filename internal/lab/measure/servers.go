@@ -5,13 +5,11 @@ import (
 	"errors"
 	"os"
 	"strings"
-	"time"
 )
 
 // Servers are the servers to measure. The caller must Close them.
 type Servers struct {
 	URL  string
-	Pids []int // of the processes whose load is measured
 	Ends []func() error
 }
 
@@ -30,9 +28,6 @@ func Start[S interface {
 				return nil, errors.Join(err, all.Close())
 			}
 			all.URL, all.Ends = s.URL(), append(all.Ends, s.Close)
-			if process, ok := any(s).(interface{ Pid() int }); ok {
-				all.Pids = append(all.Pids, process.Pid())
-			}
 			hosts = append(hosts, strings.TrimSuffix(strings.TrimPrefix(all.URL, "redis://"), "/0"))
 		}
 		if n > 1 {
@@ -54,13 +49,4 @@ func (s *Servers) Close() (err error) {
 		err = errors.Join(err, end())
 	}
 	return err
-}
-
-// Load returns the CPU time of all server processes so far, and their memory. Both are 0 on systems without /proc.
-func (s *Servers) Load() (cpu time.Duration, memory int64) {
-	for _, pid := range s.Pids {
-		c, m := load(pid)
-		cpu, memory = cpu+c, memory+m
-	}
-	return cpu, memory
 }
