@@ -87,7 +87,6 @@ func TestRun(t *testing.T) {
 	require.Positive(t, value("cycle", "lockport", "p50"))
 	require.Positive(t, value("cycle", lib.Pings, "allocations"))
 	require.Positive(t, row("cycle", "broken").Ratios(row("cycle", "lockport"), "p50")[0])
-	require.InDelta(t, 2, value("cycle", "lockport", "requests"), 0.5, "one to acquire and one to release")
 	failing := row("cycle", "failing")
 	require.Len(t, failing.Failed, 2, "after a failed turn the next one must run")
 	require.Contains(t, failing.Failed[0], "this library has a bug")

@@ -55,7 +55,7 @@ func scenarios(p plan) (all []scenario) {
 		n           int
 	}{{"cycle", "one goroutine acquires and releases an uncontended name", 1}, {"own-64", "64 goroutines, each with its own name", 64}} {
 		add(measure.Scenario{
-			Name: c.name, Title: c.title, Do: measure.Cycle, N: c.n, Samples: mostCycles, For: p.cycle, TTL: ttl, Count: c.n == 1,
+			Name: c.name, Title: c.title, Do: measure.Cycle, N: c.n, Samples: mostCycles, For: p.cycle, TTL: ttl,
 		}, func(lib.Library) bool { return true }, any)
 	}
 	for _, c := range []struct {
@@ -63,7 +63,7 @@ func scenarios(p plan) (all []scenario) {
 		n           int
 	}{{"beside-1", "one goroutine acquires a name exclusively, as a reader, or with a permit", 1}, {"beside-64", "64 goroutines of one process that share one name", 64}} {
 		add(measure.Scenario{
-			Name: c.name, Title: c.title, Do: measure.Cycle, N: c.n, Samples: mostCycles, For: p.cycle, TTL: ttl, Count: c.n == 1,
+			Name: c.name, Title: c.title, Do: measure.Cycle, N: c.n, Samples: mostCycles, For: p.cycle, TTL: ttl,
 		}, func(l lib.Library) bool { return l.Beside || c.n == 1 && l.Kind != lib.Variant }, any)
 	}
 	for _, c := range []struct {

@@ -10,17 +10,15 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lockport/lockport/conformance/faultproxy"
 	"github.com/lockport/lockport/internal/lab/history"
 	"github.com/lockport/lockport/internal/lab/worker"
 )
 
 const (
-	warmCycles    = 2                     // of each goroutine, before the measured ones
-	firstCycles   = 20                    // of a new worker, which connects and loads its scripts
-	fewestCycles  = 5                     // measured however long they take: the median of one is chance
-	countedCycles = 50                    // through proxies that count requests
-	startTime     = 50 * time.Millisecond // the most it takes to tell all processes when to begin
+	warmCycles   = 2                     // of each goroutine, before the measured ones
+	firstCycles  = 20                    // of a new worker, which connects and loads its scripts
+	fewestCycles = 5                     // measured however long they take: the median of one is chance
+	startTime    = 50 * time.Millisecond // the most it takes to tell all processes when to begin
 )
 
 // Cycle measures N goroutines of one process that acquire and release their own names, without contention.
@@ -48,44 +46,12 @@ func Cycle(ctx context.Context, s Scenario, on *Subject, _ int) ([]Figure, error
 	on.keep("acquire", acquires)
 	on.keep("release", releases)
 	n := float64(len(both))
-	figures := append(latencies(both)[:2], More("cycles", "/s", n/a.Took.Seconds()))
-	if s.Count {
-		requests, err := requests(ctx, s, on, o)
-		if err != nil {
-			return nil, err
-		}
-		figures = append(figures, Less("requests", "each", requests))
-	}
-	return append(figures,
+	return append(latencies(both)[:2],
+		More("cycles", "/s", n/a.Took.Seconds()),
 		Less("allocations", "each", float64(a.After.Allocs-a.Before.Allocs)/n),
 		Less("allocated", "B each", float64(a.After.Allocated-a.Before.Allocated)/n),
 		Less("client CPU", "µs each", micros(a.After.CPU-a.Before.CPU)/n),
 	), nil
-}
-
-// requests returns the number of requests of a cycle. Data that reaches the server in one piece is one request.
-func requests(ctx context.Context, s Scenario, on *Subject, o order) (float64, error) {
-	c := on.config(s)
-	through, links, err := faultproxy.ForURL(c.URL)
-	if err != nil {
-		return 0, err
-	}
-	defer links.Close()
-	c.URL = through
-	w, err := kind.Start(ctx, c)
-	if err != nil {
-		return 0, err
-	}
-	defer w.Close()
-	o.For = time.Minute
-	var counts [2]int64
-	for i, most := range []int{1, countedCycles} { // the first cycle connects
-		if o.Most = most; err == nil {
-			_, err = w.Ask(ctx, o)
-		}
-		counts[i] = links.Requests()
-	}
-	return float64(counts[1]-counts[0]) / (countedCycles + warmCycles), err
 }
 
 // latencies summarises times, which are in microseconds.

@@ -23,7 +23,6 @@ type Scenario struct {
 	Grace     time.Duration // how long after the end a client still waits for a hold
 	TTL       time.Duration // 0: the subject's
 	Limit     time.Duration // of a turn, since some libraries hang; 0: none
-	Count     bool          // Cycle: count requests too
 }
 
 // Subject is a library on its servers. Use a subject in one scenario only.
