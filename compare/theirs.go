@@ -44,7 +44,7 @@ func userSubjects(ctx context.Context, urls []string) (all []subject, err error)
 }
 
 // ask finds out whether a server grants locks, and with which TTL: that of the URL, or a short one if the server grants it, so that takeovers take
-// little time.
+// little time, or the default.
 func ask(ctx context.Context, rawURL string) (backend string, ttl time.Duration, err error) {
 	b, named, err := lockport.DefaultMux().OpenBackend(rawURL)
 	if err != nil {
@@ -58,19 +58,10 @@ func ask(ctx context.Context, rawURL string) (backend string, ttl time.Duration,
 	if named > 0 {
 		return backend, named, grants(ctx, rawURL, named)
 	}
-	if err = grants(ctx, rawURL, ownTTL); !errors.Is(err, lockport.ErrRefused) {
-		return backend, ownTTL, err
+	if err = grants(ctx, rawURL, ownTTL); errors.Is(err, lockport.ErrRefused) { // it may be too short for the server
+		return backend, lockport.DefaultTTL, grants(ctx, rawURL, lockport.DefaultTTL)
 	}
-	// The TTL may be too short for the server. If it refuses for another reason, do not retry often: that can lock a password.
-	if err = grants(ctx, rawURL, lockport.DefaultTTL); err != nil {
-		return backend, 0, err
-	}
-	for _, ttl := range []time.Duration{2 * ownTTL, 4 * ownTTL} {
-		if grants(ctx, rawURL, ttl) == nil {
-			return backend, ttl, nil
-		}
-	}
-	return backend, lockport.DefaultTTL, nil
+	return backend, ownTTL, err
 }
 
 // grants returns nil if the servers grant and release a lock with that TTL.

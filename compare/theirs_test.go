@@ -77,7 +77,7 @@ func TestShortestTTL(t *testing.T) {
 	server := servers.NeedZooKeeper(t, servers.ZooKeeperOptions{TickTime: 2 * time.Second})
 	_, ttl, err := ask(t.Context(), server.URL())
 	require.NoError(t, err)
-	require.Equal(t, 4*time.Second, ttl)
+	require.Equal(t, lockport.DefaultTTL, ttl)
 	_, _, err = ask(t.Context(), server.URL()+"/?ttl=1s")
 	require.ErrorIs(t, err, lockport.ErrRefused, "the TTL of a URL is not changed")
 }

@@ -62,8 +62,7 @@ type Result struct {
 	Took    time.Duration // all runs together
 	Runs    int
 	Cells   []Cell
-	Unable  map[string]string           // cases that did not reach their rule, with the reason
-	Counts  map[conformance.Outcome]int // all cases of the last run
+	Unable  map[string]string // cases that did not reach their rule, with the reason
 }
 
 func run(ctx context.Context, library, match string, runs int, docs string, verbose bool) error {
@@ -119,7 +118,7 @@ func render(docs string) error {
 // judged starts servers for a library, runs the suite and judges it.
 func judged(ctx context.Context, s libraries.Subject, match string, runs int, verbose bool) (Result, error) {
 	began := time.Now()
-	r := Result{Subject: s.Name, Version: cmp.Or(libraries.Version(s.Module), "of this repository"), Use: s.Use, Runs: runs, Counts: make(map[conformance.Outcome]int)}
+	r := Result{Subject: s.Name, Version: cmp.Or(libraries.Version(s.Module), "of this repository"), Use: s.Use, Runs: runs}
 	env, err := environment.Named(s.Environment)
 	if err != nil {
 		return r, err
@@ -146,8 +145,6 @@ func judged(ctx context.Context, s libraries.Subject, match string, runs int, ve
 		}
 		reports = append(reports, report)
 	}
-	last := reports[len(reports)-1]
-	r.Counts[conformance.Pass], r.Counts[conformance.Fail], r.Counts[conformance.NotRun] = last.Passed, last.Failed, last.NotRun
 	r.Cells, r.Unable = judge(s, reports)
 	r.Took = time.Since(began).Round(time.Second)
 	return r, nil

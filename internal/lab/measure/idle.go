@@ -2,7 +2,6 @@ package measure
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"time"
@@ -11,9 +10,6 @@ import (
 	"github.com/lockport/lockport/internal/lab/history"
 	"github.com/lockport/lockport/internal/lab/worker"
 )
-
-// ErrNotCounted means that [Wait] and [Hold] cannot count requests.
-var ErrNotCounted = errors.New("requests cannot be counted: there is no server, or no proxy can stand before it (TLS, and servers that name each other's addresses)")
 
 // Wait measures N goroutines, spread over processes, that wait for a name that another process holds. Each turn starts new workers, since waiters
 // wait until their process ends.
@@ -52,16 +48,13 @@ func (on *Subject) end(w worker.Group[order, answer]) {
 	w.Close()
 }
 
-// idle measures the cost of being idle, through new proxies that count requests. Goroutines and memory are those of the first worker.
+// idle measures the cost of being idle, through new proxies that count requests: the servers need addresses, and no TLS. Goroutines and memory are those of the first worker.
 func idle(ctx context.Context, c Config, s Scenario, on *Subject, do func(i int) order) ([]Figure, error) {
 	through, links, err := faultproxy.ForURL(c.URL)
 	if err != nil {
 		return nil, err
 	}
 	defer links.Close()
-	if len(links) == 0 {
-		return nil, ErrNotCounted
-	}
 	c.URL = through
 	w, err := kind.StartAll(ctx, c, s.Processes)
 	if err != nil {

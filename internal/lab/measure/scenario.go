@@ -2,7 +2,6 @@ package measure
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -71,15 +70,12 @@ func (on *Subject) turn(ctx context.Context, s Scenario, turn int) {
 		defer cancel()
 	}
 	figures, err := s.Do(ctx, s, on, turn)
-	switch {
-	case errors.Is(err, ErrNotCounted):
-		on.NotRun = err.Error()
-	case err != nil:
+	if err != nil {
 		on.close()
 		on.Failed = append(on.Failed, fmt.Sprintf("turn %d: %s", turn+1, strings.Join(strings.Fields(err.Error()), " ")))
-	default:
-		on.Add(turn, figures...)
+		return
 	}
+	on.Add(turn, figures...)
 }
 
 // keep adds samples of a kind.
