@@ -94,8 +94,5 @@ func subject(l lib.Library, sc scenario, s *measure.Servers) *measure.Subject {
 		turn := sc.Scenario
 		turn.Do, on.Floor = l.Turn, &turn
 	}
-	if most := sc.most(l); most > 0 && sc.N > most {
-		on.NotRun = fmt.Sprintf("limited to %d: %s", most, l.WhyMost)
-	}
 	return on
 }

@@ -39,16 +39,14 @@ const (
 type scenario struct {
 	measure.Scenario
 	takes func(l lib.Library) bool
-	most  func(l lib.Library) int // the most waiters or held locks of a library; 0: any number
 }
 
 // scenarios returns all scenarios, in the order in which they are measured.
 func scenarios(p plan) (all []scenario) {
 	waits := func(l lib.Library) bool { return l.Waits }
-	any := func(lib.Library) int { return 0 }
-	add := func(s measure.Scenario, takes func(lib.Library) bool, most func(lib.Library) int) {
+	add := func(s measure.Scenario, takes func(lib.Library) bool) {
 		s.Turns, s.Limit = p.turns, p.limit
-		all = append(all, scenario{s, func(l lib.Library) bool { return l.In(s.Name) && takes(l) }, most})
+		all = append(all, scenario{s, func(l lib.Library) bool { return l.In(s.Name) && takes(l) }})
 	}
 	for _, c := range []struct {
 		name, title string
@@ -56,7 +54,7 @@ func scenarios(p plan) (all []scenario) {
 	}{{"cycle", "one goroutine acquires and releases an uncontended name", 1}, {"own-64", "64 goroutines, each with its own name", 64}} {
 		add(measure.Scenario{
 			Name: c.name, Title: c.title, Do: measure.Cycle, N: c.n, Samples: mostCycles, For: p.cycle, TTL: ttl,
-		}, func(lib.Library) bool { return true }, any)
+		}, func(lib.Library) bool { return true })
 	}
 	for _, c := range []struct {
 		name, title string
@@ -64,7 +62,7 @@ func scenarios(p plan) (all []scenario) {
 	}{{"beside-1", "one goroutine acquires a name exclusively, as a reader, or with a permit", 1}, {"beside-64", "64 goroutines of one process that share one name", 64}} {
 		add(measure.Scenario{
 			Name: c.name, Title: c.title, Do: measure.Cycle, N: c.n, Samples: mostCycles, For: p.cycle, TTL: ttl,
-		}, func(l lib.Library) bool { return l.Beside || c.n == 1 && l.Kind != lib.Variant }, any)
+		}, func(l lib.Library) bool { return l.Beside || c.n == 1 && l.Kind != lib.Variant })
 	}
 	for _, c := range []struct {
 		name, title  string
@@ -75,33 +73,33 @@ func scenarios(p plan) (all []scenario) {
 	} {
 		add(measure.Scenario{
 			Name: c.name, Title: c.title, Do: measure.Contend, Processes: c.processes, N: c.n, For: p.contend, Grace: 2 * time.Second, TTL: ttl,
-		}, waits, any)
+		}, waits)
 	}
 	handOff := measure.Scenario{Do: measure.HandOff, Samples: p.handOff, For: pause, TTL: ttl}
 	handOff.Name, handOff.Title, handOff.Processes = "handoff-other", "from a release to the grant of a waiter in another process", 2
-	add(handOff, waits, any)
+	add(handOff, waits)
 	handOff.Name, handOff.Title, handOff.Processes = "handoff-same", "from a release to the grant of a waiter in the same process", 1
-	add(handOff, waits, any)
+	add(handOff, waits)
 	add(measure.Scenario{
 		Name: "takeover", Title: "from a holder's SIGKILL to the grant of a waiter in another process",
 		Do: measure.Takeover, Processes: 2, N: takeoverLocks, TTL: deadTTL,
-	}, waits, any)
-	// With small numbers, only lockport is measured: they are the baseline for its own growth.
-	many := func(n int, l lib.Library) bool { return n > 10 || l.Kind == lib.Ours }
-	for _, n := range p.waiters {
+	}, waits)
+	// Lockport is measured with every number, other libraries with the second: some poll for each waiter. Floors would need a connection for each.
+	crowd := func(i int) func(lib.Library) bool {
+		return func(l lib.Library) bool { return l.Kind == lib.Ours || l.Kind == lib.Theirs && i == 1 }
+	}
+	for i, n := range p.waiters {
 		title := fmt.Sprint(n, " goroutines of one process, waiting for a name that another process holds")
 		if n == 1 {
 			title = "one goroutine, waiting for a name that another process holds"
 		}
-		add(measure.Scenario{Name: fmt.Sprint("waiters-", n), Title: title, Do: measure.Wait, Processes: 1, N: n, For: time.Second, TTL: waitedTTL},
-			func(l lib.Library) bool { return l.Waits && many(n, l) }, func(l lib.Library) int { return l.MostWaiters })
+		add(measure.Scenario{Name: fmt.Sprint("waiters-", n), Title: title, Do: measure.Wait, Processes: 1, N: n, For: time.Second, TTL: waitedTTL}, crowd(i))
 	}
-	for _, n := range p.held {
-		// Not for the floors: a session holds the locks of the bare commands, and libraries have a session as well.
+	for i, n := range p.held {
 		add(measure.Scenario{
 			Name: fmt.Sprint("held-", n), Title: fmt.Sprint(n, " locks of one process, held and renewed"),
 			Do: measure.Hold, Processes: 1, N: n, For: heldTTL, TTL: heldTTL,
-		}, func(l lib.Library) bool { return l.Kind != lib.Floor && many(n, l) }, func(l lib.Library) int { return l.MostHeld })
+		}, crowd(i))
 	}
 	return all
 }

@@ -31,9 +31,6 @@ type Library struct {
 	Beside bool `json:"-"`
 	// Only are prefixes of the names of the scenarios to measure it in; none: all.
 	Only []string `json:"-"`
-	// MostWaiters and MostHeld are the most waiters and held locks to measure it with; 0: any number. WhyMost is the reason.
-	MostWaiters, MostHeld int    `json:"-"`
-	WhyMost               string `json:"-"`
 	// Open opens the library in a process. ctx bounds the opening alone.
 	Open func(ctx context.Context, c measure.Config) (measure.Locker, error) `json:"-"`
 	// Turn replaces Open and the scenario for a library that Go cannot call: it measures one turn.
@@ -73,11 +70,11 @@ const (
 var All = slices.Concat(ours(), sharing(), redisson(), []Library{
 	theirs(libraries.Redislock, Library{
 		Family: "redis", Renewal: loopEach,
-		How:         "Obtain with LinearBackoff(100ms), as in its examples, and Release",
-		MostWaiters: 1000, WhyMost: "it polls ten times a second for each waiter",
+		How: "Obtain with LinearBackoff(100ms), as in its examples, and Release",
 	}),
-	redsyncOn("redis", libraries.Redsync, 0),
-	redsyncOn("redlock", libraries.Redlock, 1000), // each renewal loop polls all five servers
+	redsyncOn("redis", libraries.Redsync),
+	// Not held: 10,000 renewal loops would each ask all five servers.
+	redsyncOn("redlock", libraries.Redlock, "cycle", "own-", "contend-", "handoff-", "takeover", "waiters-"),
 	theirs(libraries.Rueidislock, Library{
 		Family: "redis", Renewal: automatic,
 		How: "WithContext with NoLoopTracking, its fastest setting, TryNextAfter of 1s, and the returned cancel",
@@ -102,8 +99,7 @@ var All = slices.Concat(ours(), sharing(), redisson(), []Library{
 	},
 	theirs(libraries.EtcdSpareSessions, Library{
 		Family: "etcd", Renewal: sessionRenewal,
-		How:         "Lock and Unlock; a session for each goroutine that wants the same name, since a session does not exclude itself",
-		MostWaiters: 1000, WhyMost: "each needs a session with a lease",
+		How: "Lock and Unlock; a session for each goroutine that wants the same name, since a session does not exclude itself",
 	}),
 	{
 		Family: "etcd", Name: "Txn, Delete", Kind: Floor, Module: etcdModule, Renewal: sessionRenewal, Open: openBareEtcd,
@@ -115,8 +111,7 @@ var All = slices.Concat(ours(), sharing(), redisson(), []Library{
 	},
 	theirs(libraries.ZKLock, Library{
 		Family: "zookeeper", Renewal: sessionRenewal,
-		How:         "NewLock, Lock and Unlock on one session",
-		MostWaiters: 1000, WhyMost: "each reads the names of all the others",
+		How: "NewLock, Lock and Unlock on one session",
 	}),
 	{
 		Family: "zookeeper", Name: "create, delete", Kind: Floor, Module: zkModule, Renewal: sessionRenewal, Open: openBareZK,
@@ -128,13 +123,11 @@ var All = slices.Concat(ours(), sharing(), redisson(), []Library{
 	},
 	{
 		Family: "postgres", Name: "pg_advisory_lock", Kind: Floor, Module: "github.com/jackc/pgx/v5", Renewal: sessionRenewal, Waits: true, Open: openAdvisory,
-		How:         "pg_try_advisory_lock, or pg_advisory_lock to wait, and pg_advisory_unlock, with a connection for each hold and each waiter",
-		MostWaiters: 100, WhyMost: "each needs a connection",
+		How: "pg_try_advisory_lock, or pg_advisory_lock to wait, and pg_advisory_unlock, with a connection for each hold and each waiter",
 	},
 	{
 		Family: "mysql", Name: "GET_LOCK", Kind: Floor, Module: "github.com/go-sql-driver/mysql", Renewal: sessionRenewal, Waits: true, Open: openNamed,
-		How:         "GET_LOCK and RELEASE_LOCK, with a connection for each hold and each waiter",
-		MostWaiters: 100, WhyMost: "each needs a connection",
+		How: "GET_LOCK and RELEASE_LOCK, with a connection for each hold and each waiter",
 	},
 	{
 		Family: "table", Name: "INSERT, UPDATE", Kind: Floor, Module: "github.com/jackc/pgx/v5", Renewal: noRenewal, Open: openRows,
@@ -171,13 +164,8 @@ func theirs(s libraries.Subject, l Library) Library {
 	return l
 }
 
-func redsyncOn(family string, s libraries.Subject, mostHeld int) Library {
-	return theirs(s, Library{
-		Family: family, Renewal: loopEach,
-		How:         "NewMutex with any number of tries, LockContext and UnlockContext",
-		MostWaiters: 1000, MostHeld: mostHeld,
-		WhyMost: "it polls every server about seven times a second for each waiter, and three times in a TTL for each lock",
-	})
+func redsyncOn(family string, s libraries.Subject, only ...string) Library {
+	return theirs(s, Library{Family: family, Renewal: loopEach, How: "NewMutex with any number of tries, LockContext and UnlockContext", Only: only})
 }
 
 // Find returns the library of that name.
