@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lockport/lockport/compare/hazards"
+	"github.com/lockport/lockport/internal/lab/measure"
 	"github.com/lockport/lockport/internal/lab/report"
 	"github.com/lockport/lockport/internal/lab/servers"
 )
@@ -19,13 +20,11 @@ func WorkerMain() {
 	measureWorkerMain()
 }
 
-// Options select what to compare. The zero value is a quick run of everything on servers that this process starts.
+// Options select what to compare. The zero value compares everything on servers that this process starts.
 type Options struct {
 	// URLs are a user's own servers. Only their costs are measured; no hazard is played and no server is killed. Lock names begin with
 	// "lockport-compare-", and all locks are released at the end. Whatever stays by design, such as token counters, is on the backend's page.
 	URLs []string
-	// Full runs every scenario, and more often: about 15 minutes instead of three.
-	Full bool
 	// Scenarios selects some of [Scenarios]; none: all.
 	Scenarios []string
 	// Subjects selects some of [Subjects]; none: all. Not with URLs.
@@ -40,12 +39,12 @@ func Run(ctx context.Context, o Options) (*report.Report, error) {
 	if err := o.Check(); err != nil {
 		return nil, err
 	}
-	r := &report.Report{Version: report.Version, Began: time.Now(), Full: o.Full, Machine: machine()}
+	r := &report.Report{Version: report.Version, Began: time.Now(), Machine: machine()}
 	var missing, more []report.Missing
 	var err error
 	if o.has("hazards") {
 		progress := func(done, total int, what string) { o.tell("hazards", done, total, what) }
-		if r.Cells, missing, err = hazards.Run(ctx, hazards.Options{Full: o.Full, Match: o.match, Progress: progress}); err != nil {
+		if r.Cells, missing, err = hazards.Run(ctx, hazards.Options{Match: o.match, Progress: progress}); err != nil {
 			return nil, err
 		}
 		r.Hazards = slices.DeleteFunc(hazards.Hazards(), func(h report.Hazard) bool {
@@ -59,11 +58,7 @@ func Run(ctx context.Context, o Options) (*report.Report, error) {
 		}
 	}
 	if o.has("costs") {
-		p := quick
-		if o.Full {
-			p = full
-		}
-		if r.Costs, more, err = o.costs(ctx, all, p); err != nil {
+		if r.Costs, more, err = o.costs(ctx, all); err != nil {
 			return nil, err
 		}
 	}
@@ -101,7 +96,7 @@ func Scenarios() []string {
 		all = append(all, h.ID)
 	}
 	for _, s := range scenarios {
-		all = append(all, s.name)
+		all = append(all, s.Name)
 	}
 	return all
 }
@@ -151,7 +146,7 @@ func (o *Options) has(part string) bool {
 
 // partOf is the part of a scenario, or the part with that name.
 func partOf(name string) string {
-	if name == "costs" || slices.ContainsFunc(scenarios, func(s scenario) bool { return s.name == name }) {
+	if name == "costs" || slices.ContainsFunc(scenarios, func(s measure.Scenario) bool { return s.Name == name }) {
 		return "costs"
 	}
 	return "hazards"

@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
+	"time"
 
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/internal/lab/measure"
@@ -16,18 +16,25 @@ import (
 
 func measureWorkerMain() {
 	measure.WorkerMain(func(ctx context.Context, c measure.Config) (measure.Locker, error) {
-		if c.Library == pinging {
-			return openPing(c.URL)
-		}
 		return measure.Open(ctx, c, lockport.Label("compare"))
 	})
 }
 
-// costs measures an uncontended cycle against a bare round trip, a hand-off, and the death of a holder, one subject at a time. It returns the
-// measurements, and the servers that are not installed. A scenario that fails is noted in Costs.NotRun, and the others go on.
-func (o *Options) costs(ctx context.Context, all []subject, p plan) (seen []report.Costs, missing []report.Missing, _ error) {
-	wanted := func(s subject) []scenario {
-		return slices.DeleteFunc(slices.Clone(scenarios), func(c scenario) bool { return s.start == nil || !o.match(c.name, s.Name) })
+// turns is how often cycles and hand-offs are measured.
+const turns = 5
+
+// scenarios are the measurements of a subject: an uncontended cycle, a hand-off between two processes, and the death of a process that holds ten locks.
+var scenarios = []measure.Scenario{
+	{Name: "cycle", Do: measure.Cycle, Turns: turns, N: 1, Samples: 2000, For: 150 * time.Millisecond},
+	{Name: "handoff", Do: measure.HandOff, Turns: turns, Processes: 2, Samples: 20, For: 7 * time.Millisecond},
+	{Name: "takeover", Do: measure.Takeover, Turns: 1, Processes: 4, N: 10},
+}
+
+// costs measures one subject at a time. It returns the measurements, and the servers that are not installed. A scenario that fails is noted in
+// Costs.NotRun, and the others go on.
+func (o *Options) costs(ctx context.Context, all []subject) (seen []report.Costs, missing []report.Missing, _ error) {
+	wanted := func(s subject) []measure.Scenario {
+		return slices.DeleteFunc(slices.Clone(scenarios), func(c measure.Scenario) bool { return s.start == nil || !o.match(c.Name, s.Name) })
 	}
 	done, total := 0, 0
 	for _, s := range all {
@@ -47,20 +54,18 @@ func (o *Options) costs(ctx context.Context, all []subject, p plan) (seen []repo
 			continue
 		}
 		if err == nil {
-			m := &measurement{
-				plan: p, Config: measure.Config{URL: running.URL, TTL: s.ttl}, names: "lockport-compare-" + rand.Text()[:8] + "-",
-				costs: report.Costs{Subject: s.Name, Setup: s.setup, TTL: float64(s.ttl.Milliseconds()), Question: question(running.URL), NotRun: make(map[string]string)},
-			}
-			for _, c := range chosen {
-				tell(c.name)
-				if err := c.measure(m, ctx); err != nil {
-					m.costs.NotRun[c.name] = "it failed: " + strings.Join(strings.Fields(err.Error()), " ")
+			c := report.Costs{Subject: s.Name, Setup: s.setup, TTL: float64(s.ttl.Milliseconds()), NotRun: make(map[string]string)}
+			names := "lockport-compare-" + rand.Text()[:8] + "-"
+			for _, scenario := range chosen {
+				tell(scenario.Name)
+				on := &measure.Subject{Config: measure.Config{URL: running.URL, TTL: s.ttl}, Locks: names + scenario.Name}
+				if err := scenario.Run(ctx, nil, on); err == nil {
+					keep(&c, scenario.Name, on)
 				}
 				done++
-				tell(c.name)
+				tell(scenario.Name)
 			}
-			m.costs.RoundTrip = report.QuantilesOf(m.roundTrips)
-			seen = append(seen, m.costs)
+			seen = append(seen, c)
 			err = running.Close()
 		}
 		if ctx.Err() != nil {
@@ -71,4 +76,21 @@ func (o *Options) costs(ctx context.Context, all []subject, p plan) (seen []repo
 		}
 	}
 	return seen, missing, nil
+}
+
+// keep stores what a scenario measured. A failure in any turn counts as a failure.
+func keep(c *report.Costs, scenario string, on *measure.Subject) {
+	if len(on.Failed) > 0 {
+		c.NotRun[scenario] = "it failed: " + on.Failed[0]
+		return
+	}
+	times := report.QuantilesOf(on.Samples["times"])
+	switch scenario {
+	case "cycle":
+		c.Acquire, c.Release = report.QuantilesOf(on.Samples["acquire"]), report.QuantilesOf(on.Samples["release"])
+	case "handoff":
+		c.HandOff = times
+	case "takeover":
+		c.Takeover = times
+	}
 }

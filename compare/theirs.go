@@ -64,6 +64,8 @@ func ask(ctx context.Context, rawURL string) (backend string, ttl time.Duration,
 	return backend, ownTTL, err
 }
 
+const openTime = 10 * time.Second
+
 // grants returns nil if the servers grant and release a lock with that TTL.
 func grants(ctx context.Context, rawURL string, ttl time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, openTime)

@@ -19,7 +19,8 @@ type Family struct {
 // limit is the SQL servers' limit on connections: bare locks need one each.
 var limit = map[string]string{"max_connections": "800"}
 
-// Families are all families. Their servers sync nothing to disk: we compare libraries, and the disk's time would hide the differences.
+// Families are all families. Their servers sync nothing to disk before they answer, except etcd: we compare libraries, and the disk's time would hide the
+// differences.
 var Families = []Family{
 	{"redis", "Redis", "redis", "one server without persistence", measure.Start(1, servers.StartRedis, servers.RedisOptions{})},
 	{"redlock", "Redlock, five Redis", "redis", "five servers without persistence", measure.Start(5, servers.StartRedis, servers.RedisOptions{})},

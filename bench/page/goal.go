@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/lockport/lockport/internal/lab/measure"
-	"github.com/lockport/lockport/internal/lab/report"
 )
 
 // Goal is a target for a figure of lockport on some families of servers: a ratio within one run, or a bound that is independent of the machine.
@@ -117,7 +116,7 @@ func difference(mine, other float64) float64 { return mine - other }
 
 // outcome is the outcome of a goal in a run.
 type outcome struct {
-	report.Spread
+	spread
 	reached string
 }
 
@@ -129,9 +128,9 @@ func (g *Goal) outcome(family string, r *Results) outcome {
 		if len(each) == 0 {
 			continue
 		}
-		next := outcome{report.SpreadOf(each), g.verdict(each)}
+		next := outcome{spreadOf(each), g.verdict(each)}
 		rank := slices.Index(ranks, next.reached) - slices.Index(ranks, worst.reached)
-		if rank > 0 || rank == 0 && (next.Median > worst.Median) == (g.Is == "≤") {
+		if rank > 0 || rank == 0 && (next.median > worst.median) == (g.Is == "≤") {
 			worst = next
 		}
 	}
@@ -206,5 +205,5 @@ func (g *Goal) cell(o outcome) string {
 	if o.reached == missed {
 		text = "**no**"
 	}
-	return text + ": " + between(g.amount(o.Median), o.Spread)
+	return text + ": " + between(g.amount(o.median), o.spread)
 }

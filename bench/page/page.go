@@ -12,7 +12,6 @@ import (
 
 	"github.com/lockport/lockport/bench/lib"
 	"github.com/lockport/lockport/internal/lab/measure"
-	"github.com/lockport/lockport/internal/lab/report"
 )
 
 // Generated text stands between these two lines. Hand-written text around them stays.
@@ -196,10 +195,20 @@ func (s Scenario) Table() (lines []string) {
 	return lines
 }
 
+// spread summarizes the turns of a figure.
+type spread struct{ median, low, high float64 }
+
+// spreadOf returns the spread of values, of which there is at least one. The median of an even number of values is the mean of the two in the middle.
+func spreadOf(values []float64) spread {
+	sorted := slices.Sorted(slices.Values(values))
+	n := len(sorted)
+	return spread{(sorted[(n-1)/2] + sorted[n/2]) / 2, sorted[0], sorted[n-1]}
+}
+
 // median returns the median of a row's figure, or "" if the row lacks it.
 func median(row measure.Row, figure string) string {
 	if f := row.Figure(figure); f.Each != nil {
-		return number(report.SpreadOf(f.Each).Median)
+		return number(spreadOf(f.Each).median)
 	}
 	return ""
 }
@@ -219,11 +228,11 @@ func (s Scenario) Notes() string {
 }
 
 // between appends the least and the greatest value to a median, if they differ.
-func between(median string, s report.Spread) string {
-	if s.Low == s.High {
+func between(median string, s spread) string {
+	if s.low == s.high {
 		return median
 	}
-	return median + " (" + number(s.Low) + " to " + number(s.High) + ")"
+	return median + " (" + number(s.low) + " to " + number(s.high) + ")"
 }
 
 // number formats n with two or three significant digits, and commas.

@@ -21,6 +21,11 @@ func TestNumber(t *testing.T) {
 	}
 }
 
+func TestSpread(t *testing.T) {
+	require.Equal(t, spread{3, 1, 5}, spreadOf([]float64{5, 1, 3}))
+	require.Equal(t, spread{3.5, 1, 5}, spreadOf([]float64{5, 1, 3, 4}))
+}
+
 // sample has one scenario with four libraries, one of which failed.
 func sample() *Results {
 	s := Scenario{Name: "cycle", Title: "a <cycle>", Family: "redis", Setup: "one server"}

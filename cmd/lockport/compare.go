@@ -26,7 +26,6 @@ func parseCompare(args []string) (compareOptions, error) {
 	o := compareOptions{out: "lockport-report"}
 	options := newOptions("compare")
 	server := options.server()
-	options.BoolVar(&o.Full, "full", false, "")
 	options.StringSliceVar(&o.Scenarios, "scenario", nil, "")
 	options.StringSliceVar(&o.Subjects, "backend", nil, "")
 	options.StringVar(&o.out, "out", o.out, "")

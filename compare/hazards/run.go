@@ -13,26 +13,20 @@ import (
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
-// Options select what a run plays. The zero value is a quick run of everything.
+// Options select what a run plays. The zero value plays everything.
 type Options struct {
-	// Full plays three times as often, and adds slow scenarios.
-	Full bool
 	// Match selects by hazard ("H3") and subject ("redis"); nil: everything. What it rejects has no cell.
 	Match func(hazard, subject string) bool
 	// Progress, if not nil, is called when a play begins or ends, with how many have ended; by one goroutine at a time.
 	Progress func(done, total int, what string)
 }
 
-const (
-	// fullPlays multiplies the plays of a scenario in a full run.
-	fullPlays = 3
-	// playsAtOnce limits concurrent plays, which mostly wait. startsAtOnce limits concurrent starts of environments.
-	playsAtOnce, startsAtOnce = 24, 2
-)
+// playsAtOnce limits concurrent plays, which mostly wait. startsAtOnce limits concurrent starts of environments.
+const playsAtOnce, startsAtOnce = 24, 2
 
 // Run plays hazards on servers that it starts and ends. It returns the cells ordered by hazard and subject; cells that could not be played give the
-// reason. It also returns each cell's missing server. A run takes about a minute, and several with o.Full. The program must have called [WorkerMain]
-// first: each client is a process. When ctx ends, everything ends within seconds, and the error is ctx's cause, beside the played cells.
+// reason. It also returns each cell's missing server. A run takes about a minute. The program must have called [WorkerMain] first: each client is
+// a process. When ctx ends, everything ends within seconds, and the error is ctx's cause, beside the played cells.
 func Run(ctx context.Context, o Options) ([]report.Cell, []report.Missing, error) {
 	return run(ctx, o, table(), environment.All())
 }
@@ -46,11 +40,6 @@ func run(ctx context.Context, o Options, scenarios []scenario, environments []en
 			continue
 		}
 		c := &cell{scenario: &s, reason: s.notRun, plays: max(1, s.plays)}
-		if o.Full {
-			c.plays *= fullPlays
-		} else if s.full {
-			c.reason = report.OnlyFull
-		}
 		if c.reason == "" {
 			r.total += c.plays
 		}

@@ -21,13 +21,12 @@ import (
 )
 
 var (
-	allFlag  = flag.Bool("all", false, "TestQuickRun plays on every backend, not only on those that start fast")
-	fullFlag = flag.Bool("full", false, "TestQuickRun makes a full run of every backend, which takes minutes")
-	cellsOf  = flag.String("cells", "", "cells that TestQuickRun plays, as a regular expression (\"^H7-redis\")")
+	allFlag = flag.Bool("all", false, "TestRun plays on every backend, not only on those that start fast")
+	cellsOf = flag.String("cells", "", "cells that TestRun plays, as a regular expression (\"^H7-redis\")")
 )
 
-// A quick run on real servers sees the stated class of each cell. Servers of the other backends start slowly: make soak covers them too.
-func TestQuickRun(t *testing.T) {
+// A run on real servers sees the stated class of each cell. Servers of the other backends start slowly: make soak covers them too.
+func TestRun(t *testing.T) {
 	if testing.Short() {
 		t.Skip("not run: starts all servers, and takes a minute")
 	}
@@ -37,10 +36,10 @@ func TestQuickRun(t *testing.T) {
 		if *cellsOf != "" {
 			return regexp.MustCompile(*cellsOf).MatchString(hazard + "-" + subject)
 		}
-		return *allFlag || *fullFlag || slices.Contains([]string{report.Article, "file", "redis", "redlock"}, subject)
+		return *allFlag || slices.Contains([]string{report.Article, "file", "redis", "redlock"}, subject)
 	}
 	planned := slices.DeleteFunc(table(), func(s scenario) bool { return !match(s.hazard, s.subject) })
-	cells, missing, err := Run(t.Context(), Options{Full: *fullFlag, Match: match, Progress: func(done, total int, what string) {
+	cells, missing, err := Run(t.Context(), Options{Match: match, Progress: func(done, total int, what string) {
 		last = fmt.Sprintf("%d of %d", done, total)
 		t.Logf("%5.1f s: %s: %s", time.Since(begun).Seconds(), last, what)
 	}})
@@ -57,7 +56,7 @@ func TestQuickRun(t *testing.T) {
 		} else {
 			t.Logf("%s: %s, %d of %d, late write %s: %s", c.ID(), c.Class, c.Seen, c.Of, c.LateWrite, c.Observed)
 		}
-		if want := golden[c.ID()]; c.NotRun != report.OnlyFull && c.Class != want {
+		if want := golden[c.ID()]; c.Class != want {
 			t.Errorf("%s is stated to be %q, and was seen to be %q: %s%s", c.ID(), want, c.Class, c.NotRun, c.Observed)
 		}
 	}
@@ -110,7 +109,6 @@ func TestCellsOfPlays(t *testing.T) {
 		at("H4", "redis", "missing", nil),
 		at("H5", "redis", "broken", nil),
 		{hazard: "H6", subject: "redis", notRun: "It cannot be."},
-		{hazard: "H7", subject: "redis", environment: "there", full: true},
 		{hazard: "H9", subject: "etcd", environment: "there"},
 	}
 	var told []string
@@ -138,7 +136,6 @@ func TestCellsOfPlays(t *testing.T) {
 		"H4|It could not be played: start: serverd not found: get it||0/0|",
 		"H5|It could not be played: no space left||0/0|",
 		"H6|It cannot be.||0/0|",
-		"H7|Only a full run plays it (--full).||0/0|",
 	}, lines)
 	require.Contains(t, told[len(told)-1], "15/15 ")
 	require.Contains(t, strings.Join(told, "\n"), "/15 starting there\n")
@@ -160,28 +157,17 @@ func TestPlaysThatBreakOff(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := -1
-			told := played(t, Options{}, func(s *play.Phase) {
+			cells, _, err := run(t.Context(), Options{}, []scenario{{hazard: "H1", subject: "file", environment: "there", script: func(s *play.Phase) {
 				n++
 				found(s, c.plays[n], "Found.")
 				if n < len(c.plays)-1 {
 					play.Check(broke)
 				}
-			})
+			}}}, []environment.Environment{anEnvironment("there", nowhere)})
+			require.NoError(t, err)
+			told := cells[0]
 			require.Equal(t, []any{c.class, c.seen, c.of}, []any{told.Class, told.Seen, told.Of})
 			require.Contains(t, told.Observed+told.NotRun, "something broke")
 		})
 	}
-}
-
-// played is the cell of a script without servers.
-func played(t *testing.T, o Options, act play.Act) report.Cell {
-	cells, _, err := run(t.Context(), o, []scenario{{hazard: "H1", subject: "file", environment: "there", full: o.Full, script: act}}, []environment.Environment{anEnvironment("there", nowhere)})
-	require.NoError(t, err)
-	return cells[0]
-}
-
-// A full run plays three times as often.
-func TestFullRun(t *testing.T) {
-	told := played(t, Options{Full: true}, func(*play.Phase) {})
-	require.Equal(t, []any{report.Safe, 0, 3}, []any{told.Class, told.Seen, told.Of})
 }

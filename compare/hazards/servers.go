@@ -11,7 +11,6 @@ import (
 	"github.com/lockport/lockport/internal/lab/history"
 	"github.com/lockport/lockport/internal/lab/play"
 	"github.com/lockport/lockport/internal/lab/report"
-	"github.com/lockport/lockport/internal/lab/servers"
 )
 
 // The scripts of this file harm servers.
@@ -105,18 +104,6 @@ func replicated(s *play.Phase) {
 	s.Note("the server is killed, and its replica is promoted")
 	s.FailOver()
 	s.Note("the replica serves")
-}
-
-// clockSetBack sets the clock of a Redis back by an hour after a holder has died, and has B wait for the lock.
-func clockSetBack(s *play.Phase) {
-	wa, wb := s.Worker(), s.Worker()
-	play.Check(servers.ClockInstalled())
-	killed, node := dies(s, wa), s.Environment.Nodes()[0]
-	s.Note("the clock is set back by an hour")
-	play.Check(node.JumpClock(-time.Hour))
-	takesOver(s, wb, killed, "A was killed")
-	s.Note("the clock is corrected")
-	play.Check(node.JumpClock(time.Hour))
 }
 
 // diskLost kills one of the followers, deletes its disk, and restarts it.

@@ -11,9 +11,6 @@ type Hazard struct {
 	Articles []string `json:"articles"` // "002": articles that teach or overlook it
 }
 
-// OnlyFull is the [Cell.NotRun] of cells that a quick run omits. A matrix omits them too if it shows another variant of the cell.
-const OnlyFull = "Only a full run plays it (--full)."
-
 // Cell is one hazard on one subject: what was observed, never what was expected.
 type Cell struct {
 	Hazard  string `json:"hazard"`

@@ -140,7 +140,7 @@ func (r view) drawMatrix() *drawing {
 		bottom := d.lines("", 42, y+20, left-48, 3, m.Title)
 		for i, cells := range m.Cells {
 			at := y + gap
-			for _, e := range shown(cells) {
+			for _, e := range cells {
 				at = d.chip(e, left+column*float64(i), at, column-6) + gap
 				if e.NotRun == "" {
 					figures = append(figures, strings.Join([]string{m.ID, e.Who, e.Variant + ":", string(e.Class) + ",", e.Often()}, " "))

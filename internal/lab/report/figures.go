@@ -30,17 +30,6 @@ func significant(v float64) string {
 	return strconv.FormatFloat(v, 'g', 3, 64)
 }
 
-// String is the median with its spread: "9.31 (8.80–10.1)".
-func (s Spread) String() string {
-	switch {
-	case s.N == 0:
-		return "–"
-	case s.N == 1 || s.Low == s.High:
-		return significant(s.Median)
-	}
-	return significant(s.Median) + " (" + significant(s.Low) + "–" + significant(s.High) + ")"
-}
-
 var unusual = regexp.MustCompile(`[^A-Za-z0-9]`)
 
 // anchorOf turns a text into an anchor, or a part of a file name: "H7" stays, "replicas=1" becomes "replicas-1".

@@ -68,15 +68,6 @@ func (m row) Worst() (worst *entry) {
 	return worst
 }
 
-// shown are the matrix's cells of a hazard and subject: without those that only a full run plays, if there are others.
-func shown(cells []*entry) []*entry {
-	some := slices.DeleteFunc(slices.Clone(cells), func(e *entry) bool { return e.NotRun == OnlyFull })
-	if len(some) == 0 {
-		return cells
-	}
-	return some
-}
-
 // Landed says that a late write landed although no two clients believed they held the lock at once: the lock is safe, but what it protects is not.
 func (c *Cell) Landed() bool { return c.NotRun == "" && c.LateWrite == "landed" && c.Class != Unsafe }
 

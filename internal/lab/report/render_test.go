@@ -39,9 +39,8 @@ func TestSummary(t *testing.T) {
 	want, err := os.ReadFile("testdata/sample.txt")
 	require.NoError(t, err)
 	require.Equal(t, string(want), r.Summary(), "it has changed; to update it: go test -run TestSummary -update")
-	r.Full = true
 	r.Subjects[2].URL = "redis://it's"
-	require.Contains(t, markdownOf(t, r), `lockport compare --full --url 'redis://it'\''s'`)
+	require.Contains(t, markdownOf(t, r), `lockport compare --url 'redis://it'\''s'`)
 	require.Equal(t, "Nothing was run.\n", (&Report{}).Summary())
 	require.Empty(t, (&Report{}).Pictures())
 }

@@ -3,7 +3,7 @@ package report
 import "time"
 
 // Version is the version of a Report's JSON. It grows when the meaning of a field changes, or a field goes.
-const Version = 2
+const Version = 3
 
 // Report has the observations of one run. Its JSON is stable.
 type Report struct {
@@ -11,9 +11,7 @@ type Report struct {
 	// Began is the start of the run, and Seconds its duration.
 	Began   time.Time `json:"began"`
 	Seconds float64   `json:"seconds"`
-	// Full says that every scenario ran, and more often than in a quick run.
-	Full    bool    `json:"full"`
-	Machine Machine `json:"machine"`
+	Machine Machine   `json:"machine"`
 	// Subjects are what was compared, in display order.
 	Subjects []Subject `json:"subjects"`
 	// Missing are the servers that were not installed.

@@ -22,7 +22,7 @@ type view struct{ *Report }
 
 // functions are for templates.
 var functions = map[string]any{
-	"md": md, "code": func(s string) string { return strings.ReplaceAll(printable(s, ""), "`", "'") }, "look": lookOf, "shown": shown,
+	"md": md, "code": func(s string) string { return strings.ReplaceAll(printable(s, ""), "`", "'") }, "look": lookOf,
 	"docs":  func() string { return docs },
 	"quote": func(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" },
 	"css": func(name string) (template.CSS, error) {
