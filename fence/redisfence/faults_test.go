@@ -1,12 +1,7 @@
 package redisfence
 
 import (
-	"bytes"
 	"context"
-	"crypto/rand"
-	"io"
-	"net"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -18,70 +13,6 @@ import (
 	"github.com/lockport/lockport/fence"
 	"github.com/lockport/lockport/internal/lab/servers"
 )
-
-// A write whose reply is lost is not resent, since it could be executed twice. Its outcome is unknown at once. A Cluster client retries more
-// often than a single-server one.
-func TestNothingIsSentTwice(t *testing.T) {
-	var lose atomic.Pointer[string] // lose the reply to a request that contains this
-	dial := func(ctx context.Context, network, addr string) (net.Conn, error) {
-		c, err := new(net.Dialer).DialContext(ctx, network, addr)
-		return &losing{Conn: c, lose: &lose}, err
-	}
-	for where, connect := range map[string]func(t *testing.T) goredis.UniversalClient{
-		"server": func(t *testing.T) goredis.UniversalClient {
-			o, err := goredis.ParseURL(servers.SharedRedis(t).URL())
-			require.NoError(t, err)
-			o.Dialer = dial
-			return goredis.NewClient(o)
-		},
-		"cluster": func(t *testing.T) goredis.UniversalClient {
-			cluster := servers.NeedCluster(t, servers.RedisOptions{})
-			return goredis.NewClusterClient(&goredis.ClusterOptions{Addrs: cluster.Addrs(), Dialer: dial})
-		},
-	} {
-		t.Run(where, func(t *testing.T) {
-			client := connect(t)
-			t.Cleanup(func() { _ = client.Close() })
-			tag := "{" + rand.Text() + "}"
-			g := registers(t, newFence(t, client, "fence:"+tag), 5)
-			require.NoError(t, g.Do(t.Context(), "INCR", "data:"+tag).Err())
-			ctx, cancel := context.WithTimeout(t.Context(), soon)
-			defer cancel()
-			request := "evalsha"
-			lose.Store(&request)
-			err := g.Do(ctx, "INCR", "data:"+tag).Err()
-			require.Nil(t, lose.Load(), "it was sent")
-			require.ErrorIs(t, err, driver.ErrUnknown)
-			errs.OneLine(t, err)
-			require.NoError(t, ctx.Err(), "the error came at once")
-			require.Eventually(t, func() bool { return client.Get(t.Context(), "data:"+tag).Val() == "2" }, soon, time.Millisecond)
-			require.NoError(t, g.Do(t.Context(), "INCR", "data:"+tag).Err())
-			require.Equal(t, "3", client.Get(t.Context(), "data:"+tag).Val())
-		})
-	}
-}
-
-// losing is a connection that breaks after it has sent a request whose reply is to be lost.
-type losing struct {
-	net.Conn
-	lose   *atomic.Pointer[string]
-	broken atomic.Bool
-}
-
-func (c *losing) Write(b []byte) (int, error) {
-	if what := c.lose.Load(); what != nil && bytes.Contains(b, []byte(*what)) {
-		c.lose.Store(nil)
-		c.broken.Store(true)
-	}
-	return c.Conn.Write(b)
-}
-
-func (c *losing) Read(b []byte) (int, error) {
-	if c.broken.Load() {
-		return 0, io.EOF
-	}
-	return c.Conn.Read(b)
-}
 
 func TestServerGone(t *testing.T) {
 	s := servers.NeedRedis(t, servers.RedisOptions{})

@@ -31,6 +31,9 @@ func (g *Guard) Token() lockport.Token { return g.token }
 func (g *Guard) Run(ctx context.Context, s *Script, keys []string, args ...any) *goredis.Cmd {
 	result := goredis.NewCmd(ctx)
 	value, err := g.run(ctx, "write", s, keys, args)
+	if err == nil && value == nil {
+		err = goredis.Nil
+	}
 	if err != nil {
 		result.SetErr(err)
 		return result
@@ -47,11 +50,12 @@ func (g *Guard) run(ctx context.Context, did string, s *Script, keys []string, a
 		script = s.locked
 		keys, args = append(keys, g.lock.Key), append(args, g.lock.Value)
 	}
-	value, sent, err := script.RunOnce(ctx, g.fence.client, append(keys, g.fence.Key()), append(args, g.fence.place.Format(g.token)))
-	if err != nil {
-		return nil, g.explain(did, sent, err)
+	call := script.Call(append(keys, g.fence.Key()), append(args, g.fence.place.Format(g.token))...)
+	r := g.fence.pipe.RunAll(ctx, script, [][]any{call})[0] // shares no pipeline with other writes
+	if r.Err != nil {
+		return nil, g.explain(did, r.Err)
 	}
-	return value, nil
+	return r.Value, nil
 }
 
 // Do runs one command whose second argument is its key, as in almost all: Do(ctx, "INCRBY", "balance:{account-7}", 5). The command's result is
@@ -101,19 +105,15 @@ type Script struct {
 	guarded, locked *redisscript.Script
 }
 
-// NewScript makes a script from source, written as for EVAL: it uses KEYS and ARGV, and what it returns or raises is passed on. It runs only if
-// the guard's check passes.
+// NewScript makes a script from source, written as for EVAL, without a shebang line: it uses KEYS and ARGV, and what it returns or raises is
+// passed on. It runs only if the guard's check passes.
 func NewScript(source string) *Script {
 	return &Script{guarded: before(source, guardLine), locked: before(source, guardLine, lockLine)}
 }
 
-// before puts lines before a script, but after the shebang line that tells Redis 7 how to run it, if any.
+// before puts lines before a script.
 func before(source string, lines ...string) *redisscript.Script {
 	head := ""
-	if strings.HasPrefix(source, "#!") {
-		first, rest, _ := strings.Cut(source, "\n")
-		head, source = first+"\n", rest
-	}
 	for _, l := range lines {
 		head += strings.Join(strings.Fields(l), " ") + " "
 	}

@@ -17,8 +17,8 @@ import (
 
 // Fence keeps the latest holder's token in one key, in decimal. Safe for concurrent use.
 type Fence struct {
-	client goredis.UniversalClient
-	place  fencecheck.Place
+	pipe  *redisscript.Pipe
+	place fencecheck.Place
 }
 
 // New makes a fence at key on client: a *redis.Client (also for Sentinel) or a *redis.ClusterClient. It does no I/O, needs no closing, and does
@@ -34,7 +34,7 @@ func New(client goredis.UniversalClient, key string) (*Fence, error) {
 	if key == "" {
 		return nil, errors.New("redisfence: the fence's key is empty")
 	}
-	return &Fence{client, fencecheck.Place{Package: "redisfence", Key: key}}, nil
+	return &Fence{redisscript.NewPipe(client, 0, 0), fencecheck.Place{Package: "redisfence", Key: key}}, nil
 }
 
 // Key is the fence's key. Delete it when the guarded data are gone and no holder is left.
@@ -79,25 +79,24 @@ const (
 	noToken    = "?"
 )
 
-// explain wraps an error from go-redis. Error replies of the caller's own script pass unchanged.
-func (g *Guard) explain(did string, sent bool, err error) error {
+// explain wraps an error of the pipe. Error replies of the caller's own script pass unchanged.
+func (g *Guard) explain(did string, err error) error {
 	var reply goredis.Error
-	isReply, text, place := errors.As(err, &reply), err.Error(), g.fence.place
+	isReply, place := errors.As(err, &reply), g.fence.place
+	if isReply {
+		err = reply // without its class
+	}
+	text := err.Error()
 	seen, isStale := strings.CutPrefix(text, staleReply)
 	switch {
 	case isReply && isStale:
 		return place.Refuse(g.token, seen)
 	case isReply && strings.HasPrefix(text, lostReply):
 		return place.Lost(g.lock.Key)
-	case errors.Is(err, goredis.Nil):
-		return err
-	case strings.HasPrefix(text, "CROSSSLOT") || strings.HasPrefix(text, "MOVED") || strings.Contains(text, "non local key") ||
-		strings.Contains(text, "keys to be in the same slot"): // from Redis, or from go-redis before it sends
+	case strings.HasPrefix(text, "CROSSSLOT") || strings.HasPrefix(text, "MOVED") || strings.Contains(text, "non local key"):
 		return place.Explain(did, fmt.Errorf("in a Cluster all keys need the fence key's hash tag: %w", err))
 	case isReply && strings.HasPrefix(text, "WRONGTYPE") && did == "register":
 		return place.Refuse(g.token, noToken)
-	case isReply:
-		return place.Explain(did, err)
 	}
-	return place.Explain(did, redisscript.Classify(err, sent))
+	return place.Explain(did, err)
 }

@@ -93,19 +93,6 @@ func TestRun(t *testing.T) {
 	require.ErrorContains(t, err, "user_script:3", "the line in the caller's own source")
 	err = g.Run(t.Context(), NewScript("local seen, token, key, value = 1, 2, 3, 4 return tostring(_G.seen)"), nil).Err()
 	require.Error(t, err, "the guard's variables are invisible")
-	if major, _ := p.version(); major >= 7 {
-		n, err = g.Run(t.Context(), NewScript("#!lua flags=allow-oom\nreturn #KEYS"), []string{p.data}).Int()
-		require.NoError(t, err)
-		require.Equal(t, 1, n)
-	}
-}
-
-func (p *place) version() (major int, text string) {
-	info, err := p.server.Info(p.t.Context(), "server")
-	require.NoError(p.t, err)
-	text = info["redis_version"]
-	major, _ = strconv.Atoi(text[:1])
-	return major, text
 }
 
 func TestCluster(t *testing.T) {

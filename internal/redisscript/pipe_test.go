@@ -3,6 +3,7 @@ package redisscript
 import (
 	"context"
 	"fmt"
+	"net"
 	"sync"
 	"testing"
 
@@ -11,6 +12,7 @@ import (
 
 	"github.com/lockport/lockport/conformance/faultproxy"
 	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/lab/peer"
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
@@ -104,22 +106,40 @@ func TestPipeDoesNotSendForThoseWhoLeft(t *testing.T) {
 	require.Zero(t, proxy.Requests())
 }
 
-// go-redis never resends a command with an unknown outcome, alone or in a pipeline.
+// go-redis never resends a command with an unknown outcome, alone or in a pipeline. A Cluster client retries more often than a single-server one.
 func TestPipeSendsOnce(t *testing.T) {
-	p, proxy, s := proxied(t)
+	single, cluster := servers.SharedRedis(t), servers.NeedCluster(t, servers.RedisOptions{})
+	proxies := make(map[string]*faultproxy.Proxy)
+	for _, addr := range append(cluster.Addrs(), single.Addr()) {
+		proxies[addr] = peer.Proxy(t, addr)
+	}
+	dial := func(ctx context.Context, network, addr string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, network, proxies[addr].Addr())
+	}
 	count := NewScript("return redis.call('INCR', KEYS[1])")
 	args := count.Call([]string{t.Name()})
-	require.NoError(t, p.Run(t.Context(), count, args).Err)
-	for i, run := range []func() Reply{
-		func() Reply { return p.Run(t.Context(), count, args) },
-		func() Reply { return p.RunAll(t.Context(), count, [][]any{args})[0] },
+	for _, client := range []goredis.UniversalClient{
+		goredis.NewClient(&goredis.Options{Addr: single.Addr(), Dialer: dial}),
+		goredis.NewClusterClient(&goredis.ClusterOptions{Addrs: cluster.Addrs(), Dialer: dial}),
 	} {
-		dropped := proxy.DropReply(count.Names)
-		require.ErrorIs(t, run().Err, driver.ErrUnknown)
-		<-dropped
-		require.Equal(t, fmt.Sprint(i+2), does(t, s, "GET", t.Name()))
+		p := NewPipe(client, 0, 0)
+		require.NoError(t, p.Run(t.Context(), count, args).Err)
+		for i, run := range []func() Reply{
+			func() Reply { return p.Run(t.Context(), count, args) },
+			func() Reply { return p.RunAll(t.Context(), count, [][]any{args})[0] },
+		} {
+			for _, proxy := range proxies {
+				proxy.DropReply(count.Names)
+			}
+			require.ErrorIs(t, run().Err, driver.ErrUnknown)
+			for _, proxy := range proxies {
+				proxy.Restore()
+			}
+			require.Equal(t, fmt.Sprint(i+2), client.Get(t.Context(), t.Name()).Val())
+		}
+		client.Del(t.Context(), t.Name())
+		_ = client.Close()
 	}
-	does(t, s, "DEL", t.Name())
 }
 
 // A request without a connection is known to be unsent, even if a hook has read its arguments.
