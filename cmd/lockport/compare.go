@@ -58,14 +58,9 @@ func compareVerb(ctx context.Context, c *console, args []string) error {
 	if err != nil {
 		return failf(exitFailed, "the report could not be written: %v", err)
 	}
-	folder, err := temporaryFolder()
-	if err != nil {
-		return failf(exitFailed, "cannot create a folder for temporary files: %v (TMPDIR selects another)", err)
-	}
-	defer os.RemoveAll(folder)
 	ctx, stop := interruptible(ctx)
 	defer stop(nil)
-	// SIGPIPE must not end this process at once: it would leave temporary files.
+	// SIGPIPE must not end this process at once: it would leave the servers' folders.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	p := &progress{c, time.Now()}
 	o.Progress = p.show
@@ -84,11 +79,7 @@ func compareVerb(ctx context.Context, c *console, args []string) error {
 	if err := compare.Write(o.out, r); err != nil {
 		return failf(exitFailed, "the report cannot be written: %v", err)
 	}
-	err = conclude(c, r, o.out)
-	if errors.Is(err, syscall.EPIPE) {
-		return exitWith(signalCode(syscall.SIGPIPE))
-	}
-	return err
+	return conclude(c, r, o.out)
 }
 
 // conclude writes the summary, what is missing, and where the report is.
@@ -123,18 +114,4 @@ func reportFolder(dir string) (created bool, err error) {
 		return created, err
 	}
 	return created, errors.Join(f.Close(), os.Remove(f.Name()))
-}
-
-// temporaryFolder creates the folder for all temporary files of this process and its children, so that one removal takes all of them.
-func temporaryFolder() (string, error) {
-	folder, err := os.MkdirTemp("", "lockport-compare-")
-	if err != nil {
-		return "", err
-	}
-	// If this is root, Postgres runs as another user, which needs access.
-	if err := os.Chmod(folder, 0o711); err != nil {
-		_ = os.Remove(folder)
-		return "", err
-	}
-	return folder, os.Setenv("TMPDIR", folder)
 }
