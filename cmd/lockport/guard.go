@@ -22,9 +22,8 @@ import (
 type guard struct {
 	process  *os.Process
 	pipe     *os.File
-	gone     chan struct{} // closed when the process has ended
-	deadline time.Time     // the last deadline sent
-	late     bool          // the one before had passed when it was sent
+	deadline time.Time // the last deadline sent
+	late     bool      // the one before had passed when it was sent
 }
 
 func startGuard(group int, holding []*os.File) (*guard, error) {
@@ -50,12 +49,7 @@ func startGuard(group int, holding []*os.File) (*guard, error) {
 		writes.Close()
 		return nil, err
 	}
-	g := &guard{process: cmd.Process, pipe: writes, gone: make(chan struct{})}
-	go func() {
-		_ = cmd.Wait()
-		close(g.gone)
-	}()
-	return g, nil
+	return &guard{process: cmd.Process, pipe: writes}, nil
 }
 
 // setDeadline tells the guard to kill the group at deadline, unless a later one arrives before.
@@ -65,8 +59,8 @@ func (g *guard) setDeadline(deadline time.Time) {
 	}
 	g.late = g.overdue()
 	g.deadline = deadline
-	_ = g.pipe.SetWriteDeadline(time.Now().Add(time.Second))                                  // a stopped guard reads nothing
-	_ = binary.Write(g.pipe, binary.NativeEndian, int64(clock.Shared()+time.Until(deadline))) // a dead one is replaced
+	_ = g.pipe.SetWriteDeadline(time.Now().Add(time.Second)) // a stopped guard reads nothing
+	_ = binary.Write(g.pipe, binary.NativeEndian, int64(clock.Shared()+time.Until(deadline)))
 }
 
 // overdue reports whether the last deadline has passed.
@@ -78,7 +72,7 @@ func (g *guard) mayHaveKilled() bool { return g.late || g.overdue() }
 // release ends the guard without a kill, and returns when its descriptors are closed, which frees a lock that is a descriptor.
 func (g *guard) release() {
 	_ = g.process.Kill()
-	<-g.gone
+	_, _ = g.process.Wait()
 	g.pipe.Close()
 }
 

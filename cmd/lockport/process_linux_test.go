@@ -68,37 +68,22 @@ func awaitGuard(t *testing.T, group int) (guard int) {
 // family is a command with a child and a grandchild in one group, which ignore all signals they can. It writes its group and waits forever.
 const family = `trap "" TERM INT HUP; (sh -c 'sleep 1000 & sleep 1000') & echo group=$$; sleep 1000`
 
-// befall has what may happen to the guard before lockport is killed.
-var befall = map[string]func(t *testing.T, guard, group int){
-	"nothing": func(*testing.T, int, int) {},
-	"signals": func(t *testing.T, guard, _ int) {
-		eventually(t, func() bool { return ignores(guard, syscall.SIGTERM) }, "SIGTERM would end it")
-		for _, s := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP} {
-			require.NoError(t, syscall.Kill(guard, s))
-		}
-	},
-	"killed": func(t *testing.T, guard, group int) {
-		require.NoError(t, syscall.Kill(guard, syscall.SIGKILL))
-		eventually(t, func() bool { second := guardOf(group); return second != 0 && second != guard }, "no second guard")
-	},
-}
-
-// TestRunKilledKillsTheGroup: if lockport is killed, its group ends, whatever happened to the guard.
+// TestRunKilledKillsTheGroup: if lockport is killed, its group ends, although the guard got the signals of a service manager before.
 func TestRunKilledKillsTheGroup(t *testing.T) {
-	for name, happen := range befall {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			url := folder(t)
-			p := start(t, url, "run", "a", "--", "sh", "-c", family)
-			group := p.group(t)
-			happen(t, awaitGuard(t, group), group)
-			require.True(t, groupAlive(group))
-			require.NoError(t, p.Process.Kill())
-			eventually(t, func() bool { return !groupAlive(group) }, "group %d lives on", group)
-			eventually(t, func() bool { return guardOf(group) == 0 }, "the guard lives on")
-			ran(t, 0, url, "run", "-w10s", "a", "--", "true")
-		})
+	t.Parallel()
+	url := folder(t)
+	p := start(t, url, "run", "a", "--", "sh", "-c", family)
+	group := p.group(t)
+	guard := awaitGuard(t, group)
+	eventually(t, func() bool { return ignores(guard, syscall.SIGTERM) }, "SIGTERM would end it")
+	for _, s := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP} {
+		require.NoError(t, syscall.Kill(guard, s))
 	}
+	require.True(t, groupAlive(group))
+	require.NoError(t, p.Process.Kill())
+	eventually(t, func() bool { return !groupAlive(group) }, "group %d lives on", group)
+	eventually(t, func() bool { return guardOf(group) == 0 }, "the guard lives on")
+	ran(t, 0, url, "run", "-w10s", "a", "--", "true")
 }
 
 // TestRunKilledKeepsTheFileLockUntilTheGroupIsGone stops the guard first, so that the group outlives the killed lockport for a while.

@@ -24,7 +24,6 @@ func killSlack(ttl time.Duration) time.Duration {
 // hold is a lockport.Lock or a lockport.Set.
 type hold interface {
 	Err() error
-	Valid() bool
 	Deadline() (time.Time, bool)
 	Context(parent context.Context) (context.Context, context.CancelFunc)
 }
@@ -35,7 +34,6 @@ type supervisor struct {
 	lock      hold
 	child     *child
 	guard     *guard
-	holding   []*os.File              // descriptors that hold the lock
 	forwarded map[syscall.Signal]bool // signals forwarded to the command
 
 	lost   bool      // the lock is gone, or the command was ended before it would be
@@ -47,17 +45,18 @@ type supervisor struct {
 // ended because of the lock. asked: it ended because lockport was asked to end. err: it could not be started.
 func (r *runner) supervise(lock hold, locks []*lockport.Lock) (code int, asked bool, err error) {
 	s := &supervisor{runner: r, lock: lock, forwarded: make(map[syscall.Signal]bool)}
+	var holding []*os.File // descriptors that hold the lock
 	for _, one := range locks {
 		var f *os.File
 		if one.As(&f) {
-			s.holding = append(s.holding, f)
+			holding = append(holding, f)
 		}
 	}
 	if s.child, err = startChild(r.path, r.o.command, environment(r.client.Capabilities().Backend, locks)); err != nil {
 		return 0, false, failf(exitCannotStart, "cannot start %s: %v", r.o.command[0], rootCause(err))
 	}
 	defer takeBackForeground(s.child.group)
-	if s.guard, err = startGuard(s.child.group, s.holding); err != nil {
+	if s.guard, err = startGuard(s.child.group, holding); err != nil {
 		s.child.open(false)
 		s.child.reap()
 		return 0, false, failf(exitCannotStart, "cannot start the guard process: %v", rootCause(err))
@@ -78,7 +77,7 @@ func (r *runner) supervise(lock hold, locks []*lockport.Lock) (code int, asked b
 func (s *supervisor) watch() {
 	held, cancel := s.lock.Context(context.Background())
 	defer cancel()
-	lost, gone := held.Done(), s.guard.gone
+	lost := held.Done()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -92,8 +91,6 @@ func (s *supervisor) watch() {
 			s.forward(sig.(syscall.Signal))
 		case <-lost:
 			lost = nil
-		case <-gone:
-			gone = s.replaceGuard()
 		case <-timer.C:
 		}
 		timer.Reset(s.check(time.Now()))
@@ -236,20 +233,4 @@ func environment(backend string, locks []*lockport.Lock) []string {
 		}
 	}
 	return env
-}
-
-// replaceGuard starts another guard if the first was killed, and returns the new guard's gone.
-func (s *supervisor) replaceGuard() (gone chan struct{}) {
-	if s.guard.mayHaveKilled() || !s.lock.Valid() {
-		return nil // it did its work
-	}
-	g, err := startGuard(s.child.group, s.holding)
-	if err != nil {
-		s.c.say("the guard process is gone and cannot be started again (%v): if lockport is killed now, the command continues", err)
-		return nil
-	}
-	s.c.say("the guard process was killed; another one was started")
-	s.guard.release()
-	s.guard = g
-	return g.gone
 }
