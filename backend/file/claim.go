@@ -89,7 +89,7 @@ func (b *Backend) attempt(req driver.Request, w *waiter) (*lease, error) {
 			w.next = takeTurnstile(w.file)
 		}
 		held := &driver.HeldError{Poll: minPoll + rand.N(maxPoll-minPoll)}
-		if r, _, err := readRecord(w.file); err == nil && r.isOfHolder() {
+		if r, _, err := readRecord(w.file); err == nil && r.held {
 			held.Holder = driver.Status{Owner: r.owner, Token: r.token, Since: r.since}
 		}
 		return nil, held

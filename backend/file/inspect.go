@@ -146,7 +146,7 @@ func (b *Backend) holder(file string) (driver.Status, error) {
 	if st.Held, err = isLocked(f, tryShared); err != nil {
 		return st, err
 	}
-	if known := r.isOfHolder(); st.Held && known {
+	if st.Held && r.held {
 		st.Owner, st.Token, st.Since = r.owner, r.token, r.since
 	} else {
 		st.Foreign = st.Held

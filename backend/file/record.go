@@ -5,14 +5,12 @@ import (
 	"cmp"
 	"encoding/binary"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"hash/crc32"
 	"io"
 	"os"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/lockport/lockport/driver"
@@ -32,21 +30,6 @@ type record struct {
 	token uint64
 	since time.Time
 	owner string // of the current or last holder
-}
-
-// isOfHolder reports whether r, from a locked file, is its holder's. A dead process's record is not: a program that does not write to the file has
-// locked it since.
-func (r record) isOfHolder() bool {
-	c, ok := driver.OwnerClaimant(r.owner)
-	if host, err := os.Hostname(); !r.held || !ok || err != nil || host != c.Host {
-		return r.held // processes of other machines or containers cannot be checked
-	}
-	p, err := os.FindProcess(c.PID)
-	if err != nil {
-		return false
-	}
-	defer p.Release()
-	return !errors.Is(p.Signal(syscall.Signal(0)), os.ErrProcessDone)
 }
 
 // newer reports whether r was written after o. Each token is written as held, and then as free unless its holder dies. Successive readers have the

@@ -4,12 +4,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -124,28 +122,6 @@ func TestStatusWhereNoLockCanBeTaken(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, holder.Process.Pid, statusJSON(t, server.URL(), "a")[0].PID)
 	ran(t, 0, server.URL(), "break", "--yes", "a")
-}
-
-// TestStatusOfFlock: a holder by flock(1) is foreign, even if a killed holder left its record in the file.
-func TestStatusOfFlock(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	dead := start(t, "file://"+dir, "run", "a", "--", "sh", "-c", family)
-	group := dead.group(t)
-	require.NoError(t, dead.Process.Kill())
-	dead.code(t)
-	eventually(t, func() bool { return !groupAlive(group) }, "its command lives on")
-	files, err := filepath.Glob(filepath.Join(dir, "*.lock"))
-	require.NoError(t, err)
-	require.Len(t, files, 1)
-	f, err := os.OpenFile(files[0], os.O_RDWR, 0)
-	require.NoError(t, err)
-	defer f.Close()
-	require.NoError(t, syscall.Flock(int(f.Fd()), syscall.LOCK_EX))
-	stdout, _ := ran(t, 0, "file://"+dir, "status", "a")
-	require.Contains(t, stdout, "  foreign, unnamed  ")
-	_, stderr := ran(t, 69, "file://"+dir, "break", "--yes", "a")
-	require.Contains(t, stderr, "it ends with its process\n")
 }
 
 // testList: status without a name, while the lock of st has a holder and a waiter, and jobsx is held.
