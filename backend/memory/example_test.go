@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/backend/memory"
@@ -50,21 +49,4 @@ func ExampleServer_Lose() {
 	})
 	fmt.Println(errors.Is(err, lockport.ErrLost))
 	// Output: true
-}
-
-// The next renewal detects a loss without notification.
-func ExampleServer_LoseSilently() {
-	ctx := context.Background()
-	server := memory.NewServer()
-	client, _ := memory.New(memory.Options{Server: server}, lockport.Logger(nil), lockport.TTL(200*time.Millisecond))
-	defer client.Close()
-
-	lock, _ := client.Acquire(ctx, "nightly-report")
-	server.LoseSilently("nightly-report")
-	fmt.Println(lock.Valid())
-	<-lock.Lost()
-	fmt.Println(errors.Is(lock.Err(), lockport.ErrLost))
-	// Output:
-	// true
-	// true
 }
