@@ -28,65 +28,6 @@ func permitOf(name string, n int) driver.Request {
 	return req
 }
 
-// requireStatus checks that Inspect and List report these holders of name.
-func requireStatus(t *testing.T, b *file.Backend, name string, want ...driver.Request) {
-	t.Helper()
-	st, err := b.Inspect(t.Context(), name)
-	require.NoError(t, err)
-	all, err := b.List(t.Context(), name)
-	require.NoError(t, err)
-	if len(want) == 0 {
-		require.Equal(t, driver.Status{Name: name, Waiters: -1}, st)
-		require.Empty(t, all)
-		return
-	}
-	require.Equal(t, []driver.Status{st}, all)
-	wanted, got := map[string]driver.Request{}, map[string]driver.Request{}
-	for _, h := range append([]driver.Status{st}, st.Others...) {
-		require.True(t, h.Held && !h.Foreign && h.Token > 0 && !h.Since.IsZero() && h.Name == name, "%+v", h)
-		got[h.Owner] = driver.Request{Shared: h.Shared, Permits: h.Permits}
-	}
-	for _, req := range want {
-		wanted[req.Owner] = driver.Request{Shared: req.Shared, Permits: req.Permits}
-	}
-	require.Equal(t, wanted, got)
-}
-
-// All readers and permit holders are shown, and no longer than they hold.
-func TestHoldersAreShown(t *testing.T) {
-	dir := t.TempDir()
-	a, b := backend(t, dir), backend(t, dir)
-	requireStatus(t, a, "x")
-	for _, another := range []func() driver.Request{
-		func() driver.Request { return reading("x") },
-		func() driver.Request { return permitOf("x", 3) },
-	} {
-		first, second, third := another(), another(), another()
-		one := claim(t, a, first)
-		requireStatus(t, b, "x", first)
-		two, three := claim(t, b, second), claim(t, a, third)
-		requireStatus(t, b, "x", first, second, third)
-		release(t, one)
-		requireStatus(t, b, "x", second, third)
-		one = claim(t, b, first)
-		requireStatus(t, a, "x", first, second, third)
-		for _, l := range []driver.Lease{one, two, three} {
-			release(t, l)
-		}
-		requireStatus(t, a, "x")
-	}
-	permit, writer := permitOf("x", 3), request("x")
-	claim(t, a, permit)
-	claim(t, b, writer)
-	st, err := b.Inspect(t.Context(), "x")
-	require.NoError(t, err)
-	require.Equal(t, writer.Owner, st.Owner, "the lock takes precedence over permits")
-	all, err := b.List(t.Context(), "")
-	require.NoError(t, err)
-	require.Len(t, all, 2)
-	requireHeld(t, a, reading("x"))
-}
-
 // A new reader does not overtake a waiting writer, not even with a single attempt. It does overtake a writer that stopped trying.
 func TestReadersDoNotOvertakeAWriter(t *testing.T) {
 	dir := t.TempDir()

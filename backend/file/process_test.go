@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
-	"syscall"
 	"testing"
 	"time"
 
@@ -99,20 +97,4 @@ func TestReleaseDespiteChild(t *testing.T) {
 	release(t, claim(t, b, request("x")))
 	require.NoError(t, in.Close())
 	require.NoError(t, cat.Wait())
-}
-
-// A program that uses flock(1) is waited for, and seen.
-func TestForeignHolder(t *testing.T) {
-	dir := t.TempDir()
-	b := backend(t, dir)
-	f, err := os.Create(filepath.Join(dir, file.FileName("x")))
-	require.NoError(t, err)
-	defer f.Close()
-	require.NoError(t, syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB))
-	requireHeld(t, b, request("x"))
-	st, err := b.Inspect(t.Context(), "x")
-	require.NoError(t, err)
-	require.Equal(t, driver.Status{Name: "x", Held: true, Foreign: true, Waiters: -1}, st)
-	require.NoError(t, f.Close())
-	release(t, claim(t, b, request("x")))
 }

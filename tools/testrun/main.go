@@ -27,7 +27,7 @@ var slow = []string{"backend/table", "backend/zookeeper", "faults", "backend/nat
 
 // waiting are the folders whose tests mostly wait, and so disturb no others.
 var waiting = []string{"conformance/exhibits", "conformance", "conformance/exhibits/articles", "adapters/gocron", "adapters/cron", "bench",
-	"backend/memory/memorytest"}
+	"backend/memory"}
 
 // event is a line of go test -json: see go doc test2json.
 type event struct {
