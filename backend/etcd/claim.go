@@ -49,14 +49,20 @@ const maxTTL = math.MaxInt64 / 4
 // answers that the request was cancelled or took too long. The first copy may then arrive after the second.
 const repeatedAfter = time.Second
 
-// TryAcquire implements driver.Backend, in one transaction.
+// TryAcquire implements driver.Backend, in one transaction. A claim on a permit enters the queue in any case, and leaves it in a second one.
 func (b *Backend) TryAcquire(ctx context.Context, req driver.Request) (driver.Lease, error) {
 	c, err := b.register(req)
 	if err != nil {
 		return nil, err
 	}
 	p, err := b.acquire(ctx, c, req.Queue, nil)
-	return b.outcome(c, p, err)
+	lease, err := b.outcome(c, p, err)
+	if req.Permits > 0 && !req.Queue && errors.Is(err, driver.ErrHeld) {
+		if failed := b.Abandon(ctx, req); failed != nil {
+			err = classify(ctx, errors.New(failed.Error()), true)
+		}
+	}
+	return lease, err
 }
 
 // register returns the claim of req, which it creates if there is none.
@@ -142,13 +148,11 @@ func (b *Backend) acquire(ctx context.Context, c *claim, queue bool, old *claim)
 		switch {
 		case known:
 			p, err = b.locate(ctx, c)
-		case c.req.Permits > 0 && !queue:
-			p, err = b.tryPermit(ctx, c)
 		case old != nil || c.req.Permits > 0:
-			p, err = b.submit(ctx, c, queue, 0, old)
+			p, err = b.submit(ctx, c, queue, old)
 		default: // most names are free: skip the read of the queue
-			if p, err = b.submit(ctx, c, false, 0, nil); queue && errors.Is(err, driver.ErrHeld) {
-				p, err = b.submit(ctx, c, true, 0, nil)
+			if p, err = b.submit(ctx, c, false, nil); queue && errors.Is(err, driver.ErrHeld) {
+				p, err = b.submit(ctx, c, true, nil)
 			}
 		}
 		switch {
@@ -182,32 +186,6 @@ func (b *Backend) assignKey(c *claim, l *lease) {
 	}
 }
 
-// errOvertaken: another client requested a permit after the revision at which one was free.
-var errOvertaken = errors.New("another client was faster")
-
-// tryPermit requests a permit if one is free and no other client has requested one since. Entering a claim and withdrawing it would
-// meanwhile keep others from a free permit.
-func (b *Backend) tryPermit(ctx context.Context, c *claim) (p place, _ error) {
-	for {
-		from, to := c.rivals()
-		r, err := b.get(ctx, from, clientv3.WithRange(to), clientv3.WithLimit(1))
-		if err != nil {
-			return p, err
-		}
-		for _, e := range entries(r) {
-			if err := c.otherPermits(b.layout.claimant(e)); err != nil {
-				return p, err
-			}
-		}
-		if r.Count >= int64(c.req.Permits) {
-			return place{ahead: 1}, nil
-		}
-		if p, err = b.submit(ctx, c, false, r.Header.Revision, nil); !errors.Is(err, errOvertaken) {
-			return p, err
-		}
-	}
-}
-
 // otherPermits returns c's refusal if st was made with another number of permits.
 func (c *claim) otherPermits(st driver.Status) error {
 	if st.Permits == c.req.Permits {
@@ -217,8 +195,8 @@ func (c *claim) otherPermits(st driver.Status) error {
 }
 
 // claimTxn is the transaction of acquire. It puts c's key, attached to its lease, if nobody has the name (or in any case, if queue is set)
-// and c was not abandoned. For permits, since is the last revision at which others may have claimed; 0: any. A repetition finds the key.
-func (b *Backend) claimTxn(c *claim, queue bool, since int64) request {
+// and c was not abandoned. A repetition finds the key.
+func (b *Backend) claimTxn(c *claim, queue bool) request {
 	from, to := c.rivals()
 	r := request{
 		name: c.req.Name,
@@ -232,10 +210,7 @@ func (b *Backend) claimTxn(c *claim, queue bool, since int64) request {
 		r.when[1] = created(c.key, 0)
 		r.when = append(r.when, created(from, 0).WithRange(first), created(clientv3.GetPrefixRangeEnd(first), 0).WithRange(to))
 		r.then = append(r.then, clientv3.OpGet(from, clientv3.WithRange(to), clientv3.WithCountOnly()))
-		if since != 0 {
-			r.when = append(r.when, clientv3.Compare(clientv3.CreateRevision(from).WithRange(to), "<", since+1))
-		}
-		r.or = append(r.or, clientv3.OpGet(b.layout.tombstone(c.req.Owner), clientv3.WithCountOnly()), clientv3.OpGet(c.key))
+		r.or = append(r.or, clientv3.OpGet(c.key))
 	case queue:
 		r.when[1], r.or[0] = created(c.key, 0), clientv3.OpGet(c.key)
 		r.then = append(r.then, opGet(from, to, 2, clientv3.SortDescend, clientv3.WithKeysOnly()))
@@ -245,9 +220,9 @@ func (b *Backend) claimTxn(c *claim, queue bool, since int64) request {
 	return r
 }
 
-// submit sends the transaction of acquire. For since, see claimTxn; if it is not 0, the error may be errOvertaken.
-func (b *Backend) submit(ctx context.Context, c *claim, queue bool, since int64, old *claim) (place, error) {
-	txn := b.claimTxn(c, queue, since)
+// submit sends the transaction of acquire.
+func (b *Backend) submit(ctx context.Context, c *claim, queue bool, old *claim) (place, error) {
+	txn := b.claimTxn(c, queue)
 	if old != nil {
 		txn = request{name: txn.name, then: []clientv3.Op{old.removal().op(), txn.op()}}
 	}
@@ -292,9 +267,6 @@ func (b *Backend) submit(ctx context.Context, c *claim, queue bool, since int64,
 			}
 			return place{}, &driver.HeldError{Holder: st}
 		}
-	}
-	if since != 0 && rangeAt(r, 1).Count == 0 { // there is no tombstone
-		return place{}, errOvertaken
 	}
 	return place{}, errAbandoned
 }

@@ -20,7 +20,7 @@ func (n *node) sends(req driver.Request) (*claim, request) {
 	require.NoError(n.T, err)
 	n.assignKey(c, l)
 	c.late = true
-	return c, n.claimTxn(c, req.Queue, 0)
+	return c, n.claimTxn(c, req.Queue)
 }
 
 // arrives executes a transaction on the server.

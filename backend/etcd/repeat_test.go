@@ -88,15 +88,13 @@ func TestRepeatedRequests(t *testing.T) {
 				other.Permits = 1
 			}
 			held := n.Takes(other)
-			if mode == "permit" && !queue { // it requests none while none is free
-				_, err := n.Try(req)
-				require.ErrorIs(t, err, driver.ErrHeld)
-				n.Frees(held)
-				continue
-			}
+			req.Owner = n.Request("x").Owner
 			repeats(func() {
 				_, err := n.Try(req)
-				if !queue {
+				switch {
+				case mode == "permit" && !queue:
+					require.ErrorIs(t, err, driver.ErrHeld, "it has left the queue")
+				case !queue:
 					require.ErrorIs(t, err, driver.ErrUnknown, "it may arrive later, and be granted")
 				}
 			})
