@@ -20,12 +20,7 @@ var answers = []struct {
 }{
 	{rpctypes.ErrAuthFailed, driver.ErrRefused, "etcd rejected the user or password: check both"},
 	{rpctypes.ErrUserEmpty, driver.ErrRefused, "etcd requires a user and a password: configure both"},
-	{rpctypes.ErrInvalidAuthToken, driver.ErrRefused, "etcd rejected the client's token: configure a user and a password"},
 	{rpctypes.ErrPermissionDenied, driver.ErrRefused, "the user may not read and write the locks' keys: grant one of its roles readwrite on their prefix"},
-	{rpctypes.ErrLeaseTTLTooLarge, driver.ErrRefused, "the TTL is longer than etcd allows: use a shorter one"},
-	{rpctypes.ErrTooManyOps, driver.ErrRefused, "etcd's limit on operations per transaction is too low: set --max-txn-ops to 128, its default"},
-	{rpctypes.ErrRequestTooLarge, driver.ErrRefused, "etcd's limit on the request size is too low: set --max-request-bytes to 1.5 MiB, its default"},
-	{rpctypes.ErrNotCapable, driver.ErrRefused, "etcd is too old, or some members are not upgraded: use 3.4 or newer"},
 
 	{rpctypes.ErrNoLeader, driver.ErrUnavailable, "the etcd member has no leader: is a majority of the members running and connected?"},
 	{rpctypes.ErrNoSpace, driver.ErrUnavailable, "etcd is out of space: compact and defragment it, or raise --quota-backend-bytes, then disarm the alarm (etcdctl alarm disarm)"},

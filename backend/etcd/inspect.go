@@ -1,7 +1,6 @@
 package etcd
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,9 +11,6 @@ import (
 
 	"github.com/lockport/lockport/driver"
 )
-
-// listPage is the number of keys per request of List.
-const listPage = 1000
 
 // Inspect implements driver.Inspector.
 func (b *Backend) Inspect(ctx context.Context, name string) (driver.Status, error) {
@@ -67,24 +63,18 @@ func (b *Backend) read(ctx context.Context, prefix string) (all []driver.Status,
 		all, leases = append(all, st), append(leases, holders[0].lease)
 		keys = keys[:0]
 	}
-	opts := []clientv3.OpOption{clientv3.WithRange(clientv3.GetPrefixRangeEnd(prefix)), clientv3.WithLimit(listPage)}
-	for from, more := cmp.Or(prefix, "\x00"), true; more; {
-		r, err := b.get(ctx, from, opts...)
-		if err != nil {
-			return nil, err
-		}
-		for _, e := range entries(r) {
-			if _, suffix, ok := b.layout.name(e.key); ok {
-				if begins := strings.TrimSuffix(e.key, suffix); begins != current {
-					flush()
-					current = begins
-				}
-				keys = append(keys, e)
+	r, err := b.get(ctx, prefix, clientv3.WithPrefix())
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries(r) {
+		if _, suffix, ok := b.layout.name(e.key); ok {
+			if begins := strings.TrimSuffix(e.key, suffix); begins != current {
+				flush()
+				current = begins
 			}
-			from = e.key + "\x00"
+			keys = append(keys, e)
 		}
-		more = r.More && len(r.Kvs) > 0
-		opts = append(opts[:2], clientv3.WithRev(r.Header.Revision)) // all pages show the same revision
 	}
 	flush()
 	expires := map[clientv3.LeaseID]time.Time{clientv3.NoLease: {}}
