@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -47,28 +46,16 @@ func (b *Backend) Check(ctx context.Context) ([]driver.Notice, error) {
 	case err != nil:
 		return nil, err
 	default:
-		notices = append(notices, checkMembers(client.Endpoints(), members)...)
+		voters := 0
+		for _, m := range members.Members {
+			if !m.IsLearner {
+				voters++
+			}
+		}
+		notices = append(notices, notice.Members(voters, len(client.Endpoints()))...)
 	}
 	if b.link.plaintextPassword() {
 		notices = append(notices, notice.InTheClear(client.Endpoints()...)...)
 	}
 	return notices, nil
-}
-
-// checkMembers reports risks in the cluster's size and in how this client reaches it.
-func checkMembers(endpoints []string, cluster *clientv3.MemberListResponse) []driver.Notice {
-	voters := 0
-	var addrs []string
-	for _, m := range cluster.Members {
-		addrs = append(addrs, m.ClientURLs...)
-		if !m.IsLearner {
-			voters++
-		}
-	}
-	if few := notice.Quorum(voters); few != nil || len(endpoints) > 1 {
-		return few
-	}
-	return []driver.Notice{{ID: "endpoints",
-		Text:   fmt.Sprintf("This client knows one endpoint of %d members, and loses its locks when that one is down.", voters),
-		Remedy: "Add the others: " + strings.Join(addrs, ", ") + "."}}
 }

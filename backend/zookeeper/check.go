@@ -83,11 +83,9 @@ func (b *Backend) memberNotices(text string) []driver.Notice {
 			voters++
 		}
 	}
-	voters = max(voters, 1)
-	if few := notice.Quorum(voters); few != nil || b.ensemble == nil || len(b.ensemble.addresses) > 1 {
-		return few
+	known := 0
+	if b.ensemble != nil {
+		known = len(b.ensemble.addresses)
 	}
-	return []driver.Notice{{ID: "endpoints",
-		Text:   fmt.Sprintf("This client knows one of %d servers, and loses its locks when that one is down.", voters),
-		Remedy: "Add the others."}}
+	return notice.Members(max(voters, 1), known)
 }

@@ -55,11 +55,14 @@ func TestCloseLeavesTheCallersConnection(t *testing.T) {
 	t.Parallel()
 	s := servers.SharedZooKeeper(t)
 	conn, b := newShared(t, s.Addr())
-	lease := b.Takes(request(b, t.Name()))
-	require.NoError(t, b.Close())
-	exists, _, err := conn.Exists(lease.(*claim).node())
+	c, err := lockport.New(b.Backend, lockport.TTL(testTTL))
 	require.NoError(t, err)
-	require.False(t, exists, "the node of an unreleased claim is left")
+	var node Node
+	require.True(t, acquires(t, c, t.Name()).As(&node))
+	require.NoError(t, c.Close())
+	exists, _, err := conn.Exists(node.Path)
+	require.NoError(t, err)
+	require.False(t, exists, "the node of an unreleased lock is left")
 }
 
 // The session is older than the backend, which does not know when the leader last heard of it: the first grant waits for proof.

@@ -122,8 +122,8 @@ const closeTime = time.Second
 
 var errClosed = errors.New("the backend is closed")
 
-// Close implements driver.Backend. It ends a session of its own, and with it all claims. On a caller's connection it deletes the nodes of its
-// claims; what it cannot delete ends with that connection's session.
+// Close implements driver.Backend. It ends a session of its own, and with it all claims. On a caller's connection, claims that the client
+// could not release end with that connection's session.
 func (b *Backend) Close() error {
 	b.mu.Lock()
 	conn, closed := b.conn, b.closed
@@ -133,31 +133,11 @@ func (b *Backend) Close() error {
 		return nil
 	}
 	close(b.done)
+	if b.ensemble == nil || conn == nil {
+		return nil
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
 	defer cancel()
-	_, _ = inTime(ctx, driver.ErrUnavailable, func() (any, error) {
-		if b.ensemble == nil {
-			b.withdrawAll()
-		} else if conn != nil {
-			b.hangUp(conn)
-		}
-		return nil, nil
-	})
+	_, _ = inTime(ctx, driver.ErrUnavailable, func() (any, error) { b.hangUp(conn); return nil, nil })
 	return nil
-}
-
-// withdrawAll deletes the nodes of all claims, on a connection that stays open.
-func (b *Backend) withdrawAll() {
-	b.mu.Lock()
-	var left []*claim
-	for _, c := range b.claims {
-		c.abandoned = true
-		left = append(left, c)
-	}
-	b.mu.Unlock()
-	for _, c := range left {
-		if c.resolveCreation() == nil && c.node() != "" {
-			_ = c.withdraw()
-		}
-	}
 }

@@ -59,6 +59,16 @@ func Quorum(voters int) []driver.Notice {
 		Remedy: "Use three or five."}}
 }
 
+// Members is Quorum, and warns of a larger cluster of which this client knows one server alone.
+func Members(voters, known int) []driver.Notice {
+	if few := Quorum(voters); few != nil || known != 1 {
+		return few
+	}
+	return []driver.Notice{{ID: "endpoints",
+		Text:   fmt.Sprintf("This client knows one of %d servers, and loses its locks when that one is down.", voters),
+		Remedy: "Add the others."}}
+}
+
 // Connections warns if a server has fewer than need connections left, or less than a tenth of limit. limit <= 0: no limit.
 func Connections(used, limit, need int) []driver.Notice {
 	if limit <= 0 || limit-used >= max(need, limit/10) {
