@@ -7,7 +7,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -50,11 +49,11 @@ func TestRepeatedAttach(t *testing.T) {
 	var cancel atomic.Bool
 	var repeat func() // resends the cancelled request
 	carryOut := false // execute the request before cancelling it
-	b := newNodeThrough(t, s, func(ctx context.Context, method string, q, r any, cc *grpc.ClientConn, next grpc.UnaryInvoker, o ...grpc.CallOption) error {
-		if _, ok := q.(*pb.TxnRequest); !ok || !cancel.CompareAndSwap(true, false) {
-			return next(ctx, method, q, r, cc, o...)
+	b := newNodeThrough(t, s, func(ctx context.Context, txn *pb.TxnRequest, send, resend func() error) error {
+		if !cancel.CompareAndSwap(true, false) {
+			return send()
 		}
-		repeat = func() { require.NoError(t, next(context.WithoutCancel(ctx), method, q, new(pb.TxnResponse), cc, o...)) }
+		repeat = func() { require.NoError(t, resend()) }
 		if carryOut {
 			repeat()
 			return status.Error(codes.Canceled, "cancelled") // clientv3 resends it

@@ -18,18 +18,6 @@ import (
 
 func name(i int) string { return "lock-" + strconv.Itoa(i) }
 
-func TestLeaseRevokedBetweenTwoLocks(t *testing.T) {
-	t.Parallel()
-	s := servers.NeedEtcd(t, servers.EtcdOptions{})
-	etcd := newClient(t, s.Addr())
-	n := newNode(t, s.URL())
-	lease := n.Takes(n.Request("x"))
-	n.Frees(lease)
-	_, err := etcd.Revoke(t.Context(), lease.(*claim).lease.id)
-	require.NoError(t, err)
-	n.Frees(n.Takes(n.Request("x")))
-}
-
 // A waiter that loses its place, by a revoked lease or a deleted key, queues again.
 func TestPlaceLostWhileWaiting(t *testing.T) {
 	t.Parallel()

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc"
@@ -79,9 +80,16 @@ func newNodeOn(t testing.TB, c *clientv3.Client) *node {
 	return nodeOf(t, b, err)
 }
 
-// newNodeThrough returns a node with an interceptor between clientv3, which may repeat requests, and etcd.
-func newNodeThrough(t testing.TB, s *servers.Etcd, between grpc.UnaryClientInterceptor) *node {
-	return newNodeOn(t, newClient(t, s.Addr(), grpc.WithChainUnaryInterceptor(between)))
+// newNodeThrough returns a node with between between clientv3, which may repeat transactions, and etcd. send sends txn on, resend also later.
+func newNodeThrough(t testing.TB, s *servers.Etcd, between func(ctx context.Context, txn *pb.TxnRequest, send, resend func() error) error) *node {
+	return newNodeOn(t, newClient(t, s.Addr(), grpc.WithChainUnaryInterceptor(
+		func(ctx context.Context, method string, q, r any, cc *grpc.ClientConn, next grpc.UnaryInvoker, o ...grpc.CallOption) error {
+			send := func() error { return next(ctx, method, q, r, cc, o...) }
+			if txn, ok := q.(*pb.TxnRequest); ok {
+				return between(ctx, txn, send, func() error { return next(context.WithoutCancel(ctx), method, q, new(pb.TxnResponse), cc, o...) })
+			}
+			return send()
+		})))
 }
 
 // newLocker returns a lockport client with a backend of its own.

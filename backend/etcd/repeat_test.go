@@ -28,14 +28,14 @@ func TestRepeatedRequests(t *testing.T) {
 	var cancel, slow atomic.Bool
 	var repeat func() // resends the cancelled request
 	sent := 0
-	n := newNodeThrough(t, s, func(ctx context.Context, method string, q, r any, cc *grpc.ClientConn, next grpc.UnaryInvoker, o ...grpc.CallOption) error {
-		if _, ok := q.(*pb.TxnRequest); !ok || !cancel.Load() {
-			return next(ctx, method, q, r, cc, o...)
+	n := newNodeThrough(t, s, func(ctx context.Context, txn *pb.TxnRequest, send, resend func() error) error {
+		if !cancel.Load() {
+			return send()
 		}
 		if sent++; sent > 1 {
-			return next(ctx, method, q, r, cc, o...)
+			return send()
 		}
-		repeat = func() { require.NoError(t, next(context.WithoutCancel(ctx), method, q, new(pb.TxnResponse), cc, o...)) }
+		repeat = func() { require.NoError(t, resend()) }
 		if slow.Load() {
 			<-time.After(repeatedAfter)
 		} else {
@@ -112,9 +112,9 @@ func TestOutOfSpaceAfterAll(t *testing.T) {
 	s := servers.NeedEtcd(t, servers.EtcdOptions{})
 	etcd := newClient(t, s.Addr())
 	var full atomic.Bool
-	n := newNodeThrough(t, s, func(ctx context.Context, method string, q, r any, cc *grpc.ClientConn, next grpc.UnaryInvoker, o ...grpc.CallOption) error {
-		err := next(ctx, method, q, r, cc, o...)
-		if _, ok := q.(*pb.TxnRequest); ok && err == nil && full.Load() {
+	n := newNodeThrough(t, s, func(ctx context.Context, txn *pb.TxnRequest, send, resend func() error) error {
+		err := send()
+		if err == nil && full.Load() {
 			return rpctypes.ErrGRPCNoSpace
 		}
 		return err
@@ -159,12 +159,12 @@ func TestLookThatIsNotAnswered(t *testing.T) {
 	t.Parallel()
 	s := servers.NeedEtcd(t, servers.EtcdOptions{})
 	var silent atomic.Bool
-	n := newNodeThrough(t, s, func(ctx context.Context, method string, q, r any, cc *grpc.ClientConn, next grpc.UnaryInvoker, o ...grpc.CallOption) error {
-		if txn, ok := q.(*pb.TxnRequest); ok && txn.Success[0].GetRequestRange() != nil && silent.Swap(false) {
+	n := newNodeThrough(t, s, func(ctx context.Context, txn *pb.TxnRequest, send, resend func() error) error {
+		if txn.Success[0].GetRequestRange() != nil && silent.Swap(false) {
 			<-ctx.Done()
 			return ctx.Err()
 		}
-		return next(ctx, method, q, r, cc, o...)
+		return send()
 	})
 	holder := newNode(t, s.URL())
 	held := holder.Takes(holder.Request("x"))

@@ -49,6 +49,37 @@ func TestCreationThatComesLate(t *testing.T) {
 	require.Empty(t, children)
 }
 
+// A stopped server may have a creation in its buffers, and execute it on resuming, in a session that was given up meanwhile. Abandon is
+// certain only when that session has ended.
+func TestAbandonInASessionGivenUp(t *testing.T) {
+	t.Parallel()
+	s := servers.NeedZooKeeper(t, servers.ZooKeeperOptions{})
+	const ttl = time.Second
+	b := newBackend(t, Options{TTL: ttl}, s.Addr())
+	raw := newRaw(t, s.Addr())
+	name := t.Name()
+	_, err := raw.Create("/"+name, nil, zk.FlagPersistent, b.o.ACL) // the server never removes it
+	require.NoError(t, err)
+	b.Frees(b.Takes(request(b, name)))
+	given := sessionOf(b)
+	require.NoError(t, s.Freeze())
+	req := request(b, name)
+	_, err = b.TryAcquire(within(t, 100*time.Millisecond), req)
+	require.ErrorIs(t, err, driver.ErrUnknown)
+	require.Eventually(t, func() bool { return sessionOf(b) != given }, soon, time.Millisecond, "the session was not given up")
+	require.NoError(t, s.Thaw())
+	require.Eventually(t, func() bool { return b.ready(within(t, soon)) == nil }, soon, time.Millisecond)
+	served := time.Now()
+	require.Eventually(t, func() bool { return b.Abandon(within(t, soon), req) == nil }, soon, 10*time.Millisecond)
+	require.Greater(t, time.Since(served), ttl)
+	for range 10 {
+		children, _, err := raw.Children("/" + name)
+		require.NoError(t, err)
+		require.Empty(t, children)
+		time.Sleep(ttl / 10)
+	}
+}
+
 // An abandoned claim is never granted, whatever was learned about it meanwhile. Nor is a claim of an ended session.
 func TestNothingAbandonedIsGranted(t *testing.T) {
 	t.Parallel()

@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -103,12 +104,10 @@ func within(t testing.TB, d time.Duration) context.Context {
 
 // newShared returns a caller's connection with session timeout testTTL, and a backend on it.
 func newShared(t testing.TB, addrs ...string) (*zk.Conn, *node) {
-	log := new(Log)
-	conn, _, err := zk.Connect(addrs, testTTL, zk.WithLogger(log))
+	b, err := openShared(t.Context(), fmt.Sprintf("zookeeper://%s?ttl=%v", strings.Join(addrs, ","), testTTL))
 	require.NoError(t, err)
-	t.Cleanup(conn.Close)
-	b, err := NewBackend(conn, Options{Log: log, TTL: testTTL, TickTime: 100 * time.Millisecond})
-	return conn, nodeOf(t, b, err)
+	t.Cleanup(b.(*shared).conn.Close)
+	return b.(*shared).conn, nodeOf(t, b.(*shared).Backend, nil)
 }
 
 // sessionOf returns the id of b's session.

@@ -1,6 +1,7 @@
 package zookeeper
 
 import (
+	"net"
 	"testing"
 	"time"
 
@@ -18,10 +19,15 @@ func TestOptions(t *testing.T) {
 	require.Equal(t, "/x/y", b.o.Chroot)
 	require.Equal(t, 15*time.Second, b.Capabilities().FixedTTL)
 	require.Equal(t, zk.WorldACL(zk.PermAll), b.o.ACL)
+	require.False(t, b.ensemble.plaintext)
 	b, err = ConnectBackend([]string{"a"}, Options{Username: "u", Password: "p:q", Chroot: "/"})
 	require.NoError(t, err)
 	require.Equal(t, zk.AuthACL(zk.PermAll), b.o.ACL)
 	require.Empty(t, b.o.Chroot)
+	require.True(t, b.ensemble.plaintext)
+	b, err = ConnectBackend([]string{"a"}, Options{Username: "u", Password: "p", Dial: new(net.Dialer).DialContext})
+	require.NoError(t, err)
+	require.False(t, b.ensemble.plaintext, "the caller's dialer may use TLS")
 
 	for what, o := range map[string]Options{
 		"slash":         {Chroot: "x"},

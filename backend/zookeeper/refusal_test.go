@@ -1,7 +1,6 @@
 package zookeeper
 
 import (
-	"net"
 	"strings"
 	"testing"
 	"time"
@@ -23,16 +22,6 @@ func TestUnreachable(t *testing.T) {
 	require.Less(t, time.Since(start), soon/2)
 	_, err = lockport.Open(within(t, soon), "zookeeper://nowhere.invalid")
 	peer.SaysOneLine(t, err, lockport.ErrUnavailable, "nowhere.invalid")
-}
-
-func TestTTLBelowTheServersMinimum(t *testing.T) {
-	t.Parallel()
-	s := servers.NeedZooKeeper(t, servers.ZooKeeperOptions{TickTime: 500 * time.Millisecond})
-	_, err := lockport.Open(within(t, soon), s.URL()+"?ttl=300ms")
-	peer.SaysOneLine(t, err, lockport.ErrRefused, "smallest session timeout is 1s, which is longer than the TTL 300ms")
-	c, err := lockport.Open(within(t, soon), s.URL()+"?ttl=1s")
-	require.NoError(t, err)
-	require.NoError(t, c.Close())
 }
 
 // found returns the IDs of the servers' notices.
@@ -67,15 +56,6 @@ func TestJudgeMembers(t *testing.T) {
 		require.Equal(t, []string{want}, peer.IDs(one.memberNotices(text)), text)
 	}
 	require.Empty(t, two.memberNotices(strings.Repeat(voter, 3)))
-}
-
-func TestPasswordInTheClear(t *testing.T) {
-	t.Parallel()
-	o := Options{Username: "u", Password: "secret"}
-	require.True(t, newBackend(t, o, "zk.example.com").ensemble.plaintext)
-	require.False(t, newBackend(t, Options{}, "zk.example.com").ensemble.plaintext)
-	o.Dial = new(net.Dialer).DialContext
-	require.False(t, newBackend(t, o, "zk.example.com").ensemble.plaintext, "the caller's dialer may use TLS")
 }
 
 func TestACL(t *testing.T) {

@@ -105,7 +105,7 @@ func TestValidityOfAFreshSession(t *testing.T) {
 // The granted session timeout counts, not the requested one. A backend that cannot know it refuses.
 func TestGrantedTimeout(t *testing.T) {
 	t.Parallel()
-	s := servers.NeedZooKeeper(t, servers.ZooKeeperOptions{Config: []string{"maxSessionTimeout=1500"}})
+	s := servers.NeedZooKeeper(t, servers.ZooKeeperOptions{TickTime: 500 * time.Millisecond, Config: []string{"maxSessionTimeout=1500"}})
 	conn, b := newShared(t, s.Addr())
 	lease := b.Takes(request(b, t.Name()))
 	require.LessOrEqual(t, time.Until(lease.Grant().Until), 1500*time.Millisecond)
@@ -127,8 +127,13 @@ func TestGrantedTimeout(t *testing.T) {
 	}
 	_, err := New(nil, Options{TTL: time.Minute})
 	require.ErrorIs(t, err, lockport.ErrInvalidOption)
-	_, err = lockport.Open(within(t, soon), s.URL()+"?ttl=1m")
-	peer.SaysOneLine(t, err, lockport.ErrRefused, "largest session timeout is 1.5s, which is less than half the TTL 1m0s")
+	for ttl, what := range map[string]string{
+		"300ms": "smallest session timeout is 1s, which is longer than the TTL 300ms",
+		"1m":    "largest session timeout is 1.5s, which is less than half the TTL 1m0s",
+	} {
+		_, err = lockport.Open(within(t, soon), s.URL()+"?ttl="+ttl)
+		peer.SaysOneLine(t, err, lockport.ErrRefused, what)
+	}
 }
 
 // Without Log, the backend trusts the caller's TTL and TickTime, and Check reports that.
