@@ -39,7 +39,6 @@ var (
 	errReleased  = errors.New("it was released")
 	errAbandoned = fmt.Errorf("%w: this claim was abandoned", driver.ErrRefused)
 	errKeyGone   = fmt.Errorf("%w: its key in etcd is gone: the lease ended, or somebody deleted the key", driver.ErrLost)
-	errLeaseGone = fmt.Errorf("%w: etcd ended the lock's lease: it expired or was revoked", driver.ErrLost)
 )
 
 // maxTTL is far above any useful TTL, and far below overflow.

@@ -47,54 +47,48 @@ func (b *Backend) get(ctx context.Context, key string, opts ...clientv3.OpOption
 
 // read returns the status of every lock, and of every name's permits, whose keys begin with prefix.
 func (b *Backend) read(ctx context.Context, prefix string) (all []driver.Status, err error) {
-	var leases []clientv3.LeaseID // of each status's first holder
-	var keys []entry              // of the current lock
-	current := ""                 // their common prefix
-	flush := func() {
-		if len(keys) == 0 {
-			return
-		}
-		holders := b.layout.holders(keys)
-		st := b.layout.claimant(holders[0])
-		for _, e := range holders[1:] {
-			st.Others = append(st.Others, b.layout.claimant(e))
-		}
-		st.Waiters = len(keys) - len(holders)
-		all, leases = append(all, st), append(leases, holders[0].lease)
-		keys = keys[:0]
-	}
 	r, err := b.get(ctx, prefix, clientv3.WithPrefix())
 	if err != nil {
 		return nil, err
 	}
+	locks := make(map[string][]entry) // the keys of each
 	for _, e := range entries(r) {
 		if _, suffix, ok := b.layout.name(e.key); ok {
-			if begins := strings.TrimSuffix(e.key, suffix); begins != current {
-				flush()
-				current = begins
-			}
-			keys = append(keys, e)
+			lock := strings.TrimSuffix(e.key, suffix)
+			locks[lock] = append(locks[lock], e)
 		}
 	}
-	flush()
 	expires := map[clientv3.LeaseID]time.Time{clientv3.NoLease: {}}
-	for i, id := range leases {
-		at, known := expires[id]
-		if !known {
-			r, err := do(ctx, b, false, func(ctx context.Context, client *clientv3.Client) (*clientv3.LeaseTimeToLiveResponse, error) {
-				return client.TimeToLive(ctx, id)
-			})
-			if err != nil && !isLeaseNotFound(err) && !errors.Is(err, driver.ErrRefused) { // ErrRefused: the user may not ask
+	for _, keys := range locks {
+		holders := b.layout.holders(keys)
+		st, lease := b.layout.claimant(holders[0]), holders[0].lease
+		for _, e := range holders[1:] {
+			st.Others = append(st.Others, b.layout.claimant(e))
+		}
+		st.Waiters = len(keys) - len(holders)
+		if _, known := expires[lease]; !known {
+			if expires[lease], err = b.expiry(ctx, lease); err != nil {
 				return nil, err
 			}
-			if err == nil && r.TTL > 0 {
-				at = time.Now().Add(time.Duration(r.TTL) * time.Second)
-			}
-			expires[id] = at
 		}
-		all[i].Expires = at
+		st.Expires = expires[lease]
+		all = append(all, st)
 	}
 	return all, nil
+}
+
+// expiry returns when a lease expires; zero: it has ended, or the user may not ask.
+func (b *Backend) expiry(ctx context.Context, id clientv3.LeaseID) (at time.Time, err error) {
+	r, err := do(ctx, b, false, func(ctx context.Context, client *clientv3.Client) (*clientv3.LeaseTimeToLiveResponse, error) {
+		return client.TimeToLive(ctx, id)
+	})
+	switch {
+	case isLeaseNotFound(err), errors.Is(err, driver.ErrRefused):
+		return at, nil
+	case err == nil && r.TTL > 0:
+		at = time.Now().Add(time.Duration(r.TTL) * time.Second)
+	}
+	return at, err
 }
 
 // Break implements driver.Breaker.

@@ -96,7 +96,7 @@ func (b *Backend) leaseLost(l *lease) {
 	}
 	b.mu.Unlock()
 	for _, c := range all {
-		b.claimGone(c, errLeaseGone)
+		b.claimGone(c, errKeyGone)
 	}
 }
 
@@ -112,7 +112,7 @@ func (b *Backend) refresh(l *lease, must bool) *call {
 		err := b.keepAlive(l, k)
 		if isLeaseNotFound(err) {
 			b.leaseLost(l)
-			return errLeaseGone
+			return errKeyGone
 		}
 		return err
 	})

@@ -24,11 +24,7 @@ func explain(err error, did, path string) error {
 		return unavailable(err)
 	case errors.Is(err, zk.ErrNoAuth):
 		return fmt.Errorf("%w: the ACL does not let this user %s %s: %w; use credentials that may create, read and delete there", driver.ErrRefused, did, path, err)
-	case errors.Is(err, zk.ErrInvalidACL):
-		return fmt.Errorf("%w: %s %s: %w; an ACL for the authenticated user needs credentials", driver.ErrRefused, did, path, err)
-	case errors.Is(err, zk.ErrNoChildrenForEphemerals):
-		return fmt.Errorf("%w: a node above %s is ephemeral and can have no children: %w", driver.ErrRefused, path, err)
-	case oneOf(err, zk.ErrAuthFailed, zk.ErrInvalidPath):
+	case oneOf(err, zk.ErrAuthFailed, zk.ErrInvalidACL, zk.ErrInvalidPath, zk.ErrNoChildrenForEphemerals):
 		return fmt.Errorf("%w: %s %s: %w", driver.ErrRefused, did, path, err)
 	default:
 		return fmt.Errorf("%w: %s %s: %w: %w", driver.ErrUnknown, did, path, errNoAnswer, err)
