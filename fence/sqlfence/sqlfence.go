@@ -34,7 +34,6 @@ type statements struct {
 	quote  string // quotes names
 	schema string
 	guard  string // takes name and token, locks the row, and returns its new token
-	seen   string // returns the row's token, and locks the row
 }
 
 var dialects = map[Dialect]statements{
@@ -43,13 +42,11 @@ var dialects = map[Dialect]statements{
 	// transaction with a snapshot from before another one's guard then fails instead of using stale data.
 	Postgres: {`"`, "CREATE TABLE IF NOT EXISTS %s (name bytea PRIMARY KEY, token bigint NOT NULL) WITH (fillfactor = 50)",
 		"INSERT INTO %s AS f (name, token) VALUES ($1::bytea, $2::bigint) " +
-			"ON CONFLICT (name) DO UPDATE SET token = GREATEST(f.token, EXCLUDED.token) RETURNING f.token", ""},
+			"ON CONFLICT (name) DO UPDATE SET token = GREATEST(f.token, EXCLUDED.token) RETURNING f.token"},
 	// A primary key, since MySQL locks a unique index with the gap before the row. VARBINARY, since text would equate "a", "A" and "a ".
-	// LAST_INSERT_ID(x) makes the server return x with its acknowledgement. Reading the row afterwards needs a locking read: if the token was the
-	// same, nothing was written, and a plain read would use the transaction's snapshot.
+	// The server returns x of the last LAST_INSERT_ID(x) with its acknowledgement, whether the row is new, changed or unchanged.
 	MySQL: {"`", "CREATE TABLE IF NOT EXISTS %s (name VARBINARY(1024) NOT NULL PRIMARY KEY, token BIGINT NOT NULL) ENGINE=InnoDB",
-		"INSERT INTO %s (name, token) VALUES (?, ?) ON DUPLICATE KEY UPDATE token = LAST_INSERT_ID(GREATEST(token, ?))",
-		"SELECT token FROM %s WHERE name = ? FOR UPDATE"},
+		"INSERT INTO %s (name, token) VALUES (?, LAST_INSERT_ID(?)) ON DUPLICATE KEY UPDATE token = LAST_INSERT_ID(GREATEST(token, ?))"},
 }
 
 // Fence keeps the greatest token of each name in a table beside the guarded data. It has no other state, so every process may make its own. Safe for
@@ -74,7 +71,7 @@ func New(d Dialect, table string) (*Fence, error) {
 		return nil, fmt.Errorf("sqlfence: the table name %q must be name or schema.name, of letters, digits and underscores", table)
 	}
 	quoted := s.quote + strings.ReplaceAll(table, ".", s.quote+"."+s.quote) + s.quote
-	for _, statement := range []*string{&s.schema, &s.guard, &s.seen} {
+	for _, statement := range []*string{&s.schema, &s.guard} {
 		*statement = strings.Replace(*statement, "%s", quoted, 1)
 	}
 	return &Fence{d, table, s}, nil

@@ -26,12 +26,7 @@ func (s standard) register(ctx context.Context, name []byte, token int64) (seen 
 	if err != nil {
 		return 0, err
 	}
-	if seen, err = result.LastInsertId(); err != nil || seen >= token {
-		return seen, err
-	}
-	// 0 means a new row. Verify it: a mistake here would let everybody pass.
-	err = s.tx.QueryRowContext(ctx, s.f.seen, name).Scan(&seen)
-	return seen, err
+	return result.LastInsertId()
 }
 
 // rollback waits for the server until ctx ends, and in any case until the transaction cannot be committed any more. If the connection broke, the
