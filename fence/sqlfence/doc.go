@@ -7,8 +7,7 @@
 //   - Begin each transaction of a holder with [Fence.Guard] or [Fence.GuardPgx] as its first statement. Then read, write and commit. A holder that
 //     reads elsewhere calls [Fence.Register] first.
 //
-// The name is the lock's name, or any other whose tokens all come from one lock. To keep tokens in a column of your own table, you need no package:
-// docs/fencing.md has the statements.
+// The name is the lock's name, or any other whose tokens all come from one lock.
 //
 // Guard locks the name's row until the transaction ends. An older holder's transaction is therefore either refused, or committed before Guard
 // returns; later reads see its writes. A transaction that Guard refused cannot be committed, even by a caller that ignores the error.

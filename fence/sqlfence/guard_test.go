@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -184,6 +185,18 @@ func testTables(t *testing.T, d door) {
 		f := d.fence(t, table)
 		require.NoError(t, d.register(soon(t), f, "n", lockport.Token(9-i)), table)
 		require.ErrorIs(t, d.register(soon(t), f, "n", lockport.Token(9-i-1)), fence.ErrStale, table)
+	}
+}
+
+// docs/fencing.md shows the statements word for word.
+func TestDocumentedStatements(t *testing.T) {
+	page, err := os.ReadFile("../../docs/fencing.md")
+	require.NoError(t, err)
+	for _, d := range []sqlfence.Dialect{sqlfence.Postgres, sqlfence.MySQL} {
+		f, err := sqlfence.New(d, "")
+		require.NoError(t, err)
+		require.Contains(t, string(page), f.Schema()+";")
+		require.Contains(t, strings.ReplaceAll(string(page), "\n", " "), sqlfence.GuardStatement(f)+";")
 	}
 }
 

@@ -26,8 +26,7 @@ func TestMain(m *testing.M) {
 	postgres := func(target string) (door, error) { return openSQL(sqlfence.Postgres, target) }
 	mysql := func(target string) (door, error) { return openSQL(sqlfence.MySQL, target) }
 	os.Exit(fencetest.Main(m, openLocks, fencetest.Stores{
-		"pgx": fenced(openPgx, false), "postgres": fenced(postgres, false), "postgres column": fenced(postgres, true),
-		"mysql": fenced(mysql, false), "mysql column": fenced(mysql, true),
+		"pgx": fenced(openPgx), "postgres": fenced(postgres), "mysql": fenced(mysql),
 	}))
 }
 
@@ -44,8 +43,7 @@ func openLocks(ctx context.Context, target string, ttl time.Duration) (*lockport
 func TestPostgres(t *testing.T) {
 	server := servers.NeedPostgres(t, servers.PostgresOptions{})
 	target := server.URL()
-	d := viaSQL(t, sqlfence.Postgres, target)
-	for kind, d := range map[string]door{"pgx": viaPgx(t, target), "postgres": d} {
+	for kind, d := range map[string]door{"pgx": viaPgx(t, target), "postgres": viaSQL(t, sqlfence.Postgres, target)} {
 		t.Run(kind, func(t *testing.T) {
 			testDoor(t, d)
 			testCases(t, d, kind, target, server.Addr())
@@ -55,8 +53,7 @@ func TestPostgres(t *testing.T) {
 	for _, mode := range []string{"exec", "simple_protocol"} { // as behind a pooler
 		t.Run(mode, func(t *testing.T) { testGuard(t, viaPgx(t, target+"?default_query_exec_mode="+mode)) })
 	}
-	t.Run("column", func(t *testing.T) { testColumn(t, d) })
-	testTerminated(t, target, target+"?ttl=30s", "postgres", "postgres column")
+	testTerminated(t, "postgres", target, target+"?ttl=30s")
 }
 
 func TestMariaDB(t *testing.T) { testMySQL(t, servers.MariaDBOptions{}) }
@@ -72,8 +69,7 @@ func testMySQL(t *testing.T, o servers.MariaDBOptions) {
 	t.Run("found rows", func(t *testing.T) {
 		testGuard(t, viaSQL(t, sqlfence.MySQL, target+"?clientFoundRows=true&interpolateParams=true"))
 	})
-	t.Run("column", func(t *testing.T) { testColumn(t, viaSQL(t, sqlfence.MySQL, target+"?clientFoundRows=true")) })
-	testTerminated(t, target, server.URL()+"?ttl=30s", "mysql", "mysql column")
+	testTerminated(t, "mysql", target, server.URL()+"?ttl=30s")
 }
 
 func testDoor(t *testing.T, d door) {
@@ -96,12 +92,10 @@ func testCases(t *testing.T, d door, kind, target, addr string) {
 }
 
 // testTerminated makes holders write late after their locks, on the same database, were lost with a terminated session.
-func testTerminated(t *testing.T, store, locks string, kinds ...string) {
-	for _, kind := range kinds {
-		t.Run("terminated/"+kind, func(t *testing.T) {
-			fencetest.Late(t, fencetest.Place{Kind: kind, Store: store, Locks: locks}, terminates(locks), fencetest.ByToken)
-		})
-	}
+func testTerminated(t *testing.T, kind, store, locks string) {
+	t.Run("terminated", func(t *testing.T) {
+		fencetest.Late(t, fencetest.Place{Kind: kind, Store: store, Locks: locks}, terminates(locks), fencetest.ByToken)
+	})
 }
 
 // terminates ends the sessions that hold the locks of some names.

@@ -9,8 +9,8 @@ import (
 	"github.com/lockport/lockport/internal/lab/fencetest"
 )
 
-// fenced is a store in the table account, with a fence beside it or with the tokens in one of the table's columns.
-func fenced(open func(target string) (door, error), columned bool) func(context.Context, string) (*fencetest.Store, error) {
+// fenced is a store in the table account, with a fence beside it.
+func fenced(open func(target string) (door, error)) func(context.Context, string) (*fencetest.Store, error) {
 	return func(ctx context.Context, target string) (*fencetest.Store, error) {
 		d, err := open(target)
 		if err != nil {
@@ -30,14 +30,6 @@ func fenced(open func(target string) (door, error), columned bool) func(context.
 		}
 		return &fencetest.Store{
 			Register: func(ctx context.Context, name string, token lockport.Token, _ *lockport.Lock) (fencetest.Write, error) {
-				if columned {
-					if err := d.exec(ctx, makeAccount[d.dialect], name); err != nil {
-						return nil, err
-					}
-					c := column{d.db, d.dialect}
-					_, err := c.register(ctx, name, token)
-					return func(ctx context.Context, value int64) error { return c.update(ctx, name, token, value) }, err
-				}
 				err := d.register(ctx, f, name, token)
 				if err == nil {
 					err = d.exec(ctx, makeAccount[d.dialect], name)
@@ -63,8 +55,8 @@ func fenced(open func(target string) (door, error), columned bool) func(context.
 // The tables and statements of the numbers. makeAccount adds a missing row.
 var (
 	createAccount = map[sqlfence.Dialect]string{
-		sqlfence.Postgres: "CREATE TABLE IF NOT EXISTS account (id text PRIMARY KEY, balance bigint NOT NULL, fence bigint NOT NULL DEFAULT 0)",
-		sqlfence.MySQL:    "CREATE TABLE IF NOT EXISTS account (id VARCHAR(200) PRIMARY KEY, balance BIGINT NOT NULL, fence BIGINT NOT NULL DEFAULT 0) ENGINE=InnoDB",
+		sqlfence.Postgres: "CREATE TABLE IF NOT EXISTS account (id text PRIMARY KEY, balance bigint NOT NULL)",
+		sqlfence.MySQL:    "CREATE TABLE IF NOT EXISTS account (id VARCHAR(200) PRIMARY KEY, balance BIGINT NOT NULL) ENGINE=InnoDB",
 	}
 	makeAccount = map[sqlfence.Dialect]string{
 		sqlfence.Postgres: "INSERT INTO account (id, balance) VALUES ($1, 0) ON CONFLICT DO NOTHING",
