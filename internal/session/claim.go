@@ -133,9 +133,7 @@ func (c *claim) outcome(ctx context.Context) error {
 	switch {
 	case c.state == held:
 		return nil
-	case c.state == trying && c.withdraw():
-		return unavailable(ctx.Err())
-	case !answered:
+	case !answered: // if it is granted all the same, onTry frees it
 		c.wanted = false
 		return unknown(ctx.Err())
 	case c.err != nil:
@@ -240,17 +238,6 @@ func (b *Backend) orphan(c *claim) {
 	b.hint(c.key) // others may try now: only the server knows
 }
 
-// withdraw takes back a claim whose Try was not sent. false: it was. Caller holds mu.
-func (c *claim) withdraw() bool {
-	if !c.s.withdraw(c.call) {
-		return false
-	}
-	c.err = unavailable(errCancelled)
-	c.b.drop(c)
-	c.b.hint(c.key) // local claims were refused because of it
-	return true
-}
-
 // onTry handles the end of a Try. Caller holds mu.
 func (c *claim) onTry() {
 	b, op := c.b, c.call.op
@@ -273,7 +260,7 @@ func (c *claim) onTry() {
 		c.err = unknown(c.s.endErr)
 		b.orphan(c)
 	case c.wanted:
-		c.grant = driver.Grant{Token: op.Token, Until: c.s.until(), Contended: op.Contended}
+		c.grant = driver.Grant{Token: op.Token, Until: c.s.until()}
 		c.state = held
 	default:
 		c.free()

@@ -75,32 +75,18 @@ func TestValidityCountsFromWhatTheServerAnswered(t *testing.T) {
 }
 
 func TestCallerLeavesBeforeItsTryIsSent(t *testing.T) {
-	byHand(t, Options{Blockers: 1}, func(t *testing.T, h *hand) {
+	byHand(t, Options{}, func(t *testing.T, h *hand) {
 		ctx, cancel := context.WithCancel(t.Context())
-		o := h.try(ctx, request("a"))
-		o.pending(t)
-		cancel()
-		o.is(t, driver.ErrUnavailable) // it was not sent, and has no effect
-		o.is(t, context.Canceled)
-		c := h.accept()
-		require.Empty(t, c.asked())
-
-		first := h.try(t.Context(), request("b"))
-		ctx, cancel = context.WithCancel(t.Context())
 		req := request("a")
-		o = h.try(ctx, req)
+		o := h.try(ctx, req)
 		cancel()
-		o.is(t, driver.ErrUnavailable)
-		c.answer("Tb")
-		first.is(t, nil)
-		require.Empty(t, c.asked())
-		h.abandon(t.Context(), req).is(t, nil)
-
-		ctx, cancel = context.WithCancel(t.Context())
-		o = h.wait(ctx, req)
-		cancel()
-		o.is(t, driver.ErrUnavailable)
-		require.Empty(t, h.accept().asked())
+		o.is(t, driver.ErrUnknown)
+		abandoned := h.abandon(t.Context(), req)
+		c := h.accept()
+		c.answer("Ta")
+		abandoned.pending(t)
+		c.answer("Fa")
+		abandoned.is(t, nil)
 	})
 }
 
@@ -182,14 +168,6 @@ func TestAbandonWhileTheCallIsOnItsWay(t *testing.T) {
 		c.answer("Fa")
 		abandoned.is(t, nil)
 		o.is(t, driver.ErrUnknown)
-
-		first := h.try(t.Context(), request("b"))
-		o = h.try(t.Context(), req)
-		h.abandon(t.Context(), req).is(t, nil) // it was not sent
-		o.is(t, driver.ErrUnavailable)
-		c.answer("Tb")
-		first.is(t, nil)
-		require.Empty(t, c.asked())
 	})
 }
 
@@ -236,24 +214,5 @@ func TestErrorsOfOneOp(t *testing.T) {
 		c.answer("Fa", "a") // the server says that this session did not have it
 		r.is(t, driver.ErrLost)
 		release(t.Context(), lease).is(t, driver.ErrLost)
-	})
-}
-
-func TestRequestsThatAreNotMade(t *testing.T) {
-	byHand(t, Options{}, func(t *testing.T, h *hand) {
-		req := request("a")
-		req.TTL++
-		h.try(t.Context(), req).is(t, driver.ErrRefused)
-		h.wait(t.Context(), req).is(t, driver.ErrRefused)
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel()
-		h.try(ctx, request("a")).is(t, driver.ErrUnavailable)
-		h.try(ctx, request("a")).is(t, context.Canceled)
-		h.abandon(ctx, request("a")).is(t, nil)
-		h.b.o.Layout = func(string) (Key, error) { return "", errors.New("not a number") }
-		h.try(t.Context(), request("a")).is(t, driver.ErrRefused)
-		h.abandon(t.Context(), request("a")).is(t, nil)
-		h.b.Notify(request("a"), nil)()
-		require.Empty(t, h.dials)
 	})
 }

@@ -50,15 +50,7 @@ func unknown(err error) error     { return of(driver.ErrUnknown, err) }
 
 // lost returns the loss of a claim whose session has ended.
 func lost(cause error) error {
-	return of(driver.ErrLost, fmt.Errorf("its session with the server has ended: %w", plain(cause)))
-}
-
-// plain returns err, or only its text if err has a class.
-func plain(err error) error {
-	if classOf(err) != nil {
-		return errors.New(err.Error())
-	}
-	return err
+	return of(driver.ErrLost, fmt.Errorf("its session with the server has ended: %w", cause))
 }
 
 // unsent returns the error of calls that were queued when their session ended: they had no effect.

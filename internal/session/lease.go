@@ -28,9 +28,8 @@ func (b *Backend) RenewBatch(ctx context.Context, leases []driver.Lease, results
 			pings[c.s] = c.s.ask(&Op{Kind: Ping}, nil)
 		}
 	}
-	for s, k := range pings {
+	for _, k := range pings {
 		if !b.await(ctx, k) {
-			s.withdraw(k)
 			k.err = unknown(ctx.Err())
 		}
 	}
@@ -109,9 +108,6 @@ func (c *claim) finish(ctx context.Context, stop bool) error {
 		switch c.state {
 		case trying:
 			c.wanted = false
-			if c.withdraw() {
-				return nil
-			}
 			if c.call.waits {
 				c.s.end(errCancelled)
 			}

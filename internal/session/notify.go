@@ -57,7 +57,7 @@ func (b *Backend) unwatch(w *watch, wake *func()) {
 		return
 	}
 	delete(b.watches, w.key)
-	if s := w.on; s != nil && s.endErr == nil && !s.withdraw(w.ask) {
+	if s := w.on; s != nil && s.endErr == nil {
 		s.ask(&Op{Kind: Leave, Key: w.key}, nil)
 	}
 }

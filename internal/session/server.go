@@ -57,8 +57,6 @@ type Op struct {
 	OK bool
 	// Token is the token of a Try that got the Key, from 1 to driver.MaxToken; 0 without tokens.
 	Token uint64
-	// Contended: the Try got the Key, and another client is known to wait for it. Advice; leave it unset where it would cost.
-	Contended bool
 	// Err is the failure of this Op alone, which certainly had no effect. It has a class of package driver (ErrRefused: no privilege; ErrUnavailable:
 	// the lock table is full). If an effect is possible, Conn returns an error instead.
 	Err error

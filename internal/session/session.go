@@ -35,10 +35,10 @@ type call struct {
 	sent   bool          // it may have had an effect
 	err    error         // why there is no answer; its class (package driver) says whether it was sent
 	onDone func()        // if not nil: handles the answer or failure
-	done   chan struct{} // closed by an answer, a failure or withdraw
+	done   chan struct{} // closed by an answer or a failure
 }
 
-// settled reports whether k was answered, has failed or was withdrawn.
+// settled reports whether k was answered or has failed.
 func (k *call) settled() bool {
 	select {
 	case <-k.done:
@@ -119,16 +119,6 @@ func (b *Backend) await(ctx context.Context, k *call) bool {
 	}
 	b.mu.Lock()
 	return k.settled()
-}
-
-// withdraw takes back a call that was not sent, and so has no effect. false: it was sent, or is settled. Caller holds mu.
-func (s *session) withdraw(k *call) bool {
-	if k.sent || k.settled() {
-		return false
-	}
-	s.queue = slices.DeleteFunc(s.queue, func(q *call) bool { return q == k })
-	close(k.done)
-	return true
 }
 
 // request sends what is queued as one request. Called with mu held; waits without it.

@@ -92,26 +92,6 @@ func TestReleaseWhoseAnswerIsLost(t *testing.T) {
 	})
 }
 
-func TestEndIsAskedForAgainWhenItsSessionEnds(t *testing.T) {
-	byHand(t, Options{}, func(t *testing.T, h *hand) {
-		req := request("a")
-		c, _ := h.live(req)
-		c.fail(errCut)
-		first := h.abandon(t.Context(), req)
-		ctx, cancel := context.WithCancel(t.Context())
-		leaves := h.abandon(ctx, req)
-		c = h.accept()
-		require.Equal(t, "Esession-0", c.asked())
-		cancel()
-		leaves.is(t, driver.ErrUnknown)
-		c.fail(errCut)
-		first.is(t, driver.ErrUnavailable)
-		second := h.abandon(t.Context(), req)
-		h.accept().answer("Esession-0")
-		second.is(t, nil)
-	})
-}
-
 func TestAnswerThatIsOverdueEndsTheSession(t *testing.T) {
 	byHand(t, Options{}, func(t *testing.T, h *hand) {
 		c, lease := h.live(request("a"))
@@ -141,23 +121,6 @@ func TestBeat(t *testing.T) {
 			c.finish(map[int]error{1: errCut}[c.count-2])
 		}
 		require.Equal(t, 1, told)
-	})
-}
-
-func TestDialFails(t *testing.T) {
-	byHand(t, Options{}, func(t *testing.T, h *hand) {
-		for _, class := range []error{driver.ErrUnavailable, driver.ErrRefused} {
-			a, b := h.try(t.Context(), request("a")), h.try(t.Context(), request("b"))
-			h.refuse(fmt.Errorf("%w: no", class))
-			a.is(t, class)
-			b.is(t, class)
-		}
-		a := h.try(t.Context(), request("a"))
-		time.Sleep(maxDial - 1)
-		a.pending(t)
-		time.Sleep(time.Nanosecond)
-		a.is(t, driver.ErrUnavailable)
-		h.dials = nil
 	})
 }
 
@@ -255,100 +218,4 @@ func TestRenewBatch(t *testing.T) {
 		c.answer("P")
 		h.b.RenewBatch(t.Context(), nil, nil)
 	})
-}
-
-func TestRenewalOfWhatIsGivenBackMeanwhile(t *testing.T) {
-	byHand(t, Options{}, func(t *testing.T, h *hand) {
-		c, lease := h.live(request("a"))
-		o := begin(func() (driver.Lease, error) { _, err := driver.Renew(t.Context(), h.b, lease); return nil, err })
-		require.Equal(t, "P", c.asked())
-		r := release(t.Context(), lease)
-		c.answer("P")
-		o.is(t, driver.ErrUnknown)
-		c.answer("Fa")
-		r.is(t, nil)
-	})
-}
-
-func TestCloseWaitsForWhatIsUnderWay(t *testing.T) {
-	byHand(t, Options{}, func(t *testing.T, h *hand) {
-		h.deaf = true
-		o := h.try(t.Context(), request("a"))
-		c := h.accept()
-		require.Equal(t, "Ta", c.asked())
-		closed := begin(func() (driver.Lease, error) { return nil, h.b.Close() })
-		closed.pending(t)
-		c.finish(errCut)
-		o.is(t, driver.ErrUnknown)
-		closed.is(t, nil)
-	})
-}
-
-func TestCloseAtEveryMoment(t *testing.T) {
-	moments := map[string]func(h *hand) []*outcome{
-		"dialling": func(h *hand) []*outcome {
-			return []*outcome{h.try(context.Background(), request("a")), h.wait(context.Background(), request("b"))}
-		},
-		"a try under way, another queued": func(h *hand) []*outcome {
-			calls := []*outcome{h.try(context.Background(), request("a"))}
-			h.accept()
-			return append(calls, h.try(context.Background(), request("b")))
-		},
-		"a free under way": func(h *hand) []*outcome {
-			_, lease := h.live(request("a"))
-			return []*outcome{release(context.Background(), lease)}
-		},
-		"waiting": func(h *hand) []*outcome {
-			o := h.wait(context.Background(), request("a"))
-			h.accept()
-			return []*outcome{o}
-		},
-		"confirming": func(h *hand) []*outcome {
-			o := h.wait(context.Background(), request("a"))
-			c := h.accept()
-			time.Sleep(handTTL / 4)
-			c.answer("Ta!")
-			return []*outcome{o}
-		},
-		"an end under way": func(h *hand) []*outcome {
-			req := request("a")
-			c, _ := h.live(req)
-			c.fail(errCut)
-			calls := []*outcome{h.abandon(context.Background(), req), h.abandon(context.Background(), req)}
-			h.accept()
-			return calls
-		},
-		"listening": func(h *hand) []*outcome {
-			h.b.Notify(request("a"), func() {})
-			h.accept()
-			h.b.Notify(request("b"), func() {})
-			return nil
-		},
-		"renewing": func(h *hand) []*outcome {
-			_, lease := h.live(request("a"))
-			return []*outcome{begin(func() (driver.Lease, error) {
-				_, err := driver.Renew(context.Background(), h.b, lease)
-				return nil, err
-			})}
-		},
-	}
-	for name, moment := range moments {
-		t.Run(name, func(t *testing.T) {
-			byHand(t, Options{Blockers: 1}, func(t *testing.T, h *hand) {
-				calls := moment(h)
-				require.NoError(t, h.b.Close())
-				synctest.Wait()
-				for _, o := range calls {
-					require.True(t, o.over.Load())
-					require.Error(t, o.err)
-				}
-				_, err := h.b.TryAcquire(t.Context(), request("c"))
-				require.ErrorIs(t, err, driver.ErrUnavailable)
-				_, err = h.b.Wait(t.Context(), request("c"))
-				require.ErrorIs(t, err, driver.ErrUnavailable)
-				h.b.Notify(request("c"), nil)()
-				require.NoError(t, h.b.Close())
-			})
-		})
-	}
 }

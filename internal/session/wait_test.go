@@ -118,14 +118,6 @@ func TestNotify(t *testing.T) {
 		stopA = notify("a")
 		c.answer("Aa")
 
-		// An unsent Await is withdrawn.
-		other := h.try(t.Context(), request("x"))
-		stopB = notify("b")
-		stopB()
-		c.answer("Tx")
-		other.is(t, nil)
-		require.Empty(t, c.asked())
-
 		// The next session awaits again.
 		before := woken["a"]
 		c.fail(errCut)
@@ -142,19 +134,5 @@ func TestNotify(t *testing.T) {
 		c.answer("Aa")
 		require.Equal(t, before+4, woken["a"])
 		stopA()
-	})
-}
-
-func TestContended(t *testing.T) {
-	byHand(t, Options{}, func(t *testing.T, h *hand) {
-		contended := 0
-		req := request("a")
-		req.Contended = func() { contended++ }
-		c, _ := h.live(req)
-		h.held(c, request("b"))
-		c.events.Contended("a")
-		c.events.Contended("b")
-		c.events.Contended("c")
-		require.Equal(t, 1, contended)
 	})
 }
