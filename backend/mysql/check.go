@@ -88,12 +88,8 @@ func (b *Backend) Check(ctx context.Context) (notices []driver.Notice, err error
 	queries := []string{
 		"SHOW GLOBAL STATUS WHERE Variable_name IN ('Threads_connected','Slaves_connected','Slaves_running','Slave_running')",
 		"SHOW SESSION STATUS WHERE Variable_name='Ssl_cipher'",
-		"SELECT 'user_connections',@@SESSION.max_user_connections UNION ALL SELECT 'max_connections',@@GLOBAL.max_connections",
+		"SELECT 'max_connections',@@GLOBAL.max_connections",
 		"SELECT 'client',SUBSTRING_INDEX(USER(),'@',-1)",
-	}
-	if !known.isMariaDB() && known.isOn("log_bin") { // MariaDB counts its replicas; MySQL lists their threads, to users who may see them
-		queries = append(queries, "SELECT 'slaves_connected',IF(COUNT(*)>0 OR (SELECT COUNT(*) FROM information_schema.USER_PRIVILEGES "+
-			"WHERE PRIVILEGE_TYPE='PROCESS')>0,COUNT(*),'') FROM information_schema.PROCESSLIST WHERE COMMAND LIKE 'Binlog Dump%'")
 	}
 	for _, query := range queries {
 		if err := known.ask(ctx, c.link, query); err != nil && number(err) == 0 { // otherwise the server refuses to tell
@@ -108,7 +104,6 @@ func (b *Backend) Check(ctx context.Context) (notices []driver.Notice, err error
 	}
 	notices = append(notices, judgeConnections(known, 1+s.blockers())...)
 	notices = append(notices, judgeReplication(known)...)
-	notices = append(notices, judgePool(s.db.Stats().MaxOpenConnections, 1+s.o.Blockers)...)
 	return append(notices, judgeTransport(known)...), nil
 }
 
@@ -143,25 +138,17 @@ func judgeDurability(known facts) []driver.Notice {
 func judgeConnections(known facts, need int) []driver.Notice {
 	used, _ := strconv.Atoi(known["threads_connected"])
 	limit, _ := strconv.Atoi(known["max_connections"])
-	own, _ := strconv.Atoi(known["user_connections"])
-	notices := notice.Connections(used, limit, need)
-	if own > 0 && own < 2*need {
-		notices = append(notices, driver.Notice{ID: "user-connections",
-			Text: fmt.Sprintf("This account may have %d connections at once (max_user_connections), and one lockport client uses up to %d: "+
-				"a second client finds none left, and a client that loses its own cannot reconnect.", own, need),
-			Remedy: "ALTER USER … WITH MAX_USER_CONNECTIONS 0, or allow enough for every client."})
-	}
-	return notices
+	return notice.Connections(used, limit, need)
 }
 
 func judgeReplication(known facts) []driver.Notice {
 	replicas, err := strconv.Atoi(known["slaves_connected"])
 	running, _ := strconv.Atoi(known["slaves_running"])
 	notices := notice.Replication(replicas, "GET_LOCK")
-	if err != nil && known.isOn("log_bin") {
+	if err != nil && known.isOn("log_bin") { // MySQL does not count them
 		notices = append(notices, driver.Notice{ID: "replication", Unknown: true,
-			Text:   "The server writes a binary log, and this user may not see whether it has replicas. GET_LOCK is not replicated: a promoted replica grants locks that are held here.",
-			Remedy: "GRANT PROCESS, or look yourself (SHOW REPLICAS)."})
+			Text:   "The server writes a binary log, and does not say whether it has replicas. GET_LOCK is not replicated: a promoted replica grants locks that are held here.",
+			Remedy: "Look yourself (SHOW REPLICAS)."})
 	}
 	if running > 0 || known["slave_running"] == "ON" {
 		notices = append(notices, driver.Notice{ID: "replica",
@@ -169,17 +156,6 @@ func judgeReplication(known facts) []driver.Notice {
 			Remedy: "Use the primary for all locks, and set read_only on replicas."})
 	}
 	return notices
-}
-
-// judgePool judges the limit of the caller's pool; 0: none.
-func judgePool(most, need int) []driver.Notice {
-	if most == 0 || most > need {
-		return nil
-	}
-	return []driver.Notice{{ID: "pool",
-		Text: fmt.Sprintf("The pool has at most %d connections (SetMaxOpenConns), and one lockport client keeps up to %d of them. Your own queries may find "+
-			"none while locks are held or awaited, and fewer names can wait in the server's queue.", most, need),
-		Remedy: "Allow the pool more connections, or give lockport a *sql.DB of its own."}}
 }
 
 // judgeTransport warns of a connection over the network without TLS.

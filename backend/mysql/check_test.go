@@ -1,7 +1,6 @@
 package mysql
 
 import (
-	"context"
 	"net"
 	"strings"
 	"testing"
@@ -40,8 +39,6 @@ func TestCheck(t *testing.T) {
 		{"SET GLOBAL innodb_flush_log_at_trx_commit=2", "?tokens=false", ""},
 		{"SET GLOBAL innodb_flush_log_at_trx_commit=1, sync_binlog=0", "", "durability"}, // a crash rolls back what the binary log lacks
 		{"SET GLOBAL sync_binlog=1", "?blockers=11", "connections"},
-		{"ALTER USER lockport WITH MAX_USER_CONNECTIONS 9", "", "user-connections"},
-		{"ALTER USER lockport WITH MAX_USER_CONNECTIONS 10", "", ""},
 	} {
 		exec(t, admin, "%s", v.set)
 		notices, err := peer.Check(t, m.URL()+v.params)
@@ -77,7 +74,7 @@ func TestJudges(t *testing.T) {
 	}{
 		{judgeReplication, facts{"slaves_connected": "0", "log_bin": "ON"}, nil},
 		{judgeReplication, facts{"slaves_connected": "2", "log_bin": "ON"}, []string{"replication"}},
-		{judgeReplication, facts{"log_bin": "ON"}, []string{"replication?"}}, // MySQL, to a user without PROCESS
+		{judgeReplication, facts{"log_bin": "ON"}, []string{"replication?"}}, // MySQL
 		{judgeReplication, facts{"log_bin": "OFF"}, nil},
 		{judgeReplication, facts{"slaves_connected": "0", "slaves_running": "1"}, []string{"replica"}},
 		{judgeReplication, facts{"log_bin": "OFF", "slave_running": "ON"}, []string{"replica"}},
@@ -86,9 +83,6 @@ func TestJudges(t *testing.T) {
 		{judgeTransport, facts{"ssl_cipher": "", "client": "::1"}, nil},
 		{judgeTransport, facts{"ssl_cipher": "TLS_AES_256_GCM_SHA384", "client": "192.0.2.1"}, nil},
 		{judgeTransport, facts{"client": "192.0.2.1"}, nil},
-		{func(facts) []driver.Notice { return judgePool(0, 5) }, nil, nil},
-		{func(facts) []driver.Notice { return judgePool(6, 5) }, nil, nil},
-		{func(facts) []driver.Notice { return judgePool(5, 5) }, nil, []string{"pool"}},
 	} {
 		require.Equal(t, v.want, peer.IDs(v.judge(v.known)), "%v", v.known)
 	}
@@ -162,31 +156,4 @@ func TestFacts(t *testing.T) {
 		require.ErrorIs(t, f.refuseRole(), driver.ErrRefused, f)
 	}
 	require.NoError(t, facts{"wsrep_on": "OFF", "read_only": "OFF", "group_replication_group_name": ""}.refuseRole())
-}
-
-// TestDialIsBounded: a server that stops answering at any point while a session opens, or during a check.
-func TestDialIsBounded(t *testing.T) {
-	m := servers.NeedMariaDB(t, servers.MariaDBOptions{})
-	proxy, dsn, _ := proxyFor(t, m)
-	proxy.Freeze()
-	b := backendOn(t, poolFor(t, dsn), Options{})
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
-	_, err := b.Check(ctx)
-	require.ErrorIs(t, err, driver.ErrUnavailable)
-	require.ErrorIs(t, err, context.DeadlineExceeded)
-	proxy.Restore()
-	for n := 1; ; n++ {
-		cut := proxy.CutAfter(n)
-		_, err := b.Check(t.Context())
-		if err == nil {
-			break
-		}
-		require.ErrorIs(t, err, driver.ErrUnavailable)
-		select {
-		case <-cut:
-		case <-time.After(within):
-			t.Fatal("failed without a cut: ", err)
-		}
-	}
 }

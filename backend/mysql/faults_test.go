@@ -97,13 +97,6 @@ func TestSmallPools(t *testing.T) {
 			require.NoError(t, l.Release(t.Context()))
 			require.NoError(t, result(t, got[i]).Release(t.Context()))
 		}
-		if most == 1 {
-			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-			defer cancel()
-			_, err := b.Inspect(ctx, name)
-			require.ErrorIs(t, err, driver.ErrUnavailable)
-			require.ErrorContains(t, err, "the pool's 1 connections (MaxOpenConns) are in use")
-		}
 		require.NoError(t, held.Err())
 		require.NoError(t, held.Release(t.Context()))
 		require.NoError(t, c.Close())
@@ -117,7 +110,6 @@ func TestSmallPools(t *testing.T) {
 	b := backendOn(t, db, Options{TTL: time.Second})
 	_, err = b.TryAcquire(t.Context(), driver.Request{Name: newName(), Owner: newOwner(), TTL: time.Second})
 	require.ErrorIs(t, err, driver.ErrUnavailable)
-	require.ErrorContains(t, err, "MaxOpenConns")
 	require.NoError(t, own.Close())
 	claims(t, b, newOwner(), newName())
 }

@@ -82,31 +82,10 @@ func TestOldRowsArePruned(t *testing.T) {
 	require.Zero(t, ask(t, admin, "SELECT COUNT(*) FROM lockport_fence WHERE id='%s'", old))
 }
 
-// TestDatabasesShareLocks: GET_LOCK is server-wide, whatever a client's database. Tokens of different tables rise together, by the clock.
-func TestDatabasesShareLocks(t *testing.T) {
-	m := servers.NeedMariaDB(t, servers.MariaDBOptions{})
-	exec(t, adminOf(t, m), "CREATE DATABASE other")
-	cfg := configFor(t, m.AdminDSN())
-	cfg.DBName = "other"
-	a, b := newClient(t, m.DSN(), Options{}), newClient(t, cfg.FormatDSN(), Options{})
-	name := newName()
-	last := lockport.Token(0)
-	for range 5 {
-		for _, c := range []*lockport.Client{a, b} {
-			l := acquire(t, c, name)
-			_, err := map[*lockport.Client]*lockport.Client{a: b, b: a}[c].TryAcquire(t.Context(), name)
-			require.ErrorIs(t, err, lockport.ErrHeld)
-			require.Greater(t, token(t, l), last)
-			last = token(t, l)
-			require.NoError(t, l.Release(t.Context()))
-		}
-	}
-}
-
-// TestMixedFleet: another program calls GET_LOCK.
+// TestMixedFleet: another program calls GET_LOCK, in another database of the server.
 func TestMixedFleet(t *testing.T) {
 	m := servers.SharedMariaDB(t)
-	name, admin := newName(), adminOf(t, m)
+	name, admin := newName(), poolFor(t, strings.Replace(m.AdminDSN(), "/lockport", "/mysql", 1))
 	admin.SetMaxOpenConns(1)
 	c := newClient(t, m.DSN(), Options{ExactKeys: true})
 	l := acquire(t, c, name)

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	gomysql "github.com/go-sql-driver/mysql"
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport/driver"
@@ -31,8 +30,14 @@ func TestInspectSaysWhoHasALock(t *testing.T) {
 	m := servers.NeedMariaDB(t, servers.MariaDBOptions{})
 	a, b := newBackend(t, m, Options{}), newBackend(t, m, Options{})
 	name, owner := newName(), newOwner()
-	l := claims(t, a, owner, name)[0]
 	st, err := b.Inspect(t.Context(), name)
+	require.NoError(t, err)
+	require.Equal(t, driver.Status{Name: name, Waiters: -1}, st, "the table is missing")
+	all, err := b.List(t.Context(), "")
+	require.NoError(t, err)
+	require.Empty(t, all)
+	l := claims(t, a, owner, name)[0]
+	st, err = b.Inspect(t.Context(), name)
 	require.NoError(t, err)
 	require.WithinDuration(t, time.Now(), st.Since, time.Minute)
 	st.Since = time.Time{}
@@ -51,7 +56,7 @@ func TestInspectSaysWhoHasALock(t *testing.T) {
 	st, err = b.Inspect(t.Context(), name)
 	require.NoError(t, err)
 	require.Equal(t, driver.Status{Name: name, Held: true, Owner: fmt.Sprint("connection:", id), Foreign: true, Waiters: -1}, st)
-	all, err := b.List(t.Context(), name)
+	all, err = b.List(t.Context(), name)
 	require.NoError(t, err)
 	require.Empty(t, all)
 }
@@ -80,28 +85,6 @@ func TestPermitsAreSeen(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, owners[1], st.Owner)
 	require.Empty(t, st.Others)
-}
-
-// TestLookingMakesNothing: Inspect and List need read access only, and find nothing if no lockport client was there.
-func TestLookingMakesNothing(t *testing.T) {
-	m := servers.NeedMariaDB(t, servers.MariaDBOptions{})
-	admin, b := adminOf(t, m), newBackend(t, m, Options{})
-	name := newName()
-	st, err := b.Inspect(t.Context(), name)
-	require.NoError(t, err)
-	require.Equal(t, driver.Status{Name: name, Waiters: -1}, st)
-	all, err := b.List(t.Context(), "")
-	require.NoError(t, err)
-	require.Empty(t, all)
-	require.Zero(t, ask(t, admin, "SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_NAME='%s'", defaultTable))
-
-	claims(t, newBackend(t, m, Options{}), newOwner(), name)
-	exec(t, admin, "UPDATE %s SET at=at - INTERVAL 1 YEAR", defaultTable)
-	exec(t, admin, "INSERT INTO %s VALUES ('old',1,'old','',0,'',NOW() - INTERVAL 1 YEAR)", defaultTable)
-	all, err = b.List(t.Context(), "")
-	require.NoError(t, err)
-	require.Len(t, all, 1)
-	require.EqualValues(t, 2, ask(t, admin, "SELECT COUNT(*) FROM "+defaultTable), "looking deleted old rows")
 }
 
 func TestWithoutTokensTheSessionIsTheOwner(t *testing.T) {
@@ -176,23 +159,4 @@ func TestBreakIsAimedAtTheOwner(t *testing.T) {
 		require.ErrorIs(t, b.BreakSession(t.Context(), name, owner), driver.ErrLost, before)
 		require.NoError(t, leases[1].Release(t.Context()), "Break ended a later holder's session")
 	}
-}
-
-// TestBreakThatIsLostEnds: although its context does not end.
-func TestBreakThatIsLostEnds(t *testing.T) {
-	m := servers.SharedMariaDB(t)
-	p, db := tapFor(t, m.DSN())
-	a, b := newBackend(t, m, Options{}), backendOn(t, db, Options{})
-	name, owner := newName(), newOwner()
-	claims(t, a, owner, name)
-	p.on(func(query string) error {
-		if strings.HasPrefix(query, "KILL") {
-			return gomysql.ErrInvalidConn
-		}
-		return nil
-	})
-	done := make(chan error, 1)
-	go func() { done <- b.Break(context.WithoutCancel(t.Context()), name, owner) }()
-	require.ErrorIs(t, result(t, done), driver.ErrUnknown)
-	require.NotZero(t, holderOf(t, m, name))
 }

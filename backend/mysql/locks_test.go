@@ -37,12 +37,9 @@ func TestFailures(t *testing.T) {
 	try := func() *session.Op { return &session.Op{Kind: session.Try, Key: newKey()} }
 	for name, c := range map[string]struct {
 		fails string // prefix of the statements that fail
-		more  session.Kind
-		ends  bool // the session
+		ends  bool   // the session
 	}{
-		"locks":                       {fails: "SELECT CONCAT"},
-		"locks and a ping":            {fails: "SELECT CONCAT", more: session.Ping},
-		"locks and a release":         {fails: "SELECT CONCAT", more: session.Free, ends: true},
+		"locks":                       {fails: "SELECT CONCAT", ends: true},
 		"tokens":                      {fails: "INSERT"},
 		"the tokens' rows":            {fails: "SELECT id,token"},
 		"locks that are not released": {fails: "", ends: true},
@@ -53,9 +50,6 @@ func TestFailures(t *testing.T) {
 			held := newKey()
 			a.takes(held)
 			ops := []*session.Op{try(), try()}
-			if c.more != session.Try {
-				ops = append(ops, &session.Op{Kind: c.more, Key: held})
-			}
 			p.on(func(query string) error {
 				if !strings.HasPrefix(query, c.fails) {
 					return nil
@@ -75,7 +69,7 @@ func TestFailures(t *testing.T) {
 					require.ErrorIs(t, op.Err, driver.ErrUnavailable)
 				}
 			}
-			for _, op := range ops[:2] {
+			for _, op := range ops {
 				require.Eventually(t, func() bool { return other.one(session.Try, op.Key).OK }, within, time.Millisecond)
 			}
 		})

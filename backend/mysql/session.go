@@ -12,11 +12,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	gomysql "github.com/go-sql-driver/mysql"
-
 	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/session"
-	"github.com/lockport/lockport/internal/sqlrow"
 )
 
 // server opens sessions on connections of a pool. It implements session.Server.
@@ -63,31 +60,18 @@ func (s *server) open(ctx context.Context) (_ *conn, known facts, err error) {
 	return c, known, nil
 }
 
-// staleConnections is how many connections that the server has closed a pool may hand out.
-const staleConnections = 3
-
-// connect takes a working connection from the pool. If the pool cannot tell which idle connections have ended, the first statement does.
+// connect takes a connection from the pool. Except on Windows, go-sql-driver passes over those that have ended while idle.
 func (s *server) connect(ctx context.Context) (l link, err error) {
-	for range staleConnections {
-		if l.Conn, err = s.db.Conn(ctx); err != nil {
-			if most := s.db.Stats(); ctx.Err() != nil && most.MaxOpenConnections > 0 && most.InUse >= most.MaxOpenConnections {
-				err = fmt.Errorf("%w: the pool's %d connections (MaxOpenConns) are in use and none became free in time: %w",
-					driver.ErrUnavailable, most.MaxOpenConnections, err)
-			}
-			return l, err
-		}
-		// ProxySQL answers exactly this text itself.
-		var rows []sqlrow.Row
-		if rows, err = l.rows(ctx, "select @@version_comment limit 1"); len(rows) > 0 && rows[0].Text(0) == "(ProxySQL)" {
-			err = errProxy
-		}
-		if err == nil {
-			return l, nil
-		}
+	if l.Conn, err = s.db.Conn(ctx); err != nil {
+		return l, err
+	}
+	// ProxySQL answers exactly this text itself.
+	rows, err := l.rows(ctx, "select @@version_comment limit 1")
+	if len(rows) > 0 && rows[0].Text(0) == "(ProxySQL)" {
+		err = errProxy
+	}
+	if err != nil {
 		l.discard()
-		if !errors.Is(err, sqldriver.ErrBadConn) && !errors.Is(err, gomysql.ErrInvalidConn) {
-			return l, err
-		}
 	}
 	return l, err
 }
@@ -280,10 +264,7 @@ func (c *conn) locks(ctx context.Context, ops []*session.Op, wait time.Duration)
 	}
 	var answer string
 	err := c.QueryRowContext(ctx, query).Scan(&answer)
-	if number(err) != 0 {
-		return c.statementFailed(ctx, asked, err)
-	}
-	if err != nil {
+	if err != nil { // even if the server says so: some of the functions may have run
 		return err
 	}
 	if len(answer) != len(asked) {
@@ -320,23 +301,6 @@ func (c *conn) tryPermit(ctx context.Context, op *session.Op) error {
 	}
 	op.OK, op.Slot = true, op.Slots[r.Number(0)]
 	return c.drawForPermit(ctx, op)
-}
-
-// statementFailed handles a statement that failed at the server, perhaps after some of its functions ran. Locks that it may have taken are released.
-// If it had a release, its outcome is unknown, which ends the session.
-func (c *conn) statementFailed(ctx context.Context, asked []*session.Op, why error) error {
-	var tries []*session.Op
-	for _, op := range asked {
-		switch op.Kind {
-		case session.Free:
-			return why
-		case session.Try:
-			tries = append(tries, op)
-		default:
-			op.Err = classify(ctx, why)
-		}
-	}
-	return c.undoTries(ctx, tries, why)
 }
 
 // undoTries releases the locks of tries that failed with why. An error: not all are released, and the session ends.

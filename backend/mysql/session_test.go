@@ -158,25 +158,6 @@ func TestConnectionsOfSessionsAreClosed(t *testing.T) {
 	require.NotEqual(t, id, ask(t, db, "CONNECTION_ID()"))
 }
 
-// TestStaleConnections: a pool hands out connections that the server has ended; a minimal driver cannot tell.
-func TestStaleConnections(t *testing.T) {
-	m := servers.NeedMariaDB(t, servers.MariaDBOptions{})
-	db, admin := poolFor(t, m.DSN()), adminOf(t, m)
-	var idle []*sql.Conn
-	for range 2 {
-		c, err := db.Conn(t.Context())
-		require.NoError(t, err)
-		idle = append(idle, c)
-	}
-	for _, c := range idle {
-		var id int64
-		require.NoError(t, c.QueryRowContext(t.Context(), "SELECT CONNECTION_ID()").Scan(&id))
-		exec(t, admin, "KILL %d", id)
-		require.NoError(t, c.Close())
-	}
-	dialFor(t, backendOn(t, db, Options{})).takes(newKey())
-}
-
 // shuffled is a connector whose connections, from a given statement on, send every other one to another session, as proxies do.
 type shuffled struct {
 	*tap
