@@ -22,10 +22,10 @@ var setUpLock = func() string { hi, lo := side(0); return fmt.Sprintf("%d, %d", 
 
 // tokens draws fencing tokens from a sequence.
 //
-// A drawn value can be lost. The server logs 32 values ahead, and only the transaction that logs them waits until they are on disk. Others return
-// values from the same 32 at once, without a write of their own. A crash in between takes them back. Waiting in each grant would cost a write each.
-// Instead, the first session after a crash moves the sequence on by crashGap. It detects the crash by an unlogged table, which the server empties
-// when it recovers, and only then: https://www.postgresql.org/docs/current/sql-createtable.html.
+// A drawn value can be lost. The server logs 32 values ahead, and our sessions (synchronous_commit = off) do not wait until the log is on disk. If they
+// did, only the one that logs would: others return values from the same 32 at once. A crash in between takes values back. Waiting in each grant would
+// cost a write each. Instead, the first session after a crash moves the sequence on by crashGap. It detects the crash by an unlogged table, which the
+// server empties when it recovers, and only then: https://www.postgresql.org/docs/current/sql-createtable.html.
 type tokens struct{ schema string }
 
 func (t tokens) sequence() string { return identifier(t.schema) + ".lockport_token" }
