@@ -33,7 +33,7 @@ func (b *Backend) Check(ctx context.Context) ([]driver.Notice, error) {
 			return err
 		}
 		notices.Add(inTheClear(c)...)
-		found, err := s.notices(ctx, c, f)
+		found, err := s.notices(ctx, c)
 		notices.Add(found...)
 		if err != nil {
 			return err
@@ -87,38 +87,20 @@ func (s *server) catalog(ctx context.Context, c *pgx.Conn, connections int) ([]d
 }
 
 // notices returns settings and state that put locks at risk.
-func (s *server) notices(ctx context.Context, c *pgx.Conn, f facts) ([]driver.Notice, error) {
-	var unsafe, overTCP bool
-	var used, userTimeout, interval int64
-	err := c.QueryRow(ctx, `SELECT current_setting('fsync') = 'off' OR current_setting('full_page_writes') = 'off',
-		(SELECT count(*) FROM pg_locks), inet_client_addr() IS NOT NULL,
-		(SELECT setting::bigint FROM pg_settings WHERE name = 'tcp_user_timeout'),
-		(SELECT setting::bigint FROM pg_settings WHERE name = 'client_connection_check_interval')`, once).Scan(&unsafe, &used, &overTCP, &userTimeout, &interval)
-	if err != nil {
+func (s *server) notices(ctx context.Context, c *pgx.Conn) (notices []driver.Notice, err error) {
+	var unsafe bool
+	if err := c.QueryRow(ctx, `SELECT current_setting('fsync') = 'off' OR current_setting('full_page_writes') = 'off'`, once).Scan(&unsafe); err != nil {
 		return nil, err
 	}
-	var notices []driver.Notice
-	for _, n := range []struct {
-		found bool
-		driver.Notice
-	}{
-		{unsafe, driver.Notice{ID: "fsync",
+	if unsafe {
+		notices = append(notices, driver.Notice{ID: "fsync",
 			Text:   "The setting fsync or full_page_writes is off: a machine crash can damage the database and make fencing tokens repeat.",
-			Remedy: "Set fsync and full_page_writes to on."}},
-		{used > f.slots/2, driver.Notice{ID: "lock-table",
-			Text:   fmt.Sprintf("The server's lock table, shared by advisory locks and all others, has about %d entries, and %d are in use: once it is full, nobody can connect.", f.slots, used),
-			Remedy: "Raise max_locks_per_transaction."}},
-		{overTCP && userTimeout == 0 || interval == 0, driver.Notice{ID: "dead-clients",
-			Text: "The server's system lacks tcp_user_timeout or client_connection_check_interval: the server may take hours to notice that a waiting client is gone, " +
-				"and may grant it the lock.",
-			Remedy: "Run the server on Linux, or lower its system's keep-alive time."}},
-		{s.wholeSessions.Load(), driver.Notice{ID: "pooler",
+			Remedy: "Set fsync and full_page_writes to on."})
+	}
+	if s.wholeSessions.Load() {
+		notices = append(notices, driver.Notice{ID: "pooler",
 			Text:   "The connection goes through a pooler such as PgBouncer, now in session mode: in any other mode locks would not exclude.",
-			Remedy: "Connect to the server itself; otherwise leave pool_mode = session, and client_idle_timeout at 0 or above the TTL."}},
-	} {
-		if n.found {
-			notices = append(notices, n.Notice)
-		}
+			Remedy: "Connect to the server itself; otherwise leave pool_mode = session, and client_idle_timeout at 0 or above the TTL."})
 	}
 	return notices, nil
 }

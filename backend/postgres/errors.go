@@ -75,8 +75,6 @@ func classify(err error) error {
 		return fmt.Errorf("%w: %w", driver.ErrUnavailable, err)
 	case errors.As(err, &certificate):
 		return fmt.Errorf("%w: %s: check sslmode and the certificates", driver.ErrRefused, attempts(err))
-	case errors.As(err, &connect) && strings.HasSuffix(attempts(err), noTLS):
-		return fmt.Errorf("%w: %s: check sslmode", driver.ErrRefused, attempts(err))
 	case errors.As(err, &connect):
 		return fmt.Errorf("%w: cannot connect: %s", driver.ErrUnavailable, attempts(err))
 	}
@@ -100,25 +98,11 @@ func classifyAnswer(pg *pgconn.PgError) error {
 	return fmt.Errorf("%w: %s", driver.ErrUnavailable, text)
 }
 
-// noTLS is pgx's text for a server without TLS.
-const noTLS = "server refused TLS connection"
-
-// attempts describes failed connection attempts in one line. If both kinds were made (sslmode=prefer) and the server has no TLS, it omits those with
-// TLS.
+// attempts describes failed connection attempts in one line. pgx writes a line for each, often the same for an attempt with TLS and one without.
 func attempts(err error) string {
 	var connect *pgconn.ConnectError
 	if errors.As(err, &connect) {
 		err = connect.Unwrap()
 	}
-	var telling []string
-	lines := strings.Split(err.Error(), "\n")
-	for _, line := range lines {
-		if !strings.HasSuffix(line, noTLS) && !slices.Contains(telling, line) {
-			telling = append(telling, line)
-		}
-	}
-	if len(telling) == 0 {
-		telling = lines[:1]
-	}
-	return session.OneLine(strings.Join(telling, "; "))
+	return session.OneLine(strings.Join(slices.Compact(strings.Split(err.Error(), "\n")), "; "))
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -28,33 +27,9 @@ func (b *Backend) Inspect(ctx context.Context, name string) (found driver.Status
 	return found, err
 }
 
-// List implements driver.Inspector. Without exact keys it returns errors.ErrUnsupported: a key does not reveal its name. Exact keys are the names,
-// and locks of foreign clients are listed too. A name with waiters and no holder is not listed.
-func (b *Backend) List(ctx context.Context, prefix string) (all []driver.Status, err error) {
-	if !b.layout.exact {
-		return nil, fmt.Errorf("%w: the server keeps hashes of names, not the names", errors.ErrUnsupported)
-	}
-	err = b.server.withConn(ctx, func(c *pgx.Conn) error {
-		locks, err := holding(ctx, c, "true")
-		if err != nil {
-			return err
-		}
-		waiters, err := waitingClients(ctx, c)
-		if err != nil {
-			return err
-		}
-		byKey := make(map[int64][]heldLock)
-		for _, h := range locks {
-			byKey[h.key] = append(byKey[h.key], h)
-		}
-		for key, holders := range byKey {
-			if name := strconv.FormatInt(key, 10); strings.HasPrefix(name, prefix) {
-				all = append(all, status(name, holders, waiters.count(key)))
-			}
-		}
-		return nil
-	})
-	return all, err
+// List implements driver.Inspector. It returns errors.ErrUnsupported.
+func (b *Backend) List(context.Context, string) ([]driver.Status, error) {
+	return nil, fmt.Errorf("%w: the server keeps keys of locks, not their names", errors.ErrUnsupported)
 }
 
 // heldLock is a held lock as the server shows it.
@@ -103,17 +78,21 @@ func status(name string, holders []heldLock, waiters int) driver.Status {
 
 // statusOf returns who holds name, or if nobody does, its permits; and on which sessions.
 func statusOf(ctx context.Context, c *pgx.Conn, name string, key int64) (st driver.Status, holders []heldLock, err error) {
-	waiters, err := waitingClients(ctx, c)
-	if err == nil {
-		holders, err = holding(ctx, c, fmt.Sprintf("l.classid = %d AND l.objid = %d", uint32(key>>32), uint32(key)))
-	}
+	holders, err = holding(ctx, c, fmt.Sprintf("l.classid = %d AND l.objid = %d", uint32(key>>32), uint32(key)))
 	if err == nil && len(holders) == 0 {
 		set := permit(sessionKey(key), 0)
 		if holders, err = permitsOf(ctx, c, set); len(holders) > 0 {
 			key = number(set)
 		}
 	}
-	return status(name, holders, waiters.count(key)), holders, err
+	if err != nil {
+		return st, nil, err
+	}
+	var waiters int // in the server's queue, and those that hold the side lock
+	hi, lo := side(key)
+	err = c.QueryRow(ctx, fmt.Sprintf(`SELECT count(*) FROM pg_locks l WHERE `+advisory+` AND (l.objsubid = 1 AND NOT l.granted AND l.classid = %d AND l.objid = %d
+		OR l.objsubid = 2 AND l.classid = %d AND l.objid = %d)`, uint32(key>>32), uint32(key), uint32(hi), uint32(lo)), once).Scan(&waiters)
+	return status(name, holders, waiters), holders, err
 }
 
 // permitsOf returns the held permits whose common key is set.
@@ -140,15 +119,6 @@ func (s *server) withConn(ctx context.Context, f func(c *pgx.Conn) error) error 
 	return classify(l.use(f))
 }
 
-// rows returns the rows of a query, read by scan.
-func rows[T any](ctx context.Context, c *pgx.Conn, sql string, scan pgx.RowToFunc[T]) ([]T, error) {
-	found, err := c.Query(ctx, sql, once)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(found, scan)
-}
-
 // advisory selects the advisory locks of this database in pg_locks l. A name's lock has a key of 64 bits; keys of two numbers are side locks.
 const advisory = `l.locktype = 'advisory' AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())`
 
@@ -157,38 +127,18 @@ const keySQL = `(l.classid::bigint << 32 | l.objid::bigint)`
 
 // holding returns the held locks on names that match the condition.
 func holding(ctx context.Context, c *pgx.Conn, condition string) ([]heldLock, error) {
-	return rows(ctx, c, `SELECT l.pid::bigint, coalesce(a.application_name, ''), `+keySQL+`, l.mode <> 'ExclusiveLock'
-		FROM pg_locks l LEFT JOIN pg_stat_activity a ON a.pid = l.pid WHERE `+advisory+` AND l.objsubid = 1 AND l.granted AND `+condition,
-		func(row pgx.CollectableRow) (h heldLock, err error) {
-			return h, row.Scan(&h.pid, &h.application, &h.key, &h.shared)
-		})
-}
-
-// waiting counts waiters by the lock that they wait on: a name's key, or its side lock.
-type waiting map[string]int
-
-func (w waiting) count(key int64) int {
-	hi, lo := side(key)
-	return w[fmt.Sprintf("%d %d 1", uint32(key>>32), uint32(key))] + w[fmt.Sprintf("%d %d 2", uint32(hi), uint32(lo))]
-}
-
-// waitingClients counts the clients that wait for names.
-func waitingClients(ctx context.Context, c *pgx.Conn) (waiting, error) {
-	w := make(waiting)
-	_, err := rows(ctx, c, `SELECT l.classid || ' ' || l.objid || ' ' || l.objsubid, count(*) FROM pg_locks l
-		WHERE `+advisory+` AND (l.objsubid = 1 AND NOT l.granted OR l.objsubid = 2) GROUP BY 1`,
-		func(row pgx.CollectableRow) (none struct{}, err error) {
-			var on string
-			var n int
-			err = row.Scan(&on, &n)
-			w[on] = n
-			return none, err
-		})
-	return w, err
+	found, err := c.Query(ctx, `SELECT l.pid::bigint, coalesce(a.application_name, ''), `+keySQL+`, l.mode <> 'ExclusiveLock'
+		FROM pg_locks l LEFT JOIN pg_stat_activity a ON a.pid = l.pid WHERE `+advisory+` AND l.objsubid = 1 AND l.granted AND `+condition, once)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(found, func(row pgx.CollectableRow) (h heldLock, err error) {
+		return h, row.Scan(&h.pid, &h.application, &h.key, &h.shared)
+	})
 }
 
 // Break implements driver.Breaker. The server can only end a session with all its locks. If there are others, Break refuses with a
-// *driver.SharedSessionError, which names them with exact keys only.
+// *driver.SharedSessionError, which counts them.
 func (b *Backend) Break(ctx context.Context, name, owner string) error {
 	return b.endSession(ctx, name, owner, false)
 }
@@ -214,7 +164,7 @@ func (b *Backend) endSession(ctx context.Context, name, owner string, all bool) 
 			return fmt.Errorf("%w: %s no longer holds it", driver.ErrLost, owner)
 		}
 		if !all {
-			if err := others(ctx, c, holders[i], b.layout); err != nil {
+			if err := others(ctx, c, holders[i]); err != nil {
 				return err
 			}
 		}
@@ -223,24 +173,14 @@ func (b *Backend) endSession(ctx context.Context, name, owner string, all bool) 
 }
 
 // others returns a *driver.SharedSessionError for the other locks on h's session; nil: none. Side locks of lockport's sessions do not count.
-func others(ctx context.Context, c *pgx.Conn, h heldLock, layout layout) error {
-	type lock struct {
-		kind int
-		key  int64
-	}
-	found, err := rows(ctx, c, fmt.Sprintf(`SELECT l.objsubid::int, `+keySQL+` FROM pg_locks l WHERE l.locktype = 'advisory' AND l.granted AND l.pid = %d
-		AND NOT (l.objsubid = 1 AND `+keySQL+` = %d) AND (l.objsubid = 1 OR NOT %t)`, h.pid, h.key, h.ours()),
-		func(row pgx.CollectableRow) (l lock, err error) { return l, row.Scan(&l.kind, &l.key) })
-	if err != nil || len(found) == 0 {
+func others(ctx context.Context, c *pgx.Conn, h heldLock) error {
+	var n int
+	err := c.QueryRow(ctx, fmt.Sprintf(`SELECT count(*) FROM pg_locks l WHERE l.locktype = 'advisory' AND l.granted AND l.pid = %d
+		AND NOT (l.objsubid = 1 AND `+keySQL+` = %d) AND (l.objsubid = 1 OR NOT %t)`, h.pid, h.key, h.ours()), once).Scan(&n)
+	if err != nil || n == 0 {
 		return err
 	}
-	others := &driver.SharedSessionError{Session: fmt.Sprintf("process %d", h.pid), Others: len(found)}
-	for _, l := range found {
-		if layout.exact && l.kind == 1 {
-			others.Names = append(others.Names, strconv.FormatInt(l.key, 10))
-		}
-	}
-	return others
+	return &driver.SharedSessionError{Session: fmt.Sprintf("process %d", h.pid), Others: n}
 }
 
 // terminate ends the session of h if it still has the key: since the look, another session may have got the key or the number.

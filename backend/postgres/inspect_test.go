@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -125,55 +124,21 @@ func TestBreakEndsOnlyWhoHasTheLock(t *testing.T) {
 	require.Error(t, err)
 }
 
-// Exact keys reveal all names, also foreign clients'. Keys of two numbers and shared locks count as locks too.
-func TestExactKeysAreNames(t *testing.T) {
+// Locks of two numbers and shared ones count as other locks of a session. A shared holder excludes us, though others may share the lock with it.
+func TestLocksOfForeignSessions(t *testing.T) {
 	t.Parallel()
 	p := database(t)
-	url := with(t, p.URL(), "exact", "true")
-	b := backendAt(t, url)
-	for also, names := range map[string][]string{
-		"pg_advisory_lock(1, 2)":      nil,
-		"pg_advisory_lock_shared(-9)": {"-9"},
-		"pg_advisory_lock(-9)":        {"-9"},
-	} {
-		conn := foreignHolder(t, p.URL(), `SELECT pg_advisory_lock(-7), `+also)
+	b := backendAt(t, with(t, p.URL(), "exact", "true"))
+	for _, also := range []string{"pg_advisory_lock(1, 2)", "pg_advisory_lock_shared(-9)", "pg_advisory_lock(-9)"} {
+		conn := foreignHolder(t, p.URL(), `SELECT pg_advisory_lock_shared(-7), `+also)
 		st, err := b.Inspect(t.Context(), "-7")
 		require.NoError(t, err)
+		require.Equal(t, driver.Status{Name: "-7", Held: true, Foreign: true, Shared: true, Owner: fmt.Sprintf("pid %d (psql)", pidOf(conn))}, st)
 		var shared *driver.SharedSessionError
 		require.ErrorAs(t, b.Break(t.Context(), "-7", st.Owner), &shared, also)
-		require.Equal(t, driver.SharedSessionError{Session: fmt.Sprint("process ", pidOf(conn)), Others: 1, Names: names}, *shared, also)
+		require.Equal(t, driver.SharedSessionError{Session: fmt.Sprint("process ", pidOf(conn)), Others: 1}, *shared, also)
 		require.NoError(t, b.BreakSession(t.Context(), "-7", st.Owner))
 		_, err = conn.Exec(t.Context(), `SELECT 1`)
 		require.Error(t, err)
 	}
-
-	// A shared holder excludes us, though others may share the lock with it.
-	conn := foreignHolder(t, p.URL(), `SELECT pg_advisory_lock_shared(5), pg_advisory_lock(-4200000000), pg_advisory_lock(0, 42)`)
-	st, err := b.Inspect(t.Context(), "5")
-	require.NoError(t, err)
-	require.Equal(t, driver.Status{Name: "5", Held: true, Foreign: true, Shared: true, Owner: fmt.Sprintf("pid %d (psql)", pidOf(conn))}, st)
-	require.ErrorAs(t, b.Break(t.Context(), "5", st.Owner), new(*driver.SharedSessionError))
-
-	acquire(t, clientAt(t, url), "42")
-	waiter := admin(t, p.URL())
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		_, _ = waiter.Exec(ctx, `SELECT pg_advisory_lock(-4200000000)`)
-	}()
-	defer func() { cancel(); <-ended }()
-	var all []driver.Status
-	require.Eventually(t, func() bool {
-		all, err = b.List(t.Context(), "-42")
-		require.NoError(t, err)
-		return len(all) == 1 && all[0].Waiters == 1
-	}, soon, 10*time.Millisecond)
-	require.Equal(t, driver.Status{Name: "-4200000000", Held: true, Foreign: true, Owner: fmt.Sprintf("pid %d (psql)", pidOf(conn)), Waiters: 1}, all[0])
-	st, err = b.Inspect(t.Context(), "-4200000000")
-	require.NoError(t, err)
-	require.Equal(t, all[0], st)
-	all, err = b.List(t.Context(), "")
-	require.NoError(t, err)
-	require.Len(t, all, 3)
 }

@@ -197,6 +197,12 @@ func TestThePoolIsNotTouched(t *testing.T) {
 	require.Eventually(t, func() bool {
 		return query[int](t, conn, `SELECT count(*) FROM locks WHERE NOT granted`) == blockers && query[int](t, conn, `SELECT count(*) FROM locks WHERE objsubid = 2`) == names-blockers
 	}, soon, 10*time.Millisecond, "want all Blockers in the server's queue, and the other waiters notified")
+	looking := backendAt(t, p.URL())
+	for i := range names {
+		st, err := looking.Inspect(t.Context(), fmt.Sprint(i))
+		require.NoError(t, err)
+		require.Equal(t, 1, st.Waiters)
+	}
 	require.LessOrEqual(t, query[int](t, conn, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name LIKE 'lockport%'`), 1+1+blockers)
 	for _, l := range held {
 		require.NoError(t, l.Release(t.Context()))
