@@ -3,9 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
 	"regexp"
-	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -13,6 +11,7 @@ import (
 	"github.com/lockport/lockport/bench/lib"
 	"github.com/lockport/lockport/bench/page"
 	"github.com/lockport/lockport/internal/lab/measure"
+	"github.com/lockport/lockport/internal/lab/report"
 	"github.com/lockport/lockport/referee/libraries"
 )
 
@@ -24,20 +23,11 @@ type options struct {
 	versions map[string]string // of the servers, by kind
 }
 
-// newResults returns results without scenarios.
-func newResults(o options) *page.Results {
-	r := &page.Results{Made: time.Now().UTC().Truncate(time.Second), Turns: o.turns, Comparable: o.limit == full.limit, Servers: o.versions}
-	r.Machine.System, r.Machine.Cores, r.Machine.Go = runtime.GOOS+"/"+runtime.GOARCH, runtime.NumCPU(), runtime.Version()
-	text, _ := os.ReadFile("/proc/cpuinfo")
-	if name := regexp.MustCompile(`model name\s*: (.*)`).FindSubmatch(text); name != nil {
-		r.Machine.Processor = string(name[1])
-	}
-	return r
-}
-
 // run measures the scenarios on all libraries of a family, on the same servers. It returns only ctx's errors and those of the servers.
 func run(ctx context.Context, f lib.Family, o options) (*page.Results, error) {
-	r := newResults(o)
+	r := &page.Results{
+		Made: time.Now().UTC().Truncate(time.Second), Machine: report.ThisMachine(), Turns: o.turns, Comparable: o.limit == full.limit, Servers: o.versions,
+	}
 	var s *measure.Servers
 	for _, sc := range scenarios(o.plan) {
 		var all []lib.Library

@@ -39,7 +39,7 @@ func Run(ctx context.Context, o Options) (*report.Report, error) {
 	if err := o.Check(); err != nil {
 		return nil, err
 	}
-	r := &report.Report{Version: report.Version, Began: time.Now(), Machine: machine()}
+	r := &report.Report{Version: report.Version, Began: time.Now(), Machine: report.ThisMachine()}
 	var missing, more []report.Missing
 	var err error
 	if o.has("hazards") {

@@ -15,17 +15,14 @@ import (
 
 	"github.com/lockport/lockport/bench/lib"
 	"github.com/lockport/lockport/internal/lab/measure"
+	"github.com/lockport/lockport/internal/lab/report"
 )
 
 // Results are the results of one family in one run. Compare figures only within one run, not across machines or days.
 type Results struct {
 	Made    time.Time
-	Machine struct {
-		System, Processor string
-		Cores             int // available to the run
-		Go                string
-	}
-	Turns int
+	Machine report.Machine
+	Turns   int
 	// Comparable: the run used the full times. A quick run shows only that the program works.
 	Comparable bool
 	Servers    map[string]string // versions, by kind

@@ -4,10 +4,10 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"time"
 
 	"github.com/lockport/lockport/internal/lab/history"
+	"github.com/lockport/lockport/internal/lab/report"
 	"github.com/lockport/lockport/internal/lab/worker"
 )
 
@@ -125,9 +125,9 @@ func Takeover(ctx context.Context, s Scenario, on *Subject, turn int) ([]Figure,
 		times = append(times, millis(took))
 	}
 	on.keep("times", times)
-	slices.Sort(times)
+	q := report.QuantilesOf(times)
 	return []Figure{
-		Less("p50", "ms", times[len(times)/2]), Less("most", "ms", times[len(times)-1]),
+		Less("p50", "ms", q.P50), Less("most", "ms", q.Max),
 		{Name: "TTL", Unit: "ms", Each: []float64{millis(c.TTL)}},
 	}, nil
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/lockport/lockport/internal/lab/history"
+	"github.com/lockport/lockport/internal/lab/report"
 	"github.com/lockport/lockport/internal/lab/worker"
 )
 
@@ -56,9 +57,8 @@ func Cycle(ctx context.Context, s Scenario, on *Subject, _ int) ([]Figure, error
 
 // latencies summarises times, which are in microseconds.
 func latencies(times []float64) []Figure {
-	slices.Sort(times)
-	n := len(times)
-	return []Figure{Less("p50", "µs", times[n/2]), Less("p99", "µs", times[n*99/100]), Less("most", "µs", times[n-1])}
+	q := report.QuantilesOf(times)
+	return []Figure{Less("p50", "µs", q.P50), Less("p99", "µs", q.P99), Less("most", "µs", q.Max)}
 }
 
 // Contend measures N goroutines, spread over processes, that acquire and release one name as fast as they can. At the end, each completes the hold

@@ -1,10 +1,7 @@
 package report
 
 import (
-	"fmt"
-	"math"
 	"regexp"
-	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -21,14 +18,6 @@ func Micros(us float64) string {
 
 // Millis formats milliseconds.
 func Millis(ms float64) string { return Micros(ms * 1e3) }
-
-// significant formats v with three significant digits, or with all digits before the point: "9.31", "1216".
-func significant(v float64) string {
-	if math.Abs(v) >= 1000 {
-		return fmt.Sprintf("%.0f", v)
-	}
-	return strconv.FormatFloat(v, 'g', 3, 64)
-}
 
 var unusual = regexp.MustCompile(`[^A-Za-z0-9]`)
 

@@ -23,16 +23,6 @@ type Report struct {
 	Costs []Costs `json:"costs,omitempty"`
 }
 
-// Machine is the machine of a run.
-type Machine struct {
-	OS       string `json:"os"`       // "linux/amd64"
-	CPU      string `json:"cpu"`      // name of the processor, empty if unknown
-	Cores    int    `json:"cores"`    // usable processors
-	Memory   int64  `json:"memory"`   // bytes, 0 if unknown
-	Go       string `json:"go"`       // "go1.26.8"
-	Lockport string `json:"lockport"` // its version
-}
-
 // Subject is a column: a backend on servers of this machine, a user's own server, or the locks of the articles.
 type Subject struct {
 	// Name is short and unique: "redis", [Article], or for a user's own server the backend, with a number if there are several.

@@ -2,7 +2,6 @@ package report
 
 import (
 	"embed"
-	"fmt"
 	"html/template"
 	"io"
 	"slices"
@@ -99,10 +98,4 @@ func (e *entry) Plays() (all []play) {
 		all[0], all[best] = all[best], all[0]
 	}
 	return all
-}
-
-// String describes the machine for people.
-func (m Machine) String() string {
-	parts := []string{m.OS, m.CPU, fmt.Sprintf("GOMAXPROCS=%d", m.Cores), significant(float64(m.Memory)/(1<<30)) + " GiB", m.Go, "lockport " + m.Lockport}
-	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), ", ")
 }
