@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/xml"
 	"os"
 	"os/exec"
 	"strings"
@@ -121,19 +120,6 @@ func TestTableOfLibraries(t *testing.T) {
 			require.NotEmpty(t, source)
 		}
 	}
-}
-
-// The page and the picture can be rendered from any result.
-func TestPages(t *testing.T) {
-	p := newPage(3)
-	r := Result{Subject: "a & b", Version: "v1", Runs: 3, Unable: map[string]string{"x/y": "away"}}
-	r.Cells = []Cell{{Promise: "P1", Verdict: Refuted, Source: "a | b", Findings: []Finding{{Case: "exclusion/a", Rule: "P1: one", Seen: "two\nholders", Failed: 3, Runs: 3}}}}
-	p.Results = []Result{r}
-	page := string(p.markdown())
-	require.Contains(t, page, "- P1 by `exclusion/a`: two.")
-	require.Contains(t, page, `a \| b`)
-	require.NoError(t, xml.Unmarshal(p.svg(), new(struct{})))
-	require.Contains(t, r.text(), "exclusion/a failed in 3 of 3 runs")
 }
 
 // The page and the picture match the results: go run . -docs ../docs -page.

@@ -51,11 +51,6 @@ func TestJudge(t *testing.T) {
 		{"late and landed, although nobody was wrong", oneAfterAnother + writes("wrote", "wrote"), report.Safe, landed, "landed despite"},
 		{"tokens that fall", tokens(2048, 1024) + "refused class stale", report.Unsafe, refused, "their tokens are 2048 and 1024"},
 		{
-			"tokens that fall, of claims that were asked for at one time", "100 w1/1 asked; 100 w2/1 asked; 110 w1/1 got token 2048 deadline 2500; 2100 w2/1 got token 1024 deadline 4000; 2200 w2/1 wrote token 1024; " +
-				"2300 w1/1 refused class stale",
-			report.Unsafe, refused, "their tokens are 2048 and 1024",
-		},
-		{
 			"tokens that fall later", bothBelieve + writes("wrote", "refused class stale") + "2600 w2/1 releasing; 2610 w3/1 asked; 2620 w3/1 got token 512 deadline 4000",
 			report.Unsafe, refused, "",
 		},

@@ -54,9 +54,3 @@ func TestEndings(t *testing.T) {
 		require.Equal(t, []report.Span{{Held: true, Got: 10, Until: 100, Ending: c.ending}}, r.Lanes[0].Spans)
 	}
 }
-
-func TestClientNames(t *testing.T) {
-	require.Equal(t, "A", clientName("w1"))
-	require.Equal(t, "Z", clientName("w26"))
-	require.Equal(t, "B believes, and A's and B.", names.ReplaceAllStringFunc("w2 believes, and w1's and w2.", clientName))
-}

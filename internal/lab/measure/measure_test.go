@@ -14,19 +14,27 @@ import (
 
 func TestMain(m *testing.M) {
 	WorkerMain(func(ctx context.Context, c Config) (Locker, error) {
-		if c.Library == "broken" {
-			return broken, nil
+		if acquire := faulty[c.Library]; acquire != nil {
+			return Locker{Acquire: acquire, Close: func() error { return nil }}, nil
 		}
 		return Open(ctx, c)
 	})
 	os.Exit(m.Run())
 }
 
-// broken excludes nobody.
-var broken = Locker{Close: func() error { return nil }, Acquire: func(context.Context, string, bool) (Release, error) {
-	time.Sleep(time.Millisecond)
-	return func(context.Context) error { return nil }, nil
-}}
+// faulty are faulty libraries.
+var faulty = map[string]func(context.Context, string, bool) (Release, error){
+	"broken": func(context.Context, string, bool) (Release, error) { // excludes nobody
+		time.Sleep(time.Millisecond)
+		return func(context.Context) error { return nil }, nil
+	},
+	"failing": func(context.Context, string, bool) (Release, error) {
+		os.Stderr.WriteString("this library has a bug\n")
+		os.Exit(3)
+		return nil, nil
+	},
+	"hanging": func(context.Context, string, bool) (Release, error) { select {} },
+}
 
 func config(t *testing.T) Config {
 	t.Helper()
@@ -54,10 +62,14 @@ func TestCycle(t *testing.T) {
 	require.Positive(t, on.Figure("allocations").Each[1])
 	on = measured(t, Scenario{Do: Cycle, N: 1, Samples: 10}, config(t))
 	require.Len(t, on.Samples["acquire"], fewestCycles, "however long it takes")
-	on = measured(t, Scenario{Do: Cycle, N: 1, Samples: 1 << 20, For: time.Hour, Limit: 2 * time.Second, Turns: 2}, config(t))
-	require.Len(t, on.Failed, 2)
-	require.Contains(t, on.Failed[1], context.DeadlineExceeded.Error())
-	require.Equal(t, "it failed in every turn", on.NotRun)
+	for library, says := range map[string]string{"hanging": context.DeadlineExceeded.Error(), "failing": "this library has a bug"} {
+		bad := config(t)
+		bad.Library = library
+		on = measured(t, Scenario{Do: Cycle, N: 1, Samples: 10, Limit: time.Second, Turns: 2}, bad)
+		require.Len(t, on.Failed, 2, "after a failed turn the next one runs")
+		require.Contains(t, on.Failed[1], says)
+		require.Equal(t, "it failed in every turn", on.NotRun)
+	}
 }
 
 func TestContend(t *testing.T) {

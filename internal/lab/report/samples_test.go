@@ -29,52 +29,38 @@ func sample(t testing.TB) *Report {
 	return r
 }
 
-// reports are the sample, and reports of other shapes, with texts and figures that are unlikely but possible.
+// reports are the sample, and reports of other shapes, with texts that are unlikely but possible.
 func reports(t testing.TB) map[string]*Report {
 	t.Helper()
 	const text = "<script>alert(1)</script> ]]> --> \" ' & </svg></title> {{.}} `x` | [a](b)\x00\x1b[31m\nline two \u202e é 漢字 =1+1"
-	hostile, odd, none, costs := sample(t), sample(t), sample(t), sample(t)
-	alter(reflect.ValueOf(hostile), func(v reflect.Value) {
-		if v.Kind() == reflect.String && v.String() != "" {
-			v.SetString(v.String() + text)
-		}
-	})
-	figures := []float64{1e300, -1, 1e-9, 1e13, 0}
-	alter(reflect.ValueOf(odd), func(v reflect.Value) {
-		if v.Kind() == reflect.Float64 {
-			v.SetFloat(figures[0])
-			figures = append(figures[1:], figures[0])
-		}
-	})
-	alter(reflect.ValueOf(none), func(v reflect.Value) { // everything was tried, without a result
-		if v.Kind() == reflect.Float64 || v.Kind() == reflect.Int && v.Int() != Version {
-			v.SetZero()
-		}
-	})
+	hostile, costs := sample(t), sample(t)
+	infect(reflect.ValueOf(hostile), text)
 	costs.Hazards, costs.Cells, costs.Missing = nil, nil, nil
 	costs.Subjects[2] = Subject{Name: "redis", Title: "Redis", URL: "redis://xxxxx@a.rather.long.name.of.a.host.example.org:6379/3", Page: "redis"}
 	empty := &Report{Version: Version, Began: time.Unix(0, 0).UTC()}
-	return map[string]*Report{"sample": sample(t), "hostile": hostile, "odd": odd, "none": none, "costs": costs, "empty": empty}
+	return map[string]*Report{"sample": sample(t), "hostile": hostile, "costs": costs, "empty": empty}
 }
 
-// alter calls change with each text and number in v.
-func alter(v reflect.Value, change func(reflect.Value)) {
+// infect appends text to each text in v.
+func infect(v reflect.Value, text string) {
 	switch v.Kind() {
 	case reflect.Pointer:
 		if !v.IsNil() {
-			alter(v.Elem(), change)
+			infect(v.Elem(), text)
 		}
 	case reflect.Slice, reflect.Array:
 		for i := range v.Len() {
-			alter(v.Index(i), change)
+			infect(v.Index(i), text)
 		}
 	case reflect.Struct:
 		for i := range v.NumField() {
 			if v.Type().Field(i).IsExported() {
-				alter(v.Field(i), change)
+				infect(v.Field(i), text)
 			}
 		}
-	default:
-		change(v)
+	case reflect.String:
+		if v.String() != "" {
+			v.SetString(v.String() + text)
+		}
 	}
 }
