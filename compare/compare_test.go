@@ -30,18 +30,6 @@ func TestMatch(t *testing.T) {
 	}
 }
 
-func TestPresent(t *testing.T) {
-	r := &report.Report{
-		Cells: []report.Cell{{Hazard: "H1", Subject: "etcd"}, {Hazard: "H1", Subject: report.Article}},
-		Costs: []report.Costs{{Subject: "file"}, {Subject: "etcd"}},
-	}
-	got := present(r, ownSubjects, map[string]string{"etcd": "3.4.23"})
-	require.Len(t, got, 3)
-	require.Equal(t, "Redis", got[0].Servers)
-	require.Equal(t, report.Subject{Name: "file", Title: "File", Page: "file"}, got[1])
-	require.Equal(t, "etcd 3.4.23", got[2].Servers)
-}
-
 // A user's pictures in the folder stay; those of an earlier report are replaced.
 func TestWrite(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "new", "folder")
