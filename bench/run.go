@@ -79,10 +79,6 @@ func subject(l lib.Library, sc scenario, s *measure.Servers) *measure.Subject {
 		Row: measure.Row{Library: l.Name, Kind: l.Kind}, Config: measure.Config{URL: s.URL, Family: l.Family, Library: l.Name},
 		Locks: letters.ReplaceAllString("bench-"+sc.Name+"-"+l.Name, ""), Try: l.Kind == lib.Floor, Kill: strings.HasPrefix(sc.Name, "waiters-"),
 	}
-	on.NotRun = l.NotRun
-	if l.Turn != nil {
-		turn := sc.Scenario
-		turn.Do, on.Floor = l.Turn, &turn
-	}
+	on.NotRun, on.Do = l.NotRun, l.Turn
 	return on
 }

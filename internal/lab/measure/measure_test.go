@@ -101,15 +101,17 @@ func TestTakeover(t *testing.T) {
 	require.Positive(t, times[0])
 }
 
-// Each turn measures each subject, starting with a different one. Another scenario may measure one of them.
+// Each turn measures each subject, starting with a different one. A subject may have a way of its own.
 func TestTurns(t *testing.T) {
 	var order []string
-	do := func(_ context.Context, s Scenario, _ *Subject, turn int) ([]Figure, error) {
-		order = append(order, s.Name)
-		return []Figure{Less("turn", "", float64(turn))}, nil
+	do := func(name string) func(context.Context, Scenario, *Subject, int) ([]Figure, error) {
+		return func(_ context.Context, _ Scenario, _ *Subject, turn int) ([]Figure, error) {
+			order = append(order, name)
+			return []Figure{Less("turn", "", float64(turn))}, nil
+		}
 	}
-	a, b, absent := &Subject{}, &Subject{Floor: &Scenario{Name: "b", Do: do}}, &Subject{Row: Row{NotRun: "because"}}
-	require.NoError(t, Scenario{Name: "a", Do: do, Turns: 3}.Run(t.Context(), nil, a, b, absent))
+	a, b, absent := &Subject{}, &Subject{Do: do("b")}, &Subject{Row: Row{NotRun: "because"}}
+	require.NoError(t, Scenario{Do: do("a"), Turns: 3}.Run(t.Context(), nil, a, b, absent))
 	require.Equal(t, []string{"a", "b", "b", "a", "a", "b"}, order)
 	require.Equal(t, []float64{0, 1, 2}, b.Figure("turn").Each)
 	require.Empty(t, absent.Turns)

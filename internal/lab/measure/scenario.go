@@ -28,10 +28,11 @@ type Scenario struct {
 type Subject struct {
 	Row    // what was measured
 	Config Config
-	Locks  string    // the prefix of its locks' names
-	Floor  *Scenario // replaces the scenario: bare round trips
-	Try    bool      // cycles make single attempts
-	Kill   bool      // kill waiters at the end: some libraries ignore a cancelled context while they wait
+	Locks  string // the prefix of its locks' names
+	Try    bool   // cycles make single attempts
+	Kill   bool   // kill waiters at the end: some libraries ignore a cancelled context while they wait
+	// Do replaces the scenario's, for a library that no worker can open.
+	Do func(ctx context.Context, s Scenario, on *Subject, turn int) ([]Figure, error)
 
 	workers worker.Group[order, answer] // nil until the scenario starts them
 }
@@ -61,8 +62,8 @@ func (s Scenario) Run(ctx context.Context, progress func(turn int, on *Subject),
 }
 
 func (on *Subject) turn(ctx context.Context, s Scenario, turn int) {
-	if on.Floor != nil {
-		s = *on.Floor
+	if on.Do != nil {
+		s.Do = on.Do
 	}
 	if s.Limit > 0 {
 		var cancel context.CancelFunc
