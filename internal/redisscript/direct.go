@@ -37,13 +37,13 @@ func (p *Pipe) direct(ctx context.Context, c call) (Reply, bool) {
 	_ = p.single.Process(sooner, cmd) // cmd has the error too
 	value, err := cmd.outcome()
 	var timeout net.Error
-	if late := errors.As(err, &timeout) && timeout.Timeout(); isNoScript(err) || late && !cmd.sent(err) {
+	if late := errors.As(err, &timeout) && timeout.Timeout(); isNoScript(err) || late && notConnected(err) {
 		return Reply{}, false
 	} else if late && sooner != ctx {
 		p.slow.Store(time.Now().Add(directPause).UnixNano())
 		err = fmt.Errorf("%w: %w: %w", driver.ErrUnknown, ErrImpatient, err)
 	}
-	return Reply{Value: value, Err: withContextErr(ctx, Classify(err, cmd.sent(err)))}, true
+	return Reply{Value: value, Err: withContextErr(ctx, Classify(err, !notConnected(err)))}, true
 }
 
 // latestDeadline is ctx with the latest deadline of calls, if all have one.

@@ -175,7 +175,7 @@ func (r *request) deliver(replies []Reply, value any, err error, ack acks) {
 	}
 	for i, j := range r.calls {
 		if err != nil {
-			replies[j].Err = Classify(err, r.cmd.sent(err))
+			replies[j].Err = Classify(err, !notConnected(err))
 			continue
 		}
 		reply := Reply{Value: list[i]}

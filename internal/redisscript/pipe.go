@@ -24,7 +24,6 @@ type Pipe struct {
 	replicas int                    // WAIT for so many; 0: no WAIT
 	waitTime time.Duration
 	closed   atomic.Bool
-	located  atomic.Bool  // the slot map is loaded, so finding a node needs no I/O
 	busy     atomic.Int32 // calls under way
 	slow     atomic.Int64 // no direct calls until then, in ns since 1970: see direct
 
@@ -157,16 +156,10 @@ func (p *Pipe) nodeOf(ctx context.Context, args []any) (*node, error) {
 	var master *goredis.Client
 	addr := ""
 	if p.cluster != nil {
-		find := func() (err error) {
+		err := Guard(ctx, func() (err error) { // it may have to load the slot map
 			master, err = p.cluster.MasterForKey(ctx, args[3].(string))
 			return err
-		}
-		var err error
-		if p.located.Load() {
-			err = find()
-		} else if err = Guard(ctx, find); err == nil {
-			p.located.Store(true)
-		}
+		})
 		if err != nil {
 			return nil, Classify(err, false)
 		}

@@ -142,11 +142,10 @@ func TestPipeSendsOnce(t *testing.T) {
 	}
 }
 
-// A request without a connection is known to be unsent, even if a hook has read its arguments.
+// A request without a connection is known to be unsent.
 func TestPipeKnowsWhatItHasNotSent(t *testing.T) {
 	client := goredis.NewClient(&goredis.Options{Addr: "127.0.0.1:1", DialerRetries: 1})
 	defer func() { _ = client.Close() }()
-	client.AddHook(looking{})
 	p := NewPipe(client, 0, 0)
 	require.ErrorIs(t, p.Run(t.Context(), echo, echoArgs(1)).Err, driver.ErrUnavailable)
 	for _, r := range p.RunAll(t.Context(), echo, [][]any{echoArgs(1), echoArgs(2)}) {
@@ -154,25 +153,4 @@ func TestPipeKnowsWhatItHasNotSent(t *testing.T) {
 	}
 	p.Close()
 	require.ErrorIs(t, p.Run(t.Context(), echo, echoArgs(1)).Err, goredis.ErrClosed)
-}
-
-// looking is a hook that reads each command, like a tracer.
-type looking struct{}
-
-func (looking) DialHook(next goredis.DialHook) goredis.DialHook { return next }
-
-func (looking) ProcessHook(next goredis.ProcessHook) goredis.ProcessHook {
-	return func(ctx context.Context, cmd goredis.Cmder) error {
-		_ = cmd.Args()
-		return next(ctx, cmd)
-	}
-}
-
-func (looking) ProcessPipelineHook(next goredis.ProcessPipelineHook) goredis.ProcessPipelineHook {
-	return func(ctx context.Context, cmds []goredis.Cmder) error {
-		for _, cmd := range cmds {
-			_ = cmd.Args()
-		}
-		return next(ctx, cmds)
-	}
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/sha1"
 	"encoding/hex"
-	"sync/atomic"
 
 	goredis "github.com/redis/go-redis/v9"
 )
@@ -68,14 +67,11 @@ func (s *Script) Names(request []byte) bool {
 		bytes.Contains(request, []byte(s.sha)) || bytes.Contains(request, []byte(s.source))
 }
 
-// command is a script call that go-redis must not send twice. It records whether go-redis has begun to write it.
-type command struct {
-	*goredis.Cmd
-	written atomic.Bool
-}
+// command is a script call that go-redis must not send twice.
+type command struct{ *goredis.Cmd }
 
 func newCommand(args []any) *command {
-	c := &command{Cmd: goredis.NewCmd(context.Background(), args...)}
+	c := &command{goredis.NewCmd(context.Background(), args...)}
 	if len(args) > 3 {
 		c.SetFirstKeyPos(3) // a cluster client finds the node by it
 	}
@@ -85,13 +81,6 @@ func newCommand(args []any) *command {
 // NoRetry tells go-redis not to resend the command after an error.
 func (*command) NoRetry() bool { return true }
 
-// Args is called by go-redis when it writes the command. Hooks and cluster clients call it earlier. The command then counts as sent although
-// it is not, and the outcome of an error before sending as unknown.
-func (c *command) Args() []any {
-	c.written.Store(true)
-	return c.Cmd.Args()
-}
-
 // outcome returns the command's reply. A nil reply is not an error.
 func (c *command) outcome() (any, error) {
 	err := c.Err()
@@ -100,6 +89,3 @@ func (c *command) outcome() (any, error) {
 	}
 	return c.Val(), err
 }
-
-// sent reports whether, after err, the server may have run the command or may still run it.
-func (c *command) sent(err error) bool { return c.written.Load() && !notConnected(err) }
