@@ -28,16 +28,15 @@ func (b *Backend) newClaim(req driver.Request) redisclaims.Member {
 // The purposes of side keys.
 const (
 	queueKey        = "queue"
-	tokenKey        = "token"
 	readersKey      = "readers"
 	permitsKey      = "permits"
 	permitsQueueKey = "permits-queue"
 )
 
-// keysOf returns the keys that granting scripts take: the lock, the queue, the last token of the server or slot, and the name's last token
-// as earlier releases of lockport stored it. Other scripts take the first two.
+// keysOf returns the keys that granting scripts take: the lock, the queue, and the last token of the server or slot. Other scripts take the
+// first two.
 func (b *Backend) keysOf(lock string) []string {
-	return []string{lock, redisscript.Side(lock, queueKey), redisscript.LastToken(lock, b.pipe.Cluster()), redisscript.Side(lock, tokenKey)}
+	return []string{lock, redisscript.Side(lock, queueKey), redisscript.LastToken(lock, b.pipe.Cluster())}
 }
 
 // besideKeys are the keys for readers or, if permits > 0, for permits, which have their own queue. The set of holders comes last.

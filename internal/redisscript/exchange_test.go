@@ -15,7 +15,7 @@ import (
 // lockCall is a call of script, Acquire or Release, for owner on name.
 func lockCall(script *Script, name, owner string) call {
 	key := Layout{Prefix: DefaultPrefix}.Key(name)
-	keys, value := []string{key, Side(key, "queue"), LastToken(key, false), Side(key, "token")}, Value(fmt.Sprintf("%032s:test/1/x/y", owner))
+	keys, value := []string{key, Side(key, "queue"), LastToken(key, false)}, Value(fmt.Sprintf("%032s:test/1/x/y", owner))
 	if script == Release {
 		return call{script: script, args: script.Call(keys[:2], value)}
 	}
@@ -81,7 +81,7 @@ func TestAnErrorIsThatOfOneCall(t *testing.T) {
 	s := servers.SharedRedis(t)
 	p := pipeOf(t, optionsOf(t, s.URL()))
 	calls := []call{lockCall(Acquire, t.Name()+"1", "a"), lockCall(Acquire, t.Name()+"2", "a"), lockCall(Acquire, t.Name()+"3", "a")}
-	does(t, s, "RPUSH", calls[1].args[6], "no token")
+	does(t, s, "RPUSH", calls[1].args[4], "no queue")
 	replies := sends(t, p, 1, calls...)
 	require.NoError(t, replies[0].Err)
 	require.NoError(t, replies[2].Err)
@@ -89,7 +89,7 @@ func TestAnErrorIsThatOfOneCall(t *testing.T) {
 	require.ErrorContains(t, replies[1].Err, "WRONGTYPE")
 	require.Equal(t, int64(0), does(t, s, "EXISTS", calls[1].args[3]), "an error means that nothing was granted")
 	for _, c := range calls {
-		does(t, s, "DEL", c.args[3], c.args[6])
+		does(t, s, "DEL", c.args[3], c.args[4])
 	}
 }
 

@@ -1,5 +1,5 @@
 -- Follows queue.lua, in the scripts of claims that hold a name beside others: readers and permits. KEYS: as of token.lua, and
---   5 the holders: a sorted set of owners, scored with the time in ms until which each holds
+--   4 the holders: a sorted set of owners, scored with the time in ms until which each holds
 -- Readers: while there are any, the lock's value is READERS. Otherwise the set is left over from readers whose lock was removed.
 -- Permits: they have their own queue and ignore the lock. Their set also has the member "#", scored with GONE + the number of permits.
 -- ARGV: owner, number of permits (0: a reader).
@@ -10,19 +10,19 @@ local now, up_to = now_ms(), string.format('(%.0f', GONE)
 
 -- The number of holders.
 local function count()
-  return (permits > 0 or lock == READERS) and call('ZCOUNT', KEYS[5], now, up_to) or 0
+  return (permits > 0 or lock == READERS) and call('ZCOUNT', KEYS[4], now, up_to) or 0
 end
 
 -- Whether the owner holds.
 local function holds()
-  local score = call('ZSCORE', KEYS[5], owner)
+  local score = call('ZSCORE', KEYS[4], owner)
   return score and (permits > 0 or lock == READERS) and tonumber(score) >= now
 end
 
 -- Makes the keys expire with the last holder, plus 1 ms because expiries are rounded down.
 local function settle()
-  local last = call('ZREVRANGEBYSCORE', KEYS[5], up_to, now, 'WITHSCORES', 'LIMIT', 0, 1)[2]
-  for i = permits > 0 and 5 or 1, 5, 4 do
+  local last = call('ZREVRANGEBYSCORE', KEYS[4], up_to, now, 'WITHSCORES', 'LIMIT', 0, 1)[2]
+  for i = permits > 0 and 4 or 1, 4, 3 do
     if last then
       call('PEXPIRE', KEYS[i], last - now + 1)
     else
@@ -41,7 +41,7 @@ local function tell_holders()
   if type(lock) == 'string' and string.sub(lock, 1, 4) == 'lp1:' and lock ~= READERS then
     tell(string.sub(lock, 5), 'c')
   elseif count() > 0 then
-    for _, holder in ipairs(call('ZREVRANGEBYSCORE', KEYS[5], up_to, now)) do
+    for _, holder in ipairs(call('ZREVRANGEBYSCORE', KEYS[4], up_to, now)) do
       tell(holder, 'c')
     end
   end

@@ -7,7 +7,7 @@ call('ZREM', KEYS[2], owner)
 if next_is_due then
   call('ZREM', KEYS[2], '!')
 end
-if (permits > 0 or lock == READERS) and call('ZREM', KEYS[5], owner) == 1 then
+if (permits > 0 or lock == READERS) and call('ZREM', KEYS[4], owner) == 1 then
   settle()
   next_is_due = next_is_due or permits > 0 or count() == 0
 end

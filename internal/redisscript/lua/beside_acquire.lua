@@ -4,12 +4,12 @@ local ttl, queue = ARGV[3], ARGV[4] == '1'
 if abandoned(string.sub(owner, 1, 32)) then
   return {2}
 end
-for _, gone in ipairs(call('ZRANGE', KEYS[5], '-inf', string.format('(%.0f', now), 'BYSCORE')) do
-  call('ZREM', KEYS[5], gone)
+for _, gone in ipairs(call('ZRANGE', KEYS[4], '-inf', string.format('(%.0f', now), 'BYSCORE')) do
+  call('ZREM', KEYS[4], gone)
 end
 local room = not lock or lock == READERS
 if permits > 0 then
-  local n = call('ZSCORE', KEYS[5], '#')
+  local n = call('ZSCORE', KEYS[4], '#')
   if n and n - GONE ~= permits and count() > 0 then
     return {3, n - GONE}
   end
@@ -28,7 +28,7 @@ if not holds() and not (room and (not first or first == owner)) then
       call('ZREM', KEYS[2], '!')
     end
     if permits > 0 then
-      ms = call('ZRANGE', KEYS[5], 0, 0, 'WITHSCORES')[2] - now + 1
+      ms = call('ZRANGE', KEYS[4], 0, 0, 'WITHSCORES')[2] - now + 1
     end
   elseif not lock then -- also for permits: the head can be granted its claim
     if not turn or turn - now > TURN_MS then
@@ -53,12 +53,12 @@ end
 call('ZREM', KEYS[2], '!', owner)
 local token = draw()
 if permits > 0 then
-  call('ZADD', KEYS[5], string.format('%.0f', GONE + permits), '#', now + ttl, owner)
+  call('ZADD', KEYS[4], string.format('%.0f', GONE + permits), '#', now + ttl, owner)
 elseif lock then
-  call('ZADD', KEYS[5], now + ttl, owner)
+  call('ZADD', KEYS[4], now + ttl, owner)
 else
-  call('DEL', KEYS[5])
-  call('ZADD', KEYS[5], now + ttl, owner)
+  call('DEL', KEYS[4])
+  call('ZADD', KEYS[4], now + ttl, owner)
   call('SET', KEYS[1], READERS, 'PX', ttl)
   lock = READERS
 end

@@ -2,7 +2,7 @@
 if not holds() then
   return lost()
 end
-call('ZREM', KEYS[5], owner)
+call('ZREM', KEYS[4], owner)
 settle()
 if ARGV[3] == '1' then
   tell(owner, 'l')

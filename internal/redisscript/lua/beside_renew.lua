@@ -2,6 +2,6 @@
 if not holds() then
   return {lost()}
 end
-call('ZADD', KEYS[5], 'XX', now + ARGV[3], owner)
+call('ZADD', KEYS[4], 'XX', now + ARGV[3], owner)
 settle()
 return waiting()

@@ -2,7 +2,6 @@
 --   1 the lock: string, "lp1:" + owner, with a TTL; any other value is a foreign client's
 --   2 the queue: see queue.lua
 --   3 the last token drawn on this server or, in a Cluster, for this slot: string, never expires
---   4 the name's last token, which earlier releases of lockport kept for 7 days: only read
 local call = redis.call
 
 -- Draws a token: the time in microseconds, or the last token + 1 if that is greater. So tokens rise even if the clock is set back, the data
@@ -11,7 +10,6 @@ local last -- drawn by this script, perhaps for another name
 local function draw()
   local time = not last and call('TIME')
   local token = time and time[1] * 1000000 + time[2] or last + 1
-  token = math.max(token, 1 + (call('GET', KEYS[4]) or 0))
   repeat
     last = token
     token = math.max(token, 1 + (call('SET', KEYS[3], token, 'GET') or 0))
