@@ -34,7 +34,7 @@ var (
 
 // The scripts for one server of several, where a majority decides. Their keys are the lock and the queue.
 var (
-	QuorumAcquire = compose("clock", "easy", "queue", "claim", "quorum_acquire")
+	QuorumAcquire = compose("notoken", "easy", "queue", "claim", "quorum_acquire")
 	QuorumRelease = compose("quorum_release", "queue", "quorum_wake")
 	QuorumRenew   = compose("quorum_renew")
 	QuorumRetake  = compose("queue", "quorum_retake")

@@ -1,4 +1,4 @@
--- Follows token.lua or clock.lua, and queue.lua. Precedes acquire.lua, quorum_acquire.lua, again.lua and requeue.lua.
+-- Follows token.lua or notoken.lua, and queue.lua. Precedes acquire.lua, quorum_acquire.lua, again.lua and requeue.lua.
 
 -- Claims the name where easy.lua did not. at: place in the queue; number: of this request; either may be nil. Returns
 --   {1, token, waiters} if granted
