@@ -159,20 +159,6 @@ func (c *claim) undoTimeout() time.Duration { return max(c.nodeTimeout(), maxNod
 // Grant implements driver.Lease.
 func (c *claim) Grant() driver.Grant { return c.grant }
 
-// Entry is what Lock.As returns for a lock of Redlock; see As.
-type Entry struct {
-	Key, Value string // on each node that granted the lock
-}
-
-// As sets target if it is an *Entry.
-func (c *claim) As(target any) bool {
-	e, ok := target.(*Entry)
-	if ok {
-		*e = Entry{Key: c.keys[0], Value: c.value}
-	}
-	return ok
-}
-
 // Broken implements redisclaims.Member.
 func (c *claim) Broken() {
 	c.mu.Lock()

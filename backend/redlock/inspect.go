@@ -6,21 +6,21 @@ import (
 	"maps"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/redisclaims"
 	"github.com/lockport/lockport/internal/redisscript"
 )
 
-// Inspect implements driver.Inspector. A name is held if a majority of the nodes has it for the same owner.
+// Inspect implements driver.Inspector. A name is held if a majority of the nodes has it for the same owner. It expires
+// as one of them says.
 func (b *Backend) Inspect(ctx context.Context, name string) (driver.Status, error) {
 	st, key := driver.Status{Name: name}, b.layout.Key(name)
 	replies, err := b.askAll(ctx, redisscript.Inspect, []string{key, redisscript.Side(key, queueKey)})
 	if err != nil {
 		return st, err
 	}
-	byOwner := make(map[string][]driver.Status)
+	votes := make(map[string]int)
 	for _, r := range replies {
 		if r.Err != nil {
 			continue
@@ -30,32 +30,15 @@ func (b *Backend) Inspect(ctx context.Context, name string) (driver.Status, erro
 			return st, err
 		}
 		st.Waiters = max(st.Waiters, one.Waiters)
-		if one.Held {
-			byOwner[one.Owner] = append(byOwner[one.Owner], one)
-		}
-	}
-	for owner, all := range byOwner {
-		if len(all) < b.quorum {
+		if !one.Held {
 			continue
 		}
-		st.Held, st.Owner, st.Foreign = true, owner, all[0].Foreign
-		// The lock ends when the remaining keys are no longer a majority.
-		slices.SortFunc(all, func(a, b driver.Status) int { return expiry(b).Compare(expiry(a)) })
-		st.Expires = all[b.quorum-1].Expires
+		if votes[one.Owner]++; votes[one.Owner] == b.quorum {
+			st.Held, st.Owner, st.Foreign, st.Expires = true, one.Owner, one.Foreign, one.Expires
+		}
 	}
 	return st, nil
 }
-
-// expiry is when a key expires, or far in the future if never.
-func expiry(st driver.Status) time.Time {
-	if st.Expires.IsZero() {
-		return time.Now().Add(redisclaims.MaxTTL)
-	}
-	return st.Expires
-}
-
-// listAtOnce is how many names List inspects at once.
-const listAtOnce = 100
 
 // List implements driver.Inspector. It scans all keys of the database on every node, which takes a while on servers with many.
 func (b *Backend) List(ctx context.Context, prefix string) ([]driver.Status, error) {
@@ -68,20 +51,13 @@ func (b *Backend) List(ctx context.Context, prefix string) ([]driver.Status, err
 		return nil, err
 	}
 	var list []driver.Status
-	for part := range slices.Chunk(names, listAtOnce) {
-		found, errs := make([]driver.Status, len(part)), make([]error, len(part))
-		var all sync.WaitGroup
-		for i, name := range part {
-			all.Go(func() { found[i], errs[i] = b.Inspect(ctx, name) })
+	for _, name := range names {
+		st, err := b.Inspect(ctx, name)
+		if err != nil {
+			return nil, err
 		}
-		all.Wait()
-		for i, st := range found {
-			if errs[i] != nil {
-				return nil, errs[i]
-			}
-			if st.Held || st.Waiters > 0 {
-				list = append(list, st)
-			}
+		if st.Held || st.Waiters > 0 {
+			list = append(list, st)
 		}
 	}
 	return list, nil

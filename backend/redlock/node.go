@@ -197,25 +197,15 @@ func (b *Backend) shortage(errs []error) string {
 	return fmt.Sprintf("%d of %d nodes do not serve, and %d are needed: %s", failed, len(b.nodes), b.quorum, why)
 }
 
-// byReason lists the failed nodes, grouped by reason.
+// byReason lists the failed nodes with their reasons.
 func (b *Backend) byReason(errs []error) (failed int, why string) {
 	var reasons []string
-	nodes := make(map[string][]string)
 	for i, err := range errs {
-		if err == nil {
-			continue
+		if err != nil {
+			reasons = append(reasons, b.nodes[i].addr+": "+reason(err))
 		}
-		failed++
-		why := reason(err)
-		if nodes[why] == nil {
-			reasons = append(reasons, why)
-		}
-		nodes[why] = append(nodes[why], b.nodes[i].addr)
 	}
-	for i, why := range reasons {
-		reasons[i] = strings.Join(nodes[why], ", ") + ": " + why
-	}
-	return failed, strings.Join(reasons, "; ")
+	return len(reasons), strings.Join(reasons, "; ")
 }
 
 const noAnswer = "no answer in time"

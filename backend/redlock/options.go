@@ -3,7 +3,6 @@ package redlock
 import (
 	"errors"
 	"fmt"
-	"reflect"
 	"time"
 
 	goredis "github.com/redis/go-redis/v9"
@@ -63,24 +62,18 @@ func checkNodes(nodes []goredis.UniversalClient) error {
 	}
 	seen := make(map[string]bool)
 	for i, client := range nodes {
-		if v := reflect.ValueOf(client); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
+		if c, ok := client.(*goredis.Client); client == nil || ok && c == nil {
 			return fmt.Errorf("the client of node %d is nil", i+1)
 		}
-		var why string
+		addr, several := addrOf(client, i), false
 		switch client.(type) {
-		case *goredis.ClusterClient:
-			why = "is a Redis Cluster"
-		case *goredis.Ring:
-			why = "is a ring of servers"
-		}
-		addr := addrOf(client, i)
-		if addr == "FailoverClient" {
-			why = "is found by Sentinel"
+		case *goredis.ClusterClient, *goredis.Ring:
+			several = true
 		}
 		switch {
-		case why != "":
-			return fmt.Errorf("%w: node %d %s; a Redlock node must be one server that no replica ever replaces: "+
-				"use its own address", errors.ErrUnsupported, i+1, why)
+		case several || addr == "FailoverClient": // found by Sentinel
+			return fmt.Errorf("%w: the client of node %d is for several servers; a Redlock node must be one server that no replica ever replaces: "+
+				"use its own address", errors.ErrUnsupported, i+1)
 		case seen[addr]:
 			return fmt.Errorf("the node %s is given twice: it would have two votes", addr)
 		}
