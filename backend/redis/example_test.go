@@ -30,22 +30,6 @@ func Example() {
 	fmt.Println("working under fencing token", token)
 }
 
-// From a URL in the configuration.
-func Example_url() {
-	ctx := context.Background()
-	client, err := lockport.Open(ctx, "redis+sentinel://sentinel-1:26379?addr=sentinel-2:26379&master_name=mymaster&replicas=1")
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer client.Close()
-	err = lockport.Do(ctx, client, "nightly-report", func(ctx context.Context, l *lockport.Lock) error {
-		return ctx.Err() // ends when the lock is lost
-	})
-	if err != nil {
-		log.Print(err)
-	}
-}
-
 // The lock's key, for a transaction on the same server that must not commit after the lock is lost.
 func ExampleEntry() {
 	ctx := context.Background()

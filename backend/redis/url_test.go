@@ -1,14 +1,12 @@
 package redis
 
 import (
-	"strings"
 	"testing"
 	"time"
 
 	goredis "github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
-	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/lab/peer"
 )
@@ -65,22 +63,6 @@ func TestBadURLs(t *testing.T) {
 		require.ErrorContains(t, err, what, rawURL)
 		require.NotContains(t, err.Error(), "secret")
 	}
-}
-
-func TestSchemes(t *testing.T) {
-	t.Parallel()
-	n := 0
-	for _, s := range lockport.DefaultMux().Schemes() {
-		if !strings.HasPrefix(s.Name, "redis") {
-			continue
-		}
-		n++
-		b, err := peer.Open(t.Context(), s.Example)
-		require.NoError(t, err, "the example of %s", s.Name)
-		require.Equal(t, s.Name, s.Example[:strings.Index(s.Example, ":")])
-		require.NoError(t, b.Close())
-	}
-	require.Equal(t, 6, n)
 }
 
 func TestNewRefuses(t *testing.T) {

@@ -95,16 +95,3 @@ func TestQuorumBreaks(t *testing.T) {
 	require.Len(t, m.broken, 1)
 	require.Zero(t, r.Len())
 }
-
-// A goroutine about to write an earlier request may read Req while its claim is requested again: the race detector checks this.
-func TestNameAndOwnerStayAsTheyAre(t *testing.T) {
-	r := newRegistry(t, 1)
-	m := r.Enter(request)
-	read := make(chan string)
-	go func() {
-		c := m.Base()
-		read <- fmt.Sprint(c.Req.Name, c.Req.Owner, c.Req.TTL)
-	}()
-	require.Same(t, m, r.Enter(request))
-	require.Equal(t, fmt.Sprint(request.Name, request.Owner, request.TTL), <-read)
-}

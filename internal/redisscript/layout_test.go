@@ -44,12 +44,6 @@ func TestKeysThatNoNameHas(t *testing.T) {
 	require.False(t, ok)
 }
 
-func TestPrefixWithBracesIsRefused(t *testing.T) {
-	for _, prefix := range []string{"{", "}", "a{b}c", "\xff"} {
-		require.Error(t, Layout{Prefix: prefix}.Check(), prefix)
-	}
-}
-
 func FuzzLayout(f *testing.F) {
 	f.Add("lockport:", "a", "b")
 	f.Add("", "%7B", "{")

@@ -35,17 +35,6 @@ func pipeOf(t *testing.T, o *goredis.Options) *Pipe {
 	return p
 }
 
-// proxied makes a pipe to a real server through a proxy.
-func proxied(t *testing.T) (*Pipe, *faultproxy.Proxy, *servers.Redis) {
-	s := servers.SharedRedis(t)
-	proxy, err := faultproxy.New(s.Addr())
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = proxy.Close() })
-	o := optionsOf(t, s.URL())
-	o.Addr = proxy.Addr()
-	return pipeOf(t, o), proxy, s
-}
-
 func does(t *testing.T, s *servers.Redis, args ...any) any {
 	t.Helper()
 	reply, err := s.Do(t.Context(), args...)
@@ -54,7 +43,7 @@ func does(t *testing.T, s *servers.Redis, args ...any) any {
 }
 
 func TestPipeGivesEachItsReply(t *testing.T) {
-	p, proxy, _ := proxied(t)
+	p := pipeOf(t, optionsOf(t, servers.SharedRedis(t).URL()))
 	var wg sync.WaitGroup
 	for g := range 50 {
 		wg.Go(func() {
@@ -68,42 +57,6 @@ func TestPipeGivesEachItsReply(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	var args [][]any
-	for i := range 2*maxPipeline + 7 {
-		args = append(args, echoArgs(i))
-	}
-	before := proxy.Requests()
-	for i, r := range p.RunAll(t.Context(), echo, args) {
-		require.NoError(t, r.Err)
-		require.Equal(t, fmt.Sprint(i), r.Value)
-	}
-	require.Less(t, proxy.Requests()-before, int64(40), "a few pipelines, which the network may cut")
-}
-
-// Of many calls, those whose script the server does not know go again with its source. Each call gets its own reply.
-func TestPipeLoadsScripts(t *testing.T) {
-	p, _, s := proxied(t)
-	flushed := NewScript("return 'flushed' .. ARGV[1]")
-	for range 2 {
-		does(t, s, "SCRIPT", "FLUSH")
-		require.Equal(t, Reply{Value: "flushed1"}, p.Run(t.Context(), flushed, flushed.Call([]string{"k"}, 1)))
-		does(t, s, "SCRIPT", "FLUSH")
-		for i, r := range p.RunAll(t.Context(), flushed, [][]any{flushed.Call([]string{"k"}, 0), flushed.Call([]string{"l"}, 1)}) {
-			require.Equal(t, Reply{Value: fmt.Sprint("flushed", i)}, r)
-		}
-	}
-}
-
-// A call given up before it was sent certainly had no effect.
-func TestPipeDoesNotSendForThoseWhoLeft(t *testing.T) {
-	p, proxy, _ := proxied(t)
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	for _, r := range append(p.RunAll(ctx, echo, [][]any{echoArgs(1)}), p.Run(ctx, echo, echoArgs(1))) {
-		require.ErrorIs(t, r.Err, driver.ErrUnavailable)
-		require.ErrorIs(t, r.Err, context.Canceled)
-	}
-	require.Zero(t, proxy.Requests())
 }
 
 // go-redis never resends a command with an unknown outcome, alone or in a pipeline. A Cluster client retries more often than a single-server one.
