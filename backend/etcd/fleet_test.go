@@ -14,6 +14,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/concurrency"
 
@@ -106,10 +108,17 @@ func TestQueueWithMutex(t *testing.T) {
 	require.NoError(t, peer.Eventually(t, last).Release(t.Context()))
 }
 
-// Another number of permits is refused while some are in use.
+// Another number of permits is refused while some are in use. A claim that found none free, and could not leave the queue, is unknown.
 func TestPermitsThatAreRefused(t *testing.T) {
 	t.Parallel()
-	n := newNode(t, servers.NeedEtcd(t, servers.EtcdOptions{}).URL())
+	s := servers.NeedEtcd(t, servers.EtcdOptions{})
+	left := 0 // until one transaction is refused
+	n := newNodeThrough(t, s, func(_ context.Context, _ *pb.TxnRequest, send, _ func() error) error {
+		if left--; left == 0 {
+			return rpctypes.ErrGRPCNoLeader
+		}
+		return send()
+	})
 	permit := func(number int) driver.Request {
 		req := n.Request("x")
 		req.Permits, req.Queue = number, number > 1
@@ -123,6 +132,17 @@ func TestPermitsThatAreRefused(t *testing.T) {
 	}
 	n.Frees(lease)
 	n.Frees(n.Takes(permit(80)))
+
+	n.Takes(permit(1))
+	left = 2
+	req := permit(1)
+	_, err := n.Try(req)
+	require.ErrorIs(t, err, driver.ErrUnknown)
+	require.NotErrorIs(t, err, driver.ErrUnavailable)
+	etcd := newClient(t, s.Addr())
+	require.Len(t, keysOf(t, etcd, "x"), 2)
+	n.Abandons(req)
+	require.Len(t, keysOf(t, etcd, "x"), 1)
 }
 
 func TestWireGolden(t *testing.T) {
