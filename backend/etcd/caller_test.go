@@ -13,7 +13,7 @@ import (
 	"go.etcd.io/etcd/client/v3/namespace"
 	"google.golang.org/grpc"
 
-	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/internal/lab/peer"
 	"github.com/lockport/lockport/internal/lab/servers"
 )
@@ -22,29 +22,25 @@ import (
 func TestNamespaces(t *testing.T) {
 	t.Parallel()
 	s := servers.NeedEtcd(t, servers.EtcdOptions{})
-	wrapped := func(prefix string) *node {
+	wrapped := func(prefix string) *lockport.Client {
 		c := newClient(t, s.Addr())
 		c.KV, c.Lease, c.Watcher = namespace.NewKV(c.KV, prefix), namespace.NewLease(c.Lease, prefix), namespace.NewWatcher(c.Watcher, prefix)
-		return newNodeOn(t, c)
+		return newLockerOn(t, newNodeOn(t, c).Backend, time.Minute) // no renewal checks the key
 	}
 	a, again, b := wrapped("team-a/"), wrapped("team-a/"), wrapped("team-b/")
-	lost, granted := make(chan error, 1), make(chan error, 1)
-	req, next := a.Request("x"), again.Request("x")
-	req.Lost = func(err error) { lost <- err }
-	a.Takes(req)
-	b.Takes(b.Request("x"))
-	again.Waits(next)
+	l := holds(t, a, "x")
+	holds(t, b, "x")
+	next := peer.Acquiring(t, again, "x")
+	<-time.After(4 * watchDelay) // until the holder's watch has begun
 	r, err := newClient(t, s.Addr()).Get(t.Context(), "", clientv3.WithPrefix())
 	require.NoError(t, err)
 	require.Len(t, r.Kvs, 3)
 	for _, kv := range r.Kvs {
 		require.Regexp(t, "^team-[ab]/lockport/x/", string(kv.Key))
 	}
-	<-time.After(4 * watchDelay) // until the holder's watch has begun
-	go func() { _, err := again.Wait(t.Context(), next); granted <- err }()
-	require.NoError(t, a.Break(t.Context(), "x", req.Owner))
-	require.ErrorIs(t, peer.Eventually(t, lost), driver.ErrLost)
-	require.NoError(t, peer.Eventually(t, granted))
+	require.NoError(t, again.Break(t.Context(), "x", l.Owner()))
+	peer.Eventually(t, l.Lost())
+	peer.Eventually(t, next)
 }
 
 // An interceptor of the caller's connection sees every request for a lock, and no other is sent. Closing the backend leaves the

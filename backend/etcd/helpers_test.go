@@ -96,6 +96,10 @@ func newNodeThrough(t testing.TB, s *servers.Etcd, between func(ctx context.Cont
 func newLocker(t testing.TB, rawURL string, ttl time.Duration) *lockport.Client {
 	b, err := peer.Open(context.Background(), rawURL)
 	require.NoError(t, err)
+	return newLockerOn(t, b, ttl)
+}
+
+func newLockerOn(t testing.TB, b driver.Backend, ttl time.Duration) *lockport.Client {
 	c, err := lockport.New(b, lockport.TTL(ttl), lockport.Logger(nil))
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = c.Close() })

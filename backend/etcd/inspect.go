@@ -112,7 +112,7 @@ func (b *Backend) removeOwner(ctx context.Context, name, prefix, owner string, h
 		keys = b.layout.holders(keys)
 	}
 	for _, e := range keys {
-		if has, _ := b.layout.ownerOf(e.key, e.value); has == owner {
+		if b.layout.claimant(e).Owner == owner {
 			same := []clientv3.Cmp{created(e.key, e.created), clientv3.Compare(clientv3.Value(e.key), "=", e.value)} // nobody attached it meanwhile
 			txn, err := b.write(ctx, request{name: name, when: same, then: []clientv3.Op{clientv3.OpDelete(e.key)}})
 			return err == nil && txn.Succeeded, err

@@ -91,15 +91,6 @@ func (l layout) tombstone(owner string) string {
 // valueOf is the value of owner's key.
 func valueOf(owner string) string { return valueTag + owner }
 
-// ownerOf returns a claim's owner id; for a foreign client, the end of its key.
-func (l layout) ownerOf(key, value string) (owner string, foreign bool) {
-	if owner, ok := strings.CutPrefix(value, valueTag); ok {
-		return owner, false
-	}
-	_, suffix, _ := l.name(key)
-	return suffix, true
-}
-
 // created compares a key's create revision; 0: no such key.
 func created(key string, rev int64) clientv3.Cmp {
 	return clientv3.Compare(clientv3.CreateRevision(key), "=", rev)
@@ -121,12 +112,14 @@ func entries(r *clientv3.GetResponse) []entry {
 	return all
 }
 
-// claimant returns what a key says about its claim.
+// claimant returns what a key says about its claim. A foreign client's owner id is the end of its key.
 func (l layout) claimant(e entry) driver.Status {
-	st := driver.Status{Held: true, Token: uint64(e.created)}
-	st.Owner, st.Foreign = l.ownerOf(e.key, e.value)
 	name, suffix, _ := l.name(e.key)
-	st.Name, st.Shared = name, strings.HasPrefix(suffix, sharedTag)
+	owner, ours := strings.CutPrefix(e.value, valueTag)
+	if !ours {
+		owner = suffix
+	}
+	st := driver.Status{Name: name, Held: true, Owner: owner, Foreign: !ours, Token: uint64(e.created), Shared: strings.HasPrefix(suffix, sharedTag)}
 	if strings.HasPrefix(e.key, l.prefix+permitsTag) {
 		number, _, _ := strings.Cut(suffix, "-")
 		st.Permits, _ = strconv.Atoi(number)

@@ -166,26 +166,16 @@ func TestLookThatIsNotAnswered(t *testing.T) {
 		}
 		return send()
 	})
-	holder := newNode(t, s.URL())
-	held := holder.Takes(holder.Request("x"))
-	req := n.Request("x")
-	req.TTL = 2 * time.Second
-	n.Waits(req)
-	ctx, cancel := context.WithTimeout(t.Context(), soon)
-	defer cancel()
-	granted := make(chan error, 1)
-	var lease driver.Lease
-	go func() {
-		var err error
-		lease, err = n.Wait(ctx, req)
-		granted <- err
-	}()
+	etcd := newClient(t, s.Addr())
+	held := holds(t, newLocker(t, s.URL(), 2*time.Second), "x")
+	next := peer.Acquiring(t, newLockerOn(t, n.Backend, 2*time.Second), "x")
+	place := queued(t, etcd, "x", 2)[1]
 	<-time.After(100 * time.Millisecond) // until it watches the holder's key
 	silent.Store(true)
-	n.Frees(held)
+	require.NoError(t, held.Release(t.Context()))
 	freed := time.Now()
-	require.NoError(t, <-granted)
+	token, _ := peer.Eventually(t, next).Token()
 	require.False(t, silent.Load())
-	require.Less(t, time.Since(freed), req.TTL)
-	require.EqualValues(t, keysOf(t, newClient(t, s.Addr()), "x")[0].CreateRevision, lease.Grant().Token)
+	require.Less(t, time.Since(freed), 2*time.Second)
+	require.EqualValues(t, place.CreateRevision, token/driver.TokensPerGrant, "it has queued again")
 }
