@@ -48,7 +48,8 @@ const maxTTL = math.MaxInt64 / 4
 // answers that the request was cancelled or took too long. The first copy may then arrive after the second.
 const repeatedAfter = time.Second
 
-// TryAcquire implements driver.Backend, in one transaction. A claim on a permit enters the queue in any case, and leaves it in a second one.
+// TryAcquire implements driver.Backend, in one transaction. A claim on a permit enters the queue; if no permit is free, a second transaction
+// withdraws it.
 func (b *Backend) TryAcquire(ctx context.Context, req driver.Request) (driver.Lease, error) {
 	c, err := b.register(req)
 	if err != nil {
@@ -193,8 +194,8 @@ func (c *claim) otherPermits(st driver.Status) error {
 	return fmt.Errorf("%w: %w: the name has %d permits, not %d", driver.ErrRefused, driver.ErrInvalidOption, st.Permits, c.req.Permits)
 }
 
-// claimTxn is the transaction of acquire. It puts c's key, attached to its lease, if nobody has the name (or in any case, if queue is set)
-// and c was not abandoned. A repetition finds the key.
+// claimTxn is the transaction of acquire. It puts c's key, attached to its lease, if nobody has the name (in any case if queue is set,
+// or for a permit) and c was not abandoned. A repetition finds the key.
 func (b *Backend) claimTxn(c *claim, queue bool) request {
 	from, to := c.rivals()
 	r := request{
