@@ -16,7 +16,6 @@ type claim struct {
 	redisclaims.Claim
 	b     *Backend
 	grant driver.Grant
-	polls int // of a reader behind a writer while readers hold the name; all but the first call that writer
 }
 
 func (b *Backend) newClaim(req driver.Request) redisclaims.Member {

@@ -92,8 +92,9 @@ func (b *Backend) Close() error {
 	return nil
 }
 
-// pollCalled is when a reader polls that has just called the writer queued before it, which may have died.
-const pollCalled = 300 * time.Millisecond
+// pollBehindWriter is how often a reader polls that waits behind a writer while readers hold the name. A poll calls the writer, and the next one
+// passes it over if it has died.
+const pollBehindWriter = 3 * time.Second
 
 // TryAcquire implements driver.Backend, usually in one request.
 func (b *Backend) TryAcquire(ctx context.Context, req driver.Request) (driver.Lease, error) {
@@ -176,9 +177,7 @@ func (b *Backend) outcome(ctx context.Context, c *claim, sent time.Time, r redis
 		case b.claims.Heard(c.Req.Owner):
 			h.Poll = redisclaims.PollHeard
 			if c.Req.Shared && h.Holder.Shared {
-				if c.polls++; c.polls%2 == 0 {
-					h.Poll = pollCalled
-				}
+				h.Poll = pollBehindWriter
 			}
 		}
 		return nil, h

@@ -154,6 +154,9 @@ func TestFailedClaimIsGivenBackEverywhere(t *testing.T) {
 	for i := range 2 {
 		do(t, x.servers[i], "SET", key("x"), "somebody", "PX", 60_000)
 	}
+	st, err := a.Inspect(t.Context(), "x")
+	require.NoError(t, err)
+	require.False(t, st.Held, "a minority has it")
 	x.proxies[4].Freeze() // two for another client, two for us, one silent
 	req := a.Request("x")
 	req.Queue = false

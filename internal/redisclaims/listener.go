@@ -20,9 +20,8 @@ const ChannelPrefix = "lockport.wake:"
 func clientOf(owner string) string { return owner[min(len(owner), 33):] }
 
 const (
-	pingAfter     = 3 * time.Second       // of silence; a connection that stays silent as long again after the ping is dead
-	reconnectSoon = 50 * time.Millisecond // after a connection that worked
-	reconnect     = time.Second
+	pingAfter     = 3 * time.Second // of silence; a connection that stays silent as long again after the ping is dead
+	reconnect     = 250 * time.Millisecond
 	reconnectLate = 30 * time.Second // after an error reply: the user may not subscribe
 )
 
@@ -104,9 +103,7 @@ func (l *listener) run() {
 		}
 		pinged = false
 		d := reconnect
-		if l.disconnected() {
-			d = reconnectSoon
-		}
+		l.disconnected()
 		if reply := goredis.Error(nil); errors.As(err, &reply) {
 			d = reconnectLate
 		}
@@ -137,8 +134,9 @@ func (l *listener) redial() {
 	_ = pubsub.Subscribe(l.r.ctx, channels...)
 }
 
-// disconnected marks all subscriptions as lost and reports whether any was confirmed. Waiters then try at once, and poll from then on.
-func (l *listener) disconnected() (was bool) {
+// disconnected marks all subscriptions as lost. If any was confirmed, waiters try at once, and poll from then on.
+func (l *listener) disconnected() {
+	was := false
 	l.mu.Lock()
 	for client, heard := range l.clients {
 		was = was || heard
@@ -148,7 +146,6 @@ func (l *listener) disconnected() (was bool) {
 	if was {
 		callAll(l.r.waitersOf(""))
 	}
-	return was
 }
 
 // confirmed records the subscription of client. Earlier messages may have been missed, so its waiters try again and its holders ask
