@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -55,22 +56,18 @@ func (c *conn) count(op *session.Op, n int) {
 // Do implements session.Conn. Frees and tries share a statement: nobody can tell that from carrying them out in order.
 func (c *conn) Do(ctx context.Context, ops []*session.Op) error {
 	return c.link.use(func(p *pgx.Conn) error {
-		var exclusive, shared batch
-		var others []*session.Op
+		var frees, tries, others []*session.Op
 		for _, op := range ops {
 			switch {
-			case op.Kind != session.Free && op.Kind != session.Try, len(op.Slots) > 0, op.Slot != "":
-				others = append(others, op)
-			case op.Shared:
-				shared.add(op)
+			case op.Kind == session.Free:
+				frees = append(frees, op)
+			case op.Kind == session.Try && len(op.Slots) == 0:
+				tries = append(tries, op)
 			default:
-				exclusive.add(op)
+				others = append(others, op)
 			}
 		}
-		err := c.change(ctx, p, exclusive, &c.statements.exclusive)
-		if err == nil {
-			err = c.change(ctx, p, shared, &c.statements.shared)
-		}
+		err := c.change(ctx, p, frees, tries)
 		for _, op := range others {
 			if err == nil {
 				err = c.doOne(ctx, p, op)
@@ -81,20 +78,8 @@ func (c *conn) Do(ctx context.Context, ops []*session.Op) error {
 	})
 }
 
-// batch is what one statement releases and tries.
-type batch struct{ frees, tries []*session.Op }
-
-func (ch *batch) add(op *session.Op) {
-	if op.Kind == session.Free {
-		ch.frees = append(ch.frees, op)
-	} else {
-		ch.tries = append(ch.tries, op)
-	}
-}
-
-// change releases and tries the keys of ch, in the mode of st.
-func (c *conn) change(ctx context.Context, p *pgx.Conn, ch batch, st *lockStatements) error {
-	frees, tries := ch.frees, ch.tries
+// change releases and tries locks with one statement.
+func (c *conn) change(ctx context.Context, p *pgx.Conn, frees, tries []*session.Op) error {
 	fit, full := c.server.room(len(tries))
 	for _, op := range tries[fit:] {
 		op.Err = full
@@ -104,21 +89,28 @@ func (c *conn) change(ctx context.Context, p *pgx.Conn, ch batch, st *lockStatem
 	case len(frees) == 0 && len(tries) == 0:
 		return nil
 	case len(frees) == 0 && len(tries) == 1:
-		return c.ask(ctx, p, tries, st.try, number(tries[0].Key))
+		return c.ask(ctx, p, tries, c.statements.try, number(tries[0].Key), tries[0].Shared)
 	case len(frees) == 1 && len(tries) == 0:
-		free, args := c.free(frees[0])
-		return c.ask(ctx, p, frees, free, args...)
+		return c.ask(ctx, p, frees, c.statements.free, freeArgs(frees[0])...)
 	}
-	keys, his, los := make([]int64, len(frees)), make([]int32, len(frees)), make([]int32, len(frees))
+	keys, awaited, shared := make([]int64, len(frees)), make([]int64, len(frees)), make([]bool, len(frees))
+	his, los := make([]int32, len(frees)), make([]int32, len(frees))
 	for i, op := range frees {
-		keys[i] = number(op.Key)
-		his[i], los[i] = side(keys[i])
+		keys[i], awaited[i], shared[i] = number(cmp.Or(op.Slot, op.Key)), number(op.Key), op.Shared
+		his[i], los[i] = side(awaited[i])
 	}
-	tried := make([]int64, len(tries))
+	tried, triedShared := make([]int64, len(tries)), make([]bool, len(tries))
 	for i, op := range tries {
-		tried[i] = number(op.Key)
+		tried[i], triedShared[i] = number(op.Key), op.Shared
 	}
-	return c.ask(ctx, p, append(frees, tries...), st.change, keys, his, los, tried)
+	return c.ask(ctx, p, append(frees, tries...), c.statements.change, keys, awaited, his, los, shared, tried, triedShared)
+}
+
+// freeArgs are the arguments of statements.free: the key of a lock or permit, the key that waiters await with its side lock, and the mode.
+func freeArgs(op *session.Op) []any {
+	awaited := number(op.Key)
+	hi, lo := side(awaited)
+	return []any{number(cmp.Or(op.Slot, op.Key)), awaited, hi, lo, op.Shared}
 }
 
 // tryPermit takes one of several permits, none of which the session has.
@@ -144,17 +136,7 @@ func (c *conn) tryPermit(ctx context.Context, p *pgx.Conn, op *session.Op) error
 	return nil
 }
 
-// free returns the statement of a Free, with its arguments.
-func (c *conn) free(op *session.Op) (st statement, args []any) {
-	key := number(op.Key)
-	hi, lo := side(key)
-	if op.Slot != "" {
-		return c.statements.freePermit, []any{number(op.Slot), key, hi, lo}
-	}
-	return c.statements.of(op).free, []any{key, hi, lo}
-}
-
-// doOne carries out an op that does not fit into a batch: neither Free nor Try, or on a permit.
+// doOne carries out an op that does not fit into a batch: neither a Free nor the Try of a lock.
 func (c *conn) doOne(ctx context.Context, p *pgx.Conn, op *session.Op) error {
 	ops := []*session.Op{op}
 	key := number(op.Key)
@@ -162,9 +144,6 @@ func (c *conn) doOne(ctx context.Context, p *pgx.Conn, op *session.Op) error {
 	switch op.Kind {
 	case session.Try:
 		return c.tryPermit(ctx, p, op)
-	case session.Free:
-		free, args := c.free(op)
-		return c.ask(ctx, p, ops, free, args...)
 	case session.Ping:
 		return c.ask(ctx, p, ops, c.statements.ping)
 	case session.End:
@@ -193,7 +172,7 @@ func (c *conn) Wait(ctx context.Context, op *session.Op) error {
 		for err == nil {
 			turn, cancel := context.WithTimeout(ctx, waitLockTimeout+c.server.ttl)
 			var rows []pgtype.Int8
-			rows, err = c.query(turn, p, c.statements.of(op).wait, key)
+			rows, err = c.query(turn, p, c.statements.wait, key, op.Shared)
 			cancel()
 			if !lockTimeout(err) {
 				return c.recordAnswers(ctx, p, []*session.Op{op}, rows, err)
@@ -343,13 +322,12 @@ func (c *conn) recordAnswers(ctx context.Context, p *pgx.Conn, ops []*session.Op
 // undo follows an op that the server answered only with failure. An error ends the session.
 func (c *conn) undo(ctx context.Context, p *pgx.Conn, op *session.Op, failure error) error {
 	op.Err = failure
-	free, args := c.free(op)
 	switch op.Kind {
 	case session.Try:
 		if c.shares[op.Key] > 0 {
 			return errors.New(failure.Error()) // it may not have the key: one Free too many would release another reader's
 		}
-		_, err := c.query(ctx, p, free, args...)
+		_, err := c.query(ctx, p, c.statements.free, freeArgs(op)...)
 		return err
 	case session.Free:
 		if c.shares[op.Key] > 1 {
@@ -357,7 +335,7 @@ func (c *conn) undo(ctx context.Context, p *pgx.Conn, op *session.Op, failure er
 		}
 		op.OK, op.Err = true, nil
 		c.count(op, -1)
-		_, err := c.query(ctx, p, free, args...)
+		_, err := c.query(ctx, p, c.statements.free, freeArgs(op)...)
 		return err
 	case session.Await:
 		hi, lo := side(number(op.Key))

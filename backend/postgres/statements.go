@@ -1,7 +1,5 @@
 package postgres
 
-import "github.com/lockport/lockport/internal/session"
-
 // statement is an SQL statement that a session prepares before its first use.
 type statement struct{ name, sql string }
 
@@ -12,32 +10,18 @@ const channel = "lockport"
 // evaluation: a CASE evaluates its branches after its conditions. So a token is drawn only with the lock, and a release looks for waiters once the
 // lock is free. Sessions that await a key hold its side lock in shared mode.
 type statements struct {
-	exclusive, shared lockStatements
-	tryPermit         statement // the key taken from several, then a token; no row if none was free
-	freePermit        statement // as free, for one key, notifying those who await another
-	undoPermit        statement // how many of several keys were released
+	try       statement // a token, or NULL
+	free      statement // 1, or 0 if this session did not have it
+	change    statement // the results of free for some keys, then those of try for others
+	wait      statement // a token
+	tryPermit statement // the key taken from several, then a token; no row if none was free
 
-	contend statement // announces a waiter
-	await   statement
-	leave   statement
-	ping    statement // the process id
-	end     statement // 1 if an earlier session has certainly ended
-}
-
-// lockStatements take and release locks in one mode.
-type lockStatements struct {
-	try    statement // a token, or NULL
-	wait   statement // a token
-	free   statement // 1, or 0 if this session did not have it
-	change statement // the results of free for some keys, then those of try for others
-}
-
-// of returns the statements for the op's mode.
-func (s *statements) of(op *session.Op) *lockStatements {
-	if op.Shared {
-		return &s.shared
-	}
-	return &s.exclusive
+	undoPermit statement // how many of several keys were released
+	contend    statement // announces a waiter
+	await      statement
+	leave      statement
+	ping       statement // the process id
+	end        statement // 1 if an earlier session has certainly ended
 }
 
 // newStatements returns the statements; draw is the expression that draws a token.
@@ -45,29 +29,26 @@ func newStatements(draw string) *statements {
 	notify := func(event, key string) string {
 		return `length(pg_notify('` + channel + `', '` + event + `' || ` + key + `)::text)`
 	}
-	free := func(mode, key, awaited, hi, lo string) string {
-		return `SELECT CASE WHEN pg_advisory_unlock` + mode + `(` + key + `) THEN
+	lock := func(function, key, shared string) string {
+		return `CASE WHEN ` + shared + ` THEN ` + function + `_shared(` + key + `) ELSE ` + function + `(` + key + `) END`
+	}
+	free := func(key, awaited, hi, lo, shared string) string {
+		return `SELECT CASE WHEN ` + lock("pg_advisory_unlock", key, shared) + ` THEN
 			CASE WHEN pg_try_advisory_xact_lock(` + hi + `, ` + lo + `) THEN 1 ELSE 1 + ` + notify("f", awaited) + ` END ELSE 0 END::bigint`
 	}
-	locks := func(mode string) lockStatements {
-		try := func(key string) string {
-			return `SELECT CASE WHEN pg_try_advisory_lock` + mode + `(` + key + `) THEN ` + draw + ` END`
-		}
-		return lockStatements{
-			try:  statement{"lp_try" + mode, try("$1::bigint")},
-			wait: statement{"lp_wait" + mode, `SELECT CASE WHEN pg_advisory_lock` + mode + `($1::bigint) IS NOT NULL THEN ` + draw + ` END`},
-			free: statement{"lp_free" + mode, free(mode, "$1::bigint", "$1::bigint", "$2::int", "$3::int")},
-			change: statement{"lp_free_lp_try" + mode, free(mode, "k", "k", "hi", "lo") + ` FROM unnest($1::bigint[], $2::int[], $3::int[]) AS u(k, hi, lo)
-			UNION ALL ` + try("k") + ` FROM unnest($4::bigint[]) AS k`},
-		}
+	try := func(key, shared string) string {
+		return `SELECT CASE WHEN ` + lock("pg_try_advisory_lock", key, shared) + ` THEN ` + draw + ` END`
 	}
 	return &statements{
-		exclusive: locks(""),
-		shared:    locks("_shared"),
+		try:  statement{"lp_try", try("$1::bigint", "$2::bool")},
+		free: statement{"lp_free", free("$1::bigint", "$2::bigint", "$3::int", "$4::int", "$5::bool")},
+		change: statement{"lp_free_lp_try", free("k", "awaited", "hi", "lo", "shared") +
+			` FROM unnest($1::bigint[], $2::bigint[], $3::int[], $4::int[], $5::bool[]) AS u(k, awaited, hi, lo, shared)
+			UNION ALL ` + try("k", "shared") + ` FROM unnest($6::bigint[], $7::bool[]) AS u(k, shared)`},
+		wait: statement{"lp_wait", `SELECT CASE WHEN ` + lock("pg_advisory_lock", "$1::bigint", "$2::bool") + ` IS NOT NULL THEN ` + draw + ` END`},
 		// The second branch reads the first one's result.
 		tryPermit: statement{"lp_try_permit", `WITH got AS MATERIALIZED (SELECT k FROM unnest($1::bigint[]) AS k WHERE pg_try_advisory_lock(k) LIMIT 1)
 			SELECT k FROM got UNION ALL SELECT ` + draw + ` FROM got`},
-		freePermit: statement{"lp_free_permit", free("", "$1::bigint", "$2::bigint", "$3::int", "$4::int")},
 		undoPermit: statement{"lp_undo_permit", `SELECT count(*) FILTER (WHERE pg_advisory_unlock(k)) FROM unnest($1::bigint[]) AS k`},
 
 		contend: statement{"lp_contend", `SELECT length(set_config('lock_timeout', '` + milliseconds(waitLockTimeout) + `', false))::bigint + ` + notify("c", "$1::bigint")},
