@@ -12,24 +12,6 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-func TestClaimAndRelease(t *testing.T) {
-	byHand(t, Options{}, func(t *testing.T, h *hand) {
-		start := time.Now()
-		c, lease := h.live(request("a"))
-		require.Equal(t, driver.Grant{Token: 101, Until: start.Add(handTTL)}, lease.Grant())
-		o := h.try(t.Context(), request("a"))
-		o.is(t, driver.ErrHeld)
-		require.Empty(t, c.asked(), "a key held here was requested again: the session would take it twice")
-		r := release(t.Context(), lease)
-		c.answer("Fa")
-		r.is(t, nil)
-		release(t.Context(), lease).is(t, nil)
-		require.Empty(t, c.asked(), "a lock was released twice")
-		_, err := driver.Renew(t.Context(), h.b, lease)
-		require.ErrorIs(t, err, driver.ErrLost)
-	})
-}
-
 func TestValidityCountsFromTheSendingOfTheAnsweredRequest(t *testing.T) {
 	byHand(t, Options{}, func(t *testing.T, h *hand) {
 		o := h.try(t.Context(), request("a"))
@@ -156,19 +138,6 @@ func TestCallerLeavesWhileItsTryIsUnderWay(t *testing.T) {
 			})
 		})
 	}
-}
-
-func TestAbandonWhileTheCallIsOnItsWay(t *testing.T) {
-	byHand(t, Options{}, func(t *testing.T, h *hand) {
-		req := request("a")
-		o := h.try(t.Context(), req) // no client abandons before the context has ended
-		c := h.accept()
-		abandoned := h.abandon(t.Context(), req)
-		c.answer("Ta")
-		c.answer("Fa")
-		abandoned.is(t, nil)
-		o.is(t, driver.ErrUnknown)
-	})
 }
 
 func TestKeyIsNotAskedForWhileItIsGivenBack(t *testing.T) {
