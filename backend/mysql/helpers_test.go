@@ -7,7 +7,6 @@ import (
 	sqldriver "database/sql/driver"
 	"errors"
 	"fmt"
-	"net/url"
 	"sync"
 	"testing"
 	"time"
@@ -255,16 +254,13 @@ func blockedIn(t testing.TB, admin *sql.DB) int64 {
 	return ask(t, admin, "SELECT ID FROM information_schema.PROCESSLIST WHERE STATE='User lock' LIMIT 1")
 }
 
-// proxyFor starts a proxy to a server, and returns the DSN and URL through it.
-func proxyFor(t testing.TB, m *servers.MariaDB) (proxy *faultproxy.Proxy, dsn, rawURL string) {
+// proxyFor starts a proxy to a server, and returns the DSN through it.
+func proxyFor(t testing.TB, m *servers.MariaDB) (proxy *faultproxy.Proxy, dsn string) {
 	t.Helper()
 	proxy, err := faultproxy.New(m.Addr())
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = proxy.Close() })
 	cfg := configFor(t, m.DSN())
 	cfg.Addr = proxy.Addr()
-	u, err := url.Parse(m.URL())
-	require.NoError(t, err)
-	u.Host = proxy.Addr()
-	return proxy, cfg.FormatDSN(), u.String()
+	return proxy, cfg.FormatDSN()
 }

@@ -67,7 +67,7 @@ func TestConnSilence(t *testing.T) {
 
 func TestConnEndsAnEarlierSession(t *testing.T) {
 	m := servers.SharedMariaDB(t)
-	proxy, dsn, _ := proxyFor(t, m)
+	proxy, dsn := proxyFor(t, m)
 	near := newBackend(t, m, Options{})
 	far := backendOn(t, poolFor(t, dsn), Options{})
 	gone, b := dialFor(t, far), dialFor(t, near)

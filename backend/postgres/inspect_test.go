@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
@@ -68,42 +67,6 @@ func TestInspectAndBreak(t *testing.T) {
 	err = b.Break(t.Context(), "foreign", st.Owner)
 	require.ErrorIs(t, err, driver.ErrRefused)
 	require.ErrorContains(t, err, "grant the privilege")
-}
-
-// A foreign client can be a reader beside lockport's. Permits are known by their keys, but not their number.
-func TestReadersAndPermitsAreSeen(t *testing.T) {
-	t.Parallel()
-	p := database(t)
-	b := backendAt(t, p.URL())
-	one, two := clientAt(t, p.URL()), clientAt(t, p.URL())
-	for _, c := range []*lockport.Client{one, one, two} {
-		acquire(t, c, "read", lockport.Shared())
-	}
-	key, err := b.layout.key("read")
-	require.NoError(t, err)
-	foreignHolder(t, p.URL(), fmt.Sprintf(`SELECT pg_advisory_lock_shared(%d)`, key))
-	var free bool
-	require.NoError(t, admin(t, p.URL()).QueryRow(t.Context(), `SELECT pg_try_advisory_lock($1)`, key).Scan(&free))
-	require.False(t, free)
-	st, err := b.Inspect(t.Context(), "read")
-	require.NoError(t, err)
-	require.True(t, st.Shared)
-	require.Len(t, st.Others, 2)
-
-	var locks []*lockport.Lock
-	for _, c := range []*lockport.Client{one, two} {
-		locks = append(locks, acquire(t, c, "few", lockport.Permits(3)))
-	}
-	st, err = b.Inspect(t.Context(), "few")
-	require.NoError(t, err)
-	require.True(t, st.Held && st.Permits < 0, "%+v", st)
-	require.Len(t, st.Others, 1)
-	require.ErrorAs(t, b.Break(t.Context(), "few", st.Owner), new(*driver.SharedSessionError), "the session also has a reader")
-	require.NoError(t, b.BreakSession(t.Context(), "few", st.Owner))
-	require.Eventually(t, func() bool { return locks[0].Valid() != locks[1].Valid() }, soon, time.Millisecond)
-	st, err = b.Inspect(t.Context(), "few")
-	require.NoError(t, err)
-	require.Empty(t, st.Others)
 }
 
 // The lock may change hands between the look and the end of its session.
