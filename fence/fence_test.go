@@ -10,7 +10,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/fence"
 )
 
@@ -110,26 +109,4 @@ func TestMemoryRegistersBehindAWriteUnderWay(t *testing.T) {
 		require.Equal(t, 1, <-registered)
 		require.ErrorIs(t, m.Register(ctx, "n", 1), fence.ErrStale)
 	})
-}
-
-// 64 holders in turn, each with late writes of all earlier ones. The race detector checks the counter too.
-func TestMemoryConcurrently(t *testing.T) {
-	var m fence.Memory
-	counter, done := 0, make(chan int)
-	for token := range lockport.Token(64) {
-		go func() {
-			written := 0
-			for range 100 {
-				if m.Do(t.Context(), "n", token+1, func() error { counter++; return nil }) == nil {
-					written++
-				}
-			}
-			done <- written
-		}()
-	}
-	sum := 0
-	for range 64 {
-		sum += <-done
-	}
-	require.Equal(t, sum, counter)
 }

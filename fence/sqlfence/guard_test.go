@@ -99,19 +99,6 @@ func testNoTime(t *testing.T, d door) {
 	require.Zero(t, d.number(t, "SELECT count(*) FROM "+data))
 }
 
-// An uncommitted transaction registers nothing.
-func testUndone(t *testing.T, d door) {
-	ctx := soon(t)
-	f := d.fence(t, table())
-	for range 2 { // without a row, then with one
-		tx := d.open(t)
-		require.NoError(t, tx.guard(ctx, f, "n", 9))
-		require.Error(t, tx.exec(ctx, "a mistake"))
-		require.NoError(t, tx.undo(ctx))
-		require.NoError(t, d.register(ctx, f, "n", 5))
-	}
-}
-
 // A new holder waits for an older one's guarded transaction, then reads its writes or is told to retry: at every isolation level.
 func testWaits(t *testing.T, d door) {
 	f, data := d.fence(t, table()), table()
@@ -186,6 +173,27 @@ func testTables(t *testing.T, d door) {
 		require.NoError(t, d.register(soon(t), f, "n", lockport.Token(9-i)), table)
 		require.ErrorIs(t, d.register(soon(t), f, "n", lockport.Token(9-i-1)), fence.ErrStale, table)
 	}
+}
+
+// A refused guard rolls back a savepoint, but not the transaction around it.
+func testSavepoint(t *testing.T, d door) {
+	ctx := soon(t)
+	f := d.fence(t, table())
+	require.NoError(t, d.register(ctx, f, "n", 5))
+	outer := d.open(t).(pgxTx)
+	inner, err := outer.Begin(ctx)
+	require.NoError(t, err)
+	require.ErrorIs(t, f.GuardPgx(ctx, inner, "n", 4), fence.ErrStale)
+	require.ErrorIs(t, inner.Commit(ctx), pgx.ErrTxClosed)
+	require.NoError(t, outer.guard(ctx, f, "n", 6))
+	require.NoError(t, outer.commit(ctx))
+	require.ErrorIs(t, d.register(ctx, f, "n", 5), fence.ErrStale)
+
+	tx := d.open(t).(pgxTx)
+	other, err := sqlfence.New(sqlfence.MySQL, "")
+	require.NoError(t, err)
+	require.ErrorContains(t, other.GuardPgx(ctx, tx, "n", 7), "Postgres")
+	require.ErrorIs(t, tx.commit(ctx), pgx.ErrTxClosed)
 }
 
 // docs/fencing.md shows the statements word for word.

@@ -74,7 +74,7 @@ func testMySQL(t *testing.T, o servers.MariaDBOptions) {
 
 func testDoor(t *testing.T, d door) {
 	for name, test := range map[string]func(*testing.T, door){
-		"Guard": testGuard, "NoTime": testNoTime, "Undone": testUndone, "Waits": testWaits, "WithoutTable": testWithoutTable, "Tables": testTables,
+		"Guard": testGuard, "NoTime": testNoTime, "Waits": testWaits, "WithoutTable": testWithoutTable, "Tables": testTables,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, d) })
 	}
