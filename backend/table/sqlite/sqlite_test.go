@@ -1,10 +1,8 @@
 package sqlite
 
 import (
-	"bytes"
 	"context"
 	"database/sql"
-	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -13,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 	_ "modernc.org/sqlite"
 
-	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/backend/table"
 	"github.com/lockport/lockport/conformance"
 	"github.com/lockport/lockport/driver"
@@ -96,19 +93,4 @@ func TestLayoutGolden(t *testing.T) {
 	require.EqualValues(t, 9000000000000001, lease.Grant().Token)
 	_, err = b.TryAcquire(t.Context(), driver.Request{Name: "abandoned", Owner: owner, TTL: time.Minute})
 	require.ErrorIs(t, err, driver.ErrHeld)
-}
-
-// A file without the table is refused, with the statement that creates it, unless the URL has create=true.
-func TestMissingTable(t *testing.T) {
-	url := "table+sqlite://" + filepath.Join(t.TempDir(), "new.db")
-	_, err := lockport.Open(t.Context(), url)
-	require.ErrorIs(t, err, lockport.ErrRefused)
-	schema, schemaErr := table.Schema(table.SQLite, table.Options{})
-	require.NoError(t, schemaErr)
-	require.ErrorContains(t, err, schema)
-	client, err := lockport.Open(t.Context(), url+"?create=true")
-	require.NoError(t, err)
-	require.NoError(t, client.Close())
-	_, err = lockport.Open(t.Context(), "table+sqlite:///no/such/folder/file.db")
-	require.True(t, errors.Is(err, lockport.ErrRefused) && !bytes.ContainsRune([]byte(err.Error()), '\n'), err)
 }
