@@ -1,18 +1,18 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport/conformance"
-	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/conformance/exhibits"
 )
 
 func TestConform(t *testing.T) {
@@ -50,29 +50,12 @@ func TestConformList(t *testing.T) {
 	require.Regexp(t, `^silence/frozen\n    P3a silence: .*\n    needs Freeze, Direct\n$`, stdout)
 }
 
-// forgetful grants and never releases.
-type forgetful struct{ driver.Backend }
-
-type neverReleased struct{ driver.Lease }
-
-func (f forgetful) TryAcquire(ctx context.Context, req driver.Request) (driver.Lease, error) {
-	l, err := f.Backend.TryAcquire(ctx, req)
-	if err != nil {
-		return nil, err
-	}
-	return neverReleased{l}, nil
-}
-
-func (neverReleased) Release(context.Context) error { return nil }
-
 func TestConformPrintsTheRuleThatWasBroken(t *testing.T) {
 	t.Parallel()
-	cfg := conformance.Config{Open: func(ctx context.Context, target string) (driver.Backend, error) {
-		b, err := openTarget(ctx, "memory:"+t.Name())
-		return forgetful{b}, err
-	}, Local: true}
+	broken := exhibits.All()
+	broken = broken[slices.IndexFunc(broken, func(e exhibits.Exhibit) bool { return e.Name == "releases-nothing" }):]
 	var out strings.Builder
-	report := runSuite(t.Context(), &out, cfg, conformOptions{match: regexp.MustCompile("^contract/release$")})
+	report := runSuite(t.Context(), &out, broken[0].Config(), conformOptions{match: regexp.MustCompile("^contract/release$")})
 	require.False(t, report.OK())
 	require.Regexp(t, `^\[1/1\] fail    contract/release \(\S+\)\n    \S.*\n    seen: \S.*\n$`, out.String())
 	summarize(&out, report)
@@ -111,12 +94,7 @@ func TestConformTarget(t *testing.T) {
 		require.NotNil(t, cfg.Faults.Sever)
 		require.Equal(t, servers == 1, cfg.Faults.DropReply != nil && cfg.Faults.CutAfter != nil)
 	}
-}
-
-// A session's TTL is short, unless the URL asks for another.
-func TestConformTargetOfASession(t *testing.T) {
-	t.Parallel()
+	// A session's TTL is short, unless the URL asks for another.
 	require.Equal(t, "zookeeper://h:1?ttl=4s", withSessionTTL("zookeeper://h:1"))
 	require.Equal(t, "zookeeper://h:1?ttl=30s", withSessionTTL("zookeeper://h:1?ttl=30s"))
-	require.Equal(t, "redis://h:1", withSessionTTL("redis://h:1"))
 }

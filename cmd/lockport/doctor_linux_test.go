@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"net/url"
 	"syscall"
 	"testing"
 	"time"
@@ -12,52 +11,28 @@ import (
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
-// hidesPassword requires that the output about rawURL does not show its password.
-func hidesPassword(t *testing.T, printed, rawURL string) {
-	t.Helper()
-	u, err := url.Parse(rawURL)
-	require.NoError(t, err)
-	if password, ok := u.User.Password(); ok {
-		require.NotContains(t, printed, password)
-	}
-}
-
-// diagnosed runs doctor --json, and returns the exit code and the findings.
-func diagnosed(t *testing.T, rawURL string) (int, diagnosis) {
-	t.Helper()
-	code, stdout, stderr := output(t, rawURL, "doctor", "--json")
-	require.Empty(t, stderr)
-	var d diagnosis
-	require.NoError(t, json.Unmarshal([]byte(stdout), &d), stdout)
-	require.NotContains(t, stdout, "secret")
-	hidesPassword(t, stdout, rawURL)
-	return code, d
-}
-
-func (d diagnosis) ids() (endangers, unknown []string) {
-	for _, f := range d.Endangers {
-		endangers = append(endangers, f.ID)
-	}
-	for _, f := range d.Unknown {
-		unknown = append(unknown, f.ID)
-	}
-	return endangers, unknown
-}
-
 // TestDoctorOfRedis: a healthy server, a user with few rights, and a server that forgets.
 func TestDoctorOfRedis(t *testing.T) {
 	t.Parallel()
 	s := servers.NeedRedis(t, servers.RedisOptions{AppendOnly: true, Password: "secret", Users: []string{"few on >secret ~* &* +@all -info"}})
-	for url, want := range map[string]struct{ endangers, unknown []string }{
+	for url, want := range map[string]struct {
+		code int
+		ids  []string
+	}{
 		s.URL():                      {},
-		s.UserURL("few", "secret"):   {unknown: []string{"info"}},
-		servers.SharedRedis(t).URL(): {endangers: []string{"persistence"}},
+		s.UserURL("few", "secret"):   {0, []string{"info"}}, // an unknown setting is no finding
+		servers.SharedRedis(t).URL(): {1, []string{"persistence"}},
 	} {
-		code, d := diagnosed(t, url)
-		require.Equal(t, len(want.endangers), code, "unknown settings are no findings")
-		endangers, unknown := d.ids()
-		require.Equal(t, want.endangers, endangers)
-		require.Equal(t, want.unknown, unknown)
+		stdout, stderr := ran(t, want.code, url, "doctor", "--json")
+		require.Empty(t, stderr)
+		require.NotContains(t, stdout, "secret")
+		var d diagnosis
+		require.NoError(t, json.Unmarshal([]byte(stdout), &d), stdout)
+		var ids []string
+		for _, f := range append(d.Endangers, d.Unknown...) {
+			ids = append(ids, f.ID)
+		}
+		require.Equal(t, want.ids, ids)
 		require.EqualValues(t, 15_000, d.TTLMS)
 		require.Equal(t, address(url), d.URL)
 	}

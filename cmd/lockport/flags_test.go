@@ -180,6 +180,12 @@ func TestRefusals(t *testing.T) {
 		{64, "", []string{"help", "run", "conform"}},
 		{64, "", []string{"version", "x"}},
 		{64, "", []string{"backends", "x"}},
+		{64, "--keep takes one name", []string{"run", "--keep", "-n", "a", "--", "true"}},
+		{64, "--keep takes one name", []string{"run", "--keep", "-w1s", "a", "--", "true"}},
+		{64, "--keep takes one name", []string{"run", "--keep", "--shared", "a", "--", "true"}},
+		{64, "--keep takes one name", []string{"run", "--keep", "--permits=2", "a", "--", "true"}},
+		{64, "--keep takes one name", []string{"run", "--keep", "--on-lost=ignore", "a", "--", "true"}},
+		{64, "--keep takes one name", []string{"run", "--keep", "a", "b", "--", "true"}},
 	} {
 		t.Run(tt.args[0]+" "+tt.line, func(t *testing.T) {
 			t.Parallel()

@@ -106,26 +106,11 @@ func testKeep(t *testing.T, url string) {
 
 func TestRunKeep(t *testing.T) {
 	t.Parallel()
-	t.Run("signals", func(t *testing.T) {
-		t.Parallel()
-		url := folder(t)
-		p := start(t, url, "run", "--keep", "a", "--", "sh", "-c", "echo round; kill -HUP $$") // it dies of a signal that lockport did not get
-		eventually(t, func() bool { return strings.Count(p.out.String(), "round") == 2 }, "it is not begun again: %s", p.err.String())
-		require.Regexp(t, `(?m)^lockport: the command ended with status 129; retrying "a" in [0-9.]+m?s$`, p.err.String())
-		for code := 0; code != 129 && code != 143; { // it waits, or the command gets it
-			require.NoError(t, p.Process.Signal(syscall.SIGTERM))
-			code = p.code(t)
-		}
-		p = start(t, url, "run", "--keep", "a", "--", "sh", "-c", "echo ready; exec sleep 1000")
-		p.says(t, "ready")
-		require.NoError(t, p.Process.Signal(syscall.SIGHUP))
-		require.Equal(t, 129, p.code(t))
-	})
-	t.Run("refused", func(t *testing.T) {
-		t.Parallel()
-		for _, args := range [][]string{{"-n", "a"}, {"-w1s", "a"}, {"--shared", "a"}, {"--permits=2", "a"}, {"--on-lost=ignore", "a"}, {"a", "b"}} {
-			refuses(t, "memory:", exitUsage, "--keep takes one name", slices.Concat([]string{"run", "--keep"}, args, []string{"--", "true"})...)
-		}
-		ran(t, 127, folder(t), "run", "--keep", "a", "--", "lockport-no-such-command")
-	})
+	p := start(t, folder(t), "run", "--keep", "a", "--", "sh", "-c", "echo round; kill -HUP $$") // it dies of a signal that lockport did not get
+	eventually(t, func() bool { return strings.Count(p.out.String(), "round") == 2 }, "it is not begun again: %s", p.err.String())
+	require.Regexp(t, `(?m)^lockport: the command ended with status 129; retrying "a" in [0-9.]+m?s$`, p.err.String())
+	for code := 0; code != 129 && code != 143; { // it waits, or the command gets it
+		require.NoError(t, p.Process.Signal(syscall.SIGTERM))
+		code = p.code(t)
+	}
 }

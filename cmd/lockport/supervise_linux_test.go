@@ -152,22 +152,6 @@ func TestRunOnLostIgnore(t *testing.T) {
 	require.Equal(t, 79, p.code(t))
 }
 
-// TestTerminalStopKeyAndTTL: a job that was stopped by Ctrl-Z cannot renew its lock, so its command is killed in time.
-func TestTerminalStopKeyAndTTL(t *testing.T) {
-	t.Parallel()
-	const ttl = 2 * time.Second
-	shell := onTerminal(t, "memory:?ttl="+ttl.String(), "sh", "-mc",
-		`"$0" run a -- sh -c 'echo group=$$; echo inside=1; read line'; echo stopped=$?; read line; fg; echo code=$?`, program())
-	shell.number(t, "inside")
-	group := shell.group(t)
-	shell.types(t, "\x1a")
-	shell.says(t, `lockport: stopped; unless continued within `)
-	require.Equal(t, 128+int(syscall.SIGTSTP), shell.number(t, "stopped"))
-	eventually(t, func() bool { return !groupAlive(group) }, "group %d lives on", group)
-	shell.types(t, "now\n")
-	require.Equal(t, 79, shell.number(t, "code"))
-}
-
 func awaitState(t *testing.T, pid int, want string) {
 	t.Helper()
 	eventually(t, func() bool { return state(pid) == want }, "%d is %q, not %q", pid, state(pid), want)

@@ -112,17 +112,6 @@ func TestTerminalInterruptKey(t *testing.T) {
 	require.Equal(t, 130, shell.number(t, "code"))
 }
 
-func TestTerminalHangup(t *testing.T) {
-	t.Parallel()
-	lockport := onTerminal(t, folder(t), program(), "run", "a", "--", "sh", "-c", `trap "" HUP INT TERM; echo group=$$; sleep 1000`)
-	group := lockport.group(t)
-	// lockport leads the session, so a hang-up sends it SIGHUP. The command ignores that signal: both go on.
-	require.NoError(t, lockport.Process.Signal(syscall.SIGHUP))
-	require.NoError(t, syscall.Kill(-group, 0))
-	require.NoError(t, lockport.Process.Kill())
-	eventually(t, func() bool { return !groupAlive(group) }, "group %d lives on", group)
-}
-
 // TestTerminalStopKey presses Ctrl-Z: shell, lockport and command must see a stopped job, and fg must continue it.
 func TestTerminalStopKey(t *testing.T) {
 	t.Parallel()
