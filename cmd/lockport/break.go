@@ -104,17 +104,12 @@ func oneHolder(st lockport.Status, owner string) (lockport.Status, error) {
 
 // losses says which other locks would be lost with a session.
 func losses(shared *driver.SharedSessionError) string {
-	const most = 20 // names that are shown
-	var names []string
-	for _, name := range slices.Sorted(slices.Values(shared.Names))[:min(len(shared.Names), most)] {
-		names = append(names, plain(name))
-	}
-	more := shared.Others - len(names)
 	if shared.Others < 0 {
 		return "its other locks, which are not known, would be lost"
 	}
-	if len(names) > 0 && more > 0 {
-		names = append(names, fmt.Sprintf("and %d more", more))
+	var names []string
+	for _, name := range slices.Sorted(slices.Values(shared.Names)) {
+		names = append(names, plain(name))
 	}
 	lost := fmt.Sprintf("%d other locks would be lost", shared.Others)
 	if shared.Others == 1 {

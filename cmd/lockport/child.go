@@ -37,16 +37,7 @@ func findCommand(name string) (string, error) {
 	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist):
 		return "", failf(exitNotFound, "command not found: %s", name)
 	}
-	return "", failf(exitCannotStart, "cannot start %s: %v", name, rootCause(err))
-}
-
-// rootCause drops the path from an error of os/exec, since the message names it already.
-func rootCause(err error) error {
-	var errno syscall.Errno
-	if errors.As(err, &errno) {
-		return errno
-	}
-	return err
+	return "", failf(exitCannotStart, "cannot start %s: %v", name, err)
 }
 
 // isPipe reports whether f leads to another process. If standard output does, that may be a pager, which needs the terminal's foreground. The command

@@ -51,12 +51,8 @@ func compareVerb(ctx context.Context, c *console, args []string) error {
 	if err != nil {
 		return err
 	}
-	created, err := reportFolder(o.out)
-	if created {
-		defer os.Remove(o.out) // only if it is empty
-	}
-	if err != nil {
-		return failf(exitFailed, "the report could not be written: %v", err)
+	if err := os.MkdirAll(o.out, 0o755); err != nil { // before the comparison spends minutes
+		return failf(exitFailed, "the report cannot be written: %v", err)
 	}
 	ctx, stop := interruptible(ctx)
 	defer stop(nil)
@@ -96,22 +92,4 @@ func conclude(c *console, r *report.Report, dir string) error {
 	}
 	_, err := fmt.Fprintf(c.out, "\nThe report: %s\n", html)
 	return err
-}
-
-// reportFolder creates the report's folder if it is missing, and checks that files can be written there, before the comparison spends minutes.
-// created: it was missing.
-func reportFolder(dir string) (created bool, err error) {
-	if err := os.MkdirAll(filepath.Dir(filepath.Clean(dir)), 0o755); err != nil {
-		return false, err
-	}
-	err = os.Mkdir(dir, 0o755)
-	created = err == nil
-	if err != nil && !errors.Is(err, os.ErrExist) {
-		return false, err
-	}
-	f, err := os.CreateTemp(dir, ".lockport-")
-	if err != nil {
-		return created, err
-	}
-	return created, errors.Join(f.Close(), os.Remove(f.Name()))
 }

@@ -50,8 +50,7 @@ func diagnose(ctx context.Context, rawURL string) (*diagnosis, error) {
 	}
 	defer func() { _ = client.Close() }()
 	caps := client.Capabilities()
-	d := newDiagnosis(address(rawURL), caps)
-	d.add(client.Notices()...)
+	d := newDiagnosis(address(rawURL), caps, client.Notices()...)
 	if caps.Ends != driver.EndsProcess {
 		d.TTLMS = clientTTL(rawURL, caps).Milliseconds()
 	}
@@ -76,8 +75,16 @@ type finding struct {
 	Remedy string `json:"remedy"`
 }
 
-func newDiagnosis(address string, caps driver.Capabilities) *diagnosis {
-	return &diagnosis{URL: address, Backend: caps.Backend, ends: caps.Ends, Endangers: []finding{}, Unknown: []finding{}}
+func newDiagnosis(address string, caps driver.Capabilities, notices ...driver.Notice) *diagnosis {
+	d := &diagnosis{URL: address, Backend: caps.Backend, ends: caps.Ends, Endangers: []finding{}, Unknown: []finding{}}
+	for _, n := range notices {
+		list := &d.Endangers
+		if n.Unknown {
+			list = &d.Unknown
+		}
+		*list = append(*list, finding{n.ID, n.Text, n.Remedy})
+	}
+	return d
 }
 
 // address is a URL without possible secrets: user, password and parameters.
@@ -90,17 +97,6 @@ func address(rawURL string) string {
 		return u.Scheme + ":" + u.Opaque
 	}
 	return u.Scheme + "://" + u.Host + u.Path
-}
-
-// add adds notices.
-func (d *diagnosis) add(notices ...driver.Notice) {
-	for _, n := range notices {
-		list := &d.Endangers
-		if n.Unknown {
-			list = &d.Unknown
-		}
-		*list = append(*list, finding{n.ID, n.Text, n.Remedy})
-	}
 }
 
 // writeDiagnosis writes d for people.

@@ -20,12 +20,11 @@ func TestDiagnosisText(t *testing.T) {
 		return b.String()
 	}
 	caps := driver.Capabilities{Backend: "redis", Ends: driver.EndsTTL}
-	d := newDiagnosis("redis://h:6379/2", caps)
-	d.TTLMS = 15_000
-	d.add(driver.Notice{ID: "eviction-policy",
+	d := newDiagnosis("redis://h:6379/2", caps, driver.Notice{ID: "eviction-policy",
 		Text:   "The eviction policy is allkeys-lru: when its memory is full, the server can forget locks that are held.",
-		Remedy: "Set maxmemory-policy noeviction, or keep locks on a server of their own."})
-	d.add(driver.Notice{ID: "settings", Unknown: true, Text: "The server does not let us use CONFIG GET, so its time-outs are not known.", Remedy: "Allow it (+config|get)."})
+		Remedy: "Set maxmemory-policy noeviction, or keep locks on a server of their own."},
+		driver.Notice{ID: "settings", Unknown: true, Text: "The server does not let us use CONFIG GET, so its time-outs are not known.", Remedy: "Allow it (+config|get)."})
+	d.TTLMS = 15_000
 	require.Equal(t, `redis://h:6379/2 (redis)
 A lock is released after a silence of 15s.
 

@@ -53,13 +53,13 @@ func (r *runner) supervise(lock hold, locks []*lockport.Lock) (code int, asked b
 		}
 	}
 	if s.child, err = startChild(r.path, r.o.command, environment(r.client.Capabilities().Backend, locks)); err != nil {
-		return 0, false, failf(exitCannotStart, "cannot start %s: %v", r.o.command[0], rootCause(err))
+		return 0, false, failf(exitCannotStart, "cannot start %s: %v", r.o.command[0], err)
 	}
 	defer takeBackForeground(s.child.group)
 	if s.guard, err = startGuard(s.child.group, holding); err != nil {
 		s.child.open(false)
 		s.child.reap()
-		return 0, false, failf(exitCannotStart, "cannot start the guard process: %v", rootCause(err))
+		return 0, false, failf(exitCannotStart, "cannot start the guard process: %v", err)
 	}
 	notify(r.signals, syscall.SIGTSTP) // the command stops first, or neither stops
 

@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"io"
 	"net/url"
 	"os"
 	"strings"
@@ -81,23 +80,14 @@ func (s *server) named() ([]string, error) {
 	return urls, nil
 }
 
-const maxURL = 64 << 10 // bytes of a file with a URL
-
 // readURL reads a URL from a file, which keeps its password out of the process list.
 func readURL(file string) (string, error) {
-	f, err := os.Open(file)
+	text, err := os.ReadFile(file)
 	if err != nil {
 		return "", usagef("the file with the URL: %v", err)
 	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, maxURL+1)) // some files have no end, such as /dev/zero
 	url := strings.TrimSpace(string(text))
-	switch {
-	case err != nil:
-		return "", usagef("the file with the URL: %v", err)
-	case len(text) > maxURL:
-		return "", usagef("the file %s is too long for one line with the URL of a lock server", file)
-	case url == "" || strings.ContainsAny(url, "\r\n"):
+	if url == "" || strings.ContainsAny(url, "\r\n") {
 		return "", usagef("the file %s must hold one line: the URL of a lock server", file)
 	}
 	return url, nil
