@@ -78,6 +78,13 @@ func TestCut(t *testing.T) {
 		require.Equal(t, 1, st.Waiters, "the waiting claim did not reach the server")
 		a.Frees(holder)
 		a.Takes(waiting)
+
+		cut, last := a.CutAfter(2), a.Request("z")
+		a.Takes(a.Request("y"))
+		_, err = a.Try(last)
+		require.ErrorIs(t, err, driver.ErrUnknown)
+		<-cut
+		a.Takes(last)
 	})
 }
 
