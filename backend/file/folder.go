@@ -101,17 +101,13 @@ func (d *folder) explain(err error) error {
 		return fmt.Errorf("%w: the lock folder is gone: %w", driver.ErrUnavailable, err)
 	case is(fs.ErrNotExist, syscall.ENOTDIR):
 		return fmt.Errorf("%w: there is no lock folder %s (%w); make it with mkdir -m 700", driver.ErrRefused, d.path, err)
-	case is(syscall.ELOOP):
-		return fmt.Errorf("%w: a symbolic link is in place of a lock file: %w; remove it", driver.ErrRefused, err)
-	case is(syscall.EISDIR):
-		return fmt.Errorf("%w: a folder is in place of a lock file: %w; remove it", driver.ErrRefused, err)
+	case is(syscall.ELOOP, syscall.EISDIR):
+		return fmt.Errorf("%w: a symbolic link or a folder is in place of a lock file: %w; remove it", driver.ErrRefused, err)
 	case is(fs.ErrPermission, syscall.EROFS):
 		return fmt.Errorf("%w: %w; user %d must be allowed to write in the lock folder, and own the files in it",
 			driver.ErrRefused, err, os.Geteuid())
 	case is(syscall.ENOSYS, syscall.ENOTSUP, syscall.EOPNOTSUPP):
 		return fmt.Errorf("%w: the file system has no flock(2): %w; choose a folder on a local disk", driver.ErrRefused, err)
-	case is(syscall.ENOSPC, syscall.EDQUOT):
-		return fmt.Errorf("%w: %w; make room for the lock files of 2 KB each", driver.ErrUnavailable, err)
 	case is(syscall.EMFILE, syscall.ENFILE):
 		return fmt.Errorf("%w: %w; raise the limit (ulimit -n): each held or awaited lock needs one, a reader's two", driver.ErrUnavailable, err)
 	}

@@ -63,7 +63,7 @@ func TestForeignFileInPlaceOfALock(t *testing.T) {
 	write := func(path string) error { return os.WriteFile(path, []byte("data"), 0o600) }
 	all := map[string]func(path string) error{
 		"it is not a regular file": func(path string) error { return syscall.Mkfifo(path, 0o666) },
-		"a symbolic link is in":    func(path string) error { return os.Symlink(path+"2", path) },
+		"a symbolic link or":       func(path string) error { return os.Symlink(path+"2", path) },
 		"it has another name":      func(path string) error { return errors.Join(write(path+"2"), os.Link(path+"2", path)) },
 		"is a directory":           func(path string) error { return os.Mkdir(path, 0o700) },
 		"must be allowed to write": func(path string) error { return os.WriteFile(path, nil, 0o400) },

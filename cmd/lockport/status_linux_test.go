@@ -57,7 +57,7 @@ func testStatusAndBreak(t *testing.T, url string) {
 		require.Equal(t, "lockport: no lock is held ("+scheme+")\n", stderr)
 	} else {
 		require.Equal(t, 69, code)
-		require.Regexp(t, `^lockport: [^\n]*hashes of names[^\n]*; name the lock: lockport status NAME\n$`, stderr)
+		require.Regexp(t, `^lockport: [^\n]*not their names; name the lock: lockport status NAME\n$`, stderr)
 	}
 	stdout, stderr = ran(t, 1, url, "status", name)
 	require.Contains(t, stdout, "nobody")
