@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -186,18 +185,8 @@ func (c *conn) Wait(ctx context.Context, op *session.Op) error {
 	})
 }
 
-// listenDelay is how long after a request a session without awaited keys does not listen.
-const listenDelay = 2 * time.Millisecond
-
 // Listen implements session.Conn.
 func (c *conn) Listen(ctx context.Context) error {
-	if len(c.awaited) == 0 { // notifications can wait a moment, and the next request often comes sooner
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-time.After(listenDelay):
-		}
-	}
 	return c.link.use(func(p *pgx.Conn) error {
 		for {
 			n, err := p.WaitForNotification(ctx)
