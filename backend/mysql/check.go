@@ -102,7 +102,9 @@ func (b *Backend) Check(ctx context.Context) (notices []driver.Notice, err error
 		}
 		notices = judgeDurability(known)
 	}
-	notices = append(notices, judgeConnections(known, 1+s.blockers())...)
+	used, _ := strconv.Atoi(known["threads_connected"])
+	limit, _ := strconv.Atoi(known["max_connections"])
+	notices = append(notices, notice.Connections(used, limit, 1+s.blockers())...)
 	notices = append(notices, judgeReplication(known)...)
 	return append(notices, judgeTransport(known)...), nil
 }
@@ -122,23 +124,14 @@ func (c *conn) tryTable(ctx context.Context) error {
 }
 
 func judgeDurability(known facts) []driver.Notice {
-	const id, after = "durability", " after a crash the order of fencing tokens depends on the server's clock."
 	flush, sync := known["innodb_flush_log_at_trx_commit"], known["sync_binlog"]
-	switch {
-	case flush != "1":
-		return []driver.Notice{{ID: id, Text: "The server does not sync commits to disk (innodb_flush_log_at_trx_commit is " + flush + "):" + after,
-			Remedy: "Set it to 1, and sync_binlog too where there is a binary log."}}
-	case known.isOn("log_bin") && sync != "1": // a crash rolls back what the binary log lacks
-		return []driver.Notice{{ID: id, Text: "The server does not sync commits to disk (log_bin is on and sync_binlog is " + sync + "):" + after,
-			Remedy: "Set sync_binlog to 1."}}
+	if flush == "1" && (sync == "1" || !known.isOn("log_bin")) { // a crash rolls back what the binary log lacks
+		return nil
 	}
-	return nil
-}
-
-func judgeConnections(known facts, need int) []driver.Notice {
-	used, _ := strconv.Atoi(known["threads_connected"])
-	limit, _ := strconv.Atoi(known["max_connections"])
-	return notice.Connections(used, limit, need)
+	return []driver.Notice{{ID: "durability",
+		Text: fmt.Sprintf("The server does not sync commits to disk (innodb_flush_log_at_trx_commit is %s, sync_binlog is %s): "+
+			"after a crash the order of fencing tokens depends on the server's clock.", flush, sync),
+		Remedy: "Set innodb_flush_log_at_trx_commit to 1, and sync_binlog too where there is a binary log."}}
 }
 
 func judgeReplication(known facts) []driver.Notice {
