@@ -79,10 +79,7 @@ func (c *conn) draw(ctx context.Context, granted []*session.Op) error {
 			op.Token = uint64(token)
 			continue
 		}
-		why := fmt.Errorf("%w: the table of fencing tokens gives %d, which is no token: is the server's clock right?", driver.ErrRefused, token)
-		if token == 0 {
-			why = fmt.Errorf("%w: the row of its fencing token is gone", driver.ErrUnavailable)
-		}
+		why := fmt.Errorf("%w: the table of fencing tokens gives %d, which is no token: was the row deleted, or is the server's clock wrong?", driver.ErrRefused, token)
 		if err := c.undoTries(ctx, []*session.Op{op}, why); err != nil {
 			return err
 		}

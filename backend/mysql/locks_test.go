@@ -98,27 +98,6 @@ func TestPermitThatFails(t *testing.T) {
 	}
 }
 
-// TestRowThatIsGone: a lock whose token cannot be read is released, not kept without a token.
-func TestRowThatIsGone(t *testing.T) {
-	m := servers.SharedMariaDB(t)
-	admin := adminOf(t, m)
-	p, db := tapFor(t, m.DSN())
-	a, b := dialFor(t, backendOn(t, db, Options{})), dialFor(t, newBackend(t, m, Options{}))
-	one, two := &session.Op{Kind: session.Try, Key: newKey()}, &session.Op{Kind: session.Try, Key: newKey()}
-	p.on(func(query string) error {
-		if strings.HasPrefix(query, "SELECT id,token") {
-			exec(t, admin, "DELETE FROM lockport_fence WHERE id='%s'", two.Key)
-		}
-		return nil
-	})
-	require.NoError(t, a.do(one, two))
-	require.True(t, one.OK)
-	b.finds(one.Key)
-	require.False(t, two.OK)
-	require.ErrorIs(t, two.Err, driver.ErrUnavailable)
-	b.takes(two.Key)
-}
-
 // TestKeyThatIsRefused: a refused key gets an answer, from Wait too.
 func TestKeyThatIsRefused(t *testing.T) {
 	b := newBackend(t, servers.SharedMariaDB(t), Options{NoTokens: true, ExactKeys: true})
