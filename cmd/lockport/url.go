@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"io"
 	"net/url"
 	"os"
 	"strings"
@@ -82,7 +83,12 @@ func (s *server) named() ([]string, error) {
 
 // readURL reads a URL from a file, which keeps its password out of the process list.
 func readURL(file string) (string, error) {
-	text, err := os.ReadFile(file)
+	f, err := os.Open(file)
+	if err != nil {
+		return "", usagef("the file with the URL: %v", err)
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, 64<<10)) // /dev/zero has no end
 	if err != nil {
 		return "", usagef("the file with the URL: %v", err)
 	}
