@@ -68,7 +68,7 @@ func TestURLsThatCannotBeMeasured(t *testing.T) {
 
 // A server that refuses the short TTL gets a longer one.
 func TestShortestTTL(t *testing.T) {
-	server := servers.NeedZooKeeper(t, servers.ZooKeeperOptions{TickTime: 2 * time.Second})
+	server := servers.NeedZooKeeper(t, servers.ZooKeeperOptions{Config: []string{"tickTime=2000"}})
 	_, ttl, err := ask(t.Context(), server.URL())
 	require.NoError(t, err)
 	require.Equal(t, lockport.DefaultTTL, ttl)

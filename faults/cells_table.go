@@ -20,13 +20,13 @@ var tableCells = slices.Concat(Common(false), []play.Cell{
 		Why: "a resumed server runs delayed statements by its current clock"},
 	{Fault: "server-paused-for-long", Outcome: report.Unavailable, Inject: contested(unavailable(granting.frozen, 0.25, 0.9, 1.6)), Recovery: isBack,
 		Why: "holds end before the rows expire; later renewals find them expired"},
-	{Fault: "row-deleted", Outcome: report.Fenced, Script: play.InOrder(overtaken(play.InOrder(removed, remove)), removedOpenly(remove, false)), Tries: overtakenTries,
+	{Fault: "row-deleted", Outcome: report.Fenced, Script: play.InOrder(overtaken(remove), removedOpenly(remove, false)), Tries: overtakenTries,
 		Why: "an operator's DELETE frees the lock at once; the holder notices at its next renewal. The next token is the server's clock and still rises"},
 })
 
 // tablePostgresCells are tableCells, plus a clock that can be set.
 var tablePostgresCells = slices.Concat(tableCells, []play.Cell{
-	{Fault: "clock-set-forward", Outcome: report.Fenced, Script: overtaken(play.InOrder(removed, granting.clocksForward)), Tries: overtakenTries,
+	{Fault: "clock-set-forward", Outcome: report.Fenced, Script: overtaken(granting.clocksForward), Tries: overtakenTries,
 		Why: "a row expires by the server's clock: set forward, that ends locks early"},
 })
 

@@ -63,7 +63,7 @@ func TestCells(t *testing.T) {
 	}
 	t.Parallel()
 	t.Logf("to replay: -seed=%d", *seedFlag)
-	r := newRecord()
+	r := &record{begun: time.Now(), sums: make(map[string]sum)}
 	t.Cleanup(func() { r.finish(t) })
 	free := make(chan struct{}, *lanes)
 	all := faults.All()

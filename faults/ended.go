@@ -23,7 +23,6 @@ func removedOpenly(end play.Act, retaken bool) play.Act {
 			had := s.Acquire(holder)
 			s.Pause(0, 0.5) // at any moment between renewals
 			s.Injected()
-			removed(s)
 			end(s)
 			if !retaken {
 				s.Disbelieved(had)

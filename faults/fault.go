@@ -29,10 +29,11 @@ func named[S any](method func(S, context.Context, string) error) play.Act {
 	return func(s *play.Phase) { play.Check(method(in[S](s), s.Ctx, s.Name())) }
 }
 
-// remove removes the lock at its server, as an operator does. It records nothing in the history: removed does that.
-var remove = named(environment.Servers.Remove)
-
-func removed(s *play.Phase) { s.Removed(s.Name()) }
+// remove removes the lock at its server, as an operator does.
+func remove(s *play.Phase) {
+	s.Note("the lock is removed")
+	named(environment.Servers.Remove)(s)
+}
 
 // until is a fault made of two acts.
 func until(begin, end play.Act) fault {

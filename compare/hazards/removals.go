@@ -28,13 +28,11 @@ func tampered(remove removal) play.Act {
 // removed has an operator remove a lockport lock, and articleDeleted the key of an article's lock.
 func removed(s *play.Phase, name string) {
 	s.Note("the lock is removed")
-	s.Removed(name)
 	play.Check(s.Environment.Remove(s.Ctx, name))
 }
 
 func articleDeleted(s *play.Phase, name string) {
 	s.Note("the key is deleted")
-	s.Removed(name)
 	play.Must(s.Environment.Servers.(*environment.Redis).Do(s.Ctx, "DEL", "lock:"+name))
 }
 

@@ -54,7 +54,7 @@ func timeline(h *history.History, name string) report.Run {
 	}
 	r := report.Run{Took: d.ms(h.End), Faults: d.bands(h.Injections())}
 	for _, e := range h.Events {
-		forJudges := slices.Contains([]string{history.Injected, history.Healed, history.Away, history.Back}, e.Err) || strings.HasPrefix(e.Err, history.Removed)
+		forJudges := slices.Contains([]string{history.Injected, history.Healed, history.Away, history.Back}, e.Err)
 		switch {
 		case e.Kind == history.Spawned:
 			r.Lanes = append(r.Lanes, d.lane(e.Worker))

@@ -44,17 +44,15 @@ func startEtcd(o servers.EtcdOptions) starter {
 func etcdOf(b base, members ...*servers.Etcd) *Etcd {
 	e := &Etcd{b, members}
 	e.halt = (*servers.Server).Kill // a graceful stop tries to transfer leadership, which is futile when all members stop
-	e.reset = func(ctx context.Context) error { return inOrder(ctx, e.serves, e.MakeSpace) }
+	e.reset = func(ctx context.Context) error {
+		return inOrder(ctx, func(ctx context.Context) error { return serve(ctx, members, askEtcd) }, e.MakeSpace)
+	}
 	return e
 }
 
-// serves returns when each member answers a linearizable read, which involves the leader.
-func (e *Etcd) serves(ctx context.Context) error {
-	return AtOnce(e.Members, func(node *servers.Etcd) error {
-		return servers.Poll(ctx, func(ctx context.Context) error {
-			return node.Use(ctx, func(c *clientv3.Client) error { _, err := c.Get(ctx, "serves"); return err })
-		})
-	})
+// askEtcd sends a member a linearizable read, which involves the leader.
+func askEtcd(ctx context.Context, node *servers.Etcd) error {
+	return node.Use(ctx, func(c *clientv3.Client) error { _, err := c.Get(ctx, "serves"); return err })
 }
 
 // etcdKeys returns the prefix of the keys of claims on name. A slash after it excludes longer names.

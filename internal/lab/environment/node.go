@@ -18,6 +18,13 @@ func Revive(ctx context.Context, all ...*servers.Server) error {
 	})
 }
 
+// serve waits until each node of a quorum answers ask.
+func serve[N any](ctx context.Context, nodes []N, ask func(context.Context, N) error) error {
+	return AtOnce(nodes, func(n N) error {
+		return servers.Poll(ctx, func(ctx context.Context) error { return ask(ctx, n) })
+	})
+}
+
 // inOrder calls steps one after the other, until one fails.
 func inOrder(ctx context.Context, steps ...func(ctx context.Context) error) error {
 	for _, step := range steps {

@@ -46,9 +46,7 @@ func startZooKeeper(ttl time.Duration) starter {
 }
 
 func zooKeeperOf(b base, nodes ...*servers.ZooKeeper) *ZooKeeper {
-	b.reset = func(ctx context.Context) error {
-		return AtOnce(nodes, func(node *servers.ZooKeeper) error { return zooKeeperServes(ctx, node) })
-	}
+	b.reset = func(ctx context.Context) error { return serve(ctx, nodes, askZooKeeper) }
 	return &ZooKeeper{b, nodes, dialZooKeeper(b.Addrs()...)}
 }
 
@@ -58,14 +56,12 @@ func (z *ZooKeeper) Close() error {
 	return z.base.Close()
 }
 
-// zooKeeperServes waits until a node has written something, which takes a quorum. The node's mode is not enough: a node still calls itself leader
-// or follower for a while after it lost the others.
-func zooKeeperServes(ctx context.Context, node *servers.ZooKeeper) error {
-	return servers.Poll(ctx, func(ctx context.Context) error {
-		return atZooKeeper(ctx, node, func(c *zk.Conn) error {
-			_, err := c.Create("/serves-", nil, zk.FlagEphemeral|zk.FlagSequence, zk.WorldACL(zk.PermAll))
-			return err
-		})
+// askZooKeeper has a node write something, which takes a quorum. The node's mode is not enough: a node still calls itself leader or follower for a
+// while after it lost the others.
+func askZooKeeper(ctx context.Context, node *servers.ZooKeeper) error {
+	return atZooKeeper(ctx, node, func(c *zk.Conn) error {
+		_, err := c.Create("/serves-", nil, zk.FlagEphemeral|zk.FlagSequence, zk.WorldACL(zk.PermAll))
+		return err
 	})
 }
 

@@ -42,13 +42,12 @@ const (
 	Found Kind = "found"
 )
 
-// The notes that judges use. "removed NAME": the lock NAME is about to be removed from its server.
+// The notes that judges use.
 const (
 	Injected = "injected" // the fault is about to happen
 	Healed   = "healed"   // the fault has ended, and the servers serve
 	Away     = "away"     // from here, nobody can acquire: earlier requests have ended
 	Back     = "back"     // until here
-	Removed  = "removed " // followed by the lock's name
 )
 
 // Event is one line of a history.

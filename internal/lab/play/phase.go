@@ -127,9 +127,6 @@ func (s *Phase) Away() { s.Note(history.Away) }
 // Back records that locks can be acquired again.
 func (s *Phase) Back() { s.Note(history.Back) }
 
-// Removed records that the lock on name is about to be removed from the server.
-func (s *Phase) Removed(name string) { s.Note("%s%s", history.Removed, name) }
-
 // Name returns the name of a script's lock.
 func (s *Phase) Name() string { return s.name }
 

@@ -64,7 +64,7 @@ func StartEnsemble(ctx context.Context, o ZooKeeperOptions) (*Ensemble, error) {
 			// An isolated node asks for votes ever less often, down to once a minute. After Heal that would be too slow.
 			"-Dzookeeper.fastleader.maxNotificationInterval=400",
 		}
-		return startZooKeeper(ctx, ZooKeeperOptions{TickTime: o.TickTime, Config: append(config, o.Config...), JVM: append(jvm, o.JVM...)}, i+1)
+		return startZooKeeper(ctx, ZooKeeperOptions{Config: append(config, o.Config...), JVM: append(jvm, o.JVM...)}, i+1)
 	})
 }
 

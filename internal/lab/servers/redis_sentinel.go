@@ -125,16 +125,9 @@ func (s *Sentinel) WaitFailover(ctx context.Context, old *Redis) (next *Redis, e
 	return next, err
 }
 
-// Mend repairs the set after any fault: it thaws frozen servers, restarts stopped ones, and makes the other node replicate the current master. It
-// returns when all sentinels see that.
+// Mend repairs the set, whose servers all run, after any fault: it makes the other node replicate the current master, and returns when all sentinels
+// see that.
 func (s *Sentinel) Mend(ctx context.Context) error {
-	for _, r := range slices.Concat(s.Nodes, s.Sentinels.Nodes) {
-		if r.Thaw() != nil {
-			if err := r.Restart(ctx); err != nil {
-				return err
-			}
-		}
-	}
 	err := Poll(ctx, func(ctx context.Context) error { // the master may change between tries
 		master, err := s.WaitFailover(ctx, nil)
 		for _, node := range s.Nodes {

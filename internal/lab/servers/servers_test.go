@@ -3,13 +3,13 @@ package servers
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"os"
 	"os/exec"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -52,12 +52,7 @@ func TestServersDieWithTheProcess(t *testing.T) {
 	_ = child.Wait()
 	require.NoError(t, err, "%s", line)
 	require.Error(t, taken, "another process could take the port")
-	soon(t, func(ctx context.Context) error {
-		if accepts(ctx, addr) != nil {
-			return nil
-		}
-		return errors.New("the server lives")
-	})
+	require.Eventually(t, func() bool { return accepts(t.Context(), addr) != nil }, pollTime, 10*time.Millisecond, "the server lives")
 }
 
 // Servers and their child processes do not run as root.
@@ -93,10 +88,4 @@ func TestFrozenMeansSilent(t *testing.T) {
 		require.False(t, worker.Running(r.Pid()))
 		require.NoError(t, r.Thaw())
 	}
-}
-
-// soon requires that try returns nil soon.
-func soon(t *testing.T, try func(ctx context.Context) error) {
-	t.Helper()
-	require.NoError(t, Poll(t.Context(), try))
 }

@@ -14,18 +14,14 @@ import (
 	"time"
 )
 
-const (
-	zooKeeperTick = 100 * time.Millisecond
-	// wordTime bounds one four-letter word. ZooKeeper never answers one that arrives too early in its startup.
-	wordTime = time.Second
-)
+// wordTime bounds one four-letter word. ZooKeeper never answers one that arrives too early in its startup.
+const wordTime = time.Second
 
 // ZooKeeperOptions are the options of a ZooKeeper server. The zero value is a plain server. Its data survive SIGKILL and Restart, but not a crash
 // of the machine: nothing is synced to disk.
 type ZooKeeperOptions struct {
-	// TickTime is ZooKeeper's unit of time, in whole milliseconds. Sessions last from two ticks to a minute and expire on a tick. Default: 100 ms.
-	TickTime time.Duration
-	// Config are more lines of zoo.cfg, which override ours: "forceSync=yes".
+	// Config are more lines of zoo.cfg, which override ours: "forceSync=yes". A tick is 100 ms (tickTime). Sessions last from two ticks to a minute
+	// and expire on a tick.
 	Config []string
 	// JVM are more JVM flags, which override ours: "-Dznode.container.checkIntervalMs=100".
 	JVM []string
@@ -69,7 +65,7 @@ func (o ZooKeeperOptions) config(port int) string {
 		"dataDir=data",
 		fmt.Sprint("clientPort=", port),
 		"clientPortAddress=127.0.0.1",
-		fmt.Sprint("tickTime=", cmp.Or(o.TickTime, zooKeeperTick).Milliseconds()),
+		"tickTime=100",
 		"maxSessionTimeout=60000", // far above the default of 20 ticks
 		"maxClientCnxns=0",        // no limit
 		"admin.enableServer=false",
