@@ -14,16 +14,20 @@ import (
 // afterClocks is within which time somebody acquires again after clocks were set back by at most a TTL of 2 s.
 const afterClocks = 2*2*time.Second + time.Second
 
-// redisCells are the faults of a Redis that keeps its data.
-var redisCells = slices.Concat(Common(false), []play.Cell{
+// leaseCells are the faults of one server that keeps its data, and with it locks that expire.
+var leaseCells = []play.Cell{
 	{Fault: "server-killed", Outcome: report.Safe, Inject: contested(lasting(granting.killed, 0.01, 0.2)), Recovery: isBack,
-		Why: "with appendfsync always the server returns with every lock it acknowledged"},
+		Why: "the server returns with every lock it acknowledged (Redis: with appendfsync always)"},
 	{Fault: "server-killed-for-long", Outcome: report.Unavailable, Inject: contested(unavailable(granting.killed, 0.25, 0.5, 1.5)), Recovery: isBack,
-		Why: "holds end before their keys expire"},
+		Why: "holds end before the server's entries expire"},
 	{Fault: "server-paused", Outcome: report.Safe, Inject: contested(lasting(granting.frozen, 0.1, 0.9)), Recovery: isBack,
 		Why: "a resumed server runs delayed requests by its current clock"},
 	{Fault: "server-paused-for-long", Outcome: report.Unavailable, Inject: contested(unavailable(granting.frozen, 0.25, 0.9, 1.6)), Recovery: isBack,
-		Why: "holds end before the keys expire; later renewals find the keys gone"},
+		Why: "holds end before the server's entries expire; later renewals find them expired"},
+}
+
+// redisCells are the faults of a Redis that keeps its data.
+var redisCells = slices.Concat(Common(false), leaseCells, []play.Cell{
 	{Fault: "disk-full", Outcome: report.Unavailable, Inject: contested(unavailable(redisDiskFull, 0.25, 1, 1.5)),
 		Why: "a Redis that cannot save snapshots (MISCONF) refuses every write, so holds end; with appendfsync always it exits instead"},
 	{Fault: "clock-set-back", Outcome: report.Safe, Inject: granting.clocksBack(0.1), Recovery: afterClocks,

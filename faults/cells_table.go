@@ -11,15 +11,7 @@ import (
 )
 
 // tableCells are the faults of one SQL server with a table of locks.
-var tableCells = slices.Concat(Common(false), []play.Cell{
-	{Fault: "server-killed", Outcome: report.Safe, Inject: contested(lasting(granting.killed, 0.01, 0.2)), Recovery: isBack,
-		Why: "the server returns with every committed row"},
-	{Fault: "server-killed-for-long", Outcome: report.Unavailable, Inject: contested(unavailable(granting.killed, 0.25, 0.5, 1.5)), Recovery: isBack,
-		Why: "holds end before their rows expire"},
-	{Fault: "server-paused", Outcome: report.Safe, Inject: contested(lasting(granting.frozen, 0.1, 0.9)), Recovery: isBack,
-		Why: "a resumed server runs delayed statements by its current clock"},
-	{Fault: "server-paused-for-long", Outcome: report.Unavailable, Inject: contested(unavailable(granting.frozen, 0.25, 0.9, 1.6)), Recovery: isBack,
-		Why: "holds end before the rows expire; later renewals find them expired"},
+var tableCells = slices.Concat(Common(false), leaseCells, []play.Cell{
 	{Fault: "row-deleted", Outcome: report.Fenced, Script: play.InOrder(overtaken(remove), removedOpenly(remove, false)), Tries: overtakenTries,
 		Why: "an operator's DELETE frees the lock at once; the holder notices at its next renewal. The next token is the server's clock and still rises"},
 })

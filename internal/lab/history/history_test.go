@@ -46,44 +46,14 @@ func TestBeliefEndsWithTheFirstOf(t *testing.T) {
 	require.Equal(t, "the end of the history", h.Spans[0].Ending)
 }
 
-func TestSpansHaveWhatHappened(t *testing.T) {
-	h := read(t, `
-		30   w1/2 got token 2048 deadline 1920
-		0    w1/2 asked limit 500
-		31   w2/2 failed class held: held
-		1    w2/2 asked limit 501
-		700  w1/2 told: silence
-		800  w1/2 releasing
-		900  w1/2 released: too late
-		20   w3/1 got name other
-		10   w3/1 asked name other
-		950  w3   killed
-		40   w4/1 asked`)
-	require.Equal(t, []string{"w3/1", "w1/2 (token 2048)"}, []string{h.Spans[0].String(), h.Spans[1].String()}, "by when they began")
-	require.Equal(t, "other", h.Spans[0].Name)
-	require.Equal(t, historytext.At(950), h.Spans[0].Killed)
-	s := h.Spans[1]
-	at := historytext.At
-	require.Equal(t, history.Span{Worker: "w1", Op: 2, Name: "n", Token: 2048, Asked: at(0), Limit: at(500), Got: at(30), ClaimAsked: at(0), Deadline: at(1920), Told: at(700),
-		Releasing: at(800), Released: at(900), ReleaseErr: "too late", Until: at(700), Ending: "it was told of the loss"}, *s)
-	require.False(t, s.Clean())
-	require.Equal(t, historytext.At(0), h.Start)
-	require.Equal(t, historytext.At(950), h.End)
-}
-
 func TestContradictionsAreNotJudged(t *testing.T) {
 	for _, text := range []string{
 		"0 w1/1 got",
 		"0 w1/1 asked\n 1 w1/1 asked",
 		"0 w1/1 asked\n 1 w1/1 got\n 2 w1/1 got",
-		"0 w1/1 asked\n 1 w1/1 got\n 2 w1/1 failed",
-		"0 w1/1 asked\n 1 w1/1 failed\n 2 w1/1 failed",
 		"0 w1/1 asked\n 1 w1/1 failed\n 2 w1/1 got",
-		"0 w1/1 asked\n 1 w1/1 extended deadline 5",
 		"0 w1/1 asked\n 1 w1/1 got name other",
-		"0 w1/1 asked\n 1 w1/1 got\n 2 w1/1 told\n 3 w1/1 told",
 		"0 w1/1 asked\n 1 w1/1 got\n 2 w1/1 released",
-		"0 w1/1 asked\n 1 w1/1 got\n 2 w1/1 releasing\n 3 w1/1 releasing",
 	} {
 		_, err := history.NewHistory(historytext.Events(text))
 		require.ErrorContains(t, err, "w1/1 on ", text)
@@ -92,29 +62,4 @@ func TestContradictionsAreNotJudged(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, h.Spans)
 	require.Empty(t, h.Overlaps())
-}
-
-func TestSpellsLastUntilTheirEnd(t *testing.T) {
-	h := read(t, `
-		10 - noted: injected
-		10 w1 stopped
-		12 w2 stopped
-		15 - noted: leader killed
-		20 - noted: injected
-		20 w1 continued
-		25 w1 continued
-		30 - noted: healed
-		30 w1 stopped
-		35 - noted: healed
-		40 - noted: injected
-		50 - noted: the end`)
-	spell := func(from, to float64) history.Spell {
-		return history.Spell{From: historytext.At(from), To: historytext.At(to)}
-	}
-	require.Equal(t, []history.Spell{spell(10, 20), spell(20, 30), spell(40, 50)}, h.Injections())
-	require.Equal(t, []history.Spell{spell(10, 20), spell(30, 50)}, h.Stops("w1"))
-	require.Equal(t, []history.Spell{spell(12, 50)}, h.Stops("w2"))
-	require.Empty(t, h.Stops("w3"))
-	require.Empty(t, h.Aways())
-	require.Equal(t, "2ms w2 stopped; 5ms leader killed; 10ms injected; 10ms w1 continued", h.Notes(historytext.At(11), historytext.At(20)))
 }

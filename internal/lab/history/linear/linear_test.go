@@ -201,41 +201,18 @@ func TestTheMessageSaysWhatDoesNotFitIn(t *testing.T) {
   meanwhile: 300ms injected; 301ms master killed, replica promoted`, res.Message)
 }
 
-// long is a history of n holds of four locks, each by its own worker. Some workers are killed; some releases get no reply.
-func long(n int) string {
-	var text strings.Builder
-	at := 0.0
-	for i := range n {
-		say := func(after float64, what string) {
-			fmt.Fprintf(&text, "%v w%d/1 %s\n", max(0, at+after), i, strings.ReplaceAll(what, "LOCK", fmt.Sprintf("name n%d", i%4)))
-		}
-		say(-40, "asked LOCK")
-		say(1, fmt.Sprintf("got LOCK token %d deadline %v", (i+1)*1024, at+1891))
-		switch i % 30 {
-		case 10:
-			fmt.Fprintf(&text, "%v w%d killed\n", at+5, i)
-			at += 2000 // nobody gets the lock during the TTL
-		case 20:
-			say(5, "releasing LOCK")
-			say(1900, "released LOCK: unavailable")
-		default:
-			say(5, "releasing LOCK")
-			say(8, "released LOCK")
-		}
-		at += 6
+func TestAnUndecidedCheckIsNoPass(t *testing.T) {
+	var long strings.Builder
+	for i := range 2_000 {
+		fmt.Fprintf(&long, "%d w%d/1 asked\n %d w%d/1 got token %d\n", i, i, 10*i+20, i, 1024*(i+1))
+		fmt.Fprintf(&long, "%d w%d/1 releasing\n %d w%d/1 released\n", 10*i+21, i, 10*i+23, i)
 	}
-	return text.String()
-}
-
-func TestALongHistory(t *testing.T) {
-	h, err := history.NewHistory(historytext.Events(long(5_000)))
+	h, err := history.NewHistory(historytext.Events(long.String()))
 	require.NoError(t, err)
-	require.Len(t, h.Spans, 5_000)
 	res := linear.Check(h, leases, time.Minute)
 	require.True(t, res.Ok, res.Message)
-
 	res = linear.Check(h, leases, 1)
 	require.True(t, res.Unknown)
-	require.False(t, res.Ok, "an undecided check is no pass")
+	require.False(t, res.Ok)
 	require.Contains(t, res.Message, "not decided in 1ns")
 }
