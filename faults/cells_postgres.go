@@ -29,18 +29,16 @@ var postgresCells = slices.Concat(Common(false, closedBothWays...), sessionCells
 func lockTableFull(s *play.Phase) {
 	conn := play.Must(in[*environment.Postgres](s).Admin.Conn(s.Ctx))
 	defer func() { _ = conn.Close() }()
-	s.Injected()
-	end := time.Now().Add(s.BetweenTTLs(0.5, 1))
-	for key, full := 0, false; !full || time.Now().Before(end); key += 1000 { // a failed statement keeps the locks that it got of its thousand
+	key := 0
+	usedUp(func(s *play.Phase) (closeIt func()) {
+		key += 1000
 		_, err := conn.ExecContext(s.Ctx, "SELECT pg_advisory_lock(0, key) FROM generate_series($1::int, $1 + 999) AS key", key)
-		if full = full || isState(err, "53200"); full {
-			s.Wait(10 * time.Millisecond)
-		} else {
-			play.Check(err)
+		if isState(err, "53200") { // it keeps the locks that it got of its thousand
+			return nil
 		}
-	}
-	play.Check(conn.Close())
-	s.Healed()
+		play.Check(err)
+		return func() { _ = conn.Close() }
+	})(s)
 }
 
 // connectPostgres opens a connection, if the server has one left for the workers' role.

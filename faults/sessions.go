@@ -66,9 +66,9 @@ func shorterTimeout(set func(s *play.Phase, d time.Duration)) play.Act {
 	}
 }
 
-// usedUp opens connections until the server has none left. For a while it also takes those that become free. connect returns nil when the server is
-// full.
-func usedUp(connect func(s *play.Phase) (closeIt func())) play.Act {
+// usedUp opens connections, or takes locks, until the server has none left. For a while it also takes those that become free. take returns nil when
+// there are none.
+func usedUp(take func(s *play.Phase) (closeIt func())) play.Act {
 	return func(s *play.Phase) {
 		var taken []func()
 		defer func() {
@@ -80,7 +80,7 @@ func usedUp(connect func(s *play.Phase) (closeIt func())) play.Act {
 		s.Injected()
 		end := time.Now().Add(s.BetweenTTLs(0.5, 1))
 		for full := false; !full || time.Now().Before(end); {
-			if closeIt := connect(s); closeIt != nil {
+			if closeIt := take(s); closeIt != nil {
 				taken = append(taken, closeIt)
 				continue
 			}

@@ -13,9 +13,13 @@ func (h *History) ReturnedLate(s *Span) time.Duration {
 }
 
 // ToldLate is how long after its deadline a hold's worker was told that the hold had ended, or was not told before it released the hold, was killed or
-// the history ended. 0: the hold ended earlier or has no deadline, or its worker was stopped then.
+// the history ended. A hold that was got after its deadline counts from then. 0: the hold ended earlier or has no deadline, or its worker was stopped
+// then.
 func (h *History) ToldLate(s *Span) time.Duration {
-	return h.late(s.Worker, s.Deadline, cmp.Or(s.Told, s.Releasing, s.Killed, h.End))
+	if s.Deadline == 0 {
+		return 0
+	}
+	return h.late(s.Worker, max(s.Deadline, s.Got), cmp.Or(s.Told, s.Releasing, s.Killed, h.End))
 }
 
 func (h *History) late(worker string, limit, at Instant) time.Duration {

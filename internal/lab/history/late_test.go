@@ -23,6 +23,8 @@ func TestLate(t *testing.T) {
 		{"told at the deadline", got + "1891 w1/1 told: silence", told, 1},
 		{"told after the server could grant it again", got + "2000.5 w1/1 told: silence", told, 110.5},
 		{"never told", got + "5000 - noted: the end", told, 3110},
+		{"got after its deadline", "0 w1/1 asked\n 2000 w1/1 got deadline 0.5\n 2003 w1/1 releasing", told, 3},
+		{"no deadline", "0 w1/1 asked\n 10 w1/1 got\n 5000 - noted: the end", told, 0},
 		{"released without having been told", got + "3000 w1/1 releasing", told, 1110},
 		{"told of something else", got + "600 w1/1 told: removed\n 5000 - noted: the end", told, 0},
 		{"released", got + "600 w1/1 releasing\n 5000 w1/1 released", told, 0},
