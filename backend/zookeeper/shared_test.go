@@ -105,7 +105,7 @@ func TestValidityOfAFreshSession(t *testing.T) {
 // The granted session timeout counts, not the requested one. A backend that cannot know it refuses.
 func TestGrantedTimeout(t *testing.T) {
 	t.Parallel()
-	s := servers.NeedZooKeeper(t, servers.ZooKeeperOptions{TickTime: 500 * time.Millisecond, Config: []string{"maxSessionTimeout=1500"}})
+	s := servers.NeedZooKeeper(t, servers.ZooKeeperOptions{Config: []string{"tickTime=500", "maxSessionTimeout=1500"}})
 	conn, b := newShared(t, s.Addr())
 	lease := b.Takes(request(b, t.Name()))
 	require.LessOrEqual(t, time.Until(lease.Grant().Until), 1500*time.Millisecond)
