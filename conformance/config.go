@@ -2,7 +2,6 @@ package conformance
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/lockport/lockport/driver"
@@ -60,12 +59,9 @@ const (
 // String names the kind.
 func (o Op) String() string { return [...]string{"any", "acquire", "renew", "release"}[o] }
 
-// ErrNoFault is returned by a function of Faults that cannot produce the fault, such as one that cannot tell kinds of requests
-// apart. The case is then not run. errors.ErrUnsupported has the same effect.
-var ErrNoFault = errors.New("this fault cannot be produced")
-
 // Faults produces faults between the backends opened at Config.Target and their server. A nil field means that the cases
-// that need it are not run. Faults must not affect backends opened at Config.Direct. They may affect those that worker
+// that need it are not run. So does errors.ErrUnsupported from one that cannot produce the fault, such as one that cannot tell
+// kinds of requests apart. Faults must not affect backends opened at Config.Direct. They may affect those that worker
 // processes open at Target.
 //
 // A fault begins before its function returns, and adds to earlier faults. The suite calls Restore after every case that

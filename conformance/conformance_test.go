@@ -112,16 +112,14 @@ func TestEachMissingFaultIsNamed(t *testing.T) {
 
 // A case whose fault cannot be produced is not run.
 func TestFaultsThatCannotBeProducedAreNotRun(t *testing.T) {
-	for _, cannot := range []error{ErrNoFault, errors.ErrUnsupported} {
-		cfg := onMemory()
-		cfg.Direct, cfg.Local = "direct", false
-		cfg.Faults = allFaults(cannot)
-		report := Run(t.Context(), cfg, Match(func(c Case) bool {
-			return len(c.Needs) > 0 && !slices.Contains([]string{"processes", "Conns"}, c.Needs[0])
-		}))
-		for _, res := range report.Results {
-			require.Equal(t, NotRun, res.Outcome, "%s: %s", res.ID(), res.Reason)
-		}
+	cfg := onMemory()
+	cfg.Direct, cfg.Local = "direct", false
+	cfg.Faults = allFaults(errors.ErrUnsupported)
+	report := Run(t.Context(), cfg, Match(func(c Case) bool {
+		return len(c.Needs) > 0 && !slices.Contains([]string{"processes", "Conns"}, c.Needs[0])
+	}))
+	for _, res := range report.Results {
+		require.Equal(t, NotRun, res.Outcome, "%s: %s", res.ID(), res.Reason)
 	}
 }
 
@@ -305,20 +303,6 @@ func TestOrderOfCases(t *testing.T) {
 		for _, res := range results {
 			require.Equal(t, Pass, res.Outcome, res.Reason)
 		}
-	}
-}
-
-// The cases with worker processes pass on a sound backend.
-func TestWorkers(t *testing.T) {
-	if testing.Short() {
-		t.Skip("not run: starts processes")
-	}
-	cfg := Config{Open: openFolder, Target: t.TempDir()}
-	report := Run(t.Context(), cfg, Match(func(c Case) bool { return len(c.Needs) == 1 && c.Needs[0] == "processes" }))
-	require.Empty(t, report.Error)
-	require.NotEmpty(t, report.Results)
-	for _, res := range report.Results {
-		require.Equal(t, Pass, res.Outcome, "%s: %s", res.ID(), res.Reason)
 	}
 }
 

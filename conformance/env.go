@@ -6,10 +6,8 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"runtime"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -27,8 +25,7 @@ type Env struct {
 	caps   driver.Capabilities
 
 	mu      sync.Mutex
-	err     error  // the first failure
-	where   string // the line of the case that failed
+	err     error // the first failure
 	names   int
 	closers []func() // run when the case has ended, last one first
 	faulty  bool     // Restore must end a fault
@@ -39,20 +36,8 @@ func (e *Env) fail(err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.err == nil {
-		e.err, e.where = err, caseLine()
+		e.err = err
 	}
-}
-
-// caseLine returns the line of the calling case, such as "cases_loss.go:105". It is empty if no caller is in a file of cases.
-func caseLine() string {
-	var callers [16]uintptr
-	frames := runtime.CallersFrames(callers[:runtime.Callers(2, callers[:])])
-	for frame, more := frames.Next(); more; frame, more = frames.Next() {
-		if file := filepath.Base(frame.File); strings.HasPrefix(file, "cases_") {
-			return file + ":" + strconv.Itoa(frame.Line)
-		}
-	}
-	return ""
 }
 
 func (e *Env) failure() error {

@@ -25,7 +25,7 @@ func produce[T any](e *Env, name string, f func() (T, error)) (result T) {
 	e.faulty = e.cfg.Faults.Restore != nil
 	var err error
 	outside(func() { result, err = f() })
-	if errors.Is(err, ErrNoFault) || errors.Is(err, errors.ErrUnsupported) {
+	if errors.Is(err, errors.ErrUnsupported) {
 		e.notRun("Faults.%s: %v", name, err)
 	}
 	e.check(err, "Faults.%s", name)

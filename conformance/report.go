@@ -1,10 +1,6 @@
 package conformance
 
-import (
-	"time"
-
-	"github.com/lockport/lockport/driver"
-)
+import "time"
 
 // Outcome is the outcome of a case.
 type Outcome string
@@ -23,10 +19,8 @@ type Result struct {
 	Rule    string  `json:"rule"`
 	Outcome Outcome `json:"outcome"`
 	// Reason says how the rule was broken, or why the case was not run.
-	Reason string `json:"reason,omitempty"`
-	// Where is the line of the case that failed.
-	Where string        `json:"where,omitempty"`
-	Took  time.Duration `json:"took_ns"`
+	Reason string        `json:"reason,omitempty"`
+	Took   time.Duration `json:"took_ns"`
 }
 
 // ID returns the group and the name of the case.
@@ -47,9 +41,6 @@ type Report struct {
 	Results []Result      `json:"results"` // in the order of Cases
 	// Error says why no case could run, such as a backend that could not be opened.
 	Error string `json:"error,omitempty"`
-
-	// Capabilities are what the backend stated.
-	Capabilities driver.Capabilities `json:"-"`
 }
 
 // OK reports whether the run began and no case failed. Cases that were not run do not count.

@@ -59,7 +59,7 @@ func Run(ctx context.Context, cfg Config, opts ...RunOption) Report {
 		report.Error = err.Error()
 		return report
 	}
-	report.Backend, report.TTL, report.Capabilities = r.caps.Backend, r.ttl, r.caps
+	report.Backend, report.TTL = r.caps.Backend, r.ttl
 
 	cases := slices.DeleteFunc(Cases(), func(c Case) bool { return !o.match(c) })
 	results := make([]Result, len(cases))

@@ -109,14 +109,14 @@ func (r *runner) run(ctx context.Context, cfg Config, c Case) Result {
 		return res
 	}
 	start := time.Now()
-	err := r.attempt(ctx, cfg, c, &res)
+	err := r.attempt(ctx, cfg, c)
 	res.Took = time.Since(start)
 	var notRun errNotRun
 	switch {
 	case err == nil:
 		res.Outcome = Pass
 	case errors.As(err, &notRun):
-		res.Outcome, res.Reason, res.Where = NotRun, notRun.reason, ""
+		res.Outcome, res.Reason = NotRun, notRun.reason
 	default:
 		res.Outcome, res.Reason = Fail, err.Error()
 	}
@@ -124,7 +124,7 @@ func (r *runner) run(ctx context.Context, cfg Config, c Case) Result {
 }
 
 // attempt runs c in a goroutine with its own profiler label, which all goroutines that c starts inherit: leaks are found by it.
-func (r *runner) attempt(ctx context.Context, cfg Config, c Case, res *Result) error {
+func (r *runner) attempt(ctx context.Context, cfg Config, c Case) error {
 	id := strconv.FormatInt(r.count.Add(1), 10)
 	limit := cmp.Or(c.Limit, 20*time.Second+20*r.ttl)
 	ctx, cancel := context.WithTimeout(ctx, limit)
@@ -155,7 +155,6 @@ func (r *runner) attempt(ctx context.Context, cfg Config, c Case, res *Result) e
 		return fmt.Errorf("the case hangs: its limit was %v; earlier failure: %v; its goroutines:\n%s", limit, e.failure(), labelled(e.prefix))
 	}
 	if err := e.failure(); err != nil {
-		res.Where = e.where
 		return err // leaks of a failed case add nothing
 	}
 	return e.leaks(c, conns)

@@ -26,7 +26,7 @@ func Test(t *testing.T, cfg Config, opts ...RunOption) {
 			t.Parallel() // resumes when runAll runs
 			switch res := <-result; res.Outcome {
 			case Fail:
-				t.Errorf("%s\n(after %v) %s", res.Message(), res.Took, res.Where)
+				t.Errorf("%s\n(after %v)", res.Message(), res.Took)
 			case NotRun:
 				t.Skip("not run: " + res.Reason)
 			default:

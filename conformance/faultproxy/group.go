@@ -2,6 +2,7 @@ package faultproxy
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/lockport/lockport/conformance"
@@ -14,7 +15,7 @@ type Group []*Proxy
 // Each acts on all proxies of the group. The other fields are nil, for you to fill in.
 //
 // isOp says whether a request is of the kind op, and must neither block nor keep its argument. If it is nil, DropReply
-// returns [conformance.ErrNoFault] for every kind but OpAny.
+// returns errors.ErrUnsupported for every kind but OpAny.
 //
 // With several proxies DropReply and CutAfter happen once at each, and close their channel when they have happened at all. That
 // fits a quorum, whose client asks every server. If your client asks one of several servers, set both fields to nil. Requests is
@@ -43,7 +44,7 @@ func (all Group) Faults(isOp func(op conformance.Op, request []byte) bool) confo
 			case op == conformance.OpAny:
 				return trapped(1, dropReply, nil), nil
 			case isOp == nil:
-				return nil, conformance.ErrNoFault
+				return nil, errors.ErrUnsupported
 			}
 			return trapped(1, dropReply, func(request []byte) bool { return isOp(op, request) }), nil
 		},
