@@ -42,13 +42,6 @@ func awaited(c *lockport.Client, name string) <-chan *lockport.Lock {
 	return got
 }
 
-func token(t testing.TB, l *lockport.Lock) lockport.Token {
-	t.Helper()
-	token, ok := l.Token()
-	require.True(t, ok)
-	return token
-}
-
 // TestPoolSeesEveryRequest: a wrapped driver with the minimum that database/sql requires carries all requests of a cycle.
 func TestPoolSeesEveryRequest(t *testing.T) {
 	m := servers.SharedMariaDB(t)
