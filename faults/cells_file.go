@@ -16,7 +16,7 @@ var fileCells = slices.Concat(
 			Why: "the next client creates and locks a new file; the holder checks for its file four times a second"},
 		{Fault: "folder-replaced", Outcome: report.Fenced, Script: removedOpenly(replaceFolder, true), Gone: true, Tries: 5,
 			Why: "as when all files are removed; tokens of new files start at the time of day, ahead of earlier ones"},
-		{Fault: "folder-away", Outcome: report.Unavailable, Inject: unavailable(folderAway, 2, 0.1, 1),
+		{Fault: "folder-away", Outcome: report.Unavailable, Script: play.Storm(unavailable(folderAway, 2, 0.1, 1)),
 			Why: "holders learn that their files are gone; a missing file cannot be locked"},
 	})
 

@@ -19,10 +19,10 @@ import (
 var mySQLCells = slices.Concat(Common(false, closedBothWays...), sessionCells("session-killed"), []play.Cell{
 	{Fault: "wait-timeout-set", Outcome: report.Safe, Script: shorterTimeout(setWaitTimeout),
 		Why: "a shorter wait_timeout on the server does not apply: each session sets its own"},
-	{Fault: "too-many-connections", Outcome: report.Safe, Inject: usedUp(connectMySQL), Why: whyTooMany},
-	{Fault: "token-table-locked", Outcome: report.Safe, Inject: lasting(lockTokenTable, 1, 2),
+	{Fault: "too-many-connections", Outcome: report.Safe, Script: play.Storm(usedUp(connectMySQL)), Why: whyTooMany},
+	{Fault: "token-table-locked", Outcome: report.Safe, Script: play.Storm(lasting(lockTokenTable, 1, 2)),
 		Why: "a holder keeps its lock or learns of the loss in time; a claim that gets no token releases the lock and fails"},
-	{Fault: "token-table-dropped", Outcome: report.Safe, Inject: dropTokenTable,
+	{Fault: "token-table-dropped", Outcome: report.Safe, Script: play.Storm(dropTokenTable),
 		Why: "the table is created again; the next tokens are the server's clock, ahead of earlier ones"},
 	{Fault: "split-brain", Outcome: report.Fenced, Script: splitMySQL, Gone: true,
 		Why: "replication does not copy GET_LOCK, so the new server grants at once; its tokens rise if its clock is right"},

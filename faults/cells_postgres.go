@@ -18,9 +18,9 @@ import (
 
 // postgresCells are the faults of one PostgreSQL.
 var postgresCells = slices.Concat(Common(false, closedBothWays...), sessionCells("session-terminated"), []play.Cell{
-	{Fault: "lock-table-full", Outcome: report.Safe, Inject: lockTableFull,
+	{Fault: "lock-table-full", Outcome: report.Safe, Script: play.Storm(lockTableFull),
 		Why: "holders renew and release; new claims fail until there is room"},
-	{Fault: "too-many-connections", Outcome: report.Safe, Inject: usedUp(connectPostgres), Why: whyTooMany},
+	{Fault: "too-many-connections", Outcome: report.Safe, Script: play.Storm(usedUp(connectPostgres)), Why: whyTooMany},
 	{Fault: "idle-sessions-ended", Outcome: report.Safe, Script: shorterTimeout(setPostgresTimeout),
 		Why: "a shorter idle_session_timeout on the server does not apply: each session sets its own"},
 })
@@ -73,12 +73,12 @@ var (
 
 // postgresPoolerCells are the faults of a PostgreSQL behind PgBouncer, and of the PgBouncer.
 var postgresPoolerCells = slices.Concat(Common(false, closedBothWays...), []play.Cell{
-	{Fault: "server-killed", Outcome: report.Unavailable, Inject: unavailable(pooled.killed, 0.25, 0.1, 0.5), Recovery: isBack, Why: whyKilled},
-	{Fault: "pooler-killed", Outcome: report.Unavailable, Inject: unavailable(pooler.killed, 0.25, 0.1, 0.5), Recovery: isBack,
+	{Fault: "server-killed", Outcome: report.Unavailable, Script: play.Storm(unavailable(pooled.killed, 0.25, 0.1, 0.5)), Why: whyKilled},
+	{Fault: "pooler-killed", Outcome: report.Unavailable, Script: play.Storm(unavailable(pooler.killed, 0.25, 0.1, 0.5)),
 		Why: "both sides see their connections close: the server frees the locks, holders notice within milliseconds, and the pooler stays down for at least 500 ms"},
 	{Fault: "pooler-restarted-behind-silence", Outcome: report.Fenced, Script: endedBehindSilence(pooler.restart), Gone: true, Tries: 10,
 		Why: "the server frees the locks when the pooler's connections close; a holder with a silent link trusts its lock until its deadline"},
-	{Fault: "pooler-paused", Outcome: report.Unavailable, Inject: unavailable(pooler.frozen, 1, 0.1, 1),
+	{Fault: "pooler-paused", Outcome: report.Unavailable, Script: play.Storm(unavailable(pooler.frozen, 1, 0.1, 1)),
 		Why: "holders get no answer and end their holds before the server ends their sessions"},
 	{Fault: "client-idle-timeout", Outcome: report.Safe, Script: shorterTimeout(setClientIdleTimeout),
 		Why: "in session mode PgBouncer does not count a client with a session as idle"},
@@ -91,7 +91,7 @@ func setClientIdleTimeout(s *play.Phase, d time.Duration) {
 
 // postgresFailoverCells are the faults of a PostgreSQL whose replica is promoted.
 var postgresFailoverCells = []play.Cell{
-	{Fault: "failover", Outcome: report.Safe, Inject: failOver,
+	{Fault: "failover", Outcome: report.Safe, Script: play.Storm(failOver),
 		Why: "the replica knows no locks, but a killed primary's system closes its connections, so holders notice within milliseconds"},
 	{Fault: "failover-behind-silence", Outcome: report.Fenced, Script: endedBehindSilence((*play.Phase).FailOver), Gone: true, Tries: 10,
 		Why: "the replica grants held locks at once; if the primary's machine or network is lost, nobody tells its holders before their deadline"},

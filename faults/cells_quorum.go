@@ -13,9 +13,6 @@ import (
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
-// leaderless is within which time somebody acquires again after the leader was lost (docs/guarantees.md).
-const leaderless = 3 * time.Second
-
 // Faults of members that are the same in etcd and in ZooKeeper.
 var (
 	leaderKilled   = spared(leader.killed, 0.5, 1.5)
@@ -33,21 +30,21 @@ const whyWatched = "The holder's watch reports it within milliseconds, but the n
 func etcdCells(pausedTries int) []play.Cell {
 	revoked := named((*environment.Etcd).RevokeLease)
 	return slices.Concat(Common(false), []play.Cell{
-		{Fault: "leader-killed", Outcome: report.Safe, Inject: leaderKilled, Recovery: leaderless,
+		{Fault: "leader-killed", Outcome: report.Safe, Script: play.Storm(leaderKilled),
 			Why: "Keys and leases are on a majority; the next leader restarts every lease's TTL."},
-		{Fault: "follower-killed", Outcome: report.Safe, Inject: followerKilled, Recovery: leaderless,
+		{Fault: "follower-killed", Outcome: report.Safe, Script: play.Storm(followerKilled),
 			Why: "The others are a majority, and clients connect to them."},
-		{Fault: "leader-paused-briefly", Outcome: report.Safe, Inject: spared(leader.frozen, 0.1, 0.5), Recovery: leaderless,
+		{Fault: "leader-paused-briefly", Outcome: report.Safe, Script: play.Storm(spared(leader.frozen, 0.1, 0.5)),
 			Why: "A leader that resumes within half of the TTL revokes no lease that was kept alive."},
 		{Fault: "leader-paused", Outcome: report.Fenced, Script: etcdLeaderPaused, Tries: pausedTries,
 			Why: "A leader that resumes after more than the TTL may revoke leases that the next leader kept alive. Holders may notice only after the next grant."},
-		{Fault: "leader-cut", Outcome: report.Safe, Inject: leaderCut, Recovery: leaderless,
+		{Fault: "leader-cut", Outcome: report.Safe, Script: play.Storm(leaderCut),
 			Why: "Without a majority it ends no lease; the next leader restarts every lease's TTL."},
-		{Fault: "follower-cut", Outcome: report.Safe, Inject: followerCut, Recovery: leaderless,
+		{Fault: "follower-cut", Outcome: report.Safe, Script: play.Storm(followerCut),
 			Why: "Alone it confirms nothing; its clients ask another member."},
-		{Fault: "majority-killed", Outcome: report.Unavailable, Inject: majorityKilled, Recovery: leaderless,
+		{Fault: "majority-killed", Outcome: report.Unavailable, Script: play.Storm(majorityKilled),
 			Why: "One member alone grants nothing. With a majority again, every lease's TTL restarts."},
-		{Fault: "cluster-restarted", Outcome: report.Unavailable, Inject: allKilled, Recovery: leaderless,
+		{Fault: "cluster-restarted", Outcome: report.Unavailable, Script: play.Storm(allKilled),
 			Why: "Keys and leases are on disk; the new leader restarts every lease's TTL."},
 		// An operator removes claims behind a silent link, and on a healthy network.
 		{Fault: "lease-revoked-behind-silence", Outcome: report.Fenced, Script: endedBehindSilence(revoked), Gone: true,
@@ -56,7 +53,7 @@ func etcdCells(pausedTries int) []play.Cell {
 		{Fault: "key-deleted-behind-silence", Outcome: report.Fenced, Script: endedBehindSilence(remove), Gone: true,
 			Why: "The next waiter is granted at once; a holder with a silent link trusts its lock until its deadline."},
 		{Fault: "key-deleted", Outcome: report.Fenced, Script: removedOpenly(remove, false), Gone: true, Argued: true, Why: whyWatched},
-		{Fault: "out-of-space", Outcome: report.Safe, Inject: lasting(until(fillEtcd, at((*environment.Etcd).MakeSpace)), 0.5, 1.5),
+		{Fault: "out-of-space", Outcome: report.Safe, Script: play.Storm(lasting(until(fillEtcd, at((*environment.Etcd).MakeSpace)), 0.5, 1.5)),
 			Why: "Renewals and releases need no space; queued waiters have their keys. New claims fail until the alarm is disarmed."},
 	})
 }
@@ -122,21 +119,21 @@ var endSession = named((*environment.ZooKeeper).EndSession)
 
 // zooKeeperCells are the faults of an ensemble.
 var zooKeeperCells = slices.Concat(Common(false), []play.Cell{
-	{Fault: "leader-killed", Outcome: report.Safe, Inject: leaderKilled, Recovery: leaderless,
+	{Fault: "leader-killed", Outcome: report.Safe, Script: play.Storm(leaderKilled),
 		Why: "Nodes and sessions are on a quorum; the next leader restarts every session's timeout."},
-	{Fault: "follower-killed", Outcome: report.Safe, Inject: followerKilled, Recovery: leaderless,
+	{Fault: "follower-killed", Outcome: report.Safe, Script: play.Storm(followerKilled),
 		Why: "The others are a quorum; clients move their sessions to them."},
-	{Fault: "leader-paused-briefly", Outcome: report.Safe, Inject: spared(leader.frozen, 0.1, 0.9), Recovery: leaderless,
+	{Fault: "leader-paused-briefly", Outcome: report.Safe, Script: play.Storm(spared(leader.frozen, 0.1, 0.9)),
 		Why: "A leader ends sessions only with a quorum, and the quorum follows this leader or another one."},
-	{Fault: "leader-paused", Outcome: report.Safe, Inject: spared(leader.frozen, 1.25, 2), Recovery: leaderless,
+	{Fault: "leader-paused", Outcome: report.Safe, Script: play.Storm(spared(leader.frozen, 1.25, 2)),
 		Why: "When it resumes, it would expire sessions that the next leader kept alive, but it has no quorum."},
-	{Fault: "follower-cut", Outcome: report.Safe, Inject: followerCut, Recovery: leaderless,
+	{Fault: "follower-cut", Outcome: report.Safe, Script: play.Storm(followerCut),
 		Why: "It answers pings for a while without its leader; validity counts only what a quorum confirmed."},
-	{Fault: "leader-cut", Outcome: report.Safe, Inject: leaderCut, Recovery: leaderless,
+	{Fault: "leader-cut", Outcome: report.Safe, Script: play.Storm(leaderCut),
 		Why: "It believes it leads for a while, but without a quorum it grants and confirms nothing."},
-	{Fault: "majority-killed", Outcome: report.Unavailable, Inject: majorityKilled, Recovery: leaderless,
+	{Fault: "majority-killed", Outcome: report.Unavailable, Script: play.Storm(majorityKilled),
 		Why: "One node alone serves nobody. With a quorum again, every session's timeout restarts."},
-	{Fault: "ensemble-restarted", Outcome: report.Unavailable, Inject: allKilled, Recovery: leaderless,
+	{Fault: "ensemble-restarted", Outcome: report.Unavailable, Script: play.Storm(allKilled),
 		Why: "Nodes and sessions are on disk; the new leader restarts every session's timeout."},
 	{Fault: "session-ended-behind-silence", Outcome: report.Fenced, Script: endedBehindSilence(endSession), Gone: true,
 		Why: "Ending a session deletes its nodes at once; a holder with a silent link trusts its lock until its deadline."},

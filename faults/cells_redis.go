@@ -4,35 +4,31 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"time"
 
 	"github.com/lockport/lockport/internal/lab/environment"
 	"github.com/lockport/lockport/internal/lab/play"
 	"github.com/lockport/lockport/internal/lab/report"
 )
 
-// afterClocks is within which time somebody acquires again after clocks were set back by at most a TTL of 2 s.
-const afterClocks = 2*2*time.Second + time.Second
-
 // leaseCells are the faults of one server that keeps its data, and with it locks that expire.
 var leaseCells = []play.Cell{
-	{Fault: "server-killed", Outcome: report.Safe, Inject: contested(lasting(granting.killed, 0.01, 0.2)), Recovery: isBack,
+	{Fault: "server-killed", Outcome: report.Safe, Script: play.Storm(contested(lasting(granting.killed, 0.01, 0.2))),
 		Why: "the server returns with every lock it acknowledged (Redis: with appendfsync always)"},
-	{Fault: "server-killed-for-long", Outcome: report.Unavailable, Inject: contested(unavailable(granting.killed, 0.25, 0.5, 1.5)), Recovery: isBack,
+	{Fault: "server-killed-for-long", Outcome: report.Unavailable, Script: play.Storm(contested(unavailable(granting.killed, 0.25, 0.5, 1.5))),
 		Why: "holds end before the server's entries expire"},
-	{Fault: "server-paused", Outcome: report.Safe, Inject: contested(lasting(granting.frozen, 0.1, 0.9)), Recovery: isBack,
+	{Fault: "server-paused", Outcome: report.Safe, Script: play.Storm(contested(lasting(granting.frozen, 0.1, 0.9))),
 		Why: "a resumed server runs delayed requests by its current clock"},
-	{Fault: "server-paused-for-long", Outcome: report.Unavailable, Inject: contested(unavailable(granting.frozen, 0.25, 0.9, 1.6)), Recovery: isBack,
+	{Fault: "server-paused-for-long", Outcome: report.Unavailable, Script: play.Storm(contested(unavailable(granting.frozen, 0.25, 0.9, 1.6))),
 		Why: "holds end before the server's entries expire; later renewals find them expired"},
 }
 
 // redisCells are the faults of a Redis that keeps its data.
 var redisCells = slices.Concat(Common(false), leaseCells, []play.Cell{
-	{Fault: "disk-full", Outcome: report.Unavailable, Inject: contested(unavailable(redisDiskFull, 0.25, 1, 1.5)),
+	{Fault: "disk-full", Outcome: report.Unavailable, Script: play.Storm(contested(unavailable(redisDiskFull, 0.25, 1, 1.5))),
 		Why: "a Redis that cannot save snapshots (MISCONF) refuses every write, so holds end; with appendfsync always it exits instead"},
-	{Fault: "clock-set-back", Outcome: report.Safe, Inject: granting.clocksBack(0.1), Recovery: afterClocks,
+	{Fault: "clock-set-back", Outcome: report.Safe, Script: play.Storm(granting.clocksBack(0.1)),
 		Why: "keys expire by the server's clock: a dead holder's lock lasts longer by the size of the jump"},
-	{Fault: "out-of-memory", Outcome: report.Safe, Inject: redisFull,
+	{Fault: "out-of-memory", Outcome: report.Safe, Script: play.Storm(redisFull),
 		Why: "a full server (noeviction) refuses new claims; renewals and releases need no memory, and queued waiters get the lock in turn"},
 	{Fault: "lock-evicted", Outcome: report.Fenced, Script: overtaken(redisEvicts), Tries: overtakenTries,
 		Why: "under a memory limit with an allkeys policy Redis evicts locks; the holder notices at its next renewal"},

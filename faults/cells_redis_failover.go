@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/lockport/lockport/internal/lab/environment"
 	"github.com/lockport/lockport/internal/lab/play"
@@ -19,21 +18,21 @@ var redisFailoverCells = slices.Concat(Common(false), []play.Cell{
 		Why: "the promoted replica never received the lock and grants it again; tokens start from its clock and still rise"},
 	{Fault: "two-masters", Outcome: report.Fenced, Script: redisTwoMasters, Tries: overtakenTries,
 		Why: "holders connected to the old master keep renewing there as long as it lives; the new master grants the same locks"},
-	{Fault: "master-killed", Outcome: report.Fenced, Inject: play.InOrder((*play.Phase).Injected, redisMasterReplaced), Argued: true,
+	{Fault: "master-killed", Outcome: report.Fenced, Script: play.Storm(play.InOrder((*play.Phase).Injected, redisMasterReplaced)), Argued: true,
 		Why: "Redis acknowledges before it replicates. On a healthy link the gap is so short that kill -9 rarely hits it; no trial lost a lock"},
-	{Fault: "replica-killed", Outcome: report.Safe, Inject: contested(lasting(redisReplicaKilled, 0.1, 1)),
+	{Fault: "replica-killed", Outcome: report.Safe, Script: play.Storm(contested(lasting(redisReplicaKilled, 0.1, 1))),
 		Why: "the master serves without its replica"},
 })
 
 // redisReplicasCells replace the master where every grant and renewal waits for the only replica.
 var redisReplicasCells = slices.Concat(Common(false), []play.Cell{
-	{Fault: "master-killed", Outcome: report.Safe, Inject: contested(play.InOrder((*play.Phase).Injected, redisMasterReplaced)),
+	{Fault: "master-killed", Outcome: report.Safe, Script: play.Storm(contested(play.InOrder((*play.Phase).Injected, redisMasterReplaced))),
 		Why: "the only replica has every acknowledged lock. Of several replicas, one that did not acknowledge may be promoted: unsafe but fenced"},
-	{Fault: "master-lost-behind-cut-link", Outcome: report.Safe, Inject: contested(redisMasterReplacedUnseen),
+	{Fault: "master-lost-behind-cut-link", Outcome: report.Safe, Script: play.Storm(contested(redisMasterReplacedUnseen)),
 		Why: "without the replica's acknowledgement, a grant is undone and a renewal extends nothing"},
-	{Fault: "link-cut", Outcome: report.Unavailable, Inject: contested(unavailable(until(lag, redisFollow), 0.25, 1, 1.5)),
+	{Fault: "link-cut", Outcome: report.Unavailable, Script: play.Storm(contested(unavailable(until(lag, redisFollow), 0.25, 1, 1.5))),
 		Why: "without the replica, grants are undone (ErrUnavailable), and holds end"},
-	{Fault: "replica-killed", Outcome: report.Unavailable, Inject: contested(unavailable(redisReplicaKilled, 0.25, 1, 1.5)),
+	{Fault: "replica-killed", Outcome: report.Unavailable, Script: play.Storm(contested(unavailable(redisReplicaKilled, 0.25, 1, 1.5))),
 		Why: "too few replicas remain to acknowledge a grant"},
 })
 
@@ -92,15 +91,12 @@ func redisTwoMasters(s *play.Phase) {
 	s.Healed()
 }
 
-// replaced is how long Sentinel may take to replace a silent master.
-const replaced = 6 * time.Second
-
 var redisSentinelCells = slices.Concat(Common(true), []play.Cell{
-	{Fault: "master-killed-behind-cut-link", Outcome: report.Fenced, Script: sentinelMasterLostUnseen, Recovery: replaced, Tries: 12,
+	{Fault: "master-killed-behind-cut-link", Outcome: report.Fenced, Script: sentinelMasterLostUnseen, Tries: 12,
 		Why: "Sentinel promotes a replica that never received the lock; the replica grants it again if promotion takes less than the TTL"},
-	{Fault: "master-killed", Outcome: report.Fenced, Inject: sentinelMasterGone((*servers.Redis).Kill), Recovery: replaced, Argued: true,
+	{Fault: "master-killed", Outcome: report.Fenced, Script: play.Storm(sentinelMasterGone((*servers.Redis).Kill)), Argued: true,
 		Why: "Redis acknowledges before it replicates. On a healthy link the gap is so short that kill -9 rarely hits it"},
-	{Fault: "master-paused", Outcome: report.Fenced, Inject: sentinelMasterGone((*servers.Redis).Freeze), Recovery: replaced, Argued: true,
+	{Fault: "master-paused", Outcome: report.Fenced, Script: play.Storm(sentinelMasterGone((*servers.Redis).Freeze)), Argued: true,
 		Why: "a replaced master that resumes answers clients still connected to it until Sentinel demotes it"},
 })
 

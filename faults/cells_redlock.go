@@ -19,15 +19,15 @@ const delayed = 1.05
 
 // redlockCells are the faults of five nodes that vote and keep no data. No token tells two holders apart.
 var redlockCells = slices.Concat(Common(false), []play.Cell{
-	{Fault: "minority-hung", Outcome: report.Safe, Inject: contested(lasting(someNodes(2).frozen, 0.5, 1.6)), Recovery: isBack,
+	{Fault: "minority-hung", Outcome: report.Safe, Script: play.Storm(contested(lasting(someNodes(2).frozen, 0.5, 1.6))),
 		Why: "three of five votes make a lock; the client waits for a hung node only if the others have not decided"},
-	{Fault: "minority-killed", Outcome: report.Safe, Inject: contested(lasting(someNodes(2).killed, delayed, 1.5)), Recovery: isBack,
+	{Fault: "minority-killed", Outcome: report.Safe, Script: play.Storm(contested(lasting(someNodes(2).killed, delayed, 1.5))),
 		Why: "three of five votes make a lock; an empty node that returns later than the TTL cannot vote twice"},
-	{Fault: "majority-hung", Outcome: report.Unavailable, Inject: contested(unavailable(someNodes(votes).frozen, 0.25, 0.8, 1.3)), Recovery: isBack,
+	{Fault: "majority-hung", Outcome: report.Unavailable, Script: play.Storm(contested(unavailable(someNodes(votes).frozen, 0.25, 0.8, 1.3))),
 		Why: "two votes make no lock; late votes are released"},
-	{Fault: "majority-killed", Outcome: report.Unavailable, Inject: contested(unavailable(someNodes(votes).killed, 0.25, delayed, 1.5)), Recovery: isBack,
+	{Fault: "majority-killed", Outcome: report.Unavailable, Script: play.Storm(contested(unavailable(someNodes(votes).killed, 0.25, delayed, 1.5))),
 		Why: "two votes make no lock; the nodes return later than the TTL"},
-	{Fault: "clock-set-back", Outcome: report.Safe, Inject: everyNode.clocksBack(0), Recovery: afterClocks,
+	{Fault: "clock-set-back", Outcome: report.Safe, Script: play.Storm(everyNode.clocksBack(0)),
 		Why: "votes for a dead holder last longer by the size of the jump"},
 	{Fault: "node-restarted-empty", Outcome: report.Unsafe, Script: bareMajority(nodes.wiped), Tries: overtakenTries,
 		Why: "the holder has three of five votes; one node that restarts empty within the TTL votes again, and one is enough"},

@@ -43,9 +43,9 @@ func lostWithItsRow(s *play.Phase) {
 
 // tablePoolerCells are the faults of a table behind PgBouncer, and of the PgBouncer.
 var tablePoolerCells = slices.Concat(Common(false), []play.Cell{
-	{Fault: "pooler-killed", Outcome: report.Safe, Inject: contested(lasting(tablePooler.killed, 0.01, 0.2)), Recovery: isBack,
+	{Fault: "pooler-killed", Outcome: report.Safe, Script: play.Storm(contested(lasting(tablePooler.killed, 0.01, 0.2))),
 		Why: "no lock belongs to a connection"},
-	{Fault: "pooler-paused", Outcome: report.Safe, Inject: contested(lasting(tablePooler.frozen, 0.1, 0.9)), Recovery: isBack,
+	{Fault: "pooler-paused", Outcome: report.Safe, Script: play.Storm(contested(lasting(tablePooler.frozen, 0.1, 0.9))),
 		Why: "a resumed pooler forwards delayed statements; the server runs them by its current clock"},
 })
 

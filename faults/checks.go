@@ -19,7 +19,7 @@ func (v *Verdict) showsNothing(p *play.Played) {
 			break // the others lack it too
 		}
 	}
-	if p.Cell.Inject == nil {
+	if !p.Storm {
 		if p.Cell.Outcome == report.Fenced && v.Seen() && p.Environment.Tokens && !slices.ContainsFunc(v.History.Writes(), func(w history.Write) bool { return w.Refused }) {
 			v.breach("two believed they held one lock, and the fence refused nobody")
 		}

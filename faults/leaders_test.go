@@ -14,7 +14,7 @@ import (
 	"github.com/lockport/lockport/internal/lab/play"
 )
 
-// No two processes lead at once, by their contexts, while leaders are killed, stopped and cut off. The test also detects leaders that go on too long.
+// No two processes lead at once, by their contexts, while leaders are killed, stopped and cut off.
 func TestLeaders(t *testing.T) {
 	if testing.Short() {
 		t.Skip("not run: starts servers")
@@ -22,9 +22,8 @@ func TestLeaders(t *testing.T) {
 	t.Parallel()
 	common := func(fault string) play.Act {
 		all := faults.Common(false)
-		return all[slices.IndexFunc(all, func(c play.Cell) bool { return c.Fault == fault })].Inject
+		return all[slices.IndexFunc(all, func(c play.Cell) bool { return c.Fault == fault })].Script
 	}
-	overlap := func(h *history.History) bool { return len(h.Overlaps()) > 0 }
 	lost := func(h *history.History) bool {
 		return slices.ContainsFunc(h.Events, func(e history.Event) bool { return e.Kind == history.Released && e.Class == history.ClassLost })
 	}
@@ -33,27 +32,22 @@ func TestLeaders(t *testing.T) {
 			t.Parallel()
 			w := environment.Need(t, name)
 			for fault, tt := range map[string]struct {
-				lead   play.Lead
-				inject play.Act
+				script play.Act
 				seen   func(h *history.History) bool
 			}{
-				"killed":                {inject: common("holder-killed"), seen: (*history.History).Contended},
-				"stopped":               {inject: common("holder-stopped"), seen: (*history.History).Contended},
-				"cut off":               {inject: cutOffUntil(lost), seen: lost},
-				"the context ends late": {lead: play.Lead{Late: w.TTL / 2}, inject: cutOffUntil(overlap), seen: overlap},
+				"killed":  {common("holder-killed"), (*history.History).Contended},
+				"stopped": {common("holder-stopped"), (*history.History).Contended},
+				"cut off": {play.Storm(cutOffUntil(lost)), lost},
 			} {
 				t.Run(fault, func(t *testing.T) {
 					t.Parallel()
-					played, err := play.Play(t.Context(), w, &play.Cell{Fault: fault, Harmless: true, Lead: &tt.lead, Inject: tt.inject}, *seedFlag)
+					played, err := play.Play(t.Context(), w, &play.Cell{Fault: fault, Harmless: true, Lead: true, Script: tt.script}, *seedFlag)
 					require.NoError(t, err, "-seed=%d", *seedFlag)
 					require.Empty(t, played.Stuck)
 					h, err := history.NewHistory(played.Events)
 					require.NoError(t, err)
 					require.True(t, tt.seen(h), "nothing was shown in %d terms", len(h.Spans))
 					t.Logf("%d terms in %v", len(h.Spans), h.Since(h.End).Round(time.Millisecond))
-					if tt.lead != (play.Lead{}) {
-						return
-					}
 					for _, o := range h.Overlaps() {
 						t.Error(o.Describe(h))
 					}

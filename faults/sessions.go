@@ -15,20 +15,17 @@ const (
 	whyTooMany = "clients with a session go on; others wait for room"
 )
 
-// isBack is within which time somebody acquires again after the server is back.
-const isBack = 2 * time.Second
-
 // sessionCells are the faults of one server whose sessions hold the locks. ended is the fault in which an operator ends a session.
 func sessionCells(ended string) []play.Cell {
 	return []play.Cell{
-		{Fault: "server-killed", Outcome: report.Unavailable, Inject: unavailable(granting.killed, 0.25, 0.1, 0.5), Recovery: isBack, Why: whyKilled},
-		{Fault: "server-restarted", Outcome: report.Fenced, Inject: play.InOrder((*play.Phase).Injected, granting.restart, (*play.Phase).Healed), Recovery: isBack, Gone: true, Argued: true,
+		{Fault: "server-killed", Outcome: report.Unavailable, Script: play.Storm(unavailable(granting.killed, 0.25, 0.1, 0.5)), Why: whyKilled},
+		{Fault: "server-restarted", Outcome: report.Fenced, Script: play.Storm(play.InOrder((*play.Phase).Injected, granting.restart, (*play.Phase).Healed)), Gone: true, Argued: true,
 			Why: "holders notice within milliseconds and the server takes longer to start, but the server does not wait for a slow holder"},
 		{Fault: "server-restarted-behind-silence", Outcome: report.Fenced, Script: endedBehindSilence(granting.restart), Gone: true, Tries: 10,
 			Why: "a restarted server knows no locks and grants at once; a holder with a silent link trusts its lock until its deadline"},
-		{Fault: "server-paused-briefly", Outcome: report.Safe, Inject: lasting(granting.frozen, 0.1, 0.9),
+		{Fault: "server-paused-briefly", Outcome: report.Safe, Script: play.Storm(lasting(granting.frozen, 0.1, 0.9)),
 			Why: "a paused server grants nothing; resumed, it ends only sessions silent for a TTL, whose holders know"},
-		{Fault: "server-paused", Outcome: report.Unavailable, Inject: unavailable(granting.frozen, 1, 0.1, 1), Recovery: isBack,
+		{Fault: "server-paused", Outcome: report.Unavailable, Script: play.Storm(unavailable(granting.frozen, 1, 0.1, 1)),
 			Why: "holders get no answer for a TTL and end their holds"},
 		{Fault: ended, Outcome: report.Fenced, Script: removedOpenly(remove, false), Gone: true, Argued: true,
 			Why: "the server frees an ended session's locks at once; the holder sees its socket close within milliseconds, but the next waiter may be granted first"},

@@ -59,7 +59,7 @@ func (v *Verdict) breach(format string, args ...any) {
 // believed looks for holds that were valid past their deadline.
 func (v *Verdict) believed() {
 	for _, e := range v.History.Events {
-		if (e.Kind == history.Believed || e.Kind == history.Checked) && e.Valid && e.Deadline != 0 && e.At > e.Deadline {
+		if e.Late() {
 			v.breach("%s: Valid was true %v after the deadline of %s", e.About(), e.At.Sub(e.Deadline), v.History.Since(e.Deadline))
 		}
 	}

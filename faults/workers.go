@@ -13,7 +13,7 @@ import (
 )
 
 // Common are the faults of workers and, unless local, of their network. Every environment has them. They are safe, unless changed has a cell of the
-// same name. Such a cell needs no Inject: it takes the usual one.
+// same name. Such a cell needs no Script: it takes the usual one.
 func Common(local bool, changed ...play.Cell) []play.Cell {
 	common := slices.Clone(workerCells)
 	if !local {
@@ -24,8 +24,8 @@ func Common(local bool, changed ...play.Cell) []play.Cell {
 	}
 	for _, c := range changed {
 		usual := find(common, c.Fault)
-		if c.Inject == nil {
-			c.Inject = usual.Inject
+		if c.Script == nil {
+			c.Script = usual.Script
 		}
 		c.Harmless = true
 		*usual = c
@@ -34,20 +34,20 @@ func Common(local bool, changed ...play.Cell) []play.Cell {
 }
 
 var workerCells = []play.Cell{
-	{Fault: "holder-killed", Outcome: report.Safe, Inject: killHolders,
+	{Fault: "holder-killed", Outcome: report.Safe, Script: play.Storm(killHolders),
 		Why: "the lock of a killed process (kill -9) is granted again after its TTL, or when its session ends"},
-	{Fault: "holder-stopped", Outcome: report.Safe, Inject: play.InOrder(stopHolder(0.8, 1.2), stopHolder(1.2, 2)),
+	{Fault: "holder-stopped", Outcome: report.Safe, Script: play.Storm(play.InOrder(stopHolder(0.8, 1.2), stopHolder(1.2, 2))),
 		Why: "a process stopped (SIGSTOP) past its TTL finds its hold ended at its first check"},
 }
 
 var networkCells = []play.Cell{
-	{Fault: "holder-cut", Outcome: report.Safe, Inject: onHolder(0.05, 1.5, links((*faultproxy.Proxy).Cut)),
+	{Fault: "holder-cut", Outcome: report.Safe, Script: play.Storm(onHolder(0.05, 1.5, links((*faultproxy.Proxy).Cut))),
 		Why: "a holder that cannot reconnect ends its hold before the server does"},
-	{Fault: "holder-silent", Outcome: report.Safe, Inject: onHolder(0.3, 1.7, silence),
+	{Fault: "holder-silent", Outcome: report.Safe, Script: play.Storm(onHolder(0.3, 1.7, silence)),
 		Why: "a holder with a silent (half-open) link ends its hold before the server does; late requests change nothing"},
-	{Fault: "holder-slow", Outcome: report.Safe, Inject: lasting(slow, 1.5, 1.5),
+	{Fault: "holder-slow", Outcome: report.Safe, Script: play.Storm(lasting(slow, 1.5, 1.5)),
 		Why: "validity counts from when a request was sent, so slow replies shorten it"},
-	{Fault: "replies-lost", Outcome: report.Safe, Inject: play.InOrder(loseReplies, onHolder(0.1, 1.2, links((*faultproxy.Proxy).BlackholeReplies))),
+	{Fault: "replies-lost", Outcome: report.Safe, Script: play.Storm(play.InOrder(loseReplies, onHolder(0.1, 1.2, links((*faultproxy.Proxy).BlackholeReplies)))),
 		Why: "a request without a reply may have taken effect: it is undone or repeated until the outcome is certain"},
 	{Fault: "first-look", Outcome: report.Safe, Script: checkAfterPause,
 		Why: "a process stopped past its deadline learns it at its first check, before any timer fires"},
@@ -57,7 +57,7 @@ var networkCells = []play.Cell{
 		Why: "with slow replies the deadline is the TTL after the request was sent, not after the reply"},
 	{Fault: "acquire-reply-lost", Outcome: report.Safe, Script: loseAcquireReply,
 		Why: "the process that gave up undoes its claim, so others do not wait for its TTL"},
-	{Fault: "all-cut", Outcome: report.Unavailable, Inject: unavailable(cutAll, 0.25, 1, 1.5),
+	{Fault: "all-cut", Outcome: report.Unavailable, Script: play.Storm(unavailable(cutAll, 0.25, 1, 1.5)),
 		Why: "all holds end in time, and nobody acquires"},
 }
 
@@ -156,8 +156,7 @@ func loseAcquireReply(s *play.Phase) {
 	}
 	restore()
 	s.Healed()
-	limit := play.Patience * s.Cell.RecoveryIn(s.Environment.Environment)
-	h, err := patient.AcquireAtLast(s.Name(), limit, limit) // the first attempt may find no server
+	h, err := patient.AcquireAtLast(s.Name(), s.Limit(), s.Limit()) // the first attempt may find no server
 	if err != nil {
 		play.Check(fmt.Errorf("the lock stays with a worker that gave up: %w", err))
 	}
@@ -202,10 +201,9 @@ func probeUntilExpiry(s *play.Phase) {
 	s.Acquire(holder)
 	s.Injected()
 	holder.Stop()
-	limit := play.Patience * s.Cell.RecoveryIn(s.Environment.Environment)
 	trying := s.Tries(rival, 5*time.Millisecond)
-	if !s.Until(limit, trying.Ended) {
-		play.Check(fmt.Errorf("the lock of a stopped process was not free after %v: %w", limit, trying.Err))
+	if !s.Until(s.Limit(), trying.Ended) {
+		play.Check(fmt.Errorf("the lock of a stopped process was not free after %v: %w", s.Limit(), trying.Err))
 	}
 	holder.Resume()
 	trying.Stop().Release()

@@ -3,7 +3,6 @@ package nats
 import (
 	"math/rand/v2"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -11,9 +10,6 @@ import (
 	"github.com/lockport/lockport/internal/lab/play"
 	"github.com/lockport/lockport/internal/lab/report"
 )
-
-// electionTime is the documented maximum of an election, with a margin.
-const electionTime = 12 * time.Second
 
 // Four processes lock and fence while the leader of three servers is killed, is paused until another leads, or loses its disk.
 func TestCells(t *testing.T) {
@@ -25,13 +21,13 @@ func TestCells(t *testing.T) {
 		"leader-wiped":  func(c *cluster, i int) error { _, err := c.LoseDisk(t.Context(), i); return err },
 	} {
 		t.Run(fault, func(t *testing.T) {
-			p, err := play.Play(t.Context(), r, &play.Cell{Fault: fault, Outcome: report.Safe, Recovery: electionTime, Inject: func(s *play.Phase) {
+			p, err := play.Play(t.Context(), r, &play.Cell{Fault: fault, Outcome: report.Safe, Script: play.Storm(func(s *play.Phase) {
 				c := s.Environment.Servers.(*cluster)
 				i := play.Must(c.Leader(s.Ctx))
 				s.Injected()
 				play.Check(harm(c, i))
 				play.Must(c.Leader(s.Ctx)) // the next leader
-			}}, seed)
+			})}, seed)
 			require.NoError(t, err, "seed %d", seed)
 			v, err := faults.Judge(p)
 			require.NoError(t, err)

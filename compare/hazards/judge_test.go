@@ -62,7 +62,7 @@ func TestJudge(t *testing.T) {
 		},
 		{
 			"believed past the deadline", "100 w1/1 asked; 110 w1/1 got token 1024 deadline 2000; 120 w2/1 asked; 2100 w2/1 got token 2048 deadline 4000; " +
-				"2150 w1/1 believed token 1024 deadline 2000 valid; 2200 w2/1 wrote token 2048; 2300 w1/1 refused token 1024 class stale; 2400 w1/1 told",
+				"2150 w1/1 checked token 1024 deadline 2000 valid; 2200 w2/1 wrote token 2048; 2300 w1/1 refused token 1024 class stale; 2400 w1/1 told",
 			report.Fenced, refused, "A and B both believed they held the lock for 50ms",
 		},
 		{"one token for both", tokens(1024, 1024) + "wrote token 1024", report.Unsafe, landed, "both have the token 1024"},

@@ -19,9 +19,7 @@ const (
 	Releasing Kind = "releasing" // Release is about to be called; Deadline is the last one
 	Released  Kind = "released"  // Release returned: Err, if any
 
-	// Believed is a breach found by the worker: Valid returned true, although the clock read before the call was past Deadline.
-	Believed Kind = "believed"
-	// Checked is the first call of Valid after the worker paused (see package play). Its result is in Valid.
+	// Checked is the first call of Valid after the worker paused, or a call that is [Event.Late]. At is before the call, and Valid is its result.
 	Checked Kind = "checked"
 
 	// Wrote and Refused are outcomes of an update of the fenced register. Value is the written number.
@@ -72,6 +70,11 @@ type Event struct {
 type Mode struct {
 	Shared  bool `json:"shared,omitempty"`  // as a reader
 	Permits int  `json:"permits,omitempty"` // one of this many permits
+}
+
+// Late says that Valid was true although its hold's deadline had passed.
+func (e *Event) Late() bool {
+	return e.Kind == Checked && e.Valid && e.Deadline != 0 && e.At > e.Deadline
 }
 
 // About names the acquisition.

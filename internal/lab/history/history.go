@@ -115,8 +115,8 @@ func (h *History) gather() error {
 			if s == nil || !s.add(e) {
 				contradictions = append(contradictions, fmt.Errorf("%s: unexpected %s", e.About(), e.Kind))
 			}
-		case Believed:
-			if s != nil && e.Valid {
+		case Checked:
+			if s != nil && e.Late() {
 				s.Believed = e.At
 			}
 		}

@@ -3,7 +3,6 @@ package play
 import (
 	"time"
 
-	"github.com/lockport/lockport/internal/lab/environment"
 	"github.com/lockport/lockport/internal/lab/report"
 )
 
@@ -15,11 +14,8 @@ type Cell struct {
 	Outcome report.Class
 	// Why is one sentence for people: the reason, or what happens.
 	Why string
-	// Inject makes the fault while workers work, keeps it up, and ends it. Heal restores what stays broken. Inject takes all choices from Rand, so a
-	// seed replays them. With [report.Unavailable] it calls Away and Back.
-	Inject Act
-	// Script replaces Inject: it leads workers through one interleaving. Unsafe cells have one, unless the fault alone shows the overlap. Within
-	// Tries plays (default 1), two workers must be seen to believe they hold the lock.
+	// Script is a [Storm] in which the fault is injected, or leads workers through one interleaving. It takes all choices from Rand, so a seed
+	// replays them. Play restores what stays broken. With [report.Unavailable] the script calls Away and Back.
 	Script Act
 	// Belief is how long Both lets an overlap last, so that people see it. If it is set, scripts do not wait until the older holder knows of its
 	// loss.
@@ -29,26 +25,14 @@ type Cell struct {
 	URL func(endpoint string) string
 	// Harmless says that the fault affects only workers and their network. The servers need no healing, and other phases can use them meanwhile.
 	Harmless bool
-	// Lead has the workers campaign as leaders instead of acquiring locks.
-	Lead *Lead
-	// Tries is within how many plays the overlap must be seen. If one play may miss it, the probability that all miss it must be below 10⁻⁶.
+	// Lead has the workers of a storm campaign as leaders instead of acquiring locks.
+	Lead bool
+	// Tries is within how many plays of an unsafe cell two workers must be seen to believe they hold the lock; 0 means 1. If one play may miss it,
+	// the probability that all miss it must be below 10⁻⁶.
 	Tries int
 	// Argued says that an unsafe outcome is stated by argument: the overlap is not asserted.
 	Argued bool
-	// Recovery is within which time after the fault everybody acquires again. The tests assert [Patience] times as much. Default: the TTL plus 1 s.
-	Recovery time.Duration
 	// Gone says that the server may end claims at the moment of the fault, as when a session is killed or the server restarts. The linearizability
 	// check lets claims expire from then on.
 	Gone bool
-}
-
-// Patience is how many times the stated time a test waits: machines are noisy.
-const Patience = 10
-
-// RecoveryIn returns within which time after the fault everybody acquires again in e.
-func (c *Cell) RecoveryIn(e *environment.Environment) time.Duration {
-	if c.Recovery > 0 {
-		return c.Recovery
-	}
-	return e.TTL + time.Second
 }

@@ -16,8 +16,6 @@ const (
 	pauseSeen = 100 * time.Millisecond
 	// LeastExtension is the least move of a deadline that counts as a renewal: repeated reads of one deadline differ by nanoseconds.
 	LeastExtension = time.Millisecond
-	// registerTimeout limits a request to the register.
-	registerTimeout = 10 * time.Second
 )
 
 // hold is a hold inside the worker process.
@@ -79,13 +77,9 @@ func (h *hold) check(last history.Instant) history.Instant {
 	if h.readDeadline() > LeastExtension {
 		h.record(history.Extended, nil)
 	}
-	e := h.event(history.Believed)
+	e := h.event(history.Checked)
 	e.At, e.Valid = now, valid
-	if valid && e.Deadline != 0 && now > e.Deadline {
-		h.worker.record(e, nil)
-	}
-	if now.Sub(last) > pauseSeen {
-		e.Kind = history.Checked
+	if now.Sub(last) > pauseSeen || e.Late() {
 		h.worker.record(e, nil)
 	}
 	return now
@@ -122,14 +116,15 @@ func (h *hold) stay(d time.Duration) {
 // update reads the register, stays for a while, and writes the value plus one. With careful it writes only if the hold is still valid. The worker may
 // be paused between that check and the write.
 func (h *hold) update(stay time.Duration, careful bool) {
-	u, err := askRegister(h.worker.register, Update{Name: h.name, Token: h.token})
-	u.Write, u.Value = true, u.Value+1
+	u := Update{Name: h.name, Token: h.token}
+	value, err := u.ask(h.worker.register)
+	u.Write, u.Value = true, value+1
 	if err == nil {
 		h.stay(stay)
 		if careful && !h.lock.Valid() {
 			return
 		}
-		_, err = askRegister(h.worker.register, u)
+		_, err = u.ask(h.worker.register)
 	}
 	e := h.event(history.Wrote)
 	e.Value = u.Value

@@ -30,10 +30,11 @@ type config struct {
 // order is a command to a worker, which executes orders concurrently. The answer is the order's last event, if any.
 type order struct {
 	Do     string
-	Op     int64 // the acquisition that the order refers to, or begins
-	Name   string
+	Op     int64         // the acquisition that the order refers to, or begins
+	Name   string        // of the lock; of a storm, the beginning of its locks' names
 	Within time.Duration // time limit of an acquisition's context
-	Storm  *stormPlan
+	Seed   uint64        // of a storm's choices
+	Lead   bool          // has the goroutines of a storm run leader.Run
 }
 
 // The orders.
@@ -119,7 +120,7 @@ func (w *worker) Do(o order) (e history.Event, err error) {
 		}
 		return e, nil
 	case doStorm:
-		w.storm(*o.Storm)
+		w.storm(o)
 		return e, nil
 	}
 	w.mu.Lock()

@@ -10,14 +10,8 @@ import (
 	"github.com/lockport/lockport/leader"
 )
 
-// Lead has the workers of a storm run leader.Run.
-type Lead struct {
-	// Late is how long a worker goes on leading after its context has ended: a flaw, to test judges with.
-	Late time.Duration
-}
-
 // lead campaigns for a name until the worker is asked to end, and records each term as a hold.
-func (w *worker) lead(op int64, name string, r *rand.Rand, l Lead) {
+func (w *worker) lead(op int64, name string, r *rand.Rand) {
 	answer := history.Failed
 	observe := func(c leader.Change) {
 		switch c.State {
@@ -34,12 +28,6 @@ func (w *worker) lead(op int64, name string, r *rand.Rand, l Lead) {
 	_ = leader.Run(w.leaving, w.client, name, func(ctx context.Context, term *lockport.Lock) error {
 		h := &hold{worker: w, lock: term, op: op, name: name}
 		h.token, _ = term.Token()
-		if l.Late > 0 {
-			ended := ctx
-			late, end := context.WithCancel(context.WithoutCancel(ctx))
-			context.AfterFunc(ended, func() { time.AfterFunc(l.Late, end) })
-			ctx = late
-		}
 		stay := w.TTL / 4
 		if r.IntN(2) == 0 {
 			stay = 3 * w.TTL // through a loss

@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/lockport/lockport/conformance/faultproxy"
@@ -28,7 +27,7 @@ type Phase struct {
 
 	name     string // prefix of the phase's lock names
 	register *register
-	healed   atomic.Bool
+	storm    bool // the script is a [Storm]
 
 	mu      sync.Mutex
 	events  []history.Event
@@ -110,16 +109,10 @@ func (s *Phase) Found(class history.Class, format string, args ...any) {
 }
 
 // Injected records that the fault is about to happen.
-func (s *Phase) Injected() {
-	s.healed.Store(false)
-	s.Note(history.Injected)
-}
+func (s *Phase) Injected() { s.Note(history.Injected) }
 
 // Healed records that the fault has ended and the servers serve.
-func (s *Phase) Healed() {
-	s.healed.Store(true)
-	s.Note(history.Healed)
-}
+func (s *Phase) Healed() { s.Note(history.Healed) }
 
 // Away records that nobody can acquire a lock until Back. Earlier requests must have ended.
 func (s *Phase) Away() { s.Note(history.Away) }
@@ -129,6 +122,9 @@ func (s *Phase) Back() { s.Note(history.Back) }
 
 // Name returns the name of a script's lock.
 func (s *Phase) Name() string { return s.name }
+
+// Limit is how long somebody may need to acquire a lock that has become free, or does so within a TTL.
+func (s *Phase) Limit() time.Duration { return Patience * (s.TTL + time.Second) }
 
 // BetweenTTLs returns a random duration between least and most TTLs of the locks.
 func (s *Phase) BetweenTTLs(least, most float64) time.Duration {
@@ -144,14 +140,16 @@ func (s *Phase) Workers() []*Worker {
 }
 
 // holds waits for n holds from event index from on.
-func (s *Phase) holds(from, n int) error {
+func (s *Phase) holds(from, n int) {
 	_, err := s.await(s.Ctx, nil, from, func(e history.Event) bool {
 		if e.Kind == history.Got {
 			n--
 		}
 		return n <= 0
 	})
-	return err
+	if err != nil {
+		Check(fmt.Errorf("too few locks were acquired: %w", err))
+	}
 }
 
 // Holder waits until workers hold locks, and returns one of them at random.
@@ -172,9 +170,7 @@ func (s *Phase) Holder() *Worker {
 		if some := slices.DeleteFunc(s.Workers(), func(w *Worker) bool { return len(held[w.Name]) == 0 }); len(some) > 0 {
 			return some[s.Rand.IntN(len(some))]
 		}
-		if err := s.holds(len(events), 1); err != nil {
-			Check(fmt.Errorf("nobody acquired a lock: %w", err))
-		}
+		s.holds(len(events), 1)
 	}
 }
 

@@ -15,17 +15,12 @@ import (
 )
 
 const (
-	// workers is the number of worker processes in a storm, and stormGoroutines the number of goroutines in each.
-	workers, stormGoroutines = 4, 4
-	// warmUp is the number of holds before the fault.
-	warmUp = 8
 	// phaseTime limits a phase.
 	phaseTime = 3 * time.Minute
 	// healTime limits the healing of the servers.
 	healTime = time.Minute
-	// settleTime is how long workers go on after the recovery. Clients retry clean-up once a second, and it must not hit a lock that somebody else
-	// has by then.
-	settleTime = 1200 * time.Millisecond
+	// Patience is how many times the stated time a test waits: machines are noisy.
+	Patience = 10
 )
 
 // Played is a finished phase.
@@ -33,8 +28,10 @@ type Played struct {
 	Environment *environment.Environment
 	Cell        *Cell
 	Seed        uint64
-	// Name is Phase.Name, the name of a script's lock.
-	Name   string
+	// Name is the name of a script's lock.
+	Name string
+	// Storm says that the script was a [Storm].
+	Storm  bool
 	Events []history.Event
 	// Lost counts updates that the register accepted and later lost.
 	Lost int64
@@ -51,65 +48,23 @@ func Play(caller context.Context, w *environment.Running, c *Cell, seed uint64) 
 	if err != nil {
 		return nil, err
 	}
-	defer register.close()
-	name := fmt.Sprintf("faults-%x-%x", seed, history.Now())
+	defer register.Close()
 	s := &Phase{
-		Environment: w, Cell: c, Ctx: ctx, TTL: cmp.Or(c.TTL, w.TTL), Rand: rand.New(rand.NewPCG(seed, 0)), register: register, changed: make(chan struct{}), name: name,
+		Environment: w, Cell: c, Ctx: ctx, TTL: cmp.Or(c.TTL, w.TTL), Rand: rand.New(rand.NewPCG(seed, 0)), register: register, changed: make(chan struct{}),
+		name: fmt.Sprintf("faults-%x-%x", seed, history.Now()),
 	}
 	defer context.AfterFunc(caller, func() { // nobody waits for pending requests
 		for _, worker := range s.Workers() {
 			worker.Kill()
 		}
 	})()
-	played := &Played{Environment: w.Environment, Cell: c, Seed: seed, Name: name}
-	names := []string{name}
-	if c.Script == nil {
-		names = []string{name + "-a", name + "-b", name + "-shared", name + "-permits"}
-		played.Stuck, err = s.storm(names)
-	} else {
-		err = errors.Join(c.Script.attempt(s), s.heal())
+	err = errors.Join(c.Script.attempt(s), s.heal())
+	var stuck []string
+	if err == nil && s.storm {
+		err = Act(func(*Phase) { stuck = s.recovers() }).attempt(s)
 	}
-	played.Stuck = append(played.Stuck, s.end()...)
-	played.Events = s.Events()
-	for _, name := range names {
-		played.Lost += register.lost(name)
-	}
-	return played, err
-}
-
-// storm has workers work, injects the fault, and checks that all acquire again.
-func (s *Phase) storm(names []string) (stuck []string, err error) {
-	if err := s.startWorkers(names); err != nil {
-		return nil, err
-	}
-	if err := s.holds(0, warmUp); err != nil {
-		return nil, fmt.Errorf("before the fault: %w", err)
-	}
-	if err := s.Cell.Inject.attempt(s); err != nil {
-		return nil, errors.Join(fmt.Errorf("the fault could not be injected: %w", err), s.heal())
-	}
-	if err := s.heal(); err != nil {
-		return nil, err
-	}
-	if err := s.startWorkers(names); err != nil { // replace killed workers
-		return nil, err
-	}
-	return s.recovered(), sleep(s.Ctx, settleTime)
-}
-
-// startWorkers starts the missing workers of a storm.
-func (s *Phase) startWorkers(names []string) error {
-	plans := make([]stormPlan, max(0, workers-len(s.Workers())))
-	for i := range plans {
-		plans[i] = stormPlan{Seed: s.Rand.Uint64(), Names: names, Goroutines: stormGoroutines, Lead: s.Cell.Lead}
-	}
-	return errors.Join(process.AtOnce(plans, func(_ int, plan stormPlan) error {
-		w, err := s.start()
-		if err == nil {
-			_, err = w.ask(order{Do: doStorm, Storm: &plan})
-		}
-		return err
-	})...)
+	stuck = append(stuck, s.end()...)
+	return &Played{w.Environment, c, seed, s.name, s.storm, s.Events(), register.lost(), stuck}, err
 }
 
 // heal ends every fault of workers, links and servers. It also runs when the phase's time is over: the next phase needs the servers.
@@ -126,25 +81,8 @@ func (s *Phase) heal() error {
 			err = errors.Join(err, fmt.Errorf("the servers could not be healed: %w", failed))
 		}
 	}
-	if !s.healed.Load() {
-		s.Healed()
-	}
+	s.Healed()
 	return err
-}
-
-// recovered waits until every worker has acquired a lock since the servers were healed, and names those that did not in time.
-func (s *Phase) recovered() (stuck []string) {
-	limit := Patience * s.Cell.RecoveryIn(s.Environment.Environment)
-	from := s.Length()
-	ctx, cancel := context.WithTimeoutCause(s.Ctx, limit, fmt.Errorf("%v after the fault", limit))
-	defer cancel()
-	for _, w := range s.Workers() {
-		_, err := s.await(ctx, nil, from, func(e history.Event) bool { return e.Worker == w.Name && e.Kind == history.Got })
-		if err != nil {
-			stuck = append(stuck, fmt.Sprintf("worker %s has not acquired a lock %v", w.Name, err))
-		}
-	}
-	return stuck
 }
 
 // end ends all workers, and names those that did not end.

@@ -3,46 +3,46 @@ package play
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"net/rpc"
 	"sync"
-	"time"
 
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/fence"
 )
 
 // register is the resource that the locks protect: a server with one number for each name, behind a fence. Holders read the number and write it plus
-// one. An accepted update that is missing in the number was lost. Safe for concurrent use: a slow, stopped or killed client blocks no other.
+// one. Safe for concurrent use: a slow, stopped or killed client blocks no other.
 type register struct {
-	listener net.Listener
-	fence    fence.Memory
+	net.Listener
+	fence fence.Memory
 
-	mu      sync.Mutex
-	numbers map[string]number
+	mu       sync.Mutex
+	numbers  map[string]int64
+	accepted int64 // updates
 }
 
-// number is a value and how often it was written.
-type number struct{ value, accepted int64 }
-
-// Update reads the number of a name, or writes it. The answer has the number, or the error of a fence that refused the token. A token of 0, from a
-// backend without tokens, passes without a fence.
+// Update reads the number of a name, or writes it. A token of 0, from a backend without tokens, passes without a fence.
 type Update struct {
 	Name  string
 	Token lockport.Token
 	Write bool
 	Value int64
+}
+
+// Number is the answer to an Update. Stale says that the fence refused the token.
+type Number struct {
+	Value int64
 	Stale *fence.StaleError
 }
 
-// newRegister starts a register. The caller must close it; lost still works then.
+// newRegister starts a register. The caller must Close it; lost still works then.
 func newRegister() (*register, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
-	r := &register{listener: l, numbers: make(map[string]number)}
+	r := &register{Listener: l, numbers: make(map[string]int64)}
 	server := rpc.NewServer()
 	if err := server.RegisterName("register", r); err != nil {
 		return nil, err
@@ -55,27 +55,27 @@ func newRegister() (*register, error) {
 	return r, nil
 }
 
-func (r *register) addr() string { return r.listener.Addr().String() }
-
-func (r *register) close() { _ = r.listener.Close() }
-
-// lost counts the accepted updates of name that later writes overwrote unseen.
-func (r *register) lost(name string) int64 {
+// lost counts the accepted updates that later writes overwrote unseen.
+func (r *register) lost() (n int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.numbers[name].accepted - r.numbers[name].value
+	n = r.accepted
+	for _, value := range r.numbers {
+		n -= value
+	}
+	return n
 }
 
 // Do carries out an update, as package rpc calls it.
-func (r *register) Do(u Update, answer *Update) error {
-	*answer = u
+func (r *register) Do(u Update, answer *Number) error {
 	do := func() error {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		if u.Write {
-			r.numbers[u.Name] = number{u.Value, r.numbers[u.Name].accepted + 1}
+			r.numbers[u.Name] = u.Value
+			r.accepted++
 		}
-		answer.Value = r.numbers[u.Name].value
+		answer.Value = r.numbers[u.Name]
 		return nil
 	}
 	if u.Token == 0 {
@@ -88,16 +88,12 @@ func (r *register) Do(u Update, answer *Update) error {
 	return err
 }
 
-// askRegister reads or writes. [fence.ErrStale]: a newer token was seen. After any other error, the write may have happened or not.
-func askRegister(c *rpc.Client, u Update) (Update, error) {
-	var answer Update
-	select {
-	case call := <-c.Go("register.Do", u, &answer, make(chan *rpc.Call, 1)).Done:
-		if call.Error == nil && answer.Stale != nil {
-			return answer, answer.Stale
-		}
-		return answer, call.Error
-	case <-time.After(registerTimeout):
-		return Update{}, fmt.Errorf("the register does not answer: %w", context.DeadlineExceeded)
+// ask reads or writes. [fence.ErrStale]: a newer token was seen. After any other error, the write may have happened or not.
+func (u Update) ask(register *rpc.Client) (int64, error) {
+	var answer Number
+	err := register.Call("register.Do", u, &answer)
+	if err == nil && answer.Stale != nil {
+		err = answer.Stale
 	}
+	return answer.Value, err
 }

@@ -1,51 +1,99 @@
 package play
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"math/rand/v2"
 	"time"
 
 	"github.com/lockport/lockport/internal/lab/history"
+	process "github.com/lockport/lockport/internal/lab/worker"
 )
 
-// stormPlan is the work of a storm's worker until it is asked to end: goroutines acquire, hold and release locks on some names.
-type stormPlan struct {
-	Seed       uint64
-	Names      []string
-	Goroutines int
-	// Lead, if not nil, has each goroutine campaign on a name of its own.
-	Lead *Lead
+const (
+	// workers is the number of worker processes in a storm, and goroutines the number of goroutines in each.
+	workers, goroutines = 4, 4
+	// warmUp is the number of holds before the fault.
+	warmUp = 8
+	// settleTime is how long workers go on after the recovery. Clients retry clean-up once a second, and it must not hit a lock that somebody else
+	// has by then.
+	settleTime = 1200 * time.Millisecond
+)
+
+// Storm is a script in which worker processes acquire, hold and release locks under several names. inject makes the fault, keeps it up, and ends it.
+// Then every worker must acquire a lock again.
+func Storm(inject Act) Act {
+	return func(s *Phase) {
+		s.storm = true
+		s.startStorm()
+		s.holds(0, warmUp)
+		inject(s)
+	}
 }
 
-func (w *worker) storm(p stormPlan) {
-	for i := range p.Goroutines {
-		r := rand.New(rand.NewPCG(p.Seed, uint64(i)))
-		if p.Lead != nil {
-			w.busy.Go(func() { w.lead(int64(i+1)<<32, p.Names[i], r, *p.Lead) })
-			continue
+// startStorm starts the missing workers of a storm.
+func (s *Phase) startStorm() {
+	seeds := make([]uint64, max(0, workers-len(s.Workers())))
+	for i := range seeds {
+		seeds[i] = s.Rand.Uint64()
+	}
+	Check(errors.Join(process.AtOnce(seeds, func(_ int, seed uint64) error {
+		w, err := s.start()
+		if err == nil {
+			_, err = w.ask(order{Do: doStorm, Name: s.name, Seed: seed, Lead: s.Cell.Lead})
 		}
+		return err
+	})...))
+}
+
+// recovers replaces killed workers, and waits until every worker has acquired a lock since the servers were healed. It names those that did not.
+func (s *Phase) recovers() (stuck []string) {
+	s.startStorm()
+	from := s.Length()
+	ctx, cancel := context.WithTimeoutCause(s.Ctx, s.Limit(), fmt.Errorf("%v after the fault", s.Limit()))
+	defer cancel()
+	for _, w := range s.Workers() {
+		_, err := s.await(ctx, nil, from, func(e history.Event) bool { return e.Worker == w.Name && e.Kind == history.Got })
+		if err != nil {
+			stuck = append(stuck, fmt.Sprintf("worker %s has not acquired a lock %v", w.Name, err))
+		}
+	}
+	s.Wait(settleTime)
+	return stuck
+}
+
+// The locks of a storm, by the ends of their names. Two have their own mode, if the backend has it.
+const sharedLock, permitsLock = "-shared", "-permits"
+
+var locks = [goroutines]string{"-a", "-b", sharedLock, permitsLock}
+
+// storm works until the worker is asked to end. Each leader has a name of its own.
+func (w *worker) storm(o order) {
+	for i := range goroutines {
+		r := rand.New(rand.NewPCG(o.Seed, uint64(i)))
+		op := int64(i+1) << 32
 		w.busy.Go(func() {
-			for n := int64(0); w.leaving.Err() == nil; n++ {
-				which := r.IntN(len(p.Names))
-				w.round(r, int64(i+1)<<32|n, p.Names[which], w.mode(r, which))
+			if o.Lead {
+				w.lead(op, o.Name+locks[i], r)
+			}
+			for ; w.leaving.Err() == nil; op++ {
+				lock := locks[r.IntN(len(locks))]
+				w.round(r, op, o.Name+lock, w.mode(r, lock))
 			}
 		})
 	}
 }
 
-// Two names of a storm have their own mode, if the backend has it. Two in three acquisitions of the first are by readers.
-const (
-	sharedName, permitsName = 2, 3
-	permits                 = 2
-)
-
-func (w *worker) mode(r *rand.Rand, name int) (m history.Mode) {
+// mode returns how to request a lock. Two in three acquisitions of the shared one are by readers.
+func (w *worker) mode(r *rand.Rand, lock string) (m history.Mode) {
 	reader, caps := r.IntN(3) > 0, w.client.Capabilities()
-	switch name {
-	case sharedName:
+	switch lock {
+	case sharedLock:
 		m.Shared = reader && caps.Shared
-	case permitsName:
+	case permitsLock:
 		if caps.Permits {
-			m.Permits = permits
+			m.Permits = 2
 		}
 	}
 	return m

@@ -51,7 +51,7 @@ func (s *Phase) start() (*Worker, error) {
 	w := &Worker{Name: fmt.Sprintf("w%d", s.spawned), Endpoint: endpoint, phase: s}
 	s.mu.Unlock()
 	s.record(history.Event{Kind: history.Spawned, Worker: w.Name})
-	w.process, err = process.Kind[config, order, history.Event]{Variable: kind.Variable, Line: s.recordLine}.Start(s.Ctx, config{w.Name, url, s.TTL, s.register.addr()})
+	w.process, err = process.Kind[config, order, history.Event]{Variable: kind.Variable, Line: s.recordLine}.Start(s.Ctx, config{w.Name, url, s.TTL, s.register.Addr().String()})
 	if err != nil {
 		endpoint.Close()
 		return nil, fmt.Errorf("worker %s: %w", w.Name, err)
@@ -104,13 +104,11 @@ const endTime = 20 * time.Second
 
 // end asks the worker to end, and waits for it. It is an error if the worker hangs, has already ended, or had a data race.
 func (w *Worker) end() error {
-	before := !w.process.Alive()
-	limit := endTime + 2*w.phase.TTL
+	before, limit := !w.process.Alive(), endTime+2*w.phase.TTL
 	hung := w.process.End(limit) != nil
-	what := fmt.Sprintf("ended with %v", w.process.State())
-	printed := w.process.Printed()
+	state, printed := w.process.State(), w.process.Printed()
 	races, foreign := dataRaces(printed)
-	state := w.process.State()
+	what := fmt.Sprintf("ended with %v", state)
 	switch {
 	case hung:
 		what = fmt.Sprintf("hung: it did not end within %v of being asked to", limit)
@@ -119,7 +117,7 @@ func (w *Worker) end() error {
 	case w.killed.Load(), !before && (state.Success() || foreign > 0 && state.ExitCode() == raceExit):
 		return nil
 	case before:
-		what = fmt.Sprintf("ended unasked (%v)", w.process.State())
+		what = fmt.Sprintf("ended unasked (%v)", state)
 	}
 	return fmt.Errorf("worker %s %s: %s", w.Name, what, printed)
 }
@@ -127,18 +125,15 @@ func (w *Worker) end() error {
 // raceExit is the exit code of a program in which the race detector found a race.
 const raceExit = 66
 
-// racing finds the locations of the two accesses of a data race.
-var racing = regexp.MustCompile(`by goroutine \d+:\n\s*(\S+)\(\)`)
+// foreignAccess is one of the two accesses of a data race in go-zookeeper (v1.0.4): after a lost connection, sendSetWatches reads the last
+// transaction's number while recvLoop writes it.
+var foreignAccess = regexp.MustCompile(`by goroutine \d+:\n\s*github\.com/go-zookeeper/zk\.\(\*Conn\)\.(recvLoop|sendSetWatches)\(\)`)
 
-// dataRaces counts the data races that a worker printed, and those of them inside go-zookeeper (v1.0.4): after a lost connection, sendSetWatches
-// reads the last transaction's number while recvLoop writes it.
+// dataRaces counts the data races that a worker printed, and those of them inside go-zookeeper.
 func dataRaces(printed string) (all, foreign int) {
 	for _, report := range strings.Split(printed, "WARNING: DATA RACE")[1:] {
 		all++
-		at := racing.FindAllStringSubmatch(report, -1)
-		if len(at) == 2 && !slices.ContainsFunc(at, func(m []string) bool {
-			return m[1] != "github.com/go-zookeeper/zk.(*Conn).recvLoop" && m[1] != "github.com/go-zookeeper/zk.(*Conn).sendSetWatches"
-		}) {
+		if len(foreignAccess.FindAllString(report, -1)) == 2 {
 			foreign++
 		}
 	}

@@ -11,7 +11,7 @@ import (
 
 // A crash of a worker is reported, although another worker replaces it.
 func TestAWorkerThatCrashesIsTold(t *testing.T) {
-	cell := Cell{Fault: "f", Inject: func(s *Phase) { s.Holder().process.Kill() }}
+	cell := Cell{Fault: "f", Script: Storm(func(s *Phase) { s.Holder().process.Kill() })}
 	played, err := Play(t.Context(), environment.Need(t, "file"), &cell, 1)
 	require.NoError(t, err)
 	require.Len(t, played.Stuck, 1)
