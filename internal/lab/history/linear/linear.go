@@ -44,13 +44,11 @@ func Check(h *history.History, r Rules, limit time.Duration) Result {
 	return res
 }
 
-// lock is the state of a correct lock: its holders, sorted by older, and the greatest token granted. readers and others count the ranked holds that
-// have begun. got is when the last of them was got, if it is a reader's.
+// lock is the state of a correct lock: its holders, the greatest token granted, and how many holds with a rank have begun.
 type lock struct {
-	holders         []*history.Span
-	last            lockport.Token
-	readers, others int
-	got             history.Instant
+	holders []*history.Span
+	last    lockport.Token
+	begun   int
 }
 
 // step is an operation: a hold begins or ends.
@@ -59,62 +57,57 @@ type step struct {
 	ends bool
 	// void says that the hold may not count: it was handed on inside a process after the server had ended the claim, but before the process was told.
 	void bool
-	// readers and others are how many holds with smaller tokens must have begun before this one: see rank.
-	readers, others int
+	// rank is the place in the order in which holds begin, as far as tokens tell it; otherwise unranked.
+	rank int
 }
 
-// ranked says that the token tells which holds began before this one. If a permit was handed on, its token is older than the hold.
-func (s *step) ranked() bool {
-	return s.hold.Token != 0 && !s.void && (s.hold.Mode.Permits == 0 || !s.hold.HandedOn())
-}
+const unranked = -1
 
-// rank counts, for each step that begins a hold, those that must come before it. That ends the search of a wrong order at once.
+// rank ranks steps that begin holds, so that the search of a wrong order ends at once. Readers without a writer between them never exclude each other:
+// if there is any order, there is one in which they begin as they were got. The token of a permit that was handed on is older than the hold.
 func rank(begin []*step) {
+	var ranked []*step
 	for _, s := range begin {
-		for _, o := range begin {
-			switch {
-			case !o.ranked() || o.hold.Token >= s.hold.Token:
-			case o.hold.Mode.Shared:
-				s.readers++
-			default:
-				s.others++
-			}
+		if s.rank = unranked; s.hold.Token != 0 && !s.void && (s.hold.Mode.Permits == 0 || !s.hold.HandedOn()) {
+			ranked = append(ranked, s)
 		}
 	}
+	// At equal tokens the reader is first, so that the writer is refused.
+	slices.SortFunc(ranked, func(a, b *step) int { return cmp.Or(cmp.Compare(a.hold.Token, b.hold.Token), a.writers()-b.writers()) })
+	writers := 0
+	for _, s := range ranked {
+		s.rank = writers
+		writers += s.writers()
+	}
+	slices.SortFunc(ranked, func(a, b *step) int {
+		return cmp.Or(a.rank-b.rank, a.writers()-b.writers(), cmp.Compare(a.hold.Got, b.hold.Got))
+	})
+	for i, s := range ranked {
+		s.rank = i
+	}
 }
 
-// admits says that the hold of s may begin. A reader begins after the writers with smaller tokens and before all others; a writer also begins after
-// such readers. Readers without a writer between them begin in the order of Got: they never exclude each other, so if there is any order, there is
-// such a one.
+// writers is 0 for a reader and 1 for all others.
+func (s *step) writers() int {
+	if s.hold.Mode.Shared {
+		return 0
+	}
+	return 1
+}
+
+// admits says that the hold of s may begin.
 func (l lock) admits(s *step) bool {
-	m := s.hold.Mode
+	h, free := s.hold, len(l.holders) == 0
+	rises := h.Token == 0 || h.Token > l.last
 	switch {
-	case m.Permits > 0 && len(l.holders) >= m.Permits, m.Permits == 0 && len(l.holders) > 0 && !(m.Shared && l.holders[0].Mode.Shared):
+	case s.rank != unranked && s.rank != l.begun:
 		return false
-	case s.ranked():
-		return l.others == s.others && (m.Shared && s.hold.Got >= l.got || l.readers == s.readers && !m.Shared)
+	case h.Mode.Permits > 0:
+		return len(l.holders) < h.Mode.Permits && (rises || s.rank == unranked)
+	case h.Mode.Shared:
+		return free || l.holders[0].Mode.Shared
 	}
-	return s.hold.Token == 0 || m.Permits > 0 || s.hold.Token > l.last
-}
-
-// older orders holders.
-func older(a, b *history.Span) int {
-	return cmp.Or(cmp.Compare(a.Got, b.Got), cmp.Compare(a.Worker, b.Worker), cmp.Compare(a.Op, b.Op))
-}
-
-// with returns l after the hold of s has begun.
-func (l lock) with(s *step) lock {
-	i, _ := slices.BinarySearchFunc(l.holders, s.hold, older)
-	l.holders = slices.Insert(slices.Clone(l.holders), i, s.hold)
-	l.last = max(l.last, s.hold.Token)
-	switch {
-	case !s.ranked():
-	case s.hold.Mode.Shared:
-		l.readers, l.got = l.readers+1, s.hold.Got
-	default:
-		l.others, l.got = l.others+1, 0
-	}
-	return l
+	return free && rises
 }
 
 // model is a correct lock.
@@ -128,13 +121,18 @@ var model = porcupine.Model{
 			l.holders = slices.Delete(slices.Clone(l.holders), i, i+1)
 			return true, l
 		case !s.ends && l.admits(s):
-			return true, l.with(s)
+			l.holders = append(slices.Clip(l.holders), s.hold)
+			l.last = max(l.last, s.hold.Token)
+			if s.rank != unranked {
+				l.begun++
+			}
+			return true, l
 		}
 		return s.void, l // a hold ends exactly once, so it is always clear what is still to come
 	},
 	Equal: func(a, b any) bool {
 		l, o := a.(lock), b.(lock)
-		return slices.Equal(l.holders, o.holders) && l.last == o.last && l.readers == o.readers && l.others == o.others && l.got == o.got
+		return slices.Equal(l.holders, o.holders) && l.last == o.last && l.begun == o.begun
 	},
 }
 

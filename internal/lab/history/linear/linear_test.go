@@ -164,6 +164,7 @@ func TestReadersAndPermits(t *testing.T) {
 		{"a killed reader, after its TTL", beside(1, reader, 10, 1024, "killed") + beside(2, "", 2001, 2048, ""), true},
 		{"a killed reader keeps no reader out", beside(1, reader, 10, 1024, "killed") + beside(2, reader, 400, 2048, ""), true},
 		{"a writer's token is a reader's", beside(1, reader, 10, 1024, "") + beside(2, "", 330, 1024, ""), false},
+		{"a reader's token is a writer's", beside(1, "", 10, 1024, "") + beside(2, reader, 330, 1024, ""), false},
 		{"a reader's token is smaller than a writer's", beside(1, "", 10, 2048, "") + beside(2, reader, 330, 1024, ""), false},
 		{"as many as there are permits", beside(1, permit, 10, 1024, "") + beside(2, permit, 20, 2048, "") + beside(3, permit, 315, 3072, ""), true},
 		{"a permit too many", beside(1, permit, 10, 1024, "") + beside(2, permit, 20, 2048, "") + beside(3, permit, 300, 3072, ""), false},
