@@ -1,6 +1,8 @@
 package faults
 
 import (
+	"slices"
+
 	"github.com/lockport/lockport/internal/lab/environment"
 	"github.com/lockport/lockport/internal/lab/play"
 )
@@ -57,13 +59,15 @@ func OnlyInSoak(e *Environment, c *play.Cell) bool {
 		if o.Name == e.Name {
 			break
 		}
-		same := find(o.Cells, c.Fault)
-		if same == nil || same.Outcome != c.Outcome || same.Why != c.Why {
-			continue
-		}
-		if o.Backend == e.Backend || c.Harmless && o.Sessions == e.Sessions {
+		shown := slices.ContainsFunc(o.Cells, func(x play.Cell) bool { return same(&x, c) })
+		if shown && (o.Backend == e.Backend || c.Harmless && o.Sessions == e.Sessions) {
 			return true
 		}
 	}
 	return false
+}
+
+// same says that two cells state the same.
+func same(a, b *play.Cell) bool {
+	return a.Fault == b.Fault && a.Outcome == b.Outcome && a.Why == b.Why
 }

@@ -21,21 +21,32 @@ var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{
 	"sentence": func(s string) string { return capital(strings.TrimSuffix(s, ".") + ".") },
 }).Parse(pageText))
 
-// page is the template's input.
-type page struct {
-	Views  []*view
-	Common []*usual
-}
-
 // Render renders as Markdown what all cells state.
 func Render(environments []Environment) string {
-	var p page
-	for _, c := range Common(false) {
-		p.Common = append(p.Common, &usual{Cell: c})
+	var p struct {
+		Common   []*row
+		Sections []section
 	}
-	told := make(map[string][2]string)
-	for i := range environments {
-		p.add(&environments[i]).cite(told)
+	for _, c := range Common(false) {
+		p.Common = append(p.Common, &row{Cell: c})
+	}
+	said := make(map[string][2]string) // where a reason was given first: the environment and the fault
+	for _, e := range environments {
+		s := section{Environment: e}
+		for _, c := range e.Cells {
+			r := &row{Cell: c}
+			if i := slices.IndexFunc(p.Common, func(u *row) bool { return same(&u.Cell, &c) }); i >= 0 {
+				p.Common[i].In++
+				r.usual = true
+			}
+			if first, again := said[c.Why]; again {
+				r.cite(first, e.Name)
+			} else {
+				said[c.Why] = [2]string{e.Name, c.Fault}
+			}
+			s.rows = append(s.rows, r)
+		}
+		p.Sections = append(p.Sections, s)
 	}
 	var out strings.Builder
 	if err := pageTemplate.Execute(&out, p); err != nil {
@@ -44,83 +55,46 @@ func Render(environments []Environment) string {
 	return out.String()
 }
 
-// add adds an environment.
-func (p *page) add(e *Environment) *view {
-	v := &view{Environment: e}
-	p.Views = append(p.Views, v)
-	for i := range e.Cells {
-		c := stated{Cell: &e.Cells[i]}
-		for _, u := range p.Common {
-			if c.Fault == u.Fault && c.Outcome == u.Outcome && c.Why == u.Why {
-				u.In++
-				c.usual = true
-			}
-		}
-		v.cells = append(v.cells, c)
-	}
-	return v
-}
-
-// stated is a cell on the page.
-type stated struct {
-	*play.Cell
-	usual bool // a common fault with its usual outcome
-	// As says where the same reason was given before: "FAULT", "[ENVIRONMENT]" or both. Empty: nowhere.
-	As string
-}
-
-// usual is a common fault with its usual outcome.
-type usual struct {
+// row is a cell on the page.
+type row struct {
 	play.Cell
-	In int // how many environments
+	usual bool   // a common fault with its usual outcome
+	In    int    // in how many environments it is one
+	As    string // where the same reason was given before: "FAULT", "[ENVIRONMENT]" or both; empty: nowhere
 }
 
-// view is an environment on the page.
-type view struct {
-	*Environment
-	cells []stated
+// cite replaces the reason by a reference to its first use.
+func (r *row) cite(first [2]string, environment string) {
+	var as []string
+	if first[0] != environment {
+		as = append(as, "["+first[0]+"]")
+	}
+	if first[1] != r.Fault {
+		as = append(as, first[1])
+	}
+	r.As = strings.Join(as, ", ")
+}
+
+// section is an environment on the page.
+type section struct {
+	Environment
+	rows []*row
 }
 
 // With returns the names of the faults with an outcome.
-func (v *view) With(o report.Class) (faults []string) {
-	for _, c := range v.cells {
-		if c.Outcome == o {
-			faults = append(faults, c.Fault)
+func (s section) With(o report.Class) (faults []string) {
+	for _, r := range s.rows {
+		if r.Outcome == o {
+			faults = append(faults, r.Fault)
 		}
 	}
 	return faults
 }
 
-// cite replaces a repeated reason by a reference to its first use, which told has by reason.
-func (v *view) cite(told map[string][2]string) {
-	for i := range v.cells {
-		c := &v.cells[i]
-		first, ok := told[c.Why]
-		if !ok {
-			told[c.Why] = [2]string{v.Name, c.Fault}
-			continue
-		}
-		if first[0] != v.Name {
-			c.As = "[" + first[0] + "]"
-		}
-		if first[1] != c.Fault {
-			c.As = strings.TrimPrefix(c.As+", "+first[1], ", ")
-		}
-	}
-}
-
-// find returns the cell of that fault, nil if there is none.
-func find(all []play.Cell, fault string) *play.Cell {
-	if i := slices.IndexFunc(all, func(c play.Cell) bool { return c.Fault == fault }); i >= 0 {
-		return &all[i]
-	}
-	return nil
-}
-
 // Own returns the faults with another statement than usual, the worst first.
-func (v *view) Own() []stated {
-	own := slices.DeleteFunc(slices.Clone(v.cells), func(c stated) bool { return c.usual })
-	slices.SortStableFunc(own, func(a, b stated) int { return report.Compare(b.Outcome, a.Outcome) })
+func (s section) Own() []*row {
+	own := slices.DeleteFunc(slices.Clone(s.rows), func(r *row) bool { return r.usual })
+	slices.SortStableFunc(own, func(a, b *row) int { return report.Compare(b.Outcome, a.Outcome) })
 	return own
 }
 

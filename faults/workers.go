@@ -23,12 +23,12 @@ func Common(local bool, changed ...play.Cell) []play.Cell {
 		common[i].Harmless = true
 	}
 	for _, c := range changed {
-		usual := find(common, c.Fault)
+		i := slices.IndexFunc(common, func(usual play.Cell) bool { return usual.Fault == c.Fault })
 		if c.Script == nil {
-			c.Script = usual.Script
+			c.Script = common[i].Script
 		}
 		c.Harmless = true
-		*usual = c
+		common[i] = c
 	}
 	return common
 }
