@@ -7,7 +7,6 @@ import (
 	"github.com/lockport/lockport/internal/lab/environment"
 	"github.com/lockport/lockport/internal/lab/play"
 	"github.com/lockport/lockport/internal/lab/report"
-	"github.com/lockport/lockport/internal/lab/servers"
 )
 
 // tableCells are the faults of one SQL server with a table of locks.
@@ -43,10 +42,8 @@ func lostWithItsRow(s *play.Phase) {
 
 // tablePoolerCells are the faults of a table behind PgBouncer, and of the PgBouncer.
 var tablePoolerCells = slices.Concat(Common(false), []play.Cell{
-	{Fault: "pooler-killed", Outcome: report.Safe, Script: play.Storm(contested(lasting(tablePooler.killed, 0.01, 0.2))),
+	{Fault: "pooler-killed", Outcome: report.Safe, Script: play.Storm(contested(lasting(pooler.killed, 0.01, 0.2))),
 		Why: "no lock belongs to a connection"},
-	{Fault: "pooler-paused", Outcome: report.Safe, Script: play.Storm(contested(lasting(tablePooler.frozen, 0.1, 0.9))),
+	{Fault: "pooler-paused", Outcome: report.Safe, Script: play.Storm(contested(lasting(pooler.frozen, 0.1, 0.9))),
 		Why: "a resumed pooler forwards delayed statements; the server runs them by its current clock"},
 })
-
-var tablePooler = one(func(p *environment.Postgres) *servers.Server { return p.Pooler.Server })

@@ -10,17 +10,12 @@ import (
 	"github.com/lockport/lockport/internal/lab/report"
 )
 
-// showsNothing looks for reasons why a passing phase shows nothing: a fault that was not injected, workers that never contended, or holds without
-// tokens.
+// showsNothing looks for reasons why a passing phase shows nothing: a fault that was not injected, workers that never contended, or a fence that refused
+// nobody.
 func (v *Verdict) showsNothing(p *play.Played) {
-	for _, s := range v.History.Spans {
-		if (s.Token != 0) != p.Environment.Tokens {
-			v.breach("%s has the token %d, but the environment states tokens: %t", s, s.Token, p.Environment.Tokens)
-			break // the others lack it too
-		}
-	}
 	if !p.Storm {
-		if p.Cell.Outcome == report.Fenced && v.Seen() && p.Environment.Tokens && !slices.ContainsFunc(v.History.Writes(), func(w history.Write) bool { return w.Refused }) {
+		refused := slices.ContainsFunc(v.History.Writes(), func(w history.Write) bool { return w.Refused })
+		if p.Cell.Outcome == report.Fenced && v.Seen() && p.Environment.Tokens && !refused {
 			v.breach("two believed they held one lock, and the fence refused nobody")
 		}
 		return // the overlap shows everything else about a script
@@ -33,38 +28,49 @@ func (v *Verdict) showsNothing(p *play.Played) {
 	}
 }
 
-// deadlines looks for holds without the stated deadline, which could never be seen valid for too long. It also looks for holds that leave less than
-// the margin before the end of the TTL, counted from when they were recorded.
-func (v *Verdict) deadlines(a *environment.Environment) {
-	for _, e := range v.History.Events {
-		if e.Kind == history.Got && (e.Deadline == 0) != (a.Margin == 0) {
-			v.breach("%s: has a deadline: %t; the stated margin is %v", e.About(), e.Deadline != 0, a.Margin)
-			return
-		}
-		if e.Deadline == 0 || e.Kind != history.Got && e.Kind != history.Extended && e.Kind != history.Releasing {
-			continue
-		}
-		if left := e.Deadline.Sub(e.At); left > a.TTL-a.Margin+play.LeastExtension {
-			v.breach("%s: %s with a deadline in %v, which is more than the TTL of %v less the margin of %v", e.About(), e.Kind, left, a.TTL, a.Margin)
-			return // one is enough
-		}
-	}
-}
-
 // promptly is within which time after their contexts' end acquisitions return (docs/guarantees.md, P6).
 const promptly = 100 * time.Millisecond
 
-// late looks for acquisitions that hung past their context's end, and for holders that were not told that the deadline had passed. Machines are
-// noisy: both have [play.Patience] times the stated time.
-func (v *Verdict) late(a *environment.Environment) {
+// attempts looks for acquisitions that hung past their context's end. Machines are noisy: they have [play.Patience] times the stated time.
+func (v *Verdict) attempts() {
 	for _, s := range v.History.Attempts {
 		if after := v.History.ReturnedLate(s); after > play.Patience*promptly {
 			v.breach("%s: the acquisition went on for %v after its context's end", s, after)
 		}
 	}
+}
+
+// holds looks for holds with a token where none is stated, or the reverse, and for holders that were told of their end too late. It also looks for
+// holds that were lost before their deadline although a lock survives the fault: the server, or another client, took away a valid claim. Where a
+// closed connection ends claims, that may happen. A stopped worker is told late, never early.
+func (v *Verdict) holds(p *play.Played) {
+	survives := p.Cell.Outcome.IsSafe() && !p.Environment.Sessions && !p.Cell.Gone
 	for _, s := range v.History.Spans {
-		if after := v.History.ToldLate(s); after > play.Patience*a.Margin {
+		if (s.Token != 0) != p.Environment.Tokens {
+			v.breach("%s has the token %d, but the environment states tokens: %t", s, s.Token, p.Environment.Tokens)
+		}
+		if after := v.History.ToldLate(s); after > play.Patience*p.Environment.Margin {
 			v.breach("%s was not told of its end for %v after its deadline", s, after)
+		}
+		if survives && s.Told != 0 && s.Told < s.Deadline {
+			v.breach("a hold was lost %v before its deadline, but a lock survives this fault: %s", s.Deadline.Sub(s.Told).Round(time.Millisecond), v.History.Line(s))
+		}
+	}
+}
+
+// deadlines looks for calls of Valid that returned true past the deadline, and for holds without the stated deadline, of which that could never be seen.
+// It also looks for holds that leave less than the margin before the end of the TTL, counted from when they were recorded.
+func (v *Verdict) deadlines(a *environment.Environment) {
+	for _, e := range v.History.Events {
+		left := e.Deadline.Sub(e.At)
+		switch {
+		case e.Late():
+			v.breach("%s: Valid was true %v after the deadline of %s", e.About(), -left, v.History.Since(e.Deadline))
+		case e.Kind == history.Got && (e.Deadline == 0) != (a.Margin == 0):
+			v.breach("%s: has a deadline: %t; the stated margin is %v", e.About(), e.Deadline != 0, a.Margin)
+		case e.Kind != history.Got && e.Kind != history.Extended && e.Kind != history.Releasing:
+		case e.Deadline != 0 && left > a.TTL-a.Margin+play.LeastExtension:
+			v.breach("%s: %s with a deadline in %v, which is more than the TTL of %v less the margin of %v", e.About(), e.Kind, left, a.TTL, a.Margin)
 		}
 	}
 }
@@ -90,19 +96,6 @@ func (v *Verdict) unavailable(a *environment.Environment) {
 		wanted := v.History.Wanted(away)
 		if lasted := away.To.Sub(away.From); !wanted || lasted < a.TTL/awayPart {
 			v.breach("the cell is stated to be unavailable, but that is not shown: it lasted %v, and somebody wanted a lock: %t", lasted, wanted)
-		}
-	}
-}
-
-// early looks for holds that were lost before their deadline although a lock survives the fault: the server, or another client, took away a valid
-// claim. Where a closed connection ends claims, that may happen. A stopped worker is told late, never early.
-func (v *Verdict) early(p *play.Played) {
-	if !p.Cell.Outcome.IsSafe() || p.Environment.Sessions || p.Cell.Gone {
-		return
-	}
-	for _, s := range v.History.Spans {
-		if s.Told != 0 && s.Deadline != 0 && s.Told < s.Deadline {
-			v.breach("a hold was lost %v before its deadline, but a lock survives this fault: %s", s.Deadline.Sub(s.Told).Round(time.Millisecond), v.History.Line(s))
 		}
 	}
 }

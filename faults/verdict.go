@@ -37,7 +37,8 @@ func Judge(p *play.Played) (*Verdict, error) {
 		v.unavailable(p.Environment)
 	}
 	v.showsNothing(p)
-	v.early(p)
+	v.attempts()
+	v.holds(p)
 	v.deadlines(p.Environment)
 	if p.Environment.Tokens && p.Cell.Outcome != report.Unsafe {
 		for _, t := range h.TokenFaults() {
@@ -47,20 +48,9 @@ func Judge(p *play.Played) (*Verdict, error) {
 			v.breach("%d updates were lost behind a fence", p.Lost)
 		}
 	}
-	v.believed()
-	v.late(p.Environment)
 	return v, nil
 }
 
 func (v *Verdict) breach(format string, args ...any) {
 	v.Breaches = append(v.Breaches, fmt.Sprintf(format, args...))
-}
-
-// believed looks for holds that were valid past their deadline.
-func (v *Verdict) believed() {
-	for _, e := range v.History.Events {
-		if e.Late() {
-			v.breach("%s: Valid was true %v after the deadline of %s", e.About(), e.At.Sub(e.Deadline), v.History.Since(e.Deadline))
-		}
-	}
 }
