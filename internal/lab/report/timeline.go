@@ -105,23 +105,16 @@ func (t *timeline) events() (all []event) {
 
 // number draws the events' numbers side by side, and a line from each through the lanes.
 func (t *timeline) number(events []event, top, bottom float64) {
-	const apart = 19.0
-	x := make([]float64, min(len(events), maxEvents))
-	for i := range x {
-		x[i] = max(t.x.at(events[i].at), 10.5+apart*float64(i))
-		if i > 0 {
-			x[i] = max(x[i], x[i-1]+apart)
-		}
-	}
-	for i, limit := len(x)-1, t.W-10.5; i >= 0; i, limit = i-1, x[i]-apart {
-		x[i] = min(x[i], limit)
-	}
-	for i, e := range events[:len(x)] {
+	const apart, edge = 19.0, 10.5
+	events = events[:min(len(events), maxEvents)]
+	x := edge - apart
+	for i, e := range events {
 		at := t.x.at(e.at)
-		t.line("leader "+e.class, x[i], 19, at-x[i], top-4-19)
+		x = min(max(x+apart, at), t.W-edge-apart*float64(len(events)-1-i))
+		t.line("leader "+e.class, x, 19, at-x, top-4-19)
 		t.line("leader "+e.class, at, top-4, 0, bottom-top+4)
-		t.use("m-key", "key "+e.class, x[i], 10.5, 0, e.text)
-		t.text("keyed strong middle", x[i], 14.5, strconv.Itoa(i+1))
+		t.use("m-key", "key "+e.class, x, edge, 0, e.text)
+		t.text("keyed strong middle", x, 14.5, strconv.Itoa(i+1))
 	}
 }
 
