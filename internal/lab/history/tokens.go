@@ -10,7 +10,7 @@ type TokenFault struct {
 	Equal bool
 }
 
-// TokenFaults are the holds whose tokens contradict the order of grants, each with one other hold. A hold was certainly granted after another if its
+// TokenFaults are the holds whose tokens contradict the order of grants, each with the first such hold. A hold was certainly granted after another if its
 // claim was requested when the other had been got. If both were requested at the same time, only equal tokens are wrong. A hold that is handed on
 // inside a process is as old as its claim: another worker's claim may have replaced that unseen. Readers are not compared with each other: those of a
 // process share a claim and its token.
@@ -21,25 +21,17 @@ func (h *History) TokenFaults() []TokenFault {
 		if s.Token == 0 {
 			continue
 		}
-		var same, greatest *Span
 		for _, o := range got[s.Name] {
 			asked := s.ClaimAsked
 			if o.claim() == s.claim() {
 				asked = s.Asked
 			}
-			switch {
-			case o.Mode.Shared && s.Mode.Shared:
-			case o.Token == s.Token, o.Token/holdsPerClaim == s.Token/holdsPerClaim && o.Worker != s.Worker:
-				same = o
-			case o.Got < asked && o.Token > s.Token && (greatest == nil || o.Token > greatest.Token):
-				greatest = o
+			equal := o.Token == s.Token || o.Token/holdsPerClaim == s.Token/holdsPerClaim && o.Worker != s.Worker
+			falls := o.Got < asked && o.Token > s.Token
+			if (equal || falls) && !(o.Mode.Shared && s.Mode.Shared) {
+				all = append(all, TokenFault{Earlier: o, Later: s, Equal: equal})
+				break
 			}
-		}
-		if same != nil {
-			all = append(all, TokenFault{Earlier: same, Later: s, Equal: true})
-		}
-		if greatest != nil {
-			all = append(all, TokenFault{Earlier: greatest, Later: s})
 		}
 		got[s.Name] = append(got[s.Name], s)
 	}
