@@ -1,7 +1,7 @@
 package faults
 
 import (
-	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -170,28 +170,23 @@ const checks = 10
 func checkAfterPause(s *play.Phase) {
 	w := s.Worker()
 	s.Warm(w)
-	var left []*play.Hold
+	var held []*play.Hold
 	for i := range checks {
-		left = append(left, play.Must(w.Acquire(fmt.Sprintf("%s-%d", s.Name(), i), 10*s.TTL)))
+		held = append(held, play.Must(w.Acquire(fmt.Sprintf("%s-%d", s.Name(), i), 10*s.TTL)))
 	}
 	s.Injected()
 	w.Stop()
 	s.Pause(1, 1.25)
 	w.Resume()
 	checked := 0
-	s.Eventually(func(context.Context) error {
-		left = slices.DeleteFunc(left, func(h *play.Hold) bool {
-			if h.Event(history.Checked).At != 0 {
-				checked++
-				return true
-			}
-			return h.Event(history.Told).At != 0 // told before it was stopped: the machine was busy
-		})
-		if len(left) > 0 || checked == 0 {
-			return fmt.Errorf("of %d holds, %d were checked and %d remain", checks, checked, len(left))
+	for _, h := range held {
+		if e := h.Await(0, history.Checked, history.Told); e.Kind == history.Checked { // or told before it was stopped: the machine was busy
+			checked++
 		}
-		return nil
-	})
+	}
+	if checked == 0 {
+		play.Check(errors.New("no hold was checked after the pause"))
+	}
 }
 
 // probeUntilExpiry stops a holder while another worker keeps trying to get its lock. Waiters ask only when the lock should be free, so in a storm
@@ -215,9 +210,7 @@ func countValidity(s *play.Phase) {
 	renewed := func(acquire func() *play.Hold) (e history.Event) {
 		for range 10 { // a stalled machine ends a hold before its renewal
 			h := acquire()
-			e = w.Await(0, func(e history.Event) bool {
-				return e.Op == h.Op && (e.Kind == history.Extended || e.Kind == history.Told)
-			})
+			e = h.Await(0, history.Extended, history.Told)
 			h.Release()
 			if e.Kind == history.Extended {
 				return e

@@ -140,8 +140,8 @@ func dataRaces(printed string) (all, foreign int) {
 	return all, foreign
 }
 
-// Await waits for an event of the worker at index from or later, while the worker lives.
-func (w *Worker) Await(from int, is func(history.Event) bool) history.Event {
+// await waits for an event of the worker at index from or later, while the worker lives.
+func (w *Worker) await(from int, is func(history.Event) bool) history.Event {
 	return Must(w.phase.await(w.phase.Ctx, w, from, func(e history.Event) bool { return e.Worker == w.Name && is(e) }))
 }
 
@@ -233,6 +233,11 @@ func (h *Hold) Release() { h.ask(doRelease) }
 // Update has the worker read the register and write the value plus one, without checking the hold. The history has the outcome.
 func (h *Hold) Update() { h.ask(doUpdate) }
 
+// Await waits for an event of the hold, of one of these kinds, at index from or later, while the worker lives.
+func (h *Hold) Await(from int, kinds ...history.Kind) history.Event {
+	return h.Worker.await(from, func(e history.Event) bool { return e.Op == h.Op && slices.Contains(kinds, e.Kind) })
+}
+
 // Event returns the hold's last event of that kind. Its time is 0 if there is none.
 func (h *Hold) Event(kind history.Kind) (found history.Event) {
 	for _, e := range h.Worker.phase.Events() {
@@ -245,9 +250,7 @@ func (h *Hold) Event(kind history.Kind) (found history.Event) {
 
 // Renewed waits for a renewal of the hold, at event index from or later. It is an error if the hold ends first.
 func (h *Hold) Renewed(from int) history.Event {
-	e := h.Worker.Await(from, func(e history.Event) bool {
-		return e.Op == h.Op && (e.Kind == history.Extended || e.Kind == history.Told || e.Kind == history.Releasing)
-	})
+	e := h.Await(from, history.Extended, history.Told, history.Releasing)
 	if e.Kind != history.Extended {
 		Check(fmt.Errorf("%s: the hold ended before a renewal: %s %s", h.Worker.Name, e.Kind, e.Err))
 	}
