@@ -15,10 +15,10 @@ import (
 
 // Faults of members that are the same in etcd and in ZooKeeper.
 var (
-	leaderKilled   = spared(leader.killed, 0.5, 1.5)
-	followerKilled = spared(follower.killed, 0.5, 1.5)
-	leaderCut      = spared(leader.cut, 0.25, 1.5)
-	followerCut    = spared(follower.cut, 0.25, 1.5)
+	leaderKilled   = lasting(leader.killed, 0.5, 1.5)
+	followerKilled = lasting(follower.killed, 0.5, 1.5)
+	leaderCut      = lasting(leader.cut, 0.25, 1.5)
+	followerCut    = lasting(follower.cut, 0.25, 1.5)
 	majorityKilled = unavailable(someNodes(2).killed, 0.25, 0.1, 1)
 	allKilled      = unavailable(everyNode.killed, 0.25, 0.1, 1)
 )
@@ -34,7 +34,7 @@ func etcdCells(pausedTries int) []play.Cell {
 			Why: "Keys and leases are on a majority; the next leader restarts every lease's TTL."},
 		{Fault: "follower-killed", Outcome: report.Safe, Script: play.Storm(followerKilled),
 			Why: "The others are a majority, and clients connect to them."},
-		{Fault: "leader-paused-briefly", Outcome: report.Safe, Script: play.Storm(spared(leader.frozen, 0.1, 0.5)),
+		{Fault: "leader-paused-briefly", Outcome: report.Safe, Script: play.Storm(lasting(leader.frozen, 0.1, 0.5)),
 			Why: "A leader that resumes within half of the TTL revokes no lease that was kept alive."},
 		{Fault: "leader-paused", Outcome: report.Fenced, Script: etcdLeaderPaused, Tries: pausedTries,
 			Why: "A leader that resumes after more than the TTL may revoke leases that the next leader kept alive. Holders may notice only after the next grant."},
@@ -123,9 +123,9 @@ var zooKeeperCells = slices.Concat(Common(false), []play.Cell{
 		Why: "Nodes and sessions are on a quorum; the next leader restarts every session's timeout."},
 	{Fault: "follower-killed", Outcome: report.Safe, Script: play.Storm(followerKilled),
 		Why: "The others are a quorum; clients move their sessions to them."},
-	{Fault: "leader-paused-briefly", Outcome: report.Safe, Script: play.Storm(spared(leader.frozen, 0.1, 0.9)),
+	{Fault: "leader-paused-briefly", Outcome: report.Safe, Script: play.Storm(lasting(leader.frozen, 0.1, 0.9)),
 		Why: "A leader ends sessions only with a quorum, and the quorum follows this leader or another one."},
-	{Fault: "leader-paused", Outcome: report.Safe, Script: play.Storm(spared(leader.frozen, 1.25, 2)),
+	{Fault: "leader-paused", Outcome: report.Safe, Script: play.Storm(lasting(leader.frozen, 1.25, 2)),
 		Why: "When it resumes, it would expire sessions that the next leader kept alive, but it has no quorum."},
 	{Fault: "follower-cut", Outcome: report.Safe, Script: play.Storm(followerCut),
 		Why: "It answers pings for a while without its leader; validity counts only what a quorum confirmed."},

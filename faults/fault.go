@@ -3,15 +3,11 @@ package faults
 import (
 	"context"
 	"slices"
-	"time"
 
 	"github.com/lockport/lockport/internal/lab/environment"
 	"github.com/lockport/lockport/internal/lab/play"
 	"github.com/lockport/lockport/internal/lab/servers"
 )
-
-// underWay is how long a server's last replies may take to arrive, with their consequences.
-const underWay = 500 * time.Millisecond
 
 // fault begins when it is called, and ends when end is.
 type fault func(s *play.Phase) (end func())
@@ -110,18 +106,6 @@ func lasting(f fault, least, most float64) play.Act {
 			s.Pause(least, most)
 		}()
 		s.Healed()
-	}
-}
-
-// spared is lasting for a fault that hits servers which the others can do without.
-func spared(f fault, least, most float64) play.Act {
-	return func(s *play.Phase) {
-		s.Injected()
-		end := f(s)
-		s.Healed()
-		s.Pause(least, most)
-		end()
-		s.Wait(underWay)
 	}
 }
 
