@@ -123,7 +123,7 @@ func (s *Phase) Back() { s.Note(history.Back) }
 // Name returns the name of a script's lock.
 func (s *Phase) Name() string { return s.name }
 
-// Limit is how long somebody may need to acquire a lock that has become free, or does so within a TTL.
+// Limit is how long somebody may need to acquire a lock that is free, or becomes free within a TTL.
 func (s *Phase) Limit() time.Duration { return Patience * (s.TTL + time.Second) }
 
 // BetweenTTLs returns a random duration between least and most TTLs of the locks.
