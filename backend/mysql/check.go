@@ -1,6 +1,7 @@
 package mysql
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"regexp"
@@ -30,18 +31,12 @@ func (f facts) ask(ctx context.Context, l link, query string) error {
 // readFacts reads facts, and refuses servers that cannot hold locks.
 func (l link) readFacts(ctx context.Context) (facts, error) {
 	known := facts{}
-	err := known.ask(ctx, l, "SELECT 'version',VERSION()")
-	if err == nil {
-		err = known.refuseVersion() // before statements that old versions do not understand
+	if err := l.exec(ctx, "SET SESSION sql_select_limit=18446744073709551615"); err != nil { // it would cut even what SHOW returns
+		return nil, err
 	}
-	if err == nil {
-		err = known.ask(ctx, l, "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('read_only','super_read_only','innodb_read_only','wsrep_on',"+
-			"'group_replication_group_name','innodb_flush_log_at_trx_commit','log_bin','sync_binlog')")
-	}
-	if err == nil {
-		err = known.refuseRole()
-	}
-	return known, err
+	err := known.ask(ctx, l, "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('version','read_only','super_read_only','innodb_read_only','wsrep_on',"+
+		"'group_replication_group_name','innodb_flush_log_at_trx_commit','log_bin','sync_binlog')")
+	return known, cmp.Or(err, known.refuseVersion(), known.refuseRole())
 }
 
 // versionForm matches the beginning of a version. MariaDB once prefixed its own for the sake of MySQL replicas.

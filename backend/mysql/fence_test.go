@@ -18,7 +18,7 @@ import (
 func TestTokenIsTheClockOrMore(t *testing.T) {
 	m := servers.NeedMariaDB(t, servers.MariaDBOptions{})
 	admin := adminOf(t, m)
-	a := dialFor(t, newBackend(t, m, Options{}))
+	a := dialFor(t, backendFor(t, m, Options{}))
 	key := newKey()
 	first := a.takes(key)
 	require.InDelta(t, float64(time.Now().UnixMicro()), float64(first), float64(time.Minute.Microseconds()))
@@ -43,14 +43,14 @@ func TestTokenIsTheClockOrMore(t *testing.T) {
 	require.False(t, op.OK)
 	require.ErrorIs(t, op.Err, driver.ErrRefused)
 	exec(t, admin, "DELETE FROM lockport_fence")
-	dialFor(t, newBackend(t, m, Options{})).takes(key)
+	dialFor(t, backendFor(t, m, Options{})).takes(key)
 }
 
 // TestOldRowsArePruned: on opening a session, and after some tokens. Recent rows stay.
 func TestOldRowsArePruned(t *testing.T) {
 	m := servers.NeedMariaDB(t, servers.MariaDBOptions{})
 	admin := adminOf(t, m)
-	s := newBackend(t, m, Options{})
+	s := backendFor(t, m, Options{})
 	a := dialFor(t, s)
 	old, young := newKey(), newKey()
 	a.takes(old)
@@ -100,7 +100,7 @@ func TestMixedFleet(t *testing.T) {
 func TestDeadlockAmongNewRows(t *testing.T) {
 	m := servers.SharedMariaDB(t)
 	p, db := tapFor(t, m.DSN())
-	a, b := dialFor(t, backendOn(t, db, Options{})), dialFor(t, newBackend(t, m, Options{}))
+	a, b := dialFor(t, backendOn(t, db, Options{})), dialFor(t, backendFor(t, m, Options{}))
 	deadlocks := drawAttempts - 1
 	p.on(func(query string) error {
 		if strings.HasPrefix(query, "INSERT") && deadlocks > 0 {

@@ -32,7 +32,11 @@ func newName() string { return "test-" + rand.Text() }
 func newOwner() string { return fmt.Sprintf("%032x:host:1:test", rand.Text()[:16]) }
 
 func keyOf(name string) session.Key {
-	key, err := layout{prefix: defaultPrefix}.key(name)
+	l, err := new(Options).prepare()
+	if err != nil {
+		panic(err)
+	}
+	key, err := l.Key(name)
 	if err != nil {
 		panic(err)
 	}
@@ -148,7 +152,7 @@ func backendOn(t testing.TB, db *sql.DB, o Options) *Backend {
 	return b
 }
 
-func newBackend(t testing.TB, m *servers.MariaDB, o Options) *Backend {
+func backendFor(t testing.TB, m *servers.MariaDB, o Options) *Backend {
 	t.Helper()
 	return backendOn(t, poolFor(t, m.DSN()), o)
 }

@@ -28,7 +28,7 @@ func claims(t testing.TB, b *Backend, owner string, names ...string) []driver.Le
 
 func TestInspectSaysWhoHasALock(t *testing.T) {
 	m := servers.NeedMariaDB(t, servers.MariaDBOptions{})
-	a, b := newBackend(t, m, Options{}), newBackend(t, m, Options{})
+	a, b := backendFor(t, m, Options{}), backendFor(t, m, Options{})
 	name, owner := newName(), newOwner()
 	st, err := b.Inspect(t.Context(), name)
 	require.NoError(t, err)
@@ -63,7 +63,7 @@ func TestInspectSaysWhoHasALock(t *testing.T) {
 
 // TestPermitsAreListedTogether: a name has one entry, with all its holders.
 func TestPermitsAreListedTogether(t *testing.T) {
-	b, name := newBackend(t, servers.SharedMariaDB(t), Options{}), newName()
+	b, name := backendFor(t, servers.SharedMariaDB(t), Options{}), newName()
 	for range 2 {
 		_, err := b.TryAcquire(t.Context(), driver.Request{Name: name, Owner: newOwner(), TTL: b.server.o.TTL, Permits: 3})
 		require.NoError(t, err)
@@ -76,7 +76,7 @@ func TestPermitsAreListedTogether(t *testing.T) {
 
 func TestWithoutTokensTheSessionIsTheOwner(t *testing.T) {
 	m := servers.SharedMariaDB(t)
-	a, b := newBackend(t, m, Options{NoTokens: true}), newBackend(t, m, Options{NoTokens: true})
+	a, b := backendFor(t, m, Options{NoTokens: true}), backendFor(t, m, Options{NoTokens: true})
 	name := newName()
 	l := claims(t, a, newOwner(), name)[0]
 	require.Zero(t, l.Grant().Token)
@@ -97,7 +97,7 @@ func TestWithoutTokensTheSessionIsTheOwner(t *testing.T) {
 // TestBreak: Break kills a session only while the owner has the lock. It refuses if the session has others; BreakSession does not.
 func TestBreak(t *testing.T) {
 	m := servers.SharedMariaDB(t)
-	a, b := newBackend(t, m, Options{}), newBackend(t, m, Options{})
+	a, b := backendFor(t, m, Options{}), backendFor(t, m, Options{})
 	first, second, owner := newName(), newName(), newOwner()
 	leases := claims(t, a, owner, first, second)
 	err := b.Break(t.Context(), first, owner)
@@ -115,7 +115,7 @@ func TestBreak(t *testing.T) {
 	require.Zero(t, holderOf(t, m, first))
 	require.ErrorIs(t, b.Break(t.Context(), first, owner), driver.ErrLost)
 
-	claims(t, newBackend(t, m, Options{}), owner, first, second)
+	claims(t, backendFor(t, m, Options{}), owner, first, second)
 	require.NoError(t, b.BreakSession(t.Context(), first, owner))
 	require.Zero(t, holderOf(t, m, first))
 	require.Zero(t, holderOf(t, m, second))
@@ -125,8 +125,8 @@ func TestBreak(t *testing.T) {
 func TestBreakIsAimedAtTheOwner(t *testing.T) {
 	m := servers.SharedMariaDB(t)
 	p, db := tapFor(t, m.DSN())
-	a, b := newBackend(t, m, Options{}), backendOn(t, db, Options{})
-	for _, before := range []string{"SELECT f.session", "KILL"} {
+	a, b := backendFor(t, m, Options{}), backendOn(t, db, Options{})
+	for _, before := range []string{"SELECT id,session", "KILL"} {
 		name, owner := newName(), newOwner()
 		leases := claims(t, a, owner, name, newName())
 		p.on(func(query string) error {

@@ -16,7 +16,7 @@ import (
 // TestWaitThatTheServerEnds: that is an error, not the answer that the lock is held.
 func TestWaitThatTheServerEnds(t *testing.T) {
 	m := servers.NeedMariaDB(t, servers.MariaDBOptions{})
-	admin, backend := adminOf(t, m), newBackend(t, m, Options{})
+	admin, backend := adminOf(t, m), backendFor(t, m, Options{})
 	a, b := dialFor(t, backend), dialFor(t, backend)
 	key := newKey()
 	a.takes(key)
@@ -33,7 +33,7 @@ func TestWaitThatTheServerEnds(t *testing.T) {
 func TestFailures(t *testing.T) {
 	m := servers.SharedMariaDB(t)
 	p, db := tapFor(t, m.DSN())
-	other := dialFor(t, newBackend(t, m, Options{}))
+	other := dialFor(t, backendFor(t, m, Options{}))
 	try := func() *session.Op { return &session.Op{Kind: session.Try, Key: newKey()} }
 	for name, c := range map[string]struct {
 		fails string // prefix of the statements that fail
@@ -80,7 +80,7 @@ func TestFailures(t *testing.T) {
 func TestPermitThatFails(t *testing.T) {
 	m := servers.SharedMariaDB(t)
 	p, db := tapFor(t, m.DSN())
-	a, b := dialFor(t, backendOn(t, db, Options{})), dialFor(t, newBackend(t, m, Options{}))
+	a, b := dialFor(t, backendOn(t, db, Options{})), dialFor(t, backendFor(t, m, Options{}))
 	for _, fails := range []string{"SELECT CASE", "INSERT", "INSERT INTO `lockport_fence` (id,token,name,owner,session,marker,at) VALUES ('b"} {
 		slot := "b" + newKey()[1:] // which the last statement names
 		op := &session.Op{Kind: session.Try, Key: "a" + newKey()[1:], Slots: []session.Key{slot, newKey()}}
@@ -100,7 +100,7 @@ func TestPermitThatFails(t *testing.T) {
 
 // TestKeyThatIsRefused: a refused key gets an answer, from Wait too.
 func TestKeyThatIsRefused(t *testing.T) {
-	b := newBackend(t, servers.SharedMariaDB(t), Options{NoTokens: true, ExactKeys: true})
+	b := backendFor(t, servers.SharedMariaDB(t), Options{NoTokens: true, ExactKeys: true})
 	a := dialFor(t, b)
 	require.NoError(t, a.one(session.Try, "Weekly").Err, "MariaDB's names have case")
 	b.server.foldsCase.Store(true) // as MySQL does

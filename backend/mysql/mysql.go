@@ -23,17 +23,23 @@ func NewBackend(db *sql.DB, o Options) (*Backend, error) {
 	if db == nil {
 		return nil, lockport.InvalidOption(backendName, errors.New("the *sql.DB is nil"))
 	}
-	if err := o.prepare(); err != nil {
+	return newBackend(db, nil, o)
+}
+
+// newBackend makes a backend. closeDB, if not nil, closes the db with it.
+func newBackend(db *sql.DB, closeDB func() error, o Options) (*Backend, error) {
+	layout, err := o.prepare()
+	if err != nil {
 		return nil, lockport.InvalidOption(backendName, err)
 	}
-	s := &server{o: o, db: db, layout: layout{prefix: o.Prefix, exact: o.ExactKeys}, table: "`" + strings.ReplaceAll(o.Table, ".", "`.`") + "`"}
+	s := &server{o: o, db: db, layout: layout, table: "`" + strings.ReplaceAll(o.Table, ".", "`.`") + "`"}
 	return &Backend{server: s, engine: session.New(s, session.Options{
 		TTL:          o.TTL,
 		Blockers:     s.blockers(),
 		Beat:         beat,
-		Layout:       s.layout.key,
-		Permit:       permit,
+		Layout:       layout,
 		Capabilities: capabilities(o),
+		Close:        closeDB,
 	})}, nil
 }
 
@@ -49,16 +55,6 @@ func (s *server) blockers() int {
 type Backend struct {
 	engine
 	server *server
-	owned  *sql.DB // opened from a URL; nil: db is the caller's
-}
-
-// Close implements driver.Backend.
-func (b *Backend) Close() error {
-	err := b.engine.Close()
-	if b.owned != nil {
-		err = errors.Join(err, b.owned.Close())
-	}
-	return err
 }
 
 // engine is what Backend shares with the Postgres backend. It omits Notifier: this server notifies nobody of a free lock.

@@ -3,7 +3,6 @@ package mysql
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"math"
 	"regexp"
@@ -12,7 +11,6 @@ import (
 
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/driver"
-	"github.com/lockport/lockport/internal/lockurl"
 	"github.com/lockport/lockport/internal/session"
 )
 
@@ -45,7 +43,6 @@ type Options struct {
 const (
 	defaultBlockers = 4
 	defaultTable    = "lockport_fence"
-	defaultPrefix   = "lockport:"
 	// maxKey is the longest lock name: MySQL's limit. MariaDB's is 192.
 	maxKey = 64
 	// maxTTL is the greatest wait_timeout on Windows, where it is lowest.
@@ -56,57 +53,42 @@ const (
 var tableName = regexp.MustCompile(`^([0-9A-Za-z$_-]{1,64}\.)?[0-9A-Za-z$_-]{1,64}$`)
 
 // prepare fills in the defaults and validates o.
-func (o *Options) prepare() error {
+func (o *Options) prepare() (session.Layout, error) {
 	if o.TTL == 0 {
 		o.TTL = lockport.DefaultTTL
 	}
 	if o.Blockers == 0 {
 		o.Blockers = defaultBlockers
 	}
+	l, err := session.NewLayout(o.Prefix, o.NoPrefix, o.ExactKeys, exactKey, hashKey)
 	switch {
+	case err != nil:
+		return l, err
 	case o.TTL < time.Second || o.TTL%time.Second != 0 || o.TTL > maxTTL:
-		return fmt.Errorf("the TTL is %v; on MySQL it must be a whole number of seconds, at most %v", o.TTL, maxTTL)
-	case o.ExactKeys && (o.NoPrefix || o.Prefix != ""):
-		return errors.New("the options ExactKeys and Prefix (or NoPrefix) exclude each other")
+		return l, fmt.Errorf("the TTL is %v; on MySQL it must be a whole number of seconds, at most %v", o.TTL, maxTTL)
 	case o.NoTokens && o.Table != "":
-		return fmt.Errorf("the options NoTokens and Table %q exclude each other", o.Table)
+		return l, fmt.Errorf("the options NoTokens and Table %q exclude each other", o.Table)
 	case o.Table != "" && !tableName.MatchString(o.Table):
-		return fmt.Errorf("the option Table %q is not a table name: want letters, digits, _, - and $, and at most one dot", o.Table)
+		return l, fmt.Errorf("the option Table %q is not a table name: want letters, digits, _, - and $, and at most one dot", o.Table)
 	case o.Blockers < 1 || o.Blockers > math.MaxInt16:
-		return fmt.Errorf("the option Blockers is %d; it must be at least 1, and a server has a few hundred connections", o.Blockers)
+		return l, fmt.Errorf("the option Blockers is %d; it must be at least 1, and a server has a few hundred connections", o.Blockers)
 	}
 	if o.Table == "" {
 		o.Table = defaultTable
 	}
-	prefix, err := lockurl.Prefix(o.Prefix, o.NoPrefix, defaultPrefix)
-	o.Prefix = prefix
-	return err
+	return l, nil
 }
 
-// layout maps names to the server's lock names.
-type layout struct {
-	prefix string
-	exact  bool
-}
-
-// key returns the name for GET_LOCK: the SHA-256 of prefix and name in 64 lower-case hexadecimal digits, or the exact name. An exact name cannot end
-// in a space, which the collation of the table's key ignores. An error is driver.ErrRefused.
-func (l layout) key(name string) (session.Key, error) {
-	if !l.exact {
-		sum := sha256.Sum256([]byte(l.prefix + name))
-		return session.Key(hex.EncodeToString(sum[:])), nil
-	}
+// exactKey returns a name as the name for GET_LOCK. It cannot end in a space, which the collation of the table's key ignores.
+func exactKey(name string) (session.Key, error) {
 	if len(name) > maxKey || strings.HasSuffix(name, " ") || strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r > '~' || r == '\\' || r == '\'' }) {
 		return "", fmt.Errorf("%w: with exact keys, names have 1 to %d characters of printable ASCII without ' and \\, and do not end in a space", driver.ErrRefused, maxKey)
 	}
 	return session.Key(name), nil
 }
 
-// permit is session.Options.Permit.
-func permit(key session.Key, n int) session.Key {
-	sum := sha256.Sum256([]byte(fmt.Sprintf("lockport.permit:%s:%d", key, n)))
-	return session.Key(hex.EncodeToString(sum[:]))
-}
+// hashKey is a hash in 64 lower-case hexadecimal digits.
+func hashKey(sum [sha256.Size]byte) session.Key { return session.Key(hex.EncodeToString(sum[:])) }
 
 // literal returns key in SQL. It has neither quotes nor backslashes.
 func literal(key session.Key) string { return "'" + string(key) + "'" }

@@ -20,7 +20,7 @@ import (
 type server struct {
 	o         Options
 	db        *sql.DB
-	layout    layout
+	layout    session.Layout
 	table     string      // of fencing tokens, quoted
 	foldsCase atomic.Bool // the server ignores case in lock names: MySQL
 }
@@ -30,10 +30,7 @@ var _ session.Server = (*server)(nil)
 // Dial implements session.Server.
 func (s *server) Dial(ctx context.Context, _ string, _ session.Events) (session.Conn, error) {
 	c, _, err := s.open(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return c, nil
+	return c, err
 }
 
 // conn is one session: a connection taken out of the pool for good.
@@ -97,7 +94,6 @@ func (c *conn) setUp(ctx context.Context) (facts, error) {
 		"time_zone='+00:00'", // where no hour repeats
 		"sql_mode='STRICT_ALL_TABLES'",
 		"autocommit=1",
-		"sql_select_limit=18446744073709551615",
 		// A table locked by another session must not keep this session silent.
 		"lock_wait_timeout=1", "innodb_lock_wait_timeout=1",
 	}
@@ -118,13 +114,11 @@ func (c *conn) setUp(ctx context.Context) (facts, error) {
 	return known, c.prepareTable(ctx)
 }
 
-// mark takes the session's marker, and checks that the connection is one session: its second statement must see the locks of the first, under the
-// same id. One lock must not release another, as on old servers. Locks of the connection's earlier user are released: GET_LOCK is re-entrant, so this
-// session would share them.
+// mark takes the session's marker, and checks that the connection is one session: its second statement must see the lock of the first, under the
+// same id. Locks of the connection's earlier user are released: GET_LOCK is re-entrant, so this session would share them.
 func (c *conn) mark(ctx context.Context) error {
 	wait := int64(c.server.o.TTL / time.Second)
-	second := c.marker + ".2"
-	r, err := c.row(ctx, fmt.Sprintf("SELECT RELEASE_ALL_LOCKS(),@@SESSION.wait_timeout,GET_LOCK('%s',0),GET_LOCK('%s',0),CONNECTION_ID()", c.marker, second))
+	r, err := c.row(ctx, fmt.Sprintf("SELECT RELEASE_ALL_LOCKS(),@@SESSION.wait_timeout,GET_LOCK('%s',0),CONNECTION_ID()", c.marker))
 	if err != nil {
 		return err
 	}
@@ -132,20 +126,12 @@ func (c *conn) mark(ctx context.Context) error {
 		return fmt.Errorf("%w: the server set wait_timeout to %d s instead of %d, and would end silent sessions at another time: "+
 			"choose a TTL that it accepts", driver.ErrRefused, got, wait)
 	}
-	if r.Number(2) != 1 || r.Number(3) != 1 {
-		return fmt.Errorf("%w: the server does not give a session two locks at once (GET_LOCK)", driver.ErrRefused)
+	c.thread = r.Number(3)
+	r, err = c.row(ctx, fmt.Sprintf("SELECT CONNECTION_ID(),IS_USED_LOCK('%s')", c.marker))
+	if err == nil && (r.Number(0) != c.thread || r.Number(1) != c.thread) {
+		err = errProxy
 	}
-	c.thread = r.Number(4)
-	r, err = c.row(ctx, fmt.Sprintf("SELECT CONNECTION_ID(),IS_USED_LOCK('%s'),IS_USED_LOCK('%s'),RELEASE_LOCK('%s')", c.marker, second, second))
-	if err != nil {
-		return err
-	}
-	for i := range 3 {
-		if c.thread == 0 || r.Number(i) != c.thread {
-			return errProxy
-		}
-	}
-	return nil
+	return err
 }
 
 var errProxy = fmt.Errorf("%w: the connection goes through a proxy that shares sessions among clients (ProxySQL, MaxScale, RDS Proxy), "+

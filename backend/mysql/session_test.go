@@ -15,7 +15,7 @@ import (
 )
 
 func TestConnDoesManyAtOnceAndInOrder(t *testing.T) {
-	b := newBackend(t, servers.SharedMariaDB(t), Options{})
+	b := backendFor(t, servers.SharedMariaDB(t), Options{})
 	one, two := dialFor(t, b), dialFor(t, b)
 	held, again := newKey(), newKey()
 	two.takes(held)
@@ -52,7 +52,7 @@ func TestConnSilence(t *testing.T) {
 		t.Run(handling, func(t *testing.T) {
 			t.Parallel()
 			m := servers.NeedMariaDB(t, servers.MariaDBOptions{Settings: map[string]string{"thread_handling": handling}})
-			b, admin := newBackend(t, m, Options{TTL: time.Second}), adminOf(t, m)
+			b, admin := backendFor(t, m, Options{TTL: time.Second}), adminOf(t, m)
 			for i := range 5 { // at different phases of the server's ticks
 				a := dialFor(t, b)
 				time.Sleep(time.Duration(i) * 100 * time.Millisecond)
@@ -68,7 +68,7 @@ func TestConnSilence(t *testing.T) {
 func TestConnEndsAnEarlierSession(t *testing.T) {
 	m := servers.SharedMariaDB(t)
 	proxy, dsn := proxyFor(t, m)
-	near := newBackend(t, m, Options{})
+	near := backendFor(t, m, Options{})
 	far := backendOn(t, poolFor(t, dsn), Options{})
 	gone, b := dialFor(t, far), dialFor(t, near)
 	key := newKey()
@@ -127,6 +127,12 @@ func TestSessionSettings(t *testing.T) {
 	require.EqualValues(t, 3, r.Number(4))
 	require.NoError(t, a.do(one, two))
 	require.True(t, one.OK && two.OK, "%v, %v", one.Err, two.Err)
+
+	require.NoError(t, a.server.withConn(t.Context(), func(l link) error {
+		rows, err := l.rows(t.Context(), "SELECT 1 UNION SELECT 2")
+		require.Len(t, rows, 2)
+		return err
+	}))
 
 	// Each lock was taken once, and its token was committed.
 	require.True(t, a.one(session.Free, one.Key).OK)

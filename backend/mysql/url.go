@@ -17,7 +17,7 @@ import (
 
 func init() {
 	var o Options
-	if err := o.prepare(); err != nil {
+	if _, err := o.prepare(); err != nil {
 		panic(err)
 	}
 	lockport.Register(lockport.Scheme{
@@ -61,12 +61,7 @@ func open(u *url.URL, so lockport.SchemeOptions) (driver.Backend, error) {
 	}
 	db := sql.OpenDB(connector)
 	db.SetMaxIdleConns(0) // Inspect and the like are rare
-	b, err := NewBackend(db, o)
-	if err != nil {
-		return nil, err
-	}
-	b.owned = db
-	return b, nil
+	return newBackend(db, db.Close, o)
 }
 
 // connectTime bounds an attempt to connect.

@@ -34,7 +34,7 @@ func opened(t *testing.T, rawURL string) (*server, *gomysql.Config) {
 
 func TestURL(t *testing.T) {
 	s, cfg := opened(t, "mysql://user:p%40ss@db.example.com/app")
-	require.Equal(t, Options{TTL: 15 * time.Second, Blockers: 4, Prefix: "lockport:", Table: "lockport_fence"}, s.o)
+	require.Equal(t, Options{TTL: 15 * time.Second, Blockers: 4, Table: "lockport_fence"}, s.o)
 	require.Equal(t, "user", cfg.User)
 	require.Equal(t, "p@ss", cfg.Passwd)
 	require.Equal(t, "db.example.com:3306", cfg.Addr)

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -18,7 +17,7 @@ import (
 type conn struct {
 	server *server
 	events session.Events
-	link   *link
+	link   link
 	pid    int64 // of the server's process
 	began  int64 // when that process began, in microseconds since 1970
 
@@ -26,24 +25,13 @@ type conn struct {
 	prepared   map[string]bool
 	awaited    map[session.Key]bool
 	shares     map[session.Key]int // how many times the session has a key in shared mode
-	used       int64               // entries in the server's lock table
 }
 
 // Close implements session.Conn.
-func (c *conn) Close() {
-	c.link.close()
-	c.addUsed(-c.used)
-}
+func (c *conn) Close() { c.link.close() }
 
-// addUsed counts entries in the server's lock table.
-func (c *conn) addUsed(n int64) {
-	c.used += n
-	c.server.used.Add(n)
-}
-
-// count records that op took (1) or released (-1) a lock.
+// count records that op took (1) or released (-1) a shared lock.
 func (c *conn) count(op *session.Op, n int) {
-	c.addUsed(int64(n))
 	if !op.Shared {
 		return
 	}
@@ -79,11 +67,6 @@ func (c *conn) Do(ctx context.Context, ops []*session.Op) error {
 
 // change releases and tries locks with one statement.
 func (c *conn) change(ctx context.Context, p *pgx.Conn, frees, tries []*session.Op) error {
-	fit, full := c.server.room(len(tries))
-	for _, op := range tries[fit:] {
-		op.Err = full
-	}
-	tries = tries[:fit]
 	switch {
 	case len(frees) == 0 && len(tries) == 0:
 		return nil
@@ -114,9 +97,6 @@ func freeArgs(op *session.Op) []any {
 
 // tryPermit takes one of several permits, none of which the session has.
 func (c *conn) tryPermit(ctx context.Context, p *pgx.Conn, op *session.Op) error {
-	if _, op.Err = c.server.room(1); op.Err != nil {
-		return nil
-	}
 	slots := make([]int64, len(op.Slots))
 	for i, slot := range op.Slots {
 		slots[i] = number(slot)
@@ -130,7 +110,6 @@ func (c *conn) tryPermit(ctx context.Context, p *pgx.Conn, op *session.Op) error
 	}
 	if op.OK = len(rows) == 2 && op.Err == nil; op.OK {
 		op.Slot, op.Token = sessionKey(rows[0].Int64), uint64(rows[1].Int64)
-		c.count(op, 1)
 	}
 	return nil
 }
@@ -149,9 +128,7 @@ func (c *conn) doOne(ctx context.Context, p *pgx.Conn, op *session.Op) error {
 		earlier := op.Earlier.(*conn)
 		return c.ask(ctx, p, ops, c.statements.end, int32(earlier.pid), earlier.began)
 	case session.Await:
-		if _, op.Err = c.server.room(1); op.Err == nil {
-			return c.ask(ctx, p, ops, c.statements.await, key, hi, lo)
-		}
+		return c.ask(ctx, p, ops, c.statements.await, key, hi, lo)
 	case session.Leave:
 		if c.awaited[op.Key] {
 			return c.ask(ctx, p, ops, c.statements.leave, hi, lo)
@@ -163,9 +140,6 @@ func (c *conn) doOne(ctx context.Context, p *pgx.Conn, op *session.Op) error {
 // Wait implements session.Conn. It waits in turns, without a limit.
 func (c *conn) Wait(ctx context.Context, op *session.Op) error {
 	return c.link.use(func(p *pgx.Conn) error {
-		if _, op.Err = c.server.room(1); op.Err != nil {
-			return nil
-		}
 		key := number(op.Key)
 		_, err := c.query(ctx, p, c.statements.contend, key)
 		for err == nil {
@@ -293,10 +267,8 @@ func (c *conn) recordAnswers(ctx context.Context, p *pgx.Conn, ops []*session.Op
 			}
 		case session.Await:
 			c.awaited[op.Key] = true
-			c.addUsed(1)
 		case session.Leave:
 			delete(c.awaited, op.Key)
-			c.addUsed(-1)
 		case session.End:
 			op.OK = v.Int64 > 0
 		case session.Ping:
@@ -332,10 +304,4 @@ func (c *conn) undo(ctx context.Context, p *pgx.Conn, op *session.Op, failure er
 		return err
 	}
 	return nil
-}
-
-// number returns the key as the server's number.
-func number(key session.Key) int64 {
-	n, _ := strconv.ParseInt(string(key), 10, 64) // the layout made it from a number
-	return n
 }

@@ -100,8 +100,6 @@ func TestSessionsOfGoneMachinesEnd(t *testing.T) {
 		"idle_session_timeout": "10000", "tcp_user_timeout": "12500", "client_connection_check_interval": "2500",
 		"tcp_keepalives_idle": "5", "tcp_keepalives_interval": "2", "tcp_keepalives_count": "3",
 	} {
-		var got string
-		require.NoError(t, a.link.conn.QueryRow(t.Context(), `SELECT setting FROM pg_settings WHERE name = $1`, once, setting).Scan(&got))
-		require.Equal(t, want, got, setting)
+		require.Equal(t, want, value[string](t, a, `SELECT setting FROM pg_settings WHERE name = $1`, setting))
 	}
 }

@@ -103,10 +103,10 @@ func talking(t testing.TB, s *server) (c *conn, freed, contended chan session.Ke
 	freed, contended = make(chan session.Key, 100), make(chan session.Key, 100)
 	ctx, cancel := context.WithTimeout(t.Context(), soon)
 	defer cancel()
-	c, err := s.dial(ctx, "host/1/test", session.Events{Freed: func(k session.Key) { freed <- k }, Contended: func(k session.Key) { contended <- k }})
+	dialled, err := s.Dial(ctx, "host/1/test", session.Events{Freed: func(k session.Key) { freed <- k }, Contended: func(k session.Key) { contended <- k }})
 	require.NoError(t, err)
-	t.Cleanup(c.Close)
-	return c, freed, contended
+	t.Cleanup(dialled.Close)
+	return dialled.(*conn), freed, contended
 }
 
 // waits begins a Wait; its result arrives on the channel.
@@ -123,6 +123,13 @@ func ask(t testing.TB, c *conn, ops ...*session.Op) {
 	for _, op := range ops {
 		require.NoError(t, op.Err)
 	}
+}
+
+// value returns what a session answers to a query for one value.
+func value[T any](t testing.TB, c *conn, sql string, args ...any) (v T) {
+	t.Helper()
+	require.NoError(t, c.link.use(func(p *pgx.Conn) error { return p.QueryRow(t.Context(), sql, append([]any{once}, args...)...).Scan(&v) }))
+	return v
 }
 
 func op(kind session.Kind, key int64) *session.Op {

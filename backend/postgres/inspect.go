@@ -16,12 +16,12 @@ import (
 // Inspect implements driver.Inspector from pg_locks and pg_stat_activity alone. The server knows a key, a session and the session's application_name.
 // So Owner names the holder's session and client, not the claim: see sessionOwner. Token and Since are unknown.
 func (b *Backend) Inspect(ctx context.Context, name string) (found driver.Status, err error) {
-	key, err := b.layout.key(name)
+	key, err := b.layout.Key(name)
 	if err != nil {
 		return found, err
 	}
 	err = b.server.withConn(ctx, func(c *pgx.Conn) (err error) {
-		found, _, err = statusOf(ctx, c, name, key)
+		found, _, err = b.statusOf(ctx, c, name, key)
 		return err
 	})
 	return found, err
@@ -38,7 +38,6 @@ type heldLock struct {
 	application string
 	key         int64
 	shared      bool
-	permit      int64 // the permit's number; 0: it is none
 }
 
 // ours reports whether the session belongs to a lockport client.
@@ -58,55 +57,37 @@ func sessionOwner(pid int64, client string) string {
 	return fmt.Sprintf("session-%024d:%s", pid, client)
 }
 
-// status is the status of a name with these holders. A session counts once for each lock, however many readers it has. The server does not know how
-// many permits there are.
-func status(name string, holders []heldLock, waiters int) driver.Status {
-	st := driver.Status{Name: name, Waiters: waiters}
-	for i, h := range holders {
-		holder := driver.Status{Name: name, Held: true, Owner: h.owner(), Foreign: !h.ours(), Waiters: waiters, Shared: h.shared}
-		if h.permit > 0 {
-			holder.Permits = -1
-		}
-		if i == 0 {
-			st = holder
-		} else {
-			st.Others = append(st.Others, holder)
-		}
-	}
-	return st
-}
-
-// statusOf returns who holds name, or if nobody does, its permits; and on which sessions.
-func statusOf(ctx context.Context, c *pgx.Conn, name string, key int64) (st driver.Status, holders []heldLock, err error) {
-	holders, err = holding(ctx, c, fmt.Sprintf("l.classid = %d AND l.objid = %d", uint32(key>>32), uint32(key)))
+// statusOf returns who holds name, or if nobody does, its permits; and on which sessions. A session counts once for each lock, however many readers
+// it has. The server does not know how many permits there are.
+func (b *Backend) statusOf(ctx context.Context, c *pgx.Conn, name string, key session.Key) (st driver.Status, holders []heldLock, err error) {
+	permits := 0
+	holders, err = holding(ctx, c, key)
 	if err == nil && len(holders) == 0 {
-		set := permit(sessionKey(key), 0)
-		if holders, err = permitsOf(ctx, c, set); len(holders) > 0 {
-			key = number(set)
+		set, keys := b.layout.Permit(key, 0), make([]session.Key, driver.MaxPermits)
+		for i := range keys {
+			keys[i] = b.layout.Permit(set, i+1)
+		}
+		if holders, err = holding(ctx, c, keys...); len(holders) > 0 {
+			key, permits = set, -1
 		}
 	}
 	if err != nil {
 		return st, nil, err
 	}
 	var waiters int // in the server's queue, and those that hold the side lock
-	hi, lo := side(key)
-	err = c.QueryRow(ctx, fmt.Sprintf(`SELECT count(*) FROM pg_locks l WHERE `+advisory+` AND (l.objsubid = 1 AND NOT l.granted AND l.classid = %d AND l.objid = %d
-		OR l.objsubid = 2 AND l.classid = %d AND l.objid = %d)`, uint32(key>>32), uint32(key), uint32(hi), uint32(lo)), once).Scan(&waiters)
-	return status(name, holders, waiters), holders, err
-}
-
-// permitsOf returns the held permits whose common key is set.
-func permitsOf(ctx context.Context, c *pgx.Conn, set session.Key) (held []heldLock, err error) {
-	numbers, keys := make(map[int64]int64), make([]string, driver.MaxPermits)
-	for i := range keys {
-		key := permit(set, i+1)
-		numbers[number(key)], keys[i] = int64(i+1), string(key)
+	hi, lo := side(number(key))
+	err = c.QueryRow(ctx, fmt.Sprintf(`SELECT count(*) FROM pg_locks l WHERE `+advisory+` AND (l.objsubid = 1 AND NOT l.granted AND `+keySQL+` = %s
+		OR l.objsubid = 2 AND l.classid = %d AND l.objid = %d)`, key, uint32(hi), uint32(lo)), once).Scan(&waiters)
+	st = driver.Status{Name: name, Waiters: waiters}
+	for i, h := range holders {
+		holder := driver.Status{Name: name, Held: true, Owner: h.owner(), Foreign: !h.ours(), Waiters: waiters, Shared: h.shared, Permits: permits}
+		if i == 0 {
+			st = holder
+		} else {
+			st.Others = append(st.Others, holder)
+		}
 	}
-	held, err = holding(ctx, c, keySQL+" = ANY ('{"+strings.Join(keys, ",")+"}')")
-	for i := range held {
-		held[i].permit = numbers[held[i].key]
-	}
-	return held, err
+	return st, holders, err
 }
 
 // withConn runs f with a connection of its own.
@@ -125,10 +106,14 @@ const advisory = `l.locktype = 'advisory' AND l.database = (SELECT oid FROM pg_d
 // keySQL is a lock's key of 64 bits.
 const keySQL = `(l.classid::bigint << 32 | l.objid::bigint)`
 
-// holding returns the held locks on names that match the condition.
-func holding(ctx context.Context, c *pgx.Conn, condition string) ([]heldLock, error) {
+// holding returns the held locks with these keys.
+func holding(ctx context.Context, c *pgx.Conn, keys ...session.Key) ([]heldLock, error) {
+	numbers := make([]int64, len(keys))
+	for i, key := range keys {
+		numbers[i] = number(key)
+	}
 	found, err := c.Query(ctx, `SELECT l.pid::bigint, coalesce(a.application_name, ''), `+keySQL+`, l.mode <> 'ExclusiveLock'
-		FROM pg_locks l LEFT JOIN pg_stat_activity a ON a.pid = l.pid WHERE `+advisory+` AND l.objsubid = 1 AND l.granted AND `+condition, once)
+		FROM pg_locks l LEFT JOIN pg_stat_activity a ON a.pid = l.pid WHERE `+advisory+` AND l.objsubid = 1 AND l.granted AND `+keySQL+` = ANY ($1)`, once, numbers)
 	if err != nil {
 		return nil, err
 	}
@@ -150,12 +135,12 @@ func (b *Backend) BreakSession(ctx context.Context, name, owner string) error {
 
 // endSession ends the session on which owner has name. Unless all is set, it refuses if the session has other locks.
 func (b *Backend) endSession(ctx context.Context, name, owner string, all bool) error {
-	key, err := b.layout.key(name)
+	key, err := b.layout.Key(name)
 	if err != nil {
 		return err
 	}
 	return b.server.withConn(ctx, func(c *pgx.Conn) error {
-		_, holders, err := statusOf(ctx, c, name, key)
+		_, holders, err := b.statusOf(ctx, c, name, key)
 		if err != nil {
 			return err
 		}

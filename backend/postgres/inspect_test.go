@@ -58,9 +58,9 @@ func TestInspectAndBreak(t *testing.T) {
 	require.ErrorIs(t, b.Break(t.Context(), "one", st.Owner), driver.ErrLost, "Break ended a later holder")
 
 	// An ordinary role may not end a superuser's session.
-	key, err := b.layout.key("foreign")
+	key, err := b.layout.Key("foreign")
 	require.NoError(t, err)
-	conn := foreignHolder(t, p.AdminURL(), fmt.Sprintf(`SELECT pg_advisory_lock(%d)`, key))
+	conn := foreignHolder(t, p.AdminURL(), fmt.Sprintf(`SELECT pg_advisory_lock(%s)`, key))
 	st, err = b.Inspect(t.Context(), "foreign")
 	require.NoError(t, err)
 	require.Equal(t, driver.Status{Name: "foreign", Held: true, Foreign: true, Owner: fmt.Sprintf("pid %d (psql)", pidOf(conn))}, st)

@@ -23,21 +23,30 @@ var golden = []struct {
 	{"", "invoice:42", 6688477336110245193},
 }
 
+// layoutOf is the layout of options.
+func layoutOf(t *testing.T, o Options) session.Layout {
+	l, err := o.prepare()
+	require.NoError(t, err)
+	return l
+}
+
 func TestWireGolden(t *testing.T) {
 	page, err := os.ReadFile("../../docs/backends/postgres.md")
 	require.NoError(t, err)
 	for _, g := range golden {
-		key, err := layout{prefix: g.prefix}.key(g.name)
+		l := layoutOf(t, Options{Prefix: g.prefix, NoPrefix: g.prefix == ""})
+		key, err := l.Key(g.name)
 		require.NoError(t, err)
-		require.Equal(t, g.key, key, "%q", g.name)
+		require.Equal(t, g.key, number(key), "%q", g.name)
 		require.Contains(t, string(page), "`"+g.name+"`")
 		require.Contains(t, string(page), "`"+strconv.FormatInt(g.key, 10)+"`")
 	}
-	set := permit("1460986057695863492", 0)
+	l := layoutOf(t, Options{})
+	set := l.Permit("1460986057695863492", 0)
 	for i, want := range []session.Key{"-4532172492480221344", "-5908599515314385188", "-9217001262187737936"} {
 		key := set
 		if i > 0 {
-			key = permit(set, i)
+			key = l.Permit(set, i)
 		}
 		require.Equal(t, want, key)
 		require.Contains(t, string(page), "`"+string(key)+"`")
@@ -48,14 +57,14 @@ func TestWireGolden(t *testing.T) {
 }
 
 func TestExactKeys(t *testing.T) {
-	l := layout{exact: true}
+	l := layoutOf(t, Options{ExactKeys: true})
 	for name, want := range map[string]int64{"42": 42, "-7": -7, "0": 0, "9223372036854775807": 1<<63 - 1, "-9223372036854775808": -1 << 63} {
-		key, err := l.key(name)
+		key, err := l.Key(name)
 		require.NoError(t, err)
-		require.Equal(t, want, key)
+		require.Equal(t, want, number(key))
 	}
 	for _, name := range []string{"", "x", "007", "+1", "-0", " 1", "1e3", "9223372036854775808", strings.Repeat("1", 1024)} {
-		_, err := l.key(name)
+		_, err := l.Key(name)
 		require.ErrorIs(t, err, driver.ErrRefused, "%q shares a lock with another name, or has none", name)
 	}
 }

@@ -18,17 +18,11 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// link is a pgx connection made as the caller's client makes them: with its tracer, TLS and hooks. One goroutine at a time uses it.
-type link struct {
-	conn *pgx.Conn // nil: the connection is db's
-	db   *sql.Conn
-}
+// link is a connection of a sql.DB: the caller's, or one that openDB made. One goroutine at a time uses it.
+type link struct{ db *sql.Conn }
 
 // use runs f with the connection.
-func (l *link) use(f func(c *pgx.Conn) error) error {
-	if l.db == nil {
-		return f(l.conn)
-	}
+func (l link) use(f func(c *pgx.Conn) error) error {
 	return l.db.Raw(func(c any) error {
 		std, ok := c.(*stdlib.Conn)
 		if !ok {
@@ -38,8 +32,8 @@ func (l *link) use(f func(c *pgx.Conn) error) error {
 	})
 }
 
-// close closes the connection at once. If it is from a sql.DB, that forgets it.
-func (l *link) close() {
+// close closes the connection at once, and lets its DB forget it.
+func (l link) close() {
 	_ = l.use(func(c *pgx.Conn) error {
 		ended, cancel := context.WithCancel(context.Background())
 		cancel()
@@ -47,61 +41,37 @@ func (l *link) close() {
 		_ = c.PgConn().Conn().Close() // pgx may still be closing it
 		return sqldriver.ErrBadConn
 	})
-	if l.db != nil {
-		_ = l.db.Close()
-	}
+	_ = l.db.Close()
 }
 
-// opener opens connections.
-type opener func(ctx context.Context) (*link, error)
+// poolDB makes a DB whose connections are like those of pool: with its configuration (tracer, TLS, DialFunc …) and its hooks. It takes none from the
+// pool: the goroutine with the last one may be waiting for a lock.
+func poolDB(pool *pgxpool.Pool) *sql.DB {
+	config := pool.Config()
+	return openDB(config.ConnConfig, config.BeforeConnect, config.AfterConnect)
+}
 
-// fromPool opens connections with the pool's configuration, and calls its hooks BeforeConnect and AfterConnect. It takes none from the pool: the
-// goroutine with the last one may be waiting for a lock.
-func fromPool(pool *pgxpool.Pool) opener {
-	return func(ctx context.Context) (*link, error) {
-		config := pool.Config() // a copy
-		if config.BeforeConnect != nil {
-			if err := config.BeforeConnect(ctx, config.ConnConfig); err != nil {
-				return nil, err
-			}
+// openDB makes a DB of a configuration. The hooks may be nil.
+func openDB(config *pgx.ConnConfig, before func(context.Context, *pgx.ConnConfig) error, after func(context.Context, *pgx.Conn) error) *sql.DB {
+	return stdlib.OpenDB(*config, stdlib.OptionBeforeConnect(func(ctx context.Context, config *pgx.ConnConfig) (err error) {
+		*config = *config.Copy()
+		if before != nil {
+			err = before(ctx, config)
 		}
-		l, err := connect(ctx, config.ConnConfig)
-		if err == nil && config.AfterConnect != nil {
-			if err = config.AfterConnect(ctx, l.conn); err != nil {
-				l.close()
-			}
+		config.OnNotification = nil // so that pgx keeps notifications for WaitForNotification
+		config.BuildContextWatcherHandler = func(c *pgconn.PgConn) ctxwatch.Handler {
+			return &pgconn.DeadlineContextWatcherHandler{Conn: c.Conn()} // the end of Listen must not cancel the next request
 		}
-		return l, err
-	}
-}
-
-// connect opens a connection outside any pool.
-func connect(ctx context.Context, config *pgx.ConnConfig) (*link, error) {
-	config.OnNotification = nil // so that pgx keeps notifications for WaitForNotification
-	config.BuildContextWatcherHandler = func(c *pgconn.PgConn) ctxwatch.Handler {
-		return &pgconn.DeadlineContextWatcherHandler{Conn: c.Conn()} // the end of Listen must not cancel the next request
-	}
-	conn, err := pgx.ConnectConfig(ctx, config)
-	if err != nil {
-		return nil, err
-	}
-	return &link{conn: conn}, nil
-}
-
-// fromDB takes connections from db.
-func fromDB(db *sql.DB) opener {
-	return func(ctx context.Context) (*link, error) {
-		c, err := db.Conn(ctx)
+		return err
+	}), stdlib.OptionAfterConnect(func(ctx context.Context, c *pgx.Conn) (err error) {
+		if after != nil {
+			err = after(ctx, c)
+		}
 		if err != nil {
-			return nil, err
+			_ = c.Close(ctx)
 		}
-		l := &link{db: c}
-		if err := l.use(func(*pgx.Conn) error { return nil }); err != nil {
-			_ = c.Close()
-			return nil, err
-		}
-		return l, nil
-	}
+		return err
+	}))
 }
 
 func notPgx(what any) error {

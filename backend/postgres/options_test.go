@@ -88,8 +88,7 @@ func TestOptions(t *testing.T) {
 		require.Error(t, err, "%+v", o)
 	}
 	o := Options{}
-	l, err := o.prepare()
+	_, err := o.prepare()
 	require.NoError(t, err)
-	require.Equal(t, layout{prefix: "lockport:"}, l)
 	require.Equal(t, Options{TTL: lockport.DefaultTTL, Blockers: 4, Schema: "public"}, o)
 }

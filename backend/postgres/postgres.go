@@ -3,7 +3,6 @@ package postgres
 import (
 	"database/sql"
 	"errors"
-	"strconv"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -25,7 +24,7 @@ func NewBackend(pool *pgxpool.Pool, o Options) (*Backend, error) {
 	if pool == nil {
 		return nil, errors.New("the pool is nil")
 	}
-	return newBackend(fromPool(pool), o)
+	return newBackend(poolDB(pool), true, o)
 }
 
 // NewDB returns a client for locks in db's database. db must use the driver of pgx (github.com/jackc/pgx/v5/stdlib), unwrapped. NewDB does no I/O;
@@ -44,45 +43,40 @@ func NewDBBackend(db *sql.DB, o Options) (*Backend, error) {
 	if _, ok := db.Driver().(*stdlib.Driver); !ok {
 		return nil, notPgx(db.Driver())
 	}
-	return newBackend(fromDB(db), o)
+	return newBackend(db, false, o)
 }
 
-func newBackend(open opener, o Options) (*Backend, error) {
-	where, err := o.prepare()
+// newBackend makes a backend. owned: it closes db.
+func newBackend(db *sql.DB, owned bool, o Options) (*Backend, error) {
+	layout, err := o.prepare()
 	if err != nil {
 		return nil, err
 	}
-	s := &server{open: open, ttl: o.TTL, tokens: tokens{schema: o.Schema}}
-	return &Backend{
-		engine: session.New(s, session.Options{
-			TTL:          o.TTL,
-			Blockers:     o.Blockers,
-			Layout:       where.sessionKey,
-			Permit:       permit,
-			Capabilities: capabilities(o.TTL),
-			As:           leaseAs,
-		}),
-		server:   s,
-		layout:   where,
-		blockers: o.Blockers,
-	}, nil
+	s := &server{db: db, ttl: o.TTL, tokens: tokens{schema: o.Schema}}
+	so := session.Options{
+		TTL:          o.TTL,
+		Blockers:     o.Blockers,
+		Layout:       layout,
+		Limit:        func() int { return int(s.limit.Load()) },
+		Capabilities: capabilities(o.TTL),
+		As:           leaseAs,
+	}
+	if owned {
+		so.Close = db.Close
+	}
+	return &Backend{engine: session.New(s, so), server: s, layout: layout, blockers: o.Blockers}, nil
 }
 
 // Backend is the driver.Backend. Safe for concurrent use.
 type Backend struct {
-	engine
+	*engine
 	server   *server
-	layout   layout
+	layout   session.Layout
 	blockers int
 }
 
-// engine is what session backends share. It is an interface so that other exports of session.Backend are not part of Backend.
-type engine interface {
-	driver.Backend
-	driver.Waiter
-	driver.Notifier
-	driver.BatchRenewer
-}
+// engine is what session backends share.
+type engine = session.Backend
 
 const backendName = "postgres"
 
@@ -119,9 +113,6 @@ func leaseAs(c session.Conn, key session.Key, target any) bool {
 	if !ok {
 		return false
 	}
-	n, err := strconv.ParseInt(string(key), 10, 64)
-	if err == nil {
-		*s = Session{PID: int(c.(*conn).pid), Key: n}
-	}
-	return err == nil
+	*s = Session{PID: int(c.(*conn).pid), Key: number(key)}
+	return true
 }

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"strconv"
 	"strings"
@@ -19,11 +20,11 @@ const minVersion = 14
 
 // server opens sessions. It implements session.Server.
 type server struct {
-	open   opener
+	db     *sql.DB
 	ttl    time.Duration
 	tokens tokens
 
-	used, limit   atomic.Int64 // of this client's locks in the server's table; limit is 0 before the first session
+	limit         atomic.Int64 // half the size of the lock table; 0 before the first session
 	primary       atomic.Bool  // the server was one at the last look
 	wholeSessions atomic.Bool  // the connection goes through a pooler in session mode
 }
@@ -38,14 +39,6 @@ type facts struct {
 
 // Dial implements session.Server.
 func (s *server) Dial(ctx context.Context, label string, e session.Events) (session.Conn, error) {
-	c, err := s.dial(ctx, label, e)
-	if err != nil {
-		return nil, err
-	}
-	return c, nil
-}
-
-func (s *server) dial(ctx context.Context, label string, e session.Events) (*conn, error) {
 	l, f, err := s.connect(ctx)
 	if err != nil {
 		return nil, err
@@ -67,10 +60,10 @@ func (s *server) dial(ctx context.Context, label string, e session.Events) (*con
 }
 
 // connect opens a connection to a server that can hold locks.
-func (s *server) connect(ctx context.Context) (*link, facts, error) {
+func (s *server) connect(ctx context.Context) (link, facts, error) {
 	l, err := s.open(ctx)
 	if err != nil {
-		return nil, facts{}, classify(err)
+		return l, facts{}, classify(err)
 	}
 	var f facts
 	err = l.use(func(c *pgx.Conn) (err error) {
@@ -81,9 +74,14 @@ func (s *server) connect(ctx context.Context) (*link, facts, error) {
 	})
 	if err != nil {
 		l.close()
-		return nil, facts{}, classify(err)
 	}
-	return l, f, nil
+	return l, f, classify(err)
+}
+
+// open opens a connection.
+func (s *server) open(ctx context.Context) (link, error) {
+	c, err := s.db.Conn(ctx)
+	return link{c}, err
 }
 
 // readFacts reads facts, and refuses servers that cannot hold locks.
@@ -116,17 +114,6 @@ const once = pgx.QueryExecModeExec
 func run(ctx context.Context, c *pgx.Conn, sql string) error {
 	_, err := c.Exec(ctx, sql, pgx.QueryExecModeSimpleProtocol)
 	return err
-}
-
-// room returns how many of n more locks fit into the server's table, and an error if not all do. A client fills at most half of the table: once it
-// is full, nobody can connect.
-func (s *server) room(n int) (int, error) {
-	used, limit := s.used.Load(), s.limit.Load()
-	if limit == 0 || used+int64(n) <= limit {
-		return n, nil
-	}
-	return int(max(limit-used, 0)), fmt.Errorf("%w: this client has %d locks, half of what the server's lock table holds: raise max_locks_per_transaction",
-		driver.ErrUnavailable, used)
 }
 
 // poolerRounds is how often a pooler is probed, and poolerPatience how long each probe may take: a pooler without another session to give lets a

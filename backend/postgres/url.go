@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"net"
@@ -64,7 +63,7 @@ func openURL(u *url.URL, so lockport.SchemeOptions) (driver.Backend, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newBackend(func(ctx context.Context) (*link, error) { return connect(ctx, config.Copy()) }, o)
+	return newBackend(openDB(config, nil, nil), true, o)
 }
 
 // configOf reads a URL into o and pgx's configuration.

@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 
@@ -21,7 +22,10 @@ func (b *Backend) Wait(ctx context.Context, req driver.Request) (driver.Lease, e
 
 // acquire makes the claim of req on the session that find returns. waits: the claim waits there until granted.
 func (b *Backend) acquire(ctx context.Context, req driver.Request, find func() (*session, error), waits bool) (driver.Lease, error) {
-	key, err := b.checkedKey(&req)
+	if req.TTL != b.o.TTL {
+		return nil, fmt.Errorf("%w: TTL %v, but the session's is %v and applies to all its locks", driver.ErrRefused, req.TTL, b.o.TTL)
+	}
+	key, err := b.keyOf(&req)
 	if err != nil {
 		return nil, err
 	}
@@ -57,7 +61,7 @@ func (b *Backend) available(ctx context.Context, key Key, req *driver.Request, w
 	}
 	c := b.find(key, req.Owner)
 	switch {
-	case b.orphans[req.Owner] != nil:
+	case c != nil && c.state == orphaned:
 		return unknown(errEnding)
 	case c != nil && !c.wanted:
 		return unknown(errReleased)
@@ -66,7 +70,7 @@ func (b *Backend) available(ctx context.Context, key Key, req *driver.Request, w
 	case c != nil || slices.ContainsFunc(b.table[key], func(c *claim) bool { return c.excludes(req, waits) }):
 		return b.errHeld
 	}
-	return nil
+	return b.full(1)
 }
 
 // slots returns the permits of the name that no local claim has, from a random one on, as keys; nil: req asks for no permit. It first awaits the
@@ -89,11 +93,13 @@ func (b *Backend) slots(ctx context.Context, key Key, req *driver.Request, waits
 			}
 			return b.slots(ctx, key, req, waits)
 		}
-		taken[c.slot] = true
+		if c.state != orphaned {
+			taken[c.slot] = true
+		}
 	}
 	first := rand.IntN(req.Permits)
 	for i := range req.Permits {
-		if slot := b.o.Permit(key, 1+(first+i)%req.Permits); !taken[slot] {
+		if slot := b.o.Layout.Permit(key, 1+(first+i)%req.Permits); !taken[slot] {
 			slots = append(slots, slot)
 		}
 	}
@@ -117,7 +123,7 @@ func (b *Backend) find(key Key, owner string) *claim {
 // of one session. So a local reader and writer can wait for each other in the server's queue, on separate sessions. Caller holds mu.
 func (c *claim) excludes(req *driver.Request, waits bool) bool {
 	switch {
-	case req.Permits > 0:
+	case req.Permits > 0, c.state == orphaned: // only the server knows
 		return false
 	case waits:
 		return !c.req.Shared && !req.Shared
@@ -168,8 +174,8 @@ func (b *Backend) prune() {
 	b.blockers = slices.DeleteFunc(b.blockers, func(s *session) bool { return s.endErr != nil && len(s.claims) == 0 })
 }
 
-// claim is a request for a name, and its lease once granted. It is in Backend.table while its session has or may have the key. After its session has
-// ended on our side, it is in Backend.orphans until the session has certainly ended at the server. Guarded by Backend.mu.
+// claim is a request for a name, and its lease once granted. It is in Backend.table while its session has or may have the key. If its session has
+// ended on our side, that is until the session has certainly ended at the server. Guarded by Backend.mu.
 type claim struct {
 	b   *Backend
 	s   *session
@@ -212,28 +218,16 @@ func (b *Backend) claimOn(s *session, key Key, req *driver.Request, slots []Key,
 
 // drop ends a claim that certainly does not have its key. Caller holds mu.
 func (b *Backend) drop(c *claim) {
-	b.remove(c)
-	if b.orphans[c.req.Owner] == c {
-		delete(b.orphans, c.req.Owner)
+	b.table[c.key] = slices.DeleteFunc(b.table[c.key], func(other *claim) bool { return other == c })
+	if len(b.table[c.key]) == 0 {
+		delete(b.table, c.key)
 	}
 	delete(c.s.claims, c)
 	c.state = gone
 }
 
-// remove takes c out of the table. Caller holds mu.
-func (b *Backend) remove(c *claim) {
-	left := slices.DeleteFunc(b.table[c.key], func(other *claim) bool { return other == c })
-	if len(left) == 0 {
-		delete(b.table, c.key)
-		return
-	}
-	b.table[c.key] = left
-}
-
 // orphan records that c's session has ended on our side while c had or may have had its key. Caller holds mu.
 func (b *Backend) orphan(c *claim) {
-	b.remove(c)
-	b.orphans[c.req.Owner] = c
 	c.state = orphaned
 	b.hint(c.key) // others may try now: only the server knows
 }

@@ -34,11 +34,10 @@ type Backend struct {
 	callbacks []func() // to run once mu is unlocked: they may take locks of their own
 	closed    bool
 	label     string
-	main      *session          // nil: none
-	blockers  []*session        // sessions that wait, or hold locks acquired by waiting; also ended ones with orphans
-	table     map[Key][]*claim  // what our sessions have, try or release; several claims on a key only with readers or permits
-	orphans   map[string]*claim // by owner: claims whose session has ended on our side, but perhaps not at the server
-	watches   map[Key]*watch    // local waiters to wake when a key is free
+	main      *session         // nil: none
+	blockers  []*session       // sessions that wait, or hold locks acquired by waiting; also ended ones with orphans
+	table     map[Key][]*claim // all claims that are not gone; several on a key only with readers, permits or orphans
+	watches   map[Key]*watch   // local waiters to wake when a key is free
 }
 
 // poll, or a third of the TTL if that is less, is how often a waiter without a connection of its own tries again.
@@ -53,7 +52,7 @@ func New(s Server, o Options) *Backend {
 	caps.Ends, caps.FixedTTL, caps.Prompt = driver.EndsSession, o.TTL, true
 	b := &Backend{
 		server: s, o: o, caps: caps, errHeld: &driver.HeldError{Poll: min(poll, o.TTL/3)},
-		table: make(map[Key][]*claim), orphans: make(map[string]*claim), watches: make(map[Key]*watch),
+		table: make(map[Key][]*claim), watches: make(map[Key]*watch),
 	}
 	b.ctx, b.cancel = context.WithCancel(context.Background())
 	return b
@@ -90,6 +89,9 @@ func (b *Backend) Close() error {
 	clear(b.watches)
 	b.unlock()
 	b.work.Wait()
+	if b.o.Close != nil {
+		return b.o.Close()
+	}
 	return nil
 }
 
@@ -107,23 +109,26 @@ func (b *Backend) mainSession() (*session, error) {
 	return b.main, nil
 }
 
-// checkedKey returns the key of an acquisition, or why there is none.
-func (b *Backend) checkedKey(req *driver.Request) (Key, error) {
-	if req.TTL != b.o.TTL {
-		return "", fmt.Errorf("%w: TTL %v, but the session's is %v and applies to all its locks", driver.ErrRefused, req.TTL, b.o.TTL)
-	}
-	key, err := b.keyOf(req)
-	if err != nil && classOf(err) == nil {
-		err = fmt.Errorf("%w: %w", driver.ErrRefused, err)
+// keyOf returns the key that req asks for: the lock, or the permits of its name.
+func (b *Backend) keyOf(req *driver.Request) (Key, error) {
+	key, err := b.o.Layout.Key(req.Name)
+	if err == nil && req.Permits > 0 {
+		key = b.o.Layout.Permit(key, 0)
 	}
 	return key, err
 }
 
-// keyOf returns the key that req asks for: the lock, or the permits of its name.
-func (b *Backend) keyOf(req *driver.Request) (Key, error) {
-	key, err := b.o.Layout(req.Name)
-	if err == nil && req.Permits > 0 {
-		key = b.o.Permit(key, 0)
+// full returns an error if this client has no room for so many more locks, beside those that it has or awaits. Caller holds mu.
+func (b *Backend) full(more int) error {
+	if b.o.Limit == nil {
+		return nil
 	}
-	return key, err
+	n, limit := len(b.watches)+len(b.blockers), b.o.Limit()
+	if b.main != nil {
+		n += len(b.main.claims)
+	}
+	if limit == 0 || n+more <= limit {
+		return nil
+	}
+	return fmt.Errorf("%w: this client has or awaits %d locks, half of what the server's lock table holds: raise max_locks_per_transaction", driver.ErrUnavailable, n)
 }

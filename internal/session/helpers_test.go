@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"slices"
@@ -17,7 +18,10 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-func plainLayout(name string) (Key, error) { return Key(name), nil }
+var plainLayout = Layout{
+	exact: func(name string) (Key, error) { return Key(name), nil },
+	hash:  func(sum [sha256.Size]byte) Key { return Key(fmt.Sprintf("%x", sum[:3])) },
+}
 
 // kindLetters stand for the kinds of ops.
 const kindLetters = "TFPALE"

@@ -92,14 +92,10 @@ func (b *Backend) Abandon(ctx context.Context, req driver.Request) error {
 	}
 	b.mu.Lock()
 	defer b.unlock()
-	c := b.find(key, req.Owner)
-	if c == nil {
-		c = b.orphans[req.Owner]
+	if c := b.find(key, req.Owner); c != nil {
+		return c.finish(ctx, false)
 	}
-	if c == nil {
-		return nil
-	}
-	return c.finish(ctx, false)
+	return nil
 }
 
 // finish ends c, which nobody wants any more. stop: return if its session ends meanwhile. Called with mu held; waits without it.

@@ -1,7 +1,6 @@
 package session
 
 import (
-	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -75,18 +74,19 @@ func TestReaderDoesNotOvertakeAWriterOnItsSession(t *testing.T) {
 
 func TestPermitsOfOneSession(t *testing.T) {
 	byHand(t, Options{Blockers: 1}, func(t *testing.T, h *hand) {
-		h.b.o.Permit = func(key Key, n int) Key { return Key(fmt.Sprint(key, n)) }
+		set := plainLayout.Permit("a", 0)
+		first, second := plainLayout.Permit(set, 1), plainLayout.Permit(set, 2)
 		h.wait(t.Context(), permitOf("a")).is(t, driver.ErrHeld) // the server has no queue for several locks
 		one, two := h.try(t.Context(), permitOf("a")), permitOf("a")
 		c := h.accept()
 		next := h.try(t.Context(), two) // the first may still get either
 		require.Len(t, c.ops[0].Slots, 2)
-		c.ops[0].OK, c.ops[0].Slot = true, "a02"
+		c.ops[0].OK, c.ops[0].Slot = true, second
 		c.finish(nil)
 		one.is(t, nil)
-		require.Equal(t, "Ta0", c.asked())
-		require.Equal(t, []Key{"a01"}, c.ops[0].Slots)
-		c.ops[0].OK, c.ops[0].Slot = true, "a01"
+		require.Equal(t, "T"+string(set), c.asked())
+		require.Equal(t, []Key{first}, c.ops[0].Slots)
+		c.ops[0].OK, c.ops[0].Slot = true, first
 		c.finish(nil)
 		next.is(t, nil)
 		h.try(t.Context(), two).is(t, driver.ErrHeld)
@@ -94,9 +94,9 @@ func TestPermitsOfOneSession(t *testing.T) {
 		h.held(c, request("a")) // the lock is independent of the permits
 
 		abandoned := h.abandon(t.Context(), two)
-		require.Equal(t, "Fa0", c.asked())
-		require.Equal(t, Key("a01"), c.ops[0].Slot)
-		c.answer("Fa0")
+		require.Equal(t, "F"+string(set), c.asked())
+		require.Equal(t, first, c.ops[0].Slot)
+		c.answer("F"+string(set))
 		abandoned.is(t, nil)
 	})
 }

@@ -62,8 +62,11 @@ func (b *Backend) unwatch(w *watch, wake *func()) {
 	}
 }
 
-// await queues the Await of w. Caller holds mu.
+// await queues the Await of w if there is room for one more lock. Caller holds mu.
 func (s *session) await(w *watch) {
+	if s.b.full(0) != nil {
+		return // the waiter polls
+	}
 	w.on = s
 	w.ask = s.ask(&Op{Kind: Await, Key: w.key}, func() { s.b.onAwait(w, s) })
 }

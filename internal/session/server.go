@@ -7,9 +7,6 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// Key is the server's own name of a lock: a decimal bigint on Postgres, 64 characters on MySQL. Options.Layout derives it from a name.
-type Key string
-
 // Kind is what an Op does.
 type Kind int
 
@@ -62,7 +59,7 @@ type Op struct {
 	Err error
 }
 
-// confirms reports whether the answer must be the server's. A Conn may know on its own what it awaits, or that there is no room for a lock.
+// confirms reports whether the answer must be the server's. A Conn may know on its own what it awaits.
 func (op *Op) confirms() bool { return op.Err == nil && op.Kind != Await && op.Kind != Leave }
 
 // Server dials sessions. Dial may be called concurrently.
@@ -124,13 +121,12 @@ type Options struct {
 	// loss of the locks is told within about this time.
 	Beat time.Duration
 
-	// Layout derives the server's key from a lock's name. Its error, of a class of package driver (ErrRefused), goes to the caller. It does no I/O and
-	// may be called concurrently.
-	Layout func(name string) (Key, error)
+	// Layout derives the server's keys from names.
+	Layout Layout
 
-	// Permit derives keys of permits from a lock's key: n = 0 is the key of all permits of the name, n from 1 on that of one permit. Required with
-	// Capabilities.Permits.
-	Permit func(key Key, n int) Key
+	// Limit, if not nil, returns half the size of the server's lock table, or 0 if it is unknown yet. A client never has more locks there: once the
+	// table is full, nobody can connect.
+	Limit func() int
 
 	// Capabilities is what the backend promises. The engine sets Ends, FixedTTL and Prompt.
 	Capabilities driver.Capabilities
@@ -138,4 +134,7 @@ type Options struct {
 	// As serves Lock.As, if not nil. If it knows the type of target, a pointer, it sets it to the backend's view of the lock key on the session c.
 	// It must not let its caller use c.
 	As func(c Conn, key Key, target any) bool
+
+	// Close, if not nil, closes what the backend owns, once the sessions have ended.
+	Close func() error
 }
