@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -22,25 +21,18 @@ const (
 	rowFields = "id,session,name,owner,token,UNIX_TIMESTAMP(at)"
 )
 
-// holder is the holder of a lock or of a permit.
-type holder struct {
-	driver.Status
-	key    session.Key
-	thread int64 // its session
-}
-
 // holderOf returns the holder that the rowFields describe.
-func (s *server) holderOf(r sqlrow.Row) holder {
-	h := holder{key: session.Key(r.Text(0)), thread: r.Number(1), Status: driver.Status{Name: r.Text(2), Held: true, Owner: r.Text(3),
+func (s *server) holderOf(r sqlrow.Row) session.Holder {
+	h := session.Holder{Key: session.Key(r.Text(0)), Session: r.Number(1), Status: driver.Status{Name: r.Text(2), Held: true, Owner: r.Text(3),
 		Token: uint64(r.Number(4)), Since: time.Unix(r.Number(5), 0), Waiters: -1}}
-	if lock, err := s.layout.Key(h.Name); err == nil && lock != h.key {
+	if lock, err := s.layout.Key(h.Name); err == nil && lock != h.Key {
 		h.Permits = -1
 	}
 	return h
 }
 
 // holders returns the holders in the table whose rows match the condition.
-func (s *server) holders(ctx context.Context, l link, condition string) (all []holder, err error) {
+func (s *server) holders(ctx context.Context, l link, condition string) (all []session.Holder, err error) {
 	rows, err := l.rows(ctx, "SELECT "+rowFields+" FROM "+s.table+" WHERE "+isHeld+" AND "+condition)
 	if number(err) == errNoTable { // nobody has claimed anything yet
 		return nil, nil
@@ -51,34 +43,22 @@ func (s *server) holders(ctx context.Context, l link, condition string) (all []h
 	return all, err
 }
 
-// merge makes one status from the holders of one name.
-func merge(holders []holder) driver.Status {
-	st := holders[0].Status
-	for _, h := range holders[1:] {
-		st.Others = append(st.Others, h.Status)
-	}
-	return st
-}
-
 // Inspect implements driver.Inspector. The owner is known if the lock was granted with a token in this table; otherwise only the session's id is.
 func (b *Backend) Inspect(ctx context.Context, name string) (found driver.Status, err error) {
-	found = driver.Status{Name: name, Waiters: -1}
 	key, err := b.server.layout.Key(name)
 	if err != nil {
 		return found, err
 	}
 	err = b.server.withConn(ctx, func(l link) error {
 		holders, err := b.server.find(ctx, l, name, key)
-		if len(holders) > 0 {
-			found = merge(holders)
-		}
+		found = session.StatusOf(name, -1, holders)
 		return err
 	})
 	return found, err
 }
 
 // find returns the holder of the lock, or if there is none, the holders of its permits that are in the table.
-func (s *server) find(ctx context.Context, l link, name string, key session.Key) ([]holder, error) {
+func (s *server) find(ctx context.Context, l link, name string, key session.Key) ([]session.Holder, error) {
 	used := "SELECT IS_USED_LOCK(" + literal(key) + ")"
 	var r sqlrow.Row
 	var err error
@@ -92,10 +72,10 @@ func (s *server) find(ctx context.Context, l link, name string, key session.Key)
 	case err != nil:
 		return nil, err
 	case len(r) > 1 && r[1].Valid:
-		return []holder{s.holderOf(r[1:])}, nil
+		return []session.Holder{s.holderOf(r[1:])}, nil
 	case r[0].Valid:
 		st := driver.Status{Name: name, Held: true, Foreign: true, Owner: connectionPrefix + r.Text(0), Waiters: -1}
-		return []holder{{Status: st, key: key, thread: r.Number(0)}}, nil
+		return []session.Holder{{Status: st, Key: key, Session: r.Number(0)}}, nil
 	case len(r) == 1:
 		return nil, nil
 	}
@@ -114,7 +94,7 @@ func (b *Backend) List(ctx context.Context, prefix string) (all []driver.Status,
 	}
 	err = s.withConn(ctx, func(l link) error {
 		holders, err := s.holders(ctx, l, fmt.Sprintf("LEFT(name,%d)=%s", len(prefix), binary(prefix)))
-		permits := make(map[string][]holder) // by name
+		permits := make(map[string][]session.Holder) // by name
 		for _, h := range holders {
 			if h.Permits == 0 {
 				all = append(all, h.Status)
@@ -122,8 +102,8 @@ func (b *Backend) List(ctx context.Context, prefix string) (all []driver.Status,
 				permits[h.Name] = append(permits[h.Name], h)
 			}
 		}
-		for _, holders := range permits {
-			all = append(all, merge(holders))
+		for name, holders := range permits {
+			all = append(all, session.StatusOf(name, -1, holders))
 		}
 		return err
 	})
@@ -153,31 +133,21 @@ func (b *Backend) kill(ctx context.Context, name, owner string, all bool) error 
 		if err != nil {
 			return err
 		}
-		i := slices.IndexFunc(holders, func(h holder) bool { return h.Owner == owner })
-		if i < 0 {
-			return fmt.Errorf("%w: %q does not have it", driver.ErrLost, owner)
-		}
-		h := holders[i]
-		others, err := s.others(ctx, l, h)
-		switch {
-		case err != nil:
-			return err
-		case others.Others != 0 && !all:
-			return others
-		}
-		return s.end(ctx, l, h.key, h.thread)
+		return session.Break(holders, owner, all,
+			func(h session.Holder) (*driver.SharedSessionError, error) { return s.others(ctx, l, h) },
+			func(h session.Holder) error { return s.end(ctx, l, h.Key, h.Session) })
 	})
 }
 
 // others returns the other locks of h's session; -1: unknown. All locks of a lockport session have rows in the table.
-func (s *server) others(ctx context.Context, l link, h holder) (*driver.SharedSessionError, error) {
-	others := &driver.SharedSessionError{Session: fmt.Sprintf("connection %d", h.thread), Others: -1}
+func (s *server) others(ctx context.Context, l link, h session.Holder) (*driver.SharedSessionError, error) {
+	others := &driver.SharedSessionError{Session: fmt.Sprintf("connection %d", h.Session), Others: -1}
 	if h.Foreign {
 		return others, nil
 	}
-	all, err := s.holders(ctx, l, fmt.Sprintf("session=%d", h.thread))
+	all, err := s.holders(ctx, l, fmt.Sprintf("session=%d", h.Session))
 	for _, other := range all {
-		if others.Others++; other.key != h.key || other.Owner != h.Owner {
+		if others.Others++; other.Key != h.Key || other.Owner != h.Owner {
 			others.Names = append(others.Names, other.Name)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	sqldriver "database/sql/driver"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -146,28 +147,22 @@ func (c *conn) Listen(ctx context.Context) error {
 	return nil
 }
 
-// Do implements session.Conn. When ctx ends, go-sql-driver closes the connection: ctx ends only with the session or with an overdue answer.
+// Do implements session.Conn: what fits into one statement, then the rest. Nobody can tell that from carrying ops out in order. When ctx ends,
+// go-sql-driver closes the connection: ctx ends only with the session or with an overdue answer.
 func (c *conn) Do(ctx context.Context, ops []*session.Op) error {
-	var locks []*session.Op // for one statement
+	apart := func(op *session.Op) bool { return op.Kind == session.End || len(op.Slots) > 0 }
+	err := c.locks(ctx, slices.DeleteFunc(slices.Clone(ops), apart), 0)
 	for _, op := range ops {
-		permit := len(op.Slots) > 0
-		if op.Kind != session.End && !permit {
-			locks = append(locks, op)
-			continue
-		}
-		if err := c.locks(ctx, locks, 0); err != nil {
+		switch {
+		case err != nil:
 			return err
-		}
-		locks = nil
-		answer := c.endEarlier
-		if permit {
-			answer = c.tryPermit
-		}
-		if err := answer(ctx, op); err != nil {
-			return err
+		case op.Kind == session.End:
+			err = c.endEarlier(ctx, op)
+		case apart(op):
+			err = c.tryPermit(ctx, op)
 		}
 	}
-	return c.locks(ctx, locks, 0)
+	return err
 }
 
 // Wait implements session.Conn.

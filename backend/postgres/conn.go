@@ -23,7 +23,6 @@ type conn struct {
 
 	statements *statements
 	prepared   map[string]bool
-	awaited    map[session.Key]bool
 	shares     map[session.Key]int // how many times the session has a key in shared mode
 }
 
@@ -130,9 +129,7 @@ func (c *conn) doOne(ctx context.Context, p *pgx.Conn, op *session.Op) error {
 	case session.Await:
 		return c.ask(ctx, p, ops, c.statements.await, key, hi, lo)
 	case session.Leave:
-		if c.awaited[op.Key] {
-			return c.ask(ctx, p, ops, c.statements.leave, hi, lo)
-		}
+		return c.ask(ctx, p, ops, c.statements.leave, hi, lo)
 	}
 	return nil
 }
@@ -197,9 +194,7 @@ func (c *conn) deliver(n *pgconn.Notification) {
 	}
 	switch key := session.Key(n.Payload[1:]); n.Payload[0] {
 	case 'f':
-		if c.awaited[key] {
-			c.events.Freed(key)
-		}
+		c.events.Freed(key)
 	case 'c':
 		if int64(n.PID) != c.pid {
 			c.events.Contended(key)
@@ -265,10 +260,6 @@ func (c *conn) recordAnswers(ctx context.Context, p *pgx.Conn, ops []*session.Op
 			if op.OK = v.Int64 > 0; op.OK {
 				c.count(op, -1)
 			}
-		case session.Await:
-			c.awaited[op.Key] = true
-		case session.Leave:
-			delete(c.awaited, op.Key)
 		case session.End:
 			op.OK = v.Int64 > 0
 		case session.Ping:

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -20,8 +19,9 @@ func (b *Backend) Inspect(ctx context.Context, name string) (found driver.Status
 	if err != nil {
 		return found, err
 	}
-	err = b.server.withConn(ctx, func(c *pgx.Conn) (err error) {
-		found, _, err = b.statusOf(ctx, c, name, key)
+	err = b.server.withConn(ctx, func(c *pgx.Conn) error {
+		holders, waiters, err := b.find(ctx, c, key)
+		found = session.StatusOf(name, waiters, holders)
 		return err
 	})
 	return found, err
@@ -32,35 +32,15 @@ func (b *Backend) List(context.Context, string) ([]driver.Status, error) {
 	return nil, fmt.Errorf("%w: the server keeps keys of locks, not their names", errors.ErrUnsupported)
 }
 
-// heldLock is a held lock as the server shows it.
-type heldLock struct {
-	pid         int64
-	application string
-	key         int64
-	shared      bool
-}
-
-// ours reports whether the session belongs to a lockport client.
-func (h heldLock) ours() bool { return strings.HasPrefix(h.application, applicationPrefix) }
-
-// owner identifies the holder.
-func (h heldLock) owner() string {
-	if client := strings.TrimSpace(strings.TrimPrefix(h.application, applicationPrefix)); h.ours() && client != "" {
-		return sessionOwner(h.pid, client)
-	}
-	return fmt.Sprintf("pid %d (%s)", h.pid, session.OneLine(h.application))
-}
-
 // sessionOwner has the form of an owner id: the server's process instead of random bits, then the client as in application_name, which the server
 // cuts to 63 bytes.
 func sessionOwner(pid int64, client string) string {
 	return fmt.Sprintf("session-%024d:%s", pid, client)
 }
 
-// statusOf returns who holds name, or if nobody does, its permits; and on which sessions. A session counts once for each lock, however many readers
+// find returns who holds name, or if nobody does, its permits; and how many sessions wait. A session counts once for each lock, however many readers
 // it has. The server does not know how many permits there are.
-func (b *Backend) statusOf(ctx context.Context, c *pgx.Conn, name string, key session.Key) (st driver.Status, holders []heldLock, err error) {
-	permits := 0
+func (b *Backend) find(ctx context.Context, c *pgx.Conn, key session.Key) (holders []session.Holder, waiters int, err error) {
 	holders, err = holding(ctx, c, key)
 	if err == nil && len(holders) == 0 {
 		set, keys := b.layout.Permit(key, 0), make([]session.Key, driver.MaxPermits)
@@ -68,26 +48,19 @@ func (b *Backend) statusOf(ctx context.Context, c *pgx.Conn, name string, key se
 			keys[i] = b.layout.Permit(set, i+1)
 		}
 		if holders, err = holding(ctx, c, keys...); len(holders) > 0 {
-			key, permits = set, -1
+			key = set
+		}
+		for i := range holders {
+			holders[i].Permits = -1
 		}
 	}
 	if err != nil {
-		return st, nil, err
+		return nil, 0, err
 	}
-	var waiters int // in the server's queue, and those that hold the side lock
-	hi, lo := side(number(key))
+	hi, lo := side(number(key)) // waiters beyond the server's queue have the side lock
 	err = c.QueryRow(ctx, fmt.Sprintf(`SELECT count(*) FROM pg_locks l WHERE `+advisory+` AND (l.objsubid = 1 AND NOT l.granted AND `+keySQL+` = %s
 		OR l.objsubid = 2 AND l.classid = %d AND l.objid = %d)`, key, uint32(hi), uint32(lo)), once).Scan(&waiters)
-	st = driver.Status{Name: name, Waiters: waiters}
-	for i, h := range holders {
-		holder := driver.Status{Name: name, Held: true, Owner: h.owner(), Foreign: !h.ours(), Waiters: waiters, Shared: h.shared, Permits: permits}
-		if i == 0 {
-			st = holder
-		} else {
-			st.Others = append(st.Others, holder)
-		}
-	}
-	return st, holders, err
+	return holders, waiters, err
 }
 
 // withConn runs f with a connection of its own.
@@ -107,7 +80,7 @@ const advisory = `l.locktype = 'advisory' AND l.database = (SELECT oid FROM pg_d
 const keySQL = `(l.classid::bigint << 32 | l.objid::bigint)`
 
 // holding returns the held locks with these keys.
-func holding(ctx context.Context, c *pgx.Conn, keys ...session.Key) ([]heldLock, error) {
+func holding(ctx context.Context, c *pgx.Conn, keys ...session.Key) ([]session.Holder, error) {
 	numbers := make([]int64, len(keys))
 	for i, key := range keys {
 		numbers[i] = number(key)
@@ -117,8 +90,18 @@ func holding(ctx context.Context, c *pgx.Conn, keys ...session.Key) ([]heldLock,
 	if err != nil {
 		return nil, err
 	}
-	return pgx.CollectRows(found, func(row pgx.CollectableRow) (h heldLock, err error) {
-		return h, row.Scan(&h.pid, &h.application, &h.key, &h.shared)
+	return pgx.CollectRows(found, func(row pgx.CollectableRow) (h session.Holder, err error) {
+		var application string
+		var key int64
+		err = row.Scan(&h.Session, &application, &key, &h.Shared)
+		client, ours := strings.CutPrefix(application, applicationPrefix)
+		h.Held, h.Key, h.Foreign = true, sessionKey(key), !ours
+		if client = strings.TrimSpace(client); ours && client != "" {
+			h.Owner = sessionOwner(h.Session, client)
+		} else {
+			h.Owner = fmt.Sprintf("pid %d (%s)", h.Session, session.OneLine(application))
+		}
+		return h, err
 	})
 }
 
@@ -140,40 +123,30 @@ func (b *Backend) endSession(ctx context.Context, name, owner string, all bool) 
 		return err
 	}
 	return b.server.withConn(ctx, func(c *pgx.Conn) error {
-		_, holders, err := b.statusOf(ctx, c, name, key)
+		holders, _, err := b.find(ctx, c, key)
 		if err != nil {
 			return err
 		}
-		i := slices.IndexFunc(holders, func(h heldLock) bool { return h.owner() == owner })
-		if i < 0 {
-			return fmt.Errorf("%w: %s no longer holds it", driver.ErrLost, owner)
-		}
-		if !all {
-			if err := others(ctx, c, holders[i]); err != nil {
-				return err
-			}
-		}
-		return terminate(ctx, c, holders[i])
+		return session.Break(holders, owner, all,
+			func(h session.Holder) (*driver.SharedSessionError, error) { return others(ctx, c, h) },
+			func(h session.Holder) error { return terminate(ctx, c, h) })
 	})
 }
 
-// others returns a *driver.SharedSessionError for the other locks on h's session; nil: none. Side locks of lockport's sessions do not count.
-func others(ctx context.Context, c *pgx.Conn, h heldLock) error {
-	var n int
+// others counts the other locks of h's session. Side locks of lockport's sessions do not count.
+func others(ctx context.Context, c *pgx.Conn, h session.Holder) (*driver.SharedSessionError, error) {
+	others := &driver.SharedSessionError{Session: fmt.Sprintf("process %d", h.Session)}
 	err := c.QueryRow(ctx, fmt.Sprintf(`SELECT count(*) FROM pg_locks l WHERE l.locktype = 'advisory' AND l.granted AND l.pid = %d
-		AND NOT (l.objsubid = 1 AND `+keySQL+` = %d) AND (l.objsubid = 1 OR NOT %t)`, h.pid, h.key, h.ours()), once).Scan(&n)
-	if err != nil || n == 0 {
-		return err
-	}
-	return &driver.SharedSessionError{Session: fmt.Sprintf("process %d", h.pid), Others: n}
+		AND NOT (l.objsubid = 1 AND `+keySQL+` = %s) AND (l.objsubid = 1 OR %t)`, h.Session, h.Key, h.Foreign), once).Scan(&others.Others)
+	return others, err
 }
 
 // terminate ends the session of h if it still has the key: since the look, another session may have got the key or the number.
-func terminate(ctx context.Context, c *pgx.Conn, h heldLock) error {
+func terminate(ctx context.Context, c *pgx.Conn, h session.Holder) error {
 	var ended int
-	err := c.QueryRow(ctx, fmt.Sprintf(`SELECT coalesce(sum(pg_terminate_backend(pid, 2000)::int), -1)::int FROM pg_locks
-		WHERE locktype = 'advisory' AND granted AND objsubid = 1 AND (mode <> 'ExclusiveLock') = %t AND pid = %d AND classid = %d AND objid = %d
-		AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`, h.shared, h.pid, uint32(h.key>>32), uint32(h.key)), once).Scan(&ended)
+	err := c.QueryRow(ctx, fmt.Sprintf(`SELECT coalesce(sum(pg_terminate_backend(pid, 2000)::int), -1)::int FROM pg_locks l
+		WHERE `+advisory+` AND granted AND objsubid = 1 AND (mode <> 'ExclusiveLock') = %t AND pid = %d AND `+keySQL+` = %s`,
+		h.Shared, h.Session, h.Key), once).Scan(&ended)
 	switch {
 	case err != nil:
 		return err

@@ -10,6 +10,7 @@ import (
 
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/session"
 )
 
 // pidOf is conn's server process.
@@ -76,7 +77,9 @@ func TestBreakEndsOnlyWhoHasTheLock(t *testing.T) {
 	b := backendAt(t, p.URL())
 	conn := foreignHolder(t, p.URL(), `SELECT pg_advisory_lock(-7), pg_advisory_lock_shared(8), pg_advisory_lock(0, 9)`)
 	terminate := func(key int64) error {
-		return b.server.withConn(t.Context(), func(c *pgx.Conn) error { return terminate(t.Context(), c, heldLock{pid: int64(pidOf(conn)), key: key}) })
+		return b.server.withConn(t.Context(), func(c *pgx.Conn) error {
+			return terminate(t.Context(), c, session.Holder{Session: int64(pidOf(conn)), Key: sessionKey(key)})
+		})
 	}
 	for _, key := range []int64{7, 8, 9} {
 		require.ErrorIs(t, terminate(key), driver.ErrLost)

@@ -45,7 +45,7 @@ func (s *server) Dial(ctx context.Context, label string, e session.Events) (sess
 	}
 	c := &conn{
 		server: s, events: e, link: l, pid: f.pid, began: f.began,
-		statements: newStatements(s.tokens.draw()), prepared: make(map[string]bool), awaited: make(map[session.Key]bool), shares: make(map[session.Key]int),
+		statements: newStatements(s.tokens.draw()), prepared: make(map[string]bool), shares: make(map[session.Key]int),
 	}
 	err = l.use(func(p *pgx.Conn) error {
 		keepAlive(p.PgConn().Conn(), s.ttl)

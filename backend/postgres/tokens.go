@@ -46,7 +46,7 @@ func (t tokens) prepare(ctx context.Context, c *pgx.Conn) error {
 		return err
 	case missing:
 		if err := t.create(ctx, c); err != nil {
-			return err
+			return t.explain(err)
 		}
 	}
 	err = c.QueryRow(ctx, `SELECT NOT EXISTS (SELECT FROM `+t.epoch()+`)`, once).Scan(&crashed)
@@ -71,11 +71,6 @@ func (t tokens) create(ctx context.Context, c *pgx.Conn) error {
 		err = run(ctx, c, `BEGIN; SET LOCAL synchronous_commit = local; SET LOCAL lock_timeout = 0; SELECT pg_advisory_xact_lock(`+setUpLock+`); `+
 			t.ddl(start)+`; COMMIT`)
 	}
-	var pg *pgconn.PgError
-	if errors.As(err, &pg) && (pg.Code == "42501" || pg.Code == "3F000") { // insufficient_privilege, invalid_schema_name
-		return fmt.Errorf("%w: %s; tokens need a sequence and a table there: have their owner run %q, or name a schema in which this role may create",
-			driver.ErrRefused, session.OneLine(pg.Message), t.ddl(1)+t.grants())
-	}
 	return err
 }
 
@@ -84,11 +79,12 @@ func (t tokens) grants() string {
 	return fmt.Sprintf("; GRANT USAGE, SELECT, UPDATE ON SEQUENCE %s TO PUBLIC; GRANT SELECT, INSERT ON %s TO PUBLIC", t.sequence(), t.epoch())
 }
 
-// explain adds the remedy for a missing privilege.
+// explain adds the remedy for a missing privilege or schema.
 func (t tokens) explain(err error) error {
 	var pg *pgconn.PgError
-	if errors.As(err, &pg) && pg.Code == "42501" {
-		return fmt.Errorf("%w: %s: have its owner run %q", driver.ErrRefused, session.OneLine(pg.Message), strings.TrimPrefix(t.grants(), "; "))
+	if errors.As(err, &pg) && (pg.Code == "42501" || pg.Code == "3F000") { // insufficient_privilege, invalid_schema_name
+		return fmt.Errorf("%w: %s; tokens need a sequence and a table: have their owner run %q, or name a schema in which this role may create",
+			driver.ErrRefused, session.OneLine(pg.Message), t.ddl(1)+t.grants())
 	}
 	return err
 }

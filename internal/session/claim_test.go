@@ -43,8 +43,6 @@ func TestValidityCountsFromWhatTheServerAnswered(t *testing.T) {
 	byHand(t, Options{}, func(t *testing.T, h *hand) {
 		c, lease := h.live(request("a"))
 		time.Sleep(time.Second)
-		h.b.Notify(request("b"), func() {})
-		c.answer("Ab")
 		refused := h.try(t.Context(), request("c"))
 		require.Equal(t, "Tc", c.asked())
 		c.ops[0].Err = driver.ErrUnavailable

@@ -96,7 +96,7 @@ func TestPermitsOfOneSession(t *testing.T) {
 		abandoned := h.abandon(t.Context(), two)
 		require.Equal(t, "F"+string(set), c.asked())
 		require.Equal(t, first, c.ops[0].Slot)
-		c.answer("F"+string(set))
+		c.answer("F" + string(set))
 		abandoned.is(t, nil)
 	})
 }

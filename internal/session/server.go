@@ -59,9 +59,6 @@ type Op struct {
 	Err error
 }
 
-// confirms reports whether the answer must be the server's. A Conn may know on its own what it awaits.
-func (op *Op) confirms() bool { return op.Err == nil && op.Kind != Await && op.Kind != Leave }
-
 // Server dials sessions. Dial may be called concurrently.
 type Server interface {
 	// Dial opens a session and sets it up: timeouts, keep-alives, whatever Events needs. label identifies the client in the server's list of
@@ -87,7 +84,7 @@ type Events struct {
 type Conn interface {
 	// Do carries out ops in their order, or as if in it, in as few requests as it can, and writes their answers. There are 1 to MaxBatch ops, with at
 	// most one Try or Free of a Key unless Shared. ctx ends with the session, or if Do takes longer than Options.TTL: Do then returns an error within
-	// milliseconds. Await, Leave and ops with an Err may be answered without asking the server: such answers alone do not confirm the session.
+	// milliseconds. An Err may be given without asking the server: such answers alone do not confirm the session.
 	Do(ctx context.Context, ops []*Op) error
 
 	// Wait takes op.Key as Try does, but blocks in the server's own queue, without a time limit. op.OK is true unless op.Err is set. Wait ends only

@@ -181,7 +181,7 @@ func (s *session) do(ops []*Op) error {
 	defer overdue.Stop()
 	err := s.conn.Do(s.ctx, ops)
 	s.b.mu.Lock()
-	if err == nil && slices.ContainsFunc(ops, (*Op).confirms) {
+	if err == nil && slices.ContainsFunc(ops, func(op *Op) bool { return op.Err == nil }) {
 		s.confirmed = s.sent
 	}
 	return err
