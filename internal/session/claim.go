@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -85,7 +86,7 @@ func (b *Backend) slots(ctx context.Context, key Key, req *driver.Request, waits
 	taken := make(map[Key]bool)
 	for _, c := range b.table[key] {
 		if c.state == trying {
-			if !b.await(ctx, c.call) {
+			if !b.await(ctx, c.op) {
 				return nil, unavailable(ctx.Err())
 			}
 			if err := b.available(ctx, key, req, waits); err != nil {
@@ -135,7 +136,7 @@ func (c *claim) excludes(req *driver.Request, waits bool) bool {
 
 // outcome waits for the result of a Try; nil: c has the key. Called with mu held; waits without it.
 func (c *claim) outcome(ctx context.Context) error {
-	answered := c.b.await(ctx, c.call)
+	answered := c.b.await(ctx, c.op)
 	switch {
 	case c.state == held:
 		return nil
@@ -184,7 +185,7 @@ type claim struct {
 
 	slot    Key // the permit it has, if any
 	state   state
-	call    *call // its Try, or its last Free
+	op      *Op   // its Try, or its last Free
 	wanted  bool  // a caller waits for the answer, or has the lease
 	granted bool  // a caller has the lease
 	err     error // why it was not granted or released
@@ -211,8 +212,8 @@ func (b *Backend) claimOn(s *session, key Key, req *driver.Request, slots []Key,
 	c := &claim{b: b, s: s, key: key, req: *req, wanted: true}
 	b.table[key] = append(b.table[key], c)
 	s.claims[c] = struct{}{}
-	c.call = s.ask(&Op{Kind: Try, Key: key, Shared: req.Shared, Slots: slots, Name: req.Name, Owner: req.Owner}, c.onTry)
-	c.call.waits = waits
+	c.op = s.ask(&Op{Kind: Try, Key: key, Shared: req.Shared, Slots: slots, Name: req.Name, Owner: req.Owner}, c.onTry)
+	c.op.waits = waits
 	return c
 }
 
@@ -233,17 +234,13 @@ func (b *Backend) orphan(c *claim) {
 }
 
 // onTry handles the end of a Try. Caller holds mu.
-func (c *claim) onTry() {
-	b, op := c.b, c.call.op
+func (c *claim) onTry(op *Op) {
+	b := c.b
 	c.slot = op.Slot
 	switch {
-	case c.call.err != nil:
-		c.err = c.call.err
-		if c.call.sent {
-			b.orphan(c)
-		} else {
-			b.drop(c)
-		}
+	case errors.Is(op.Err, driver.ErrUnknown):
+		c.err = op.Err
+		b.orphan(c)
 	case op.Err != nil:
 		c.err = op.Err
 		b.drop(c)
@@ -267,21 +264,21 @@ func (c *claim) onTry() {
 // free queues the Free of a claim that has its key. Caller holds mu.
 func (c *claim) free() {
 	c.state = freeing
-	c.call = c.s.ask(&Op{Kind: Free, Key: c.key, Shared: c.req.Shared, Slot: c.slot}, c.onFree)
+	c.op = c.s.ask(&Op{Kind: Free, Key: c.key, Shared: c.req.Shared, Slot: c.slot}, c.onFree)
 }
 
 // onFree handles the end of a Free. Caller holds mu.
-func (c *claim) onFree() {
-	b, k := c.b, c.call
+func (c *claim) onFree(op *Op) {
+	b := c.b
 	switch {
-	case k.err != nil:
-		c.err = unknown(k.err)
+	case op.Err != nil && c.s.endErr != nil:
+		c.err = unknown(op.Err)
 		b.orphan(c)
-	case k.op.Err != nil:
-		c.err = k.op.Err
+	case op.Err != nil:
+		c.err = op.Err
 		c.state = held
 	default:
-		c.freed = k.op.OK
+		c.freed = op.OK
 		b.drop(c)
 		b.hint(c.key)
 	}

@@ -21,28 +21,26 @@ var _ driver.LeaseAs = (*claim)(nil)
 func (b *Backend) RenewBatch(ctx context.Context, leases []driver.Lease, results []driver.Renewal) {
 	b.mu.Lock()
 	defer b.unlock()
-	pings := make(map[*session]*call, 1)
+	pings := make(map[*session]*Op, 1)
 	for i, l := range leases {
 		c := l.(*claim)
 		if results[i].Err = c.whyNotHeld(); results[i].Err == nil && pings[c.s] == nil {
 			pings[c.s] = c.s.ask(&Op{Kind: Ping}, nil)
 		}
 	}
-	for _, k := range pings {
-		if !b.await(ctx, k) {
-			k.err = unknown(ctx.Err())
-		}
+	for _, ping := range pings {
+		b.await(ctx, ping)
 	}
 	for i, l := range leases {
 		c := l.(*claim)
 		if results[i].Err != nil {
 			continue
 		}
-		switch k := pings[c.s]; {
-		case k.err != nil:
-			results[i].Err = unknown(k.err)
-		case k.op.Err != nil:
-			results[i].Err = unknown(k.op.Err)
+		switch ping := pings[c.s]; {
+		case !ping.settled():
+			results[i].Err = unknown(ctx.Err())
+		case ping.Err != nil:
+			results[i].Err = unknown(ping.Err)
 		case c.state != held:
 			results[i].Err = c.whyNotHeld()
 		default:
@@ -104,7 +102,7 @@ func (c *claim) finish(ctx context.Context, stop bool) error {
 		switch c.state {
 		case trying:
 			c.wanted = false
-			if c.call.waits {
+			if c.op.waits {
 				c.s.end(errCancelled)
 			}
 		case held:
@@ -122,7 +120,7 @@ func (c *claim) finish(ctx context.Context, stop bool) error {
 			}
 			continue
 		}
-		if !c.b.await(ctx, c.call) {
+		if !c.b.await(ctx, c.op) {
 			return unknown(ctx.Err())
 		}
 	}
@@ -132,41 +130,37 @@ func (c *claim) finish(ctx context.Context, stop bool) error {
 // confirmEnd makes sure that s, which has ended on our side, has ended at the server. Concurrent callers share a request. Called with mu held; waits
 // without it.
 func (b *Backend) confirmEnd(ctx context.Context, s *session) error {
-	k := s.endCall
-	if k == nil {
+	if s.ending == nil {
 		m, err := b.mainSession()
 		if err != nil {
 			return err
 		}
-		k = m.ask(&Op{Kind: End, Earlier: s.conn}, nil)
-		k.onDone = func() { b.onEnd(s, k) }
-		s.endCall = k
+		s.ending = m.ask(&Op{Kind: End, Earlier: s.conn}, s.onEnd)
 	}
-	answered := b.await(ctx, k)
+	op := s.ending
+	answered := b.await(ctx, op)
 	switch {
 	case s.ended:
 		return nil
 	case !answered:
 		return unknown(ctx.Err())
-	case k.err != nil:
-		return unavailable(k.err)
-	case k.op.Err != nil:
-		return unavailable(k.op.Err)
+	case op.Err != nil:
+		return unavailable(op.Err)
 	}
 	return unavailable(errEnding)
 }
 
-// onEnd handles the end of an End. Caller holds mu.
-func (b *Backend) onEnd(s *session, k *call) {
-	s.endCall = nil
-	if k.err != nil || k.op.Err != nil || !k.op.OK {
+// onEnd handles the end of an End of s. Caller holds mu.
+func (s *session) onEnd(op *Op) {
+	s.ending = nil
+	if op.Err != nil || !op.OK {
 		return
 	}
 	s.ended = true
 	for c := range s.claims {
 		if c.state == orphaned {
-			b.drop(c)
+			s.b.drop(c)
 		}
 	}
-	b.prune()
+	s.b.prune()
 }

@@ -11,7 +11,6 @@ type watch struct {
 	key   Key
 	wakes []*func()
 	on    *session // that awaits the key, or has its Await queued or under way; nil: none
-	ask   *call    // that Await
 }
 
 // Notify implements driver.Notifier.
@@ -68,18 +67,15 @@ func (s *session) await(w *watch) {
 		return // the waiter polls
 	}
 	w.on = s
-	w.ask = s.ask(&Op{Kind: Await, Key: w.key}, func() { s.b.onAwait(w, s) })
-}
-
-// onAwait handles the end of an Await. A key may have been freed before the server knew of the Await. Caller holds mu.
-func (b *Backend) onAwait(w *watch, s *session) {
-	switch {
-	case w.on != s:
-	case w.ask.err != nil, w.ask.op.Err != nil:
-		w.on = nil // the waiter polls anyway, and the next session awaits again
-	default:
-		b.wake(w)
-	}
+	s.ask(&Op{Kind: Await, Key: w.key}, func(op *Op) {
+		switch {
+		case w.on != s:
+		case op.Err != nil:
+			w.on = nil // the waiter polls anyway, and the next session awaits again
+		default:
+			s.b.wake(w) // the key may have been freed before the server knew of the Await
+		}
+	})
 }
 
 // hint wakes the local waiters for key. Caller holds mu.

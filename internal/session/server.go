@@ -31,8 +31,8 @@ const (
 	End
 )
 
-// Op is one request of a session, and its answer. The engine does not touch an Op during the call of Conn that carries it out; Conn does not touch it
-// afterwards.
+// Op is one request of a session, and its answer. The engine does not touch its exported fields during the call of Conn that carries it out; Conn
+// touches no field afterwards.
 type Op struct {
 	Kind    Kind
 	Key     Key  // unset for Ping and End
@@ -57,6 +57,10 @@ type Op struct {
 	// Err is the failure of this Op alone, which certainly had no effect. It has a class of package driver (ErrRefused: no privilege; ErrUnavailable:
 	// the lock table is full). If an effect is possible, Conn returns an error instead.
 	Err error
+
+	waits  bool          // by Conn.Wait
+	onDone func(*Op)     // if not nil: handles the answer or failure
+	done   chan struct{} // closed once it is answered or has failed; then Err may also say that nothing was sent, or that the outcome is unknown
 }
 
 // Server dials sessions. Dial may be called concurrently.

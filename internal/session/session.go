@@ -16,47 +16,38 @@ type session struct {
 	conn   Conn  // nil: being dialled
 	endErr error // why it has ended on our side; nil: it has not
 
-	queue      []*call            // to be sent
+	queue      []*Op              // to be sent
 	busy       bool               // a request is under way
 	stopListen context.CancelFunc // nil: it does not listen
 
 	sent      time.Time // when the last request was sent
 	confirmed time.Time // when the last answered request was sent
 
-	claims  map[*claim]struct{} // that live on it, or after its end may live on at the server
-	endCall *call               // an End of it under way
-	ended   bool                // at the server too
+	claims map[*claim]struct{} // that live on it, or after its end may live on at the server
+	ending *Op                 // an End of it under way
+	ended  bool                // at the server too
 }
 
-// call is an Op on its way through a session. Guarded by Backend.mu, save done.
-type call struct {
-	op     *Op
-	waits  bool          // by Conn.Wait
-	sent   bool          // it may have had an effect
-	err    error         // why there is no answer; its class (package driver) says whether it was sent
-	onDone func()        // if not nil: handles the answer or failure
-	done   chan struct{} // closed by an answer or a failure
-}
-
-// settled reports whether k was answered or has failed.
-func (k *call) settled() bool {
+// settled reports whether op was answered or has failed.
+func (op *Op) settled() bool {
 	select {
-	case <-k.done:
+	case <-op.done:
 		return true
 	default:
 		return false
 	}
 }
 
-// settle ends k with its answer, or without one because of err. Caller holds mu.
-func (k *call) settle(err error) {
-	k.err = err
-	if err == nil && k.op.Err != nil && classOf(k.op.Err) == nil {
-		k.op.Err = unavailable(k.op.Err)
+// settle ends op with its answer, or without one because of err. Caller holds mu.
+func (op *Op) settle(err error) {
+	if err != nil {
+		op.Err = err
+	} else if op.Err != nil && classOf(op.Err) == nil {
+		op.Err = unavailable(op.Err)
 	}
-	close(k.done)
-	if k.onDone != nil {
-		k.onDone()
+	close(op.done)
+	if op.onDone != nil {
+		op.onDone(op)
 	}
 }
 
@@ -101,40 +92,35 @@ func (s *session) run(label string) {
 }
 
 // ask queues op and has it sent. Caller holds mu.
-func (s *session) ask(op *Op, onDone func()) *call {
-	k := &call{op: op, onDone: onDone, done: make(chan struct{})}
-	s.queue = append(s.queue, k)
+func (s *session) ask(op *Op, onDone func(*Op)) *Op {
+	op.onDone, op.done = onDone, make(chan struct{})
+	s.queue = append(s.queue, op)
 	if s.stopListen != nil {
 		s.stopListen()
 	}
-	return k
+	return op
 }
 
-// await waits until k is settled. false: ctx ended first. Called with mu held; waits without it.
-func (b *Backend) await(ctx context.Context, k *call) bool {
+// await waits until op is settled. false: ctx ended first. Called with mu held; waits without it.
+func (b *Backend) await(ctx context.Context, op *Op) bool {
 	b.unlock()
 	select {
-	case <-k.done:
+	case <-op.done:
 	case <-ctx.Done():
 	}
 	b.mu.Lock()
-	return k.settled()
+	return op.settled()
 }
 
 // request sends what is queued as one request. Called with mu held; waits without it.
 func (s *session) request() {
 	b := s.b
 	n := min(len(s.queue), MaxBatch)
-	calls := slices.Clone(s.queue[:n])
+	ops := slices.Clone(s.queue[:n])
 	s.queue = slices.Delete(s.queue, 0, n)
-	ops := make([]*Op, len(calls))
-	for i, k := range calls {
-		k.sent = true
-		ops[i] = k.op
-	}
 	s.busy = true
 	var err error
-	if calls[0].waits { // alone: a session without claims gets no other ops
+	if ops[0].waits { // alone: a session without claims gets no other ops
 		err = s.wait(ops[0])
 	} else {
 		err = s.do(ops)
@@ -144,8 +130,8 @@ func (s *session) request() {
 		s.end(err)
 		err = unknown(s.endErr)
 	}
-	for _, k := range calls {
-		k.settle(err)
+	for _, op := range ops {
+		op.settle(err)
 	}
 	if s.endErr != nil {
 		b.prune()
@@ -257,8 +243,8 @@ func (s *session) end(cause error) {
 	}
 	queue := s.queue
 	s.queue = nil
-	for _, k := range queue {
-		k.settle(unsent(cause))
+	for _, op := range queue {
+		op.settle(unsent(cause))
 	}
 	for c := range s.claims {
 		if c.state != held {
