@@ -166,7 +166,7 @@ type asked struct {
 // dialFor opens a session for t.
 func dialFor(t testing.TB, b *Backend) *asked {
 	t.Helper()
-	c, err := b.server.Dial(t.Context(), "host:1:label", session.Events{})
+	c, err := b.server.dial(t.Context(), "host:1:label", session.Events{})
 	require.NoError(t, err)
 	t.Cleanup(c.Close)
 	return &asked{c.(*conn), t}

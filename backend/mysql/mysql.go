@@ -33,7 +33,8 @@ func newBackend(db *sql.DB, closeDB func() error, o Options) (*Backend, error) {
 		return nil, lockport.InvalidOption(backendName, err)
 	}
 	s := &server{o: o, db: db, layout: layout, table: "`" + strings.ReplaceAll(o.Table, ".", "`.`") + "`"}
-	return &Backend{server: s, engine: session.New(s, session.Options{
+	return &Backend{server: s, engine: session.New(session.Options{
+		Dial:         s.dial,
 		TTL:          o.TTL,
 		Blockers:     s.blockers(),
 		Beat:         beat,

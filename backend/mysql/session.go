@@ -17,7 +17,7 @@ import (
 	"github.com/lockport/lockport/internal/session"
 )
 
-// server opens sessions on connections of a pool. It implements session.Server.
+// server opens sessions on connections of a pool.
 type server struct {
 	o         Options
 	db        *sql.DB
@@ -26,10 +26,8 @@ type server struct {
 	foldsCase atomic.Bool // the server ignores case in lock names: MySQL
 }
 
-var _ session.Server = (*server)(nil)
-
-// Dial implements session.Server.
-func (s *server) Dial(ctx context.Context, _ string, _ session.Events) (session.Conn, error) {
+// dial is session.Options.Dial.
+func (s *server) dial(ctx context.Context, _ string, _ session.Events) (session.Conn, error) {
 	c, _, err := s.open(ctx)
 	return c, err
 }
@@ -42,8 +40,6 @@ type conn struct {
 	marker string // the unique name of a lock that the session holds while it lives
 	drawn  int    // tokens since old rows were last deleted
 }
-
-var _ session.Conn = (*conn)(nil)
 
 // open takes a connection from the pool, makes it a session for locks, and returns the server's facts.
 func (s *server) open(ctx context.Context) (_ *conn, known facts, err error) {

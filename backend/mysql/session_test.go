@@ -159,7 +159,7 @@ func TestConnectionsOfSessionsAreClosed(t *testing.T) {
 	// A refused connection is closed too.
 	id := ask(t, db, "CONNECTION_ID()")
 	exec(t, db, "DO GET_LOCK('%s',0)", key)
-	_, err := backendOn(t, db, Options{Table: "none.none"}).server.Dial(t.Context(), "", session.Events{})
+	_, err := backendOn(t, db, Options{Table: "none.none"}).server.dial(t.Context(), "", session.Events{})
 	require.Error(t, err)
 	require.NotEqual(t, id, ask(t, db, "CONNECTION_ID()"))
 }
@@ -208,7 +208,7 @@ func TestProxiesThatShareSessions(t *testing.T) {
 	for from := range setUp + 1 {
 		db := sql.OpenDB(&shuffled{p, from})
 		defer func() { _ = db.Close() }()
-		c, err := backendOn(t, db, Options{}).server.Dial(t.Context(), "", session.Events{})
+		c, err := backendOn(t, db, Options{}).server.dial(t.Context(), "", session.Events{})
 		if err != nil {
 			require.Less(t, from, setUp)
 			continue

@@ -54,6 +54,7 @@ func newBackend(db *sql.DB, owned bool, o Options) (*Backend, error) {
 	}
 	s := &server{db: db, ttl: o.TTL, tokens: tokens{schema: o.Schema}}
 	so := session.Options{
+		Dial:         s.dial,
 		TTL:          o.TTL,
 		Blockers:     o.Blockers,
 		Layout:       layout,
@@ -64,7 +65,7 @@ func newBackend(db *sql.DB, owned bool, o Options) (*Backend, error) {
 	if owned {
 		so.Close = db.Close
 	}
-	return &Backend{engine: session.New(s, so), server: s, layout: layout, blockers: o.Blockers}, nil
+	return &Backend{engine: session.New(so), server: s, layout: layout, blockers: o.Blockers}, nil
 }
 
 // Backend is the driver.Backend. Safe for concurrent use.

@@ -18,7 +18,7 @@ import (
 // minVersion is the first version with idle_session_timeout and client_connection_check_interval.
 const minVersion = 14
 
-// server opens sessions. It implements session.Server.
+// server opens sessions.
 type server struct {
 	db     *sql.DB
 	ttl    time.Duration
@@ -37,8 +37,8 @@ type facts struct {
 	version    int
 }
 
-// Dial implements session.Server.
-func (s *server) Dial(ctx context.Context, label string, e session.Events) (session.Conn, error) {
+// dial is session.Options.Dial.
+func (s *server) dial(ctx context.Context, label string, e session.Events) (session.Conn, error) {
 	l, f, err := s.connect(ctx)
 	if err != nil {
 		return nil, err

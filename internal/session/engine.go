@@ -1,5 +1,5 @@
 // Package session implements locks that belong to a database session: Postgres advisory locks, and GET_LOCK of MySQL and MariaDB. The backends for
-// these share it. They open sessions and talk to the server through the interfaces Server and Conn.
+// these share it. They dial sessions, each a Conn.
 //
 // Many locks live on one session. Its end ends them all, and holders are told at once. Requests of many goroutines go to the server together. These
 // locks are re-entrant within their session, and a release names no owner. So the engine records what each session has or may have, and never takes
@@ -16,12 +16,11 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// Backend implements driver.Backend, driver.Waiter, driver.Notifier and driver.BatchRenewer on the sessions of a Server. Safe for concurrent use.
+// Backend implements driver.Backend, driver.Waiter, driver.Notifier and driver.BatchRenewer on the sessions that Options.Dial opens. Safe for concurrent use.
 //
 // One main session carries all locks acquired without waiting, and every other request. It opens on first use, is replaced after it ends, and is
 // closed after most of the TTL without use. Names that wait have sessions of their own, at most Options.Blockers.
 type Backend struct {
-	server  Server
 	o       Options
 	caps    driver.Capabilities
 	errHeld error // another owner has the key
@@ -47,11 +46,11 @@ const poll = time.Second
 const maxDial = 5 * time.Second
 
 // New makes a Backend from validated Options. It does no I/O.
-func New(s Server, o Options) *Backend {
+func New(o Options) *Backend {
 	caps := o.Capabilities
 	caps.Ends, caps.FixedTTL, caps.Prompt = driver.EndsSession, o.TTL, true
 	b := &Backend{
-		server: s, o: o, caps: caps, errHeld: &driver.HeldError{Poll: min(poll, o.TTL/3)},
+		o: o, caps: caps, errHeld: &driver.HeldError{Poll: min(poll, o.TTL/3)},
 		table: make(map[Key][]*claim), watches: make(map[Key]*watch),
 	}
 	b.ctx, b.cancel = context.WithCancel(context.Background())

@@ -52,11 +52,3 @@ func unknown(err error) error     { return of(driver.ErrUnknown, err) }
 func lost(cause error) error {
 	return of(driver.ErrLost, fmt.Errorf("its session with the server has ended: %w", cause))
 }
-
-// unsent returns the error of calls that were queued when their session ended: they had no effect.
-func unsent(cause error) error {
-	if errors.Is(cause, driver.ErrRefused) {
-		return of(driver.ErrRefused, cause)
-	}
-	return unavailable(cause)
-}

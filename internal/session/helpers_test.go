@@ -29,7 +29,7 @@ const kindLetters = "TFPALE"
 // handTTL is the TTL of backends on a hand.
 const handTTL = 9 * time.Second
 
-// hand is a Server whose answers the test gives. It runs in a synctest bubble: once all goroutines wait, all requests have been sent.
+// hand is a server whose answers the test gives. It runs in a synctest bubble: once all goroutines wait, all requests have been sent.
 type hand struct {
 	t     *testing.T
 	b     *Backend
@@ -51,8 +51,8 @@ type handDial struct {
 func byHand(t *testing.T, o Options, f func(t *testing.T, h *hand)) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &hand{t: t, token: 100}
-		o.TTL, o.Layout = handTTL, plainLayout
-		h.b = New(h, o)
+		o.Dial, o.TTL, o.Layout = h.Dial, handTTL, plainLayout
+		h.b = New(o)
 		f(t, h)
 		require.NoError(t, h.b.Close())
 		synctest.Wait()

@@ -140,14 +140,14 @@ func (b *Backend) confirmEnd(ctx context.Context, s *session) error {
 	op := s.ending
 	answered := b.await(ctx, op)
 	switch {
-	case s.ended:
-		return nil
 	case !answered:
 		return unknown(ctx.Err())
 	case op.Err != nil:
 		return unavailable(op.Err)
+	case !op.OK:
+		return unavailable(errEnding)
 	}
-	return unavailable(errEnding)
+	return nil
 }
 
 // onEnd handles the end of an End of s. Caller holds mu.
@@ -156,7 +156,6 @@ func (s *session) onEnd(op *Op) {
 	if op.Err != nil || !op.OK {
 		return
 	}
-	s.ended = true
 	for c := range s.claims {
 		if c.state == orphaned {
 			s.b.drop(c)

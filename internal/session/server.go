@@ -63,15 +63,6 @@ type Op struct {
 	done   chan struct{} // closed once it is answered or has failed; then Err may also say that nothing was sent, or that the outcome is unknown
 }
 
-// Server dials sessions. Dial may be called concurrently.
-type Server interface {
-	// Dial opens a session and sets it up: timeouts, keep-alives, whatever Events needs. label identifies the client in the server's list of
-	// sessions: host, process id and label, as of driver.OwnerClient, printable ASCII of at most 223 bytes, perhaps empty. ctx bounds only the
-	// dialling, and is cancelled afterwards; Dial returns soon after ctx ends. Errors are driver.ErrUnavailable or driver.ErrRefused, one line,
-	// show no password, and leave nothing behind. Events may be called before Dial has returned.
-	Dial(ctx context.Context, label string, e Events) (Conn, error)
-}
-
 // Events are called by a session's connection, from any goroutine, also during a call of its methods. They do not block. All are set.
 type Events struct {
 	// Freed: a Key that this session awaits was released. It may be called too often, and for keys that nobody awaits.
@@ -110,7 +101,13 @@ const MaxBatch = 128
 
 // Options are what a backend chooses.
 type Options struct {
-	// TTL is the TTL of all claims. Server sets sessions up so that the server keeps a silent session's locks for exactly this long after a
+	// Dial opens a session and sets it up: timeouts, keep-alives, whatever Events needs. label identifies the client in the server's list of
+	// sessions: host, process id and label, as of driver.OwnerClient, printable ASCII of at most 223 bytes, perhaps empty. ctx bounds only the
+	// dialling, and is cancelled afterwards; Dial returns soon after ctx ends. Errors are driver.ErrUnavailable or driver.ErrRefused, one line,
+	// show no password, and leave nothing behind. Dial may be called concurrently, and Events before it has returned.
+	Dial func(ctx context.Context, label string, e Events) (Conn, error)
+
+	// TTL is the TTL of all claims. Dial sets sessions up so that the server keeps a silent session's locks for exactly this long after a
 	// request was sent. Positive.
 	TTL time.Duration
 

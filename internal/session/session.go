@@ -25,7 +25,6 @@ type session struct {
 
 	claims map[*claim]struct{} // that live on it, or after its end may live on at the server
 	ending *Op                 // an End of it under way
-	ended  bool                // at the server too
 }
 
 // settled reports whether op was answered or has failed.
@@ -42,7 +41,8 @@ func (op *Op) settled() bool {
 func (op *Op) settle(err error) {
 	if err != nil {
 		op.Err = err
-	} else if op.Err != nil && classOf(op.Err) == nil {
+	}
+	if !Classified(op.Err) {
 		op.Err = unavailable(op.Err)
 	}
 	close(op.done)
@@ -66,7 +66,7 @@ func (s *session) run(label string) {
 	defer b.work.Done()
 	defer s.cancel()
 	ctx, cancel := context.WithTimeout(s.ctx, min(maxDial, b.o.TTL))
-	conn, err := b.server.Dial(ctx, label, Events{Freed: b.freedElsewhere, Contended: b.contended})
+	conn, err := b.o.Dial(ctx, label, Events{Freed: b.freedElsewhere, Contended: b.contended})
 	cancel()
 	b.mu.Lock()
 	if err != nil {
@@ -244,7 +244,7 @@ func (s *session) end(cause error) {
 	queue := s.queue
 	s.queue = nil
 	for _, op := range queue {
-		op.settle(unsent(cause))
+		op.settle(cause)
 	}
 	for c := range s.claims {
 		if c.state != held {
