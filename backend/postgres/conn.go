@@ -275,18 +275,15 @@ func (c *conn) recordAnswers(ctx context.Context, p *pgx.Conn, ops []*session.Op
 func (c *conn) undo(ctx context.Context, p *pgx.Conn, op *session.Op, failure error) error {
 	op.Err = failure
 	switch op.Kind {
-	case session.Try:
-		if c.shares[op.Key] > 0 {
-			return errors.New(failure.Error()) // it may not have the key: one Free too many would release another reader's
+	case session.Try, session.Free:
+		others := c.shares[op.Key] // that must keep it: one Free too many would release another reader's
+		if op.Kind == session.Free {
+			op.OK, op.Err, others = true, nil, others-1
+			c.count(op, -1)
 		}
-		_, err := c.query(ctx, p, c.statements.free, freeArgs(op)...)
-		return err
-	case session.Free:
-		if c.shares[op.Key] > 1 {
+		if others > 0 {
 			return errors.New(failure.Error())
 		}
-		op.OK, op.Err = true, nil
-		c.count(op, -1)
 		_, err := c.query(ctx, p, c.statements.free, freeArgs(op)...)
 		return err
 	case session.Await:
