@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
@@ -175,6 +176,7 @@ func TestThePoolIsNotTouched(t *testing.T) {
 	config, err := pgxpool.ParseConfig(p.URL())
 	require.NoError(t, err)
 	config.MaxConns = 1
+	config.ConnConfig.OnNotification = func(*pgconn.PgConn, *pgconn.Notification) { t.Error("the pool's OnNotification was called") }
 	pool, err := pgxpool.NewWithConfig(t.Context(), config)
 	require.NoError(t, err)
 	t.Cleanup(pool.Close)

@@ -98,5 +98,12 @@ func TestPermitsOfOneSession(t *testing.T) {
 		require.Equal(t, first, c.ops[0].Slot)
 		c.answer("F" + string(set))
 		abandoned.is(t, nil)
+
+		c.fail(errCut) // only the server knows whether the permits are free
+		after := h.try(t.Context(), permitOf("a"))
+		d := h.accept()
+		require.Len(t, d.ops[0].Slots, 2)
+		d.answer("T"+string(set), set)
+		after.is(t, driver.ErrHeld)
 	})
 }
