@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	sqldriver "database/sql/driver"
 	"errors"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -205,6 +207,7 @@ func TestProxiesThatShareSessions(t *testing.T) {
 	p.on(nil)
 	dialFor(t, backendOn(t, plain, Options{}))
 	setUp := len(p.statements())
+	second := slices.IndexFunc(p.statements(), func(query string) bool { return strings.HasPrefix(query, "SELECT CONNECTION_ID()") })
 	for from := range setUp + 1 {
 		db := sql.OpenDB(&shuffled{p, from})
 		defer func() { _ = db.Close() }()
@@ -213,6 +216,7 @@ func TestProxiesThatShareSessions(t *testing.T) {
 			require.Less(t, from, setUp)
 			continue
 		}
+		require.Greater(t, from, second, "a session that is two was accepted")
 		defer c.Close()
 		one, two := &session.Op{Kind: session.Ping}, &session.Op{Kind: session.Ping}
 		err = c.Do(t.Context(), []*session.Op{one})
