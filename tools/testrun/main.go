@@ -1,12 +1,10 @@
-// Command testrun is go test with progress output: one line when a package's tests start and one when they finish. If a package fails, its whole
-// output follows at once. The run ends with go test's result lines. The arguments are flags of go test. It tests every package below the current
-// folder, in nested modules too. -p says how many run concurrently; one more runs that mostly waits. It fails if any package fails.
+// Command testrun is go test with progress output: one line when a package's tests start, and one when they finish, with go test's result line. If a
+// package fails, its output follows at once. The arguments are flags of go test. It tests every package below the current folder, in nested modules
+// too. -p says how many run concurrently; one more runs that mostly waits. It fails if any package fails.
 package main
 
 import (
-	"bufio"
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -29,23 +27,16 @@ var slow = []string{"backend/table", "backend/zookeeper", "faults", "backend/nat
 var waiting = []string{"conformance/exhibits", "conformance", "conformance/exhibits/articles", "adapters/gocron", "adapters/cron", "bench",
 	"backend/memory"}
 
-// event is a line of go test -json: see go doc test2json.
-type event struct {
-	Action, Test, Output string
-	Elapsed              float64
-}
-
 // run is a run of all tests.
 type run struct {
 	flags []string // of go test
 	began time.Time
 	all   int
 
-	mu      sync.Mutex // guards the fields below, and the output
-	left    []string   // folders still to test, slowest first, without the waiting ones
-	done    int
-	results map[string]string // go test's result lines, by folder
-	failed  error
+	mu     sync.Mutex // guards the fields below
+	left   []string   // folders still to test, slowest first, without the waiting ones
+	done   int
+	failed error
 }
 
 func main() {
@@ -53,12 +44,8 @@ func main() {
 	if err != nil {
 		fail(err)
 	}
-	r := &run{flags: os.Args[1:], began: time.Now(), all: len(folders), results: make(map[string]string)}
-	for _, folder := range folders {
-		if !slices.Contains(waiting, folder) {
-			r.left = append(r.left, folder)
-		}
-	}
+	r := &run{flags: os.Args[1:], began: time.Now(), all: len(folders)}
+	r.left = slices.DeleteFunc(folders, func(folder string) bool { return slices.Contains(waiting, folder) })
 	r.logf("building and testing %d packages", r.all)
 	var all sync.WaitGroup
 	for i := range atOnce(r.flags) {
@@ -74,13 +61,10 @@ func main() {
 		}
 	})
 	all.Wait()
-	slices.Sort(folders)
-	for _, folder := range folders {
-		fmt.Print(r.results[folder])
-	}
 	if r.failed != nil {
 		fail(r.failed)
 	}
+	r.logf("all packages pass")
 }
 
 // list returns the folders that have tests, the slowest first.
@@ -125,78 +109,30 @@ func (r *run) next(front bool) (folder string) {
 	return folder
 }
 
-// test runs go test in folder.
+// test runs go test in folder. Without -v, go test prints only its result line and failed tests.
 func (r *run) test(folder string) {
-	test := exec.Command("go", slices.Concat([]string{"test", "-json"}, r.flags)...)
-	test.Dir, test.Stderr = folder, os.Stderr
-	out, err := test.StdoutPipe()
-	if err == nil {
-		err = test.Start()
+	r.logf("started  %s", folder)
+	test := exec.Command("go", append([]string{"test", "."}, r.flags...)...)
+	test.Dir = folder
+	output, err := test.CombinedOutput()
+	cpu := time.Duration(0)
+	if state := test.ProcessState; state != nil {
+		cpu = state.UserTime() + state.SystemTime()
 	}
-	if err != nil {
-		fail(err)
-	}
-	var output []event
-	var end event
-	quiet := make(map[string]bool) // tests that passed or were skipped: not printed
-	for lines := bufio.NewReader(out); ; {
-		line, err := lines.ReadString('\n')
-		if err != nil {
-			break
-		}
-		e := r.show(folder, line)
-		switch {
-		case e.Action == "output":
-			output = append(output, e)
-		case e.Test != "":
-			quiet[e.Test] = e.Action == "pass" || e.Action == "skip"
-		case e.Action == "pass" || e.Action == "fail" || e.Action == "skip":
-			end = e
-		}
-	}
-	err = test.Wait()
 	r.mu.Lock()
-	defer r.mu.Unlock()
 	r.done++
-	cpu := test.ProcessState.UserTime() + test.ProcessState.SystemTime()
-	r.logf("finished %s: %s in %.1fs, %.1fs CPU including the build (%d of %d)", folder, end.Action, end.Elapsed, cpu.Seconds(), r.done, r.all)
-	for _, e := range output {
-		if slices.Contains(r.flags, "-v") || err != nil && !quiet[e.Test] && !strings.HasPrefix(e.Output, "=== ") {
-			fmt.Print(e.Output)
-		}
-	}
+	done := r.done
 	if err != nil {
 		r.failed = errors.Join(r.failed, fmt.Errorf("%s: %w", folder, err))
 	}
+	r.mu.Unlock()
+	r.logf("finished %s, %.1fs CPU with the build (%d of %d)\n%s", folder, cpu.Seconds(), done, r.all, output)
 }
 
-// show handles a line of go test -json. It prints what must appear at once, and returns all other events.
-func (r *run) show(folder, line string) (e event) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	switch err := json.Unmarshal([]byte(line), &e); {
-	case err != nil:
-		fmt.Print(line)
-	case e.Action == "start":
-		r.logf("started  %s", folder)
-	case e.Action == "build-output":
-		fmt.Print(e.Output)
-	case e.Action == "output" && e.Test == "" && isResult(e.Output):
-		r.results[folder] += e.Output
-	default:
-		return e
-	}
-	return event{}
-}
-
-// isResult reports whether a line is go test's result for a package, not output of its tests.
-func isResult(line string) bool {
-	return strings.HasPrefix(line, "ok  \t") || strings.HasPrefix(line, "FAIL\t") || strings.HasPrefix(line, "?   \t")
-}
-
-// logf prints a line. The caller holds the mutex, or is alone.
+// logf prints a line, in one piece.
 func (r *run) logf(format string, args ...any) {
-	fmt.Printf("%6.0fs  "+format+"\n", append([]any{time.Since(r.began).Seconds()}, args...)...)
+	text := fmt.Sprintf("%6.0fs  "+format, append([]any{time.Since(r.began).Seconds()}, args...)...)
+	_, _ = os.Stdout.WriteString(strings.TrimSuffix(text, "\n") + "\n")
 }
 
 func fail(err error) {
