@@ -14,16 +14,17 @@ import (
 )
 
 func main() {
-	through := way.To(os.Args[1])
-	first, second := session(through.Addr), session(os.Args[1])
+	far := way.To(os.Args[1])
+	near := way.To(far.Addr())
+	first, second := session(near.Addr()), session(os.Args[1])
 	way.Check(concurrency.NewMutex(first, "/late").Lock(context.Background()))
 	time.Sleep(time.Second) // wait for the first keep-alive and its reply
-	through.NoReplies.Store(true)
-	for n := through.Requests.Load(); through.Requests.Load() == n; time.Sleep(time.Millisecond) {
-	}
-	through.NoRequests.Store(true) // that keep-alive was the last one
+	far.Delay(100 * time.Millisecond)
+	far.AwaitRequest()
+	near.Freeze() // that keep-alive was the last one, and its reply stays here
 	time.Sleep(2 * time.Second)
-	through.NoReplies.Store(false) // its reply arrives late
+	far.Freeze()
+	near.Restore() // the reply arrives late
 	way.Check(concurrency.NewMutex(second, "/late").Lock(context.Background()))
 	began := time.Now()
 	<-first.Done()

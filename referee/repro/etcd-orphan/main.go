@@ -15,12 +15,12 @@ import (
 
 func main() {
 	through := way.To(os.Args[1])
-	first, second := mutex(through.Addr), mutex(os.Args[1])
-	through.NoReplies.Store(true)
+	first, second := mutex(through.Addr()), mutex(os.Args[1])
+	through.BlackholeReplies()
 	ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)
 	defer cancel()
 	fmt.Println("first's Lock:", first.Lock(ctx))
-	through.NoReplies.Store(false)
+	through.Restore()
 	time.Sleep(3 * 2 * time.Second) // three times the TTL
 	fmt.Println("first's Unlock:", first.Unlock(context.Background()))
 	fmt.Println("second's TryLock:", second.TryLock(context.Background()))

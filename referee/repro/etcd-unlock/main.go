@@ -14,7 +14,7 @@ import (
 
 func main() {
 	ctx, through := context.Background(), way.To(os.Args[1])
-	one, other := session(through.Addr), session(os.Args[1])
+	one, other := session(through.Addr()), session(os.Args[1])
 	first, second := concurrency.NewMutex(one, "/unlock"), concurrency.NewMutex(one, "/unlock")
 	way.Check(first.Lock(ctx))
 	through.Lose("/unlock/")

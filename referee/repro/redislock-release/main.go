@@ -15,7 +15,7 @@ import (
 
 func main() {
 	ctx, through := context.Background(), way.To(os.Args[1])
-	client := redis.NewClient(&redis.Options{Addr: through.Addr})
+	client := redis.NewClient(&redis.Options{Addr: through.Addr()})
 	for _, lose := range []string{"", "evalsha"} { // the first time loads the scripts
 		lock, err := redislock.Obtain(ctx, client, "redislock-release", time.Minute, nil)
 		way.Check(err)

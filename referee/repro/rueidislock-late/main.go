@@ -15,9 +15,9 @@ import (
 
 func main() {
 	through := way.To(os.Args[1])
-	first, _, err := locker(through.Addr).WithContext(context.Background(), "late")
+	first, _, err := locker(through.Addr()).WithContext(context.Background(), "late")
 	way.Check(err)
-	through.Silence(true)
+	through.Freeze()
 	_, _, err = locker(os.Args[1]).WithContext(context.Background(), "late")
 	way.Check(err)
 	began := time.Now()

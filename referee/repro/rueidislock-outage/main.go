@@ -16,11 +16,11 @@ import (
 func main() {
 	through := way.To(os.Args[1])
 	locker, err := rueidislock.NewLocker(rueidislock.LockerOption{
-		ClientOption: rueidis.ClientOption{InitAddress: []string{through.Addr}}, KeyMajority: 1, NoLoopTracking: true, KeyValidity: 2 * time.Second,
+		ClientOption: rueidis.ClientOption{InitAddress: []string{through.Addr()}}, KeyMajority: 1, NoLoopTracking: true, KeyValidity: 2 * time.Second,
 	})
 	way.Check(err)
-	through.Silence(true)
-	time.AfterFunc(time.Second, func() { through.Silence(false) })
+	through.Freeze()
+	time.AfterFunc(time.Second, through.Restore)
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	_, _, err = locker.WithContext(ctx, "outage")

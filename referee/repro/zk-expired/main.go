@@ -13,13 +13,13 @@ import (
 
 func main() {
 	through := way.To(os.Args[1])
-	conn, first := lock(through.Addr)
+	conn, first := lock(through.Addr())
 	_, second := lock(os.Args[1])
 	way.Check(first.Lock())
-	through.Silence(true)
+	through.Freeze()
 	way.Check(second.Lock())
 	fmt.Println("second has the lock")
-	through.Silence(false)
+	through.Restore()
 	for conn.State() != zk.StateHasSession {
 		time.Sleep(10 * time.Millisecond)
 	}
