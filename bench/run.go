@@ -75,10 +75,8 @@ var letters = regexp.MustCompile(`[^a-zA-Z0-9-]`)
 
 // subject makes the measure.Subject of a library in a scenario.
 func subject(l lib.Library, sc scenario, s *measure.Servers) *measure.Subject {
-	on := &measure.Subject{
+	return &measure.Subject{
 		Row: measure.Row{Library: l.Name, Kind: l.Kind}, Config: measure.Config{URL: s.URL, Family: l.Family, Library: l.Name},
 		Locks: letters.ReplaceAllString("bench-"+sc.Name+"-"+l.Name, ""), Try: l.Kind == lib.Floor, Kill: strings.HasPrefix(sc.Name, "waiters-"),
 	}
-	on.NotRun, on.Do = l.NotRun, l.Turn
-	return on
 }

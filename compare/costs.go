@@ -16,7 +16,7 @@ import (
 
 func measureWorkerMain() {
 	measure.WorkerMain(func(ctx context.Context, c measure.Config) (measure.Locker, error) {
-		return measure.Open(ctx, c, lockport.Label("compare"))
+		return measure.Open(ctx, c, nil, lockport.Label("compare"))
 	})
 }
 

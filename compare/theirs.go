@@ -70,7 +70,7 @@ const openTime = 10 * time.Second
 func grants(ctx context.Context, rawURL string, ttl time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, openTime)
 	defer cancel()
-	l, err := measure.Open(ctx, measure.Config{URL: rawURL, TTL: ttl}, lockport.Label("compare"))
+	l, err := measure.Open(ctx, measure.Config{URL: rawURL, TTL: ttl}, nil, lockport.Label("compare"))
 	if err != nil {
 		return err
 	}

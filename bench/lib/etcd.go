@@ -4,6 +4,7 @@ import (
 	"context"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+	recipe "go.etcd.io/etcd/client/v3/experimental/recipes"
 
 	"github.com/lockport/lockport/internal/lab/measure"
 	"github.com/lockport/lockport/referee/libraries"
@@ -51,4 +52,17 @@ func awaitDelete(ctx context.Context, client *clientv3.Client, key string) error
 		}
 	}
 	return ctx.Err()
+}
+
+// openRWMutexes opens the recipe's readers, which support neither contexts nor single attempts. One session may hold many of them.
+func openRWMutexes(_ context.Context, c measure.Config) (l measure.Locker, err error) {
+	client, err := libraries.Etcd(c.URL)
+	if err != nil {
+		return l, err
+	}
+	s, err := libraries.EtcdSession(client, c.TTL)
+	return measure.Locker{Close: client.Close, Acquire: func(_ context.Context, name string, _ bool) (measure.Release, error) {
+		m := recipe.NewRWMutex(s, "/bench/"+name)
+		return func(context.Context) error { return m.RUnlock() }, m.RLock()
+	}}, err
 }

@@ -3,7 +3,6 @@
 package lib
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -32,12 +31,10 @@ type Library struct {
 	// Only are prefixes of the names of the scenarios to measure it in; none: all.
 	Only []string `json:"-"`
 	// Open opens the library in a process. ctx bounds the opening alone.
-	Open func(ctx context.Context, c measure.Config) (measure.Locker, error) `json:"-"`
-	// Turn replaces Open and the scenario for a library that Go cannot call: it measures one turn.
-	Turn func(ctx context.Context, s measure.Scenario, on *measure.Subject, turn int) ([]measure.Figure, error) `json:"-"`
-	// NotRun says what Turn lacks, if it cannot run.
-	NotRun string `json:"-"`
+	Open opener `json:"-"`
 }
+
+type opener = func(ctx context.Context, c measure.Config) (measure.Locker, error)
 
 // Source returns the library's module and version.
 func (l Library) Source() string {
@@ -67,90 +64,62 @@ const (
 )
 
 // All are the libraries, in display order within each family: ours, theirs, and the floors.
-var All = slices.Concat(ours(), sharing(), redisson(), []Library{
-	theirs(libraries.Redislock, Library{
-		Family: "redis", Renewal: loopEach,
-		How: "Obtain with LinearBackoff(100ms), as in its examples, and Release",
-	}),
-	redsyncOn("redis", libraries.Redsync),
+var All = slices.Concat(ours(), []Library{
+	theirs("redis", libraries.Redislock, loopEach, "Obtain with LinearBackoff(100ms), as in its examples, and Release"),
+	theirs("redis", libraries.Redsync, loopEach, redsyncHow),
 	// Not held: 10,000 renewal loops would each ask all five servers.
-	redsyncOn("redlock", libraries.Redlock, "cycle", "own-", "contend-", "handoff-", "takeover", "waiters-"),
-	theirs(libraries.Rueidislock, Library{
-		Family: "redis", Renewal: automatic,
-		How: "WithContext with NoLoopTracking, its fastest setting, TryNextAfter of 1s, and the returned cancel",
-	}),
-	theirs(libraries.RueidislockTracking, Library{
-		Family: "redis", Name: "rueidislock, loop tracking", Renewal: automatic,
-		How:  "WithContext with loop tracking, its default, TryNextAfter of 1s, and the returned cancel",
-		Only: []string{"cycle", "own-"},
-	}),
+	theirs("redlock", libraries.Redlock, loopEach, redsyncHow).only("cycle", "own-", "contend-", "handoff-", "takeover", "waiters-"),
+	theirs("redis", libraries.Rueidislock, automatic,
+		"WithContext with NoLoopTracking, its fastest setting, TryNextAfter of 1s, and the returned cancel"),
+	theirs("redis", libraries.RueidislockTracking, automatic,
+		"WithContext with loop tracking, its default, TryNextAfter of 1s, and the returned cancel").only("cycle", "own-"),
+	theirs("etcd", libraries.EtcdSpareSessions, sessionRenewal,
+		"Lock and Unlock; a session for each goroutine that wants the same name, since a session does not exclude itself"),
 	{
-		Family: "redis", Name: Pings, Kind: Floor, Module: goredisModule, Renewal: noRenewal, How: "two round trips that do nothing",
-		Only: []string{"cycle"}, Open: openPings,
+		Family: "etcd", Name: "RWMutex", Kind: Theirs, Module: etcdModule, Renewal: sessionRenewal, Waits: true, Beside: true, Open: oneName(openRWMutexes),
+		How: "RLock and RUnlock of etcd's experimental recipe, on one session", Only: []string{"beside-"},
 	},
-	{
-		Family: "redis", Name: "SET NX, EVALSHA", Kind: Floor, Module: goredisModule, Renewal: noRenewal,
-		How: "SET NX PX, and EVALSHA of a compare-and-delete", Open: openBareRedis,
-	},
-	{
-		Family: "redis", Name: "PUBLISH, SET NX", Kind: Floor, Module: goredisModule, Renewal: noRenewal, Waits: true,
-		How:  "DEL and PUBLISH in one pipeline; a subscriber then sends SET NX",
-		Only: []string{"handoff-other"}, Open: openPublished,
-	},
-	theirs(libraries.EtcdSpareSessions, Library{
-		Family: "etcd", Renewal: sessionRenewal,
-		How: "Lock and Unlock; a session for each goroutine that wants the same name, since a session does not exclude itself",
-	}),
-	{
-		Family: "etcd", Name: "Txn, Delete", Kind: Floor, Module: etcdModule, Renewal: sessionRenewal, Open: openBareEtcd,
-		How: "a Txn that puts a key if it does not exist, on one lease, and a Delete",
-	},
-	{
-		Family: "etcd", Name: "watch, Txn", Kind: Floor, Module: etcdModule, Renewal: sessionRenewal, Waits: true, Open: openBareEtcd,
-		How: "Delete; a client with an open watch then sends the Txn", Only: []string{"handoff-other"},
-	},
-	theirs(libraries.ZKLock, Library{
-		Family: "zookeeper", Renewal: sessionRenewal,
-		How: "NewLock, Lock and Unlock on one session",
-	}),
-	{
-		Family: "zookeeper", Name: "create, delete", Kind: Floor, Module: zkModule, Renewal: sessionRenewal, Open: openBareZK,
-		How: "create of an ephemeral node, and delete",
-	},
-	{
-		Family: "zookeeper", Name: "exists, create", Kind: Floor, Module: zkModule, Renewal: sessionRenewal, Waits: true, Open: openBareZK,
-		How: "delete; a client with a watch from exists then sends the create", Only: []string{"handoff-other"},
-	},
-	{
-		Family: "postgres", Name: "pg_advisory_lock", Kind: Floor, Module: "github.com/jackc/pgx/v5", Renewal: sessionRenewal, Waits: true, Open: openAdvisory,
-		How: "pg_try_advisory_lock, or pg_advisory_lock to wait, and pg_advisory_unlock, with a connection for each hold and each waiter",
-	},
-	{
-		Family: "mysql", Name: "GET_LOCK", Kind: Floor, Module: "github.com/go-sql-driver/mysql", Renewal: sessionRenewal, Waits: true, Open: openNamed,
-		How: "GET_LOCK and RELEASE_LOCK, with a connection for each hold and each waiter",
-	},
-	{
-		Family: "table", Name: "INSERT, UPDATE", Kind: Floor, Module: "github.com/jackc/pgx/v5", Renewal: noRenewal, Open: openRows,
-		How: "an INSERT of a row, or an UPDATE if the name is free, and an UPDATE that compares its owner",
-	},
-	{
-		Family: "nats", Name: "publish twice", Kind: Floor, Module: "github.com/nats-io/nats.go", Renewal: noRenewal, Open: openBareNATS,
-		How: "a publish of a key with a TTL that expects the key's last revision, and a publish of a marker that replaces it",
-	},
+	theirs("zookeeper", libraries.ZKLock, sessionRenewal, "NewLock, Lock and Unlock on one session"),
+
+	floor("redis", Pings, goredisModule, noRenewal, openPings, "two round trips that do nothing").only("cycle"),
+	floor("redis", "SET NX, EVALSHA", goredisModule, noRenewal, openBareRedis, "SET NX PX, and EVALSHA of a compare-and-delete"),
+	floor("redis", "PUBLISH, SET NX", goredisModule, noRenewal, openPublished,
+		"DEL and PUBLISH in one pipeline; a subscriber then sends SET NX").waits("handoff-other"),
+	floor("etcd", "Txn, Delete", etcdModule, sessionRenewal, openBareEtcd, "a Txn that puts a key if it does not exist, on one lease, and a Delete"),
+	floor("etcd", "watch, Txn", etcdModule, sessionRenewal, openBareEtcd, "Delete; a client with an open watch then sends the Txn").waits("handoff-other"),
+	floor("zookeeper", "create, delete", zkModule, sessionRenewal, openBareZK, "create of an ephemeral node, and delete"),
+	floor("zookeeper", "exists, create", zkModule, sessionRenewal, openBareZK,
+		"delete; a client with a watch from exists then sends the create").waits("handoff-other"),
+	floor("postgres", "pg_advisory_lock", pgxModule, sessionRenewal, openAdvisory,
+		"pg_try_advisory_lock, or pg_advisory_lock to wait, and pg_advisory_unlock, with a connection for each hold and each waiter").waits(),
+	floor("mysql", "GET_LOCK", "github.com/go-sql-driver/mysql", sessionRenewal, openNamed,
+		"GET_LOCK and RELEASE_LOCK, with a connection for each hold and each waiter").waits(),
+	floor("table", "INSERT, UPDATE", pgxModule, noRenewal, openRows,
+		"an INSERT of a row, or an UPDATE if the name is free, and an UPDATE that compares its owner"),
+	floor("nats", "publish twice", "github.com/nats-io/nats.go", noRenewal, openBareNATS,
+		"a publish of a key with a TTL that expects the key's last revision, and a publish of a marker that replaces it"),
 })
 
 const (
 	goredisModule = "github.com/redis/go-redis/v9"
 	etcdModule    = "go.etcd.io/etcd/client/v3"
 	zkModule      = "github.com/go-zookeeper/zk"
+	pgxModule     = "github.com/jackc/pgx/v5"
+
+	redsyncHow = "NewMutex with any number of tries, LockContext and UnlockContext"
 
 	// Pings is the library that takes no lock and only makes requests.
 	Pings = "PING twice"
 )
 
-// theirs makes a Library of a subject of the referee. l has its other fields.
-func theirs(s libraries.Subject, l Library) Library {
-	l.Name, l.Kind, l.Module, l.Waits = cmp.Or(l.Name, s.Library), Theirs, s.Module, true
+// floor makes a Library of bare commands.
+func floor(family, name, module, renewal string, open opener, how string) Library {
+	return Library{Family: family, Name: name, Kind: Floor, Module: module, Renewal: renewal, How: how, Open: open}
+}
+
+// theirs makes a Library of a subject of the referee.
+func theirs(family string, s libraries.Subject, renewal, how string) Library {
+	l := Library{Family: family, Name: s.Library, Kind: Theirs, Module: s.Module, Renewal: renewal, How: how, Waits: true}
 	l.Open = func(ctx context.Context, c measure.Config) (measure.Locker, error) {
 		client, err := s.Open(ctx, c.URL, libraries.Settings{TTL: c.TTL, Connections: poolSize})
 		return measure.Locker{Close: client.Close, Acquire: func(ctx context.Context, name string, wait bool) (measure.Release, error) {
@@ -164,8 +133,15 @@ func theirs(s libraries.Subject, l Library) Library {
 	return l
 }
 
-func redsyncOn(family string, s libraries.Subject, only ...string) Library {
-	return theirs(s, Library{Family: family, Renewal: loopEach, How: "NewMutex with any number of tries, LockContext and UnlockContext", Only: only})
+// only restricts a library to scenarios, and waits says that it can wait in them.
+func (l Library) only(scenarios ...string) Library {
+	l.Only = scenarios
+	return l
+}
+
+func (l Library) waits(scenarios ...string) Library {
+	l.Waits = true
+	return l.only(scenarios...)
 }
 
 // Find returns the library of that name.

@@ -2,52 +2,64 @@ package lib
 
 import (
 	"context"
+	"strings"
 
 	"github.com/lockport/lockport"
 	_ "github.com/lockport/lockport/backend/all"
 	"github.com/lockport/lockport/internal/lab/measure"
 )
 
+// with is how lockport is opened. The URLs of our servers have no parameters.
+type with struct {
+	scheme, parameters string // around a URL
+	options            []lockport.Option
+	hold               []lockport.AcquireOption
+}
+
+func (w with) open(ctx context.Context, c measure.Config) (measure.Locker, error) {
+	c.URL = w.scheme + c.URL + w.parameters
+	return measure.Open(ctx, c, w.hold, w.options...)
+}
+
 // ours returns lockport's own ways.
 func ours() (all []Library) {
-	add := func(l Library, parameters string, options ...lockport.Option) {
-		l.Waits, l.Open = true, openLockport(parameters, options)
-		all = append(all, l)
-	}
-	for _, family := range []string{"redis", "redlock", "etcd", "zookeeper", "postgres", "mysql", "nats"} {
-		add(Library{Family: family, Name: "lockport", Kind: Ours, Renewal: automatic, How: "Acquire and Release"}, "")
-		if family == "mysql" {
-			add(Library{
-				Family: family, Name: "lockport, no tokens", Kind: Variant, Renewal: automatic, Only: []string{"cycle", "own-"},
-				How: "the same with tokens=false: no row is written for a token",
-			}, "?tokens=false")
-		}
-		add(Library{
-			Family: family, Name: "lockport, no hand-off", Kind: Variant, Renewal: automatic, Only: []string{"contend-"},
-			How: "the same with WithoutHandOff: the server grants every hold",
-		}, "", lockport.WithoutHandOff())
-	}
-	onTable := func(mode string) func(context.Context, measure.Config) (measure.Locker, error) {
-		return func(ctx context.Context, c measure.Config) (measure.Locker, error) {
-			c.URL = "table+" + c.URL + "?create=true&sslmode=disable&default_query_exec_mode=" + mode
-			return measure.Open(ctx, c)
+	add := func(families, name, how string, w with, only ...string) {
+		for family := range strings.FieldsSeq(families) {
+			l := Library{Family: family, Name: name, Kind: Ours, Renewal: automatic, How: how, Waits: true, Open: w.open, Only: only}
+			l.Kind = either(name == "lockport", Ours, Variant)
+			if w.hold != nil {
+				l.Beside, l.Open = true, oneName(w.open)
+			}
+			all = append(all, l)
 		}
 	}
-	all = append(all, Library{
-		Family: "table", Name: "lockport", Kind: Ours, Renewal: automatic, Waits: true, Open: onTable("cache_statement"),
-		How: "Acquire and Release of table+postgres, with prepared statements, pgx's default",
-	}, Library{
-		Family: "table", Name: "lockport, behind a pooler", Kind: Variant, Renewal: automatic, Waits: true, Open: onTable("exec"), Only: []string{"cycle", "own-"},
-		How: "the same without prepared statements, the default for a URL",
-	})
-	add(Library{Family: "file", Name: "lockport", Kind: Ours, Renewal: sessionRenewal, Only: []string{"handoff-same", "takeover"}, How: "Acquire and Release"}, "")
+	const servers = "redis redlock etcd zookeeper postgres mysql nats"
+	add(servers, "lockport", "Acquire and Release", with{})
+	add("file", "lockport", "Acquire and Release", with{}, "handoff-same", "takeover")
+	all[len(all)-1].Renewal = sessionRenewal
+	const table = "?create=true&sslmode=disable&default_query_exec_mode="
+	add("table", "lockport", "Acquire and Release of table+postgres, with prepared statements, pgx's default",
+		with{scheme: "table+", parameters: table + "cache_statement"})
+	add("table", "lockport, behind a pooler", "the same without prepared statements, the default for a URL",
+		with{scheme: "table+", parameters: table + "exec"}, "cycle", "own-")
+	add("mysql", "lockport, no tokens", "the same with tokens=false: no row is written for a token", with{parameters: "?tokens=false"}, "cycle", "own-")
+	add(servers, "lockport, no hand-off", "the same with WithoutHandOff: the server grants every hold",
+		with{options: []lockport.Option{lockport.WithoutHandOff()}}, "contend-")
+	add("redis etcd zookeeper postgres", "lockport, readers", "Acquire with Shared, and Release",
+		with{hold: []lockport.AcquireOption{lockport.Shared()}}, "beside-")
+	add("redis etcd zookeeper postgres mysql", "lockport, permits", "Acquire with Permits(64), and Release",
+		with{hold: []lockport.AcquireOption{lockport.Permits(64)}}, "beside-") // enough for all
 	return all
 }
 
-// openLockport opens a URL with parameters, which begin with "?". The URLs of our servers have none.
-func openLockport(parameters string, options []lockport.Option) func(context.Context, measure.Config) (measure.Locker, error) {
+// oneName makes all callers hold the same name, whatever they ask for.
+func oneName(open opener) opener {
 	return func(ctx context.Context, c measure.Config) (measure.Locker, error) {
-		c.URL += parameters
-		return measure.Open(ctx, c, options...)
+		l, err := open(ctx, c)
+		acquire := l.Acquire
+		l.Acquire = func(ctx context.Context, _ string, wait bool) (measure.Release, error) {
+			return acquire(ctx, "beside", wait)
+		}
+		return l, err
 	}
 }

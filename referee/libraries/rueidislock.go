@@ -15,13 +15,13 @@ import (
 
 // Rueidislock uses NoLoopTracking, its fastest setting. RueidislockTracking uses the default and is not judged.
 var (
-	Rueidislock         = rueidislockWith(true)
-	RueidislockTracking = rueidislockWith(false)
+	Rueidislock         = rueidislockWith("rueidislock", true)
+	RueidislockTracking = rueidislockWith("rueidislock, loop tracking", false)
 )
 
-func rueidislockWith(noLoop bool) Subject {
+func rueidislockWith(name string, noLoop bool) Subject {
 	return Subject{
-		Name: "rueidislock", Library: "rueidislock", Module: "github.com/redis/rueidis", Environment: "redis",
+		Name: name, Library: name, Module: "github.com/redis/rueidis", Environment: "redis",
 		Use: "TryWithContext, WithContext and the returned cancel, with KeyMajority 1 and NoLoopTracking, as in the README, KeyValidity 2s and TryNextAfter 1s; its context tells of a loss",
 		Promises: map[string]string{
 			"P1":  "README: \"If the KeyMajority is satisfied within the KeyValidity duration, the invocation is successful and a ctx is returned as the lock\"",

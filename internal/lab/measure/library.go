@@ -32,13 +32,8 @@ type Locker struct {
 // Release ends a hold.
 type Release func(ctx context.Context) error
 
-// Open opens lockport on c.URL.
-func Open(ctx context.Context, c Config, options ...lockport.Option) (Locker, error) {
-	return OpenFor(ctx, c, nil, options...)
-}
-
-// OpenFor is Open with options for each hold: readers, for instance.
-func OpenFor(ctx context.Context, c Config, holds []lockport.AcquireOption, options ...lockport.Option) (Locker, error) {
+// Open opens lockport on c.URL. hold has options for each hold: readers, for instance.
+func Open(ctx context.Context, c Config, hold []lockport.AcquireOption, options ...lockport.Option) (Locker, error) {
 	client, err := lockport.Open(ctx, c.URL, append(options, lockport.TTL(c.TTL), lockport.Logger(nil))...)
 	if err != nil {
 		return Locker{}, err
@@ -48,7 +43,7 @@ func OpenFor(ctx context.Context, c Config, holds []lockport.AcquireOption, opti
 		if wait {
 			acquire = client.Acquire
 		}
-		lock, err := acquire(ctx, name, holds...)
+		lock, err := acquire(ctx, name, hold...)
 		if err != nil {
 			return nil, err
 		}

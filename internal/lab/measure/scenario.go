@@ -31,8 +31,6 @@ type Subject struct {
 	Locks  string // the prefix of its locks' names
 	Try    bool   // cycles make single attempts
 	Kill   bool   // kill waiters at the end: some libraries ignore a cancelled context while they wait
-	// Do replaces the scenario's, for a library that no worker can open.
-	Do func(ctx context.Context, s Scenario, on *Subject, turn int) ([]Figure, error)
 
 	workers worker.Group[order, answer] // nil until the scenario starts them
 }
@@ -43,7 +41,7 @@ func (s Scenario) Run(ctx context.Context, progress func(turn int, on *Subject),
 	for turn := range s.Turns {
 		for i := range subjects {
 			on := subjects[(i+turn)%len(subjects)]
-			if ctx.Err() != nil || on.NotRun != "" {
+			if ctx.Err() != nil {
 				continue
 			}
 			if progress != nil {
@@ -54,7 +52,7 @@ func (s Scenario) Run(ctx context.Context, progress func(turn int, on *Subject),
 	}
 	for _, on := range subjects {
 		on.close()
-		if len(on.Turns) == 0 && on.NotRun == "" {
+		if len(on.Turns) == 0 {
 			on.NotRun = "it failed in every turn"
 		}
 	}
@@ -62,9 +60,6 @@ func (s Scenario) Run(ctx context.Context, progress func(turn int, on *Subject),
 }
 
 func (on *Subject) turn(ctx context.Context, s Scenario, turn int) {
-	if on.Do != nil {
-		s.Do = on.Do
-	}
 	if s.Limit > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, s.Limit)
