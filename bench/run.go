@@ -32,7 +32,7 @@ func run(ctx context.Context, f lib.Family, o options) (*page.Results, error) {
 	for _, sc := range scenarios(o.plan) {
 		var all []lib.Library
 		for _, l := range lib.All {
-			if l.Family == f.Name && sc.takes(l) && o.match(f.Name, sc.Name, l.Name) {
+			if l.Family == f.Name && sc.has(l) && o.match(f.Name, sc.Name, l.Name) {
 				all = append(all, l)
 			}
 		}

@@ -39,7 +39,7 @@ func TestRun(t *testing.T) {
 		return (each[0] + each[1]) / 2
 	}
 	require.Positive(t, value("cycle", "lockport", "p50"))
-	require.Positive(t, value("cycle", lib.Pings, "allocations"))
+	require.Positive(t, value("cycle", lib.Pings, "cycles"))
 	require.Empty(t, r.Scenario("contend-4x16").Row(lib.Pings))
 	require.Zero(t, value("contend-4x16", "lockport", "overlaps"))
 	require.Positive(t, value("contend-4x16", "lockport", "hand-offs"))
@@ -69,7 +69,7 @@ func TestGoals(t *testing.T) {
 				for _, name := range strings.Fields(g.Scenarios + " " + g.Beyond) {
 					l, found := lib.Find(family, library)
 					require.True(t, found, "%s: %s", id, library)
-					require.True(t, all[name].takes != nil && all[name].takes(l), "%s: %s has no part in %s", id, library, name)
+					require.True(t, all[name].takes != nil && all[name].has(l), "%s: %s has no part in %s", id, library, name)
 				}
 			}
 		}

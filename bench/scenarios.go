@@ -41,65 +41,60 @@ type scenario struct {
 	takes func(l lib.Library) bool
 }
 
+// has reports whether a library takes part.
+func (s scenario) has(l lib.Library) bool { return l.In(s.Name) && s.takes(l) }
+
 // scenarios returns all scenarios, in the order in which they are measured.
-func scenarios(p plan) (all []scenario) {
-	waits := func(l lib.Library) bool { return l.Waits }
-	add := func(s measure.Scenario, takes func(lib.Library) bool) {
-		s.Turns, s.Limit = p.turns, p.limit
-		all = append(all, scenario{s, func(l lib.Library) bool { return l.In(s.Name) && takes(l) }})
+func scenarios(p plan) []scenario {
+	cycle := func(name, title string, n int) measure.Scenario {
+		return measure.Scenario{Name: name, Title: title, Do: measure.Cycle, N: n, Samples: mostCycles, For: p.cycle, TTL: ttl}
 	}
-	for _, c := range []struct {
-		name, title string
-		n           int
-	}{{"cycle", "one goroutine acquires and releases an uncontended name", 1}, {"own-64", "64 goroutines, each with its own name", 64}} {
-		add(measure.Scenario{
-			Name: c.name, Title: c.title, Do: measure.Cycle, N: c.n, Samples: mostCycles, For: p.cycle, TTL: ttl,
-		}, func(lib.Library) bool { return true })
+	contend := func(name, title string, processes, n int) measure.Scenario {
+		return measure.Scenario{Name: name, Title: title, Do: measure.Contend, Processes: processes, N: n, For: p.contend, Grace: 2 * time.Second, TTL: ttl}
 	}
-	for _, c := range []struct {
-		name, title string
-		n           int
-	}{{"beside-1", "one goroutine acquires a name exclusively, as a reader, or with a permit", 1}, {"beside-64", "64 goroutines of one process that share one name", 64}} {
-		add(measure.Scenario{
-			Name: c.name, Title: c.title, Do: measure.Cycle, N: c.n, Samples: mostCycles, For: p.cycle, TTL: ttl,
-		}, func(l lib.Library) bool { return l.Beside || c.n == 1 && l.Kind != lib.Variant })
+	handOff := func(name, title string, processes int) measure.Scenario {
+		return measure.Scenario{Name: name, Title: title, Do: measure.HandOff, Processes: processes, Samples: p.handOff, For: pause, TTL: ttl}
 	}
-	for _, c := range []struct {
-		name, title  string
-		processes, n int
-	}{
-		{"contend-8", "8 goroutines, one name", 1, 8}, {"contend-64", "64 goroutines, one name", 1, 64},
-		{"contend-512", "512 goroutines, one name", 1, 512}, {"contend-4x16", "4 processes of 16 goroutines, one name", 4, 64},
-	} {
-		add(measure.Scenario{
-			Name: c.name, Title: c.title, Do: measure.Contend, Processes: c.processes, N: c.n, For: p.contend, Grace: 2 * time.Second, TTL: ttl,
-		}, waits)
-	}
-	handOff := measure.Scenario{Do: measure.HandOff, Samples: p.handOff, For: pause, TTL: ttl}
-	handOff.Name, handOff.Title, handOff.Processes = "handoff-other", "from a release to the grant of a waiter in another process", 2
-	add(handOff, waits)
-	handOff.Name, handOff.Title, handOff.Processes = "handoff-same", "from a release to the grant of a waiter in the same process", 1
-	add(handOff, waits)
-	add(measure.Scenario{
+	takeover := measure.Scenario{
 		Name: "takeover", Title: "from a holder's SIGKILL to the grant of a waiter in another process",
 		Do: measure.Takeover, Processes: 2, N: takeoverLocks, TTL: deadTTL,
-	}, waits)
+	}
+	every := func(lib.Library) bool { return true }
+	waits := func(l lib.Library) bool { return l.Waits }
+	all := []scenario{
+		{cycle("cycle", "one goroutine acquires and releases an uncontended name", 1), every},
+		{cycle("own-64", "64 goroutines, each with its own name", 64), every},
+		{
+			cycle("beside-1", "one goroutine acquires a name exclusively, as a reader, or with a permit", 1),
+			func(l lib.Library) bool { return l.Beside || l.Kind != lib.Variant },
+		},
+		{cycle("beside-64", "64 goroutines of one process that share one name", 64), func(l lib.Library) bool { return l.Beside }},
+		{contend("contend-8", "8 goroutines, one name", 1, 8), waits},
+		{contend("contend-64", "64 goroutines, one name", 1, 64), waits},
+		{contend("contend-512", "512 goroutines, one name", 1, 512), waits},
+		{contend("contend-4x16", "4 processes of 16 goroutines, one name", 4, 64), waits},
+		{handOff("handoff-other", "from a release to the grant of a waiter in another process", 2), waits},
+		{handOff("handoff-same", "from a release to the grant of a waiter in the same process", 1), waits},
+		{takeover, waits},
+	}
 	// Lockport is measured with every number, other libraries with the second: some poll for each waiter. Floors would need a connection for each.
 	crowd := func(i int) func(lib.Library) bool {
 		return func(l lib.Library) bool { return l.Kind == lib.Ours || l.Kind == lib.Theirs && i == 1 }
 	}
 	for i, n := range p.waiters {
-		title := fmt.Sprint(n, " goroutines of one process, waiting for a name that another process holds")
-		if n == 1 {
-			title = "one goroutine, waiting for a name that another process holds"
-		}
-		add(measure.Scenario{Name: fmt.Sprint("waiters-", n), Title: title, Do: measure.Wait, Processes: 1, N: n, For: time.Second, TTL: waitedTTL}, crowd(i))
+		title := fmt.Sprint("goroutines of one process that wait for a name that another process holds: ", n)
+		all = append(all, scenario{
+			measure.Scenario{Name: fmt.Sprint("waiters-", n), Title: title, Do: measure.Wait, Processes: 1, N: n, For: time.Second, TTL: waitedTTL}, crowd(i),
+		})
 	}
 	for i, n := range p.held {
-		add(measure.Scenario{
-			Name: fmt.Sprint("held-", n), Title: fmt.Sprint(n, " locks of one process, held and renewed"),
-			Do: measure.Hold, Processes: 1, N: n, For: heldTTL, TTL: heldTTL,
-		}, crowd(i))
+		title := fmt.Sprint("locks of one process, held and renewed: ", n)
+		all = append(all, scenario{
+			measure.Scenario{Name: fmt.Sprint("held-", n), Title: title, Do: measure.Hold, Processes: 1, N: n, For: heldTTL, TTL: heldTTL}, crowd(i),
+		})
+	}
+	for i := range all {
+		all[i].Turns, all[i].Limit = p.turns, p.limit
 	}
 	return all
 }

@@ -3,8 +3,6 @@ package page
 import (
 	"slices"
 	"strings"
-
-	"github.com/lockport/lockport/internal/lab/measure"
 )
 
 // Goal is a target for a figure of lockport on some families of servers: a ratio within one run, or a bound that is independent of the machine.
@@ -112,8 +110,6 @@ const (
 
 var ranks = []string{notMeasured, reached, notCertain, missed}
 
-func difference(mine, other float64) float64 { return mine - other }
-
 // outcome is the outcome of a goal in a run.
 type outcome struct {
 	spread
@@ -137,36 +133,39 @@ func (g *Goal) outcome(family string, r *Results) outcome {
 	return worst
 }
 
-// values returns the compared values of all turns in one scenario.
-func (g *Goal) values(r *Results, family, scenario string) []float64 {
+// values returns the compared values of all turns in one scenario. It omits turns in which one was not measured. A ratio compares figures of one turn,
+// because a slow machine slows both; there is none to 0.
+func (g *Goal) values(r *Results, family, scenario string) (each []float64) {
 	s := r.Scenario(scenario)
-	mine := s.Row(g.Ours)
-	switch {
-	case g.Beyond != "":
-		return mine.Against(g.Figure, r.Scenario(g.Beyond).Row(g.Ours), g.Figure, difference)
-	case g.To != nil:
-		return mine.Ratios(s.best(g.To[family], g.Figure), g.Figure)
+	others := g.best(s, g.To[family])
+	if g.Beyond != "" {
+		others = g.best(r.Scenario(g.Beyond), []string{g.Ours})
 	}
-	return mine.Figure(g.Figure).Each
+	for turn, mine := range g.best(s, []string{g.Ours}) {
+		switch other, measured := others[turn]; {
+		case g.Beyond == "" && g.To == nil:
+			each = append(each, mine)
+		case g.Beyond != "" && measured:
+			each = append(each, mine-other)
+		case g.To != nil && other > 0:
+			each = append(each, mine/other)
+		}
+	}
+	return each
 }
 
-// best returns a row with the best figure that any of the libraries had in each turn.
-func (s Scenario) best(libraries []string, figure string) (all measure.Row) {
-	best := make(map[int]measure.Figure)
+// best returns the best figure that any of the libraries had in each turn.
+func (g *Goal) best(s Scenario, libraries []string) map[int]float64 {
+	best := make(map[int]float64)
 	for _, l := range libraries {
 		row := s.Row(l)
-		f := row.Figure(figure)
-		for i, v := range f.Each {
-			old, ok := best[row.Turns[i]]
-			if !ok || (v > old.Each[0]) == (f.Best == "more") {
-				best[row.Turns[i]] = measure.Figure{Name: f.Name, Unit: f.Unit, Best: f.Best, Each: []float64{v}}
+		for i, v := range row.Figure(g.Figure).Each {
+			if old, seen := best[row.Turns[i]]; !seen || (v > old) == (g.Is == "≥") {
+				best[row.Turns[i]] = v
 			}
 		}
 	}
-	for turn, f := range best {
-		all.Add(turn, f)
-	}
-	return all
+	return best
 }
 
 func (g *Goal) verdict(each []float64) string {

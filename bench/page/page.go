@@ -146,53 +146,49 @@ var columns = []struct{ scenario, figure, title string }{
 }
 
 // Headlines returns a table with a row for each library, and the medians of columns. It omits columns that were not measured.
-func (s section) Headlines() (lines []string) {
-	head := []string{""}
-	rows := make([][]string, len(s.Libraries))
+func (s section) Headlines() []string {
+	rows := [][]string{{""}}
+	for _, l := range s.Libraries {
+		rows = append(rows, []string{l.Name})
+	}
 	for _, c := range columns {
 		scenario := s.Scenario(c.scenario)
 		if len(scenario.Rows) == 0 {
 			continue
 		}
-		head = append(head, c.title)
+		rows[0] = append(rows[0], c.title)
 		for i, l := range s.Libraries {
-			rows[i] = append(rows[i], median(scenario.Row(l.Name), c.figure))
+			rows[i+1] = append(rows[i+1], median(scenario.Row(l.Name), c.figure))
 		}
 	}
-	lines = []string{line(head), rule(len(head))}
-	for i, l := range s.Libraries {
-		lines = append(lines, line(append([]string{l.Name}, rows[i]...)))
-	}
-	return lines
+	return table(rows)
 }
 
-// rule returns the second line of a table: names on the left, figures on the right.
-func rule(columns int) string { return "|---|" + strings.Repeat("---:|", columns-1) }
+// table returns the lines of a table, of which the first row is the head: names on the left, figures on the right.
+func table(rows [][]string) (lines []string) {
+	for _, row := range rows {
+		lines = append(lines, line(row))
+	}
+	return slices.Insert(lines, 1, "|---|"+strings.Repeat("---:|", len(rows[0])-1))
+}
 
 // Heading returns the title as a sentence.
 func (s Scenario) Heading() string { return sentence(s.Title) }
 
 // Table returns a table with a row for each library and a column for each figure's median.
-func (s Scenario) Table() (lines []string) {
-	var columns []measure.Figure
-	for _, row := range s.Rows {
-		if len(row.Figures) > len(columns) {
-			columns = row.Figures
-		}
-	}
-	head := []string{""}
-	for _, c := range columns {
-		head = append(head, strings.TrimSpace(c.Name+" "+c.Unit))
-	}
-	lines = []string{line(head), rule(len(head))}
+func (s Scenario) Table() []string {
+	rows := [][]string{{""}}
 	for _, row := range s.Rows {
 		cells := []string{row.Library}
-		for _, c := range columns {
-			cells = append(cells, median(row, c.Name))
+		for i, f := range row.Figures {
+			if len(rows[0]) == i+1 { // every measured row has the same figures
+				rows[0] = append(rows[0], strings.TrimSpace(f.Name+" "+f.Unit))
+			}
+			cells = append(cells, number(spreadOf(f.Each).median))
 		}
-		lines = append(lines, line(cells))
+		rows = append(rows, cells)
 	}
-	return lines
+	return table(rows)
 }
 
 // spread summarizes the turns of a figure.

@@ -25,13 +25,17 @@ func TestSpread(t *testing.T) {
 	require.Equal(t, spread{3.5, 1, 5}, spreadOf([]float64{5, 1, 3, 4}))
 }
 
+func figure(name, unit string, v float64) measure.Figure {
+	return measure.Figure{Name: name, Unit: unit, Each: []float64{v}}
+}
+
 // sample has one scenario with four libraries, one of which failed.
 func sample() *Results {
 	s := Scenario{Name: "cycle", Title: "a <cycle>", Family: "redis", Setup: "one server"}
 	for i, name := range []string{"lockport", "slow <one>", "bare"} {
 		r := measure.Row{Library: name, Kind: []string{"ours", "theirs", "floor"}[i]}
 		for turn := range 3 {
-			r.Add(turn, measure.Less("p50", "µs", float64((i*i*1000+20)*(turn+1))), measure.Less("allocations", "each", 12))
+			r.Add(turn, figure("p50", "µs", float64((i*i*1000+20)*(turn+1))), figure("allocations", "each", 12))
 		}
 		s.Rows = append(s.Rows, r)
 	}
@@ -47,7 +51,7 @@ func TestTable(t *testing.T) {
 		`|lockport|40|12|`,
 		`|slow <one>|2,040|12|`,
 		`|bare|8,040|12|`,
-		`|bad|||`,
+		`|bad|`,
 	}, s.Table())
 	require.Equal(t, "bad: it failed in every turn. bad: failed turns: 1, such as turn 1: why.", s.Notes())
 }
@@ -85,7 +89,7 @@ func TestOutcome(t *testing.T) {
 		for library, each := range rows {
 			r := measure.Row{Library: library}
 			for turn, v := range each {
-				r.Add(turn, measure.More("f", "", v))
+				r.Add(turn, figure("f", "", v))
 			}
 			s.Rows = append(s.Rows, r)
 		}
@@ -95,6 +99,9 @@ func TestOutcome(t *testing.T) {
 		scenario("a", map[string][3]float64{"lockport": {10, 20, 30}, "x": {5, 1, 3}, "y": {1, 10, 15}, "idle": {0, 0, 0}}),
 		scenario("b", map[string][3]float64{"lockport": {6, 7, 8}, "x": {6, 6, 6}}),
 	}}
+	late := measure.Row{Library: "late"}
+	late.Add(2, figure("f", "", 60))
+	r.Scenarios[0].Rows = append(r.Scenarios[0].Rows, late)
 	for _, c := range []struct {
 		scenarios string
 		to        []string
@@ -111,6 +118,7 @@ func TestOutcome(t *testing.T) {
 		{"c", nil, "≤", 1, "", notMeasured},
 		{"a", []string{"z"}, "≤", 1, "", notMeasured},
 		{"a", []string{"idle"}, "≤", 1, "", notMeasured}, // no ratio to 0
+		{"a", []string{"late"}, "≥", 0.5, "", "yes: 0.500×"}, // figures of one turn
 		{"a", nil, "≤", 22, "b", "yes: +13 (4 to 22)"},
 		{"b a", nil, "≤", 22, "b", "yes: +13 (4 to 22)"},
 		{"a b", []string{"x"}, "≥", 1, "", "yes: 1.17× (1 to 1.33)"}, // the worst of several scenarios counts

@@ -127,7 +127,6 @@ func Takeover(ctx context.Context, s Scenario, on *Subject, turn int) ([]Figure,
 	on.keep("times", times)
 	q := report.QuantilesOf(times)
 	return []Figure{
-		Less("p50", "ms", q.P50), Less("most", "ms", q.Max),
-		{Name: "TTL", Unit: "ms", Each: []float64{millis(c.TTL)}},
+		figure("p50", "ms", q.P50), figure("most", "ms", q.Max),
 	}, nil
 }

@@ -36,7 +36,7 @@ func Hold(ctx context.Context, s Scenario, on *Subject, turn int) ([]Figure, err
 		return nil, err
 	}
 	// Libraries renew locks at a third of the TTL, unless they define it otherwise.
-	third := Less("requests, in a third of the TTL", "", figures[0].Each[0]*c.TTL.Seconds()/3)
+	third := figure("requests, in a third of the TTL", "", figures[0].Each[0]*c.TTL.Seconds()/3)
 	return append([]Figure{figures[0], third}, figures[1:]...), nil
 }
 
@@ -70,7 +70,7 @@ func idle(ctx context.Context, c Config, s Scenario, on *Subject, do func(i int)
 		if err == nil {
 			var a answer
 			a, err = w[0].Ask(ctx, order{Do: "usage", Settle: settled})
-			u = used{usage: a.After, at: history.Now(), requests: links.Requests()}
+			u = used{usage: a.Usage, at: history.Now(), requests: links.Requests()}
 		}
 		return u
 	}
@@ -96,11 +96,11 @@ func idle(ctx context.Context, c Config, s Scenario, on *Subject, do func(i int)
 	conns := 0
 	links.Each(func(p *faultproxy.Proxy) { conns += p.Conns() })
 	return []Figure{
-		Less("requests", "/s", float64(ended.requests-began.requests)/seconds),
-		Less("connections", "", float64(conns)),
-		Less("client CPU", "% of a core", 100*(ended.CPU-began.CPU).Seconds()/seconds),
-		Less("goroutines", "", float64(began.Goroutines-before.Goroutines)),
-		Less("client memory", "B each", float64(began.Memory-before.Memory)/n),
+		figure("requests", "/s", float64(ended.requests-began.requests)/seconds),
+		figure("connections", "", float64(conns)),
+		figure("client CPU", "% of a core", 100*(ended.CPU-began.CPU).Seconds()/seconds),
+		figure("goroutines", "", float64(began.Goroutines-before.Goroutines)),
+		figure("client memory", "B each", float64(began.Memory-before.Memory)/n),
 	}, nil
 }
 

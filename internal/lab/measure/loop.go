@@ -46,19 +46,13 @@ func Cycle(ctx context.Context, s Scenario, on *Subject, _ int) ([]Figure, error
 	}
 	on.keep("acquire", acquires)
 	on.keep("release", releases)
-	n := float64(len(both))
-	return append(latencies(both)[:2],
-		More("cycles", "/s", n/a.Took.Seconds()),
-		Less("allocations", "each", float64(a.After.Allocs-a.Before.Allocs)/n),
-		Less("allocated", "B each", float64(a.After.Allocated-a.Before.Allocated)/n),
-		Less("client CPU", "µs each", micros(a.After.CPU-a.Before.CPU)/n),
-	), nil
+	return append(latencies(both), figure("cycles", "/s", float64(len(both))/a.Took.Seconds())), nil
 }
 
 // latencies summarises times, which are in microseconds.
 func latencies(times []float64) []Figure {
 	q := report.QuantilesOf(times)
-	return []Figure{Less("p50", "µs", q.P50), Less("p99", "µs", q.P99), Less("most", "µs", q.Max)}
+	return []Figure{figure("p50", "µs", q.P50), figure("p99", "µs", q.P99)}
 }
 
 // Contend measures N goroutines, spread over processes, that acquire and release one name as fast as they can. At the end, each completes the hold
@@ -66,32 +60,25 @@ func latencies(times []float64) []Figure {
 func Contend(ctx context.Context, s Scenario, on *Subject, turn int) ([]Figure, error) {
 	fresh, err := on.start(ctx, s, s.Processes)
 	if err == nil && fresh { // so that all are connected before the measurement
-		_, _, err = contend(ctx, s, on, on.Locks+"-first", s.For/3)
+		_, err = contend(ctx, s, on, on.Locks+"-first", s.For/3)
 	}
 	if err != nil {
 		return nil, err
 	}
-	c, cpu, err := contend(ctx, s, on, fmt.Sprint(on.Locks, "-", turn), s.For)
-	if err == nil && len(c.waits) == 0 {
+	c, err := contend(ctx, s, on, fmt.Sprint(on.Locks, "-", turn), s.For)
+	if err == nil && c.changes == 0 {
 		err = errors.New("nobody acquired the lock")
 	}
 	if err != nil {
 		return nil, err
 	}
-	on.keep("waits", c.waits)
-	holds := float64(len(c.waits))
-	figures := []Figure{
-		More("acquisitions", "/s", holds/s.For.Seconds()),
-		More("hand-offs", "/s", float64(c.changes)/s.For.Seconds()),
-		Less("longest wait", "ms", millis(c.longest)),
-		Less("starved", "goroutines", float64(c.starved)),
-		Less("overlaps", "holds", float64(c.overlaps)),
-		Less("largest to smallest share", "×", shares(c.clients)),
-	}
-	if s.Processes > 1 {
-		figures = append(figures, Less("largest to smallest share of processes", "×", shares(c.processes)))
-	}
-	return append(figures, Less("client CPU", "µs each", micros(cpu)/holds)), nil
+	return []Figure{
+		figure("hand-offs", "/s", float64(c.changes)/s.For.Seconds()),
+		figure("starved", "goroutines", float64(c.starved)),
+		figure("overlaps", "holds", float64(c.overlaps)),
+		figure("largest to smallest share", "×", shares(c.clients)),
+		figure("largest to smallest share of processes", "×", shares(c.processes)),
+	}, nil
 }
 
 // shares returns the ratio of the largest count to the smallest, which counts as at least one.
@@ -99,7 +86,7 @@ func shares(counts []int) float64 {
 	return float64(slices.Max(counts)) / float64(max(1, slices.Min(counts)))
 }
 
-func contend(ctx context.Context, s Scenario, on *Subject, name string, long time.Duration) (c contention, cpu time.Duration, err error) {
+func contend(ctx context.Context, s Scenario, on *Subject, name string, long time.Duration) (c contention, err error) {
 	begin := history.Now().Add(startTime)
 	answers := make([]answer, len(on.workers))
 	err = on.workers.Each(func(i int, h *worker.Handle[order, answer]) (err error) {
@@ -114,9 +101,8 @@ func contend(ctx context.Context, s Scenario, on *Subject, name string, long tim
 			holds = append(holds, h)
 		}
 		first += share(s.N, len(answers), i)
-		cpu += a.After.CPU - a.Before.CPU
 	}
-	return judge(holds, s.N, len(answers), begin.Add(long)), cpu, err
+	return judge(holds, s.N, len(answers), begin.Add(long)), err
 }
 
 // share returns the size of the ith of n equal parts of all.
@@ -136,9 +122,7 @@ type contention struct {
 	changes  int // holds by another goroutine than the previous one
 	starved  int // goroutines without a hold
 	overlaps int // holds that began before an earlier one ended: none in a correct lock
-	longest  time.Duration
-	waits    []float64 // microseconds from request to grant, of the holds that began in time
-	// clients and processes count the holds of each goroutine and of each process.
+	// clients and processes count the holds of each goroutine and of each process that began in time.
 	clients, processes []int
 }
 
@@ -150,14 +134,12 @@ func judge(all []hold, clients, processes int, end history.Instant) contention {
 	until, last := history.Instant(0), int64(-1)
 	for _, h := range all {
 		if h.Got == 0 {
-			c.longest = max(c.longest, end.Sub(h.Asked)) // at least this long
 			continue
 		}
 		if h.Got < until {
 			c.overlaps++
 		}
 		until = max(until, h.Ended)
-		c.longest = max(c.longest, h.Got.Sub(h.Asked))
 		if h.Got >= end {
 			continue
 		}
@@ -167,7 +149,6 @@ func judge(all []hold, clients, processes int, end history.Instant) contention {
 		last = h.Client
 		c.clients[h.Client]++
 		c.processes[h.Process]++
-		c.waits = append(c.waits, micros(h.Got.Sub(h.Asked)))
 	}
 	for _, n := range c.clients {
 		if n == 0 {
@@ -177,8 +158,8 @@ func judge(all []hold, clients, processes int, end history.Instant) contention {
 	return c
 }
 
-// loop is the worker's part. Records of cycles are allocated beforehand, since allocations are counted.
-func (m *measurer) loop(o order) (a answer, err error) {
+// loop is the worker's part. Records of cycles are allocated beforehand, so as not to cost time.
+func (m *measurer) loop(o order) (answer, error) {
 	// Without grace, waits are unbounded: a context with a deadline costs some libraries more.
 	ctx := context.Background()
 	var start, end history.Instant
@@ -224,7 +205,6 @@ func (m *measurer) loop(o order) (a answer, err error) {
 		})
 	}
 	ready.Wait()
-	a.Before = usageNow(o.Own)
 	start = history.Now()
 	if o.Grace > 0 {
 		start = o.Begin // the same for all processes
@@ -235,7 +215,5 @@ func (m *measurer) loop(o order) (a answer, err error) {
 	end = start.Add(o.For)
 	close(begin)
 	all.Wait()
-	a.Took, a.After = history.Now().Sub(start), usageNow(false)
-	a.Packed = worker.Pack(holds...)
-	return a, worker.First(errs)
+	return answer{Took: history.Now().Sub(start), Packed: worker.Pack(holds...)}, worker.First(errs)
 }

@@ -59,7 +59,7 @@ func TestCycle(t *testing.T) {
 	require.Len(t, on.Samples["acquire"], 60)
 	require.Len(t, on.Samples["release"], 60)
 	require.Positive(t, on.Samples["acquire"][0])
-	require.Positive(t, on.Figure("allocations").Each[1])
+	require.Positive(t, on.Figure("cycles").Each[1])
 	on = measured(t, Scenario{Do: Cycle, N: 1, Samples: 10}, config(t))
 	require.Len(t, on.Samples["acquire"], fewestCycles, "however long it takes")
 	for library, says := range map[string]string{"hanging": context.DeadlineExceeded.Error(), "failing": "this library has a bug"} {
@@ -77,7 +77,7 @@ func TestContend(t *testing.T) {
 	on := measured(t, s, config(t))
 	require.Empty(t, on.Failed)
 	require.Zero(t, on.Figure("overlaps").Each[0])
-	require.InDelta(t, len(on.Samples["waits"]), on.Figure("acquisitions").Each[0]/5, 1)
+	require.Positive(t, on.Figure("hand-offs").Each[0])
 
 	bad := config(t)
 	bad.Library, s.N = "broken", 64
@@ -106,7 +106,7 @@ func TestTurns(t *testing.T) {
 	var order []string
 	do := func(_ context.Context, _ Scenario, on *Subject, turn int) ([]Figure, error) {
 		order = append(order, on.Library)
-		return []Figure{Less("turn", "", float64(turn))}, nil
+		return []Figure{figure("turn", "", float64(turn))}, nil
 	}
 	a, b := &Subject{Row: Row{Library: "a"}}, &Subject{Row: Row{Library: "b"}}
 	require.NoError(t, Scenario{Do: do, Turns: 3}.Run(t.Context(), nil, a, b))
@@ -150,28 +150,11 @@ func TestJudge(t *testing.T) {
 	never := hold{Client: 3, Asked: 4}
 	c := judge([]hold{never, late, again, b, a}, 4, 2, 100)
 	require.Equal(t, contention{
-		changes: 2, starved: 2, longest: 147, waits: []float64{.009, .018, .001}, clients: []int{1, 2, 0, 0}, processes: []int{1, 2},
+		changes: 2, starved: 2, clients: []int{1, 2, 0, 0}, processes: []int{1, 2},
 	}, c)
 
 	b.Got = 19
 	require.Equal(t, 1, judge([]hold{a, b}, 2, 2, 100).overlaps)
 	inside := hold{Client: 2, Got: 25, Ended: 26}
 	require.Equal(t, 2, judge([]hold{a, b, inside}, 3, 2, 100).overlaps, "a long hold with another one in it")
-}
-
-// The machine is ten times slower in the second turn, in which one library failed. The ratios do not change.
-func TestRatios(t *testing.T) {
-	row := func(turns []int, each ...float64) (r Row) {
-		for i, v := range each {
-			r.Add(turns[i], Less("p50", "µs", v))
-		}
-		return r
-	}
-	mine, theirs, bare := row([]int{0, 1, 2}, 10, 100, 10), row([]int{0, 1}, 20, 200), row([]int{1, 2}, 50, 5.0000004)
-	require.Equal(t, []float64{2, 2}, mine.Ratios(bare, "p50"), "of five digits")
-	require.Equal(t, []float64{2, 2}, theirs.Ratios(mine, "p50"))
-	require.Equal(t, []float64{4}, theirs.Ratios(bare, "p50"))
-	require.Empty(t, theirs.Ratios(bare, "p99"))
-	require.Equal(t, []float64{-10, -100}, mine.Against("p50", theirs, "p50", func(mine, other float64) float64 { return mine - other }))
-	require.Empty(t, mine.Ratios(row([]int{0, 1}, 0, 0), "p50"), "there is no ratio to 0")
 }

@@ -21,16 +21,11 @@ type Row struct {
 // Figure is one quantity, with its value in each turn.
 type Figure struct {
 	Name, Unit string
-	// Best is "less" or "more", or empty if neither is better.
-	Best string    `json:",omitempty"`
-	Each []float64 // one for each of the row's turns
+	Each       []float64 // one for each of the row's turns
 }
 
-// Less returns a figure of one turn; less is better.
-func Less(name, unit string, v float64) Figure { return Figure{name, unit, "less", []float64{v}} }
-
-// More returns a figure of one turn; more is better.
-func More(name, unit string, v float64) Figure { return Figure{name, unit, "more", []float64{v}} }
+// figure returns a figure of one turn.
+func figure(name, unit string, v float64) Figure { return Figure{name, unit, []float64{v}} }
 
 // Add adds a turn's figures to a row. Every turn must have the same figures. Five digits are kept, more than any run can distinguish.
 func (r *Row) Add(turn int, figures ...Figure) {
@@ -52,26 +47,4 @@ func (r Row) Figure(name string) (f Figure) {
 		f = r.Figures[i]
 	}
 	return f
-}
-
-// Against combines a figure with another row's figure its, for each turn in which both rows were measured.
-func (r Row) Against(figure string, other Row, its string, of func(mine, other float64) float64) (each []float64) {
-	a, b := r.Figure(figure).Each, other.Figure(its).Each
-	for i := range a {
-		if j := slices.Index(other.Turns, r.Turns[i]); j >= 0 && j < len(b) {
-			each = append(each, of(a[i], b[j]))
-		}
-	}
-	return each
-}
-
-// Ratios returns the ratios of a figure to another row's, turn by turn: a slow machine slows both. It omits turns in which the other figure is 0.
-func (r Row) Ratios(other Row, figure string) []float64 {
-	each := r.Against(figure, other, figure, func(mine, other float64) float64 {
-		if other <= 0 {
-			return -1
-		}
-		return mine / other
-	})
-	return slices.DeleteFunc(each, func(v float64) bool { return v < 0 })
 }

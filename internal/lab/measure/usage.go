@@ -10,8 +10,6 @@ type usage struct {
 	CPU        time.Duration
 	Goroutines int
 	Memory     int64 // heap and stacks in use
-	Allocs     uint64
-	Allocated  uint64 // bytes
 }
 
 // usageNow returns the usage of this process, after a garbage collection if settled is set.
@@ -22,5 +20,5 @@ func usageNow(settled bool) usage {
 	}
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
-	return usage{cpuTime(), runtime.NumGoroutine(), int64(m.HeapAlloc + m.StackInuse), m.Mallocs, m.TotalAlloc}
+	return usage{cpuTime(), runtime.NumGoroutine(), int64(m.HeapAlloc + m.StackInuse)}
 }

@@ -36,16 +36,16 @@ func init() { // not an initialiser: handOff uses tasks
 		"release": (*measurer).release, // release the kept name; At is when Release was called
 		"hold":    (*measurer).hold,    // acquire many names and keep them
 		"wait":    (*measurer).wait,    // wait for a name until the worker ends
-		"usage":   func(_ *measurer, o order) (answer, error) { return answer{After: usageNow(o.Settle)}, nil },
+		"usage":   func(_ *measurer, o order) (answer, error) { return answer{Usage: usageNow(o.Settle)}, nil },
 	}
 }
 
 // answer is a worker's answer to an order.
 type answer struct {
-	At            history.Instant
-	Took          time.Duration
-	Packed        []byte // see worker.Pack
-	Before, After usage
+	At     history.Instant
+	Took   time.Duration
+	Packed []byte // see worker.Pack
+	Usage  usage
 }
 
 var kind = worker.Kind[Config, order, answer]{Variable: "LOCKPORT_MEASURE_WORKER"}
