@@ -11,9 +11,7 @@ import (
 
 // cell collects the plays of a scenario.
 type cell struct {
-	*scenario
-	reason string // why it is not played
-	plays  int    // how often it is played
+	scenario
 
 	mu     sync.Mutex // guards the fields below
 	runs   []report.Run
@@ -32,19 +30,19 @@ func (c *cell) add(r report.Run, err error) {
 	}
 }
 
-// report sums up the plays. It is incomplete if there are none and no reason why.
-func (c *cell) report() (r *report.Cell, complete bool) {
-	r = c.planned()
-	r.NotRun, r.Of, r.Runs = c.reason, len(c.runs), c.runs
+// report sums up the plays. Without any, NotRun says why, unless the run was interrupted.
+func (c *cell) report() *report.Cell {
+	r := c.planned()
+	r.Of, r.Runs = len(c.runs), c.runs
 	broken := ""
 	if len(c.errors) > 0 {
 		broken = strings.Join(strings.Fields(c.errors[0].Error()), " ")
 	}
 	if len(c.runs) == 0 {
-		if c.reason == "" && broken != "" {
+		if broken != "" {
 			r.NotRun = "It could not be played: " + broken
 		}
-		return r, r.NotRun != ""
+		return r
 	}
 	telling := slices.MaxFunc(c.runs, func(a, b report.Run) int { return tells(a) - tells(b) })
 	r.Class, r.Observed, r.LateWrite = telling.Class, telling.Observed, lateWrite(c.runs...)
@@ -56,7 +54,7 @@ func (c *cell) report() (r *report.Cell, complete bool) {
 	if broken != "" {
 		r.Observed += fmt.Sprintf(" Plays that broke off: %d (%s).", len(c.errors), broken)
 	}
-	return r, true
+	return r
 }
 
 // tells ranks runs for the report: by class, and half a class higher if a late write landed.

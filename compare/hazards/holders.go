@@ -33,23 +33,21 @@ func worksLong(s *play.Phase) {
 }
 
 // stop stops A, and returns the hold of B, which waits for the lock; nil if B does not get it. meanwhile happens while A is stopped.
-func stop(s *play.Phase, a, b *play.Worker, meanwhile ...removal) *play.Hold {
+func stop(s *play.Phase, a, b *play.Worker, meanwhile ...play.Act) *play.Hold {
 	s.Injected()
 	stopped := history.Now()
 	a.Stop()
-	for _, remove := range meanwhile {
-		remove(s, s.Name())
-	}
+	play.InOrder(meanwhile...)(s)
 	return takesOver(s, b, stopped, "A was stopped")
 }
 
 // stoppedBeforeItWrites is losesItWhileStopped with a new worker.
-func stoppedBeforeItWrites(meanwhile ...removal) play.Act {
+func stoppedBeforeItWrites(meanwhile ...play.Act) play.Act {
 	return func(s *play.Phase) { losesItWhileStopped(s, s.Worker(), meanwhile...) }
 }
 
 // losesItWhileStopped stops A in the middle of its work, until B has the lock and writes. Then A resumes, and writes before it checks its lock.
-func losesItWhileStopped(s *play.Phase, wa *play.Worker, meanwhile ...removal) {
+func losesItWhileStopped(s *play.Phase, wa *play.Worker, meanwhile ...play.Act) {
 	wb, a := s.Worker(), holds(s, wa)
 	b := stop(s, wa, wb, meanwhile...)
 	if b == nil {

@@ -36,35 +36,28 @@ func run(ctx context.Context, o Options, scenarios []scenario, environments []en
 	r := &runner{ctx: ctx, progress: o.Progress, starting: make(chan struct{}, startsAtOnce), free: make(chan struct{}, playsAtOnce)}
 	var cells []*cell
 	for _, s := range scenarios {
-		if o.Match != nil && !o.Match(s.hazard, s.subject) {
-			continue
+		if o.Match == nil || o.Match(s.hazard, s.subject) {
+			cells = append(cells, &cell{scenario: s})
+			r.total += s.plays
 		}
-		c := &cell{scenario: &s, reason: s.notRun, plays: max(1, s.plays)}
-		if c.reason == "" {
-			r.total += c.plays
-		}
-		cells = append(cells, c)
 	}
 	var running sync.WaitGroup
 	for i := range environments {
-		here := slices.DeleteFunc(slices.Clone(cells), func(c *cell) bool { return c.reason != "" || c.environment != environments[i].Name })
+		here := slices.DeleteFunc(slices.Clone(cells), func(c *cell) bool { return c.environment != environments[i].Name })
 		if len(here) > 0 {
 			running.Go(func() { r.playAll(&environments[i], here) })
 		}
 	}
 	running.Wait()
 	for _, c := range cells {
-		if told, complete := c.report(); complete {
+		if told := c.report(); told.Of > 0 || told.NotRun != "" {
 			all = append(all, *told)
 		}
 		if needed := new(servers.NotInstalled); errors.As(errors.Join(c.errors...), &needed) {
 			missing = append(missing, report.Missing{Subject: c.subject, Program: needed.Program, Install: needed.Install})
 		}
 	}
-	if ctx.Err() != nil {
-		return all, missing, context.Cause(ctx)
-	}
-	return all, missing, nil
+	return all, missing, context.Cause(ctx)
 }
 
 // runner runs plays.
@@ -87,7 +80,7 @@ func (r *runner) tell(ended int, what string) {
 	}
 }
 
-// playAll starts an environment, plays all its cells, and ends it.
+// playAll starts an environment, plays all its cells, and ends it. Cells that harm the servers come last, one after another.
 func (r *runner) playAll(e *environment.Environment, cells []*cell) {
 	r.starting <- struct{}{}
 	r.tell(0, "starting "+e.Title)
@@ -101,19 +94,22 @@ func (r *runner) playAll(e *environment.Environment, cells []*cell) {
 		return
 	}
 	defer func() { _ = running.Close() }()
-	each := func(alone bool, do func(play func())) {
-		for _, c := range cells {
-			for n := range c.plays {
-				if c.alone == alone {
-					do(func() { r.play(running, c, n) })
-				}
+	var together sync.WaitGroup
+	for _, c := range cells {
+		for n := range c.plays {
+			if !c.alone {
+				together.Go(func() { r.play(running, c, n) })
 			}
 		}
 	}
-	var together sync.WaitGroup
-	each(false, together.Go)
 	together.Wait()
-	each(true, func(play func()) { play() })
+	for _, c := range cells {
+		for n := range c.plays {
+			if c.alone {
+				r.play(running, c, n)
+			}
+		}
+	}
 }
 
 // play plays a scenario for the n-th time. If the play breaks off, it plays once more: a busy machine should not cost a cell. Harm that was seen

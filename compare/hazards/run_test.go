@@ -87,7 +87,7 @@ func TestALateWriteThatLandedIsTold(t *testing.T) {
 		"3 landed":  {one(report.Safe, "1", false), one(report.Fenced, "3", true)},
 		"4 refused": {one(report.Safe, "1", true), one(report.Fenced, "4", true)},
 	} {
-		c, _ := (&cell{scenario: &scenario{}, runs: runs}).report()
+		c := (&cell{runs: runs}).report()
 		require.Equal(t, says, c.Observed+" "+c.LateWrite)
 	}
 }
@@ -109,7 +109,7 @@ func TestCellsOfPlays(t *testing.T) {
 		at("H4", "redis", "missing", nil),
 		at("H5", "redis", "broken", nil),
 		{hazard: "H6", subject: "redis", notRun: "It cannot be."},
-		{hazard: "H9", subject: "etcd", environment: "there"},
+		{hazard: "H9", subject: "etcd", environment: "there", plays: 1},
 	}
 	var told []string
 	cells, missing, err := run(t.Context(), Options{
@@ -157,7 +157,7 @@ func TestPlaysThatBreakOff(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := -1
-			cells, _, err := run(t.Context(), Options{}, []scenario{{hazard: "H1", subject: "file", environment: "there", script: func(s *play.Phase) {
+			cells, _, err := run(t.Context(), Options{}, []scenario{{hazard: "H1", subject: "file", environment: "there", plays: 1, script: func(s *play.Phase) {
 				n++
 				found(s, c.plays[n], "Found.")
 				if n < len(c.plays)-1 {

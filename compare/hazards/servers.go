@@ -78,10 +78,15 @@ func killed(note string) play.Act {
 	}
 }
 
+// crashed kills the server and restarts it. If the lock ends with the server, A is told first.
 func crashed(s *play.Phase) {
 	node := s.Environment.Nodes()[0]
-	s.Note("the server is killed and restarts")
+	s.Note("the server is killed")
 	play.Check(node.Kill())
+	if s.Environment.Sessions {
+		s.Workers()[0].Await(0, func(e history.Event) bool { return e.Kind == history.Told })
+	}
+	s.Note("it restarts")
 	play.Check(node.Restart(s.Ctx))
 }
 
@@ -119,20 +124,4 @@ func diskLost(s *play.Phase) {
 	}
 	s.Note("it does not come back")
 	found(s, report.Safe, "The member without its disk did not come back: it refuses to start as a known member until an operator adds it anew.")
-}
-
-// restarted kills the server while A holds the lock, restarts it when A has been told, and has B acquire the lock.
-func restarted(s *play.Phase) {
-	wa, wb := s.Worker(), s.Worker()
-	a, node := holds(s, wa), s.Environment.Nodes()[0]
-	s.Injected()
-	s.Note("the server is killed")
-	killed := history.Now()
-	play.Check(node.Kill())
-	class, said := toldSince(s, a, killed)
-	found(s, class, "When the server was killed, A %s.", said)
-	play.Check(node.Restart(s.Ctx))
-	s.Healed()
-	s.Note("the server is back")
-	takesOver(s, wb, history.Now(), "the server was back")
 }

@@ -31,7 +31,7 @@ type scenario struct {
 	ttl                      time.Duration // overrides the environment's TTL
 	lock                     string        // the exhibit of conformance/exhibits/articles that replaces lockport's lock
 	notRun                   string        // why it cannot happen here; other fields are empty then
-	plays                    int           // how often it is played (0 is once)
+	plays                    int           // how often it is played
 	alone                    bool          // it harms the servers, so it plays there alone
 	// script plays it. The history shows what clients believed, wrote and were refused. The script adds other observations with found.
 	script play.Act
@@ -39,7 +39,7 @@ type scenario struct {
 
 // planned is the report's cell before any play.
 func (s *scenario) planned() *report.Cell {
-	c := &report.Cell{Hazard: s.hazard, Subject: s.subject, Variant: s.variant, Setup: s.setup}
+	c := &report.Cell{Hazard: s.hazard, Subject: s.subject, Variant: s.variant, Setup: s.setup, NotRun: s.notRun}
 	if s.lock != "" {
 		c.Lock = article(s.lock).Is
 	}
@@ -76,7 +76,7 @@ func everywhere(s scenario, instead ...scenario) []scenario {
 		if one.notRun != "" {
 			continue
 		}
-		one.environment, one.ttl, one.plays = cmp.Or(one.environment, one.subject), cmp.Or(one.ttl, s.ttl), cmp.Or(one.plays, s.plays)
+		one.environment, one.ttl, one.plays = cmp.Or(one.environment, one.subject), cmp.Or(one.ttl, s.ttl), cmp.Or(one.plays, s.plays, 1)
 		if one.lock != "" && s.plays > 1 {
 			one.plays = 3
 		}
@@ -109,7 +109,7 @@ func impossible(hazard, subject, why string) scenario {
 
 // harm is a scenario that harms its servers.
 func harm(hazard, subject, variant, environment, setup string, act play.Act) scenario {
-	return scenario{hazard: hazard, subject: subject, variant: variant, environment: environment, setup: setup, ttl: patientTTL, script: act, alone: true}
+	return scenario{hazard: hazard, subject: subject, variant: variant, environment: environment, setup: setup, ttl: patientTTL, script: act, plays: 1, alone: true}
 }
 
 // with replaces lockport's lock by an article's.
@@ -225,7 +225,7 @@ func restarts() []scenario {
 	for _, db := range [][2]string{{"postgres", "PostgreSQL"}, {"mysql", "MariaDB"}} {
 		all = append(all,
 			harm("H8", db[0], "", db[0], "One "+db[1]+", which keeps its data across a restart, but no lock. It is killed while A holds the lock, and restarted when A "+
-				"knows.", restarted),
+				"knows.", watched(crashed)),
 			harm("H8", db[0], "behind a silent link", db[0], "One "+db[1]+". A holds the lock, and its network falls silent. The "+db[1]+" is restarted.",
 				of("server-restarted-behind-silence")))
 	}
