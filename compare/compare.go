@@ -41,28 +41,28 @@ func Run(ctx context.Context, o Options) (*report.Report, error) {
 	}
 	r := &report.Report{Version: report.Version, Began: time.Now(), Machine: report.ThisMachine()}
 	var missing, more []report.Missing
-	var err error
-	if o.has("hazards") {
-		progress := func(done, total int, what string) { o.tell("hazards", done, total, what) }
-		if r.Cells, missing, err = hazards.Run(ctx, hazards.Options{Match: o.match, Progress: progress}); err != nil {
-			return nil, err
-		}
+	all, err := userSubjects(ctx, o.URLs)
+	if len(o.URLs) == 0 {
+		all = ownSubjects
+		r.Cells, missing, err = hazards.Run(ctx, hazards.Options{
+			Match:    func(hazard, subject string) bool { return o.match("hazards", hazard, subject) },
+			Progress: func(done, total int, what string) { o.tell("hazards", done, total, what) },
+		})
 		r.Hazards = slices.DeleteFunc(hazards.Hazards(), func(h report.Hazard) bool {
 			return !slices.ContainsFunc(r.Cells, func(c report.Cell) bool { return c.Hazard == h.ID })
 		})
 	}
-	all := ownSubjects
-	if len(o.URLs) > 0 {
-		if all, err = userSubjects(ctx, o.URLs); err != nil {
-			return nil, err
+	if err == nil {
+		r.Costs, more, err = o.costs(ctx, all)
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range append(missing, more...) {
+		if !slices.Contains(r.Missing, m) {
+			r.Missing = append(r.Missing, m)
 		}
 	}
-	if o.has("costs") {
-		if r.Costs, more, err = o.costs(ctx, all); err != nil {
-			return nil, err
-		}
-	}
-	r.Missing = once(append(missing, more...))
 	r.Subjects = present(r, all, servers.Versions(ctx))
 	r.Seconds = time.Since(r.Began).Seconds()
 	return r, ctx.Err()
@@ -78,15 +78,6 @@ func present(r *report.Report, all []subject, versions map[string]string) (seen 
 		}
 	}
 	return seen
-}
-
-func once[T comparable](all []T) (some []T) {
-	for _, one := range all {
-		if !slices.Contains(some, one) {
-			some = append(some, one)
-		}
-	}
-	return some
 }
 
 // Scenarios are the names for [Options.Scenarios]: the parts, the hazards, and the measurements.
@@ -121,7 +112,7 @@ func (o *Options) Check() error {
 	switch {
 	case len(o.URLs) > 0 && len(o.Subjects) > 0:
 		return fmt.Errorf("--url already chooses the backends: leave out --backend")
-	case !o.has("hazards") && !o.has("costs"):
+	case len(o.URLs) > 0 && !slices.ContainsFunc(scenarios, func(s measure.Scenario) bool { return o.match("costs", s.Name, "") }):
 		return fmt.Errorf("hazards harm servers, so they never run on those of --url: leave out --url")
 	}
 	return nil
@@ -136,25 +127,9 @@ func known(what string, names, all []string) error {
 	return nil
 }
 
-// has says whether a part runs at all.
-func (o *Options) has(part string) bool {
-	if part == "hazards" && len(o.URLs) > 0 {
-		return false
-	}
-	return len(o.Scenarios) == 0 || slices.ContainsFunc(o.Scenarios, func(name string) bool { return partOf(name) == part })
-}
-
-// partOf is the part of a scenario, or the part with that name.
-func partOf(name string) string {
-	if name == "costs" || slices.ContainsFunc(scenarios, func(s measure.Scenario) bool { return s.Name == name }) {
-		return "costs"
-	}
-	return "hazards"
-}
-
-// match says whether a scenario runs on a subject.
-func (o *Options) match(name, subject string) bool {
-	return (len(o.Scenarios) == 0 || slices.Contains(o.Scenarios, name) || slices.Contains(o.Scenarios, partOf(name))) &&
+// match says whether a scenario of a part runs on a subject.
+func (o *Options) match(part, name, subject string) bool {
+	return (len(o.Scenarios) == 0 || slices.Contains(o.Scenarios, name) || slices.Contains(o.Scenarios, part)) &&
 		(len(o.Subjects) == 0 || slices.Contains(o.Subjects, subject))
 }
 

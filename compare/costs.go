@@ -34,7 +34,7 @@ var scenarios = []measure.Scenario{
 // Costs.NotRun, and the others go on.
 func (o *Options) costs(ctx context.Context, all []subject) (seen []report.Costs, missing []report.Missing, _ error) {
 	wanted := func(s subject) []measure.Scenario {
-		return slices.DeleteFunc(slices.Clone(scenarios), func(c measure.Scenario) bool { return s.start == nil || !o.match(c.Name, s.Name) })
+		return slices.DeleteFunc(slices.Clone(scenarios), func(c measure.Scenario) bool { return s.start == nil || !o.match("costs", c.Name, s.Name) })
 	}
 	done, total := 0, 0
 	for _, s := range all {
