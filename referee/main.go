@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"runtime"
 	"strings"
 	"time"
 
@@ -74,14 +75,14 @@ func run(ctx context.Context, library, match string, runs int, docs string, verb
 		}
 		subjects = []libraries.Subject{s}
 	}
-	page := newPage(runs)
+	page := &Page{Date: time.Now().UTC().Format(time.DateOnly), Runs: runs, Go: runtime.Version()}
 	for _, s := range subjects {
 		r, err := judged(ctx, s, match, runs, verbose)
 		if err != nil {
 			return fmt.Errorf("%s: %w", s.Name, err)
 		}
 		page.Results = append(page.Results, r)
-		fmt.Print(r.text())
+		fmt.Printf("%s", markdown("result", r))
 	}
 	if docs == "" {
 		return nil
@@ -112,7 +113,7 @@ func render(docs string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(os.WriteFile(docs+"/referee.md", page.markdown(), 0o644), os.WriteFile(docs+"/referee.svg", page.svg(), 0o644))
+	return errors.Join(os.WriteFile(docs+"/referee.md", markdown("page", page), 0o644), os.WriteFile(docs+"/referee.svg", page.svg(), 0o644))
 }
 
 // judged starts servers for a library, runs the suite and judges it.

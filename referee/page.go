@@ -6,37 +6,12 @@ import (
 	"fmt"
 	"html"
 	"regexp"
-	"runtime"
 	"slices"
 	"strings"
 	"text/template"
-	"time"
 
 	"github.com/lockport/lockport/referee/libraries"
 )
-
-func newPage(runs int) *Page {
-	return &Page{Date: time.Now().UTC().Format(time.DateOnly), Runs: runs, Go: runtime.Version()}
-}
-
-// text formats a result for the terminal.
-func (r Result) text() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s %s on %s, %v\n", r.Subject, r.Version, r.Servers, r.Took)
-	for _, c := range r.Cells {
-		if c.Verdict == NotPromised {
-			continue
-		}
-		fmt.Fprintf(&b, "  %-4s %-12s %d cases passed\n", c.Promise, c.Verdict, c.Passed)
-		for _, f := range c.Findings {
-			fmt.Fprintf(&b, "       %s failed in %d of %d runs: %s\n       seen: %s\n", f.Case, f.Failed, f.Runs, f.Rule, f.Seen)
-		}
-	}
-	for id, why := range r.Unable {
-		fmt.Fprintf(&b, "  not run: %s: %s\n", id, why)
-	}
-	return b.String()
-}
 
 // names matches the names of the suite's locks, which differ between runs.
 var names = regexp.MustCompile(`lpc-[-0-9a-f]+`)
@@ -44,21 +19,23 @@ var names = regexp.MustCompile(`lpc-[-0-9a-f]+`)
 //go:embed page.md.tmpl
 var pageTemplate string
 
-// markdown renders the page.
-func (p *Page) markdown() []byte {
+// templates are that of the page, and "result" of its section about one result.
+var templates = template.Must(template.New("page").Funcs(template.FuncMap{
+	"promises": func() any { return promises }, "reproductions": func() any { return Reproductions }, "titleOf": titleOf,
+	"cell": func(s string) string { return strings.ReplaceAll(strings.Join(strings.Fields(s), " "), "|", `\|`) },
+	"short": func(s string) string {
+		s, _, _ = strings.Cut(s, "\n")
+		if len(s) > 180 {
+			s = strings.ToValidUTF8(s[:180], "") + " …"
+		}
+		return names.ReplaceAllString(s, "NAME")
+	},
+}).Parse(pageTemplate))
+
+// markdown renders a template: the page, or the section of a result.
+func markdown(template string, of any) []byte {
 	var b bytes.Buffer
-	t := template.Must(template.New("").Funcs(template.FuncMap{
-		"promises": func() any { return promises }, "reproductions": func() any { return Reproductions }, "titleOf": titleOf,
-		"cell": func(s string) string { return strings.ReplaceAll(strings.Join(strings.Fields(s), " "), "|", `\|`) },
-		"short": func(s string) string {
-			s, _, _ = strings.Cut(s, "\n")
-			if len(s) > 180 {
-				s = strings.ToValidUTF8(s[:180], "") + " …"
-			}
-			return names.ReplaceAllString(s, "NAME")
-		},
-	}).Parse(pageTemplate))
-	if err := t.Execute(&b, p); err != nil {
+	if err := templates.ExecuteTemplate(&b, template, of); err != nil {
 		panic(err) // unreachable: the template is embedded and tested
 	}
 	return b.Bytes()
@@ -74,9 +51,6 @@ func titleOf(number string) string {
 }
 
 // The rest is for the template.
-
-// Title returns the promise's title.
-func (c Cell) Title() string { return titleOf(c.Promise) }
 
 // Reference reports whether the library is lockport itself.
 func (r Result) Reference() bool { return r.Subject == libraries.Reference.Name }

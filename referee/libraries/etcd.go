@@ -19,8 +19,8 @@ import (
 // picks a session that is not used for the name, which is fastest; it is not judged.
 var (
 	EtcdMutex         = etcdMutex("etcd Mutex", newSessions, "NewSession and NewMutex for each claim, TryLock or Lock, Unlock and Session.Close, as in the package's example")
-	EtcdSharedSession = etcdMutex("etcd Mutex, one session", oneSession, "NewMutex for each claim on one session of the process, TryLock or Lock, and Unlock")
-	EtcdSpareSessions = etcdMutex("etcd Mutex, sessions to spare", spareSessions, "NewMutex, TryLock or Lock, and Unlock, on a session that no other claim uses for the name")
+	EtcdSharedSession = etcdMutex("etcd Mutex, one session", shared(false), "NewMutex for each claim on one session of the process, TryLock or Lock, and Unlock")
+	EtcdSpareSessions = etcdMutex("etcd Mutex, sessions to spare", shared(true), "NewMutex, TryLock or Lock, and Unlock, on a session that no other claim uses for the name")
 )
 
 func etcdMutex(name string, choose sessions, use string) Subject {

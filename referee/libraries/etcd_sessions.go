@@ -2,7 +2,6 @@ package libraries
 
 import (
 	"math"
-	"slices"
 	"sync"
 	"time"
 
@@ -28,52 +27,41 @@ func newSessions(open openSession) func(string) (*concurrency.Session, func() er
 	}
 }
 
-// oneSession uses one session for all claims, until it ends.
-func oneSession(open openSession) func(string) (*concurrency.Session, func() error, error) {
-	var mu sync.Mutex
-	var ours *concurrency.Session
-	return func(string) (*concurrency.Session, func() error, error) {
-		mu.Lock()
-		defer mu.Unlock()
-		if ours != nil && ours.Ctx().Err() == nil {
-			return ours, func() error { return nil }, nil
-		}
-		s, err := open()
-		if err == nil {
-			ours = s
-		}
-		return s, func() error { return nil }, err
+// shared gives all claims one session, and opens another one when it has ended. With spare, a claim gets the first session that no other claim uses
+// for the same name.
+func shared(spare bool) sessions {
+	type use struct {
+		name string
+		i    int
 	}
-}
-
-// spareSessions gives each claim the first session that no other claim uses for the same name.
-func spareSessions(open openSession) func(string) (*concurrency.Session, func() error, error) {
-	var mu sync.Mutex
-	var all []*concurrency.Session
-	taken := make(map[string][]bool) // by name: which sessions hold it or wait for it
-	return func(name string) (*concurrency.Session, func() error, error) {
-		mu.Lock()
-		defer mu.Unlock()
-		i := slices.Index(taken[name], false)
-		if i < 0 {
-			i = len(taken[name])
-			taken[name] = append(taken[name], false)
-		}
-		if i == len(all) {
-			one, err := open()
-			if err != nil {
-				return nil, nil, err
-			}
-			all = append(all, one)
-		}
-		taken[name][i] = true
-		return all[i], func() error {
+	return func(open openSession) func(string) (*concurrency.Session, func() error, error) {
+		var mu sync.Mutex
+		var all []*concurrency.Session
+		taken := make(map[use]bool)
+		return func(name string) (*concurrency.Session, func() error, error) {
 			mu.Lock()
 			defer mu.Unlock()
-			if taken[name][i] = false; !slices.Contains(taken[name], true) {
-				delete(taken, name)
+			u := use{name: name}
+			for spare && taken[u] {
+				u.i++
 			}
-			return nil
-		}, nil
+			if u.i == len(all) {
+				all = append(all, nil)
+			}
+			if all[u.i] == nil || all[u.i].Ctx().Err() != nil {
+				s, err := open()
+				if err != nil {
+					return nil, nil, err
+				}
+				all[u.i] = s
+			}
+			taken[u] = true
+			return all[u.i], func() error {
+				mu.Lock()
+				defer mu.Unlock()
+				delete(taken, u)
+				return nil
+			}, nil
+		}
 	}
 }

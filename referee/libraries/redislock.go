@@ -3,7 +3,7 @@ package libraries
 import (
 	"context"
 	"errors"
-	"strings"
+	"regexp"
 	"time"
 
 	"github.com/bsm/redislock"
@@ -28,10 +28,7 @@ var Redislock = Subject{
 	Caps:      driver.Capabilities{Ends: driver.EndsTTL, MinTTL: time.Millisecond, TTLGrain: time.Millisecond},
 	Open:      openRedislock, Remove: removeKey(""),
 	// The scripts differ in their numbers of arguments.
-	IsOp: redisWords(map[conformance.Op][]string{
-		conformance.OpAcquire: {"*7\r\n$7\r\nevalsha", "*7\r\n$4\r\neval"}, conformance.OpRenew: {"*6\r\n$7\r\nevalsha", "*6\r\n$4\r\neval"},
-		conformance.OpRelease: {"*5\r\n$7\r\nevalsha", "*5\r\n$4\r\neval"},
-	}),
+	IsOp: redisWords(map[conformance.Op]string{conformance.OpAcquire: `\*7` + script, conformance.OpRenew: `\*6` + script, conformance.OpRelease: `\*5` + script}),
 }
 
 const hiddenRetry = "redislock-release, below"
@@ -97,15 +94,13 @@ func removeKey(prefix string) func(ctx context.Context, rawURL, name string) err
 	}
 }
 
-// redisWords recognises requests by texts, in lower case, of which each kind contains one.
-func redisWords(words map[conformance.Op][]string) func(conformance.Op, []byte) bool {
+// script is what follows the number of words in a request that runs a script.
+const script = `\r\n\$[47]\r\neval`
+
+// redisWords recognises requests by a regular expression for each kind.
+func redisWords(words map[conformance.Op]string) func(conformance.Op, []byte) bool {
 	return func(op conformance.Op, request []byte) bool {
-		text := strings.ToLower(string(request))
-		for _, w := range words[op] {
-			if strings.Contains(text, w) {
-				return true
-			}
-		}
-		return op == conformance.OpAny
+		is, known := words[op]
+		return op == conformance.OpAny || known && regexp.MustCompile("(?i)"+is).Match(request)
 	}
 }

@@ -35,10 +35,7 @@ func redsyncOn(name, environment, servers string) Subject {
 		Explained: map[string]string{"giving-up/release-reply-lost": hiddenRetry},
 		Caps:      driver.Capabilities{Ends: driver.EndsTTL, MinTTL: time.Millisecond, TTLGrain: time.Millisecond},
 		Open:      openRedsync, Remove: removeKey(""),
-		IsOp: redisWords(map[conformance.Op][]string{
-			conformance.OpAcquire: {"\r\nnx\r\n"}, conformance.OpRenew: {"*6\r\n$7\r\nevalsha", "*6\r\n$4\r\neval"},
-			conformance.OpRelease: {"*5\r\n$7\r\nevalsha", "*5\r\n$4\r\neval"},
-		}),
+		IsOp: redisWords(map[conformance.Op]string{conformance.OpAcquire: `\r\nnx\r\n`, conformance.OpRenew: `\*6` + script, conformance.OpRelease: `\*5` + script}),
 	}
 }
 

@@ -40,9 +40,7 @@ func rueidislockWith(name string, noLoop bool) Subject {
 			return openRueidislock(rawURL, s.TTL, noLoop)
 		},
 		Remove: removeKey("rueidislock:0:"),
-		IsOp: redisWords(map[conformance.Op][]string{
-			conformance.OpAcquire: {"\r\nnx\r\n"}, conformance.OpRelease: {"del"},
-		}),
+		IsOp:   redisWords(map[conformance.Op]string{conformance.OpAcquire: `\r\nnx\r\n`, conformance.OpRelease: "del"}),
 	}
 }
 
