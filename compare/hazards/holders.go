@@ -33,23 +33,23 @@ func worksLong(s *play.Phase) {
 }
 
 // stop stops A, and returns the hold of B, which waits for the lock; nil if B does not get it. meanwhile happens while A is stopped.
-func stop(s *play.Phase, a, b *play.Worker, meanwhile ...play.Act) *play.Hold {
+func stop(s *play.Phase, a, b *play.Worker, meanwhile play.Act) *play.Hold {
 	s.Injected()
 	stopped := history.Now()
 	a.Stop()
-	play.InOrder(meanwhile...)(s)
+	meanwhile(s)
 	return takesOver(s, b, stopped, "A was stopped")
 }
 
-// stoppedBeforeItWrites is losesItWhileStopped with a new worker.
-func stoppedBeforeItWrites(meanwhile ...play.Act) play.Act {
-	return func(s *play.Phase) { losesItWhileStopped(s, s.Worker(), meanwhile...) }
-}
+func nothing(*play.Phase) {}
+
+// stoppedBeforeItWrites is losesItWhileStopped with a new worker, whose lock nobody removes.
+func stoppedBeforeItWrites(s *play.Phase) { losesItWhileStopped(s, s.Worker(), nothing) }
 
 // losesItWhileStopped stops A in the middle of its work, until B has the lock and writes. Then A resumes, and writes before it checks its lock.
-func losesItWhileStopped(s *play.Phase, wa *play.Worker, meanwhile ...play.Act) {
+func losesItWhileStopped(s *play.Phase, wa *play.Worker, meanwhile play.Act) {
 	wb, a := s.Worker(), holds(s, wa)
-	b := stop(s, wa, wb, meanwhile...)
+	b := stop(s, wa, wb, meanwhile)
 	if b == nil {
 		return
 	}
@@ -68,7 +68,7 @@ func losesItWhileStopped(s *play.Phase, wa *play.Worker, meanwhile ...play.Act) 
 func stoppedBeforeItReleases(s *play.Phase) {
 	a, b, c := s.Worker(), s.Worker(), s.Worker()
 	older := holds(s, a)
-	next := stop(s, a, b)
+	next := stop(s, a, b, nothing)
 	if next == nil {
 		return
 	}

@@ -32,10 +32,3 @@ func articleDeleted(s *play.Phase) {
 	s.Note("the key is deleted")
 	play.Must(s.Environment.Servers.(*environment.Redis).Do(s.Ctx, "DEL", "lock:"+s.Name()))
 }
-
-func folderReplaced(s *play.Phase) {
-	s.Note("an empty folder replaces the folder of the locks")
-	folder := s.Environment.Servers.(*environment.Folder)
-	play.Must(folder.MoveAway())
-	play.Check(folder.Heal(s.Ctx))
-}

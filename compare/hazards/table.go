@@ -157,7 +157,7 @@ func clientHazards() []scenario {
 			impossible("H5", "postgres", session), impossible("H5", "mysql", session)),
 		everywhere(row("H6", "", 2, "A holds the lock and works for 2.5 times its TTL. B waits for the lock.", worksLong), articleLock("nobody-tells-the-holder")),
 		everywhere(row("H6", "paused", 2, "A holds the lock, checks it, and is stopped (SIGSTOP) before it writes, until its TTL has passed and B has the lock. B writes. "+
-			"A resumes and writes without checking again.", stoppedBeforeItWrites()), articleLock("nobody-tells-the-holder")),
+			"A resumes and writes without checking again.", stoppedBeforeItWrites), articleLock("nobody-tells-the-holder")),
 		everywhere(row("H10", "", 1, "Everything A sends and receives is delayed by 300 ms (ZooKeeper: 100 ms). When A has the lock, its network falls silent. B asks for "+
 			"the lock meanwhile.", slowAnswers("A's network is slow: 300 ms each way", late(300*time.Millisecond))),
 			impossible("H10", "file", "There is no network between a process and the files of its machine, and no server to wait for."),
@@ -209,8 +209,8 @@ func restarts() []scenario {
 		"acquires the lock with its vote and the votes of the two that A did not reach."
 	all := []scenario{
 		harm("H8", "", "", "redlock", vote, of("node-restarted-empty")).with("redlock"),
-		harm("H8", "file", "", "file", "A folder. A holds the lock and is stopped in the middle of its work. An empty folder replaces the first one, B acquires the "+
-			"lock, and A resumes.", stoppedBeforeItWrites(folderReplaced)),
+		harm("H8", "file", "", "file", "A folder. While A holds the lock, an empty folder replaces the first one, and B acquires the lock. This happens four times.",
+			of("folder-replaced")),
 		harm("H8", "redis", "", "redis", "One Redis. While A holds the lock, the Redis is killed, loses its disk and restarts empty.", of("server-restarted-empty")),
 		harm("H8", "redlock", "", "redlock", vote, of("node-restarted-empty")),
 	}
