@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/lockport/lockport/bench/lib"
@@ -26,7 +25,7 @@ type options struct {
 // run measures the scenarios on all libraries of a family, on the same servers. It returns only ctx's errors and those of the servers.
 func run(ctx context.Context, f lib.Family, o options) (*page.Results, error) {
 	r := &page.Results{
-		Made: time.Now().UTC().Truncate(time.Second), Machine: report.ThisMachine(), Turns: o.turns, Comparable: o.limit == full.limit, Servers: o.versions,
+		Made: time.Now().UTC().Truncate(time.Second), Machine: report.ThisMachine(), Turns: o.turns, Servers: o.versions,
 	}
 	var s *measure.Servers
 	for _, sc := range scenarios(o.plan) {
@@ -77,6 +76,6 @@ var letters = regexp.MustCompile(`[^a-zA-Z0-9-]`)
 func subject(l lib.Library, sc scenario, s *measure.Servers) *measure.Subject {
 	return &measure.Subject{
 		Row: measure.Row{Library: l.Name, Kind: l.Kind}, Config: measure.Config{URL: s.URL, Family: l.Family, Library: l.Name},
-		Locks: letters.ReplaceAllString("bench-"+sc.Name+"-"+l.Name, ""), Try: l.Kind == lib.Floor, Kill: strings.HasPrefix(sc.Name, "waiters-"),
+		Locks: letters.ReplaceAllString("bench-"+sc.Name+"-"+l.Name, ""), Try: l.Kind == lib.Floor,
 	}
 }

@@ -84,13 +84,13 @@ func scenarios(p plan) []scenario {
 	for i, n := range p.waiters {
 		title := fmt.Sprint("goroutines of one process that wait for a name that another process holds: ", n)
 		all = append(all, scenario{
-			measure.Scenario{Name: fmt.Sprint("waiters-", n), Title: title, Do: measure.Wait, Processes: 1, N: n, For: time.Second, TTL: waitedTTL}, crowd(i),
+			measure.Scenario{Name: fmt.Sprint("waiters-", n), Title: title, Do: measure.Wait, N: n, For: time.Second, TTL: waitedTTL}, crowd(i),
 		})
 	}
 	for i, n := range p.held {
 		title := fmt.Sprint("locks of one process, held and renewed: ", n)
 		all = append(all, scenario{
-			measure.Scenario{Name: fmt.Sprint("held-", n), Title: title, Do: measure.Hold, Processes: 1, N: n, For: heldTTL, TTL: heldTTL}, crowd(i),
+			measure.Scenario{Name: fmt.Sprint("held-", n), Title: title, Do: measure.Hold, N: n, For: heldTTL, TTL: heldTTL}, crowd(i),
 		})
 	}
 	for i := range all {

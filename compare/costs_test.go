@@ -83,7 +83,7 @@ func TestBrokenLock(t *testing.T) {
 	}
 	t.Parallel()
 	broken := subject{Subject: report.Subject{Name: "memory"}, ttl: ownTTL, start: func(context.Context) (*measure.Servers, error) {
-		return &measure.Servers{URL: "memory:"}, nil // each process has its own locks
+		return &measure.Servers{URL: "memory:", Close: func() error { return nil }}, nil // each process has its own locks
 	}}
 	c := measured(t, broken, "cycle", "handoff")
 	require.Positive(t, c.Acquire.N)

@@ -25,7 +25,9 @@ func userSubjects(ctx context.Context, urls []string) (all []subject, err error)
 		}
 		s := subject{
 			Subject: report.Subject{Name: backend, Title: backend, URL: shown}, ttl: ttl, setup: "the servers at " + shown,
-			start: func(context.Context) (*measure.Servers, error) { return &measure.Servers{URL: rawURL}, nil },
+			start: func(context.Context) (*measure.Servers, error) {
+				return &measure.Servers{URL: rawURL, Close: func() error { return nil }}, nil
+			},
 		}
 		for _, o := range ownSubjects {
 			if o.Name == backend {

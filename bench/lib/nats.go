@@ -21,7 +21,7 @@ func startNATS(ctx context.Context) (*measure.Servers, error) {
 	if err != nil {
 		return nil, err
 	}
-	all := &measure.Servers{URL: "nats://" + s.Addrs()[0], Ends: []func() error{s.Close}}
+	all := &measure.Servers{URL: "nats://" + s.Addrs()[0], Close: s.Close}
 	js, end, err := openJetStream(all.URL)
 	if err == nil {
 		err = errors.Join(nats.CreateBucket(ctx, js, nats.Options{}, 1), end())

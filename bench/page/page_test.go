@@ -67,7 +67,7 @@ func TestWrite(t *testing.T) {
 	require.NoError(t, Keep(sample(), docs))
 	text, err := os.ReadFile(file)
 	require.NoError(t, err)
-	require.Regexp(t, "(?s)^By hand.\n.*## Goals.*a quick run.*[|]slow <one>[|]2,040[|]\n.*Below.\n$", string(text))
+	require.Regexp(t, "(?s)^By hand.\n.*## Goals.*[|]slow <one>[|]2,040[|]\n.*Below.\n$", string(text))
 	require.NotContains(t, string(text), "old\n")
 	require.NoError(t, os.WriteFile(filepath.Join(docs, folder, "etcd.json"), []byte("{"), 0o600))
 	require.ErrorContains(t, Write(docs), "etcd.json")
@@ -117,7 +117,7 @@ func TestOutcome(t *testing.T) {
 		{"a", nil, "≤", 10, "", "not certain: 20 (10 to 30)"}, // one turn of three
 		{"c", nil, "≤", 1, "", notMeasured},
 		{"a", []string{"z"}, "≤", 1, "", notMeasured},
-		{"a", []string{"idle"}, "≤", 1, "", notMeasured}, // no ratio to 0
+		{"a", []string{"idle"}, "≤", 1, "", notMeasured},     // no ratio to 0
 		{"a", []string{"late"}, "≥", 0.5, "", "yes: 0.500×"}, // figures of one turn
 		{"a", nil, "≤", 22, "b", "yes: +13 (4 to 22)"},
 		{"b a", nil, "≤", 22, "b", "yes: +13 (4 to 22)"},

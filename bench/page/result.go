@@ -20,14 +20,12 @@ import (
 
 // Results are the results of one family in one run. Compare figures only within one run, not across machines or days.
 type Results struct {
-	Made    time.Time
-	Machine report.Machine
-	Turns   int
-	// Comparable: the run used the full times. A quick run shows only that the program works.
-	Comparable bool
-	Servers    map[string]string // versions, by kind
-	Libraries  []lib.Library
-	Scenarios  []Scenario
+	Made      time.Time
+	Machine   report.Machine
+	Turns     int
+	Servers   map[string]string // versions, by kind
+	Libraries []lib.Library
+	Scenarios []Scenario
 }
 
 // Scenario has the results of one family's libraries in one scenario.

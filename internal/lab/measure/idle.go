@@ -8,59 +8,51 @@ import (
 
 	"github.com/lockport/lockport/conformance/faultproxy"
 	"github.com/lockport/lockport/internal/lab/history"
-	"github.com/lockport/lockport/internal/lab/worker"
 )
 
-// Wait measures N goroutines, spread over processes, that wait for a name that another process holds. Each turn starts new workers, since waiters
-// wait until their process ends.
+// Wait measures N goroutines of one process that wait for a name that another process holds.
 func Wait(ctx context.Context, s Scenario, on *Subject, turn int) ([]Figure, error) {
 	c := on.config(s)
 	holder, err := kind.StartAll(ctx, c, 1)
 	if err != nil {
 		return nil, err
 	}
-	defer on.end(holder)
+	defer holder.Close()
 	name := fmt.Sprint(on.Locks, "-", turn)
 	if _, err := holder[0].Ask(ctx, order{Do: "acquire", Name: name, For: grantLimit}); err != nil {
 		return nil, err
 	}
-	return idle(ctx, c, s, on, func(i int) order { return order{Do: "wait", Name: name, Goroutines: share(s.N, s.Processes, i)} })
+	return idle(ctx, c, s, order{Do: "wait", Name: name, Goroutines: s.N})
 }
 
-// Hold measures N locks that one process holds. Each turn starts a new worker.
+// Hold measures N locks that one process holds.
 func Hold(ctx context.Context, s Scenario, on *Subject, turn int) ([]Figure, error) {
 	c := on.config(s)
 	c.Loop = true
-	figures, err := idle(ctx, c, s, on, func(int) order { return order{Do: "hold", Name: fmt.Sprint(on.Locks, "-", turn), Most: s.N} })
+	figures, err := idle(ctx, c, s, order{Do: "hold", Name: fmt.Sprint(on.Locks, "-", turn), Most: s.N})
 	if err != nil {
 		return nil, err
 	}
 	// Libraries renew locks at a third of the TTL, unless they define it otherwise.
-	third := figure("requests, in a third of the TTL", "", figures[0].Each[0]*c.TTL.Seconds()/3)
-	return append([]Figure{figures[0], third}, figures[1:]...), nil
+	return append(figures, figure("requests, in a third of the TTL", "", figures[0].Each[0]*c.TTL.Seconds()/3)), nil
 }
 
-// end ends workers. Call it for waiters before the holder, so that no waiter is granted the lock.
-func (on *Subject) end(w worker.Group[order, answer]) {
-	if on.Kill {
-		w.Kill()
-	}
-	w.Close()
-}
-
-// idle measures the cost of being idle, through new proxies that count requests: the servers need addresses, and no TLS. Goroutines and memory are those of the first worker.
-func idle(ctx context.Context, c Config, s Scenario, on *Subject, do func(i int) order) ([]Figure, error) {
+// idle measures what a new worker's order costs once it is carried out. The proxies that count the requests need the servers' addresses, and no TLS.
+func idle(ctx context.Context, c Config, s Scenario, o order) ([]Figure, error) {
 	through, links, err := faultproxy.ForURL(c.URL)
 	if err != nil {
 		return nil, err
 	}
 	defer links.Close()
 	c.URL = through
-	w, err := kind.StartAll(ctx, c, s.Processes)
+	w, err := kind.StartAll(ctx, c, 1)
 	if err != nil {
 		return nil, err
 	}
-	defer on.end(w)
+	defer w.Close()
+	if o.Do == "wait" {
+		defer w.Kill() // while they wait, some libraries ignore that their context has ended
+	}
 	type used struct {
 		usage
 		at       history.Instant
@@ -76,10 +68,7 @@ func idle(ctx context.Context, c Config, s Scenario, on *Subject, do func(i int)
 	}
 	before := look(true)
 	if err == nil {
-		err = w.Each(func(i int, h *worker.Handle[order, answer]) error {
-			_, err := h.Ask(ctx, do(i))
-			return err
-		})
+		_, err = w[0].Ask(ctx, o)
 	}
 	if err == nil {
 		err = settle(ctx, links)

@@ -30,7 +30,6 @@ type Subject struct {
 	Config Config
 	Locks  string // the prefix of its locks' names
 	Try    bool   // cycles make single attempts
-	Kill   bool   // kill waiters at the end: some libraries ignore a cancelled context while they wait
 
 	workers worker.Group[order, answer] // nil until the scenario starts them
 }

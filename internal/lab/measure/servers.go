@@ -9,8 +9,8 @@ import (
 
 // Servers are the servers to measure. The caller must Close them.
 type Servers struct {
-	URL  string
-	Ends []func() error
+	URL   string
+	Close func() error
 }
 
 // Start returns a function that starts n servers or clusters of one kind, and returns when they serve. Several Redis form a Redlock. If a program
@@ -20,14 +20,15 @@ func Start[S interface {
 	Close() error
 }, O any](n int, start func(context.Context, O) (S, error), o O) func(context.Context) (*Servers, error) {
 	return func(ctx context.Context) (*Servers, error) {
-		all := &Servers{}
 		var hosts []string
+		all := &Servers{Close: func() error { return nil }}
 		for range n {
 			s, err := start(ctx, o)
 			if err != nil {
 				return nil, errors.Join(err, all.Close())
 			}
-			all.URL, all.Ends = s.URL(), append(all.Ends, s.Close)
+			others := all.Close
+			all.URL, all.Close = s.URL(), func() error { return errors.Join(s.Close(), others()) }
 			hosts = append(hosts, strings.TrimSuffix(strings.TrimPrefix(all.URL, "redis://"), "/0"))
 		}
 		if n > 1 {
@@ -40,13 +41,5 @@ func Start[S interface {
 // StartFolder makes a folder for locks that are files. Close removes it.
 func StartFolder(context.Context) (*Servers, error) {
 	folder, err := os.MkdirTemp("", "lockport-measured-")
-	return &Servers{URL: "file://" + folder, Ends: []func() error{func() error { return os.RemoveAll(folder) }}}, err
-}
-
-// Close ends the servers.
-func (s *Servers) Close() (err error) {
-	for _, end := range s.Ends {
-		err = errors.Join(err, end())
-	}
-	return err
+	return &Servers{"file://" + folder, func() error { return os.RemoveAll(folder) }}, err
 }
