@@ -155,6 +155,6 @@ func TestJudge(t *testing.T) {
 
 	b.Got = 19
 	require.Equal(t, 1, judge([]hold{a, b}, 2, 2, 100).overlaps)
-	inside := hold{Client: 2, Got: 25, Ended: 26}
-	require.Equal(t, 2, judge([]hold{a, b, inside}, 3, 2, 100).overlaps, "a long hold with another one in it")
+	inside, too := hold{Client: 2, Got: 25, Ended: 26}, hold{Client: 2, Got: 27, Ended: 28}
+	require.Equal(t, 3, judge([]hold{a, b, inside, too}, 3, 2, 100).overlaps, "a long hold with others in it")
 }
