@@ -1,6 +1,7 @@
 // Command testrun is go test with progress output: one line when a package's tests start, and one when they finish, with go test's result line. If a
-// package fails, its output follows at once. The arguments are flags of go test. It tests every package below the current folder, in nested modules
-// too. -p says how many run concurrently; one more runs that mostly waits. It fails if any package fails.
+// package fails, its output follows at once. The run ends with go test's result lines of all packages. The arguments are flags of go test. It tests
+// every package below the current folder, in nested modules too. -p says how many run concurrently; one more runs that mostly waits. It fails if any
+// package fails.
 package main
 
 import (
@@ -33,10 +34,11 @@ type run struct {
 	began time.Time
 	all   int
 
-	mu     sync.Mutex // guards the fields below
-	left   []string   // folders still to test, slowest first, without the waiting ones
-	done   int
-	failed error
+	mu      sync.Mutex // guards the fields below
+	left    []string   // folders still to test, slowest first, without the waiting ones
+	done    int
+	results []string // go test's result lines
+	failed  error
 }
 
 func main() {
@@ -61,10 +63,13 @@ func main() {
 		}
 	})
 	all.Wait()
+	slices.Sort(r.results)
+	for _, line := range r.results {
+		fmt.Println(line)
+	}
 	if r.failed != nil {
 		fail(r.failed)
 	}
-	r.logf("all packages pass")
 }
 
 // list returns the folders that have tests, the slowest first.
@@ -122,6 +127,11 @@ func (r *run) test(folder string) {
 	r.mu.Lock()
 	r.done++
 	done := r.done
+	for line := range strings.Lines(string(output)) {
+		if strings.HasPrefix(line, "ok  \t") || strings.HasPrefix(line, "FAIL\t") {
+			r.results = append(r.results, strings.TrimSpace(line))
+		}
+	}
 	if err != nil {
 		r.failed = errors.Join(r.failed, fmt.Errorf("%s: %w", folder, err))
 	}

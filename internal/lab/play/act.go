@@ -128,7 +128,7 @@ func (s *Phase) begin(do func(ctx context.Context, t *Task)) *Task {
 func (s *Phase) Asks(w *Worker, within time.Duration) *Task {
 	from := s.Length()
 	t := s.begin(func(_ context.Context, t *Task) { t.Hold = Must(w.Acquire(s.name, within)) })
-	w.await(from, func(e history.Event) bool { return e.Kind == history.Asked })
+	w.Await(from, func(e history.Event) bool { return e.Kind == history.Asked })
 	return t
 }
 

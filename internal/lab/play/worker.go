@@ -140,8 +140,8 @@ func dataRaces(printed string) (all, foreign int) {
 	return all, foreign
 }
 
-// await waits for an event of the worker at index from or later, while the worker lives.
-func (w *Worker) await(from int, is func(history.Event) bool) history.Event {
+// Await waits for an event of the worker at index from or later, while the worker lives.
+func (w *Worker) Await(from int, is func(history.Event) bool) history.Event {
 	return Must(w.phase.await(w.phase.Ctx, w, from, func(e history.Event) bool { return e.Worker == w.Name && is(e) }))
 }
 
@@ -235,7 +235,7 @@ func (h *Hold) Update() { h.ask(doUpdate) }
 
 // Await waits for an event of the hold, of one of these kinds, at index from or later, while the worker lives.
 func (h *Hold) Await(from int, kinds ...history.Kind) history.Event {
-	return h.Worker.await(from, func(e history.Event) bool { return e.Op == h.Op && slices.Contains(kinds, e.Kind) })
+	return h.Worker.Await(from, func(e history.Event) bool { return e.Op == h.Op && slices.Contains(kinds, e.Kind) })
 }
 
 // Event returns the hold's last event of that kind. Its time is 0 if there is none.
