@@ -2,10 +2,8 @@ package library_test
 
 import (
 	"context"
-	"encoding/xml"
 	"errors"
 	"io"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -36,7 +34,7 @@ func locks(release func(*sync.Mutex)) library.Client {
 	}}
 }
 
-// A sound library passes, and one that releases nothing fails. The JUnit report shows both.
+// A sound library passes, and one that releases nothing fails.
 func TestDriver(t *testing.T) {
 	for outcome, release := range map[conformance.Outcome]func(*sync.Mutex){
 		conformance.Pass: (*sync.Mutex).Unlock, conformance.Fail: func(*sync.Mutex) {},
@@ -50,25 +48,6 @@ func TestDriver(t *testing.T) {
 		require.Len(t, report.Results, 2)
 		for _, res := range report.Results {
 			require.Equal(t, outcome, res.Outcome, res.Message())
-		}
-		var suites struct {
-			Suites []struct {
-				Name     string `xml:"name,attr"`
-				Failures int    `xml:"failures,attr"`
-				Cases    []struct {
-					Failure *struct {
-						Message string `xml:"message,attr"`
-					} `xml:"failure"`
-				} `xml:"testcase"`
-			} `xml:"testsuite"`
-		}
-		require.NoError(t, xml.Unmarshal(conformance.JUnit(report, report), &suites))
-		require.Len(t, suites.Suites, 2)
-		require.Equal(t, report.Failed, suites.Suites[1].Failures)
-		require.Equal(t, "locks", suites.Suites[0].Name)
-		for i, c := range suites.Suites[0].Cases {
-			require.Equal(t, outcome == conformance.Fail, c.Failure != nil)
-			require.True(t, c.Failure == nil || strings.Contains(c.Failure.Message, report.Results[i].Reason))
 		}
 	}
 }
