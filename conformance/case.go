@@ -1,7 +1,6 @@
 package conformance
 
 import (
-	"context"
 	"reflect"
 	"slices"
 	"time"
@@ -25,9 +24,8 @@ type Case struct {
 	Alone bool
 	// Limit is how long the case may take in all. Default: 20 s plus 20 TTLs.
 	Limit time.Duration
-	// Run tests the rule. It fails by returning an error that says what was seen, or through the methods of Env, which
-	// end it as testing.T.FailNow ends a test.
-	Run func(ctx context.Context, e *Env) error
+
+	run func(*Env) // tests the rule
 }
 
 // ID returns the group and the name: "exclusion/two-backends".
@@ -41,16 +39,14 @@ func group(name string, cases ...Case) []Case {
 	return cases
 }
 
-// full makes a case that is not quick and fails through the methods of Env.
+// full makes a case that is not quick.
 func full(name, rule string, run func(*Env), needs ...string) Case {
-	return Case{Name: name, Rule: rule, Needs: needs, Run: func(_ context.Context, e *Env) error { run(e); return nil }}
+	return Case{Name: name, Rule: rule, Needs: needs, run: run}
 }
 
 // quick makes a quick case.
 func quick(name, rule string, run func(*Env)) Case {
-	c := full(name, rule, run)
-	c.Quick = true
-	return c
+	return Case{Name: name, Rule: rule, Quick: true, run: run}
 }
 
 func (c Case) alone() Case                     { c.Alone = true; return c }

@@ -37,7 +37,7 @@ var capabilitiesCases = group("capabilities",
 		}
 	}),
 	quick("interfaces", "capabilities: the stated interfaces are implemented, and driver.As finds them through a wrapper", func(e *Env) {
-		b := wrapped{e.party()}
+		b := e.party() // itself a wrapper
 		_, waiter := driver.As[driver.Waiter](b)
 		_, notifier := driver.As[driver.Notifier](b)
 		_, requeuer := driver.As[driver.Requeuer](b)
@@ -155,12 +155,6 @@ func prompt(e *Env) {
 	e.require(tooLate <= calls/4 && longest <= endTime, // stalls may have missed a busy moment of the machine
 		"of %d calls %d returned later than %v after their context's end, the latest %v after it", calls, tooLate, most, longest)
 }
-
-// wrapped is a plain wrapper, like one that counts or traces calls.
-type wrapped struct{ driver.Backend }
-
-// Unwrap implements driver.Unwrapper.
-func (w wrapped) Unwrap() driver.Backend { return w.Backend }
 
 // wantTTLRefused checks that a claim with this TTL returns ErrRefused.
 func (p *party) wantTTLRefused(ttl time.Duration) {

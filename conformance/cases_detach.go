@@ -177,21 +177,19 @@ var severalCases = group("several",
 	}),
 )
 
-// attacher returns p's Attacher, and ends the case as not run if there is none.
-func (p *party) attacher() driver.Attacher { return optional[driver.Attacher](p) }
-
 // detach detaches a held claim.
 func (p *party) detach(lease driver.Lease) {
-	ctx, cancel := p.e.timed()
-	defer cancel()
-	p.e.check(p.attacher().Detach(ctx, lease), "Detach of a held claim")
+	attacher := optional[driver.Attacher](p)
+	p.e.check(p.e.timed(func(ctx context.Context) error { return attacher.Detach(ctx, lease) }), "Detach of a held claim")
 }
 
 // attach attaches the claim of owner that lease was, and abandons it when the case has ended. Any goroutine may call it.
-func (p *party) attach(req driver.Request, owner string, lease driver.Lease) (driver.Lease, error) {
-	ctx, cancel := p.e.timed()
-	defer cancel()
-	took, err := p.attacher().Attach(ctx, req, owner, lease.Grant().Token)
+func (p *party) attach(req driver.Request, owner string, lease driver.Lease) (took driver.Lease, err error) {
+	attacher := optional[driver.Attacher](p)
+	err = p.e.timed(func(ctx context.Context) (err error) {
+		took, err = attacher.Attach(ctx, req, owner, lease.Grant().Token)
+		return err
+	})
 	if err == nil {
 		p.abandonAtEnd(req)
 	}

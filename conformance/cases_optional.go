@@ -58,9 +58,7 @@ var optionalCases = group("optional",
 		for prefix, want := range map[string]int{
 			"": 10, "a": 3, "*": 1, "?": 1, "[": 1, "[a]": 1, "%": 1, "_": 1, "a/": 1, "é": 1, "A": 1, "b": 0, "gone": 0, "\\": 0,
 		} {
-			ctx, cancel := e.timed()
-			found, err := inspector.List(ctx, base+prefix)
-			cancel()
+			found, err := inspector.List(e.ctx, base+prefix)
 			if errors.Is(err, errors.ErrUnsupported) {
 				e.notRun("the server does not know the names: %v", err)
 			}
@@ -82,9 +80,7 @@ var optionalCases = group("optional",
 		p, other, name := e.two()
 		checker := optional[driver.Checker](p)
 		lease := p.claim(name)
-		ctx, cancel := e.timed()
-		defer cancel()
-		notices, err := checker.Check(ctx)
+		notices, err := checker.Check(e.ctx)
 		e.check(err, "Check")
 		for _, n := range notices {
 			e.require(n.ID != "" && n.Text != "" && (n.Remedy != "" || n.Unknown), "a notice lacks its ID, text or remedy: %+v", n)
@@ -118,9 +114,7 @@ func checkFails(fault func(*Env)) func(*Env) {
 func inspector(p *party) func(name string) driver.Status {
 	inspector := optional[driver.Inspector](p)
 	return func(name string) driver.Status {
-		ctx, cancel := p.e.timed()
-		defer cancel()
-		st, err := inspector.Inspect(ctx, name)
+		st, err := inspector.Inspect(p.e.ctx, name)
 		p.e.check(err, "Inspect")
 		return st
 	}
@@ -130,9 +124,7 @@ func inspector(p *party) func(name string) driver.Status {
 func renewsMany(e *Env) {
 	p, other := e.party(), e.party()
 	batch := optional[driver.BatchRenewer](p)
-	ctx, cancel := e.timed()
-	defer cancel()
-	batch.RenewBatch(ctx, nil, nil)
+	batch.RenewBatch(e.ctx, nil, nil)
 	const n = 300
 	leases, ttl := make([]driver.Lease, n), p.patientRequest("").TTL
 	for i := range leases {
@@ -147,10 +139,8 @@ func renewsMany(e *Env) {
 		}
 	}
 	results := make([]driver.Renewal, n)
-	ctx, cancelled := e.timed()
-	defer cancelled()
 	sent := time.Now()
-	batch.RenewBatch(ctx, leases, results)
+	batch.RenewBatch(e.ctx, leases, results)
 	for i, r := range results {
 		if i%10 == 3 || i%10 == 7 {
 			e.require(errors.Is(r.Err, driver.ErrLost), "result %d is for a lost claim, but it is not ErrLost but: %w", i, r.Err)
@@ -169,11 +159,9 @@ func requeues(e *Env) {
 	a, b, name := e.two()
 	requeuer := optional[driver.Requeuer](a)
 	requeue := func(old driver.Lease) (lease driver.Lease, req driver.Request, released, err error) {
-		ctx, cancel := e.timed()
-		defer cancel()
 		req = a.request(name)
 		req.Queue = true
-		lease, released, err = requeuer.Requeue(ctx, old, req)
+		lease, released, err = requeuer.Requeue(e.ctx, old, req)
 		lease, err = e.sound(lease, err)
 		return lease, req, released, err
 	}

@@ -100,9 +100,7 @@ func (p *party) renewedStay(renew func(context.Context, []driver.Lease, []driver
 		for end := time.Now().Add(3 * e.ttl); time.Now().Before(end); {
 			e.sleep(e.ttl / 4)
 			results, began := make([]driver.Renewal, len(leases)), time.Now()
-			ctx, cancel := e.timed()
-			renew(ctx, leases, results)
-			cancel()
+			renew(e.ctx, leases, results)
 			if tooLate() {
 				return false
 			}

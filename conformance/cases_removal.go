@@ -69,9 +69,7 @@ func breaker(p *party) func(name, owner string) error {
 	_, shows := driver.As[driver.Inspector](p.Backend)
 	p.e.require(shows, "a driver.Breaker must be a driver.Inspector too, to show the owners of locks")
 	return func(name, owner string) error {
-		ctx, cancel := p.e.timed()
-		defer cancel()
-		return b.Break(ctx, name, owner)
+		return b.Break(p.e.ctx, name, owner)
 	}
 }
 

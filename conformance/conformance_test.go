@@ -69,7 +69,7 @@ func TestCases(t *testing.T) {
 		require.Regexp(t, `^[a-z][a-z-]*/[a-z][a-z-]*$`, c.ID())
 		require.NotContains(t, seen, c.ID())
 		require.Regexp(t, `^(P[0-9]+[ab]? [a-z -]+|contract|capabilities|options)(, P[0-9]+[ab]? [a-z -]+)?: `, c.Rule, c.ID())
-		require.NotNil(t, c.Run, c.ID())
+		require.NotNil(t, c.run, c.ID())
 		require.False(t, c.Quick && len(c.Needs) > 0, "%s: a quick case needs nothing", c.ID())
 		if c.Group != last {
 			require.NotContains(t, groups, c.Group, "a group is in one piece")
@@ -181,15 +181,14 @@ func try(t *testing.T, cfg Config, c Case) Result {
 func TestFailuresAreReported(t *testing.T) {
 	seen := errors.New("what was seen")
 	for name, c := range map[string]struct {
-		run   func(context.Context, *Env) error
+		run   func(*Env)
 		seen  string // default: what was seen
 		leave func(*Faults)
 	}{
-		"error":     {run: func(context.Context, *Env) error { return seen }},
-		"failf":     {run: func(_ context.Context, e *Env) error { e.failf("it is: %w", seen); return nil }},
-		"panic":     {run: func(context.Context, *Env) error { panic(seen) }},
-		"goroutine": {run: func(_ context.Context, e *Env) error { e.fail(seen); return nil }},
-		"storm": {run: func(_ context.Context, e *Env) error {
+		"failf":     {run: func(e *Env) { e.failf("it is: %w", seen) }},
+		"panic":     {run: func(*Env) { panic(seen) }},
+		"goroutine": {run: func(e *Env) { e.fail(seen) }},
+		"storm": {run: func(e *Env) {
 			e.storm(3, func(ctx context.Context, i int) error {
 				if i == 2 {
 					return seen
@@ -197,16 +196,15 @@ func TestFailuresAreReported(t *testing.T) {
 				<-ctx.Done()
 				return nil
 			})
-			return nil
 		}},
-		"restored": {run: func(_ context.Context, e *Env) error { e.faulty = true; return seen }},
-		"limit":    {run: func(ctx context.Context, _ *Env) error { <-ctx.Done(); return ctx.Err() }, seen: context.DeadlineExceeded.Error()},
-		"not run":  {run: func(_ context.Context, e *Env) error { e.notRun("no %s today", "queue"); return nil }, seen: "no queue today"},
-		"connection left": {run: func(context.Context, *Env) error { return nil }, seen: "no connection may be left", leave: func(f *Faults) {
+		"restored": {run: func(e *Env) { e.faulty = true; e.fail(seen) }},
+		"limit":    {run: func(e *Env) { e.sleep(time.Hour) }, seen: "ran out of time"},
+		"not run":  {run: func(e *Env) { e.notRun("no %s today", "queue") }, seen: "no queue today"},
+		"connection left": {run: func(*Env) {}, seen: "no connection may be left", leave: func(f *Faults) {
 			n := 0
 			f.Conns = func(context.Context) (int, error) { n++; return n, nil }
 		}},
-		"key left": {run: func(context.Context, *Env) error { return nil }, seen: "-queue", leave: func(f *Faults) {
+		"key left": {run: func(*Env) {}, seen: "-queue", leave: func(f *Faults) {
 			f.Leftovers = func(_ context.Context, prefix string) ([]string, error) { return []string{prefix + "queue"}, nil }
 		}},
 	} {
@@ -219,9 +217,9 @@ func TestFailuresAreReported(t *testing.T) {
 			if name == "not run" {
 				want = NotRun
 			}
-			res := try(t, cfg, Case{Alone: true, Limit: time.Second, Run: func(ctx context.Context, e *Env) error {
+			res := try(t, cfg, Case{Alone: true, Limit: time.Second, run: func(e *Env) {
 				e.after(func() { closed = true })
-				return c.run(ctx, e)
+				c.run(e)
 			}})
 			require.Equal(t, want, res.Outcome)
 			require.Contains(t, res.Reason, cmp.Or(c.seen, "what was seen"))
@@ -237,15 +235,13 @@ func TestGoroutineLeak(t *testing.T) {
 	stop := make(chan struct{})
 	defer close(stop)
 	go func() { <-stop }()
-	leak := Case{Run: func(context.Context, *Env) error {
+	leak := Case{run: func(*Env) {
 		go func() { go func() { <-stop }() }()
-		return nil
 	}}
-	clean := Case{Run: func(context.Context, *Env) error {
+	clean := Case{run: func(*Env) {
 		done := make(chan struct{})
 		go close(done)
 		<-done
-		return nil
 	}}
 	results := make(chan Result, 2)
 	r, err := newRunner(t.Context(), onMemory())
@@ -273,8 +269,8 @@ func TestOrderOfCases(t *testing.T) {
 		require.NoError(t, err)
 		var mu sync.Mutex
 		at := make(map[string]int) // running cases, by what they use
-		try := func(use func(*Env) string, most int, alone bool) func(context.Context, *Env) error {
-			return func(_ context.Context, e *Env) error {
+		try := func(use func(*Env) string, most int, alone bool) func(*Env) {
+			return func(e *Env) {
 				add := func(n int) {
 					mu.Lock()
 					defer mu.Unlock()
@@ -287,16 +283,15 @@ func TestOrderOfCases(t *testing.T) {
 				add(1)
 				defer add(-1)
 				e.sleep(5 * time.Millisecond)
-				return nil
 			}
 		}
 		var cases []Case
 		for range 5 {
 			cases = append(cases,
-				Case{Alone: true, Run: try(func(*Env) string { return "alone" }, 1, true)},
-				Case{Needs: []string{"Restart", "Cut"}, Run: try(func(*Env) string { return "alone" }, 1, true)},
-				Case{Needs: []string{"Cut"}, Run: try(func(e *Env) string { return "lane " + e.cfg.Target }, 1, lanes == 0)},
-				Case{Run: try(func(*Env) string { return "together" }, 3, false)})
+				Case{Alone: true, run: try(func(*Env) string { return "alone" }, 1, true)},
+				Case{Needs: []string{"Restart", "Cut"}, run: try(func(*Env) string { return "alone" }, 1, true)},
+				Case{Needs: []string{"Cut"}, run: try(func(e *Env) string { return "lane " + e.cfg.Target }, 1, lanes == 0)},
+				Case{run: try(func(*Env) string { return "together" }, 3, false)})
 		}
 		results := make([]Result, len(cases))
 		r.runAll(t.Context(), cases, 3, func(i int, res Result) { results[i] = res })
@@ -313,10 +308,10 @@ func TestWorkerEnds(t *testing.T) {
 	}
 	cfg := Config{Open: openFolder, Target: t.TempDir()}
 	var p *process
-	res := try(t, cfg, Case{Run: func(_ context.Context, e *Env) error {
+	res := try(t, cfg, Case{run: func(e *Env) {
 		p = e.process()
 		q := e.process()
-		return q.End(soon)
+		e.check(q.End(soon), "End")
 	}})
 	require.Equal(t, Pass, res.Outcome, res.Reason)
 	require.False(t, p.Alive())

@@ -128,9 +128,13 @@ func optional[T any](p *party) T {
 	return found
 }
 
-// timed returns a context for one call to a healthy server.
-func (e *Env) timed() (context.Context, context.CancelFunc) {
-	return context.WithTimeout(e.ctx, callTime)
+// timed makes one call to a healthy server, and checks the form of its error.
+func (e *Env) timed(call func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(e.ctx, callTime)
+	defer cancel()
+	err := call(ctx)
+	e.oneClass(err)
+	return err
 }
 
 // try makes a claim, and abandons it when the case has ended: nobody has to wait for its TTL. Any goroutine may call it.
@@ -226,20 +230,14 @@ func (p *party) release(lease driver.Lease) {
 }
 
 // tryRelease releases a lease and returns the driver's error.
-func (p *party) tryRelease(lease driver.Lease) error {
-	ctx, cancel := p.e.timed()
-	defer cancel()
-	err := lease.Release(ctx)
-	p.e.oneClass(err)
-	return err
-}
+func (p *party) tryRelease(lease driver.Lease) error { return p.e.timed(lease.Release) }
 
 // renew renews a lease and returns the driver's result.
-func (p *party) renew(lease driver.Lease) (time.Time, error) {
-	ctx, cancel := p.e.timed()
-	defer cancel()
-	until, err := driver.Renew(ctx, p.Backend, lease)
-	p.e.oneClass(err)
+func (p *party) renew(lease driver.Lease) (until time.Time, err error) {
+	err = p.e.timed(func(ctx context.Context) (err error) {
+		until, err = driver.Renew(ctx, p.Backend, lease)
+		return err
+	})
 	return until, err
 }
 
@@ -256,9 +254,7 @@ func (p *party) abandon(req driver.Request) {
 	req.Lost, req.Contended, req.Queue = nil, nil, false // name, owner and mode must suffice
 	var err error
 	if !poll(p.e.ctx, p.e.ttl+callTime, func() bool {
-		ctx, cancel := p.e.timed()
-		defer cancel()
-		err = p.Abandon(ctx, req)
+		err = p.e.timed(func(ctx context.Context) error { return p.Abandon(ctx, req) })
 		return err == nil
 	}) {
 		p.e.failf("Abandon of a claim must return nil on a healthy server; the last error was: %w", err)

@@ -15,7 +15,7 @@ import (
 )
 
 // crowds has crowds race for names, each in its own process, or all in this one if the locks are local.
-func (e *Env) crowds(o SoakOptions, ttl time.Duration, report *SoakReport) error {
+func (e *Env) crowds(o SoakOptions, ttl time.Duration, report *SoakReport) {
 	r := e.race(o, crowd{TTL: ttl, Goroutines: o.Goroutines, For: o.For, Patience: o.Patience})
 	e.after(func() { r.fill(report) })
 	if e.cfg.Local {
@@ -24,7 +24,6 @@ func (e *Env) crowds(o SoakOptions, ttl time.Duration, report *SoakReport) error
 		r.processes()
 	}
 	r.allFree(crowdNames)
-	return nil
 }
 
 // contend makes a case in which clients, each with goroutines of its own, acquire one name repeatedly. run starts them.

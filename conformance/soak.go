@@ -94,7 +94,7 @@ func Soak(ctx context.Context, cfg Config, o SoakOptions) SoakReport {
 	report.Backend, report.TTL = r.caps.Backend, r.ttl
 	res := r.run(ctx, r.cfg, Case{
 		Group: "exclusion", Name: "crowd", Rule: ruleCrowd, Alone: true, Limit: o.For + 2*o.Patience + time.Minute,
-		Run: func(_ context.Context, e *Env) error { return e.crowds(o, r.ttl, &report) },
+		run: func(e *Env) { e.crowds(o, r.ttl, &report) },
 	})
 	report.Took = res.Took
 	switch res.Outcome {
