@@ -35,13 +35,13 @@ var exclusionCases = group("exclusion",
 		e.atOnce(1, 1, func(int) mode { return (*party).request })
 	}),
 	quick("goroutines", ruleExclusion+" (goroutines of one client)",
-		contend(1, crowd{Goroutines: 8, Rounds: 25}, (*race).clients)),
+		contend(1, 8, crowd{Rounds: 25}, (*race).clients)),
 	full("clients", "P1 exclusion, P7 liveness: every waiter in a crowd gets the name, and it never has two holders (six clients, two goroutines each)",
-		contend(6, crowd{Goroutines: 2, Rounds: 10, Hold: 200 * time.Microsecond}, (*race).clients)).within(time.Minute),
+		contend(6, 2, crowd{Rounds: 10, Hold: 200 * time.Microsecond}, (*race).clients)).within(time.Minute),
 	full("clients-without-hand-off", ruleExclusion+" (no hand-off: the server grants every hold)",
-		contend(3, crowd{Goroutines: 2, Rounds: 15, NoHandOff: true}, (*race).clients)),
+		contend(3, 2, crowd{Rounds: 15, NoHandOff: true}, (*race).clients)),
 	full("processes", ruleExclusion+" (three processes)",
-		contend(3, crowd{Goroutines: 1, Rounds: 40, Hold: 200 * time.Microsecond}, (*race).processes), "processes").within(time.Minute),
+		contend(3, 1, crowd{Rounds: 40, Hold: 200 * time.Microsecond}, (*race).processes), "processes").within(time.Minute),
 	full("crowd", ruleCrowd, func(e *Env) {
 		ttl := e.ttl
 		if e.caps.FixedTTL == 0 {

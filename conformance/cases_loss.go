@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"sync/atomic"
 	"time"
 
 	"github.com/lockport/lockport/driver"
@@ -137,8 +138,8 @@ func lostWhileHandedOff(e *Env) {
 		}))
 	}
 	for range 3 {
-		before := inside.acquired.Load()
-		e.eventually(e.takeover()+2*soon, func() bool { return inside.acquired.Load() >= before+40 || e.failure() != nil },
+		before := atomic.LoadInt64(&inside.Acquired)
+		e.eventually(e.takeover()+2*soon, func() bool { return atomic.LoadInt64(&inside.Acquired) >= before+40 || e.failure() != nil },
 			"goroutines go on handing off a lock that the server forgets at times")
 		e.stopIfFailed()
 		l := e.acquireWithin(c, name, e.takeover()+soon, "the others hold the name for moments only")

@@ -8,23 +8,23 @@ import (
 	"math/rand/v2"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/lockport/lockport"
+	"github.com/lockport/lockport/driver"
 )
 
 // crowd is one process's part in a race: its goroutines share a client, and compete with the crowds of other processes.
 type crowd struct {
-	Member     int // number of the process, from 1
-	Goroutines int
-	Rounds     int           // holds of one name by each goroutine; 0: acquire any name, in every way
-	Hold       time.Duration // longest hold, with Rounds
-	For        time.Duration // how long the race lasts, without Rounds
-	TTL        time.Duration
-	Patience   time.Duration // longest wait for a name
-	NoHandOff  bool
-	Prefix     string // of the names
-	Register   string // file of the register
+	SoakOptions
+	Member    int           // number of the process, from 1
+	Rounds    int           // holds of one name by each goroutine; 0: acquire any name, in every way
+	Hold      time.Duration // longest hold, with Rounds
+	TTL       time.Duration
+	NoHandOff bool
+	Prefix    string // of the names
+	Register  string // file of the register
 
 	client *lockport.Client
 	*holders
@@ -36,18 +36,26 @@ const lateness = 5 * time.Second
 // slowAnswer is how long the least patient backend, Redlock, waits for a reply if the TTL is long. Then the server is unavailable.
 const slowAnswer = time.Second
 
-// join joins a race whose register this process has mapped, and returns the options of the crowd's client.
-func (c *crowd) join(reg *register) []lockport.Option {
+// compete takes part in a race as a client of b, and closes it.
+func (c *crowd) compete(ctx context.Context, b driver.Backend, reg *register) (err error) {
 	c.holders = &holders{register: reg, member: int64(c.Member)}
-	opts := []lockport.Option{lockport.TTL(c.TTL), lockport.Observe(lockport.Hooks{AcquireDone: func(_ context.Context, a lockport.AcquireEvent) {
-		if a.HandedOff {
-			reg.handedOff.Add(1)
-		}
-	}})}
+	opts := []lockport.Option{lockport.TTL(c.TTL), lockport.Logger(nil), lockport.Label("conformance"),
+		lockport.Observe(lockport.Hooks{AcquireDone: func(_ context.Context, a lockport.AcquireEvent) {
+			if a.HandedOff {
+				atomic.AddInt64(&reg.HandedOff, 1)
+			}
+		}})}
 	if c.NoHandOff {
 		opts = append(opts, lockport.WithoutHandOff())
 	}
-	return opts
+	if c.client, err = lockport.New(b, opts...); err != nil {
+		return err
+	}
+	err = c.run(ctx)
+	if closed := c.client.Close(); closed != nil {
+		err = errors.Join(err, fmt.Errorf("all locks were released, yet Close returned: %w", closed))
+	}
+	return err
 }
 
 // run runs the goroutines. It returns nil when time is over and no goroutine waits any more, or else the first broken rule.
@@ -87,14 +95,13 @@ func (c *crowd) pick() int {
 	return rand.IntN(crowdNames)
 }
 
-// crowdMaxHold is the MaxHold of a few holds. Only crowds that last for longCrowd have those, and holds that need renewal.
-const crowdMaxHold, longCrowd = 2 * time.Second, 10 * time.Second
+// longCrowd is how long a crowd must last to have holds that need renewal.
+const longCrowd = 10 * time.Second
 
-// plan is how a goroutine acquires a name, and what it does with it.
+// plan is how a goroutine acquires a name, and how long it holds it.
 type plan struct {
 	name  int
 	lasts time.Duration // longest hold
-	ended bool          // MaxHold ends the hold, and the goroutine waits for that
 	opts  []lockport.AcquireOption
 	way   int           // how it is acquired
 	limit time.Duration // longest wait before an error, or before the call gives up
@@ -106,7 +113,6 @@ const (
 	once    // by TryAcquire
 	withDeadline
 	cancelled // at the limit
-	byDo
 )
 
 // plan makes a random plan.
@@ -126,9 +132,7 @@ func (c *crowd) plan() plan {
 	switch n := rand.IntN(1000); {
 	case n < 3:
 		p.opts = append(p.opts, lockport.MinHold(rand.N(5*time.Millisecond)))
-	case n < 4 && p.lasts == 0 && p.name >= 16 && c.For >= longCrowd:
-		p.opts, p.ended = append(p.opts, lockport.MaxHold(crowdMaxHold)), true
-	case n < 8 && c.client.Capabilities().FixedTTL == 0:
+	case n < 7 && c.client.Capabilities().FixedTTL == 0:
 		p.opts = append(p.opts, lockport.TTL(c.TTL+c.TTL/2)) // another TTL: the claim cannot be shared with others
 	}
 	switch n := rand.IntN(100); {
@@ -137,39 +141,32 @@ func (c *crowd) plan() plan {
 	case n < 40: // 1 µs is as likely as 100 ms
 		p.way = withDeadline + n%2
 		p.limit = time.Duration(math.Pow(10, 3+5*rand.Float64()))
-	case n < 45:
-		p.way, p.ended = byDo, false
 	}
 	return p
 }
 
-// ask acquires a lock as planned. With byDo, the hold is over when it returns.
-func (c *crowd) ask(ctx context.Context, p plan, start time.Time) (l *lockport.Lock, err error) {
+// acquire acquires a lock as planned.
+func (c *crowd) acquire(ctx context.Context, p plan) (*lockport.Lock, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.Patience)
 	defer cancel()
-	name := c.Prefix + strconv.Itoa(p.name)
+	acquire := c.client.Acquire
 	switch p.way {
 	case once:
-		return c.client.TryAcquire(ctx, name, p.opts...)
+		acquire = c.client.TryAcquire
 	case withDeadline:
-		short, cancel := context.WithDeadline(ctx, start.Add(p.limit))
+		short, cancel := context.WithTimeout(ctx, p.limit)
 		defer cancel()
-		return c.client.Acquire(short, name, p.opts...)
+		ctx = short
 	case cancelled:
-		defer time.AfterFunc(time.Until(start.Add(p.limit)), cancel).Stop()
-	case byDo:
-		return nil, lockport.Do(ctx, c.client, name, func(_ context.Context, l *lockport.Lock) error {
-			raise(&c.longest, time.Since(start))
-			return c.stay(p.name, l, p.lasts)
-		}, p.opts...)
+		defer time.AfterFunc(p.limit, cancel).Stop()
 	}
-	return c.client.Acquire(ctx, name, p.opts...)
+	return acquire(ctx, c.Prefix+strconv.Itoa(p.name), p.opts...)
 }
 
 // turn carries out one plan.
 func (c *crowd) turn(ctx context.Context) error {
 	p, start := c.plan(), time.Now()
-	lock, err := c.ask(ctx, p, start)
+	lock, err := c.acquire(ctx, p)
 	took := time.Since(start)
 	if ctx.Err() != nil { // another goroutine has failed
 		if lock != nil {
@@ -180,44 +177,23 @@ func (c *crowd) turn(ctx context.Context) error {
 	late := took - p.limit
 	limited := p.way == withDeadline || p.way == cancelled
 	switch {
-	case late > lateness && p.way != byDo:
+	case late > lateness:
 		return fmt.Errorf("P6 cancellation: a call returned %v after its context ended", late)
-	case lock != nil:
-		raise(&c.longest, took)
-		if p.ended {
-			return c.waitForMaxHold(p, lock)
-		}
+	case err == nil:
+		raise(&c.Longest, took)
 		return c.hold(context.Background(), p.name, lock, p.lasts)
-	case err == nil: // Do
-		return nil
 	case p.way == once && errors.Is(err, lockport.ErrHeld):
-		c.inVain.Add(1)
+		atomic.AddInt64(&c.InVain, 1)
 		return nil
 	case limited && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)):
-		raise(&c.latest, late)
-		c.gaveUp.Add(1)
+		raise(&c.Latest, late)
+		atomic.AddInt64(&c.GaveUp, 1)
 		return nil
 	case errors.Is(err, lockport.ErrUnavailable) && took > min(slowAnswer, c.TTL/2) && took < c.Patience:
-		c.tooSlow.Add(1)
+		atomic.AddInt64(&c.TooSlow, 1)
 		return nil
 	case errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("P7 liveness: a waiter did not get name %d within %v, while others did: %w", p.name, c.Patience, err)
 	}
 	return fmt.Errorf("an acquisition failed on a healthy server: %w", err)
-}
-
-// waitForMaxHold holds a lock until MaxHold ends it.
-func (c *crowd) waitForMaxHold(p plan, l *lockport.Lock) error {
-	if err := c.stay(p.name, l, 0); err != nil {
-		return err
-	}
-	select {
-	case <-l.Lost():
-	case <-time.After(crowdMaxHold + lateness):
-	}
-	said, released := l.Err(), l.Release(context.Background())
-	if !errors.Is(said, lockport.ErrMaxHold) || !errors.Is(released, lockport.ErrMaxHold) {
-		return fmt.Errorf("MaxHold has passed, so Err and Release must return ErrMaxHold; they returned: %v; %v", said, released)
-	}
-	return nil
 }

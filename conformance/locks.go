@@ -3,7 +3,6 @@ package conformance
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"time"
 
 	"github.com/lockport/lockport"
@@ -16,7 +15,7 @@ func (e *Env) client(opts ...lockport.Option) *lockport.Client {
 }
 
 func (e *Env) clientOf(b driver.Backend, opts ...lockport.Option) *lockport.Client {
-	opts = append([]lockport.Option{lockport.TTL(e.ttl), lockport.Logger(slog.New(slog.DiscardHandler)),
+	opts = append([]lockport.Option{lockport.TTL(e.ttl), lockport.Logger(nil),
 		lockport.Label("conformance")}, opts...)
 	c, err := lockport.New(b, opts...)
 	e.check(err, "lockport.New")

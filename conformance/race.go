@@ -2,7 +2,6 @@ package conformance
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -16,8 +15,8 @@ import (
 
 // crowds has crowds race for names, each in its own process, or all in this one if the locks are local.
 func (e *Env) crowds(o SoakOptions, ttl time.Duration, report *SoakReport) {
-	r := e.race(o, crowd{TTL: ttl, Goroutines: o.Goroutines, For: o.For, Patience: o.Patience})
-	e.after(func() { r.fill(report) })
+	r := e.race(crowd{SoakOptions: o, TTL: ttl})
+	e.after(func() { report.Killed, report.SoakFigures = r.killed, r.register.SoakFigures })
 	if e.cfg.Local {
 		r.clients()
 	} else {
@@ -27,13 +26,14 @@ func (e *Env) crowds(o SoakOptions, ttl time.Duration, report *SoakReport) {
 }
 
 // contend makes a case in which clients, each with goroutines of its own, acquire one name repeatedly. run starts them.
-func contend(clients int, all crowd, run func(*race)) func(*Env) {
+func contend(clients, goroutines int, all crowd, run func(*race)) func(*Env) {
 	return func(e *Env) {
-		all.TTL, all.Patience = e.ttl, 30*time.Second
-		r := e.race(SoakOptions{Processes: clients, Patience: all.Patience}, all)
+		all.SoakOptions = SoakOptions{Processes: clients, Goroutines: goroutines, Patience: 30 * time.Second}
+		all.TTL = e.ttl
+		r := e.race(all)
 		run(r)
-		took := int64(clients*all.Goroutines*all.Rounds) - r.register.tooSlow.Load() // the machine stalled
-		n := r.register.acquired.Load()
+		took := int64(clients*goroutines*all.Rounds) - r.register.TooSlow // the machine stalled
+		n := r.register.Acquired
 		e.require(n == took, "%d holds were counted, %d took place", n, took)
 		r.allFree(1)
 	}
@@ -42,50 +42,40 @@ func contend(clients int, all crowd, run func(*race)) func(*Env) {
 // race is a competition of crowds for names.
 type race struct {
 	e        *Env
-	o        SoakOptions
 	register *register
-	first    crowd // what all crowds have in common
+	all      crowd // what all crowds have in common
 	killed   int
 }
 
 // race makes a race. Workers map its register from a file; if they cannot, it is in this process's memory, and has no path.
-func (e *Env) race(o SoakOptions, first crowd) *race {
+func (e *Env) race(all crowd) *race {
 	dir, err := os.MkdirTemp("", "lockport-conformance-")
 	e.check(err, "a folder for the register")
 	e.after(func() { _ = os.RemoveAll(dir) })
-	first.Prefix, first.Register = e.name()+"-", filepath.Join(dir, registerFile)
-	reg, unmap, err := mapRegister(first.Register)
+	all.Prefix, all.Register = e.name()+"-", filepath.Join(dir, registerFile)
+	reg, unmap, err := mapRegister(all.Register)
 	if err != nil {
-		reg, unmap, first.Register = new(register), func() {}, ""
+		reg, unmap, all.Register = new(register), func() {}, ""
 	}
 	e.after(unmap)
-	return &race{e: e, o: o, register: reg, first: first}
+	return &race{e: e, register: reg, all: all}
 }
 
 // crowd returns the crowd of a member. Of the crowds that acquire in every way, every third has no hand-off.
 func (r *race) crowd(member int) *crowd {
-	c := r.first
+	c := r.all
 	c.Member = member
 	c.NoHandOff = c.NoHandOff || c.Rounds == 0 && member%3 == 0
 	return &c
 }
 
-// fill fills in the figures of the report.
-func (r *race) fill(report *SoakReport) {
-	reg := r.register
-	report.Killed = r.killed
-	report.Acquired, report.HandedOff, report.PassedOn = reg.acquired.Load(), reg.handedOff.Load(), reg.passedOn.Load()
-	report.GaveUp, report.InVain, report.TooSlow = reg.gaveUp.Load(), reg.inVain.Load(), reg.tooSlow.Load()
-	report.Longest, report.Latest = time.Duration(reg.longest.Load()), time.Duration(reg.latest.Load())
-}
-
 // allFree checks that the first n names, which nobody holds any more, can be acquired.
 func (r *race) allFree(n int) {
 	e := r.e
-	c := e.client(lockport.TTL(r.first.TTL))
+	c := e.client(lockport.TTL(r.all.TTL))
 	for i := range n {
-		limit := e.takeover() + 2*callTime + r.first.TTL
-		l := e.acquireWithin(c, r.first.Prefix+strconv.Itoa(i), limit, "all crowds released their locks")
+		limit := e.takeover() + 2*callTime + r.all.TTL
+		l := e.acquireWithin(c, r.all.Prefix+strconv.Itoa(i), limit, "all crowds released their locks")
 		e.rises(r.register.cells[i].token.Load(), token(l))
 		e.release(l)
 	}
@@ -93,12 +83,11 @@ func (r *race) allFree(n int) {
 
 // clients runs all crowds in this process, each with its own client.
 func (r *race) clients() {
-	all := make([]*crowd, r.o.Processes)
-	for i := range all {
-		all[i] = r.crowd(i + 1)
-		all[i].client = r.e.client(all[i].join(r.register)...)
+	parties := make([]*party, r.all.Processes)
+	for i := range parties {
+		parties[i] = r.e.party()
 	}
-	r.e.storm(len(all), func(ctx context.Context, i int) error { return errors.Join(all[i].run(ctx), all[i].client.Close()) })
+	r.e.storm(len(parties), func(ctx context.Context, i int) error { return r.crowd(i+1).compete(ctx, parties[i], r.register) })
 }
 
 // storm calls f in n goroutines, with the goroutine's number, and waits for all. An error ends the context of all, and the case.
@@ -123,7 +112,7 @@ func (r *race) processes() {
 	if why := missing(r.e.cfg, "processes"); why != "" {
 		r.e.notRun("%s", why)
 	}
-	if r.first.Register == "" {
+	if r.all.Register == "" {
 		r.e.notRun("processes cannot share memory here")
 	}
 	type result struct {
@@ -132,8 +121,8 @@ func (r *race) processes() {
 		err    error
 	}
 	results := make(chan result, maxMembers)
-	over := time.Now().Add(r.o.For)
-	members, running := 0, make([]*process, r.o.Processes)
+	over := time.Now().Add(r.all.For)
+	members, running := 0, make([]*process, r.all.Processes)
 	start := func(i int) {
 		members++
 		p, c := r.e.process(), r.crowd(members)
@@ -141,23 +130,18 @@ func (r *race) processes() {
 		p.member, running[i] = members, p
 		reply := p.Send(order{Op: opCrowd, Crowd: c})
 		go func() {
-			a, err := p.await(reply, max(c.For, 0)+2*r.o.Patience)
+			a, err := p.await(reply, max(c.For, 0)+2*c.Patience)
 			results <- result{p.member, a, err}
 		}()
 	}
 	for i := range running {
 		start(i)
 	}
-	var kill <-chan time.Time
-	if r.o.KillEvery > 0 {
-		tick := time.NewTicker(r.o.KillEvery)
-		defer tick.Stop()
-		kill = tick.C
-	}
+	kill := time.Tick(r.all.KillEvery) // nil: never
 	for left := len(running); left > 0; {
 		select {
 		case <-kill:
-			if time.Until(over) < r.first.TTL || members == maxMembers-1 {
+			if time.Until(over) < r.all.TTL || members == maxMembers-1 {
 				continue // waiters behind a killed process would only delay the end
 			}
 			i := r.killed % len(running)
@@ -188,15 +172,7 @@ func (p *peer) crowd(ctx context.Context, c *crowd) error {
 		return err
 	}
 	label := c.Prefix + strconv.Itoa(c.Member)
-	pprof.Do(ctx, pprof.Labels(goroutineLabel, label), func(ctx context.Context) {
-		if c.client, err = lockport.New(b, append(c.join(reg), lockport.Logger(nil), lockport.Label("conformance"))...); err != nil {
-			return
-		}
-		err = c.run(ctx)
-		if closed := c.client.Close(); closed != nil {
-			err = errors.Join(err, fmt.Errorf("all locks were released, yet Close returned: %w", closed))
-		}
-	})
+	pprof.Do(ctx, pprof.Labels(goroutineLabel, label), func(ctx context.Context) { err = c.compete(ctx, b, reg) })
 	if err != nil {
 		return err
 	}

@@ -27,8 +27,7 @@ type register struct {
 	cells [crowdNames]cell
 	gone  [maxMembers]atomic.Bool // killed processes, whose holds count as over
 
-	acquired, handedOff, passedOn, gaveUp, inVain, tooSlow atomic.Int64
-	longest, latest                                        atomic.Int64 // longest wait; latest return after the end of a context
+	SoakFigures // changed atomically
 }
 
 // cell is the record of one name.
@@ -39,10 +38,10 @@ type cell struct {
 }
 
 // raise raises a figure to d.
-func raise(figure *atomic.Int64, d time.Duration) {
+func raise(figure *time.Duration, d time.Duration) {
 	for {
-		before := figure.Load()
-		if int64(d) <= before || figure.CompareAndSwap(before, int64(d)) {
+		before := atomic.LoadInt64((*int64)(figure))
+		if int64(d) <= before || atomic.CompareAndSwapInt64((*int64)(figure), before, int64(d)) {
 			return
 		}
 	}
@@ -79,9 +78,9 @@ func (h *holders) enter(name int, l *lockport.Lock) (leave func() error, err err
 		return nil, fmt.Errorf("P2 fencing: process %d got name %d with token %d, after token %d", h.member, name, token, before)
 	}
 	c.token.CompareAndSwap(before, token) // if this fails, l was lost meanwhile, and another holder came
-	h.acquired.Add(1)
+	atomic.AddInt64(&h.Acquired, 1)
 	if c.member.Swap(h.member) != h.member {
-		h.passedOn.Add(1)
+		atomic.AddInt64(&h.PassedOn, 1)
 	}
 	if !h.losses.Load() {
 		h.counted[name]++

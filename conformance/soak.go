@@ -39,6 +39,16 @@ type SoakReport struct {
 	Goroutines int           `json:"goroutines"` // of each process
 	Killed     int           `json:"killed"`
 
+	SoakFigures
+
+	// Broken is the broken rule and what was seen. Empty: no rule was broken.
+	Broken string `json:"broken,omitempty"`
+	// Error says why the soak could not run: the backend could not be opened, or processes cannot be started.
+	Error string `json:"error,omitempty"`
+}
+
+// SoakFigures count what the goroutines of a soak did.
+type SoakFigures struct {
 	Acquired  int64         `json:"acquired"`   // holds
 	HandedOff int64         `json:"handed_off"` // holds handed off by another goroutine of the process, without a request
 	PassedOn  int64         `json:"passed_on"`  // holds of names that another process held before
@@ -47,11 +57,6 @@ type SoakReport struct {
 	TooSlow   int64         `json:"too_slow"`   // calls that failed because the server took more than 1 s, or half the TTL, to answer
 	Longest   time.Duration `json:"longest_ns"` // longest wait of a call that got its name
 	Latest    time.Duration `json:"latest_ns"`  // latest return of a call after the end of its context
-
-	// Broken is the broken rule and what was seen. Empty: no rule was broken.
-	Broken string `json:"broken,omitempty"`
-	// Error says why the soak could not run: the backend could not be opened, or processes cannot be started.
-	Error string `json:"error,omitempty"`
 }
 
 // OK reports whether the soak took place and no rule was broken.
@@ -72,8 +77,8 @@ func (r SoakReport) String() string {
 }
 
 // Soak starts several processes with many goroutines each. They compete for 128 names; a third of the calls want the same one.
-// They acquire in every way: without limit, with contexts that end at any moment, by TryAcquire and Do, and with MinHold,
-// MaxHold and other TTLs. Processes are killed and replaced. Soak looks for two holders at a time, tokens that do not rise,
+// They acquire in every way: without limit, with contexts that end at any moment, by TryAcquire, and with MinHold and other
+// TTLs. Processes are killed and replaced. Soak looks for two holders at a time, tokens that do not rise,
 // holds lost on a healthy server, calls that outlast their contexts, and starving waiters. At the end it looks for leaked
 // goroutines, connections and keys, and for names that nobody can acquire.
 //

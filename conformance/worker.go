@@ -3,7 +3,6 @@ package conformance
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -62,7 +61,7 @@ func WorkerMain(open func(ctx context.Context, target string) (driver.Backend, e
 		if err != nil {
 			return nil, err
 		}
-		p.client, err = lockport.New(b, lockport.TTL(config.TTL), lockport.Logger(slog.New(slog.DiscardHandler)))
+		p.client, err = lockport.New(b, lockport.TTL(config.TTL), lockport.Logger(nil))
 		return p, err
 	})
 }
