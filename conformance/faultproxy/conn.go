@@ -37,10 +37,9 @@ type conn struct {
 	// Guarded by p.mu.
 	server     *net.TCPConn // nil until dialled
 	clientDone bool         // the client closed its side, and the server was told
-	outOfStep  bool         // lost replies to BlackholeReplies
+	silenced   bool         // BlackholeReplies held something
 	sprung     []*trap      // traps that its requests sprang; afterwards no reply is delivered
 	doomed     bool         // hang up when a reply comes
-	swallowed  bool         // a reply came after a trap was sprung
 	hungUp     bool         // the client's side is closed, the server's is draining
 	calm       *time.Timer  // closes the server's side; set when hungUp is
 }
@@ -90,7 +89,14 @@ func (c *conn) await(ok func() bool) bool {
 	}
 }
 
-// pump passes the bytes from src to deliver when they are due and nothing is frozen, and then the error that ended the stream to
+// held reports whether a fault holds what src sent. p.mu is held.
+func (c *conn) held(src *net.TCPConn) bool {
+	silent := src == c.server && c.p.faults.blackhole && !c.clientDone && len(c.sprung) == 0
+	c.silenced = c.silenced || silent
+	return (silent || c.p.faults.frozen) && !c.hungUp
+}
+
+// pump passes the bytes from src to deliver when they are due and no fault holds them, and then the error that ended the stream to
 // end. deliver returns false to stop pump.
 func (c *conn) pump(src *net.TCPConn, deliver func([]byte) bool, end func(error)) {
 	queue := make(chan chunk, queueLen)
@@ -111,7 +117,7 @@ func (c *conn) pump(src *net.TCPConn, deliver func([]byte) bool, end func(error)
 				return
 			}
 		}
-		if !c.await(func() bool { return !c.p.faults.frozen || c.hungUp }) || len(next.data) > 0 && !deliver(next.data) {
+		if !c.await(func() bool { return !c.held(src) }) || len(next.data) > 0 && !deliver(next.data) {
 			return
 		}
 		if next.err != nil {
@@ -156,7 +162,8 @@ func (c *conn) request(data []byte) bool {
 		if t := c.p.faults.spring(data); t != nil {
 			do = t.act
 			c.sprung = append(c.sprung, t) // before the request is sent, so no reply can pass
-			c.p.signal()                   // repliesEnd may stop hiding a close now
+			c.doomed = c.doomed || do != cutAfter
+			c.p.signal() // held replies are dropped now
 		}
 		if do == severAfter {
 			c.p.faults.cut = true
@@ -176,19 +183,19 @@ func (c *conn) request(data []byte) bool {
 		return false
 	case do == cutAfter:
 		c.hangUp(0)
-	case do != forward && c.swallowed:
-		c.hangUp(calmTime)
-	case do != forward:
-		c.doomed = true
 	}
 	return !c.hungUp
 }
 
 // reply forwards bytes from the server to the client, unless a fault drops them.
 func (c *conn) reply(data []byte) bool {
-	var swallowed bool
-	c.p.locked(func() { swallowed = c.swallow() })
-	if swallowed {
+	var dropped bool
+	c.p.locked(func() {
+		if dropped = len(c.sprung) > 0; c.doomed {
+			c.hangUp(calmTime)
+		}
+	})
+	if dropped {
 		return true
 	}
 	_, err := c.client.Write(data) // without p.mu: a client that does not read must not block the proxy
@@ -197,19 +204,6 @@ func (c *conn) reply(data []byte) bool {
 	if err != nil && !c.hungUp {
 		c.kill()
 		return false
-	}
-	return true
-}
-
-// swallow reports whether to drop a reply, and hangs up if a trap waits for it. p.mu is held.
-func (c *conn) swallow() bool {
-	if len(c.sprung) == 0 {
-		c.outOfStep = c.outOfStep || c.p.faults.blackhole
-		return c.p.faults.blackhole
-	}
-	c.swallowed = true
-	if c.doomed {
-		c.hangUp(calmTime)
 	}
 	return true
 }
@@ -229,15 +223,8 @@ func (c *conn) requestsEnd(err error) {
 	}
 }
 
-// repliesEnd closes the client's side when the server has closed. BlackholeReplies hides that while the client's side is open.
+// repliesEnd closes the client's side when the server has closed.
 func (c *conn) repliesEnd(err error) {
-	if !c.await(func() bool {
-		hidden := c.p.faults.blackhole && !c.clientDone && len(c.sprung) == 0
-		c.outOfStep = c.outOfStep || hidden
-		return !hidden
-	}) {
-		return
-	}
 	c.p.mu.Lock()
 	defer c.p.mu.Unlock()
 	if len(c.sprung) > 0 || !errors.Is(err, io.EOF) {

@@ -61,13 +61,12 @@ func (p *Proxy) KillConns() { p.locked(func() { p.killAll(nil) }) }
 // buffers are full.
 func (p *Proxy) Freeze() { p.locked(func() { p.faults.frozen = true }) }
 
-// Restore ends every fault. Held bytes flow on, in order. Connections that lost replies to BlackholeReplies are closed, because
-// their streams are out of step. DropReply, CutAfter and SeverAfter that still wait for a request are cancelled; their channels
-// stay open.
+// Restore ends every fault. Held bytes flow on, in order, save those that BlackholeReplies held. DropReply, CutAfter and
+// SeverAfter that still wait for a request are cancelled; their channels stay open.
 func (p *Proxy) Restore() {
 	p.locked(func() {
 		for c := range p.conns {
-			if c.outOfStep {
+			if c.silenced {
 				c.kill()
 			}
 		}
@@ -82,8 +81,8 @@ func (p *Proxy) DropHeld() {
 	p.Restore()
 }
 
-// BlackholeReplies lets requests reach the server and drops its replies, and hides that it closes a connection, until Restore.
-// Restore closes the connections that lost something.
+// BlackholeReplies lets requests reach the server, and hides its replies, and that it closes a connection, until Restore. Restore
+// closes the connections of which it hid something.
 func (p *Proxy) BlackholeReplies() { p.locked(func() { p.faults.blackhole = true }) }
 
 // Delay delivers every chunk, in both directions, d after it came in. Chunks follow each other as on a long wire, so a round trip

@@ -68,7 +68,7 @@ func TestBlackholeReplies(t *testing.T) {
 	eventually(t, func() (robbed bool) { // replies after Restore are delivered
 		p.locked(func() {
 			for c := range p.conns {
-				robbed = robbed || c.outOfStep
+				robbed = robbed || c.silenced
 			}
 		})
 		return robbed
