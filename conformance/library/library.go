@@ -18,15 +18,19 @@ type Client struct {
 	// name, driver.ErrUnavailable that no request was sent. After any other error the outcome is unknown; a Hold returned with it
 	// undoes the claim. ctx applies to the claim alone.
 	Take func(ctx context.Context, c Claim) (*Hold, error)
+	// Undo makes sure that a claim is not held and cannot become held, whatever its outcome. nil: the Hold is released; a claim
+	// of unknown outcome without a Hold ends with its TTL.
+	Undo func(ctx context.Context, c Claim) error
 	// Close ends the client.
 	Close func() error
 }
 
 // Claim is a request to a library.
 type Claim struct {
-	Name string
-	TTL  time.Duration // if the library takes one for each lock
-	Wait bool          // wait until the name is free; only if Capabilities.Wake is driver.WakeQueue
+	Name  string
+	Owner string        // identifies the claim, for libraries that let their caller choose the value of a lock
+	TTL   time.Duration // if the library takes one for each lock
+	Wait  bool          // wait until the name is free; only if Capabilities.Wake is driver.WakeQueue
 }
 
 // Hold is what the library returns for a name.
@@ -94,7 +98,7 @@ func (b *backend) claim(ctx context.Context, req driver.Request, wait bool) (dri
 	if req.TTL < b.caps.MinTTL {
 		return nil, fmt.Errorf("%w: the TTL %v is below %v", driver.ErrRefused, req.TTL, b.caps.MinTTL)
 	}
-	h, err := b.client.Take(ctx, Claim{req.Name, req.TTL, wait})
+	h, err := b.client.Take(ctx, Claim{req.Name, req.Owner, req.TTL, wait})
 	switch {
 	case errors.Is(err, driver.ErrHeld):
 		return nil, &driver.HeldError{Poll: pollEvery}
@@ -125,9 +129,11 @@ func (b *backend) claim(ctx context.Context, req driver.Request, wait bool) (dri
 // pollEvery is how often a waiter polls.
 const pollEvery = 50 * time.Millisecond
 
-// Abandon implements driver.Backend. It releases the Hold of the claim. If there is none, the claim cannot be undone, so Abandon
-// awaits its expiry.
+// Abandon implements driver.Backend. Without Undo it releases the Hold of the claim, or awaits the claim's expiry.
 func (b *backend) Abandon(ctx context.Context, req driver.Request) error {
+	if b.client.Undo != nil {
+		return b.client.Undo(ctx, Claim{Name: req.Name, Owner: req.Owner, TTL: req.TTL})
+	}
 	if h, found := b.held.Load(req.Owner); found {
 		if err := h.(*Hold).Release(ctx); err != nil && !errors.Is(err, driver.ErrLost) {
 			return err

@@ -55,5 +55,5 @@ func (x Exhibit) Open(_ context.Context, target string) (driver.Backend, error) 
 	if x.spoil != nil {
 		x.spoil(l)
 	}
-	return l.as, nil
+	return l.driver(), nil
 }

@@ -33,7 +33,7 @@ const goneTime = time.Minute
 
 // onRedis returns a lock in one Redis: a key that exists while a claim holds the name.
 func onRedis(rdb *goredis.Client, name string) *lock {
-	gone := func(c *claim) string { return "gone:" + c.owner }
+	gone := func(c claim) string { return "gone:" + c.owner }
 	l := &lock{
 		rdb: rdb,
 		caps: driver.Capabilities{
@@ -42,26 +42,25 @@ func onRedis(rdb *goredis.Client, name string) *lock {
 		},
 		key:   func(name string) string { return "lock:" + name },
 		value: func(owner string) string { return owner },
-		take: func(ctx context.Context, c *claim) (bool, error) {
+		take: func(ctx context.Context, c claim) (bool, error) {
 			return takeScript.Eval(ctx, rdb, []string{c.key, gone(c)}, c.value, c.ttl.Milliseconds()).Bool()
 		},
-		renew: func(ctx context.Context, c *claim) (bool, error) {
+		renew: func(ctx context.Context, c claim) (bool, error) {
 			return renewScript.Eval(ctx, rdb, []string{c.key}, c.value, c.ttl.Milliseconds()).Bool()
 		},
-		release: func(ctx context.Context, c *claim) (bool, error) {
+		release: func(ctx context.Context, c claim) (bool, error) {
 			return releaseScript.Eval(ctx, rdb, []string{c.key}, c.value).Bool()
 		},
 		valid: func(sent time.Time, ttl time.Duration) (time.Time, bool) { return sent.Add(ttl), true },
 		close: rdb.Close,
 	}
-	l.undo = func(ctx context.Context, c *claim) (bool, error) {
+	l.undo = func(ctx context.Context, c claim) (bool, error) {
 		if err := rdb.Set(ctx, gone(c), 1, goneTime).Err(); err != nil {
 			return false, err
 		}
 		_, err := l.release(ctx, c)
 		return err == nil, err
 	}
-	l.as = l
 	return l
 }
 
@@ -95,11 +94,10 @@ func openRedis(name string, change func(*goredis.Options), target string) (*lock
 // inMajority returns a lock in several servers, asked in turn. A claim holds it if it holds a majority.
 func inMajority(nodes []*lock) *lock {
 	l := *nodes[0]
-	l.as = &l
 	l.valid = fromTheFirst
 	l.patience = func(ttl time.Duration) time.Duration { return ttl / 16 }
 	ask := func(of func(*lock) step) step {
-		return func(ctx context.Context, c *claim) (bool, error) {
+		return func(ctx context.Context, c claim) (bool, error) {
 			var yes, no int
 			var failures error
 			for _, node := range nodes {
@@ -125,7 +123,7 @@ func inMajority(nodes []*lock) *lock {
 	l.renew = ask(func(node *lock) step { return node.renew })
 	l.release = ask(func(node *lock) step { return node.release })
 	l.undo = ask(func(node *lock) step { return node.undo })
-	l.take = func(ctx context.Context, c *claim) (bool, error) {
+	l.take = func(ctx context.Context, c claim) (bool, error) {
 		got, err := take(ctx, c)
 		if !got {
 			_, _ = l.release(ctx, c) // on all nodes: one may have granted without a reply
@@ -134,7 +132,7 @@ func inMajority(nodes []*lock) *lock {
 	}
 	l.close = func() (err error) {
 		for _, node := range nodes {
-			err = errors.Join(err, node.Close())
+			err = errors.Join(err, node.close())
 		}
 		return err
 	}

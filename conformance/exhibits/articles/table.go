@@ -33,12 +33,12 @@ func onTable(take, free string) opener {
 			return nil, err
 		}
 		ask := func(statement string) step {
-			return func(ctx context.Context, c *claim) (bool, error) {
+			return func(ctx context.Context, c claim) (bool, error) {
 				tag, err := pool.Exec(ctx, statement, pgx.NamedArgs{"name": c.key, "holder": c.value, "ttl": c.ttl})
 				return tag.RowsAffected() > 0, err
 			}
 		}
-		return &lock{
+		l := &lock{
 			caps: driver.Capabilities{Backend: "postgres", Ends: driver.EndsTTL, MinTTL: time.Millisecond, TTLGrain: time.Millisecond},
 			key:  func(name string) string { return name }, value: func(owner string) string { return owner },
 			valid: func(sent time.Time, ttl time.Duration) (time.Time, bool) {
@@ -46,7 +46,8 @@ func onTable(take, free string) opener {
 			},
 			take: ask(take), renew: ask("UPDATE article_locks SET expires = clock_timestamp() + @ttl" + ownRow), release: ask(free), undo: ask(free),
 			close: func() error { pool.Close(); return nil },
-		}, nil
+		}
+		return l.driver(), nil
 	}
 }
 

@@ -28,7 +28,7 @@ var sound = []Exhibit{
 	{
 		Name: "watch-multi", Article: "001",
 		Is: "the same, with a release that is WATCH, GET, MULTI, DEL, EXEC: the transaction fails if the lock has changed since WATCH",
-		spoil: releasing(func(ctx context.Context, rdb *goredis.Client, c *claim) (ours bool, _ error) {
+		spoil: releasing(func(ctx context.Context, rdb *goredis.Client, c claim) (ours bool, _ error) {
 			err := rdb.Watch(ctx, func(tx *goredis.Tx) error {
 				value, err := tx.Get(ctx, c.key).Result()
 				if err != nil || value != c.value {
@@ -61,7 +61,7 @@ var taught = []Exhibit{
 		Name: "setnx-then-expire", Hazard: "H1", Article: "000, 001, 003, 004",
 		Is:       "SETNX, then EXPIRE in a second request: a client that dies in between leaves a lock that never ends",
 		CaughtBy: []string{"unknown/cut-after-each-request-orphan"}, Sees: []string{"a claim was cut off after request"},
-		spoil: taking(func(ctx context.Context, rdb *goredis.Client, c *claim) (bool, error) {
+		spoil: taking(func(ctx context.Context, rdb *goredis.Client, c claim) (bool, error) {
 			got, err := rdb.SetNX(ctx, c.key, c.value, 0).Result()
 			if err != nil || !got {
 				return false, err
@@ -73,7 +73,7 @@ var taught = []Exhibit{
 		Name: "expire-after-failed-setnx", Hazard: "H2", Article: "001",
 		Is:       "SETNX, then EXPIRE regardless of its answer: waiters extend the holder's lock for ever",
 		CaughtBy: []string{"exclusion/a-claim-that-failed"}, Sees: []string{"still taken: nobody but the failed claims"},
-		spoil: taking(func(ctx context.Context, rdb *goredis.Client, c *claim) (bool, error) {
+		spoil: taking(func(ctx context.Context, rdb *goredis.Client, c claim) (bool, error) {
 			got, err := rdb.SetNX(ctx, c.key, c.value, 0).Result()
 			if err != nil {
 				return false, err
@@ -87,11 +87,11 @@ var taught = []Exhibit{
 		CaughtBy: []string{"crash/claim", "crash/holder", "silence/expiry"},
 		Sees:     []string{"process was killed", "process was killed", "a claim that is not renewed ends with its TTL"},
 		spoil: func(l *lock) {
-			l.renew = func(ctx context.Context, c *claim) (bool, error) {
+			l.renew = func(ctx context.Context, c claim) (bool, error) {
 				value, err := l.rdb.Get(ctx, c.key).Result()
 				return value == c.value, unlessNil(err)
 			}
-			taking(func(ctx context.Context, rdb *goredis.Client, c *claim) (bool, error) {
+			taking(func(ctx context.Context, rdb *goredis.Client, c claim) (bool, error) {
 				return rdb.SetNX(ctx, c.key, c.value, 0).Result()
 			})(l)
 		},
@@ -103,7 +103,7 @@ var taught = []Exhibit{
 		CaughtBy: []string{"ownership/late-release", "ownership/late-abandon", "ownership/abandon-twice", "ownership/abandon-twice-same-client",
 			"ownership/abandon-of-others"},
 		Sees: []string{notLost, releasedAnother, releasedAnother, releasedAnother, releasedAnother},
-		spoil: releasing(func(ctx context.Context, rdb *goredis.Client, c *claim) (bool, error) {
+		spoil: releasing(func(ctx context.Context, rdb *goredis.Client, c claim) (bool, error) {
 			return true, rdb.Del(ctx, c.key).Err()
 		}),
 	},
@@ -111,7 +111,7 @@ var taught = []Exhibit{
 		Name: "get-then-del", Hazard: "H4", Article: "003",
 		Is:       "GET, then DEL if the value matches: if the lock expires in between, DEL deletes the next holder's",
 		CaughtBy: []string{"ownership/slow-release"}, Sees: []string{releasedAnother},
-		spoil: releasing(func(ctx context.Context, rdb *goredis.Client, c *claim) (bool, error) {
+		spoil: releasing(func(ctx context.Context, rdb *goredis.Client, c claim) (bool, error) {
 			value, err := rdb.Get(ctx, c.key).Result()
 			if err != nil || value != c.value {
 				return false, unlessNil(err)
@@ -184,7 +184,7 @@ var taught = []Exhibit{
 		Sees:     []string{"Release returned nil, and the name is still taken"},
 		// Its timeout ends well before its caller's, so that the caller sees its wrong result.
 		client: func(o *goredis.Options) { o.ReadTimeout = time.Second },
-		spoil: releasing(func(ctx context.Context, rdb *goredis.Client, c *claim) (bool, error) {
+		spoil: releasing(func(ctx context.Context, rdb *goredis.Client, c claim) (bool, error) {
 			ours, err := releaseScript.Eval(ctx, rdb, []string{c.key}, c.value).Bool()
 			return ours || err != nil, nil
 		}),
@@ -196,7 +196,7 @@ var taught = []Exhibit{
 		Sees:     []string{"lock is held by another client"},
 		spoil: func(l *lock) {
 			take := l.take
-			l.take = func(ctx context.Context, c *claim) (bool, error) {
+			l.take = func(ctx context.Context, c claim) (bool, error) {
 				got, err := take(ctx, c)
 				return got && err == nil, nil
 			}
@@ -209,7 +209,7 @@ var taught = []Exhibit{
 		CaughtBy: []string{"cancellation/after-each-request"}, Sees: []string{"must be granted"},
 		spoil: func(l *lock) {
 			take := l.take
-			l.take = func(ctx context.Context, c *claim) (bool, error) {
+			l.take = func(ctx context.Context, c claim) (bool, error) {
 				got, err := take(context.WithoutCancel(ctx), c)
 				if got && ctx.Err() != nil {
 					_, _ = l.release(ctx, c)
@@ -241,16 +241,16 @@ var taught = []Exhibit{
 }
 
 // taking replaces how a lock in one Redis claims.
-func taking(take func(context.Context, *goredis.Client, *claim) (bool, error)) func(*lock) {
+func taking(take func(context.Context, *goredis.Client, claim) (bool, error)) func(*lock) {
 	return func(l *lock) {
-		l.take = func(ctx context.Context, c *claim) (bool, error) { return take(ctx, l.rdb, c) }
+		l.take = func(ctx context.Context, c claim) (bool, error) { return take(ctx, l.rdb, c) }
 	}
 }
 
 // releasing replaces how a lock in one Redis releases.
-func releasing(release func(context.Context, *goredis.Client, *claim) (bool, error)) func(*lock) {
+func releasing(release func(context.Context, *goredis.Client, claim) (bool, error)) func(*lock) {
 	return func(l *lock) {
-		l.release = func(ctx context.Context, c *claim) (bool, error) { return release(ctx, l.rdb, c) }
+		l.release = func(ctx context.Context, c claim) (bool, error) { return release(ctx, l.rdb, c) }
 	}
 }
 
@@ -265,29 +265,7 @@ func trusting(valid validity) func(*lock) {
 // asking makes waiters poll.
 func asking(pause time.Duration) func(*lock) {
 	return func(l *lock) {
-		l.caps.Wake = driver.WakeQueue
-		l.as = spinning{l, pause}
-	}
-}
-
-// spinning is a lock with its own polling loop.
-type spinning struct {
-	*lock
-	pause time.Duration
-}
-
-// Wait implements driver.Waiter.
-func (b spinning) Wait(ctx context.Context, req driver.Request) (driver.Lease, error) {
-	for {
-		lease, err := b.TryAcquire(ctx, req)
-		if !errors.Is(err, driver.ErrHeld) {
-			return lease, err
-		}
-		select {
-		case <-time.After(b.pause):
-		case <-ctx.Done():
-			return nil, fmt.Errorf("%w: %w", driver.ErrUnknown, ctx.Err())
-		}
+		l.caps.Wake, l.pause = driver.WakeQueue, pause
 	}
 }
 
