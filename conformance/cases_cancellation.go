@@ -31,9 +31,9 @@ var cancellationCases = group("cancellation",
 			other.wantFree(name, "the claim was abandoned")
 		}),
 	quick("at-any-moment", ruleEffects+" (context cancelled at random moments of TryAcquire)",
-		func(e *Env) { e.party().claimant().cancelledAtAnyMoment(e.party()) }),
+		func(e *Env) { e.party().claimant((*party).request).cancelledAtAnyMoment(e.party()) }),
 	quick("abandon-meanwhile", ruleCancellation+", even while the cancelled call is still under way", func(e *Env) {
-		e.party().abandonedMeanwhile(e.party(), (*party).request, (*party).request)
+		e.party().abandonedMeanwhile(e.party(), (*party).request)
 	}),
 	quick("queued", "P6 cancellation: an abandoned claim gives up its place in the queue, so the name goes to the next waiter", func(e *Env) {
 		if !e.caps.Queue {
@@ -96,7 +96,7 @@ var cancellationCases = group("cancellation",
 			e.leftovers("the claim was abandoned")
 		}, "Freeze", "Direct"),
 	full("after-each-request", ruleCancellation+" (context cancelled after each request of TryAcquire)", func(e *Env) {
-		a := e.party().connected().claimant()
+		a := e.party().connected().claimant((*party).request)
 		cancelledAfterEachRequest(e, e.party().connected(), func() *claimant { return a })
 	}, "Delay", "Requests"),
 )

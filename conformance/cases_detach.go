@@ -3,6 +3,7 @@ package conformance
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"sync/atomic"
 	"time"
 
@@ -14,9 +15,7 @@ import (
 var detachCases = stated("detach", func(c driver.Capabilities) bool { return c.Detach }, "Capabilities.Detach",
 	quick("attached", "contract: a detached claim excludes others until one owner attaches it, with its token", func(e *Env) {
 		a, b, name := e.two()
-		req := a.request(name)
-		lease := a.claimAs(req)
-		a.detach(lease)
+		req, lease := a.detached(name)
 		e.party().wantHeld(name, "the claim is detached")
 		took, err := b.attach(b.request(name), req.Owner, lease)
 		e.check(err, "Attach of a detached claim")
@@ -56,9 +55,7 @@ var detachCases = stated("detach", func(c driver.Capabilities) bool { return c.D
 	}),
 	quick("abandoned", "P6 cancellation: when an attached claim is abandoned, its name is free", func(e *Env) {
 		a, b, name := e.two()
-		req := a.request(name)
-		lease := a.claimAs(req)
-		a.detach(lease)
+		req, lease := a.detached(name)
 		mine := b.request(name)
 		_, err := b.attach(mine, req.Owner, lease)
 		e.check(err, "Attach of a detached claim")
@@ -109,9 +106,7 @@ var detachCases = stated("detach", func(c driver.Capabilities) bool { return c.D
 		e.release(attached)
 		c.wantFree(name, "the attached lock was released")
 		first, second, unrenewed := e.party(), e.party(), e.name()
-		req := first.request(unrenewed)
-		lease := first.claimAs(req)
-		first.detach(lease)
+		req, lease := first.detached(unrenewed)
 		took, err := second.attach(second.request(unrenewed), req.Owner, lease)
 		e.check(err, "Attach of a detached claim")
 		c.release(c.afterExpiry(took, took.Grant().Until, unrenewed))
@@ -149,12 +144,9 @@ var severalCases = group("several",
 		clients, names := []*lockport.Client{e.client(), e.client(), e.client()}, []string{e.name(), e.name(), e.name()}
 		holders := make([]atomic.Int64, len(names))
 		e.storm(9, func(ctx context.Context, i int) error {
-			mine := []int{i % 3, (i/3 + i + 1) % 3}
-			if mine[0] == mine[1] {
-				mine = []int{2, 0, 1}
-			}
 			for range 5 {
-				var wanted []string
+				wanted := make([]string, 0, 3)
+				mine := rand.Perm(len(names))[:2+i%2]
 				for _, n := range mine {
 					wanted = append(wanted, names[n])
 				}
@@ -176,6 +168,14 @@ var severalCases = group("several",
 		})
 	}),
 )
+
+// detached claims a name and detaches the claim.
+func (p *party) detached(name string) (driver.Request, driver.Lease) {
+	req := p.request(name)
+	lease := p.claimAs(req)
+	p.detach(lease)
+	return req, lease
+}
 
 // detach detaches a held claim.
 func (p *party) detach(lease driver.Lease) {

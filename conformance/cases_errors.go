@@ -20,15 +20,16 @@ var errorsCases = group("errors",
 	}),
 	quick("released", "P10 errors: after Release, Err is ErrReleased, another Release returns nil, and the lock is never lost", func(e *Env) {
 		l := e.acquire(e.client(), e.name())
-		w := e.watch(l)
-		err := errors.Join(l.Err(), w.ctx.Err())
+		ctx, cancel := l.Context(e.ctx)
+		defer cancel()
+		err := errors.Join(l.Err(), ctx.Err())
 		e.require(err == nil && l.Valid(), "a lock that was just acquired must be valid, without an error; it says: %w", err)
 		e.release(l)
 		err = l.Err()
 		e.require(errors.Is(err, lockport.ErrReleased) && !errors.Is(err, lockport.ErrLost) && !l.Valid(),
 			"after Release, Valid is %t and Err returns: %w", l.Valid(), err)
-		e.within(w.ctx.Done(), soon, "the lock's context has not ended %v after Release", soon)
-		e.is(context.Cause(w.ctx), "the cause of the context's end must be ErrReleased; it is", lockport.ErrReleased)
+		e.within(ctx.Done(), soon, "the lock's context has not ended %v after Release", soon)
+		e.is(context.Cause(ctx), "the cause of the context's end must be ErrReleased; it is", lockport.ErrReleased)
 		e.check(l.Release(e.ctx), "the second Release must return nil; it returned")
 		e.notLost(l, "Release")
 	}),

@@ -70,9 +70,9 @@ func toldOfLoss(e *Env, end func(name string)) {
 	}
 	l := e.acquire(c, e.name())
 	limit = cmp.Or(limit, e.noticeTime(l))
-	w := e.watch(l)
+	lostWithin := e.watch(l)
 	end(l.Name())
-	w.lostWithin(limit, "the server ended the lock")
+	lostWithin(limit, "the server ended the lock")
 	next := observer.take(l.Name(), e.takeover(), "the server ended the lock")
 	e.lateRelease(l)
 	e.lateRelease(l)
@@ -86,7 +86,7 @@ func lostWhileManyWait(e *Env, end, free func(name string)) {
 	const waiters = 300
 	c, other := e.client(), e.party()
 	dead := e.acquire(c, e.name())
-	name, watch, inside := dead.Name(), e.watch(dead), newHolders()
+	name, lostWithin, inside := dead.Name(), e.watch(dead), newHolders()
 	inside.losses.Store(free != nil)
 	_, err := inside.enter(0, dead)
 	e.check(err, "before the loss")
@@ -105,7 +105,7 @@ func lostWhileManyWait(e *Env, end, free func(name string)) {
 	}
 	all[waiters-1].notYet(50*time.Millisecond, "the name is held")
 	end(name)
-	watch.lostWithin(e.noticeTime(dead), "the server ended a lock for which many goroutines wait")
+	lostWithin(e.noticeTime(dead), "the server ended a lock for which many goroutines wait")
 	if free != nil {
 		other.wantHeld(name, "a foreign client has the name")
 		free(name)

@@ -60,16 +60,14 @@ var permitCases = stated("permits", func(c driver.Capabilities) bool { return c.
 		for range permits {
 			b.claimAs(b.permit(name))
 		}
-		a.abandonedMeanwhile(b, (*party).onlyPermit, (*party).onlyPermit)
+		a.abandonedMeanwhile(b, (*party).onlyPermit)
 	}),
 	full("acquire-reply-lost", ruleReplyLost+" (of a permit)",
-		func(e *Env) {
-			e.party().claimantAs((*party).onlyPermit, (*party).onlyPermit).replyToClaimLost(e.party())
-		}, "DropReply"),
+		func(e *Env) { e.party().claimant((*party).onlyPermit).replyToClaimLost(e.party()) }, "DropReply"),
 	full("cut-after-each-request", ruleReplyLost+" (of a permit, after each of its requests)", func(e *Env) {
-		cutAfterEachRequest(e, false, func() *claimant { return e.party().claimantAs((*party).onlyPermit, (*party).onlyPermit) })
+		cutAfterEachRequest(e, false, func() *claimant { return e.party().claimant((*party).onlyPermit) })
 	}, "CutAfter", "Direct"),
-	quick("inspected", ruleInspected, func(e *Env) { inspected(e, (*party).permit, (*party).permit) }),
+	quick("inspected", ruleInspected, func(e *Env) { inspected(e, (*party).permit) }),
 	quick("tokens", "P2 fencing: a later grant of a permit has a greater token", func(e *Env) {
 		a, b, name := e.two()
 		var last uint64

@@ -60,14 +60,14 @@ var sharedCases = stated("shared", func(c driver.Capabilities) bool { return c.S
 		a.abandon(req)
 		b.release(writer)
 		b.wantFree(name, "the waiting reader's claim was abandoned")
-		a.abandonedMeanwhile(b, (*party).reading, (*party).request)
+		a.abandonedMeanwhile(b, (*party).reading)
 	}),
 	full("acquire-reply-lost", ruleReplyLost+" (a reader's)",
-		func(e *Env) { e.party().claimantAs((*party).reading, (*party).request).replyToClaimLost(e.party()) }, "DropReply"),
+		func(e *Env) { e.party().claimant((*party).reading).replyToClaimLost(e.party()) }, "DropReply"),
 	full("cut-after-each-request", ruleReplyLost+" (a reader's, after each of its requests)", func(e *Env) {
-		cutAfterEachRequest(e, false, func() *claimant { return e.party().claimantAs((*party).reading, (*party).request) })
+		cutAfterEachRequest(e, false, func() *claimant { return e.party().claimant((*party).reading) })
 	}, "CutAfter", "Direct"),
-	quick("inspected", ruleInspected, func(e *Env) { inspected(e, (*party).reading, (*party).request) }),
+	quick("inspected", ruleInspected, func(e *Env) { inspected(e, (*party).reading) }),
 	quick("tokens", "P2 fencing: a writer's token is greater than those of all earlier readers and writers", func(e *Env) {
 		a, b, name := e.two()
 		var last uint64
@@ -183,8 +183,8 @@ const ruleReplyLost = "P6 cancellation: a claim whose reply was lost counts once
 
 const ruleInspected = "P3b removal: Inspect shows all holders that share a name, and Break ends only the claim of the given owner"
 
-// inspected breaks one of two claims that share a name. rival is the mode of a claim that the other one excludes.
-func inspected(e *Env, as, rival mode) {
+// inspected breaks one of two claims that share a name.
+func inspected(e *Env, as mode) {
 	a, b, name := e.two()
 	breaks, inspect := breaker(b), inspector(b)
 	reqs, shown := []driver.Request{as(a, name), as(b, name)}, make([]string, 2)
@@ -210,7 +210,7 @@ func inspected(e *Env, as, rival mode) {
 	stop()
 	e.check(b.renewIfNeeded(stays), "the renewal of a claim beside a broken one failed")
 	b.release(stays)
-	a.wantFreeAs(rival(a, name), soon, "one claim was broken and the other released")
+	a.wantFreeAs(a.rival(reqs[0]), soon, "one claim was broken and the other released")
 }
 
 // reading makes a reader's request.

@@ -107,7 +107,7 @@ func survives(e *Env, why string, mayEnd bool, harm func(*lockport.Lock)) {
 // hangsUp says that both sides see the connection close.
 func toldBeforeGrant(e *Env, fault func(), hangsUp bool) {
 	observer, l := e.observer(), e.acquire(e.client(), e.name())
-	watch := e.watch(l)
+	lostWithin := e.watch(l)
 	deadline, ends := l.Deadline()
 	believed := lastBelief(e, l)
 	fault()
@@ -139,7 +139,7 @@ func toldBeforeGrant(e *Env, fault func(), hangsUp bool) {
 	if ends {
 		e.is(l.Err(), "the reason of the loss is not ErrSilence but", lockport.ErrSilence)
 	}
-	watch.lostWithin(limit, "the server granted the name to another client")
+	lostWithin(limit, "the server granted the name to another client")
 	start := time.Now()
 	e.lateRelease(l)
 	took := time.Since(start)

@@ -17,8 +17,7 @@ type claimant struct {
 	what  string // "TryAcquire"
 	claim func(ctx context.Context, name string) *outcome
 	lag   time.Duration // how long after settle the name may stay taken
-	// rival is the mode of a claim that this claim excludes, and nothing else does.
-	rival mode
+	as    mode
 }
 
 // outcome is the result of a claim.
@@ -30,17 +29,14 @@ type outcome struct {
 }
 
 // claimant claims through the driver. Its settle undoes what may be held.
-func (p *party) claimant() *claimant { return p.claimantAs((*party).request, (*party).request) }
-
-// claimantAs is claimant for claims of another mode.
-func (p *party) claimantAs(as, rival mode) *claimant {
-	return &claimant{Env: p.e, what: "TryAcquire", rival: rival, claim: func(ctx context.Context, name string) *outcome {
+func (p *party) claimant(as mode) *claimant {
+	return &claimant{Env: p.e, what: "TryAcquire", as: as, claim: func(ctx context.Context, name string) *outcome {
 		req := p.e.patiently(as(p, name))
 		lease, err := p.tryIn(ctx, req)
 		a := &outcome{err: err, settle: func() { p.settle(req, lease, err) }, held: func(other *party) {}}
 		if err == nil {
 			a.token = lease.Grant().Token
-			a.held = func(other *party) { other.wantHeldAs(rival(other, name), "the claim was granted") }
+			a.held = func(other *party) { other.wantHeldAs(other.rival(req), "the claim was granted") }
 		}
 		return a
 	}}
@@ -48,7 +44,7 @@ func (p *party) claimantAs(as, rival mode) *claimant {
 
 // claimantOf claims through a client, which undoes failed claims in the background.
 func (e *Env) claimantOf(c *lockport.Client, lag time.Duration) *claimant {
-	return &claimant{Env: e, what: "Acquire", lag: lag, rival: (*party).request, claim: func(ctx context.Context, name string) *outcome {
+	return &claimant{Env: e, what: "Acquire", lag: lag, as: (*party).request, claim: func(ctx context.Context, name string) *outcome {
 		lock, err := c.Acquire(ctx, name)
 		a := &outcome{err: err, held: func(other *party) {}, settle: func() {
 			if err == nil {
@@ -94,11 +90,11 @@ func (a *claimant) settled(answer *outcome, name string, other *party, how strin
 
 // wantFreeIn has other claim name as a rival, within the lag.
 func (a *claimant) wantFreeIn(other *party, name, why string) uint64 {
-	return other.wantFreeAs(a.rival(other, name), a.lag, why)
+	return other.wantFreeAs(other.rival(a.as(other, name)), a.lag, why)
 }
 
 // abandonedMeanwhile cancels claims at random moments, and abandons them while their requests may still be under way.
-func (p *party) abandonedMeanwhile(b *party, as, rival mode) {
+func (p *party) abandonedMeanwhile(b *party, as mode) {
 	e, name := p.e, p.e.name()
 	start := time.Now()
 	p.wantFreeAs(as(p, e.name()), 0, "the name is new")
@@ -109,9 +105,9 @@ func (p *party) abandonedMeanwhile(b *party, as, rival mode) {
 		<-time.After(rand.N(2*usual + time.Microsecond))
 		w.cancel()
 		p.abandon(req)
-		b.wantFreeAs(rival(b, name), 0, "Abandon returned nil")
+		b.wantFreeAs(b.rival(req), 0, "Abandon returned nil")
 		_, _ = w.ended(endTime, "its context has ended")
-		b.wantFreeAs(rival(b, name), 0, "Abandon had returned nil")
+		b.wantFreeAs(b.rival(req), 0, "Abandon had returned nil")
 	}
 }
 

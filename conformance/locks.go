@@ -92,27 +92,17 @@ func (e *Env) giveUp(w *call[*lockport.Lock]) error {
 	return err
 }
 
-// watch watches a lock through Lost and Context, called before the lock is lost.
-type watch struct {
-	e      *Env
-	l      *lockport.Lock
-	lost   <-chan struct{}
-	ctx    context.Context
-	cancel context.CancelFunc
-}
-
-func (e *Env) watch(l *lockport.Lock) *watch {
+// watch watches a lock through Lost and Context, called before the lock is lost. lostWithin waits until it is told of the loss.
+func (e *Env) watch(l *lockport.Lock) (lostWithin func(limit time.Duration, why string)) {
+	lost := l.Lost()
 	ctx, cancel := l.Context(e.ctx)
 	e.after(cancel)
-	return &watch{e, l, l.Lost(), ctx, cancel}
-}
-
-// lostWithin waits until w is told that the lock is lost.
-func (w *watch) lostWithin(limit time.Duration, why string) {
-	w.e.lostWithin(w.l, limit, why)
-	w.e.within(w.lost, endTime, "the lock is lost, but the channel that Lost returned earlier is not closed")
-	w.e.within(w.ctx.Done(), endTime, "the lock is lost, but its context has not ended %v later", endTime)
-	w.e.is(context.Cause(w.ctx), "the cause of the context's end must be ErrLost; it is", lockport.ErrLost)
+	return func(limit time.Duration, why string) {
+		e.lostWithin(l, limit, why)
+		e.within(lost, endTime, "the lock is lost, but the channel that Lost returned earlier is not closed")
+		e.within(ctx.Done(), endTime, "the lock is lost, but its context has not ended %v later", endTime)
+		e.is(context.Cause(ctx), "the cause of the context's end must be ErrLost; it is", lockport.ErrLost)
+	}
 }
 
 // lostWithin waits for the loss of a lock that nobody watched.

@@ -112,6 +112,13 @@ func (e *Env) patiently(req driver.Request) driver.Request {
 // A mode makes the request of a claim: request, reading, permit or onlyPermit.
 type mode func(p *party, name string) driver.Request
 
+// rival makes a request that a claim with req excludes, and nothing else does: a writer's for a reader, or one of the same mode.
+func (p *party) rival(req driver.Request) driver.Request {
+	other := p.request(req.Name)
+	other.Permits = req.Permits
+	return other
+}
+
 // queueing makes a request that joins the server's queue, if there is one.
 func (p *party) queueing(name string) driver.Request {
 	req := p.request(name)
