@@ -79,7 +79,8 @@ var contractCases = group("contract",
 			b.release(b.claim(name))
 		}
 	}),
-	quick("same-owner", "contract: TryAcquire with the owner of a granted claim returns that claim again or ErrHeld; it never grants twice", sameOwner),
+	quick("same-owner", "contract: TryAcquire with the owner of a granted claim returns that claim again or ErrHeld; it never grants twice",
+		func(e *Env) { grantedOnce(e, (*party).request, 0) }),
 	quick("concurrent-calls", "contract: all methods may be called concurrently, also for the same name with different owners", func(e *Env) {
 		a, b, name := e.two()
 		for range 20 {
@@ -142,17 +143,22 @@ func (e *Env) countsFromSending(what string, call func() (until time.Time, err e
 		what, late, e.ttl-late, e.ttl, left)
 }
 
-// sameOwner claims twice with one owner id.
-func sameOwner(e *Env) {
+// grantedOnce claims twice with one owner id. as is the mode of the claims; beside more of them can be held beside one.
+func grantedOnce(e *Env, as mode, beside int) {
 	p, other, name := e.two()
-	req := p.request(name)
+	req := as(p, name)
 	first := p.claimAs(req)
 	second, err := p.try(req)
 	e.is(err, "the second TryAcquire must return the claim or ErrHeld; it returned", nil, driver.ErrHeld)
 	if err == nil && second.Grant().Token != first.Grant().Token {
 		e.failf("the second TryAcquire granted the name again: token %d after %d", second.Grant().Token, first.Grant().Token)
 	}
-	e.party().wantHeld(name, "the name is held")
+	for range beside {
+		e.check(errOf(other.try(as(other, name))), "the name is held once, by an owner that claimed twice, yet a claim beside it returned")
+	}
+	e.party().wantHeldAs(p.rival(req), "the name is held")
 	p.release(first) // one release ends the claim, even if it was returned twice
-	other.wantFree(name, "the claim was released")
+	next := other.claimAs(other.rival(req))
+	other.wantHeldAs(other.rival(req), "the name is held again")
+	other.release(next)
 }

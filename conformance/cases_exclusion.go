@@ -43,11 +43,8 @@ var exclusionCases = group("exclusion",
 	full("processes", ruleExclusion+" (three processes)",
 		contend(3, 1, crowd{Rounds: 40, Hold: 200 * time.Microsecond}, (*race).processes), "processes").within(time.Minute),
 	full("crowd", ruleCrowd, func(e *Env) {
-		ttl := e.ttl
-		if e.caps.FixedTTL == 0 {
-			ttl = roundUp(max(ttl, crowdTTL), e.caps.TTLGrain)
-		}
-		e.crowds(SoakOptions{For: 1500 * time.Millisecond, Processes: 3, Goroutines: 24, Patience: 20 * time.Second}, ttl, new(SoakReport))
+		o := SoakOptions{For: 1500 * time.Millisecond, Processes: 3, Goroutines: 24, Patience: 20 * time.Second}
+		e.crowds(o, e.atLeast(crowdTTL), new(SoakReport))
 	}).alone().within(90*time.Second),
 )
 

@@ -71,17 +71,10 @@ var livenessCases = group("liveness",
 		})
 	}),
 	full("order-of-clients", "capabilities: where Fair is stated, clients get the name in the order in which they began to wait", func(e *Env) {
-		attempts := 3
-		switch e.caps.Fair {
-		case driver.FairNone:
+		if e.caps.Fair == driver.FairNone {
 			e.notRun("Capabilities.Fair states no order")
-		case driver.FairFIFO:
-			attempts = 1
 		}
-		e.tryOrder(e.client(), 4, attempts, func(name string) *call[*lockport.Lock] {
-			b := e.party()
-			return e.beginAndWait(e.clientOf(b), b, name)
-		})
+		e.inOrderOfClients(4)
 	}),
 	full("no-starvation",
 		"P7 liveness: where Contended or Fair is stated, goroutines that hand a name to each other do not keep it from a waiting client",
@@ -188,7 +181,7 @@ func (e *Env) tryOrder(holder *lockport.Client, n, attempts int, wait func(name 
 			all = append(all, wait(l.Name()))
 		}
 		e.release(l)
-		err = inOrder(all, func(_ int, next *lockport.Lock) { e.release(next) })
+		err = e.inOrder(all)
 		for _, w := range all {
 			w.cancel()
 		}
@@ -199,20 +192,32 @@ func (e *Env) tryOrder(holder *lockport.Client, n, attempts int, wait func(name 
 	e.check(err, "waiters must be served in the order in which they began to wait")
 }
 
-// inOrder checks that calls are granted in their order. release releases a result.
-func inOrder[T any](all []*call[T], release func(i int, result T)) error {
+// inOrder checks that calls are granted in their order, and releases each lock.
+func (e *Env) inOrder(all []*call[*lockport.Lock]) error {
 	for i, w := range all {
 		next := -1
-		w.e.eventually(w.e.takeover(), func() bool {
-			next = slices.IndexFunc(all[i:], (*call[T]).isOver)
+		e.eventually(e.takeover(), func() bool {
+			next = slices.IndexFunc(all[i:], (*call[*lockport.Lock]).isOver)
 			return next >= 0
 		}, "waiter %d of %d gets the released name", i+1, len(all))
 		if next > 0 {
 			return overtaken(i+next, i)
 		}
-		release(i, w.granted(soon, "the name was released"))
+		e.release(w.granted(soon, "the name was released"))
 	}
 	return nil
+}
+
+// inOrderOfClients has n clients, each on a machine of its own, begin to wait in turn, and checks that they get the name in that order.
+func (e *Env) inOrderOfClients(n int) {
+	attempts := 3
+	if e.caps.Fair == driver.FairFIFO {
+		attempts = 1
+	}
+	e.tryOrder(e.client(), n, attempts, func(name string) *call[*lockport.Lock] {
+		b := e.party()
+		return e.beginAndWait(e.clientOf(b), b, name)
+	})
 }
 
 func overtaken(by, i int) error {

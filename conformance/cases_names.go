@@ -75,9 +75,7 @@ func distinct(e *Env, names []string) {
 			panic("the suite made an invalid or duplicate name: " + quote(name))
 		}
 		req := a.request(name)
-		if e.caps.FixedTTL == 0 {
-			req.TTL = time.Minute // on a slow server so many claims take longer than a TTL
-		}
+		req.TTL = e.atLeast(time.Minute) // on a slow server so many claims take longer than a TTL
 		lease, err := a.try(req)
 		e.check(err, "nobody has the name %s, which differs from all held names, yet a claim on it returned", quote(name))
 		leases[name] = lease

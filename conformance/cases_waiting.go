@@ -164,7 +164,7 @@ func serverOrder(e *Env) {
 	if !e.caps.Queue {
 		_, waits := driver.As[driver.Waiter](e.party().Backend)
 		e.require(waits, "Capabilities.Fair states %v, but there is neither a queue (Capabilities.Queue) nor a driver.Waiter", e.caps.Fair)
-		waitersOrder(e)
+		e.inOrderOfClients(3)
 		return
 	}
 	var err error
@@ -216,20 +216,4 @@ func queueOrder(e *Env) (slowest time.Duration, _ error) {
 	}
 	holder.release(lease)
 	return slowest, nil
-}
-
-// waitersOrder tests the order of Wait.
-func waitersOrder(e *Env) {
-	a, _, name, lease := e.held()
-	stop := a.keepAlive(lease)
-	var queue []*party
-	var waits []*call[driver.Lease]
-	for i := range 3 {
-		p := e.party()
-		queue, waits = append(queue, p), append(waits, p.beginWait(name))
-		waits[i].notYet(100*time.Millisecond, "the name is held") // it is in the server's queue now
-	}
-	stop()
-	a.release(lease)
-	e.check(inOrder(waits, func(i int, next driver.Lease) { queue[i].release(next) }), "Wait")
 }

@@ -23,19 +23,23 @@ func (e *Env) clientOf(b driver.Backend, opts ...lockport.Option) *lockport.Clie
 	return c
 }
 
-// patient makes a client with a TTL that outlasts the waits of a case, so its claims end by release and not by expiry. Where
-// the TTL is fixed, it has that.
+// patient makes a client with a TTL that outlasts the waits of a case, so its claims end by release and not by expiry.
 func (e *Env) patient() *lockport.Client { return e.patientOf(e.party()) }
 
 func (e *Env) patientOf(b driver.Backend) *lockport.Client {
-	if e.caps.FixedTTL > 0 {
-		return e.clientOf(b)
-	}
 	return e.clientOf(b, lockport.TTL(e.longTTL()))
 }
 
 // longTTL is the TTL of patient clients.
-func (e *Env) longTTL() time.Duration { return roundUp(max(10*e.ttl, 10*time.Second), e.caps.TTLGrain) }
+func (e *Env) longTTL() time.Duration { return e.atLeast(max(10*e.ttl, 10*time.Second)) }
+
+// atLeast returns a TTL of at least d, or the fixed TTL.
+func (e *Env) atLeast(d time.Duration) time.Duration {
+	if e.caps.FixedTTL > 0 {
+		return e.caps.FixedTTL
+	}
+	return roundUp(max(d, e.ttl), e.caps.TTLGrain)
+}
 
 // ttlIfFree returns a TTL option, unless the TTL is fixed.
 func (e *Env) ttlIfFree(ttl time.Duration) []lockport.AcquireOption {

@@ -3,9 +3,9 @@ package conformance
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"reflect"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -40,7 +40,7 @@ type party struct {
 func (e *Env) open(target string) *party {
 	b, err := e.cfg.Open(e.ctx, target)
 	e.check(err, "Config.Open")
-	p := &party{Backend: b, e: e, id: newPartyName()}
+	p := &party{Backend: b, e: e, id: fmt.Sprintf("suite/%d/conformance/%s", os.Getpid(), randomHex(4))}
 	e.after(func() { _ = p.Close() })
 	return p
 }
@@ -78,15 +78,6 @@ func (p *party) Close() (err error) {
 	return err
 }
 
-// newPartyName returns what OwnerClient returns for the claims of one party.
-func newPartyName() string {
-	host, err := os.Hostname()
-	if err != nil || len(host) > 64 {
-		host = "host"
-	}
-	return host + "/" + strconv.Itoa(os.Getpid()) + "/conformance/" + randomHex(4)
-}
-
 // connected makes sure that p is connected, by a claim on another name.
 func (p *party) connected() *party {
 	p.wantFree(p.e.name(), "the name is new")
@@ -98,14 +89,11 @@ func (p *party) request(name string) driver.Request {
 	return driver.Request{Name: name, Owner: randomHex(16) + ":" + p.id, TTL: p.e.ttl}
 }
 
-// patientRequest makes a request for a claim that outlasts the waits of a case.
+// patientRequest makes a request for a claim that outlasts the waits of a case, unless the TTL is fixed.
 func (p *party) patientRequest(name string) driver.Request { return p.e.patiently(p.request(name)) }
 
-// patiently gives req the TTL of patient clients, unless the TTL is fixed.
 func (e *Env) patiently(req driver.Request) driver.Request {
-	if e.caps.FixedTTL == 0 {
-		req.TTL = e.longTTL()
-	}
+	req.TTL = e.longTTL()
 	return req
 }
 
