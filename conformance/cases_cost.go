@@ -75,7 +75,7 @@ func (p *party) pollInterval(name string) time.Duration {
 
 // costOfWaiters counts the requests of one waiter and of a hundred.
 func costOfWaiters(e *Env) {
-	holder, waiters := e.acquire(e.client(), e.name(), e.ttlIfFree(30*e.ttl)...), e.client()
+	holder, waiters := e.acquire(e.patient(), e.name()), e.client()
 	var all []*call[*lockport.Lock]
 	look := e.ttl / 2
 	// count returns the requests during a look while n calls wait. It is the median of three: a busy machine may hold up one

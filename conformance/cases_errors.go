@@ -111,8 +111,8 @@ var reentryCases = group("reentry",
 		e.release(second.granted(soon, "the name was released"))
 	}),
 	full("try-without-a-request", "P11 no silent re-entry: TryAcquire of a name that the same client holds sends no request", func(e *Env) {
-		c := e.client()
-		l := e.acquire(c, e.name(), e.ttlIfFree(20*e.ttl)...)
+		c := e.patient()
+		l := e.acquire(c, e.name())
 		const n = 1000
 		before := e.requests()
 		for range n {

@@ -41,14 +41,6 @@ func (e *Env) atLeast(d time.Duration) time.Duration {
 	return roundUp(max(d, e.ttl), e.caps.TTLGrain)
 }
 
-// ttlIfFree returns a TTL option, unless the TTL is fixed.
-func (e *Env) ttlIfFree(ttl time.Duration) []lockport.AcquireOption {
-	if e.caps.FixedTTL > 0 {
-		return nil
-	}
-	return []lockport.AcquireOption{lockport.TTL(ttl)}
-}
-
 // acquire acquires a name that nobody has.
 func (e *Env) acquire(c *lockport.Client, name string, opts ...lockport.AcquireOption) *lockport.Lock {
 	return e.acquireWithin(c, name, e.takeover()+callTime, "nobody has the name", opts...)
