@@ -53,7 +53,7 @@ func TestConnSilence(t *testing.T) {
 	for _, handling := range []string{"one-thread-per-connection", "pool-of-threads"} {
 		t.Run(handling, func(t *testing.T) {
 			t.Parallel()
-			m := servers.NeedMariaDB(t, servers.MariaDBOptions{Settings: map[string]string{"thread_handling": handling}})
+			m := servers.NeedMariaDB(t, servers.MariaDBOptions{Config: []string{"thread_handling=" + handling}})
 			b, admin := backendFor(t, m, Options{TTL: time.Second}), adminOf(t, m)
 			for i := range 5 { // at different phases of the server's ticks
 				a := dialFor(t, b)
@@ -103,9 +103,9 @@ func TestConnEndsAnEarlierSession(t *testing.T) {
 
 // TestSessionSettings: they override the server's and the pool's, and what an earlier user of the connection left.
 func TestSessionSettings(t *testing.T) {
-	m := servers.NeedMariaDB(t, servers.MariaDBOptions{Settings: map[string]string{
-		"default-time-zone": "+05:00", "sql-mode": "ANSI_QUOTES,NO_BACKSLASH_ESCAPES", "autocommit": "0", "max-statement-time": "1",
-		"transaction-isolation": "READ-COMMITTED", "log-bin": "bin", "server-id": "1", "binlog-format": "STATEMENT",
+	m := servers.NeedMariaDB(t, servers.MariaDBOptions{Config: []string{
+		"default-time-zone=+05:00", "sql-mode=ANSI_QUOTES,NO_BACKSLASH_ESCAPES", "autocommit=0", "max-statement-time=1",
+		"transaction-isolation=READ-COMMITTED", "log-bin=bin", "server-id=1", "binlog-format=STATEMENT",
 	}})
 	admin := adminOf(t, m)
 	for _, set := range []string{"tx_read_only=1", "sql_select_limit=1", "sql_buffer_result=1", "init_connect='START TRANSACTION'"} {

@@ -186,7 +186,7 @@ func TestPrivileges(t *testing.T) {
 
 func TestNotices(t *testing.T) {
 	t.Parallel()
-	p := servers.NeedPostgres(t, servers.PostgresOptions{Settings: map[string]string{"max_connections": "20"}})
+	p := servers.NeedPostgres(t, servers.PostgresOptions{Config: []string{"max_connections = 20"}})
 	require.Equal(t, []string{"fsync"}, notices(t, p.URL()))
 	conn := admin(t, p.AdminURL())
 	b := servers.NeedPgBouncer(t, servers.PgBouncerOptions{Server: p})

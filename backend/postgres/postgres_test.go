@@ -217,7 +217,7 @@ func TestThePoolIsNotTouched(t *testing.T) {
 // All share the lock table: a client takes at most half of it. If others have filled it, an acquisition fails without effect.
 func TestLockTableFull(t *testing.T) {
 	t.Parallel()
-	p := servers.NeedPostgres(t, servers.PostgresOptions{Settings: map[string]string{"max_locks_per_transaction": "10", "max_connections": "20"}})
+	p := servers.NeedPostgres(t, servers.PostgresOptions{Config: []string{"max_locks_per_transaction = 10", "max_connections = 20"}})
 	c := clientAt(t, p.URL())
 	var held []*lockport.Lock
 	var err error

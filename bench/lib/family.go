@@ -17,7 +17,7 @@ type Family struct {
 }
 
 // limit is the SQL servers' limit on connections: bare locks need one each.
-var limit = map[string]string{"max_connections": "800"}
+var limit = []string{"max_connections=800"}
 
 // Families are all families. Their servers sync nothing to disk before they answer, except etcd: we compare libraries, and the disk's time would hide the
 // differences.
@@ -26,9 +26,9 @@ var Families = []Family{
 	{"redlock", "Redlock, five Redis", "redis", "five servers without persistence", measure.Start(5, servers.StartRedis, servers.RedisOptions{})},
 	{"etcd", "etcd", "etcd", "one server", measure.Start(1, servers.StartEtcd, servers.EtcdOptions{})},
 	{"zookeeper", "ZooKeeper", "zookeeper", "one server without fsync", measure.Start(1, servers.StartZooKeeper, servers.ZooKeeperOptions{})},
-	{"postgres", "PostgreSQL", "postgres", "one server without fsync", measure.Start(1, servers.StartPostgres, servers.PostgresOptions{Settings: limit})},
-	{"mysql", "MariaDB", "mariadb", "one server without fsync", measure.Start(1, servers.StartMariaDB, servers.MariaDBOptions{Settings: limit})},
-	{"table", "A table of PostgreSQL", "postgres", "one server without fsync", measure.Start(1, servers.StartPostgres, servers.PostgresOptions{Settings: limit})},
+	{"postgres", "PostgreSQL", "postgres", "one server without fsync", measure.Start(1, servers.StartPostgres, servers.PostgresOptions{Config: limit})},
+	{"mysql", "MariaDB", "mariadb", "one server without fsync", measure.Start(1, servers.StartMariaDB, servers.MariaDBOptions{Config: limit})},
+	{"table", "A table of PostgreSQL", "postgres", "one server without fsync", measure.Start(1, servers.StartPostgres, servers.PostgresOptions{Config: limit})},
 	{"nats", "NATS JetStream", "nats", "one server that syncs every two minutes, the default; internal/lab/servers/natsserver pins its version", startNATS},
 	{"file", "Files", "", "a folder, without a server", measure.StartFolder},
 }

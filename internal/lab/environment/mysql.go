@@ -23,7 +23,7 @@ type MySQL struct {
 
 // startMySQL starts a server that accepts this many clients.
 func startMySQL(own bool, clients string, locks layout) starter {
-	o := servers.MariaDBOptions{MySQL: own, Settings: map[string]string{"max_connections": clients}}
+	o := servers.MariaDBOptions{MySQL: own, Config: []string{"max_connections=" + clients}}
 	return starts(servers.StartMariaDB, o, func(s *servers.MariaDB) *MySQL {
 		m := &MySQL{Server: s, Admin: mySQLAdmin(s)}
 		b := sqlBase{baseOf(locks.url(s.URL()), s.Server), m.Admin}

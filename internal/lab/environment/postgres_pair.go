@@ -17,8 +17,7 @@ type PostgresPair struct {
 // startPostgresPair starts a pair. urlOf makes the lock URLs.
 func startPostgresPair(urlOf urls) starter {
 	return func(ctx context.Context) (Servers, error) {
-		settings := map[string]string{"wal_retrieve_retry_interval": "100ms"}
-		primary, err := servers.StartPostgres(ctx, servers.PostgresOptions{Settings: settings})
+		primary, err := servers.StartPostgres(ctx, servers.PostgresOptions{Config: []string{"wal_retrieve_retry_interval = 100ms"}})
 		if err != nil {
 			return nil, err
 		}

@@ -2,19 +2,15 @@ package servers
 
 import (
 	"context"
-	"crypto/rand"
 	"database/sql"
 	"errors"
 	"fmt"
-	"maps"
 	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
-	"sync"
 
 	"github.com/go-sql-driver/mysql"
 )
@@ -33,14 +29,11 @@ CREATE USER IF NOT EXISTS 'lockport_admin'@'%%' IDENTIFIED BY '%s';
 GRANT ALL ON *.* TO 'lockport_admin'@'%%' WITH GRANT OPTION;
 `
 
-// userPassword is the ordinary user's password on all servers of this process.
-var userPassword = sync.OnceValue(rand.Text)
-
 // MariaDBOptions are the options of a MariaDB or MySQL. The zero value is a plain MariaDB. Its data survive SIGKILL and Restart, but not a crash of
 // the machine: nothing is synced to disk.
 type MariaDBOptions struct {
-	// Settings are system variables, which override ours: "wait_timeout": "600". An empty value makes a flag without a value.
-	Settings map[string]string
+	// Config are more lines of my.cnf, which override ours: "wait_timeout=600".
+	Config []string
 	// Durable syncs every commit to disk (innodb_flush_log_at_trx_commit = 1), the default of both servers.
 	Durable bool
 	// TLS makes the server accept TLS only: see Server.TLSConfig.
@@ -97,52 +90,38 @@ func (o MariaDBOptions) configure(dir string, port int, path, install string) ([
 	if err := errors.Join(os.MkdirAll(tmp, 0o700), os.WriteFile(filepath.Join(dir, "init.sql"), []byte(initSQL), 0o600)); err != nil {
 		return nil, err
 	}
-	flags := []string{"--auth-root-authentication-method=normal", "--skip-test-db", "--innodb-data-file-path=ibdata1:4M:autoextend",
-		"--innodb-log-file-size=8M"}
-	if o.MySQL {
-		flags = []string{"--initialize-insecure"}
+	args := []string{"--no-defaults", "--datadir=" + data, "--tmpdir=" + tmp} // not shared: a starting server deletes other servers' temporary files
+	setup := []string{"--initialize-insecure"}
+	if !o.MySQL {
+		args = append(args, "--innodb-data-file-path=ibdata1:4M:autoextend", "--innodb-log-file-size=8M") // smaller files than by default
+		setup = []string{"--auth-root-authentication-method=normal", "--skip-test-db"}
 	}
 	if os.Geteuid() == 0 {
-		flags = append(flags, "--user=root") // as root, the installer refuses to run without it; the server runs as nobody
+		setup = append(setup, "--user=root") // as root, the installer refuses to run without it; the server runs as nobody
 	}
-	args := []string{"--no-defaults", "--datadir=" + data, "--tmpdir=" + tmp} // not shared: a starting server deletes other servers' temporary files
-	if err := fromTemplate(data, path, fmt.Sprint(flags), func() error {
-		out, err := exec.Command(install, slices.Concat(args, flags)...).CombinedOutput()
-		if err != nil {
-			err = fmt.Errorf("servers: %s: %w:\n%s", install, err, out)
-		}
-		return err
-	}); err != nil {
-		return nil, err
+	if out, err := exec.Command(install, slices.Concat(args, setup)...).CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("servers: %s: %w:\n%s", install, err, out)
 	}
-	settings := map[string]string{
-		"bind-address":                   "127.0.0.1",
-		"port":                           strconv.Itoa(port),
-		"socket":                         "mysql.sock", // in the data folder, since a socket's path must be short
-		"pid-file":                       filepath.Join(dir, "pid"),
-		"init-file":                      filepath.Join(dir, "init.sql"),
-		"skip-name-resolve":              "",
-		"loose-mysqlx":                   "OFF",
-		"innodb-flush-log-at-trx-commit": "2",
-		"innodb-buffer-pool-size":        "16M",
-		"max-connections":                "500",
+	lines := []string{
+		"bind-address=127.0.0.1",
+		fmt.Sprint("port=", port),
+		"socket=mysql.sock", // in the data folder, since a socket's path must be short
+		"pid-file=" + filepath.Join(dir, "pid"),
+		"init-file=" + filepath.Join(dir, "init.sql"),
+		"skip-name-resolve",
+		"loose-mysqlx=OFF",
+		"innodb-buffer-pool-size=16M",
+		"max-connections=500",
 	}
-	if !o.MySQL { // MySQL's data folder has its default sizes
-		settings["innodb-data-file-path"], settings["innodb-log-file-size"] = "ibdata1:4M:autoextend", "8M"
-	}
-	if o.Durable {
-		settings["innodb-flush-log-at-trx-commit"] = "1"
+	if !o.Durable {
+		lines = append(lines, "innodb-flush-log-at-trx-commit=2")
 	}
 	if o.TLS {
-		settings["ssl-ca"], settings["ssl-cert"], settings["ssl-key"] =
-			filepath.Join(dir, certFile), filepath.Join(dir, certFile), filepath.Join(dir, keyFile)
-		settings["require-secure-transport"] = "ON"
+		cert := filepath.Join(dir, certFile)
+		lines = append(lines, "ssl-ca="+cert, "ssl-cert="+cert, "ssl-key="+filepath.Join(dir, keyFile), "require-secure-transport=ON")
 	}
-	for name, value := range o.Settings {
-		settings[strings.ReplaceAll(name, "_", "-")] = value
-	}
-	for _, name := range slices.Sorted(maps.Keys(settings)) {
-		args = append(args, strings.TrimSuffix("--"+name+"="+settings[name], "="))
+	for _, line := range slices.Concat(lines, o.Config) {
+		args = append(args, "--"+line)
 	}
 	return args, nil
 }

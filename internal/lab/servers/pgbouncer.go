@@ -21,10 +21,7 @@ type PgBouncerOptions struct {
 }
 
 // PgBouncer is a PgBouncer. Safe for concurrent use.
-type PgBouncer struct {
-	*Server
-	password string
-}
+type PgBouncer struct{ *Server }
 
 // StartPgBouncer starts a PgBouncer, ready when it accepts connections.
 func StartPgBouncer(ctx context.Context, o PgBouncerOptions) (*PgBouncer, error) {
@@ -43,15 +40,15 @@ func StartPgBouncer(ctx context.Context, o PgBouncerOptions) (*PgBouncer, error)
 				"pool_mode = " + cmp.Or(o.Mode, "session"),
 				"server_tls_sslmode = prefer",
 			}, o.Config...)
-			users := fmt.Sprintf("%q %q\n", postgresUser, o.Server.password)
+			users := fmt.Sprintf("%q %q\n", postgresUser, userPassword())
 			return []string{"-q", "pgbouncer.ini"}, errors.Join(
 				os.WriteFile(filepath.Join(dir, "pgbouncer.ini"), []byte(strings.Join(lines, "\n")+"\n"), 0o600),
 				os.WriteFile(filepath.Join(dir, "users"), []byte(users), 0o600))
 		},
 		ready: accepts,
 	})
-	return &PgBouncer{s, o.Server.password}, err
+	return &PgBouncer{s}, err
 }
 
 // URL returns the URL of the server behind it, for the ordinary role, at PgBouncer's address.
-func (p *PgBouncer) URL() string { return postgresURL(p.Addr(), postgresUser, p.password) }
+func (p *PgBouncer) URL() string { return postgresURL(p.Addr(), postgresUser, userPassword()) }

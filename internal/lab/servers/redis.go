@@ -2,7 +2,6 @@ package servers
 
 import (
 	"context"
-	"crypto/rand"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -11,7 +10,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 
 	goredis "github.com/redis/go-redis/v9"
 )
@@ -54,8 +52,6 @@ func StartRedis(ctx context.Context, o RedisOptions) (_ *Redis, err error) {
 	r.Server, err = start(ctx, k)
 	return r, err
 }
-
-var adminPassword = sync.OnceValue(rand.Text)
 
 // login returns the user of Do and of replicas: the default user (no name), or an internal one if there are ACL rules.
 func (o RedisOptions) login() (user, password string) {

@@ -2,6 +2,7 @@ package servers
 
 import (
 	"context"
+	"crypto/rand"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -40,6 +41,9 @@ type kind struct {
 	// ready returns nil if the server serves.
 	ready func(ctx context.Context, addr string) error
 }
+
+// userPassword and adminPassword are the passwords of the ordinary users and of the administrators of all servers of this process.
+var userPassword, adminPassword = sync.OnceValue(rand.Text), sync.OnceValue(rand.Text)
 
 // Server is the common part of all servers: a child of this process. Its port and folder stay the same across restarts. Safe for concurrent use.
 type Server struct {
