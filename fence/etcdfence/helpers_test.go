@@ -110,7 +110,7 @@ func openLocks(ctx context.Context, addr string, ttl time.Duration) (*lockport.C
 	return lockport.Open(ctx, "etcd://"+addr+"?ttl="+ttl.String(), lockport.Logger(nil))
 }
 
-func TestMain(m *testing.M) { os.Exit(fencetest.Main(m, openLocks, fencetest.Stores{"": open})) }
+func TestMain(m *testing.M) { os.Exit(fencetest.Main(m, openLocks, open)) }
 
 var registers = fencetest.Registers[*Guard]
 

@@ -100,7 +100,7 @@ func openLocks(ctx context.Context, rawURL string, ttl time.Duration) (*lockport
 	return lockport.Open(ctx, rawURL, lockport.TTL(ttl), lockport.Logger(nil))
 }
 
-func TestMain(m *testing.M) { os.Exit(fencetest.Main(m, openLocks, fencetest.Stores{"": open})) }
+func TestMain(m *testing.M) { os.Exit(fencetest.Main(m, openLocks, open)) }
 
 // writes are the ways to write value to key through a guard.
 var writes = map[string]func(ctx context.Context, g *Guard, key, value string) error{

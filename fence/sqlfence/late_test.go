@@ -22,13 +22,7 @@ import (
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
-func TestMain(m *testing.M) {
-	postgres := func(target string) (door, error) { return openSQL(sqlfence.Postgres, target) }
-	mysql := func(target string) (door, error) { return openSQL(sqlfence.MySQL, target) }
-	os.Exit(fencetest.Main(m, openLocks, fencetest.Stores{
-		"pgx": fenced(openPgx), "postgres": fenced(postgres), "mysql": fenced(mysql),
-	}))
-}
+func TestMain(m *testing.M) { os.Exit(fencetest.Main(m, openLocks, open)) }
 
 // openLocks uses ttl unless the session has its own.
 func openLocks(ctx context.Context, target string, ttl time.Duration) (*lockport.Client, error) {
@@ -83,7 +77,7 @@ func testDoor(t *testing.T, d door) {
 // testCases checks the promises of all fences on one kind of store. Its locks are on Redis, and expire while their holder is stopped.
 func testCases(t *testing.T, d door, kind, target, addr string) {
 	fencetest.Cases(t, fencetest.Subject{
-		Place:  fencetest.Place{Kind: kind, Store: target, Locks: servers.SharedRedis(t).URL()},
+		Place:  fencetest.Place{Store: kind + " " + target, Locks: servers.SharedRedis(t).URL()},
 		Errors: "sqlfence", Addr: addr, Max: math.MaxInt64, Transactional: true,
 		Stored: func(name string, token lockport.Token) {
 			require.EqualValues(t, token, d.number(t, "SELECT token FROM "+sqlfence.DefaultTable+" WHERE name = '"+name+"'"))
@@ -94,7 +88,7 @@ func testCases(t *testing.T, d door, kind, target, addr string) {
 // testTerminated makes holders write late after their locks, on the same database, were lost with a terminated session.
 func testTerminated(t *testing.T, kind, store, locks string) {
 	t.Run("terminated", func(t *testing.T) {
-		fencetest.Late(t, fencetest.Place{Kind: kind, Store: store, Locks: locks}, terminates(locks), fencetest.ByToken)
+		fencetest.Late(t, fencetest.Place{Store: kind + " " + store, Locks: locks}, terminates(locks), fencetest.ByToken)
 	})
 }
 

@@ -20,7 +20,7 @@ import (
 )
 
 func connect(session time.Duration, addrs ...string) (*zk.Conn, error) {
-	c, _, err := zk.Connect(addrs, session, zk.WithLogger(silent{}), zk.WithLogInfo(false), zk.WithDialer(servers.DialZooKeeper))
+	c, _, err := zk.Connect(addrs, session, zk.WithLogger(silent{}), zk.WithLogInfo(false))
 	return c, err
 }
 
@@ -142,7 +142,7 @@ func openLocks(ctx context.Context, addr string, ttl time.Duration) (*lockport.C
 	return lockport.Open(ctx, "zookeeper://"+addr+"?ttl="+ttl.String(), lockport.Logger(nil))
 }
 
-func TestMain(m *testing.M) { os.Exit(fencetest.Main(m, openLocks, fencetest.Stores{"": open})) }
+func TestMain(m *testing.M) { os.Exit(fencetest.Main(m, openLocks, open)) }
 
 var registers = fencetest.Registers[*Guard]
 

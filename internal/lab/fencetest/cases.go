@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/conformance/faultproxy"
 	"github.com/lockport/lockport/driver"
@@ -61,8 +63,8 @@ func Cases(t *testing.T, s Subject) {
 func (f *fixture) at(addr string) *fixture {
 	there := *f
 	var err error
-	there.Store, err = stores[f.Kind](f.Context(), strings.Replace(f.Place.Store, f.Addr, addr, 1))
-	must(f, err)
+	there.Store, err = open(f.Context(), strings.Replace(f.Place.Store, f.Addr, addr, 1))
+	require.NoError(f, err)
 	f.Cleanup(there.Store.Close)
 	return &there
 }
@@ -70,7 +72,7 @@ func (f *fixture) at(addr string) *fixture {
 // through returns the fixture behind a proxy. Its holder has written 1 with the token 5, so the connection exists.
 func (f *fixture) through() (*fixture, Write, *faultproxy.Proxy) {
 	proxy, err := faultproxy.New(f.Addr)
-	must(f, err)
+	require.NoError(f, err)
 	f.Cleanup(func() { _ = proxy.Close() })
 	far := f.at(proxy.Addr())
 	write := far.registers(5)
@@ -85,29 +87,31 @@ func (f *fixture) register(token lockport.Token) (Write, error) {
 func (f *fixture) registers(token lockport.Token) Write {
 	f.Helper()
 	write, err := f.register(token)
-	must(f, err)
+	require.NoError(f, err)
 	return write
 }
 
 func (f *fixture) writes(write Write, value int64) {
 	f.Helper()
-	must(f, write(f.Context(), value))
+	require.NoError(f, write(f.Context(), value))
 	f.has(value)
 }
 
 func (f *fixture) has(value int64) {
 	f.Helper()
 	got, err := f.Get(f.Context(), f.name)
-	must(f, err)
-	want(f, got == value, "the value is %d, want %d", got, value)
+	require.NoError(f, err)
+	require.Equal(f, value, got)
 }
 
 // fails requires err to be one line that contains text, and to match all of targets.
 func (f *fixture) fails(err error, text string, targets ...error) {
 	f.Helper()
 	f.OneLine(f, err)
-	says(f, err, text)
-	is(f, err, targets...)
+	require.ErrorContains(f, err, text)
+	for _, target := range targets {
+		require.ErrorIs(f, err, target)
+	}
 }
 
 // The latest holder can write. An older holder can neither write nor register again.
@@ -166,7 +170,7 @@ func somethingElse(f *fixture) {
 		for _, token := range []lockport.Token{4, 5, 6} {
 			_, err := f.register(token)
 			f.fails(err, "a place of its own")
-			want(f, !errors.Is(err, fence.ErrStale), "%q: %v", odd, err)
+			require.NotErrorIs(f, err, fence.ErrStale, odd)
 		}
 		if !f.Beside {
 			f.fails(holder(f.Context(), 1), "a place of its own")
@@ -184,25 +188,25 @@ func noToken(f *fixture) {
 
 func lockElsewhere(f *fixture) {
 	m, err := lockport.Open(f.Context(), "memory:", lockport.Logger(nil))
-	must(f, err)
+	require.NoError(f, err)
 	defer func() { _ = m.Close() }()
 	l, err := m.Acquire(f.Context(), "x")
-	must(f, err)
+	require.NoError(f, err)
 	_, err = f.Register(f.Context(), f.name, 5, l)
-	says(f, err, "backend ")
+	require.ErrorContains(f, err, "backend ")
 }
 
 // If the lock is on the same server, the fence also checks the lock's entry, immediately. That entry alone is not enough.
 func lockOnTheSameServer(f *fixture) {
 	c, err := locks(f.Context(), f.Locks, longTTL/6)
-	must(f, err)
+	require.NoError(f, err)
 	defer func() { _ = c.Close() }()
 	l, l2 := HandOff(f, c, "account "+rand.Text())
 	token, _ := l.Token()
 	token2, _ := l2.Token()
 	register := func(l *lockport.Lock) Write {
 		write, err := f.Register(f.Context(), f.name, 0, l)
-		must(f, err)
+		require.NoError(f, err)
 		return write
 	}
 	first := register(l)
@@ -215,7 +219,7 @@ func lockOnTheSameServer(f *fixture) {
 	register(l2) // again
 
 	// A released hold is refused even before anybody else has registered.
-	must(f, l2.Release(f.Context()))
+	require.NoError(f, l2.Release(f.Context()))
 	f.fails(second(f.Context(), 4), "", lockport.ErrLost, fence.ErrStale)
 	_, err = f.Register(f.Context(), f.name, 0, l2)
 	f.fails(err, "", lockport.ErrLost)
@@ -244,7 +248,7 @@ func contextEnds(f *fixture) {
 	} {
 		ended, cancel := context.WithCancel(f.Context())
 		cancel()
-		is(f, call(ended), context.Canceled)
+		require.ErrorIs(f, call(ended), context.Canceled)
 
 		proxy.Freeze()
 		ctx, cancel := context.WithTimeout(f.Context(), 50*time.Millisecond)
@@ -252,10 +256,10 @@ func contextEnds(f *fixture) {
 		go func() { done <- call(ctx) }()
 		select {
 		case err := <-done:
-			is(f, err, context.DeadlineExceeded)
+			require.ErrorIs(f, err, context.DeadlineExceeded)
 			if !f.Transactional {
 				f.OneLine(f, err)
-				want(f, errors.Is(err, driver.ErrUnknown) || errors.Is(err, driver.ErrUnavailable), "%s: %v", what, err)
+				require.True(f, errors.Is(err, driver.ErrUnknown) || errors.Is(err, driver.ErrUnavailable), "%s: %v", what, err)
 			}
 		case <-time.After(2 * time.Second): // with room for a busy machine
 			f.Fatal("the call did not return: ", what)

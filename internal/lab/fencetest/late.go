@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/fence"
 	"github.com/lockport/lockport/internal/lab/worker"
@@ -35,9 +37,9 @@ func Late(t *testing.T, p Place, lose func(ctx context.Context, names []string) 
 		t.Run(way, func(t *testing.T) {
 			refused, lost := late(t, config{Place: p, Way: way, TTL: longTTL}, lose)
 			if way == Bare {
-				want(t, refused == 0 && lost > 0, "without a fence %d late writes were refused and %d updates lost: the run proves nothing", refused, lost)
+				require.True(t, refused == 0 && lost > 0, "without a fence %d late writes were refused and %d updates lost: the run proves nothing", refused, lost)
 			} else {
-				want(t, refused == rounds && lost == 0, "%d of %d late writes were refused and %d updates lost", refused, rounds, lost)
+				require.True(t, refused == rounds && lost == 0, "%d of %d late writes were refused and %d updates lost", refused, rounds, lost)
 			}
 		})
 	}
@@ -55,38 +57,38 @@ func late(t *testing.T, c config, lose func(context.Context, []string) error) (r
 		theirs.TTL = shortTTL
 	}
 	child, err := lateWorker.Start(ctx, theirs)
-	must(t, err)
+	require.NoError(t, err)
 	defer child.Kill()
-	must(t, child.Freeze())
+	require.NoError(t, child.Freeze())
 	if lose != nil {
-		must(t, lose(ctx, c.Names))
+		require.NoError(t, lose(ctx, c.Names))
 	}
 	ours, err := begin(ctx, c) // takes the locks as soon as the child has lost them
-	must(t, err)
+	require.NoError(t, err)
 	defer ours.Close()
 
 	written := 0
 	write := func(third int) {
 		t.Helper()
-		c, err := ours.write(third, 3)
-		must(t, err)
-		want(t, c.Refused == 0, "%d writes of the lock's holder were refused", c.Refused)
+		c, err := ours.write(third*rounds/3, (third+1)*rounds/3)
+		require.NoError(t, err)
+		require.Zero(t, c.Refused, "writes of the lock's holder were refused")
 		written += c.Written
 	}
 	write(0) // before the child's writes
 	answer := child.Send(struct{}{})
-	must(t, child.Thaw())
+	require.NoError(t, child.Thaw())
 	write(1) // at the same time
 	childs, err := answer(ctx)
-	must(t, err)
+	require.NoError(t, err)
 	write(2) // after them
 	lost = int64(written + childs.Written)
 	for _, name := range c.Names {
 		value, err := ours.Get(ctx, name)
-		must(t, err)
+		require.NoError(t, err)
 		lost -= value
 	}
-	want(t, lost >= 0, "%d updates that nobody made", -lost)
+	require.GreaterOrEqual(t, lost, int64(0), "updates that nobody made")
 	return childs.Refused, lost
 }
 
@@ -107,7 +109,7 @@ var lateWorker = worker.Kind[config, struct{}, counts]{Variable: "LOCKPORT_FENCE
 // party is one of the two writers: the child, or the test itself.
 type party struct {
 	*Store
-	close  func()
+	client *lockport.Client
 	values []int64 // the values that were read; like writes, indexed as the names
 	writes []Write
 }
@@ -116,7 +118,7 @@ type party struct {
 func begin(ctx context.Context, c config) (*party, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*patience)
 	defer cancel()
-	store, err := stores[c.Kind](ctx, c.Store)
+	store, err := open(ctx, c.Store)
 	if err != nil {
 		return nil, err
 	}
@@ -124,10 +126,10 @@ func begin(ctx context.Context, c config) (*party, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &party{store, func() { _ = client.Close(); store.Close() }, make([]int64, len(c.Names)), make([]Write, len(c.Names))}
-	return p, errors.Join(p.each(0, 1, func(i int) error {
+	p := &party{store, client, make([]int64, len(c.Names)), make([]Write, len(c.Names))}
+	return p, errors.Join(worker.AtOnce(c.Names, func(i int, name string) error {
 		for {
-			err := p.take(ctx, client, c, i)
+			err := p.take(ctx, c.Way, i, name)
 			lost := errors.Is(err, lockport.ErrUnavailable) || errors.Is(err, lockport.ErrLost) // a short TTL may end before take is done
 			if !lost || ctx.Err() != nil {
 				return err
@@ -137,14 +139,13 @@ func begin(ctx context.Context, c config) (*party, error) {
 }
 
 // take acquires the lock of one name, registers, and reads.
-func (p *party) take(ctx context.Context, client *lockport.Client, c config, i int) error {
-	name := c.Names[i]
-	l, err := client.Acquire(ctx, name)
+func (p *party) take(ctx context.Context, way string, i int, name string) error {
+	l, err := p.client.Acquire(ctx, name)
 	if err != nil {
 		return err
 	}
 	token, _ := l.Token()
-	switch c.Way {
+	switch way {
 	case ByToken:
 		p.writes[i], err = p.Register(ctx, name, token, nil)
 	case ByLock:
@@ -162,17 +163,20 @@ func (p *party) take(ctx context.Context, client *lockport.Client, c config, i i
 }
 
 // Do is the child's part.
-func (p *party) Do(struct{}) (counts, error) { return p.write(0, 1) }
+func (p *party) Do(struct{}) (counts, error) { return p.write(0, rounds) }
 
 // Close closes a party, which may have lost its locks.
-func (p *party) Close() { p.close() }
+func (p *party) Close() {
+	_ = p.client.Close()
+	p.Store.Close()
+}
 
-// write adds one to the values read, for every step-th name from first on. It does not check the locks first: a fence must catch what happens
-// between such a check and the write.
-func (p *party) write(first, step int) (c counts, all error) {
+// write adds one to the values of the names from first to before end, as they were read. It does not check the locks first: a fence must catch what
+// happens between such a check and the write.
+func (p *party) write(first, end int) (c counts, all error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	for _, err := range p.each(first, step, func(i int) error { return p.writes[i](ctx, p.values[i]+1) }) {
+	for _, err := range worker.AtOnce(p.writes[first:end], func(i int, write Write) error { return write(ctx, p.values[first+i]+1) }) {
 		switch {
 		case err == nil:
 			c.Written++
@@ -183,17 +187,4 @@ func (p *party) write(first, step int) (c counts, all error) {
 		}
 	}
 	return c, all
-}
-
-// each calls f concurrently for every step-th name from first on.
-func (p *party) each(first, step int, f func(i int) error) (errs []error) {
-	results, calls := make(chan error), 0
-	for i := first; i < len(p.writes); i += step {
-		calls++
-		go func() { results <- f(i) }()
-	}
-	for range calls {
-		errs = append(errs, <-results)
-	}
-	return errs
 }

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/fence"
 )
@@ -18,7 +20,7 @@ func HandOff(t testing.TB, c *lockport.Client, name string) (before, after *lock
 	t.Helper()
 	for range 100 { // until the second caller waits when the first hold is released
 		before, err := c.Acquire(t.Context(), name)
-		must(t, err)
+		require.NoError(t, err)
 		begun, next := make(chan struct{}), make(chan error, 1)
 		go func() {
 			close(begun)
@@ -27,14 +29,14 @@ func HandOff(t testing.TB, c *lockport.Client, name string) (before, after *lock
 			next <- err
 		}()
 		<-begun
-		must(t, before.Release(t.Context()))
-		must(t, <-next)
+		require.NoError(t, before.Release(t.Context()))
+		require.NoError(t, <-next)
 		if before.Owner() == after.Owner() {
 			return before, after
 		}
-		must(t, after.Release(t.Context()))
+		require.NoError(t, after.Release(t.Context()))
 	}
-	t.Fatal("no hold was handed over inside the process")
+	require.Fail(t, "no hold was handed over inside the process")
 	return nil, nil
 }
 

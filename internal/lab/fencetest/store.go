@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/internal/lab/worker"
 )
@@ -45,32 +47,23 @@ func Register[G any](ctx context.Context, f Fence[G], token lockport.Token, l *l
 func Registers[G any](t testing.TB, f Fence[G], token lockport.Token) G {
 	t.Helper()
 	g, err := f.Register(t.Context(), token)
-	must(t, err)
+	require.NoError(t, err)
 	return g
 }
 
 // Place locates a store and its locks.
-type Place struct {
-	Kind  string // the store's kind, a key of Main's Stores
-	Store string // the store's target
-	Locks string // the locks' target
-}
+type Place struct{ Store, Locks string }
 
-// Stores open a store of each kind at a target.
-type Stores map[string]func(ctx context.Context, target string) (*Store, error)
-
-// Locks makes a client of locks with this TTL at a target.
-type Locks func(ctx context.Context, target string, ttl time.Duration) (*lockport.Client, error)
-
-// stores and locks are Main's arguments.
+// open opens the store at a target, and locks makes a client of the locks with this TTL at a target. They are Main's arguments.
 var (
-	stores Stores
-	locks  Locks
+	open  func(ctx context.Context, target string) (*Store, error)
+	locks func(ctx context.Context, target string, ttl time.Duration) (*lockport.Client, error)
 )
 
 // Main runs the tests and returns the exit code for TestMain. In the child process of Late it does not return.
-func Main(m *testing.M, l Locks, s Stores) int {
-	stores, locks = s, l
+func Main(m *testing.M, openLocks func(ctx context.Context, target string, ttl time.Duration) (*lockport.Client, error),
+	openStore func(ctx context.Context, target string) (*Store, error)) int {
+	open, locks = openStore, openLocks
 	lateWorker.Main(func(ctx context.Context, c config) (worker.Worker[struct{}, counts], error) { return begin(ctx, c) })
 	return m.Run()
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/internal/lab/servers"
@@ -39,14 +40,11 @@ func New(t testing.TB) *Stage {
 	admin := connect(t, postgres.AdminURL())
 	// Postgres soon ends a migration whose client process is dead.
 	for _, statement := range []string{"CREATE DATABASE %s OWNER lockport", "ALTER DATABASE %s SET client_connection_check_interval = 100"} {
-		if _, err := admin.Exec(t.Context(), fmt.Sprintf(statement, name)); err != nil {
-			t.Fatal(err)
-		}
+		_, err := admin.Exec(t.Context(), fmt.Sprintf(statement, name))
+		require.NoError(t, err)
 	}
 	database, err := url.Parse(postgres.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	database.Path = name
 	return At(t, database.String(), database.String(), redis.URL()+"?prefix="+name+":")
 }
@@ -56,50 +54,39 @@ func At(t testing.TB, target, direct, locks string) *Stage {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	t.Cleanup(cancel)
 	s := &Stage{t: t, ctx: ctx, config: config{target, locks}, gate: connect(t, direct), lost: make(chan error, 1)}
-	if _, err := s.gate.Exec(s.ctx, "SELECT pg_advisory_lock(1)"); err != nil {
-		t.Fatal(err)
-	}
-	var err error
+	_, err := s.gate.Exec(s.ctx, "SELECT pg_advisory_lock(1)")
+	require.NoError(t, err)
 	s.DB, s.Locks, err = s.config.open(s.ctx, lockport.Observe(lockport.Hooks{Lost: func(e lockport.HoldEvent) { s.lost <- e.Err }}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { _, _ = s.Locks.Close(), s.DB.Close() })
 	return s
 }
 
 func connect(t testing.TB, target string) *pgx.Conn {
 	conn, err := pgx.Connect(t.Context(), target)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = conn.Close(context.Background()) })
 	return conn
 }
 
 // Open opens the gate permanently.
 func (s *Stage) Open() {
-	if _, err := s.gate.Exec(s.ctx, "SELECT pg_advisory_unlock(1)"); err != nil {
-		s.t.Error(err)
-	}
+	_, err := s.gate.Exec(s.ctx, "SELECT pg_advisory_unlock(1)")
+	require.NoError(s.t, err)
 }
 
 // Tables returns the tables that the Steps have created so far.
 func (s *Stage) Tables() (names []string) {
 	rows, _ := s.gate.Query(s.ctx, "SELECT relname FROM pg_class WHERE relname IN ('first', 'second', 'third') ORDER BY 1")
 	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil {
-		s.t.Error(err)
-	}
+	require.NoError(s.t, err)
 	return names
 }
 
 // await waits until atGate sessions are at the gate and waiting processes wait for the lock. It returns the id of one of the sessions.
 func (s *Stage) await(atGate, waiting int) (session int) {
 	s.t.Helper()
-	ctx, cancel := context.WithTimeout(s.ctx, patience)
-	defer cancel()
-	if err := servers.Poll(ctx, func(ctx context.Context) error {
+	require.NoError(s.t, servers.Poll(s.ctx, func(ctx context.Context) error {
 		var n int
 		err := s.gate.QueryRow(ctx, "SELECT count(*), coalesce(min(pid), 0) FROM pg_locks WHERE locktype = 'advisory' AND objid = 1 AND NOT granted "+
 			"AND database = (SELECT oid FROM pg_database WHERE datname = current_database())").Scan(&n, &session)
@@ -111,18 +98,14 @@ func (s *Stage) await(atGate, waiting int) (session int) {
 			err = fmt.Errorf("%d sessions are at the gate and %d processes wait for the lock of %v, want %d and %d", n, status.Waiters, status.Owner, atGate, waiting)
 		}
 		return err
-	}); err != nil {
-		s.t.Fatal(err)
-	}
+	}))
 	return session
 }
 
 // start starts n processes, which end when the test ends.
 func (s *Stage) start(n int) worker.Group[struct{}, bool] {
 	all, err := migrators.StartAll(s.ctx, s.config, n)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	require.NoError(s.t, err)
 	s.t.Cleanup(all.Kill)
 	return all
 }
@@ -139,15 +122,13 @@ func (s *Stage) AtOnce() {
 	migrated := 0
 	for _, outcome := range outcomes {
 		did, err := outcome(s.ctx)
-		if err != nil {
-			s.t.Error(err)
-		} else if did {
+		require.NoError(s.t, err)
+		if did {
 			migrated++
 		}
 	}
-	if tables := s.Tables(); migrated != 1 || len(tables) != len(Steps) {
-		s.t.Errorf("%d processes migrated, want 1; the tables are %v", migrated, tables)
-	}
+	require.Equal(s.t, 1, migrated, "processes that migrated")
+	require.Len(s.t, s.Tables(), len(Steps))
 }
 
 // Killed kills a process during the second step. It returns the result of a second process, which waited and then migrated.
@@ -161,16 +142,14 @@ func (s *Stage) Killed() (migrated bool, err error) {
 	both[0].Kill()
 	ctx, cancel := context.WithTimeout(s.ctx, patience)
 	defer cancel()
-	if err := servers.Poll(ctx, func(ctx context.Context) error {
+	require.NoError(s.t, servers.Poll(ctx, func(ctx context.Context) error {
 		var there bool
 		err := s.gate.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $1)", session).Scan(&there)
 		if there {
 			err = fmt.Errorf("session %d of the killed process still exists", session)
 		}
 		return err
-	}); err != nil {
-		s.t.Fatal(err)
-	}
+	}))
 	s.Open()
 	return outcome(ctx)
 }
@@ -188,9 +167,7 @@ func (s *Stage) Lost(up Up) (outcome func() error) {
 	if err == nil {
 		err = s.Locks.Break(s.ctx, Name, status.Owner)
 	}
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	require.NoError(s.t, err)
 	<-s.lost
 	return func() error { return <-done }
 }

@@ -6,10 +6,10 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
-	"errors"
-	"strings"
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/conformance/faultproxy"
@@ -40,13 +40,6 @@ func soon() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), Soon)
 }
 
-func (p *Peer) must(err error) {
-	p.T.Helper()
-	if err != nil {
-		p.T.Fatal(err)
-	}
-}
-
 // Until waits until ok returns true, and fails the test after Soon.
 func Until(t testing.TB, ok func() bool) {
 	t.Helper()
@@ -68,7 +61,7 @@ func (p *Peer) Try(req driver.Request) (driver.Lease, error) {
 func (p *Peer) Takes(req driver.Request) driver.Lease {
 	p.T.Helper()
 	lease, err := p.Try(req)
-	p.must(err)
+	require.NoError(p.T, err)
 	return lease
 }
 
@@ -88,9 +81,7 @@ func (p *Peer) Waits(req driver.Request) *driver.HeldError {
 	p.T.Helper()
 	_, err := p.Try(req)
 	var h *driver.HeldError
-	if !errors.As(err, &h) {
-		p.T.Fatalf("got %v, want an error that says the name is held", err)
-	}
+	require.ErrorAs(p.T, err, &h)
 	return h
 }
 
@@ -104,7 +95,7 @@ func (p *Peer) Releases(lease driver.Lease) error {
 // Frees releases lease, which must succeed.
 func (p *Peer) Frees(lease driver.Lease) {
 	p.T.Helper()
-	p.must(p.Releases(lease))
+	require.NoError(p.T, p.Releases(lease))
 }
 
 // Renews renews lease and returns its new validity.
@@ -119,7 +110,7 @@ func (p *Peer) Abandons(req driver.Request) {
 	p.T.Helper()
 	ctx, cancel := soon()
 	defer cancel()
-	p.must(p.Of.Abandon(ctx, req))
+	require.NoError(p.T, p.Of.Abandon(ctx, req))
 }
 
 // Notified registers req until the test ends. The channel receives a value for each wake-up from now on.
@@ -149,9 +140,7 @@ func Eventually[T any](t testing.TB, c <-chan T) (got T) {
 func Proxy(t testing.TB, addr string) *faultproxy.Proxy {
 	t.Helper()
 	proxy, err := faultproxy.New(addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = proxy.Close() })
 	return proxy
 }
@@ -183,17 +172,14 @@ func Open(_ context.Context, rawURL string) (driver.Backend, error) {
 func Check(t testing.TB, rawURL string) ([]driver.Notice, error) {
 	t.Helper()
 	b, err := Open(t.Context(), rawURL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer func() { _ = b.Close() }()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*Soon)
 	defer cancel()
 	notices, err := b.(driver.Checker).Check(ctx)
 	for _, n := range notices {
-		if n.Text == "" || n.Remedy == "" {
-			t.Errorf("the notice %s has no text or no remedy", n.ID)
-		}
+		require.NotEmpty(t, n.Text, n.ID)
+		require.NotEmpty(t, n.Remedy, n.ID)
 	}
 	return notices, err
 }
@@ -212,7 +198,8 @@ func IDs(notices []driver.Notice) (ids []string) {
 // SaysOneLine checks a user-facing error of class: it must be one line that contains what but not the password "secret".
 func SaysOneLine(t testing.TB, err, class error, what string) {
 	t.Helper()
-	if !errors.Is(err, class) || !strings.Contains(err.Error(), what) || strings.ContainsAny(err.Error(), "\n") || strings.Contains(err.Error(), "secret") {
-		t.Fatalf("got %v, want %v in one line with %q and without the password", err, class, what)
-	}
+	require.ErrorIs(t, err, class)
+	require.ErrorContains(t, err, what)
+	require.NotContains(t, err.Error(), "\n")
+	require.NotContains(t, err.Error(), "secret")
 }
