@@ -52,7 +52,8 @@ func TestURLs(t *testing.T) {
 
 // A URL that cannot be opened is reported before any measurement.
 func TestURLsThatCannotBeMeasured(t *testing.T) {
-	nobody, server := servers.Nobody(t), servers.NeedRedis(t, servers.RedisOptions{Password: "secret"})
+	const nobody = "127.0.0.1:1"
+	server := servers.NeedRedis(t, servers.RedisOptions{Password: "secret"})
 	_, err := Run(t.Context(), Options{URLs: []string{"file://" + t.TempDir(), "redis://:hunter2@" + nobody}})
 	require.ErrorIs(t, err, lockport.ErrUnavailable)
 	require.Contains(t, err.Error(), "redis://xxxxx@"+nobody+" cannot be measured: ")

@@ -3,7 +3,6 @@ package faults
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/lockport/lockport/internal/lab/environment"
@@ -128,13 +127,11 @@ func sentinelMasterLostUnseen(s *play.Phase) {
 		play.Check(master.Kill())
 		// The newer worker starts as soon as one sentinel names another master: the older one's next renewal finds that master soon too.
 		s.Eventually(func(ctx context.Context) error {
-			for _, sentinel := range set.Sentinels.Nodes {
-				named, err := sentinel.Do(ctx, "SENTINEL", "GET-MASTER-ADDR-BY-NAME", set.MasterName())
-				if addr, ok := named.([]any); err == nil && ok && len(addr) == 2 && fmt.Sprint(addr[0], ":", addr[1]) != master.Addr() {
-					return nil
-				}
+			named, _ := set.Named(ctx)
+			if !slices.ContainsFunc(named, func(addr string) bool { return addr != master.Addr() }) {
+				return errors.New("no sentinel names another master")
 			}
-			return errors.New("no sentinel names another master")
+			return nil
 		})
 	})
 }

@@ -98,7 +98,7 @@ func TestTLS(t *testing.T) {
 // A silent server delays no caller beyond its context, nor Close, while clientv3 requests a token.
 func TestServerGone(t *testing.T) {
 	t.Parallel()
-	_, err := peer.Check(t, "etcd://root:secret@"+servers.Nobody(t))
+	_, err := peer.Check(t, "etcd://root:secret@127.0.0.1:1")
 	peer.SaysOneLine(t, err, driver.ErrUnavailable, "refused")
 
 	proxy := peer.Proxy(t, servers.NeedEtcd(t, servers.EtcdOptions{}).Addr())

@@ -56,7 +56,7 @@ func TestCheckErrors(t *testing.T) {
 	refuses(t, p.URL()+"absent", driver.ErrRefused, "create the database")
 	refuses(t, with(t, p.URL(), "sslmode", "require"), driver.ErrUnavailable, "server refused TLS connection")
 	refuses(t, via(t, p.URL(), "lockport.invalid:5432"), driver.ErrUnavailable, "lockport.invalid")
-	refuses(t, via(t, p.URL(), servers.Nobody(t)), driver.ErrUnavailable, "connection refused")
+	refuses(t, via(t, p.URL(), "127.0.0.1:1"), driver.ErrUnavailable, "connection refused")
 	proxy, err := faultproxy.New(p.Addr())
 	require.NoError(t, err)
 	defer proxy.Close()

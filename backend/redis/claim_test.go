@@ -64,12 +64,12 @@ func TestReplicasMustAcknowledge(t *testing.T) {
 	replica := servers.NeedReplica(t, master)
 	n := newNode(t, master.URL(), "a", Options{Replicas: 1, WaitTimeout: 300 * time.Millisecond})
 	lease := n.Takes(n.Request(t.Name()))
-	require.Equal(t, do(t, master, "GET", key(t.Name())), do(t, replica.Redis, "GET", key(t.Name())))
+	require.Equal(t, do(t, master, "GET", key(t.Name())), do(t, replica, "GET", key(t.Name())))
 	until, err := n.Renews(lease)
 	require.NoError(t, err)
 	require.True(t, until.After(lease.Grant().Until))
 
-	replica.Link.Freeze()
+	require.NoError(t, replica.Freeze())
 	_, err = n.Renews(lease)
 	require.ErrorIs(t, err, driver.ErrUnknown, "no promise that a fail-over would break")
 	n.Frees(lease)
@@ -77,7 +77,7 @@ func TestReplicasMustAcknowledge(t *testing.T) {
 	require.ErrorIs(t, err, driver.ErrUnavailable)
 	require.ErrorContains(t, err, "only 0 of 1 replicas")
 	require.Equal(t, int64(0), do(t, master, "EXISTS", key(t.Name())), "released")
-	replica.Link.Restore()
+	require.NoError(t, replica.Thaw())
 	require.Eventually(t, func() bool {
 		lease, err := n.Try(n.Request(t.Name()))
 		if err == nil {
@@ -89,7 +89,7 @@ func TestReplicasMustAcknowledge(t *testing.T) {
 
 func TestSentinelFailover(t *testing.T) {
 	t.Parallel()
-	s := servers.NeedSentinel(t, servers.SentinelOptions{})
+	s := servers.NeedSentinel(t, servers.RedisOptions{})
 	b, err := peer.Open(t.Context(), s.URL())
 	require.NoError(t, err)
 	n := nodeOf(t, b, "a")

@@ -31,7 +31,7 @@ func TestHooksSeeEveryCommand(t *testing.T) {
 			return client
 		},
 		"sentinel": func(t *testing.T) goredis.UniversalClient {
-			b, err := peer.Open(t.Context(), servers.NeedSentinel(t, servers.SentinelOptions{}).URL())
+			b, err := peer.Open(t.Context(), servers.NeedSentinel(t, servers.RedisOptions{}).URL())
 			require.NoError(t, err)
 			t.Cleanup(func() { _ = b.Close() })
 			return b.(*Backend).client

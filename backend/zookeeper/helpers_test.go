@@ -17,7 +17,6 @@ import (
 	"github.com/lockport/lockport/conformance"
 	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/lab/peer"
-	"github.com/lockport/lockport/internal/lab/servers"
 )
 
 func TestMain(m *testing.M) {
@@ -58,7 +57,7 @@ func newBackend(t testing.TB, o Options, addrs ...string) *node {
 
 // newRaw returns a plain go-zookeeper client.
 func newRaw(t testing.TB, addrs ...string) *zk.Conn {
-	conn, _, err := zk.Connect(addrs, 30*time.Second, zk.WithLogger(silent{}), zk.WithLogInfo(false), zk.WithDialer(servers.DialZooKeeper))
+	conn, _, err := zk.Connect(addrs, 30*time.Second, zk.WithLogger(silent{}), zk.WithLogInfo(false))
 	require.NoError(t, err)
 	t.Cleanup(conn.Close)
 	return conn

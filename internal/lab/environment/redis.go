@@ -107,9 +107,8 @@ type RedisSentinel struct {
 	Set *servers.Sentinel
 }
 
-// startSentinel sets DownAfter high enough that a stall of a busy machine does not cause a failover.
-var startSentinel = starts(servers.StartSentinel, servers.SentinelOptions{DownAfter: 2 * time.Second}, func(set *servers.Sentinel) *RedisSentinel {
-	r := hiddenRedis(set.URL(), set.Nodes...)
+var startSentinel = starts(servers.StartSentinel, servers.RedisOptions{}, func(set *servers.Sentinel) *RedisSentinel {
+	r := hiddenRedis(set.URL(), set.Pair...)
 	r.Do = func(ctx context.Context, args ...any) (any, error) {
 		master, err := set.Master(ctx)
 		if err != nil {
@@ -117,10 +116,7 @@ var startSentinel = starts(servers.StartSentinel, servers.SentinelOptions{DownAf
 		}
 		return master.Do(ctx, args...)
 	}
-	for _, sentinel := range set.Sentinels.Nodes {
-		r.all = append(r.all, sentinel.Server)
-	}
-	r.reset = set.Mend
+	r.all, r.reset = set.Servers(), set.Mend
 	return &RedisSentinel{r, set}
 })
 

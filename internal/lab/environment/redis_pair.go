@@ -24,14 +24,18 @@ func startRedisPair(query string) starter {
 		if p.Master, err = servers.StartRedis(ctx, servers.RedisOptions{}); err != nil {
 			return nil, err
 		}
-		replica, err := servers.StartReplica(ctx, p.Master)
-		if err != nil {
+		if p.Replica, err = servers.StartReplica(ctx, p.Master); err != nil {
 			return nil, errors.Join(err, p.Master.Close())
 		}
-		p.Replica, p.Link = replica.Redis, replica.Link
 		p.Redis = redisOf(redisURL(query), p.Master, p.Replica)
 		p.hidden, p.front = true, func() string { return p.Master.Addr() }
 		p.Do = func(ctx context.Context, args ...any) (any, error) { return p.Master.Do(ctx, args...) }
+		if p.Link, err = faultproxy.New(p.Master.Addr()); err != nil {
+			return nil, errors.Join(err, p.Redis.Close())
+		}
+		if err := p.Follow(ctx); err != nil {
+			return nil, errors.Join(err, p.Close())
+		}
 		return p, nil
 	}
 }

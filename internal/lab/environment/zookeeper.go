@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -23,8 +24,10 @@ const zooKeeperSync = "syncLimit=15"
 // ZooKeeper is one ZooKeeper or an ensemble.
 type ZooKeeper struct {
 	base
-	nodes   []*servers.ZooKeeper
-	foreign *zk.Conn // the session of Overwrite's claims
+	nodes []*servers.ZooKeeper
+
+	mu      sync.Mutex
+	foreign []*zk.Conn // the sessions of Overwrite's claims
 }
 
 func zooKeeperURL(ttl time.Duration) func(addrs []string) string {
@@ -47,12 +50,14 @@ func startZooKeeper(ttl time.Duration) starter {
 
 func zooKeeperOf(b base, nodes ...*servers.ZooKeeper) *ZooKeeper {
 	b.reset = func(ctx context.Context) error { return serve(ctx, nodes, askZooKeeper) }
-	return &ZooKeeper{b, nodes, dialZooKeeper(b.Addrs()...)}
+	return &ZooKeeper{base: b, nodes: nodes}
 }
 
 // Close implements Servers.
 func (z *ZooKeeper) Close() error {
-	z.foreign.Close()
+	for _, conn := range z.foreign {
+		conn.Close()
+	}
 	return z.base.Close()
 }
 
@@ -76,7 +81,7 @@ func atZooKeeper(ctx context.Context, node *servers.ZooKeeper, use func(c *zk.Co
 // dialZooKeeper makes a client, which connects and reconnects in the background.
 func dialZooKeeper(addrs ...string) *zk.Conn {
 	silent := log.New(io.Discard, "", 0)
-	c, _, _ := zk.Connect(addrs, 10*time.Second, zk.WithLogger(silent), zk.WithLogInfo(false), zk.WithDialer(servers.DialZooKeeper)) // it fails only without addresses
+	c, _, _ := zk.Connect(addrs, 10*time.Second, zk.WithLogger(silent), zk.WithLogInfo(false)) // it fails only without addresses
 	return c
 }
 
@@ -143,19 +148,23 @@ func (z *ZooKeeper) EndSession(ctx context.Context, name string) error {
 // Overwrite adds a foreign claim's node, as Curator would, and deletes the nodes before it.
 func (z *ZooKeeper) Overwrite(ctx context.Context, name string) error {
 	parent, open := "/"+zooKeeperNode(name), zk.WorldACL(zk.PermAll)
-	if _, err := z.foreign.CreateContainer(parent, nil, zk.FlagContainer, open); err != nil && !errors.Is(err, zk.ErrNodeExists) {
+	foreign := dialZooKeeper(z.Addrs()...) // a session of its own: an earlier one could take long to survive a restart of the servers
+	z.mu.Lock()
+	z.foreign = append(z.foreign, foreign)
+	z.mu.Unlock()
+	if _, err := foreign.CreateContainer(parent, nil, zk.FlagContainer, open); err != nil && !errors.Is(err, zk.ErrNodeExists) {
 		return err
 	}
-	own, err := z.foreign.CreateProtectedEphemeralSequential(parent+"/lock-", []byte("10.0.0.1"), open)
+	own, err := foreign.CreateProtectedEphemeralSequential(parent+"/lock-", []byte("10.0.0.1"), open)
 	if errors.Is(err, zk.ErrNoNode) { // the server has just removed the empty container
 		return z.Overwrite(ctx, name)
 	}
 	if err != nil {
 		return err
 	}
-	paths, err := claims(z.foreign, name)
+	paths, err := claims(foreign, name)
 	for _, path := range paths[:max(0, slices.Index(paths, own))] {
-		if failed := z.foreign.Delete(path, -1); !errors.Is(failed, zk.ErrNoNode) {
+		if failed := foreign.Delete(path, -1); !errors.Is(failed, zk.ErrNoNode) {
 			err = errors.Join(err, failed)
 		}
 	}

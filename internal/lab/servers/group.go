@@ -70,8 +70,8 @@ func (g *group[N]) startAll(ctx context.Context, n int, start func(ctx context.C
 			g.Nodes = append(g.Nodes, nodes[i])
 		}
 	}
-	if len(g.Nodes) < n {
-		return context.Cause(ctx)
+	if worker.First(errs) == nil {
+		return nil
 	}
-	return nil
+	return context.Cause(ctx)
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -126,18 +125,6 @@ func NeedPythonRedis(t testing.TB) string {
 		NeedInstalled(t, missing("redis-py"))
 	}
 	return python
-}
-
-// TempDir sets TMPDIR to a new folder that servers can use, until t ends. Servers that root starts run as nobody, who cannot enter a
-// [testing.T.TempDir].
-func TempDir(t testing.TB) string {
-	t.Helper()
-	dir := t.TempDir()
-	if err := errors.Join(os.Chmod(filepath.Dir(dir), 0o711), os.Chmod(dir, 0o711)); err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv("TMPDIR", dir)
-	return dir
 }
 
 // required reports whether a missing program must fail a test: LOCKPORT_TEST_REQUIRE lists one of names, or is "all". "all" does not require MySQL.

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"strings"
 	"time"
-
-	"github.com/lockport/lockport/internal/lab/worker"
 )
 
 const (
@@ -97,27 +95,25 @@ func (q *quorumGroup[N]) URL() string {
 
 // Leader waits until exactly one node reports that it leads, and returns its index. A node that is down, frozen or cut off does not lead, except
 // for a moment after the fault.
-func (q *quorumGroup[N]) Leader(ctx context.Context) (i int, err error) {
-	err = Poll(ctx, func(ctx context.Context) (err error) { i, err = q.leader(ctx); return err })
-	return i, err
-}
-
-// leader asks every node once.
-func (q *quorumGroup[N]) leader(ctx context.Context) (leader int, err error) {
-	ctx, cancel := context.WithTimeout(ctx, leaderTime)
-	defer cancel()
-	leads := make([]bool, len(q.Nodes))
-	errs := worker.AtOnce(q.Nodes, func(i int, node N) (err error) { leads[i], err = node.leads(ctx); return err })
-	leaders := 0
-	for i := range leads {
-		if leads[i] {
-			leader, leaders = i, leaders+1
+func (q *quorumGroup[N]) Leader(ctx context.Context) (leader int, err error) {
+	err = Poll(ctx, func(ctx context.Context) error {
+		leaders := 0
+		var errs []error
+		for i, node := range q.Nodes {
+			asking, cancel := context.WithTimeout(ctx, leaderTime)
+			leads, err := node.leads(asking)
+			cancel()
+			if leads {
+				leader, leaders = i, leaders+1
+			}
+			errs = append(errs, err)
 		}
-	}
-	if leaders != 1 {
-		return 0, errors.Join(append(errs, fmt.Errorf("%d nodes report that they lead", leaders))...)
-	}
-	return leader, nil
+		if leaders != 1 {
+			return errors.Join(append(errs, fmt.Errorf("%d nodes report that they lead", leaders))...)
+		}
+		return nil
+	})
+	return leader, err
 }
 
 // Close ends all nodes and removes their folders.

@@ -6,36 +6,19 @@ import (
 	"fmt"
 	"net"
 	"strconv"
-
-	"github.com/lockport/lockport/conformance/faultproxy"
 )
 
-// Replica is a Redis that replicates another one.
-type Replica struct {
-	*Redis
-	// Link is the replication link. Its faults keep the replica from receiving writes. Commands do not pass through it.
-	Link *faultproxy.Proxy
-}
-
 // StartReplica starts a replica of master, with master's options, and returns when it is in sync.
-func StartReplica(ctx context.Context, master *Redis) (*Replica, error) {
-	link, err := faultproxy.New(master.Addr())
+func StartReplica(ctx context.Context, master *Redis) (*Redis, error) {
+	r, err := StartRedis(ctx, master.options)
 	if err != nil {
 		return nil, err
 	}
-	r, err := StartRedis(ctx, master.options)
-	if err != nil {
-		return nil, errors.Join(err, link.Close())
+	if err := r.Follow(ctx, master, master.Addr()); err != nil {
+		return nil, errors.Join(err, r.Close())
 	}
-	replica := &Replica{r, link}
-	if err := r.Follow(ctx, master, link.Addr()); err != nil {
-		return nil, errors.Join(err, replica.Close())
-	}
-	return replica, nil
+	return r, nil
 }
-
-// Close ends the replica and its link, not its master.
-func (r *Replica) Close() error { return errors.Join(r.Redis.Close(), r.Link.Close()) }
 
 // Promote makes a replica a master, even if it has missed writes.
 func (r *Redis) Promote(ctx context.Context) error {

@@ -1,7 +1,6 @@
 package servers
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,24 +14,19 @@ const (
 	sentinels  = 3
 	quorum     = 2
 	masterName = "lockport"
+	// downAfter is the silence after which a sentinel considers the master down. Less causes false alarms on a busy machine.
+	downAfter = 2 * time.Second
 )
 
-// SentinelOptions are the options of a Sentinel set: a master and one replica, which are plain servers.
-type SentinelOptions struct {
-	// DownAfter is the silence after which a sentinel considers the master down. Default: 1 s. Much less causes false alarms on a busy machine.
-	DownAfter time.Duration
-}
-
-// Sentinel is a master, its replica and three sentinels, two of which must agree on a failover. Nodes are the first master and the replica. Safe
-// for concurrent use.
+// Sentinel is a master, its replica and three sentinels, two of which must agree on a failover. Safe for concurrent use.
 type Sentinel struct {
-	group[*Redis]
-	// Sentinels are the three sentinels.
-	Sentinels group[*Redis]
+	group[*Redis] // of all five, in this order
+	// Pair are the first master and the replica. Sentinels are the others.
+	Pair, Sentinels []*Redis
 }
 
-// StartSentinel starts a set, ready when the replica is in sync and every sentinel knows the replica and the other sentinels.
-func StartSentinel(ctx context.Context, o SentinelOptions) (*Sentinel, error) {
+// StartSentinel starts a set whose master and replica have the options o. It is ready when the replica is in sync and every sentinel knows the replica and the other sentinels.
+func StartSentinel(ctx context.Context, o RedisOptions) (*Sentinel, error) {
 	s := new(Sentinel)
 	if err := s.start(ctx, o); err != nil {
 		return nil, errors.Join(err, s.Close())
@@ -40,23 +34,27 @@ func StartSentinel(ctx context.Context, o SentinelOptions) (*Sentinel, error) {
 	return s, nil
 }
 
-func (s *Sentinel) start(ctx context.Context, o SentinelOptions) error {
-	if err := s.startAll(ctx, 2, func(ctx context.Context, _ int) (*Redis, error) { return StartRedis(ctx, RedisOptions{}) }); err != nil {
+func (s *Sentinel) start(ctx context.Context, o RedisOptions) error {
+	master, err := StartRedis(ctx, o)
+	if err != nil {
 		return err
 	}
-	master := s.Nodes[0]
-	if err := s.Nodes[1].Follow(ctx, master, master.Addr()); err != nil {
+	s.Nodes = append(s.Nodes, master)
+	replica, err := StartReplica(ctx, master)
+	if err != nil {
 		return err
 	}
+	s.Nodes = append(s.Nodes, replica)
 	config := RedisOptions{args: []string{"--sentinel"}, Config: []string{
 		fmt.Sprintf("sentinel monitor %s 127.0.0.1 %d %d", masterName, master.port, quorum),
-		fmt.Sprintf("sentinel down-after-milliseconds %s %d", masterName, cmp.Or(o.DownAfter, time.Second).Milliseconds()),
+		fmt.Sprintf("sentinel down-after-milliseconds %s %d", masterName, downAfter.Milliseconds()),
 		fmt.Sprintf("sentinel failover-timeout %s 3000", masterName),
 	}}
-	if err := s.Sentinels.startAll(ctx, sentinels, func(ctx context.Context, _ int) (*Redis, error) { return StartRedis(ctx, config) }); err != nil {
+	if err := s.startAll(ctx, sentinels, func(ctx context.Context, _ int) (*Redis, error) { return StartRedis(ctx, config) }); err != nil {
 		return err
 	}
-	for _, sentinel := range s.Sentinels.Nodes {
+	s.Pair, s.Sentinels = s.Nodes[:2], s.Nodes[2:]
+	for _, sentinel := range s.Sentinels {
 		// Sentinels discover each other every 2 s and poll the servers every 10 s. Redis 7.0 and newer can be told to hurry; older versions refuse.
 		_, _ = sentinel.Do(ctx, "SENTINEL", "DEBUG", "PUBLISH-PERIOD", "100", "INFO-PERIOD", "500")
 	}
@@ -66,7 +64,7 @@ func (s *Sentinel) start(ctx context.Context, o SentinelOptions) error {
 // waitComplete waits until all sentinels know each other and see the master and a replica.
 func (s *Sentinel) waitComplete(ctx context.Context) error {
 	return Poll(ctx, func(ctx context.Context) error {
-		for _, sentinel := range s.Sentinels.Nodes {
+		for _, sentinel := range s.Sentinels {
 			info, err := sentinel.Info(ctx, "sentinel")
 			if sees := info["master0"]; !strings.Contains(sees, ",status=ok,") || !strings.HasSuffix(sees, fmt.Sprint(",slaves=1,sentinels=", sentinels)) {
 				return errors.Join(err, fmt.Errorf("sentinel %s sees %s", sentinel.Addr(), sees))
@@ -78,39 +76,37 @@ func (s *Sentinel) waitComplete(ctx context.Context) error {
 
 // URL returns a URL with all sentinels and the master's name: "redis+sentinel://127.0.0.1:port?addr=127.0.0.1:port&addr=…&master_name=…".
 func (s *Sentinel) URL() string {
-	addrs := s.Addrs()
+	addrs := s.Addrs()[len(s.Pair):]
 	return "redis+sentinel://" + addrs[0] + "?" + url.Values{"master_name": {masterName}, "addr": addrs[1:]}.Encode()
 }
 
-// MasterName returns the name under which the sentinels know the master.
-func (s *Sentinel) MasterName() string { return masterName }
-
-// Addrs returns the sentinels' addresses.
-func (s *Sentinel) Addrs() []string { return s.Sentinels.Addrs() }
+// Named returns the addresses that the running sentinels name as the master's. err joins the errors of the others.
+func (s *Sentinel) Named(ctx context.Context) (addrs []string, err error) {
+	for _, sentinel := range s.Sentinels {
+		reply, failed := sentinel.Do(ctx, "SENTINEL", "GET-MASTER-ADDR-BY-NAME", masterName)
+		if addr, _ := reply.([]any); len(addr) == 2 {
+			addrs = append(addrs, fmt.Sprint(addr[0], ":", addr[1]))
+		}
+		err = errors.Join(err, failed)
+	}
+	return addrs, err
+}
 
 // Master returns the node that all running sentinels name as the current master.
 func (s *Sentinel) Master(ctx context.Context) (*Redis, error) {
-	var named []string
-	var errs []error
-	for _, sentinel := range s.Sentinels.Nodes {
-		reply, err := sentinel.Do(ctx, "SENTINEL", "GET-MASTER-ADDR-BY-NAME", masterName)
-		if addr, _ := reply.([]any); len(addr) == 2 {
-			named = append(named, fmt.Sprint(addr[0], ":", addr[1]))
-		}
-		errs = append(errs, err)
-	}
+	named, err := s.Named(ctx)
 	if all := slices.Compact(named); len(all) == 1 {
-		for _, node := range s.Nodes {
+		for _, node := range s.Pair {
 			if node.Addr() == all[0] {
 				return node, nil
 			}
 		}
 	}
-	return nil, errors.Join(append(errs, fmt.Errorf("the sentinels do not agree on a master: %q", named))...)
+	return nil, errors.Join(err, fmt.Errorf("the sentinels do not agree on a master: %q", named))
 }
 
 // WaitFailover waits until the sentinels agree on a master other than old and that node acts as master, and returns it. After a kill this takes
-// DownAfter plus about 2 s, occasionally a few seconds more.
+// downAfter plus about 2 s, occasionally a few seconds more.
 func (s *Sentinel) WaitFailover(ctx context.Context, old *Redis) (next *Redis, err error) {
 	err = Poll(ctx, func(ctx context.Context) (err error) {
 		if next, err = s.Master(ctx); err != nil {
@@ -130,7 +126,7 @@ func (s *Sentinel) WaitFailover(ctx context.Context, old *Redis) (next *Redis, e
 func (s *Sentinel) Mend(ctx context.Context) error {
 	err := Poll(ctx, func(ctx context.Context) error { // the master may change between tries
 		master, err := s.WaitFailover(ctx, nil)
-		for _, node := range s.Nodes {
+		for _, node := range s.Pair {
 			if err == nil && node != master {
 				err = node.Follow(ctx, master, master.Addr())
 			}
@@ -141,12 +137,4 @@ func (s *Sentinel) Mend(ctx context.Context) error {
 		return err
 	}
 	return s.waitComplete(ctx)
-}
-
-// Log returns the end of the logs of the sentinels and nodes, for messages.
-func (s *Sentinel) Log() string { return s.Sentinels.Log() + s.group.Log() }
-
-// Close ends all servers of the set and removes their folders.
-func (s *Sentinel) Close() error {
-	return errors.Join(s.Sentinels.Close(), s.group.Close())
 }

@@ -33,9 +33,11 @@ func TestMain(m *testing.M) {
 }
 
 func TestServersDieWithTheProcess(t *testing.T) {
-	SharedRedis(t) // it is installed
+	SharedRedis(t)                 // it is installed
+	folder, err := lastingFolder() // the child leaves its folder behind
+	require.NoError(t, err)
 	child := exec.Command(os.Args[0])
-	child.Env = append(os.Environ(), childVariable+"=1", "TMPDIR="+TempDir(t))
+	child.Env = append(os.Environ(), childVariable+"=1", "TMPDIR="+folder)
 	output, err := child.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, child.Start())
