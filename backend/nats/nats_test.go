@@ -60,7 +60,7 @@ func take(t testing.TB, b *Backend, req driver.Request) *lease {
 // The backend's page has these vectors. A change needs a major version.
 func TestLayoutGolden(t *testing.T) {
 	r := one.Need(t)
-	js := connect(t, r.URL(r.Addrs()))
+	js := connect(t, r.URL())
 	b, name := backend(t, js), "golden/{a}.%~ +锁"
 	req := request(name, 1)
 	req.TTL = 9500 * time.Millisecond
@@ -115,8 +115,8 @@ func FuzzKey(f *testing.F) {
 // pair returns a backend behind a proxy, which has verified the bucket, and another with a direct connection.
 func pair(t testing.TB) (proxy *faultproxy.Proxy, b, other *Backend) {
 	r := one.Need(t)
-	proxy = peer.Proxy(t, r.Addrs()[0])
-	b, other = backend(t, connect(t, proxy.Addr())), backend(t, connect(t, r.URL(r.Addrs())))
+	proxy = peer.Proxy(t, r.Nodes()[0].Addr())
+	b, other = backend(t, connect(t, proxy.Addr())), backend(t, connect(t, r.URL()))
 	_, err := b.Inspect(t.Context(), "x")
 	require.NoError(t, err)
 	return proxy, b, other
@@ -191,7 +191,7 @@ func TestReconnectBuffer(t *testing.T) {
 // A lagging server may show a holder from before the claim: that does not reveal the outcome of the claim.
 func TestAbandonAtAServerThatLags(t *testing.T) {
 	r := one.Need(t)
-	b := backend(t, connect(t, r.URL(r.Addrs())))
+	b := backend(t, connect(t, r.URL()))
 	l, req := take(t, b, request("a", 1)), request("a", 2)
 	b.free.Put(req.Name, l.grant.Token+1)
 	require.ErrorIs(t, b.Abandon(t.Context(), req), driver.ErrUnavailable)
@@ -202,7 +202,7 @@ func TestAbandonAtAServerThatLags(t *testing.T) {
 // The server's marker for an expired key may overwrite an acknowledged renewal: a renewal answered that late does not count.
 func TestRenewalAnsweredTooLate(t *testing.T) {
 	r := one.Need(t)
-	b := backend(t, connect(t, r.URL(r.Addrs())))
+	b := backend(t, connect(t, r.URL()))
 	l := take(t, b, request("a", 1))
 	l.last.Until = time.Now()
 	_, err := l.Renew(t.Context())
@@ -215,7 +215,7 @@ func TestRenewalAnsweredTooLate(t *testing.T) {
 // A bucket that would keep locks for ever, or lose them, is refused at the first request.
 func TestUnfitBuckets(t *testing.T) {
 	r := one.Need(t)
-	js := connect(t, r.URL(r.Addrs()))
+	js := connect(t, r.URL())
 	for name, c := range map[string]jetstream.KeyValueConfig{
 		"no-ttl": {}, "history": {LimitMarkerTTL: time.Minute, History: 2}, "own-ttl": {LimitMarkerTTL: time.Minute, TTL: time.Hour},
 		"memory": {LimitMarkerTTL: time.Minute, Storage: jetstream.MemoryStorage},

@@ -52,8 +52,8 @@ func on(name, title string, n int) *environment.Environment {
 // cluster implements environment.Servers.
 type cluster struct{ *servers.NATS }
 
-func (c *cluster) URL(addrs []string) string { return "nats://" + strings.Join(addrs, ",") }
-func (c *cluster) Nodes() []*servers.Server  { return c.Servers() }
+func (c *cluster) URL() string              { return "nats://" + strings.Join(c.Addrs(), ",") }
+func (c *cluster) Nodes() []*servers.Server { return c.Servers() }
 
 // at provides a connection, and a context that ends: a watch on a silent server would wait for ever.
 func (c *cluster) at(ctx context.Context, use func(ctx context.Context, js jetstream.JetStream) error) error {

@@ -72,8 +72,7 @@ type noServers struct{ environment.Servers }
 
 func nowhere(context.Context) (environment.Servers, error) { return noServers{}, nil }
 
-func (noServers) Addrs() []string            { return nil }
-func (noServers) URL([]string) string        { return "file://" + os.TempDir() }
+func (noServers) URL() string                { return "file://" + os.TempDir() }
 func (noServers) Heal(context.Context) error { return nil }
 func (noServers) Close() error               { return nil }
 

@@ -14,10 +14,9 @@ import (
 // base is the part that all environments share: the servers and how they are run. It reports as unsupported what only some environments offer.
 type base struct {
 	all []*servers.Server
-	// hidden says that clients do not address the servers individually. If front is not nil, they connect to the address that it returns.
+	// hidden says that Nodes returns none.
 	hidden bool
-	front  func() string
-	url    func(addrs []string) string
+	url    func() string
 	// quorum is nil if the servers form none.
 	quorum quorum
 	// halt stops a server for Restart; nil: servers are not restarted. forgets says that a restart may also lose the data.
@@ -36,12 +35,12 @@ type quorum interface {
 	Close() error
 }
 
-func baseOf(url func(addrs []string) string, all ...*servers.Server) base {
+func baseOf(url func() string, all ...*servers.Server) base {
 	return base{all: all, url: url, reset: func(context.Context) error { return nil }}
 }
 
 // clusterOf returns the base of a cluster's members.
-func clusterOf(q quorum, url func(addrs []string) string) base {
+func clusterOf(q quorum, url func() string) base {
 	b := baseOf(url, q.Servers()...)
 	b.quorum = q
 	return b
@@ -54,17 +53,7 @@ func (b *base) Nodes() []*servers.Server {
 	return b.all
 }
 
-func (b *base) Addrs() (all []string) {
-	if b.front != nil {
-		return []string{b.front()}
-	}
-	for _, n := range b.Nodes() {
-		all = append(all, n.Addr())
-	}
-	return all
-}
-
-func (b *base) URL(addrs []string) string { return b.url(addrs) }
+func (b *base) URL() string { return b.url() }
 
 // CutFromQuorum cuts a member of a cluster from the other members.
 func (b *base) CutFromQuorum(i int) { b.quorum.CutFromQuorum(i) }

@@ -22,9 +22,6 @@ func (r *Running) Config(t testing.TB, open func(ctx context.Context, url string
 	t.Helper()
 	c := r.Unproxied(open)
 	c.Direct = c.Target
-	if len(r.Addrs()) == 0 {
-		return c
-	}
 	server := c.Faults
 	first := r.lane(t, server, isOp)
 	c.Target, c.Faults = first.Target, first.Faults
@@ -50,14 +47,17 @@ func (r *Running) lane(t testing.TB, server conformance.Faults, isOp func(confor
 			live = append(live, link)
 		}
 	}
-	f := live.Faults(isOp)
+	var f conformance.Faults
+	if len(live) > 0 {
+		f = live.Faults(isOp)
+	}
 	f.Remove, f.Overwrite, f.Leftovers = server.Remove, server.Overwrite, server.Leftovers
 	return conformance.Lane{Target: endpoint.URL, Faults: f}
 }
 
 // Unproxied is Config without proxies: Target leads to the servers directly, and only the servers can inject faults.
 func (r *Running) Unproxied(open func(ctx context.Context, url string) (driver.Backend, error)) conformance.Config {
-	c := conformance.Config{Open: open, Target: r.URL(r.Addrs())}
+	c := conformance.Config{Open: open, Target: r.URL()}
 	c.Faults.Remove = func(ctx context.Context, name string) error {
 		if err := r.Remove(ctx, name); !errors.Is(err, ErrNotHeld) {
 			return err

@@ -6,6 +6,8 @@ package environment
 import (
 	"context"
 	"errors"
+	"net/url"
+	"strings"
 	"time"
 
 	"github.com/lockport/lockport/conformance/faultproxy"
@@ -44,11 +46,9 @@ type Environment struct {
 // Servers are the servers of a running environment. A method that the environment does not support returns an error that matches
 // [errors.ErrUnsupported]. Safe for concurrent use.
 type Servers interface {
-	// Addrs returns the servers that each endpoint reaches through its own proxies. None: clients connect to the servers directly.
-	Addrs() []string
-	// URL returns the URL to open in order to reach the servers at addrs, which are in the order of Addrs.
-	URL(addrs []string) string
-	// Nodes returns the servers that together grant the locks, in the order of Addrs. There are none if locks are files, or if another server may
+	// URL returns the URL that leads to the servers directly.
+	URL() string
+	// Nodes returns the servers that together grant the locks, in the order of URL. There are none if locks are files, or if another server may
 	// take over.
 	Nodes() []*servers.Server
 	// Heal makes the servers serve again after any fault, and returns when they do.
@@ -70,7 +70,7 @@ type Servers interface {
 	Leader(ctx context.Context) (int, error)
 	// Lag makes the replica miss the primary's writes from now on, until FailOver or Heal.
 	Lag(ctx context.Context) error
-	// FailOver kills the primary and promotes its replica. Addrs then returns the new primary. Redirect endpoints with [Endpoint.Retarget].
+	// FailOver kills the primary and promotes its replica. URL then leads to the new primary. Redirect endpoints with [Endpoint.Retarget].
 	FailOver(ctx context.Context) error
 	// LoseDisk kills a node, wipes its disk and restarts it. If the node does not come back, it gets its disk back and stays down.
 	LoseDisk(ctx context.Context, i int) (back bool, err error)
@@ -98,34 +98,27 @@ func (e *Environment) Open(ctx context.Context) (*Running, error) {
 type Endpoint struct {
 	// URL is what the worker opens.
 	URL string
-	// Links are the proxies in front of the servers, one for each.
+	// Links are the proxies in front of the servers, one for each. None: [faultproxy.ForURL] says why.
 	Links faultproxy.Group
 }
 
 // Endpoint makes an endpoint for one more worker process. Endpoints share nothing but the servers. The caller must Close it.
 func (r *Running) Endpoint() (*Endpoint, error) {
-	p := &Endpoint{}
-	var through []string
-	for _, addr := range r.Addrs() {
-		link, err := faultproxy.New(addr)
-		if err != nil {
-			p.Close()
-			return nil, err
-		}
-		p.Links = append(p.Links, link)
-		through = append(through, link.Addr())
-	}
-	p.URL = r.URL(through)
-	return p, nil
+	through, links, err := faultproxy.ForURL(r.URL())
+	return &Endpoint{through, links}, err
 }
 
-// Retarget redirects new connections to the servers at addrs, which are in the order of Addrs.
-func (p *Endpoint) Retarget(addrs []string) error {
-	var errs []error
-	for i, addr := range addrs {
-		errs = append(errs, p.Links[i].Retarget(addr))
+// Retarget redirects new connections to the servers of rawURL.
+func (p *Endpoint) Retarget(rawURL string) error {
+	u, err := url.Parse(rawURL)
+	if err != nil {
+		return err
 	}
-	return errors.Join(errs...)
+	addrs := strings.Split(u.Host, ",")
+	for i, link := range p.Links {
+		err = errors.Join(err, link.Retarget(addrs[i]))
+	}
+	return err
 }
 
 // Close closes the links.

@@ -29,16 +29,14 @@ type Etcd struct {
 	Members []*servers.Etcd
 }
 
-func etcdURL(addrs []string) string { return "etcd://" + strings.Join(addrs, ",") }
-
 func startEtcds(o servers.EtcdOptions) starter {
 	o.Tick, o.Cuttable = EtcdTick, true
 	o.Flags = []string{fmt.Sprint("--quota-backend-bytes=", etcdQuota)}
-	return starts(servers.StartEtcdCluster, o, func(c *servers.EtcdCluster) *Etcd { return etcdOf(clusterOf(c, etcdURL), c.Nodes...) })
+	return starts(servers.StartEtcdCluster, o, func(c *servers.EtcdCluster) *Etcd { return etcdOf(clusterOf(c, c.URL), c.Nodes...) })
 }
 
 func startEtcd(o servers.EtcdOptions) starter {
-	return starts(servers.StartEtcd, o, func(s *servers.Etcd) *Etcd { return etcdOf(baseOf(etcdURL, s.Server), s) })
+	return starts(servers.StartEtcd, o, func(s *servers.Etcd) *Etcd { return etcdOf(baseOf(s.URL, s.Server), s) })
 }
 
 func etcdOf(b base, members ...*servers.Etcd) *Etcd {
@@ -160,9 +158,9 @@ func (e *Etcd) MakeSpace(ctx context.Context) error {
 		if err != nil && !errors.Is(err, rpctypes.ErrCompacted) {
 			return fmt.Errorf("compact: %w", err)
 		}
-		for _, addr := range e.Addrs() {
-			if _, err := c.Defragment(ctx, addr); err != nil { // connects to that member
-				return fmt.Errorf("defragment %s: %w", addr, err)
+		for _, member := range e.Members {
+			if _, err := c.Defragment(ctx, member.Addr()); err != nil { // connects to that member
+				return fmt.Errorf("defragment %s: %w", member.Addr(), err)
 			}
 		}
 		_, err = c.AlarmDisarm(ctx, &clientv3.AlarmMember{}) // all

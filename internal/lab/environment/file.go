@@ -26,7 +26,7 @@ func startFolder(context.Context) (Servers, error) {
 		return nil, err
 	}
 	path := filepath.Join(parent, "locks")
-	return &Folder{base: base{url: func([]string) string { return "file://" + path }}, path: path}, os.Mkdir(path, 0o700)
+	return &Folder{base: base{url: func() string { return "file://" + path }}, path: path}, os.Mkdir(path, 0o700)
 }
 
 // Close removes the folder.

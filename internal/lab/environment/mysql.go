@@ -26,8 +26,7 @@ func startMySQL(own bool, clients string, locks layout) starter {
 	o := servers.MariaDBOptions{MySQL: own, Config: []string{"max_connections=" + clients}}
 	return starts(servers.StartMariaDB, o, func(s *servers.MariaDB) *MySQL {
 		m := &MySQL{Server: s, Admin: mySQLAdmin(s)}
-		b := sqlBase{baseOf(locks.url(s.URL()), s.Server), m.Admin}
-		b.front = func() string { return cmp.Or(m.Spare.Load(), s).Addr() }
+		b := sqlBase{baseOf(func() string { return locks.url(cmp.Or(m.Spare.Load(), s).URL()) }, s.Server), m.Admin}
 		b.halt = (*servers.Server).Kill
 		b.reset = m.Admin.running("SET GLOBAL wait_timeout = DEFAULT")
 		m.Servers = locks.on(b)

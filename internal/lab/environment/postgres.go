@@ -33,7 +33,7 @@ func startPostgres(locks layout) starter {
 		if err != nil {
 			return nil, err
 		}
-		return postgresOf(baseOf(locks.url(s.URL()), s.Server), locks, s, nil), nil
+		return postgresOf(baseOf(func() string { return locks.url(s.URL()) }, s.Server), locks, s, nil), nil
 	}
 }
 
@@ -121,8 +121,8 @@ func pooled(mode string, size int, locks layout) starter {
 		if err != nil {
 			return nil, errors.Join(err, s.Close())
 		}
-		b := baseOf(locks.url(pooler.URL()), pooler.Server, s.Server)
-		b.hidden, b.front = true, pooler.Addr
+		b := baseOf(func() string { return locks.url(pooler.URL()) }, pooler.Server, s.Server)
+		b.hidden = true
 		return postgresOf(b, locks, s, pooler), nil
 	}
 }

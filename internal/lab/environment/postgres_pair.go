@@ -14,8 +14,8 @@ type PostgresPair struct {
 	diverged         bool // the replica no longer follows the primary
 }
 
-// startPostgresPair starts a pair. urlOf makes the lock URLs.
-func startPostgresPair(urlOf urls) starter {
+// startPostgresPair starts a pair.
+func startPostgresPair(locks layout) starter {
 	return func(ctx context.Context) (Servers, error) {
 		primary, err := servers.StartPostgres(ctx, servers.PostgresOptions{Config: []string{"wal_retrieve_retry_interval = 100ms"}})
 		if err != nil {
@@ -25,8 +25,9 @@ func startPostgresPair(urlOf urls) starter {
 		if err != nil {
 			return nil, errors.Join(err, primary.Close())
 		}
-		p := &PostgresPair{base: baseOf(urlOf(primary.URL()), replica.Server, primary.Server), Primary: primary, Replica: replica}
-		p.hidden, p.front = true, func() string { return p.Primary.Addr() }
+		p := &PostgresPair{Primary: primary, Replica: replica}
+		p.base = baseOf(func() string { return locks.url(p.Primary.URL()) }, replica.Server, primary.Server)
+		p.hidden = true
 		return p, nil
 	}
 }

@@ -24,7 +24,7 @@ type Redis struct {
 	quorum int
 }
 
-func redisOf(url func(addrs []string) string, nodes ...*servers.Redis) *Redis {
+func redisOf(url func() string, nodes ...*servers.Redis) *Redis {
 	r := &Redis{base: baseOf(url), Members: nodes, Do: nodes[0].Do}
 	for _, node := range nodes {
 		r.all = append(r.all, node.Server)
@@ -34,14 +34,9 @@ func redisOf(url func(addrs []string) string, nodes ...*servers.Redis) *Redis {
 
 // hiddenRedis makes an environment whose clients find the servers through one URL, without proxies of ours.
 func hiddenRedis(url string, nodes ...*servers.Redis) *Redis {
-	r := redisOf(func([]string) string { return url }, nodes...)
+	r := redisOf(func() string { return url }, nodes...)
 	r.hidden = true
 	return r
-}
-
-// redisURL makes the URLs of one server.
-func redisURL(query string) func(addrs []string) string {
-	return func(addrs []string) string { return "redis://" + addrs[0] + "/0" + query }
 }
 
 // startRedis starts a server that syncs every change to disk before it acknowledges it. Heal restores the initial settings, but not the clock:
@@ -51,7 +46,7 @@ func startRedis(ctx context.Context) (Servers, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := redisOf(redisURL(""), s)
+	r := redisOf(s.URL, s)
 	r.halt, r.forgets = (*servers.Server).Stop, true
 	r.reset = func(ctx context.Context) error {
 		return errors.Join(r.Set(ctx, "maxmemory", 0, "maxmemory-policy", "noeviction", "save", ""), r.SaveAgain(ctx))
@@ -78,7 +73,14 @@ var startCluster = starts(servers.StartCluster, servers.RedisOptions{}, func(c *
 func startVoters(n int, config ...string) starter {
 	return func(ctx context.Context) (Servers, error) {
 		o := servers.RedisOptions{Config: config, Clock: len(config) == 0 && servers.ClockInstalled() == nil}
-		r := &Redis{quorum: n/2 + 1, base: baseOf(func(addrs []string) string { return "redlock://" + strings.Join(addrs, ",") + "/0" })}
+		r := &Redis{quorum: n/2 + 1}
+		r.base = baseOf(func() string {
+			var addrs []string
+			for _, node := range r.Members {
+				addrs = append(addrs, node.Addr())
+			}
+			return "redlock://" + strings.Join(addrs, ",")
+		})
 		r.halt, r.forgets = (*servers.Server).Stop, true
 		for range n {
 			node, err := servers.StartRedis(ctx, o)

@@ -27,8 +27,8 @@ func startRedisPair(query string) starter {
 		if p.Replica, err = servers.StartReplica(ctx, p.Master); err != nil {
 			return nil, errors.Join(err, p.Master.Close())
 		}
-		p.Redis = redisOf(redisURL(query), p.Master, p.Replica)
-		p.hidden, p.front = true, func() string { return p.Master.Addr() }
+		p.Redis = redisOf(func() string { return p.Master.URL() + query }, p.Master, p.Replica)
+		p.hidden = true
 		p.Do = func(ctx context.Context, args ...any) (any, error) { return p.Master.Do(ctx, args...) }
 		if p.Link, err = faultproxy.New(p.Master.Addr()); err != nil {
 			return nil, errors.Join(err, p.Redis.Close())

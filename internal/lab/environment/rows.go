@@ -3,7 +3,6 @@ package environment
 import (
 	"context"
 	"errors"
-	"net/url"
 	"strings"
 )
 
@@ -14,22 +13,15 @@ type rows struct {
 	mark, now string
 }
 
-// rowsURL makes lock URLs from a server's URL: with other addresses, and with create=true.
-func rowsURL(server string) func(addrs []string) string {
-	return func(addrs []string) string {
-		u, _ := url.Parse(server)
-		query := "create=true"
-		if u.Scheme == "postgres" {
-			query += "&sslmode=disable" // otherwise the driver connects twice, first with TLS
-		}
-		u.Scheme, u.Host, u.RawQuery = "table+"+u.Scheme, strings.Join(addrs, ","), query
-		return u.String()
-	}
-}
+// rowsURL makes a lock URL from a server's URL.
+func rowsURL(server string) string { return "table+" + server + "?create=true" }
 
 var (
-	postgresRows = layout{rowsURL, func(b sqlBase) Servers { return &rows{b, "$1", "extract(epoch FROM clock_timestamp()) * 1000000"} }}
-	mySQLRows    = layout{rowsURL, func(b sqlBase) Servers { return &rows{b, "?", "UNIX_TIMESTAMP() * 1000000"} }}
+	postgresRows = layout{
+		func(server string) string { return rowsURL(server) + "&sslmode=disable" }, // otherwise the driver connects twice, first with TLS
+		func(b sqlBase) Servers { return &rows{b, "$1", "extract(epoch FROM clock_timestamp()) * 1000000"} },
+	}
+	mySQLRows = layout{rowsURL, func(b sqlBase) Servers { return &rows{b, "?", "UNIX_TIMESTAMP() * 1000000"} }}
 )
 
 // Remove implements Servers.

@@ -5,20 +5,15 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"net/url"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
-// urls takes a server's URL and returns a function that makes lock URLs for it.
-type urls func(server string) func(addrs []string) string
-
-// layout is a way to keep locks on a SQL server: by sessions, or in rows.
+// layout is a way to keep locks on a SQL server: by sessions, or in rows. url makes a lock URL from the server's URL.
 type layout struct {
-	url urls
+	url func(server string) string
 	on  func(b sqlBase) Servers
 }
 
@@ -32,14 +27,7 @@ type sqlBase struct {
 // Close implements Servers.
 func (b *sqlBase) Close() error { return errors.Join(b.Admin.Close(), b.base.Close()) }
 
-// sessionURL makes lock URLs from a server's URL: with other addresses, and with the workers' TTL.
-func sessionURL(server string) func(addrs []string) string {
-	return func(addrs []string) string {
-		u, _ := url.Parse(server)
-		u.Host, u.RawQuery = strings.Join(addrs, ","), "ttl="+usualTTL.String()
-		return u.String()
-	}
-}
+func sessionURL(server string) string { return withTTL(server, usualTTL) }
 
 // sessions is an environment whose locks belong to sessions with a SQL server.
 type sessions struct {

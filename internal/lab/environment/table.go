@@ -40,12 +40,12 @@ func All() []Environment {
 		on("zookeeper", "zookeeper", "three ZooKeepers", usualTTL, startEnsemble, "zookeeper"),
 		on("zookeeper", "zookeeper-alone", "one ZooKeeper", patientTTL, startZooKeeper(patientTTL), "zookeeper"),
 		on("postgres", "postgres", "one PostgreSQL", usualTTL, startPostgres(postgresSessions), "postgres"),
-		on("postgres", "postgres-failover", "a PostgreSQL with a replica, which is promoted", usualTTL, startPostgresPair(sessionURL), "postgres"),
+		on("postgres", "postgres-failover", "a PostgreSQL with a replica, which is promoted", usualTTL, startPostgresPair(postgresSessions), "postgres"),
 		on("postgres", "postgres-pgbouncer", "a PostgreSQL behind PgBouncer in session mode", usualTTL, pooled("session", 60, postgresSessions), "postgres", "pgbouncer"),
 		on("mysql", "mysql", "one MariaDB", usualTTL, startMySQL(false, "60", mySQLSessions), "mariadb"),
 		on("table", "table-postgres", "a table of a PostgreSQL", usualTTL, startPostgres(postgresRows), "postgres"),
 		on("table", "table-pgbouncer", "a table of a PostgreSQL behind PgBouncer in transaction mode", usualTTL, pooled("transaction", 20, postgresRows), "postgres", "pgbouncer"),
-		on("table", "table-failover", "a table of a PostgreSQL with a replica, which is promoted", usualTTL, startPostgresPair(rowsURL), "postgres"),
+		on("table", "table-failover", "a table of a PostgreSQL with a replica, which is promoted", usualTTL, startPostgresPair(postgresRows), "postgres"),
 		on("table", "table-mysql", "a table of a MariaDB", usualTTL, startMySQL(false, "500", mySQLRows), "mariadb"),
 	}
 }
@@ -73,6 +73,9 @@ func Named(name string) (*Environment, error) {
 	}
 	return &all[i], nil
 }
+
+// withTTL makes a lock URL from the servers' URL.
+func withTTL(server string, ttl time.Duration) string { return server + "?ttl=" + ttl.String() }
 
 type starter = func(ctx context.Context) (Servers, error)
 

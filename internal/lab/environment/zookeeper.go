@@ -3,7 +3,6 @@ package environment
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"log"
 	"net/url"
@@ -30,19 +29,13 @@ type ZooKeeper struct {
 	foreign []*zk.Conn // the sessions of Overwrite's claims
 }
 
-func zooKeeperURL(ttl time.Duration) func(addrs []string) string {
-	return func(addrs []string) string {
-		return fmt.Sprintf("zookeeper://%s/?ttl=%v", strings.Join(addrs, ","), ttl)
-	}
-}
-
 var startEnsemble = starts(servers.StartEnsemble, servers.ZooKeeperOptions{Config: []string{zooKeeperSync}}, func(e *servers.Ensemble) *ZooKeeper {
-	return zooKeeperOf(clusterOf(e, zooKeeperURL(usualTTL)), e.Nodes...)
+	return zooKeeperOf(clusterOf(e, func() string { return withTTL(e.URL(), usualTTL) }), e.Nodes...)
 })
 
 func startZooKeeper(ttl time.Duration) starter {
 	return starts(servers.StartZooKeeper, servers.ZooKeeperOptions{}, func(s *servers.ZooKeeper) *ZooKeeper {
-		z := zooKeeperOf(baseOf(zooKeeperURL(ttl), s.Server), s)
+		z := zooKeeperOf(baseOf(func() string { return withTTL(s.URL(), ttl) }, s.Server), s)
 		z.halt, z.forgets = (*servers.Server).Stop, true
 		return z
 	})
@@ -72,16 +65,16 @@ func askZooKeeper(ctx context.Context, node *servers.ZooKeeper) error {
 
 // atZooKeeper calls use with a client of one node, in a new session, until ctx ends.
 func atZooKeeper(ctx context.Context, node *servers.ZooKeeper, use func(c *zk.Conn) error) error {
-	c := dialZooKeeper(node.Addr())
+	c := dialZooKeeper(node)
 	defer c.Close()
 	defer context.AfterFunc(ctx, c.Close)() // the client has no contexts
 	return use(c)
 }
 
 // dialZooKeeper makes a client, which connects and reconnects in the background.
-func dialZooKeeper(addrs ...string) *zk.Conn {
+func dialZooKeeper(node *servers.ZooKeeper) *zk.Conn {
 	silent := log.New(io.Discard, "", 0)
-	c, _, _ := zk.Connect(addrs, 10*time.Second, zk.WithLogger(silent), zk.WithLogInfo(false)) // it fails only without addresses
+	c, _, _ := zk.Connect([]string{node.Addr()}, 10*time.Second, zk.WithLogger(silent), zk.WithLogInfo(false)) // it fails only without addresses
 	return c
 }
 
@@ -148,7 +141,7 @@ func (z *ZooKeeper) EndSession(ctx context.Context, name string) error {
 // Overwrite adds a foreign claim's node, as Curator would, and deletes the nodes before it.
 func (z *ZooKeeper) Overwrite(ctx context.Context, name string) error {
 	parent, open := "/"+zooKeeperNode(name), zk.WorldACL(zk.PermAll)
-	foreign := dialZooKeeper(z.Addrs()...) // a session of its own: an earlier one could take long to survive a restart of the servers
+	foreign := dialZooKeeper(z.nodes[0]) // a session of its own: an earlier one could take long to survive a restart of the servers
 	z.mu.Lock()
 	z.foreign = append(z.foreign, foreign)
 	z.mu.Unlock()

@@ -186,6 +186,6 @@ func (s *Phase) FailOver() {
 // Retarget directs new connections of all workers to the current addresses of the servers.
 func (s *Phase) Retarget() {
 	for _, w := range s.Workers() {
-		Check(w.Endpoint.Retarget(s.Environment.Addrs()))
+		Check(w.Endpoint.Retarget(s.Environment.URL()))
 	}
 }
