@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/internal/lab/worker"
 )
@@ -111,9 +113,7 @@ func Run(t testing.TB, m Machine) {
 			}
 		}
 		h, err := kind.Start(t.Context(), its)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		outcome := h.Send(struct{}{})
 		t.Cleanup(func() {
 			h.Kill()
@@ -123,45 +123,44 @@ func Run(t testing.TB, m Machine) {
 		})
 		return h
 	}
-	ahead := start(0)
 	begun, ended := make(map[int64]int), make(map[int64]int)
-	var last, first, kill, back int64
-	kills := 0
 	timeout := time.After(time.Duration(n+20) * m.Interval)
-	for first == 0 || last < first+int64(n) {
-		var e event
-		select {
-		case e = <-events:
-		case <-timeout:
-			t.Fatalf("%d ticks took too long; begun: %v", n, begun)
+	until := func(is func(e event) bool) (tick int64) { // counts the events until one is
+		for {
+			var e event
+			select {
+			case e = <-events:
+			case <-timeout:
+				t.Fatalf("%d ticks took too long; begun: %v", n, begun)
+			}
+			switch {
+			case e.Ended:
+				ended[e.Tick]++
+			case !e.Up:
+				begun[e.Tick]++
+			}
+			if is(e) {
+				return e.Tick
+			}
 		}
-		switch {
-		case e.Up && e.Machine == 1: // now both machines are up: start counting
-			first, kill = last+1, last+between/2
-			continue
-		case e.Up:
-			continue
-		case e.Ended:
-			ended[e.Tick]++
-			continue
-		case last == 0: // the machine that is ahead has run its first job
-			start(1)
-		case kill != 0 && e.Tick >= kill && e.Machine == 0 && e.Tick < first+int64(n)-away:
-			ahead.Kill()
-			kills++
-			kill, back = e.Tick+between, e.Tick+away
-		case back != 0 && e.Tick >= back:
-			ahead, back = start(0), 0
-		}
-		last = e.Tick
-		begun[e.Tick]++
 	}
-	once, cut := true, 0
-	for tick := first; tick < first+int64(n); tick++ {
-		once = once && begun[tick] == 1
-		cut += begun[tick] - ended[tick]
+	ahead := start(0)
+	first := until(func(e event) bool { return e.Tick > 0 }) + 1
+	start(1)
+	until(func(e event) bool { return e.Up && e.Machine == 1 })
+	end, kills := first+int64(n), 0
+	for next := first + between/2; next < end-away; next += between {
+		tick := until(func(e event) bool { return e.Machine == 0 && !e.Ended && e.Tick >= next })
+		ahead.Kill()
+		kills++
+		until(func(e event) bool { return e.Tick >= tick+away })
+		ahead = start(0)
 	}
-	if !once || cut > kills || kills == 0 {
-		t.Errorf("not exactly once: begun %v, ended %v, %d kills", begun, ended, kills)
+	until(func(e event) bool { return e.Tick >= end })
+	cut := 0
+	for tick := first; tick < end; tick++ {
+		require.Equal(t, 1, begun[tick], "a tick did not begin the job exactly once: %v, %d kills", begun, kills)
+		cut += 1 - ended[tick]
 	}
+	require.LessOrEqual(t, cut, kills, "runs are cut off: begun %v, ended %v", begun, ended)
 }
