@@ -34,7 +34,7 @@ func goTool(program, folder, tool string) func() (string, error) {
 			return "", fmt.Errorf("cannot build %s: %w: %s\n%w", program, err, bytes.TrimSpace(failure.Bytes()), missing(program))
 		}
 		binary, err1 := os.ReadFile(string(bytes.TrimSpace(built)))
-		dir, err2 := lastingFolder()
+		dir, err2 := processFolder()
 		copied := filepath.Join(dir, program)
 		return copied, errors.Join(err1, err2, os.WriteFile(copied, binary, 0o755))
 	})

@@ -30,27 +30,23 @@ func ClockInstalled() error {
 	return err
 }
 
-// buildClock returns the library that shifts a process's clock, built on first use.
-var buildClock = sync.OnceValues(func() ([]byte, error) {
+// buildClock returns the path of the library that shifts a process's clock, built on first use.
+var buildClock = sync.OnceValues(func() (library string, err error) {
 	if runtime.GOOS != "linux" {
-		return nil, fmt.Errorf("servers: a private clock needs Linux: %w", errors.ErrUnsupported)
+		return "", fmt.Errorf("servers: a private clock needs Linux: %w", errors.ErrUnsupported)
 	}
-	gcc, err := find("gcc")
-	if err != nil {
-		return nil, err
+	gcc, err1 := find("gcc")
+	dir, err2 := processFolder()
+	if err := errors.Join(err1, err2); err != nil {
+		return "", err
 	}
-	dir, err := os.MkdirTemp("", "lockport-clock-")
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = os.RemoveAll(dir) }()
-	library := filepath.Join(dir, clockLibrary)
+	library = filepath.Join(dir, clockLibrary)
 	cmd := exec.Command(gcc, "-O2", "-shared", "-fPIC", "-o", library, "-x", "c", "-")
 	cmd.Stdin = bytes.NewReader(clockSource)
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("servers: gcc: %w: %s", err, out)
+		return "", fmt.Errorf("servers: gcc: %w: %s", err, out)
 	}
-	return os.ReadFile(library)
+	return library, os.Chmod(library, 0o755)
 })
 
 // clockEnv makes a program use the files that writeClock wrote into its working directory.
@@ -65,7 +61,7 @@ func writeClock(dir string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(os.WriteFile(filepath.Join(dir, clockLibrary), library, 0o700), os.WriteFile(filepath.Join(dir, clockFile), make([]byte, 8), 0o600))
+	return errors.Join(os.Symlink(library, filepath.Join(dir, clockLibrary)), os.WriteFile(filepath.Join(dir, clockFile), make([]byte, 8), 0o600))
 }
 
 // clockMu makes a jump one step.
@@ -79,16 +75,12 @@ func (s *Server) JumpClock(d time.Duration) error {
 	}
 	clockMu.Lock()
 	defer clockMu.Unlock()
-	file := filepath.Join(s.dir, clockFile)
-	ahead, err := os.ReadFile(file)
+	mapped, err := os.OpenFile(filepath.Join(s.dir, clockFile), os.O_RDWR, 0) // no O_TRUNC: the program has mapped the file
 	if err != nil {
 		return err
 	}
-	binary.NativeEndian.PutUint64(ahead, binary.NativeEndian.Uint64(ahead)+uint64(d))
-	mapped, err := os.OpenFile(file, os.O_WRONLY, 0) // no O_TRUNC: the program has mapped the file
-	if err != nil {
-		return err
-	}
-	_, err = mapped.Write(ahead)
-	return errors.Join(err, mapped.Close())
+	var ahead int64
+	err1 := binary.Read(mapped, binary.NativeEndian, &ahead)
+	_, err2 := mapped.WriteAt(binary.NativeEndian.AppendUint64(nil, uint64(ahead+int64(d))), 0)
+	return errors.Join(err1, err2, mapped.Close())
 }

@@ -5,8 +5,8 @@
 // server, required only if LOCKPORT_TEST_REQUIRE lists it by name), and "nats" (built here).
 //
 // Servers are children of this process on free ports of 127.0.0.1. Each has its own temporary folder and syncs nothing to disk unless an option
-// says so. A server never outlives this process, even if it is killed with SIGKILL; then only the temporary folder may remain. No server runs as
-// root: if root runs the tests, servers run as nobody, who must be able to enter the temporary folder. Passwords that no option sets are random.
+// says so. No server and no folder outlives this process, even if it is killed with SIGKILL. No server runs as root:
+// if root runs the tests, servers run as nobody, who must be able to enter the temporary folder. Passwords that no option sets are random.
 //
 // Constructors return when the server answers. Their context bounds the start alone. The caller must Close what they return. If a program is
 // missing, the error is a [*NotInstalled], which says what to install. Servers are safe for concurrent use.

@@ -62,13 +62,13 @@ func needs[O any, S running](kind string, start func(context.Context, O) (S, err
 	}
 }
 
-func shared[O any, S running](kind string, start func(context.Context, O) (S, error)) func(testing.TB) S {
-	once := sync.OnceValues(func() (s S, err error) {
-		folder, err := lastingFolder()
-		if err != nil {
-			return s, err
+func shared[O any, S node](kind string, start func(context.Context, O) (S, error)) func(testing.TB) S {
+	once := sync.OnceValues(func() (S, error) {
+		s, err := start(context.Background(), *new(O))
+		if err == nil {
+			s.self().shared = true
 		}
-		return start(context.WithValue(context.Background(), sharedKey{}, folder), *new(O))
+		return s, err
 	})
 	return func(t testing.TB) S {
 		t.Helper()

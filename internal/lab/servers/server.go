@@ -59,9 +59,6 @@ type Server struct {
 	closed bool
 }
 
-// sharedKey is the context key of the folder for servers that live until this process ends.
-type sharedKey struct{}
-
 // start runs a server of kind k in a new folder and returns when it is ready.
 func start(ctx context.Context, k kind) (_ *Server, err error) {
 	if k.clock {
@@ -87,18 +84,17 @@ func start(ctx context.Context, k kind) (_ *Server, err error) {
 		}
 	}
 	s.addr = hostPort(s.port)
-	above, lasting := ctx.Value(sharedKey{}).(string)
+	above, err := processFolder()
+	if err != nil {
+		return nil, err
+	}
 	if s.dir, err = os.MkdirTemp(above, "lockport-"+k.name+"-"); err != nil {
 		return nil, err
 	}
 	if err := s.prepare(ctx); err != nil {
 		return nil, err
 	}
-	if err := s.launch(ctx); err != nil {
-		return nil, err
-	}
-	s.shared = lasting
-	return s, nil
+	return s, s.launch(ctx)
 }
 
 // prepare fills the folder.
@@ -167,8 +163,8 @@ func (s *Server) Pid() int {
 	return s.proc.Pid()
 }
 
-// TLSConfig returns a client configuration that trusts the server's certificate, or nil without TLS. The certificate is for 127.0.0.1 and localhost
-// and stays the same until this process ends. Clients need no certificate. The caller owns the result.
+// TLSConfig returns a client configuration that trusts the server's certificate, or nil without TLS. The certificate is for 127.0.0.1. Clients
+// need none. The caller owns the result.
 func (s *Server) TLSConfig() *tls.Config {
 	if !s.tls {
 		return nil

@@ -33,11 +33,9 @@ func TestMain(m *testing.M) {
 }
 
 func TestServersDieWithTheProcess(t *testing.T) {
-	SharedRedis(t)                 // it is installed
-	folder, err := lastingFolder() // the child leaves its folder behind
-	require.NoError(t, err)
+	SharedRedis(t) // it is installed
 	child := exec.Command(os.Args[0])
-	child.Env = append(os.Environ(), childVariable+"=1", "TMPDIR="+folder)
+	child.Env = append(os.Environ(), childVariable+"=1")
 	output, err := child.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, child.Start())

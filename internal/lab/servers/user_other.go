@@ -17,7 +17,7 @@ func (*nobody) attributes() *syscall.SysProcAttr { return nil }
 
 func (*nobody) own(string) error { return nil }
 
-// lastingFolder returns a folder that remains when this process ends.
-var lastingFolder = sync.OnceValues(func() (string, error) { return os.MkdirTemp("", "lockport-shared-") })
+// processFolder returns a folder that remains when this process ends.
+var processFolder = sync.OnceValues(func() (string, error) { return os.MkdirTemp("", "lockport-servers-") })
 
 func childrenOf(int) []*os.Process { return nil }

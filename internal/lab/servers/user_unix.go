@@ -58,9 +58,9 @@ func (n *nobody) own(dir string) error {
 // alive holds the write end of a pipe. When this process ends the pipe closes, which tells the shell below.
 var alive = make(chan *os.File, 1)
 
-// lastingFolder returns a folder that is removed when this process ends, however it ends.
-var lastingFolder = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "lockport-shared-")
+// processFolder returns a folder for the folders of all servers. It is removed when this process ends, however it ends.
+var processFolder = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "lockport-servers-")
 	if err != nil {
 		return "", err
 	}
