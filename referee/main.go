@@ -156,7 +156,7 @@ const lanes = 4
 
 // once runs the suite once.
 func once(ctx context.Context, s libraries.Subject, servers *environment.Running, options []conformance.RunOption) (conformance.Report, error) {
-	direct := s.Name + " " + servers.URL(servers.Addrs())
+	direct := s.Name + " " + servers.URL()
 	cfg := conformance.Config{Open: openTarget, Direct: direct, MinTTL: 2 * time.Second}
 	for i := range lanes + 1 {
 		endpoint, err := servers.Endpoint()
@@ -166,7 +166,7 @@ func once(ctx context.Context, s libraries.Subject, servers *environment.Running
 		defer endpoint.Close()
 		faults := endpoint.Links.Faults(s.IsOp)
 		if s.Remove != nil {
-			faults.Remove = func(ctx context.Context, name string) error { return s.Remove(ctx, servers.URL(servers.Addrs()), name) }
+			faults.Remove = func(ctx context.Context, name string) error { return s.Remove(ctx, servers.URL(), name) }
 		}
 		lane := conformance.Lane{Target: s.Name + " " + endpoint.URL, Faults: faults}
 		if i == 0 {

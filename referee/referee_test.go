@@ -31,7 +31,7 @@ func TestLibrariesAndTheirSpoiledTwins(t *testing.T) {
 			t.Parallel()
 			r := environment.Need(t, name)
 			for _, s := range subjects {
-				excludes(t, s, r.URL(r.Addrs()))
+				excludes(t, s, r.URL())
 			}
 		})
 	}
@@ -152,11 +152,14 @@ func TestReproductions(t *testing.T) {
 	for name, all := range on {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			servers := environment.Need(t, name)
+			var addrs []string
+			for _, server := range environment.Need(t, name).Nodes() {
+				addrs = append(addrs, server.Addr())
+			}
 			for _, r := range all {
 				t.Run(r.Program, func(t *testing.T) {
 					t.Parallel()
-					out, err := exec.Command(folder+"/"+r.Program, servers.Addrs()...).Output() // clients log to standard error
+					out, err := exec.Command(folder+"/"+r.Program, addrs...).Output() // clients log to standard error
 					require.NoError(t, err, "%s", out)
 					require.Regexp(t, r.Prints, string(out))
 				})
