@@ -141,7 +141,7 @@ func (z *ZooKeeper) EndSession(ctx context.Context, name string) error {
 // Overwrite adds a foreign claim's node, as Curator would, and deletes the nodes before it.
 func (z *ZooKeeper) Overwrite(ctx context.Context, name string) error {
 	parent, open := "/"+zooKeeperNode(name), zk.WorldACL(zk.PermAll)
-	foreign := dialZooKeeper(z.nodes[0]) // a session of its own: an earlier one could take long to survive a restart of the servers
+	foreign := dialZooKeeper(z.nodes[0]) // a new client: after a server's restart, an old one may wait a minute for an answer that never comes
 	z.mu.Lock()
 	z.foreign = append(z.foreign, foreign)
 	z.mu.Unlock()
