@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/lockport/lockport/driver"
@@ -24,7 +23,7 @@ const (
 
 // waiter is the state of a waiting claim between its attempts.
 type waiter struct {
-	file  *os.File
+	file  *lockFile
 	next  bool      // it has the file's turnstile: no waiter overtakes it
 	tried time.Time // when it last tried to lock the file, or first found another next
 }
@@ -62,7 +61,7 @@ func (b *Backend) TryAcquire(ctx context.Context, req driver.Request) (driver.Le
 
 // attempt tries once to lock the file of req. On success the lease gets the file; otherwise it stays in w. The caller holds mu.
 func (b *Backend) attempt(req driver.Request, w *waiter) (*lease, error) {
-	path := filepath.Join(b.dir.path, mainFile(req))
+	path := b.path(mainFile(req))
 	for range maxReplaced {
 		if w.file == nil {
 			f, err := openLock(path, os.O_RDWR|os.O_CREATE)
@@ -75,21 +74,23 @@ func (b *Backend) attempt(req driver.Request, w *waiter) (*lease, error) {
 		if err != nil {
 			return nil, err
 		}
-		fi, here := isAt(w.file, path)
-		if !here {
-			w.close() // it was removed or replaced before, and a lock on it means nothing
+		switch here, err := w.file.isHere(); {
+		case err != nil:
+			return nil, err
+		case !here: // it was removed or replaced before, and a lock on it means nothing
+			w.close()
 			continue
 		}
 		if locked {
-			if l, err := b.grant(req, w, path, fi); l != nil || err != nil {
+			if l, err := b.grant(req, w); l != nil || err != nil {
 				return l, err
 			}
 		}
 		if req.Queue && !w.next {
-			w.next = takeTurnstile(w.file)
+			w.next = w.file.takeTurnstile()
 		}
 		held := &driver.HeldError{Poll: minPoll + rand.N(maxPoll-minPoll)}
-		if r, _, err := readRecord(w.file); err == nil && r.held {
+		if r := &w.file.record; w.file.read() == nil && r.held {
 			held.Holder = driver.Status{Owner: r.owner, Token: r.token, Since: r.since}
 		}
 		return nil, held
@@ -106,7 +107,7 @@ func (w *waiter) try(req driver.Request) (bool, error) {
 		if w.tried.IsZero() {
 			w.tried = now
 		}
-		overtakes = isTurnstileTaken(w.file)
+		overtakes = w.file.isTurnstileTaken()
 		if overtakes && (!req.Queue || now.Sub(w.tried) < overtakeAfter) {
 			return false, nil
 		}
@@ -116,44 +117,48 @@ func (w *waiter) try(req driver.Request) (bool, error) {
 	case req.Permits > 0:
 		return true, nil // further files are to be locked
 	case req.Shared && overtakes: // only if the name is free: a writer that is next may be waiting for readers to end
-		if free, err := tryFlock(w.file); err != nil || !free {
+		if free, err := w.file.tryLock(); err != nil || !free {
 			return false, err
 		}
 	}
 	if req.Shared {
-		return tryShared(w.file)
+		return w.file.tryShare()
 	}
-	return tryFlock(w.file)
+	return w.file.tryLock()
 }
 
-// grant makes a lease of w's locked file, with info fi, and takes the file from w. nil without an error: it cannot be granted now.
-func (b *Backend) grant(req driver.Request, w *waiter, path string, fi os.FileInfo) (*lease, error) {
-	now := time.Now()
-	file := &lockedFile{path: path, file: w.file, info: fi}
-	l := &lease{backend: b, req: req, lockedFile: file}
-	var granted bool
-	var err error
+// grant makes a lease of w's locked file, and takes the file from w. nil without an error: it cannot be granted now.
+func (b *Backend) grant(req driver.Request, w *waiter) (*lease, error) {
+	own, r, err := w.file, record{}, error(nil)
 	switch {
 	case req.Permits > 0:
-		granted, err = l.grantPermit(now)
+		own, r, err = b.takePermit(own, req)
 	case req.Shared:
-		granted, err = l.grantReader(now)
+		own, r, err = b.takeReader(own, req)
 	default:
-		granted, err = true, l.grantWriter(now)
+		r, err = own.next()
 	}
-	if err != nil || !granted {
-		_ = unflock(w.file)
+	if r.owner = req.Owner; err == nil && own != nil {
+		err = own.write(r, req.Name)
+	}
+	if err != nil || own == nil {
+		if own != nil && own != w.file {
+			own.free(false)
+		}
+		_ = w.file.unlock()
 		return nil, err
 	}
-	if fi.Size() == 0 { // a new file
-		b.prune(now)
+	if w.file.info.Size() == 0 { // a new file
+		b.prune(r.since)
 	}
 	if w.next {
-		leaveTurnstile(w.file)
+		w.file.leaveTurnstile()
 	}
-	l.grant.Contended = isTurnstileTaken(w.file)
-	if l.lockedFile != file { // the gate
-		file.unlock(false)
+	l := &lease{backend: b, req: req, main: w.file, own: own}
+	l.grant = driver.Grant{Token: r.token, Contended: w.file.isTurnstileTaken()}
+	if req.Permits > 0 {
+		l.main = own
+		w.close() // the gate
 	}
 	*w = waiter{}
 	return l, nil
@@ -165,14 +170,4 @@ func (w *waiter) close() {
 		_ = w.file.Close()
 	}
 	*w = waiter{tried: w.tried}
-}
-
-// isAt reports whether f is still the file at path, and returns f's info.
-func isAt(f *os.File, path string) (os.FileInfo, bool) {
-	mine, err := f.Stat()
-	if err != nil {
-		return nil, false
-	}
-	there, err := os.Lstat(path)
-	return mine, err == nil && os.SameFile(mine, there)
 }

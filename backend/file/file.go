@@ -3,6 +3,7 @@ package file
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -63,6 +64,9 @@ func (b *Backend) begin(ctx context.Context) error {
 	return b.dir.prepare()
 }
 
+// path is the path of a file in the folder.
+func (b *Backend) path(file string) string { return filepath.Join(b.dir.path, file) }
+
 // Abandon implements driver.Backend.
 func (b *Backend) Abandon(_ context.Context, req driver.Request) error {
 	b.mu.Lock()
@@ -73,8 +77,7 @@ func (b *Backend) Abandon(_ context.Context, req driver.Request) error {
 		w.close()
 	}
 	if l := b.held[key]; l != nil {
-		delete(b.held, key)
-		l.unlock(true)
+		b.end(l, true)
 	}
 	return nil
 }
@@ -85,12 +88,11 @@ func (b *Backend) Close() error {
 	b.closed = true
 	b.watch.stop()
 	for _, l := range b.held {
-		l.unlock(true)
+		b.end(l, true)
 	}
 	for _, w := range b.waiting {
 		w.close()
 	}
-	clear(b.held)
 	clear(b.waiting)
 	b.mu.Unlock()
 	b.pruning.Wait()

@@ -14,11 +14,10 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// folder holds the lock files. path and own do not change; the backend's mutex guards the rest.
+// folder holds the lock files. path and own do not change; the backend's mutex guards pruned.
 type folder struct {
 	path   string
 	own    bool      // it is DefaultDir: created if missing, and writable for nobody else
-	ready  bool      // it can be used
 	pruned time.Time // when this process last pruned it
 }
 
@@ -35,12 +34,6 @@ func DefaultDir() string {
 
 // prepare checks that the folder can be used. It creates the default folder.
 func (d *folder) prepare() error {
-	if d.ready {
-		if _, err := os.Stat(d.path); !d.own || err == nil {
-			return nil
-		}
-		d.ready = false // create it again
-	}
 	if errUnsupported != nil {
 		return errUnsupported
 	}
@@ -55,7 +48,6 @@ func (d *folder) prepare() error {
 		return fmt.Errorf("%w: the lock folder %s is on a shared file system (%s), where a lock can be lost without notice; "+
 			"choose a folder on a local disk, or a lock server for several machines", driver.ErrRefused, d.path, kind)
 	}
-	d.ready = true
 	return nil
 }
 

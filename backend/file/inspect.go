@@ -18,15 +18,8 @@ func (b *Backend) Inspect(ctx context.Context, name string) (driver.Status, erro
 	if err := b.beginRead(ctx); err != nil {
 		return driver.Status{}, err
 	}
-	st, err := b.inspect(FileName(name))
-	if err == nil && !st.Held {
-		var permits driver.Status
-		if permits, err = b.inspect(gateName(name)); permits.Held {
-			st = permits
-		}
-	}
-	st.Name = name
-	return st, err
+	st, err := b.inspect(name)
+	return st, b.dir.explain(err)
 }
 
 // List implements driver.Inspector.
@@ -39,19 +32,24 @@ func (b *Backend) List(ctx context.Context, prefix string) ([]driver.Status, err
 		return nil, b.dir.explain(err)
 	}
 	var all []driver.Status
+	seen := make(map[string]bool) // a name's lock and its permits have a file each
 	for _, file := range files {
 		if err := ctx.Err(); err != nil {
 			return nil, fmt.Errorf("%w: %w", driver.ErrUnavailable, err)
 		}
-		if _, part := split(file.Name()); !strings.HasSuffix(file.Name(), suffix) || part != "" && part != gate {
+		if !strings.HasSuffix(file.Name(), suffix) {
 			continue
 		}
-		st, err := b.inspect(file.Name())
-		if err != nil {
-			return nil, err
+		var st driver.Status
+		err := b.look(file.Name(), func(f *lockFile) error { st.Name, _ = f.readLine(); return nil })
+		if name := st.Name; err == nil && name != "" && !seen[name] && strings.HasPrefix(name, prefix) {
+			seen[name] = true
+			if st, err = b.inspect(name); st.Held {
+				all = append(all, st)
+			}
 		}
-		if st.Held && st.Name != "" && strings.HasPrefix(st.Name, prefix) {
-			all = append(all, st)
+		if err != nil {
+			return nil, b.dir.explain(err)
 		}
 	}
 	return all, nil
@@ -64,50 +62,69 @@ func (b *Backend) beginRead(ctx context.Context) error {
 	return b.begin(ctx)
 }
 
-// inspect returns the holders of the lock or of the permits that belong to this file or gate.
-func (b *Backend) inspect(file string) (driver.Status, error) {
-	nobody := driver.Status{Waiters: -1}
-	st, err := b.holder(file)
-	stem, part := split(file)
-	nobody.Name = st.Name
+// look calls f with a file, opened to read it, if it exists.
+func (b *Backend) look(file string, f func(*lockFile) error) error {
+	opened, err := openLock(b.path(file), os.O_RDONLY)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer opened.Close()
+	return f(opened)
+}
+
+// inspect returns the holders of name: a writer, or readers, or else holders of permits.
+func (b *Backend) inspect(name string) (driver.Status, error) {
+	nobody := driver.Status{Name: name, Waiters: -1}
+	st, shared := nobody, false
+	err := b.look(FileName(name), func(f *lockFile) (err error) {
+		if err = f.holder(&st); err == nil && !st.Held {
+			shared, err = f.isLocked(f.tryLock)
+		}
+		return err
+	})
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nobody, nil
-	case err != nil:
-		return nobody, b.dir.explain(err)
-	case part == gate: // nobody locks it
-		nobody.Permits = st.Permits
-		all, err := b.holders(stem, permit, st.Permits, nobody)
-		return all, b.dir.explain(err)
-	case st.Held:
-		return st, nil
+	case err != nil || st.Held:
+	case shared:
+		st.Shared = true
+		if st, err = b.holders(reader, mostReaders, st); !st.Held { // a foreign program, or the guard process of a killed reader
+			st.Held, st.Foreign = true, true
+		}
+	default:
+		err = b.look(gateName(name), func(f *lockFile) error { _, st.Permits = f.readLine(); return nil })
+		if err == nil {
+			st, err = b.holders(permit, st.Permits, st)
+		}
 	}
-	nobody.Shared = true
-	all, err := b.holders(stem, reader, mostReaders, nobody)
-	if err == nil && !all.Held {
-		err = b.sharedByOthers(file, &all)
+	if err != nil || !st.Held {
+		return nobody, err
 	}
-	return all, b.dir.explain(err)
+	return st, nil
 }
 
 // holders returns who has exclusive locks on the files of a kind, at most count. Each is described by st and its own file.
-func (b *Backend) holders(stem, kind string, count int, st driver.Status) (driver.Status, error) {
+func (b *Backend) holders(kind string, count int, st driver.Status) (driver.Status, error) {
 	var all []driver.Status
 	for i := range count {
-		h, err := b.holder(numbered(stem, kind, i+1))
-		if errors.Is(err, fs.ErrNotExist) && kind == reader {
-			break // each reader takes the first free file, so there are no more
-		}
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		found, h := false, st
+		err := b.look(numbered(st.Name, kind, i+1), func(f *lockFile) error {
+			found = true
+			return f.holder(&h)
+		})
+		if err != nil {
 			return st, err
 		}
 		if h.Held {
-			h.Name, h.Permits, h.Shared = st.Name, st.Permits, st.Shared
 			all = append(all, h)
+		}
+		if !found && kind == reader {
+			break // each reader takes the first free file, so there are no more
 		}
 	}
 	if len(all) == 0 {
-		return driver.Status{Name: st.Name, Waiters: -1}, nil
+		return st, nil
 	}
 	if len(all) > 1 {
 		all[0].Others = all[1:]
@@ -115,52 +132,27 @@ func (b *Backend) holders(stem, kind string, count int, st driver.Status) (drive
 	return all[0], nil
 }
 
-// sharedByOthers sets in st whether a process without a record shares the file: a foreign program, or the guard process of a killed reader.
-func (b *Backend) sharedByOthers(file string, st *driver.Status) error {
-	f, err := openLock(filepath.Join(b.dir.path, file), os.O_RDONLY)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+// holder sets in st who has locked f exclusively, if anybody has.
+func (f *lockFile) holder(st *driver.Status) error {
+	err := f.read()
+	if err == nil {
+		st.Held, err = f.isLocked(f.tryShare)
 	}
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	st.Held, err = isLocked(f, tryFlock)
-	st.Shared, st.Foreign = st.Held, st.Held
-	return err
-}
-
-// holder returns who has locked a file exclusively. The error is fs.ErrNotExist if there is no file.
-func (b *Backend) holder(file string) (driver.Status, error) {
-	st := driver.Status{Waiters: -1}
-	f, err := openLock(filepath.Join(b.dir.path, file), os.O_RDONLY)
-	if err != nil {
-		return st, err
-	}
-	defer f.Close()
-	st.Name, st.Permits, _ = readName(f, file)
-	r, _, err := readRecord(f)
-	if err != nil {
-		return st, err
-	}
-	if st.Held, err = isLocked(f, tryShared); err != nil {
-		return st, err
-	}
-	if st.Held && r.held {
+	if r := f.record; st.Held && r.held {
 		st.Owner, st.Token, st.Since = r.owner, r.token, r.since
 	} else {
 		st.Foreign = st.Held
 	}
-	return st, nil
+	return err
 }
 
 // isLocked reports whether f is locked so that try fails. It locks f for a moment: a concurrent claim then finds it held.
-func isLocked(f *os.File, try func(*os.File) (bool, error)) (bool, error) {
-	free, err := try(f)
+func (f *lockFile) isLocked(try func() (bool, error)) (bool, error) {
+	free, err := try()
 	if free {
-		err = unflock(f)
+		err = f.unlock()
 	}
-	return !free, err
+	return !free && err == nil, err
 }
 
 // Check implements driver.Checker.
@@ -211,6 +203,6 @@ func probe(dir string) error {
 		return err
 	}
 	_, writeErr := f.Write(make([]byte, headerSize))
-	_, lockErr := tryFlock(f)
+	_, lockErr := (&lockFile{File: f}).tryLock()
 	return errors.Join(writeErr, lockErr, f.Close(), os.Remove(f.Name()))
 }

@@ -32,9 +32,9 @@ const (
 
 func gateName(name string) string { return stem(name) + "." + gate + suffix }
 
-// numbered is the name of the i-th file of a kind, for the name with this stem. The first is 1.
-func numbered(stem, kind string, i int) string {
-	return stem + "." + kind + "-" + strconv.Itoa(i) + suffix
+// numbered is name's i-th file of a kind. The first is 1.
+func numbered(name, kind string, i int) string {
+	return stem(name) + "." + kind + "-" + strconv.Itoa(i) + suffix
 }
 
 // mainFile is the name of the file that req must lock or, for permits, of the gate.
@@ -43,15 +43,6 @@ func mainFile(req driver.Request) string {
 		return gateName(req.Name)
 	}
 	return FileName(req.Name)
-}
-
-// split returns a file's stem, and its part: "permits", "reader-1", or empty for a lock file.
-func split(file string) (stem, part string) {
-	stem = strings.TrimSuffix(file, suffix)
-	if i := strings.LastIndexByte(stem, '.'); i >= 0 && len(stem)-i <= 2*sha256.Size {
-		return stem[:i], stem[i+1:]
-	}
-	return stem, ""
 }
 
 // readable is the beginning of name, in letters that need no quoting and make no hidden file.

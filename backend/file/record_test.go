@@ -53,18 +53,9 @@ func TestRecord(t *testing.T) {
 func TestFilesBesideALock(t *testing.T) {
 	const sum = "-6743ba10a2b2c4879cf6af5c75140be7135b22597ac428e490673767b538d53e"
 	require.Equal(t, "nightly-report"+sum+".permits.lock", gateName("nightly-report"))
-	require.Equal(t, "nightly-report"+sum+".permit-8.lock", numbered(stem("nightly-report"), permit, 8))
-	require.Equal(t, "nightly-report"+sum+".reader-1.lock", numbered(stem("nightly-report"), reader, 1))
+	require.Equal(t, "nightly-report"+sum+".permit-8.lock", numbered("nightly-report", permit, 8))
+	require.Equal(t, "nightly-report"+sum+".reader-1.lock", numbered("nightly-report", reader, 1))
 	require.Equal(t, "\"nightly-report\" permits=8\n", gateLine("nightly-report", 8))
-	for name, want := range map[string][2]string{
-		gateName("a.b"):                   {stem("a.b"), gate},
-		numbered(stem("a.b"), reader, 17): {stem("a.b"), "reader-17"},
-		FileName("a.b"):                   {stem("a.b"), ""},
-		FileName("a.reader-1"):            {stem("a.reader-1"), ""},
-	} {
-		before, part := split(name)
-		require.Equal(t, want, [2]string{before, part})
-	}
 }
 
 // Readers and permits follow the layout.
@@ -80,7 +71,7 @@ func TestFilesOfReadersAndPermits(t *testing.T) {
 	}
 	lines := map[string]string{FileName("x"): nameLine("x"), gateName("x"): gateLine("x", 1)}
 	for _, kind := range []string{reader, permit} {
-		lines[numbered(stem("x"), kind, 1)] = nameLine("x")
+		lines[numbered("x", kind, 1)] = nameLine("x")
 	}
 	for name, line := range lines {
 		text, err := os.ReadFile(filepath.Join(dir, name))
@@ -97,7 +88,7 @@ func TestTokensOfPermits(t *testing.T) {
 	const n = 4
 	dir := t.TempDir()
 	last := uint64(time.Now().Add(time.Hour).UnixMicro())
-	put(t, filepath.Join(dir, numbered(stem("x"), permit, 2)), record{token: last})
+	put(t, filepath.Join(dir, numbered("x", permit, 2)), record{token: last})
 	var backends []*Backend
 	for range n {
 		backends = append(backends, newBackend(t, dir))
@@ -144,8 +135,7 @@ func put(t *testing.T, path string, r record) {
 	f, err := os.Create(path)
 	require.NoError(t, err)
 	defer f.Close()
-	_, err = writeRecord(f, r, 0)
-	require.NoError(t, err)
+	require.NoError(t, (&lockFile{File: f}).writeRecord(r))
 }
 
 func lockIn(t *testing.T, dir string) (uint64, error) {
@@ -179,8 +169,7 @@ func TestTornWrite(t *testing.T) {
 			f, err := os.Create(path)
 			require.NoError(t, err)
 			old := record{token: ahead, since: goldenTime, owner: goldenOwner}
-			_, err = writeRecord(f, old, at) // into the other slot
-			require.NoError(t, err)
+			require.NoError(t, (&lockFile{File: f, slot: at}).writeRecord(old)) // into the other slot
 			next := record{held: true, token: ahead + 1, since: goldenTime, owner: goldenOwner}
 			_, err = f.WriteAt(next.encode()[:cut], int64(at)*slotSize)
 			require.NoError(t, err)
@@ -225,29 +214,30 @@ func TestTokenSurvives(t *testing.T) {
 }
 
 func TestName(t *testing.T) {
-	f, err := os.Create(filepath.Join(t.TempDir(), "f"))
-	require.NoError(t, err)
-	defer f.Close()
+	dir := t.TempDir()
+	write := func(file, line string) *lockFile {
+		f, err := os.Create(filepath.Join(dir, file))
+		require.NoError(t, err)
+		t.Cleanup(func() { f.Close() })
+		opened := &lockFile{File: f}
+		require.NoError(t, opened.writeLine(line))
+		return opened
+	}
 	longest := string(bytes.Repeat([]byte{0}, driver.MaxNameLength)) // four characters each when quoted
 	for _, name := range []string{"x", "jobs/\"é\"\n", longest} {
-		require.NoError(t, f.Truncate(0))
-		_, err := f.WriteAt([]byte(nameLine(name)), headerSize)
-		require.NoError(t, err)
-		got, permits, ok := readName(f, FileName(name))
-		require.True(t, ok)
-		require.Equal(t, name, got)
-		require.Zero(t, permits)
-		_, _, ok = readName(f, FileName("other"))
-		require.False(t, ok)
-		_, _, ok = readName(f, gateName(name))
-		require.False(t, ok)
-
-		require.NoError(t, writeLine(f, gateLine(name, driver.MaxPermits)))
-		got, permits, ok = readName(f, gateName(name))
-		require.True(t, ok)
-		require.Equal(t, name, got)
-		require.Equal(t, driver.MaxPermits, permits)
-		_, _, ok = readName(f, FileName(name))
-		require.False(t, ok)
+		for _, permits := range []int{0, driver.MaxPermits} {
+			file, line, other := FileName(name), nameLine(name), gateName(name)
+			if permits > 0 {
+				file, line, other = gateName(name), gateLine(name, permits), FileName(name)
+			}
+			got, n := write(file, line).readLine()
+			require.Equal(t, name, got)
+			require.Equal(t, permits, n)
+			for _, wrong := range []string{FileName("other"), other} {
+				got, n = write(wrong, line).readLine()
+				require.Empty(t, got)
+				require.Zero(t, n)
+			}
+		}
 	}
 }

@@ -5,7 +5,6 @@ package file
 import (
 	"fmt"
 	"io/fs"
-	"os"
 	"runtime"
 
 	"github.com/lockport/lockport/driver"
@@ -14,10 +13,10 @@ import (
 // errUnsupported is why this system cannot hold locks.
 var errUnsupported = fmt.Errorf("%w: the file backend needs flock(2), which %s lacks; choose a lock server", driver.ErrRefused, runtime.GOOS)
 
-func openLock(string, int) (*os.File, error) { return nil, errUnsupported }
-func tryFlock(*os.File) (bool, error)        { return false, errUnsupported }
-func tryShared(*os.File) (bool, error)       { return false, errUnsupported }
-func unflock(*os.File) error                 { return errUnsupported }
-func ownerOf(fs.FileInfo) int                { return -1 }
-func allMayWrite(string) bool                { return false }
-func remoteFS(string) (string, bool, error)  { return "", false, errUnsupported }
+func openLock(string, int) (*lockFile, error) { return nil, errUnsupported }
+func (*lockFile) tryLock() (bool, error)      { return false, errUnsupported }
+func (*lockFile) tryShare() (bool, error)     { return false, errUnsupported }
+func (*lockFile) unlock() error               { return errUnsupported }
+func ownerOf(fs.FileInfo) int                 { return -1 }
+func allMayWrite(string) bool                 { return false }
+func remoteFS(string) (string, bool, error)   { return "", false, errUnsupported }

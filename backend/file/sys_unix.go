@@ -17,46 +17,46 @@ var errUnsupported error
 // openLock opens a lock file with flag, and with os.O_CREATE creates it if it is missing, never with O_EXCL: that a file exists means nothing. Child
 // processes do not inherit it (package os sets O_CLOEXEC). It does not follow a link, or wait for a pipe's other end. It refuses what another user
 // may have put there before touching it.
-func openLock(path string, flag int) (*os.File, error) {
+func openLock(path string, flag int) (*lockFile, error) {
 	f, err := os.OpenFile(path, flag|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	var st syscall.Stat_t
-	switch err = syscall.Fstat(int(f.Fd()), &st); {
+	info, err := f.Stat()
+	switch {
 	case err != nil:
-	case st.Mode&syscall.S_IFMT != syscall.S_IFREG:
+	case !info.Mode().IsRegular():
 		err = notALock(path, "it is not a regular file")
 	case flag&os.O_RDWR == 0: // any user's file may be read
-	case int(st.Uid) != os.Geteuid():
-		err = notALock(path, fmt.Sprintf("it belongs to user %d, and this is user %d", st.Uid, os.Geteuid()))
-	case st.Nlink > 1:
+	case ownerOf(info) != os.Geteuid():
+		err = notALock(path, fmt.Sprintf("it belongs to user %d, and this is user %d", ownerOf(info), os.Geteuid()))
+	case info.Sys().(*syscall.Stat_t).Nlink > 1:
 		err = notALock(path, "it has another name (a hard link)")
 	}
 	if err != nil {
 		f.Close()
 		return nil, err
 	}
-	return f, nil
+	return &lockFile{File: f, info: info, slot: -1}, nil
 }
 
 func notALock(path, why string) error {
 	return fmt.Errorf("%w: %s cannot be a lock file: %s; find out who made it, and remove it", driver.ErrRefused, path, why)
 }
 
-// tryFlock locks f exclusively for this descriptor, and reports whether it could.
-func tryFlock(f *os.File) (bool, error) { return flock(f, syscall.LOCK_EX|syscall.LOCK_NB) }
+// tryLock locks f exclusively for this descriptor, and reports whether it could.
+func (f *lockFile) tryLock() (bool, error) { return f.flock(syscall.LOCK_EX | syscall.LOCK_NB) }
 
-// tryShared locks f shared for this descriptor, and reports whether it could. It gives up a lock that f has first.
-func tryShared(f *os.File) (bool, error) { return flock(f, syscall.LOCK_SH|syscall.LOCK_NB) }
+// tryShare locks f shared for this descriptor, and reports whether it could. It gives up a lock that f has first.
+func (f *lockFile) tryShare() (bool, error) { return f.flock(syscall.LOCK_SH | syscall.LOCK_NB) }
 
-// unflock frees f, also for copies of the descriptor in other processes.
-func unflock(f *os.File) error {
-	_, err := flock(f, syscall.LOCK_UN)
+// unlock unlocks f, also for copies of the descriptor in other processes.
+func (f *lockFile) unlock() error {
+	_, err := f.flock(syscall.LOCK_UN)
 	return err
 }
 
-func flock(f *os.File, how int) (bool, error) {
+func (f *lockFile) flock(how int) (bool, error) {
 	for {
 		switch err := syscall.Flock(int(f.Fd()), how); err {
 		case nil:

@@ -1,9 +1,6 @@
 package file
 
-import (
-	"os"
-	"syscall"
-)
+import "syscall"
 
 // The turnstile is an open file description lock (F_OFD_SETLK) on the first byte of the lock file. Local file systems keep such locks apart from
 // those of flock(2), which alone decide who holds the name: the turnstile only tells which waiter is next. Without it a busy process would take a
@@ -15,22 +12,23 @@ const (
 	ofdSetLock = 37 // F_OFD_SETLK
 )
 
-func turnstile(f *os.File, cmd int, kind int16) (*syscall.Flock_t, error) {
+// turnstile executes an operation on f's turnstile.
+func (f *lockFile) turnstile(cmd int, kind int16) (*syscall.Flock_t, error) {
 	lock := &syscall.Flock_t{Type: kind, Len: 1}
 	return lock, syscall.FcntlFlock(f.Fd(), cmd, lock)
 }
 
 // takeTurnstile makes f the next one if there is none, and reports whether it is next now.
-func takeTurnstile(f *os.File) bool {
-	_, err := turnstile(f, ofdSetLock, syscall.F_WRLCK)
+func (f *lockFile) takeTurnstile() bool {
+	_, err := f.turnstile(ofdSetLock, syscall.F_WRLCK)
 	return err == nil
 }
 
 // leaveTurnstile lets another waiter be next.
-func leaveTurnstile(f *os.File) { _, _ = turnstile(f, ofdSetLock, syscall.F_UNLCK) }
+func (f *lockFile) leaveTurnstile() { _, _ = f.turnstile(ofdSetLock, syscall.F_UNLCK) }
 
 // isTurnstileTaken reports whether another file than f is next. On a file system without such locks, none is.
-func isTurnstileTaken(f *os.File) bool {
-	lock, err := turnstile(f, ofdGetLock, syscall.F_WRLCK)
+func (f *lockFile) isTurnstileTaken() bool {
+	lock, err := f.turnstile(ofdGetLock, syscall.F_WRLCK)
 	return err == nil && lock.Type != syscall.F_UNLCK
 }

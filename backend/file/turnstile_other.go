@@ -2,11 +2,9 @@
 
 package file
 
-import "os"
-
 // hasTurnstile is false: these systems have no locks of descriptors beside those of flock(2). Waiters have no order.
 const hasTurnstile = false
 
-func takeTurnstile(*os.File) bool    { return false }
-func leaveTurnstile(*os.File)        {}
-func isTurnstileTaken(*os.File) bool { return false }
+func (*lockFile) takeTurnstile() bool    { return false }
+func (*lockFile) leaveTurnstile()        {}
+func (*lockFile) isTurnstileTaken() bool { return false }

@@ -4,7 +4,6 @@ import (
 	"maps"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -46,7 +45,7 @@ func (b *Backend) checkFiles() {
 	leases := slices.Collect(maps.Values(b.held))
 	b.mu.Unlock()
 	for _, l := range leases {
-		if !l.isHere() {
+		if here, err := l.main.isHere(); !here && err == nil {
 			b.lose(l)
 		}
 	}
@@ -70,10 +69,7 @@ func (b *Backend) checkFiles() {
 // lose ends l, whose file is gone, and tells its holder.
 func (b *Backend) lose(l *lease) {
 	b.mu.Lock()
-	mine := b.end(l)
-	if mine {
-		l.unlock(false)
-	}
+	mine := b.end(l, false)
 	b.mu.Unlock()
 	if mine && l.req.Lost != nil {
 		l.req.Lost(l.lostError())
@@ -104,7 +100,7 @@ func (b *Backend) prune(now time.Time) {
 				return
 			}
 			if fi, err := file.Info(); err == nil && strings.HasSuffix(file.Name(), suffix) && now.Sub(fi.ModTime()) > unused {
-				pruneOne(filepath.Join(b.dir.path, file.Name()), now)
+				pruneOne(b.path(file.Name()), now)
 			}
 		}
 	})
@@ -118,11 +114,11 @@ func pruneOne(path string, now time.Time) {
 		return
 	}
 	defer f.Close()
-	if locked, err := tryFlock(f); err != nil || !locked {
+	if locked, err := f.tryLock(); err != nil || !locked {
 		return
 	}
-	if fi, here := isAt(f, path); here && now.Sub(fi.ModTime()) > unused {
+	if fi, err := os.Lstat(path); err == nil && os.SameFile(fi, f.info) && now.Sub(fi.ModTime()) > unused {
 		_ = os.Remove(path)
 	}
-	_ = unflock(f)
+	_ = f.unlock()
 }

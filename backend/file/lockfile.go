@@ -1,0 +1,135 @@
+package file
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/lockport/lockport/driver"
+)
+
+// lockFile is an open lock file. Its Name is its path.
+type lockFile struct {
+	*os.File
+	info   os.FileInfo // when it was opened
+	record record      // the current one, as last read or written
+	slot   int         // of record; -1: neither slot is valid
+}
+
+// isHere reports whether f is still the file at its path. An error proves nothing.
+func (f *lockFile) isHere() (bool, error) {
+	fi, err := os.Lstat(f.Name())
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+		return false, nil
+	}
+	return err == nil && os.SameFile(fi, f.info), err
+}
+
+// read reads the current record.
+func (f *lockFile) read() error {
+	header := make([]byte, headerSize)
+	n, err := f.ReadAt(header, 0)
+	if err != nil && err != io.EOF {
+		return err
+	}
+	f.record, f.slot = record{}, -1
+	for i := range n / slotSize {
+		if r, ok := decode(header[i*slotSize : (i+1)*slotSize]); ok && (f.slot < 0 || r.newer(f.record)) {
+			f.record, f.slot = r, i
+		}
+	}
+	return nil
+}
+
+// next returns the record of the next holder of f, which is locked exclusively. Its token is greater than the last one and the one after that, which
+// readers have. A new, removed or damaged file has no last record. Then the clock, unless it was set back, makes the token greater than all earlier
+// ones: each is at least the microseconds since 1970 when it was drawn.
+func (f *lockFile) next() (record, error) {
+	now := time.Now()
+	if err := f.read(); err != nil {
+		return record{}, err
+	}
+	if f.slot < 0 {
+		fi, err := f.Stat()
+		if err != nil {
+			return record{}, err
+		}
+		if written := fi.ModTime(); written.After(now) {
+			return record{}, fmt.Errorf("%w: %s holds no valid token and was written at %s, in the future: the clock was set "+
+				"back; set it right, or remove the file if nothing remembers its tokens", driver.ErrRefused, f.Name(), written.Format(time.RFC3339))
+		}
+	}
+	return record{held: true, token: max(f.record.token+2, uint64(max(now.UnixMicro(), 1))), since: now}, nil
+}
+
+// write writes r into the slot that is not current, and the line of name if it is missing.
+func (f *lockFile) write(r record, name string) error {
+	if r.token > driver.MaxToken {
+		return fmt.Errorf("%w: the token in %s is the greatest possible", driver.ErrRefused, f.Name())
+	}
+	if line := nameLine(name); f.info.Size() != int64(headerSize+len(line)) {
+		if err := f.writeLine(line); err != nil {
+			return err
+		}
+	}
+	return f.writeRecord(r)
+}
+
+func (f *lockFile) writeRecord(r record) error {
+	f.record, f.slot = r, (f.slot+1)%2
+	_, err := f.WriteAt(r.encode(), int64(f.slot)*slotSize)
+	return err
+}
+
+// free frees the lock, and first, if write is set, records it as free, for people to read. An error of that is ignored: only the lock counts. The
+// lock is freed before the file is closed: a child process that is being started has a copy of the descriptor until it executes its program.
+func (f *lockFile) free(write bool) {
+	if write {
+		free := f.record
+		free.held = false
+		_ = f.writeRecord(free)
+	}
+	_ = f.unlock()
+	_ = f.Close()
+}
+
+// nameLine is the line after the slots.
+func nameLine(name string) string { return strconv.Quote(name) + "\n" }
+
+// gateLine is that line in the gate of a name's permits.
+func gateLine(name string, permits int) string { return fmt.Sprintf("%q permits=%d\n", name, permits) }
+
+// writeLine writes the line after the slots.
+func (f *lockFile) writeLine(line string) error {
+	if _, err := f.WriteAt([]byte(line), headerSize); err != nil {
+		return err
+	}
+	return f.Truncate(int64(headerSize + len(line)))
+}
+
+// readLine reads the lock's name from a lock file, and from a gate also the number of permits. name is empty if f is neither, or its line is damaged.
+func (f *lockFile) readLine() (name string, permits int) {
+	line := make([]byte, len(gateLine("", driver.MaxPermits))+4*driver.MaxNameLength)
+	n, _ := f.ReadAt(line, headerSize)
+	text, _, _ := strings.Cut(string(line[:n]), "\n")
+	quoted, _ := strconv.QuotedPrefix(text)
+	name, _ = strconv.Unquote(quoted)
+	if name == "" {
+		return "", 0
+	}
+	_, _ = fmt.Sscanf(text[len(quoted):], " permits=%d", &permits)
+	switch file := filepath.Base(f.Name()); {
+	case permits == 0 && text == quoted && file == FileName(name):
+		return name, 0
+	case 0 < permits && permits <= driver.MaxPermits && text+"\n" == gateLine(name, permits) && file == gateName(name):
+		return name, permits
+	}
+	return "", 0
+}
