@@ -68,19 +68,18 @@ func (b *Backend) Capabilities() driver.Capabilities { return capabilities }
 
 // call runs f at the server, across the network.
 func (b *Backend) call(ctx context.Context, method string, f func(s *Server, now time.Time) error) error {
-	ctx, reply, err := b.send(ctx, method)
-	if err != nil {
-		return err
-	}
-	return reply(b.serve(ctx, f))
+	return b.carry(ctx, method, func(ctx context.Context) error { return b.serve(ctx, f) })
 }
 
-// send is Network.Send.
-func (b *Backend) send(ctx context.Context, method string) (arrived context.Context, reply func(error) error, err error) {
+// carry is Network.Call. Close ends the call.
+func (b *Backend) carry(ctx context.Context, method string, serve func(context.Context) error) error {
 	if b.network == nil {
-		return ctx, func(err error) error { return err }, nil
+		return serve(ctx)
 	}
-	return b.network.Send(ctx, method)
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(b.open, func() { cancel(errClosed) })()
+	return b.network.Call(ctx, method, serve)
 }
 
 // serve runs f with the server's mutex, unless ctx or the client has ended. It checks that under the mutex: after Abandon, a claim whose context had
@@ -117,12 +116,12 @@ func (b *Backend) TryAcquire(ctx context.Context, req driver.Request) (lease dri
 // Wait implements driver.Waiter. A claim whose ctx ends keeps its place, and may be granted, until it is abandoned.
 func (b *Backend) Wait(ctx context.Context, req driver.Request) (driver.Lease, error) {
 	sent := time.Now()
-	ctx, reply, err := b.send(ctx, "Wait")
+	var lease driver.Lease
+	err := b.carry(ctx, "Wait", func(ctx context.Context) (err error) {
+		lease, err = b.wait(ctx, req, sent)
+		return err
+	})
 	if err != nil {
-		return nil, err
-	}
-	lease, err := b.wait(ctx, req, sent)
-	if err = reply(err); err != nil {
 		return nil, err
 	}
 	return lease, nil

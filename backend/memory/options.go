@@ -17,10 +17,9 @@ type Options struct {
 
 // Network carries calls to a Server and back. Its methods may be called concurrently.
 type Network interface {
-	// Send carries a call of the method of Backend, or of "Release", to the server, and returns when it has arrived. An error means that it has not, and
-	// goes to the client. The end of arrived ends a call that waits at the server. reply, called once with the server's error or nil, carries the answer
-	// back, and returns what the client gets.
-	Send(ctx context.Context, method string) (arrived context.Context, reply func(error) error, err error)
+	// Call carries a call of the method of Backend, or of "Release", and returns what the client gets. The call reaches the server when Call calls
+	// serve, which returns the server's error. The end of serve's context ends a call that waits at the server.
+	Call(ctx context.Context, method string, serve func(context.Context) error) error
 	// Tell runs a callback of the server's once it reaches the client, without waiting for that.
 	Tell(callback func())
 }

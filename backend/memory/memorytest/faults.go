@@ -1,6 +1,7 @@
 package memorytest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -27,7 +28,7 @@ const (
 type Faults struct {
 	mu          sync.Mutex
 	next        []*fault // for later calls, in order
-	counts      map[Call]int
+	counts      [Look + 1]int
 	paused      chan struct{}      // closed by Resume; nil: not paused
 	down        error              // every call fails with it, if not nil
 	delay       time.Duration      // of every call
@@ -55,25 +56,34 @@ func (f *Faults) FailNext(c Call, err error) <-chan struct{} {
 	if err == nil {
 		err = fmt.Errorf("%w: FailNext", driver.ErrUnavailable)
 	}
-	return f.add(fault{kind: c, calls: 1, err: err})
+	return f.add(fault{kind: c, err: err})
 }
 
 // DelayNext delays the next call of the kind that has no fault yet by d on its way to the server. If its context ends before, it does not reach the
 // server, and returns driver.ErrUnknown, as over a network. The channel is closed when the delay has begun.
 func (f *Faults) DelayNext(c Call, d time.Duration) <-chan struct{} {
-	return f.add(fault{kind: c, calls: 1, delay: d})
+	return f.add(fault{kind: c, delay: d})
 }
 
 // LoseNextReply lets the next call of the kind that has no fault yet take effect, but return driver.ErrUnknown: a claim is granted without its
 // client's knowledge. The channel is closed when it has happened.
 func (f *Faults) LoseNextReply(c Call) <-chan struct{} {
-	return f.add(fault{kind: c, calls: 1, loseReply: true})
+	return f.add(fault{kind: c, loseReply: true})
 }
 
+// add adds a fault, of the next call of its kind that has none yet unless it counts calls itself.
 func (f *Faults) add(one fault) <-chan struct{} {
 	one.happened = make(chan struct{})
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if one.calls == 0 {
+		one.calls = 1
+		for _, earlier := range f.next {
+			if earlier.kind == one.kind {
+				one.calls++
+			}
+		}
+	}
 	f.next = append(f.next, &one)
 	return one.happened
 }
@@ -162,45 +172,25 @@ func (f *Faults) Calls(c Call) int {
 	return f.counts[c]
 }
 
-// deliver runs callback, now or when it can get through.
-func (f *Faults) deliver(callback func()) {
-	f.mu.Lock()
-	cutOff := f.isCutOff()
-	if cutOff {
-		f.undelivered = append(f.undelivered, callback)
-	}
-	f.mu.Unlock()
-	if !cutOff {
-		callback()
-	}
-}
-
 // take counts a call, and returns its fault and a context that ends when its connection breaks.
 func (f *Faults) take(c Call) (fault, context.Context) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.counts == nil {
-		f.counts = make(map[Call]int)
-	}
 	f.counts[c]++
 	if f.conn == nil {
 		f.conn, f.cut = context.WithCancel(context.Background())
 	}
 	var met fault
 	f.next = slices.DeleteFunc(f.next, func(one *fault) bool {
-		switch {
-		case one.kind == anyCall:
+		if one.kind == c || one.kind == anyCall {
 			one.calls--
-			met.cut = met.cut || one.calls == 0
-		case one.kind == c && met.happened == nil: // more faults of the kind are for later calls
-			one.calls--
-			one.cut = met.cut
-			met = *one
 		}
-		if one.calls == 0 {
-			close(one.happened)
+		if one.calls > 0 {
+			return false
 		}
-		return one.calls == 0
+		met = fault{delay: met.delay + one.delay, err: cmp.Or(met.err, one.err), loseReply: met.loseReply || one.loseReply, cut: met.cut || one.cut}
+		close(one.happened)
+		return true
 	})
 	return met, f.conn
 }
