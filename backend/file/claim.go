@@ -49,7 +49,7 @@ func (b *Backend) TryAcquire(ctx context.Context, req driver.Request) (driver.Le
 	switch {
 	case err == nil:
 		b.held[key] = l
-		b.watch.start(b)
+		b.watch()
 		return l, nil
 	case req.Queue && hasTurnstile && errors.Is(err, driver.ErrHeld):
 		b.waiting[key] = w
@@ -61,7 +61,10 @@ func (b *Backend) TryAcquire(ctx context.Context, req driver.Request) (driver.Le
 
 // attempt tries once to lock the file of req. On success the lease gets the file; otherwise it stays in w. The caller holds mu.
 func (b *Backend) attempt(req driver.Request, w *waiter) (*lease, error) {
-	path := b.path(mainFile(req))
+	path := b.path(FileName(req.Name))
+	if req.Permits > 0 {
+		path = b.path(gateName(req.Name))
+	}
 	for range maxReplaced {
 		if w.file == nil {
 			f, err := openLock(path, os.O_RDWR|os.O_CREATE)

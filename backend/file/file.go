@@ -18,7 +18,8 @@ type Backend struct {
 	closed  bool
 	held    map[claimKey]*lease
 	waiting map[claimKey]*waiter // claims between two attempts
-	watch   watch
+	timer   *time.Timer          // runs checkFiles; nil: nothing is held
+	touched time.Time            // when the held files last got the current time, or something was first held
 	pruning sync.WaitGroup
 }
 
@@ -86,7 +87,6 @@ func (b *Backend) Abandon(_ context.Context, req driver.Request) error {
 func (b *Backend) Close() error {
 	b.mu.Lock()
 	b.closed = true
-	b.watch.stop()
 	for _, l := range b.held {
 		b.end(l, true)
 	}

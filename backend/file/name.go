@@ -5,8 +5,6 @@ import (
 	"encoding/hex"
 	"strconv"
 	"strings"
-
-	"github.com/lockport/lockport/driver"
 )
 
 const (
@@ -35,14 +33,6 @@ func gateName(name string) string { return stem(name) + "." + gate + suffix }
 // numbered is name's i-th file of a kind. The first is 1.
 func numbered(name, kind string, i int) string {
 	return stem(name) + "." + kind + "-" + strconv.Itoa(i) + suffix
-}
-
-// mainFile is the name of the file that req must lock or, for permits, of the gate.
-func mainFile(req driver.Request) string {
-	if req.Permits > 0 {
-		return gateName(req.Name)
-	}
-	return FileName(req.Name)
 }
 
 // readable is the beginning of name, in letters that need no quoting and make no hidden file.

@@ -1,10 +1,7 @@
 package file
 
 import (
-	"maps"
-	"math/rand/v2"
 	"os"
-	"slices"
 	"strings"
 	"time"
 )
@@ -16,63 +13,41 @@ const (
 	touchPeriod = time.Hour
 )
 
-// watch detects lock files that were removed or replaced while held. It is a timer, so nothing runs while nothing is held. The backend's mutex guards
-// it.
-type watch struct {
-	timer   *time.Timer // nil: nothing is held
-	touched time.Time   // when the files last got the current time, or the watch began
-}
-
-// start watches what b holds. The caller holds b's mutex.
-func (w *watch) start(b *Backend) {
-	if w.timer == nil {
-		w.touched = time.Now()
-		w.timer = time.AfterFunc(watchPeriod, b.checkFiles)
-	}
-}
-
-// stop ends the watch. The caller holds b's mutex.
-func (w *watch) stop() {
-	if w.timer != nil {
-		w.timer.Stop()
-		w.timer = nil
+// watch has checkFiles detect lock files that are removed or replaced while held. It is a timer, so nothing runs while nothing is held. The caller
+// holds mu.
+func (b *Backend) watch() {
+	if b.timer == nil {
+		b.touched = time.Now()
+		b.timer = time.AfterFunc(watchPeriod, b.checkFiles)
 	}
 }
 
 // checkFiles tells the holders of missing files, and checks again later if anything is held.
 func (b *Backend) checkFiles() {
+	var lost []*lease
 	b.mu.Lock()
-	leases := slices.Collect(maps.Values(b.held))
-	b.mu.Unlock()
-	for _, l := range leases {
+	for _, l := range b.held {
 		if here, err := l.main.isHere(); !here && err == nil {
-			b.lose(l)
+			b.end(l, false)
+			lost = append(lost, l)
 		}
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	switch w := &b.watch; {
-	case w.timer == nil: // closed
-	case len(b.held) == 0:
-		w.timer = nil
-	default:
-		if time.Since(w.touched) > touchPeriod {
-			w.touched = time.Now()
+	if len(b.held) == 0 {
+		b.timer = nil
+	} else {
+		b.timer = time.AfterFunc(watchPeriod, b.checkFiles)
+		if time.Since(b.touched) > touchPeriod {
+			b.touched = time.Now()
 			for _, l := range b.held {
-				l.touch(w.touched)
+				l.touch(b.touched)
 			}
 		}
-		w.timer.Reset(watchPeriod)
 	}
-}
-
-// lose ends l, whose file is gone, and tells its holder.
-func (b *Backend) lose(l *lease) {
-	b.mu.Lock()
-	mine := b.end(l, false)
 	b.mu.Unlock()
-	if mine && l.req.Lost != nil {
-		l.req.Lost(l.lostError())
+	for _, l := range lost {
+		if l.req.Lost != nil {
+			l.req.Lost(l.lostError())
+		}
 	}
 }
 
@@ -83,7 +58,7 @@ const (
 	pruneEvery = 24 * time.Hour
 )
 
-// prune removes unused files in the background, if it is time. The caller holds mu.
+// prune removes unused files in the background, if it is time. Close waits for it. The caller holds mu.
 func (b *Backend) prune(now time.Time) {
 	if now.Sub(b.dir.pruned) < pruneEvery {
 		return
@@ -91,14 +66,7 @@ func (b *Backend) prune(now time.Time) {
 	b.dir.pruned = now
 	b.pruning.Go(func() {
 		files, _ := os.ReadDir(b.dir.path) // with an error, those that could be read
-		first := rand.N(len(files) + 1)    // so that short-lived processes together reach all files
-		for _, file := range append(files[first:], files[:first]...) {
-			b.mu.Lock()
-			over := b.closed
-			b.mu.Unlock()
-			if over {
-				return
-			}
+		for _, file := range files {
 			if fi, err := file.Info(); err == nil && strings.HasSuffix(file.Name(), suffix) && now.Sub(fi.ModTime()) > unused {
 				pruneOne(b.path(file.Name()), now)
 			}

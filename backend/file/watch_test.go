@@ -98,7 +98,7 @@ func TestFilesAreFreshened(t *testing.T) {
 		require.NoError(t, os.Chtimes(filepath.Join(dir, f.Name()), old, old))
 	}
 	b.mu.Lock()
-	b.watch.touched = old
+	b.touched = old
 	b.mu.Unlock()
 	b.checkFiles()
 	for _, f := range files {
