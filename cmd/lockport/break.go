@@ -47,7 +47,7 @@ func breakVerb(ctx context.Context, c *console, args []string) error {
 		return err
 	}
 	if !st.Held {
-		return failf(exitFailed, "nobody holds %s", plain(name))
+		return failf(exitFailed, "nobody holds %q", name)
 	}
 	if st, err = oneHolder(st, *owner); err != nil {
 		return err
@@ -81,7 +81,7 @@ func breakVerb(ctx context.Context, c *console, args []string) error {
 		c.say("%s", ended(st, caps, clientTTL(url, caps)))
 		return nil
 	case errors.Is(err, driver.ErrLost):
-		return failf(exitFailed, "nothing was ended: %s is no longer held by %s", plain(name), who(st))
+		return failf(exitFailed, "nothing was ended: %q is no longer held by %s", name, who(st))
 	case errors.Is(err, driver.ErrUnknown), errors.Is(err, context.DeadlineExceeded):
 		return failf(exitUnavailable, "%v; the hold may have ended: check with lockport status", inspectError(err))
 	}
@@ -91,7 +91,7 @@ func breakVerb(ctx context.Context, c *console, args []string) error {
 // oneHolder is st with only the holder whose id is owner, or its only holder if owner is empty.
 func oneHolder(st lockport.Status, owner string) (lockport.Status, error) {
 	if owner == "" && len(st.Others) > 0 {
-		return st, usagef("%s has %d holders: give --owner with the id of one, as lockport status --json shows it", plain(st.Name), 1+len(st.Others))
+		return st, usagef("%q has %d holders: give --owner with the id of one, as lockport status --json shows it", st.Name, 1+len(st.Others))
 	}
 	for _, h := range append([]lockport.Status{st}, st.Others...) {
 		if owner == "" || h.Owner == owner {
@@ -99,7 +99,7 @@ func oneHolder(st lockport.Status, owner string) (lockport.Status, error) {
 			return h, nil
 		}
 	}
-	return st, failf(exitFailed, "nothing was ended: %s is not held by %s", plain(st.Name), legible(owner))
+	return st, failf(exitFailed, "nothing was ended: %q is not held by the owner %s", st.Name, legible(owner))
 }
 
 // losses says which other locks would be lost with a session.
@@ -107,23 +107,19 @@ func losses(shared *driver.SharedSessionError) string {
 	if shared.Others < 0 {
 		return "its other locks, which are not known, would be lost"
 	}
-	var names []string
-	for _, name := range slices.Sorted(slices.Values(shared.Names)) {
-		names = append(names, plain(name))
-	}
 	lost := fmt.Sprintf("%d other locks would be lost", shared.Others)
 	if shared.Others == 1 {
 		lost = "1 other lock would be lost"
 	}
-	if len(names) > 0 {
-		lost += ": " + strings.Join(names, ", ")
+	if len(shared.Names) > 0 {
+		lost += ": " + quoted(slices.Sorted(slices.Values(shared.Names)))
 	}
 	return lost
 }
 
 // ended says what was done, and what the holder may still do.
 func ended(st lockport.Status, caps driver.Capabilities, ttl time.Duration) string {
-	done := fmt.Sprintf("ended: %s is no longer held by %s.", plain(st.Name), who(st))
+	done := fmt.Sprintf("ended: %q is no longer held by %s.", st.Name, who(st))
 	if st.Foreign {
 		return done + " That holder may not notice, and may still be working."
 	}

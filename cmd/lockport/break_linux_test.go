@@ -29,7 +29,7 @@ func testBreakAsks(t *testing.T, server string) {
 	tt.types(t, "Yes\n")
 	require.Equal(t, 0, tt.code(t), tt.out.String())
 	require.Equal(t, 79, holder.code(t))
-	tt.says(t, "lockport: ended: asked is no longer held by ")
+	tt.says(t, "lockport: ended: \"asked\" is no longer held by ")
 }
 
 // testBreakOfAHolderThatHasGone: before the answer, the holder releases the lock and another client gets it.
@@ -42,7 +42,7 @@ func testBreakOfAHolderThatHasGone(t *testing.T, url string) {
 	second := holds(t, url, "gone") // which takes the TTL, and so does the answer
 	tt.types(t, "y\n")
 	require.Equal(t, 1, tt.code(t), tt.out.String())
-	tt.says(t, "lockport: nothing was ended: gone is no longer held by ")
+	tt.says(t, "lockport: nothing was ended: \"gone\" is no longer held by ")
 	require.False(t, second.ended())
 }
 
@@ -59,7 +59,7 @@ func testBreakOfASession(t *testing.T, url string) {
 	}
 	stdout, stderr := ran(t, 69, url, "break", "--yes", "one")
 	require.Empty(t, stdout)
-	names := `: "three 3", two`
+	names := `: "three 3", "two"`
 	if scheme(url) == "postgres" { // which does not know the names
 		names = ""
 	}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -71,16 +70,25 @@ func conformVerb(ctx context.Context, c *console, args []string) error {
 		return err
 	}
 	_ = client.Close()
-	lines := c.out
-	if o.json == "-" {
-		lines = c.err
+	lines, results := c.out, io.Discard // for people, for programs
+	switch o.json {
+	case "":
+	case "-":
+		lines, results = c.err, c.out
+	default:
+		f, err := os.Create(o.json) // before the suite spends minutes
+		if err != nil {
+			return failf(exitFailed, "the report cannot be written: %v", err)
+		}
+		defer f.Close()
+		results = f
 	}
 	if o.soak.For > 0 {
 		report := conformance.Soak(ctx, suiteConfig(o.url), o.soak)
 		if report.Error == "" {
 			fmt.Fprintln(lines, report)
 		}
-		return deliver(ctx, c, o, report, report.Error)
+		return deliver(ctx, results, report, report.Error)
 	}
 	cfg, closeProxies, err := proxiedConfig(o.url)
 	if err != nil {
@@ -91,7 +99,7 @@ func conformVerb(ctx context.Context, c *console, args []string) error {
 	if report.Error == "" {
 		summarize(lines, report)
 	}
-	return deliver(ctx, c, o, report, report.Error)
+	return deliver(ctx, results, report, report.Error)
 }
 
 // wants reports whether o selects the case.
@@ -118,11 +126,11 @@ func listCases(w io.Writer, o conformOptions) error {
 }
 
 // deliver writes the JSON report, and returns the exit code as an error.
-func deliver(ctx context.Context, c *console, o conformOptions, report interface{ OK() bool }, failed string) error {
+func deliver(ctx context.Context, w io.Writer, report interface{ OK() bool }, failed string) error {
 	if failed != "" {
 		return failf(exitUnavailable, "%s", failed)
 	}
-	if err := writeJSON(c.out, o.json, report); err != nil {
+	if err := encode(w, report); err != nil {
 		return failf(exitFailed, "the report cannot be written: %v", err)
 	}
 	switch {
@@ -196,17 +204,4 @@ func runSuite(ctx context.Context, w io.Writer, cfg conformance.Config, o confor
 func summarize(w io.Writer, r conformance.Report) {
 	fmt.Fprintf(w, "\n%s: %d passed, %d failed, %d not run, in %v (TTL %v)\n",
 		r.Backend, r.Passed, r.Failed, r.NotRun, r.Took.Round(100*time.Millisecond), r.TTL)
-}
-
-// writeJSON writes the report to the target of --json.
-func writeJSON(out io.Writer, file string, report any) error {
-	var text bytes.Buffer
-	if err := encode(&text, report); err != nil || file == "" {
-		return err
-	}
-	if file == "-" {
-		_, err := out.Write(text.Bytes())
-		return err
-	}
-	return os.WriteFile(file, text.Bytes(), 0o644)
 }

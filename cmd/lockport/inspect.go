@@ -84,6 +84,15 @@ func holder(ctx context.Context, client *lockport.Client, names []string) (name,
 	return names[0], "another client"
 }
 
+// quoted is a list of lock names for a sentence.
+func quoted(names []string) string {
+	var all []string
+	for _, name := range names {
+		all = append(all, strconv.Quote(name))
+	}
+	return strings.Join(all, ", ")
+}
+
 // plain is s, in quotes if s could be misread or would affect the terminal.
 func plain(s string) string {
 	odd := func(r rune) bool { return r == ' ' || r == '"' || r == '\\' || !strconv.IsPrint(r) }

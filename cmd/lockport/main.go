@@ -97,9 +97,10 @@ func codeOf(err error) int {
 // libraryError makes an exitError of an error of the library.
 func libraryError(err error) error { return &exitError{codeOf(err), oneLine(err.Error())} }
 
-// oneLine makes a message one line and removes the program's name from its front, which say adds.
+// oneLine makes a message one line without the program's name, which say adds.
 func oneLine(s string) string {
-	return strings.TrimPrefix(strings.Join(strings.Fields(s), " "), "lockport: ")
+	s = strings.TrimPrefix(strings.Join(strings.Fields(s), " "), "lockport: ")
+	return strings.ReplaceAll(s, ": lockport: ", ": ")
 }
 
 // signalCode is the exit code of a program that a signal ended.

@@ -2,8 +2,6 @@ package main
 
 import (
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/lockport/lockport"
@@ -36,7 +34,7 @@ func parseRun(args []string) (runOptions, error) {
 	server := options.server()
 	options.BoolVarP(&o.once, "no-wait", "n", false, "")
 	options.duration(&o.wait, 0, "wait", "w")
-	options.duration(&o.ttl, time.Millisecond, "ttl", "")
+	options.duration(&o.ttl, smallestTTL, "ttl", "")
 	options.duration(&o.minHold, 0, "min-hold", "")
 	options.duration(&o.killAfter, 0, "kill-after", "")
 	options.StringVar(&onLost, "on-lost", onLost, "")
@@ -98,14 +96,8 @@ func (o *runOptions) settle() error {
 	return nil
 }
 
-// title is what messages call the lock: its quoted names.
-func (o *runOptions) title() string {
-	quoted := make([]string, len(o.names))
-	for i, name := range o.names {
-		quoted[i] = strconv.Quote(name)
-	}
-	return strings.Join(quoted, ", ")
-}
+// title is what messages call the lock.
+func (o *runOptions) title() string { return quoted(o.names) }
 
 // mode is the mode of the lock.
 func (o *runOptions) mode() []lockport.AcquireOption {

@@ -105,7 +105,7 @@ without either, locks are files of this machine, and no server is needed.
 	_, _ = io.WriteString(w, b.String())
 }
 
-func helpVerb(_ context.Context, c *console, args []string) error {
+func helpVerb(ctx context.Context, c *console, args []string) error {
 	options := newOptions("help")
 	if err := options.parse(args); err != nil {
 		return err
@@ -115,15 +115,9 @@ func helpVerb(_ context.Context, c *console, args []string) error {
 		writeHelp(c.out)
 		return nil
 	case 1:
-	default:
-		return usagef("help takes one verb")
+		return dispatch(ctx, c, []string{options.Arg(0), "--help"})
 	}
-	v, err := findVerb(options.Arg(0))
-	if err != nil {
-		return err
-	}
-	_, err = io.WriteString(c.out, v.help())
-	return err
+	return usagef("help takes one verb")
 }
 
 func versionVerb(_ context.Context, c *console, args []string) error {
