@@ -16,42 +16,28 @@ import (
 	"github.com/lockport/lockport/internal/lab/report"
 )
 
-// compareOptions is the command line of compare.
-type compareOptions struct {
-	compare.Options
-	out string
-}
-
-func parseCompare(args []string) (compareOptions, error) {
-	o := compareOptions{out: "lockport-report"}
+// compareVerb is "lockport compare".
+func compareVerb(ctx context.Context, c *console, args []string) (err error) {
+	var o compare.Options
+	out := "lockport-report"
 	options := newOptions("compare")
 	server := options.server()
 	options.StringSliceVar(&o.Scenarios, "scenario", nil, "")
 	options.StringSliceVar(&o.Subjects, "backend", nil, "")
-	options.StringVar(&o.out, "out", o.out, "")
-	err := options.parseAlone(args)
-	switch {
-	case err != nil:
-		return o, err
-	case o.out == "":
-		return o, usagef("--out needs the name of a folder")
-	}
-	if o.URLs, err = server.named(); err != nil {
-		return o, err
-	}
-	if err := o.Check(); err != nil {
-		return o, usagef("%v", err)
-	}
-	return o, nil
-}
-
-// compareVerb is "lockport compare".
-func compareVerb(ctx context.Context, c *console, args []string) error {
-	o, err := parseCompare(args)
-	if err != nil {
+	options.StringVar(&out, "out", out, "")
+	if err := options.parseAlone(args); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(o.out, 0o755); err != nil { // before the comparison spends minutes
+	if o.URLs, err = server.named(); err != nil {
+		return err
+	}
+	if err := o.Check(); err != nil {
+		return usagef("%v", err)
+	}
+	if out == "" {
+		return usagef("--out needs the name of a folder")
+	}
+	if err := os.MkdirAll(out, 0o755); err != nil { // before the comparison spends minutes
 		return failf(exitFailed, "the report cannot be written: %v", err)
 	}
 	ctx, stop := interruptible(ctx)
@@ -61,7 +47,7 @@ func compareVerb(ctx context.Context, c *console, args []string) error {
 	p := &progress{c, time.Now()}
 	o.Progress = p.show
 	stopMessage := context.AfterFunc(ctx, func() { p.end(); c.say("stopping the servers; interrupt again to stop at once") })
-	r, err := compare.Run(ctx, o.Options)
+	r, err := compare.Run(ctx, o)
 	stopMessage()
 	p.end()
 	switch {
@@ -72,10 +58,10 @@ func compareVerb(ctx context.Context, c *console, args []string) error {
 	case err != nil:
 		return failf(exitFailed, "%v", err)
 	}
-	if err := compare.Write(o.out, r); err != nil {
+	if err := compare.Write(out, r); err != nil {
 		return failf(exitFailed, "the report cannot be written: %v", err)
 	}
-	return conclude(c, r, o.out)
+	return conclude(c, r, out)
 }
 
 // conclude writes the summary, what is missing, and where the report is.
