@@ -10,7 +10,6 @@ import (
 
 	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/notice"
-	"github.com/lockport/lockport/internal/redischeck"
 	"github.com/lockport/lockport/internal/redisscript"
 )
 
@@ -25,7 +24,7 @@ func (b *Backend) Check(ctx context.Context) ([]driver.Notice, error) {
 		return b.tryCommands(ctx, &all)
 	})
 	if err != nil {
-		return nil, redischeck.Explain(err)
+		return nil, redisscript.Classify(err, false)
 	}
 	if c, ok := b.client.(*goredis.Client); ok {
 		if o := c.Options(); o.Password != "" && o.TLSConfig == nil && o.Network == "tcp" && o.Addr != failoverAddr {
@@ -40,11 +39,11 @@ const failoverAddr = "FailoverClient"
 
 // checkNode checks a node's settings and role.
 func (b *Backend) checkNode(ctx context.Context, node goredis.Cmdable, all *notice.List) error {
-	info, ahead, err := redischeck.Info(ctx, node, all)
+	info, ahead, err := redisscript.Info(ctx, node, all)
 	if err != nil || info == nil {
 		return err
 	}
-	redischeck.Settings(info, persistenceRemedy, all)
+	redisscript.Settings(info, persistenceRemedy, all)
 	if info["role"] == "slave" {
 		return fmt.Errorf("%w: this Redis is a read-only replica of %s:%s: use its master's address, or Sentinel",
 			driver.ErrRefused, info["master_host"], info["master_port"])
@@ -87,5 +86,5 @@ func (b *Backend) checkReplicas(info map[string]string, all *notice.List) error 
 // tryCommands runs the scripts' commands on a key that nobody uses.
 func (b *Backend) tryCommands(ctx context.Context, all *notice.List) error {
 	keys := b.keysOf(b.layout.Key("lockport-check-" + rand.Text()))
-	return redischeck.Tried(b.pipe.Run(ctx, redisscript.Check, redisscript.Check.Call(keys)), all)
+	return redisscript.Tried(b.pipe.Run(ctx, redisscript.Check, redisscript.Check.Call(keys)), all)
 }

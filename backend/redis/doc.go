@@ -14,7 +14,7 @@
 //   - A holder learns at its next renewal that its key was deleted or overwritten: within a third of the TTL plus 100 ms.
 //   - Readers (lockport.Shared) hold a name together, but never beside a writer, foreign writers included. At most n of n permits
 //     (lockport.Permits) are held at a time.
-//   - A claim is one request, and so is a release. Requests of many goroutines share a pipeline. One script renews 512 locks.
+//   - A claim is one request, and so is a release. Requests of many goroutines share a pipeline. One script renews 350 locks.
 //
 // # Non-guarantees
 //

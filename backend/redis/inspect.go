@@ -11,7 +11,6 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 
 	"github.com/lockport/lockport/driver"
-	"github.com/lockport/lockport/internal/redischeck"
 	"github.com/lockport/lockport/internal/redisscript"
 )
 
@@ -37,7 +36,6 @@ func (b *Backend) inspectLocks(ctx context.Context, names []string) ([]driver.St
 		calls[i] = redisscript.Inspect.Call(b.keysOf(b.layout.Key(name)))
 	}
 	for i, r := range b.pipe.RunAll(ctx, redisscript.Inspect, calls) {
-		r.Err = redischeck.Explain(r.Err)
 		st, err := redisscript.Inspected(r)
 		st.Name = names[i]
 		if err == nil && st.Shared {
@@ -61,7 +59,6 @@ func (b *Backend) inspectBeside(ctx context.Context, names []string, permits int
 		calls[i] = redisscript.InspectBeside.Call(b.besideKeys(b.layout.Key(name), permits), "", permits)
 	}
 	for i, r := range b.pipe.RunAll(ctx, redisscript.InspectBeside, calls) {
-		r.Err = redischeck.Explain(r.Err)
 		st, err := besideStatus(names[i], permits == 0, r)
 		if err != nil {
 			return all, err
@@ -121,7 +118,7 @@ func (b *Backend) List(ctx context.Context, prefix string) ([]driver.Status, err
 		})
 	})
 	if err != nil {
-		return nil, redischeck.Explain(err)
+		return nil, redisscript.Classify(err, false)
 	}
 	all, err := b.inspectLocks(ctx, slices.Collect(maps.Keys(locks)))
 	if err != nil {

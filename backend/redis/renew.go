@@ -9,8 +9,8 @@ import (
 	"github.com/lockport/lockport/internal/redisscript"
 )
 
-// RenewBatch implements driver.BatchRenewer: up to 512 locks in one script. In a Cluster a script is limited to one slot, so each lock has
-// its own call, in one pipeline per node and 512 locks.
+// RenewBatch implements driver.BatchRenewer: up to 350 locks in one script. In a Cluster a script is limited to one slot, so each lock has
+// its own call, in one pipeline per node and 350 locks.
 func (b *Backend) RenewBatch(ctx context.Context, leases []driver.Lease, results []driver.Renewal) {
 	for _, beside := range []bool{false, true} {
 		script, at, calls := redisscript.Renew, []int(nil), [][]any(nil)

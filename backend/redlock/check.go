@@ -10,7 +10,6 @@ import (
 
 	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/notice"
-	"github.com/lockport/lockport/internal/redischeck"
 	"github.com/lockport/lockport/internal/redisscript"
 )
 
@@ -44,7 +43,7 @@ func (b *Backend) checkNode(ctx context.Context, i int) *nodeCheck {
 		return &nodeCheck{err: fmt.Errorf("%w: %s", driver.ErrUnavailable, noAnswer)} // askNode still uses c
 	}
 	if err != nil {
-		c.err = redischeck.Explain(err)
+		c.err = redisscript.Classify(err, false)
 	}
 	return c
 }
@@ -53,7 +52,7 @@ func (b *Backend) checkNode(ctx context.Context, i int) *nodeCheck {
 func (b *Backend) askNode(ctx context.Context, i int, c *nodeCheck) error {
 	n := b.nodes[i]
 	var err error
-	if c.info, c.ahead, err = redischeck.Info(ctx, n.client, &c.notices); err != nil {
+	if c.info, c.ahead, err = redisscript.Info(ctx, n.client, &c.notices); err != nil {
 		return err
 	}
 	if c.info != nil {
@@ -63,7 +62,7 @@ func (b *Backend) askNode(ctx context.Context, i int, c *nodeCheck) error {
 	}
 	key := b.layout.Key("lockport-check-" + rand.Text())
 	tried := n.run(ctx, maxNodeTimeout, redisscript.Check, []string{key, redisscript.Side(key, queueKey)})
-	return redischeck.Tried(tried, &c.notices)
+	return redisscript.Tried(tried, &c.notices)
 }
 
 // judgeInfo judges a node's INFO and CONFIG.
@@ -76,7 +75,7 @@ func (b *Backend) judgeInfo(ctx context.Context, n *node, c *nodeCheck) error {
 	case info["cluster_enabled"] == "1":
 		return fmt.Errorf("%w: it is a Redis Cluster node: Redlock nodes must be independent", driver.ErrRefused)
 	}
-	redischeck.Settings(info, persistenceRemedy, &c.notices)
+	redisscript.Settings(info, persistenceRemedy, &c.notices)
 	if fsync := n.client.ConfigGet(ctx, "appendfsync").Val()["appendfsync"]; info["aof_enabled"] == "1" && fsync != "always" && fsync != "" {
 		c.notices.Add(driver.Notice{ID: "persistence",
 			Text:   "The node writes to disk some time after it grants a lock: a crash can make it forget its latest grants, and grant them again.",

@@ -122,7 +122,7 @@ func (b *Backend) Break(ctx context.Context, name, owner string) error {
 
 // checkContended asks node i whether anybody waits for the members' names, and calls Request.Contended where so.
 func (b *Backend) checkContended(ctx context.Context, i int, members []redisclaims.Member) {
-	for part := range slices.Chunk(members, batchKeys) {
+	for part := range slices.Chunk(members, redisscript.MaxTogether) {
 		keys := make([]string, len(part))
 		for n, m := range part {
 			keys[n] = m.(*claim).keys[1]

@@ -12,14 +12,10 @@ import (
 	"github.com/lockport/lockport/internal/redisscript"
 )
 
-const (
-	// batchKeys is how many locks one script renews. A script for 500 blocks Redis for about half a millisecond.
-	batchKeys = 500
-	// retakenAtOnce is how many locks are retaken on a node at once.
-	retakenAtOnce = 64
-)
+// retakenAtOnce is how many locks are retaken on a node at once.
+const retakenAtOnce = 64
 
-// RenewBatch implements driver.BatchRenewer: up to 500 locks in one script, on all nodes at once. A lock that a majority still has is retaken in
+// RenewBatch implements driver.BatchRenewer: up to 350 locks in one script, on all nodes at once. A lock that a majority still has is retaken in
 // the background on nodes that lost it.
 func (b *Backend) RenewBatch(ctx context.Context, leases []driver.Lease, results []driver.Renewal) {
 	r := &renewal{b: b, sent: time.Now(), claims: make([]*claim, len(leases)), votes: make([]votes, len(leases)), errs: make([]error, len(b.nodes))}
@@ -81,7 +77,7 @@ type nodeReply struct {
 // renewAt renews all claims on node i.
 func (r *renewal) renewAt(ctx context.Context, i int, timeout time.Duration) nodeReply {
 	s := nodeReply{node: i}
-	for part := range slices.Chunk(r.claims, batchKeys) {
+	for part := range slices.Chunk(r.claims, redisscript.MaxTogether) {
 		keys, argv := make([]string, len(part)), make([]any, 2*len(part))
 		for n, c := range part {
 			keys[n], argv[n], argv[len(part)+n] = c.keys[0], c.value, c.ttlMS()

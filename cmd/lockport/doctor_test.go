@@ -80,7 +80,7 @@ func TestDoctorPageListsEveryNotice(t *testing.T) {
 		require.False(t, listed[row[1]], "%s is listed twice", row[1])
 		listed[row[1]] = true
 	}
-	for _, where := range []string{"backend/*", "internal/notice", "internal/redischeck"} {
+	for _, where := range []string{"backend/*", "internal/notice", "internal/redisscript"} {
 		files, err := filepath.Glob("../../" + where + "/*.go")
 		require.NoError(t, err)
 		require.NotEmpty(t, files)

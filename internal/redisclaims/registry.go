@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 
 	goredis "github.com/redis/go-redis/v9"
 
 	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/redisscript"
 )
 
 // Options configure a Registry.
@@ -24,22 +26,21 @@ type Options struct {
 
 // Registry has all pending, waiting and held claims, by owner. Safe for concurrent use.
 type Registry struct {
-	o         Options
-	listeners []*listener
-	ctx       context.Context
-	cancel    context.CancelFunc
+	o       Options
+	ctx     context.Context // ends when the registry is closed
+	cancel  context.CancelFunc
+	running sync.WaitGroup
 
 	mu      sync.Mutex
 	members map[string]Member
+	channel string // that it listens to; "": none yet
+	heard   uint64 // bits of the servers whose messages arrive
 }
 
 // New makes a registry. It does no I/O before a claim waits or is held.
 func New(o Options) *Registry {
 	r := &Registry{o: o, members: make(map[string]Member)}
 	r.ctx, r.cancel = context.WithCancel(context.Background())
-	for i, client := range o.Servers {
-		r.listeners = append(r.listeners, &listener{r: r, server: i, client: client, clients: make(map[string]bool)})
-	}
 	return r
 }
 
@@ -130,11 +131,11 @@ func (r *Registry) Notify(req driver.Request, wake func()) (stop func()) {
 	c := m.Base()
 	hinted := c.hinted
 	c.hinted, c.wake = false, wake
+	r.listen(req.Owner)
 	r.mu.Unlock()
 	if hinted {
 		wake()
 	}
-	r.listen(req.Owner)
 	return func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
@@ -145,57 +146,17 @@ func (r *Registry) Notify(req driver.Request, wake func()) (stop func()) {
 	}
 }
 
-// listen subscribes for owner's client on all servers, in the background.
-func (r *Registry) listen(owner string) {
-	for _, l := range r.listeners {
-		l.listen(clientOf(owner))
-	}
-}
-
-// Heard reports whether messages for owner arrive from a quorum of the servers.
-func (r *Registry) Heard(owner string) bool {
-	n := 0
-	for _, l := range r.listeners {
-		if l.heard(clientOf(owner)) {
-			n++
-		}
-	}
-	return n >= r.o.Quorum
-}
-
-// Close ends the subscriptions.
+// Close ends the subscriptions. go-redis may wait for a silent server, so Close waits for a second at most.
 func (r *Registry) Close() {
-	r.cancel()
-	var all sync.WaitGroup
-	for _, l := range r.listeners {
-		all.Go(l.close)
-	}
-	all.Wait()
-}
-
-// waitersOf returns the wake functions of client's waiting claims, or of all if client is "".
-func (r *Registry) waitersOf(client string) (wake []func()) {
 	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, m := range r.members {
-		if c := m.Base(); c.wake != nil && (client == "" || clientOf(c.Req.Owner) == client) {
-			wake = append(wake, c.wake)
-		}
-	}
-	return wake
-}
-
-// holdersOf returns client's held claims that want to know whether anybody waits.
-func (r *Registry) holdersOf(client string) (holders []Member) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, m := range r.members {
-		c := m.Base()
-		if c.held && c.Req.Contended != nil && clientOf(c.Req.Owner) == client {
-			holders = append(holders, m)
-		}
-	}
-	return holders
+	r.cancel() // from now on nothing starts to listen
+	r.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	_ = redisscript.Guard(ctx, func() error {
+		r.running.Wait()
+		return nil
+	})
 }
 
 // handle handles a published message.

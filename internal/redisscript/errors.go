@@ -65,6 +65,10 @@ func Classify(err error, sent bool) error {
 	if certificateError(err) {
 		return fmt.Errorf("%w: TLS: %w", driver.ErrRefused, err)
 	}
+	var dial *net.OpError
+	if errors.As(err, &dial) && dial.Op == "dial" {
+		return fmt.Errorf("%w: Redis cannot be reached, is it running and is the address right? (%w)", driver.ErrUnavailable, dial)
+	}
 	if sent {
 		return fmt.Errorf("%w: %w", driver.ErrUnknown, err)
 	}

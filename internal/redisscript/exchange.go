@@ -54,10 +54,9 @@ func (p *Pipe) plan(calls []call) (requests []*request) {
 	for i := range order {
 		order[i] = i
 	}
-	if len(calls) == 1 {
-		return apart(calls, order)
-	}
-	slices.SortStableFunc(order, func(a, b int) int { return rank(calls[a].script) - rank(calls[b].script) })
+	slices.SortStableFunc(order, func(a, b int) int {
+		return slices.Index(urgent, calls[b].script) - slices.Index(urgent, calls[a].script)
+	})
 	for len(order) > 0 {
 		script, n := calls[order[0]].script, 1
 		for n < len(order) && calls[order[n]].script == script {
@@ -73,15 +72,8 @@ func (p *Pipe) plan(calls []call) (requests []*request) {
 	return requests
 }
 
-// first lists the scripts that go before all others, in order.
-var first = []*Script{Release, releaseBeside, Acquire}
-
-func rank(s *Script) int {
-	if i := slices.Index(first, s); i >= 0 {
-		return i
-	}
-	return len(first)
-}
+// urgent lists the scripts that go before all others, the last one first.
+var urgent = []*Script{Acquire, releaseBeside, Release}
 
 // apart makes one request for each of the calls at.
 func apart(calls []call, at []int) []*request {
@@ -113,56 +105,33 @@ type acks struct {
 	err error // why n is unknown
 }
 
-// exchange sends requests and waits for their outcomes.
+// exchange sends requests in one pipeline and waits for their outcomes.
 func (p *Pipe) exchange(ctx context.Context, n *node, requests []*request) (ack acks) {
+	pipeline := p.client.Pipeline()
 	waits := slices.ContainsFunc(requests, func(r *request) bool { return p.waits(r.script) })
-	var through interface {
-		Process(ctx context.Context, cmd goredis.Cmder) error
-		Pipeline() goredis.Pipeliner
-	} = p.client
 	if waits && n.client != nil { // WAIT must go to the node that ran the scripts
-		through = n.client
+		pipeline = n.client.Pipeline()
 	}
 	for _, r := range requests {
 		r.cmd = newCommand(r.args)
-	}
-	if len(requests) == 1 && !waits && p.cluster == nil { // outside pipelines a cluster client sends COMMAND first
-		_ = through.Process(ctx, requests[0].cmd) // cmd has the error too
-		return acks{}
-	}
-	pipeline := through.Pipeline()
-	for _, r := range requests {
 		_ = pipeline.Process(ctx, r.cmd)
 	}
-	var wait *command
+	wait := newCommand([]any{"wait", p.replicas, p.waitTime.Milliseconds()})
 	if waits { // one WAIT for all: it counts the replicas that have everything written on this connection
-		wait = newCommand([]any{"wait", p.replicas, p.waitTime.Milliseconds()})
 		_ = pipeline.Process(ctx, wait)
 	}
-	_, _ = pipeline.Exec(ctx)
-	if wait != nil {
-		value, err := wait.outcome()
-		acked, _ := value.(int64)
-		ack = acks{int(acked), err}
-	}
-	p.reloadSlots(ctx, requests)
-	return ack
-}
-
-// reloadSlots makes a cluster client reload the slot map if an error suggests that slots have moved.
-func (p *Pipe) reloadSlots(ctx context.Context, requests []*request) {
-	if p.cluster == nil {
-		return
-	}
-	for _, r := range requests {
-		_, err := r.cmd.outcome()
-		reply := goredis.Error(nil)
-		moved := goredis.HasErrorPrefix(err, "MOVED") || goredis.HasErrorPrefix(err, "ASK") || goredis.HasErrorPrefix(err, "READONLY")
-		if err != nil && (moved || !errors.As(err, &reply)) {
-			p.cluster.ReloadState(ctx)
-			return
+	if _, err := pipeline.Exec(ctx); err != nil {
+		for _, r := range requests {
+			if r.cmd.Err() == nil && r.cmd.Val() == nil { // go-redis sets no error if the server refused the connection
+				r.cmd.SetErr(err)
+			}
 		}
 	}
+	if p.cluster != nil && slices.ContainsFunc(requests, func(r *request) bool { return r.cmd.Err() != nil }) {
+		p.cluster.ReloadState(ctx) // slots may have moved
+	}
+	acked, _ := wait.Val().(int64)
+	return acks{int(acked), wait.Err()}
 }
 
 // deliver converts the outcome of r to replies.

@@ -17,6 +17,10 @@ const valuePrefix = "lp1:"
 // no readers, then queue behind it as behind any lockport client.
 const Readers = valuePrefix + "00000000000000000000000000000000:readers"
 
+// ChannelPrefix begins the names of channels; the client's part of its owner ids follows. The scripts publish a letter and an owner id:
+// w: its turn has come; c: another client waits for what it holds; l: it was broken by force.
+const ChannelPrefix = "lockport.wake:"
+
 // Layout maps names to keys. Clients in other languages rely on it: a change is a major version.
 type Layout struct {
 	// Prefix begins the key of every lock. It may be empty and must not contain braces.

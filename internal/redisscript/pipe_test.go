@@ -107,3 +107,14 @@ func TestPipeKnowsWhatItHasNotSent(t *testing.T) {
 	p.Close()
 	require.ErrorIs(t, p.Run(t.Context(), echo, echoArgs(1)).Err, goredis.ErrClosed)
 }
+
+// Calls on a connection that the server refuses have its error, alone or together.
+func TestPipeReportsARefusedConnection(t *testing.T) {
+	s := servers.NeedRedis(t, servers.RedisOptions{Users: []string{"some on >secret ~* &* +@all"}})
+	p := pipeOf(t, optionsOf(t, s.UserURL("some", "wrong")))
+	require.ErrorIs(t, p.Run(t.Context(), echo, echoArgs(1)).Err, driver.ErrRefused)
+	for _, r := range p.RunAll(t.Context(), echo, [][]any{echoArgs(1), echoArgs(2)}) {
+		require.ErrorIs(t, r.Err, driver.ErrRefused)
+		require.ErrorContains(t, r.Err, "wrong user name or password")
+	}
+}

@@ -1,11 +1,9 @@
-package redischeck
+package redisscript
 
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
-	"net"
 	"strconv"
 	"strings"
 	"time"
@@ -14,30 +12,14 @@ import (
 
 	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/notice"
-	"github.com/lockport/lockport/internal/redisclaims"
-	"github.com/lockport/lockport/internal/redisscript"
 )
-
-// Explain converts the error of a check to one line that says what to do.
-func Explain(err error) error {
-	var dial *net.OpError
-	if errors.As(err, &dial) && dial.Op == "dial" {
-		return fmt.Errorf("%w: Redis cannot be reached, is it running and is the address right? (%w)", driver.ErrUnavailable, dial)
-	}
-	return redisscript.Classify(err, false)
-}
-
-// denied reports that the server does not let us use the command.
-func denied(err error) bool {
-	return goredis.IsPermissionError(err) || goredis.HasErrorPrefix(err, "unknown command") // go-redis strips the ERR
-}
 
 // Info returns the server's INFO, and how far its clock is ahead of this machine's. If INFO is not permitted, it returns nil and adds a
 // notice.
 func Info(ctx context.Context, node goredis.Cmdable, all *notice.List) (info map[string]string, ahead time.Duration, err error) {
 	sent := time.Now()
 	text, err := node.Info(ctx).Result()
-	if err != nil && denied(err) {
+	if goredis.IsPermissionError(err) || goredis.HasErrorPrefix(err, "unknown command") { // go-redis strips the ERR
 		all.Add(driver.Notice{ID: "info", Unknown: true,
 			Text:   "The server does not permit INFO, so its version, role, eviction policy, replicas, persistence and clock are not known.",
 			Remedy: "Allow it (+info), or check them yourself."})
@@ -55,7 +37,16 @@ func Info(ctx context.Context, node goredis.Cmdable, all *notice.List) (info map
 
 // Settings adds notices about a server that can forget locks when its memory is full or when it restarts. remedy applies to the restart.
 func Settings(info map[string]string, remedy string, all *notice.List) {
-	evicts(info, all)
+	switch policy, limit := info["maxmemory_policy"], info["maxmemory"]; {
+	case policy == "":
+		all.Add(driver.Notice{ID: "eviction-policy", Unknown: true,
+			Text:   "The server does not say what it does when its memory is full; if it evicts keys, it can forget held locks.",
+			Remedy: "Make sure that its maxmemory-policy is noeviction."})
+	case policy != "noeviction" && limit != "0":
+		all.Add(driver.Notice{ID: "eviction-policy",
+			Text:   fmt.Sprintf("The eviction policy is %s: when its memory is full, the server can forget held locks.", policy),
+			Remedy: "Set maxmemory-policy noeviction, or use a separate server for locks."})
+	}
 	if info["aof_enabled"] != "1" {
 		all.Add(driver.Notice{ID: "persistence", Unknown: info["aof_enabled"] == "",
 			Text:   "Without the append-only file (appendonly yes) the server can forget locks when it restarts, even held ones.",
@@ -74,22 +65,9 @@ func parseInfo(text string) map[string]string {
 	return info
 }
 
-func evicts(info map[string]string, all *notice.List) {
-	switch policy, limit := info["maxmemory_policy"], info["maxmemory"]; {
-	case policy == "":
-		all.Add(driver.Notice{ID: "eviction-policy", Unknown: true,
-			Text:   "The server does not say what it does when its memory is full; if it evicts keys, it can forget held locks.",
-			Remedy: "Make sure that its maxmemory-policy is noeviction."})
-	case policy != "noeviction" && limit != "0":
-		all.Add(driver.Notice{ID: "eviction-policy",
-			Text:   fmt.Sprintf("The eviction policy is %s: when its memory is full, the server can forget held locks.", policy),
-			Remedy: "Set maxmemory-policy noeviction, or use a separate server for locks."})
-	}
-}
-
 // Tried judges the reply of the script Check: an error for the first command that the server or the user's ACL refuses, or a notice if that is
 // PUBLISH.
-func Tried(r redisscript.Reply, all *notice.List) error {
+func Tried(r Reply, all *notice.List) error {
 	if r.Err != nil {
 		return r.Err
 	}
@@ -100,13 +78,13 @@ func Tried(r redisscript.Reply, all *notice.List) error {
 		if command == "PUBLISH" {
 			all.Add(driver.Notice{ID: "publish",
 				Text:   "The user may not publish, so a release wakes nobody: waiters poll every 250 ms.",
-				Remedy: "Allow it, and to subscribe: ACL SETUSER … +publish +subscribe &" + redisclaims.ChannelPrefix + "*"})
+				Remedy: "Allow it, and to subscribe: ACL SETUSER … +publish +subscribe &" + ChannelPrefix + "*"})
 			continue
 		}
 		if strings.Contains(text, "syntax error") { // SET has GET since 6.2
 			return fmt.Errorf("%w: Redis is too old: 6.2 or newer is needed (%s: %s)", driver.ErrRefused, command, text)
 		}
-		return redisscript.Classify(fmt.Errorf("%s: %w", command, redisscript.ReplyError(text)), false)
+		return Classify(fmt.Errorf("%s: %w", command, ReplyError(text)), false)
 	}
 	return nil
 }

@@ -1,2 +1,0 @@
-// Package redischeck has the checks of a server that the Redis backends share.
-package redischeck

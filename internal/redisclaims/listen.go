@@ -1,0 +1,118 @@
+package redisclaims
+
+import (
+	"context"
+	"errors"
+	"math/bits"
+	"net"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+
+	"github.com/lockport/lockport/internal/redisscript"
+)
+
+// channelOf is the channel of owner's client, whose part of the owner id follows the digits and the colon.
+func channelOf(owner string) string { return redisscript.ChannelPrefix + owner[min(len(owner), 33):] }
+
+const (
+	pingAfter     = 3 * time.Second // of silence; a connection that stays silent as long again after the ping is dead
+	reconnect     = 250 * time.Millisecond
+	reconnectLate = 30 * time.Second // after an error reply: the user may not subscribe
+	contendedTime = 5 * time.Second  // for Options.Contended
+)
+
+// listen subscribes to the channel of owner's client on one connection to each server, in the background. The connections stay. The claims of
+// another client poll as if nobody listened. The mutex is held.
+func (r *Registry) listen(owner string) {
+	if r.channel != "" || r.ctx.Err() != nil {
+		return
+	}
+	r.channel = channelOf(owner)
+	for server := range r.o.Servers {
+		r.running.Go(func() { r.hear(server, channelOf(owner)) })
+	}
+}
+
+// Heard reports whether messages for owner arrive from a quorum of the servers.
+func (r *Registry) Heard(owner string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.channel == channelOf(owner) && bits.OnesCount64(r.heard) >= r.o.Quorum
+}
+
+// hear handles a server's messages until the registry is closed.
+func (r *Registry) hear(server int, channel string) {
+	for r.ctx.Err() == nil {
+		err := r.receive(server, channel)
+		r.setHeard(server, false)
+		pause := reconnect
+		if reply := goredis.Error(nil); errors.As(err, &reply) {
+			pause = reconnectLate
+		}
+		select {
+		case <-time.After(pause):
+		case <-r.ctx.Done():
+		}
+	}
+}
+
+// receive handles a server's messages until the connection fails.
+func (r *Registry) receive(server int, channel string) error {
+	pubsub := r.o.Servers[server].Subscribe(r.ctx, channel)
+	closing := func() { _ = pubsub.Close() }
+	defer closing()
+	defer context.AfterFunc(r.ctx, closing)() // ends a pending receive
+	for confirmed, pinged := false, false; ; {
+		got, err := pubsub.ReceiveTimeout(r.ctx, pingAfter)
+		var timeout net.Error
+		if confirmed && !pinged && errors.As(err, &timeout) && timeout.Timeout() {
+			pinged, err = true, pubsub.Ping(r.ctx)
+		} else {
+			pinged = false
+		}
+		if err != nil {
+			return err
+		}
+		switch m := got.(type) {
+		case *goredis.Message:
+			r.handle(server, m.Payload)
+		case *goredis.Subscription:
+			confirmed = true
+			r.setHeard(server, true)
+		}
+	}
+}
+
+// setHeard records whether a server's messages arrive. Some may have been missed, so waiters try at once, and holders ask whether anybody waits
+// once messages arrive.
+func (r *Registry) setHeard(server int, heard bool) {
+	var wake []func()
+	var holders []Member
+	r.mu.Lock()
+	before := r.heard
+	r.heard &^= 1 << server
+	if heard {
+		r.heard |= 1 << server
+	}
+	for _, m := range r.members {
+		c := m.Base()
+		if c.wake != nil && (heard || r.heard != before) {
+			wake = append(wake, c.wake)
+		}
+		if heard && c.held && c.Req.Contended != nil {
+			holders = append(holders, m)
+		}
+	}
+	r.mu.Unlock()
+	for _, f := range wake {
+		f()
+	}
+	if len(holders) > 0 {
+		r.running.Go(func() {
+			ctx, cancel := context.WithTimeout(r.ctx, contendedTime)
+			defer cancel()
+			r.o.Contended(ctx, server, holders)
+		})
+	}
+}
