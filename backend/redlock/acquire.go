@@ -119,8 +119,11 @@ const (
 // answered records a node's reply to a claim.
 func (v *vote) answered(r redisscript.Reply) state {
 	v.ms, v.flag, v.mayHold, v.err = 0, false, false, r.Err
-	status := int64(replyGranted) // the easy case replies with a bare number
-	if list, ok := r.Value.([]any); ok && len(list) > 0 {
+	status := int64(-1)
+	switch list, _ := r.Value.([]any); {
+	case r.Value == int64(0): // the easy case has no list
+		status = replyGranted
+	case len(list) > 0:
 		status, _ = list[0].(int64)
 		if len(list) > 2 {
 			waiting, _ := list[2].(int64) // if held: 1 if the holder is foreign
@@ -132,18 +135,21 @@ func (v *vote) answered(r redisscript.Reply) state {
 		}
 	}
 	switch {
-	case r.Err != nil && certain(r.Err):
-		return failed
-	case r.Err != nil:
-		v.mayHold, v.strayClaim = true, true
-		return unknown
 	case status == replyHeld:
 		return held
+	case status == replyGranted:
+		v.mayHold = true
+		return granted
 	case status == replyAbandoned:
-		return abandoned
+		v.err = fmt.Errorf("%w: this claim was abandoned", driver.ErrRefused)
+		return failed
+	case r.Err == nil:
+		v.err = fmt.Errorf("%w: the script replied %v", driver.ErrUnknown, r.Value)
+	case certain(r.Err):
+		return failed
 	}
-	v.mayHold = true
-	return granted
+	v.mayHold, v.strayClaim = true, true
+	return unknown
 }
 
 // awaitVotes waits until this claim has a majority or cannot get one. If a majority has answered and other claims have votes, it waits for
@@ -157,7 +163,7 @@ func (c *claim) awaitVotes(ctx context.Context) error {
 		case c.ended, open == 0, got >= q, got+open < q && (got+others >= q || got+others+open < q):
 			return 0
 		}
-		left := c.left(c.nodeTimeout(), begun, func(i int) bool { return c.votes[i].state == asked })
+		left := c.nodeTimeout() - time.Since(begun)
 		if others > 0 && got+others >= q {
 			left = min(left, max(stragglerTime, c.heard.Sub(begun))-time.Since(c.heard))
 		}
@@ -184,8 +190,6 @@ func (c *claim) judge(ended error, before int32) (err error, first bool) {
 		return interrupted(ended), false
 	case got >= q:
 		return nil, false
-	case got+others < q && c.count(abandoned) > 0:
-		return fmt.Errorf("%w: this claim was abandoned", driver.ErrRefused), false
 	case got+others < q:
 		return c.tooFew(), false
 	}
