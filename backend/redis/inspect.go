@@ -133,27 +133,16 @@ func (b *Backend) List(ctx context.Context, prefix string) ([]driver.Status, err
 
 // eachNode calls f for every node that has keys, one after another.
 func (b *Backend) eachNode(ctx context.Context, f func(context.Context, goredis.Cmdable) error) error {
-	var nodes []goredis.Cmdable
-	if cluster, ok := b.client.(*goredis.ClusterClient); ok {
-		var mu sync.Mutex
-		err := cluster.ForEachMaster(ctx, func(_ context.Context, node *goredis.Client) error {
-			mu.Lock()
-			defer mu.Unlock()
-			nodes = append(nodes, node)
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-	} else {
-		nodes = append(nodes, b.client)
+	cluster, ok := b.client.(*goredis.ClusterClient)
+	if !ok {
+		return f(ctx, b.client)
 	}
-	for _, node := range nodes {
-		if err := f(ctx, node); err != nil {
-			return err
-		}
-	}
-	return nil
+	var one sync.Mutex
+	return cluster.ForEachMaster(ctx, func(ctx context.Context, node *goredis.Client) error {
+		one.Lock()
+		defer one.Unlock()
+		return f(ctx, node)
+	})
 }
 
 // Break implements driver.Breaker.

@@ -7,7 +7,6 @@ import (
 
 	goredis "github.com/redis/go-redis/v9"
 
-	"github.com/lockport/lockport/internal/lockurl"
 	"github.com/lockport/lockport/internal/redisscript"
 )
 
@@ -32,12 +31,8 @@ const (
 
 // prepare validates o and fills in the defaults.
 func (o *Options) prepare(client goredis.UniversalClient) (redisscript.Layout, error) {
-	prefix, err := lockurl.Prefix(o.Prefix, o.NoPrefix, redisscript.DefaultPrefix)
-	layout := redisscript.Layout{Prefix: prefix}
+	layout, err := redisscript.NewLayout(o.Prefix, o.NoPrefix)
 	if err != nil {
-		return layout, err
-	}
-	if err := layout.Check(); err != nil {
 		return layout, err
 	}
 	if o.Replicas < 0 {

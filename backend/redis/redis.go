@@ -125,10 +125,11 @@ func (b *Backend) enter(req driver.Request) (*claim, error) {
 	if req.TTL <= 0 || req.TTL > redisclaims.MaxTTL {
 		return nil, fmt.Errorf("%w: TTL %v is not between 1ms and %v", driver.ErrRefused, req.TTL, redisclaims.MaxTTL)
 	}
-	if b.claims.Holds(req.Owner) {
-		return nil, &driver.HeldError{Holder: driver.Status{Owner: req.Owner}}
+	m, err := b.claims.Enter(req)
+	if err != nil {
+		return nil, err
 	}
-	return b.claims.Enter(req).(*claim), nil
+	return m.(*claim), nil
 }
 
 func flag(yes bool) string {

@@ -1,6 +1,7 @@
 package redis
 
 import (
+	"errors"
 	"fmt"
 	"net/url"
 	"strconv"
@@ -56,7 +57,7 @@ func open(u *url.URL, _ lockport.SchemeOptions) (driver.Backend, error) {
 	own.Scheme, own.RawQuery = base, rest.Encode()
 	client, err := connect(kind, own.String())
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("redis URL: %w", err)
 	}
 	b, err := NewBackend(client, o)
 	if err != nil {
@@ -73,13 +74,13 @@ func connect(kind, rawURL string) (goredis.UniversalClient, error) {
 	case "sentinel":
 		o, err := goredis.ParseFailoverURL(rawURL)
 		if err != nil {
-			return nil, fmt.Errorf("redis URL: %w", err)
+			return nil, err
 		}
 		if o.MasterName == "" {
-			return nil, fmt.Errorf("the URL parameter master_name is missing: the name under which Sentinel knows the master")
+			return nil, errors.New("the URL parameter master_name is missing: the name under which Sentinel knows the master")
 		}
 		if o.RouteByLatency || o.RouteRandomly || o.ReplicaOnly {
-			return nil, fmt.Errorf("only the master can grant locks: remove route_by_latency, route_randomly and replica_only from the URL")
+			return nil, errors.New("only the master can grant locks: remove route_by_latency, route_randomly and replica_only from the URL")
 		}
 		o.ContextTimeoutEnabled = true
 		o.DialerRetries = max(o.DialerRetries, 1)
@@ -87,7 +88,7 @@ func connect(kind, rawURL string) (goredis.UniversalClient, error) {
 	case "cluster":
 		o, err := goredis.ParseClusterURL(rawURL)
 		if err != nil {
-			return nil, fmt.Errorf("redis URL: %w", err)
+			return nil, err
 		}
 		o.ContextTimeoutEnabled = true
 		o.DialerRetries = max(o.DialerRetries, 1)
@@ -95,7 +96,7 @@ func connect(kind, rawURL string) (goredis.UniversalClient, error) {
 	default:
 		o, err := goredis.ParseURL(rawURL)
 		if err != nil {
-			return nil, fmt.Errorf("redis URL: %w", err)
+			return nil, err
 		}
 		o.ContextTimeoutEnabled = true
 		o.DialerRetries = 1

@@ -56,7 +56,9 @@ func (x *nodes) taint(t *testing.T, a *client) driver.Request {
 	x.proxies[1].Freeze()
 	x.proxies[2].Freeze()
 	req := a.Request("x")
-	c := a.claims.Enter(req).(*claim)
+	m, err := a.claims.Enter(req)
+	require.NoError(t, err)
+	c := m.(*claim)
 	done := make(chan error, 1)
 	go func() {
 		_, err := a.Try(req)

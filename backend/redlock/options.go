@@ -7,7 +7,6 @@ import (
 
 	goredis "github.com/redis/go-redis/v9"
 
-	"github.com/lockport/lockport/internal/lockurl"
 	"github.com/lockport/lockport/internal/redisscript"
 )
 
@@ -35,12 +34,8 @@ const (
 
 // prepare validates o and the nodes.
 func (o *Options) prepare(nodes []goredis.UniversalClient) (redisscript.Layout, error) {
-	prefix, err := lockurl.Prefix(o.Prefix, o.NoPrefix, redisscript.DefaultPrefix)
-	layout := redisscript.Layout{Prefix: prefix}
+	layout, err := redisscript.NewLayout(o.Prefix, o.NoPrefix)
 	if err != nil {
-		return layout, err
-	}
-	if err := layout.Check(); err != nil {
 		return layout, err
 	}
 	if o.NodeTimeout != 0 && o.NodeTimeout < time.Millisecond {

@@ -117,8 +117,12 @@ func (b *Backend) TryAcquire(ctx context.Context, req driver.Request) (driver.Le
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("%w: %w", driver.ErrUnavailable, err)
 	}
-	c := b.claims.Enter(req).(*claim)
-	err := c.acquire(ctx, req.Queue)
+	m, err := b.claims.Enter(req)
+	if err != nil {
+		return nil, err
+	}
+	c := m.(*claim)
+	err = c.acquire(ctx, req.Queue)
 	b.claims.Answered(c, req.Queue, err)
 	if err != nil {
 		return nil, err

@@ -79,7 +79,8 @@ func TestAllNodesHaveOneOrder(t *testing.T) {
 	for i := range 3 {
 		p := newClient(t, x.url(), fmt.Sprint(i))
 		req := p.Request("x")
-		_ = p.claims.Enter(req) // begins to wait
+		_, err := p.claims.Enter(req) // begins to wait
+		require.NoError(t, err)
 		<-time.After(time.Millisecond)
 		clients, reqs = append(clients, p), append(reqs, req)
 	}

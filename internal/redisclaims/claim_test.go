@@ -30,10 +30,17 @@ func newRegistry(t *testing.T, quorum int) *Registry {
 
 var request = driver.Request{Name: "x", Owner: fmt.Sprintf("%032x:test/1/x", 1), TTL: time.Second}
 
+// enters makes a request of the claim.
+func enters(t *testing.T, r *Registry) *member {
+	m, err := r.Enter(request)
+	require.NoError(t, err)
+	return m.(*member)
+}
+
 // A claim tries once a quorum of servers has called it, or quorumWait after the first call.
 func TestQuorumWakes(t *testing.T) {
 	r := newRegistry(t, 3)
-	m := r.Enter(request)
+	m := enters(t, r)
 	r.Answered(m, true, driver.ErrHeld)
 	woken := make(chan time.Time, 10)
 	defer r.Notify(request, func() { woken <- time.Now() })()
@@ -47,7 +54,7 @@ func TestQuorumWakes(t *testing.T) {
 	<-woken
 
 	time.Sleep(quorumWait / 2)
-	r.Enter(request) // a new request: earlier calls are void
+	enters(t, r) // a new request: earlier calls are void
 	start := time.Now()
 	r.handle(1, word)
 	select {
@@ -62,7 +69,7 @@ func TestQuorumWakes(t *testing.T) {
 func TestEarlyCallsCount(t *testing.T) {
 	for _, called := range []int{1, 2} {
 		r := newRegistry(t, 2)
-		m := r.Enter(request)
+		m := enters(t, r)
 		r.Answered(m, true, driver.ErrHeld)
 		for server := range called {
 			r.handle(server, "w"+request.Owner)
@@ -81,7 +88,7 @@ func TestEarlyCallsCount(t *testing.T) {
 // A held claim is broken once a quorum of servers says so. Such words about a waiting claim do nothing.
 func TestQuorumBreaks(t *testing.T) {
 	r := newRegistry(t, 2)
-	m := r.Enter(request).(*member)
+	m := enters(t, r)
 	r.handle(0, "l"+request.Owner)
 	r.Answered(m, true, nil)
 	require.Empty(t, m.broken)

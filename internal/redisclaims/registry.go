@@ -44,12 +44,15 @@ func New(o Options) *Registry {
 	return r
 }
 
-// Enter registers the claim of req before its first request.
-func (r *Registry) Enter(req driver.Request) Member {
+// Enter registers the claim of req before its first request. It returns an error if the claim is held.
+func (r *Registry) Enter(req driver.Request) (Member, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	m := r.members[req.Owner]
-	if m == nil || m.Base().Req.Name != req.Name || m.Base().Req.TTL != req.TTL || m.Base().held {
+	switch {
+	case m != nil && m.Base().held:
+		return nil, &driver.HeldError{Holder: driver.Status{Owner: req.Owner}}
+	case m == nil, m.Base().Req.Name != req.Name, m.Base().Req.TTL != req.TTL:
 		m = r.o.New(req)
 		r.members[req.Owner] = m
 	}
@@ -58,15 +61,7 @@ func (r *Registry) Enter(req driver.Request) Member {
 	c.Req.Queue, c.Req.Lost, c.Req.Contended = req.Queue, req.Lost, req.Contended
 	c.asked++
 	c.asking, c.hinted, c.called = true, false, 0
-	return m
-}
-
-// Holds reports whether owner's claim was granted and has not left.
-func (r *Registry) Holds(owner string) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	m := r.members[owner]
-	return m != nil && m.Base().held
+	return m, nil
 }
 
 // Answered records the outcome of a request for m. queue: the request asked for a place in the queue.

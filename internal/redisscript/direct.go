@@ -36,14 +36,20 @@ func (p *Pipe) direct(ctx context.Context, c call) (Reply, bool) {
 	cmd := newCommand(c.args)
 	_ = p.single.Process(sooner, cmd) // cmd has the error too
 	value, err := cmd.outcome()
-	var timeout net.Error
-	if late := errors.As(err, &timeout) && timeout.Timeout(); isNoScript(err) || late && notConnected(err) {
+	if isNoScript(err) {
 		return Reply{}, false
-	} else if late && sooner != ctx {
-		p.slow.Store(time.Now().Add(directPause).UnixNano())
-		err = fmt.Errorf("%w: %w: %w", driver.ErrUnknown, ErrImpatient, err)
 	}
-	return Reply{Value: value, Err: withContextErr(ctx, Classify(err, !notConnected(err)))}, true
+	var timeout net.Error
+	late := errors.As(err, &timeout) && timeout.Timeout()
+	err = Classify(err, true)
+	switch {
+	case late && errors.Is(err, driver.ErrUnavailable): // no connection in time
+		return Reply{}, false
+	case late && sooner != ctx:
+		p.slow.Store(time.Now().Add(directPause).UnixNano())
+		err = fmt.Errorf("%w (%w)", err, ErrImpatient)
+	}
+	return Reply{Value: value, Err: err}, true
 }
 
 // latestDeadline is ctx with the latest deadline of calls, if all have one.

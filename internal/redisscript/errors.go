@@ -3,7 +3,6 @@ package redisscript
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
@@ -42,7 +41,7 @@ var replyClasses = []struct {
 }
 
 // Classify wraps err, which came from go-redis, in its error class of package driver. sent: the request may have reached a server that
-// runs it.
+// runs it, unless err says that there was no connection.
 func Classify(err error, sent bool) error {
 	if err == nil {
 		return nil
@@ -66,13 +65,13 @@ func Classify(err error, sent bool) error {
 		return fmt.Errorf("%w: TLS: %w", driver.ErrRefused, err)
 	}
 	var dial *net.OpError
-	if errors.As(err, &dial) && dial.Op == "dial" {
+	switch {
+	case errors.As(err, &dial) && dial.Op == "dial":
 		return fmt.Errorf("%w: Redis cannot be reached, is it running and is the address right? (%w)", driver.ErrUnavailable, dial)
+	case !sent, errors.Is(err, goredis.ErrPoolTimeout), errors.Is(err, goredis.ErrPoolExhausted), errors.Is(err, goredis.ErrClosed):
+		return fmt.Errorf("%w: %w", driver.ErrUnavailable, err)
 	}
-	if sent {
-		return fmt.Errorf("%w: %w", driver.ErrUnknown, err)
-	}
-	return fmt.Errorf("%w: %w", driver.ErrUnavailable, err)
+	return fmt.Errorf("%w: %w", driver.ErrUnknown, err)
 }
 
 // scriptError strips the frames that Redis 6 puts around the error of a command in a script: one if the script returns the error, two if
@@ -105,12 +104,9 @@ func certificateError(err error) bool {
 	var (
 		verification *tls.CertificateVerificationError
 		record       tls.RecordHeaderError
-		authority    x509.UnknownAuthorityError
-		hostname     x509.HostnameError
 		alert        tls.AlertError
 	)
-	return errors.As(err, &verification) || errors.As(err, &record) || errors.As(err, &authority) || errors.As(err, &hostname) ||
-		errors.As(err, &alert)
+	return errors.As(err, &verification) || errors.As(err, &record) || errors.As(err, &alert)
 }
 
 // contextErr is the error of a call whose context ended, with cause, before the reply.
@@ -130,13 +126,6 @@ func withContextErr(ctx context.Context, err error) error {
 		return err
 	}
 	return fmt.Errorf("%w: %w", err, ctx.Err())
-}
-
-// notConnected reports that there was no connection, so nothing was written.
-func notConnected(err error) bool {
-	var dial *net.OpError
-	return errors.As(err, &dial) && dial.Op == "dial" || errors.Is(err, goredis.ErrPoolTimeout) || errors.Is(err, goredis.ErrPoolExhausted) ||
-		errors.Is(err, goredis.ErrClosed)
 }
 
 // isNoScript reports that the server does not know the script's SHA and so has not run it.

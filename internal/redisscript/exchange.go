@@ -144,7 +144,7 @@ func (r *request) deliver(replies []Reply, value any, err error, ack acks) {
 	}
 	for i, j := range r.calls {
 		if err != nil {
-			replies[j].Err = Classify(err, !notConnected(err))
+			replies[j].Err = Classify(err, true)
 			continue
 		}
 		reply := Reply{Value: list[i]}

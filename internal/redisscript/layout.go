@@ -4,7 +4,8 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
-	"unicode/utf8"
+
+	"github.com/lockport/lockport/internal/lockurl"
 )
 
 // DefaultPrefix begins the keys of locks unless the user sets another prefix.
@@ -27,13 +28,14 @@ type Layout struct {
 	Prefix string
 }
 
-// Check validates the prefix. Braces would make part of the key a hash tag, and could put the side keys into another cluster slot than
-// the lock.
-func (l Layout) Check() error {
-	if strings.ContainsAny(l.Prefix, "{}") || !utf8.ValidString(l.Prefix) {
-		return fmt.Errorf("the key prefix %q must be valid UTF-8 without braces", l.Prefix)
+// NewLayout makes a layout from a backend's options. Braces in the prefix would make part of the key a hash tag, and could put the side keys
+// into another cluster slot than the lock.
+func NewLayout(prefix string, none bool) (Layout, error) {
+	prefix, err := lockurl.Prefix(prefix, none, DefaultPrefix)
+	if err == nil && strings.ContainsAny(prefix, "{}") {
+		err = fmt.Errorf("the option Prefix %q contains braces", prefix)
 	}
-	return nil
+	return Layout{Prefix: prefix}, err
 }
 
 var escape = strings.NewReplacer("%", "%25", "{", "%7B", "}", "%7D")

@@ -17,8 +17,8 @@ func TestLayoutGolden(t *testing.T) {
 		{"", "invoice:42", "invoice:42", "lockport.side:{invoice:42}:queue"},
 		{"app/locks/", "x", "app/locks/x", "lockport.side:{app/locks/x}:queue"},
 	} {
-		l := Layout{Prefix: v.prefix}
-		require.NoError(t, l.Check())
+		l, err := NewLayout(v.prefix, v.prefix == "")
+		require.NoError(t, err)
 		require.Equal(t, v.key, l.Key(v.name))
 		require.Equal(t, v.queue, Side(v.key, "queue"))
 		name, ok := l.Name(v.key)
@@ -49,8 +49,8 @@ func FuzzLayout(f *testing.F) {
 	f.Add("", "%7B", "{")
 	f.Add("", "%", "%25")
 	f.Fuzz(func(t *testing.T, prefix, a, b string) {
-		l := Layout{Prefix: prefix}
-		if l.Check() != nil || a == "" || b == "" {
+		l, err := NewLayout(prefix, prefix == "")
+		if err != nil || a == "" || b == "" {
 			return
 		}
 		ka, kb := l.Key(a), l.Key(b)
