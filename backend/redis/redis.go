@@ -25,7 +25,7 @@ func New(client goredis.UniversalClient, o Options, opts ...lockport.Option) (*l
 	return lockport.New(b, opts...)
 }
 
-// NewBackend makes a backend for lockport.New; see New.
+// NewBackend makes a backend for one call of lockport.New; see New. Of several clients on one backend, all but the first poll.
 func NewBackend(client goredis.UniversalClient, o Options) (*Backend, error) {
 	layout, err := o.prepare(client)
 	if err != nil {

@@ -23,7 +23,7 @@ func New[C goredis.UniversalClient](nodes []C, o Options, opts ...lockport.Optio
 	return lockport.New(b, opts...)
 }
 
-// NewBackend makes a backend for lockport.New; see New.
+// NewBackend makes a backend for one call of lockport.New; see New. Of several clients on one backend, all but the first poll.
 func NewBackend[C goredis.UniversalClient](nodes []C, o Options) (*Backend, error) {
 	clients := make([]goredis.UniversalClient, len(nodes))
 	for i, client := range nodes {
