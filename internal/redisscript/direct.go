@@ -25,7 +25,7 @@ var ErrImpatient = errors.New("not answered at once")
 // cancellation, so it gets a deadline of its own. false: c was not run.
 func (p *Pipe) direct(ctx context.Context, c call) (Reply, bool) {
 	claim := c.script == Acquire
-	if p.single == nil || !claim && c.script != Release || p.waits(c.script) ||
+	if p.single == nil || !claim && c.script != Release || p.waits(c.script) || ctx.Err() != nil || p.closed.Load() ||
 		time.Now().UnixNano() < p.slow.Load() {
 		return Reply{}, false
 	}

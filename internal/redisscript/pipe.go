@@ -24,6 +24,7 @@ type Pipe struct {
 	replicas int                    // WAIT for so many; 0: no WAIT
 	waitTime time.Duration
 	closed   atomic.Bool
+	busy     atomic.Int32 // calls under way
 	slow     atomic.Int64 // no direct calls until then, in ns since 1970: see direct
 
 	mu    sync.Mutex
@@ -76,12 +77,19 @@ func (p *Pipe) Close() { p.closed.Store(true) }
 
 // Run runs script once. args come from script.Call.
 func (p *Pipe) Run(ctx context.Context, script *Script, args []any) Reply {
+	c := call{script: script, args: args}
+	c.deadline, _ = ctx.Deadline()
+	defer p.busy.Add(-1)
+	if p.busy.Add(1) == 1 {
+		if r, ok := p.direct(ctx, c); ok {
+			r.Err = withContextErr(ctx, r.Err)
+			return r
+		}
+	}
 	n, err := p.nodeOf(ctx, args)
 	if err != nil {
 		return Reply{Err: err}
 	}
-	c := call{script: script, args: args}
-	c.deadline, _ = ctx.Deadline()
 	r, sent, err := n.queue.Do(ctx, c)
 	if err != nil {
 		return Reply{Err: contextErr(err, sent)}
@@ -163,12 +171,6 @@ func (p *Pipe) nodeOf(ctx context.Context, args []any) (*node, error) {
 	if n == nil {
 		n = &node{client: master}
 		n.queue.Send = func(ctx context.Context, calls []call) []Reply { return p.send(latestDeadline(ctx, calls), n, calls) }
-		n.queue.Alone = func(ctx context.Context, c call) Reply {
-			if r, ok := p.direct(ctx, c); ok {
-				return r
-			}
-			return p.sendWithin(ctx, n, []call{c})[0]
-		}
 		p.nodes[master] = n
 	}
 	return n, nil
