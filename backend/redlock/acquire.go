@@ -141,8 +141,7 @@ func (v *vote) answered(r redisscript.Reply) state {
 		v.mayHold = true
 		return granted
 	case status == replyAbandoned:
-		v.err = fmt.Errorf("%w: this claim was abandoned", driver.ErrRefused)
-		return failed
+		return abandoned
 	case r.Err == nil:
 		v.err = fmt.Errorf("%w: the script replied %v", driver.ErrUnknown, r.Value)
 	case certain(r.Err):
@@ -163,7 +162,7 @@ func (c *claim) awaitVotes(ctx context.Context) error {
 		case c.ended, open == 0, got >= q, got+open < q && (got+others >= q || got+others+open < q):
 			return 0
 		}
-		left := c.nodeTimeout() - time.Since(begun)
+		left := c.left(c.nodeTimeout(), begun, func(i int) bool { return c.votes[i].state == asked })
 		if others > 0 && got+others >= q {
 			left = min(left, max(stragglerTime, c.heard.Sub(begun))-time.Since(c.heard))
 		}
@@ -190,6 +189,8 @@ func (c *claim) judge(ended error, before int32) (err error, first bool) {
 		return interrupted(ended), false
 	case got >= q:
 		return nil, false
+	case got+others < q && c.count(abandoned) > 0:
+		return fmt.Errorf("%w: this claim was abandoned", driver.ErrRefused), false
 	case got+others < q:
 		return c.tooFew(), false
 	}

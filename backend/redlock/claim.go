@@ -60,6 +60,7 @@ const (
 	asked                  // no answer yet
 	granted                // the node has the lock for this claim
 	held                   // the node has it for another
+	abandoned              // the node says that the claim was abandoned
 	failed                 // the request had no effect
 	unknown                // the request may have had an effect, or may still have one
 	releasing              // a release of what the node granted, or may still grant, is under way
@@ -120,6 +121,17 @@ func (c *claim) await(ctx context.Context, patience func() time.Duration) error 
 			return ctx.Err()
 		}
 	}
+}
+
+// left is how much longer the awaited nodes have to answer. A node that answered another request since begun is not silent: this claim's
+// request is queued behind others for the name. The mutex is held.
+func (c *claim) left(timeout time.Duration, begun time.Time, waitedFor func(i int) bool) time.Duration {
+	for i, n := range c.b.nodes {
+		if at := n.answered(); waitedFor(i) && at.After(begun) {
+			begun = at
+		}
+	}
+	return timeout - time.Since(begun)
 }
 
 // count is the number of votes in state st. The mutex is held.

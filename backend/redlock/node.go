@@ -25,18 +25,28 @@ type node struct {
 
 	mu         sync.Mutex
 	queues     map[string][]func() // by name: requests queued behind the one in flight
+	unanswered int                 // ordered requests without an answer
+	since      time.Time           // see answered
 	restReason string              // why the node rests; "": it does not
 	restEnd    time.Time           // the end of the rest
 }
 
-// rest is how long a node gets no requests after it was unreachable or did not answer in time. Then it gets one per rest until it answers.
-const rest = 200 * time.Millisecond
+// An unreachable node, or one that does not answer in time, rests: it gets no requests for rest, then one per rest until it answers. A node with
+// maxUnanswered requests and no answer for silence rests too.
+const (
+	rest          = 200 * time.Millisecond
+	maxUnanswered = 256
+	silence       = 100 * time.Millisecond
+)
 
 // inOrder calls f on another goroutine once the node has answered, or had its time for, all earlier requests for name. So a claim does not
 // overtake the release of the claim before it, nor a release its own claim.
 func (n *node) inOrder(name string, f func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	if n.unanswered++; n.unanswered == 1 {
+		n.since = time.Now()
+	}
 	line, busy := n.queues[name]
 	if busy {
 		n.queues[name] = append(line, f)
@@ -57,6 +67,7 @@ func (n *node) serve(name string, f func()) {
 func (n *node) next(name string) (f func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	n.unanswered--
 	line := n.queues[name]
 	if len(line) == 0 {
 		delete(n.queues, name)
@@ -64,6 +75,13 @@ func (n *node) next(name string) (f func()) {
 	}
 	f, n.queues[name] = line[0], line[1:]
 	return f
+}
+
+// answered is when the node last answered, or when it was first asked after it had answered everything.
+func (n *node) answered() time.Time {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.since
 }
 
 // settle waits until the node has answered all ordered requests, or ctx ends.
@@ -107,7 +125,7 @@ func (n *node) runAdmitted(ctx context.Context, timeout time.Duration, script *r
 	defer n.mu.Unlock()
 	switch {
 	case r.Err == nil || errors.Is(r.Err, driver.ErrRefused):
-		n.restReason = ""
+		n.since, n.restReason = time.Now(), ""
 	case late || errors.Is(r.Err, driver.ErrUnavailable) && ctx.Err() == nil: // other errors concern one connection or the caller
 		n.restReason, n.restEnd = reason(r.Err), time.Now().Add(rest)
 	}
@@ -118,7 +136,10 @@ func (n *node) runAdmitted(ctx context.Context, timeout time.Duration, script *r
 func (n *node) admit() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	switch now := time.Now(); {
+	now := time.Now()
+	switch {
+	case n.restReason == "" && n.unanswered >= maxUnanswered && now.Sub(n.since) >= silence:
+		n.restReason, n.restEnd = noAnswer, now.Add(rest)
 	case n.restReason == "":
 		return nil
 	case !now.Before(n.restEnd):

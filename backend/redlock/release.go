@@ -91,7 +91,7 @@ func (c *claim) releaseVotes(ctx context.Context, why error, place string) error
 		if c.ended || c.count(releasing) == 0 || !c.blocks() {
 			return 0
 		}
-		return c.nodeTimeout() - time.Since(begun)
+		return c.left(c.nodeTimeout(), begun, func(i int) bool { return c.votes[i].state == releasing })
 	})
 	switch {
 	case ended != nil:
@@ -171,7 +171,7 @@ func (c *claim) free(ctx context.Context, abandon, unrecorded bool, enough func(
 		if !slices.Contains(f.errs, errSilent) || enough(f) {
 			return 0
 		}
-		return c.undoTimeout() - time.Since(begun)
+		return c.left(c.undoTimeout(), begun, func(i int) bool { return f.errs[i] == errSilent })
 	})
 	if f.cleared >= c.b.quorum {
 		c.b.claims.Leave(c)

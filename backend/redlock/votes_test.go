@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport/driver"
@@ -65,6 +66,35 @@ func TestSplitVotesResolve(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Many claims of one process for a name queue at every node. Nodes that answer them one after another are not silent. A claim that has failed
+// meanwhile is no longer sent.
+func TestALongLineIsNoSilence(t *testing.T) {
+	t.Parallel()
+	x := plainNodes(t, 3)
+	a := newClient(t, x.proxied(), "a")
+	a.Frees(a.Takes(a.Request("warm-up")))
+	for i, p := range x.proxies {
+		p.Delay(time.Duration(30+i/2*15) * time.Millisecond) // each way; the last node is slower
+	}
+	const claims = 25 // a queue of 1.5 s at each node, and as much for the releases
+	var all sync.WaitGroup
+	for range claims {
+		all.Go(func() {
+			for range 3 {
+				req := a.Request("x")
+				req.Queue = false
+				if lease, err := a.TryAcquire(t.Context(), req); err == nil {
+					assert.NoError(t, lease.Release(t.Context()))
+				} else {
+					assert.ErrorIs(t, err, driver.ErrHeld)
+				}
+			}
+		})
+	}
+	all.Wait()
+	x.empty(t, "x")
 }
 
 // All nodes have the waiters in the order in which they began to wait, whatever the order of arrival.

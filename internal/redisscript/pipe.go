@@ -28,7 +28,7 @@ type Pipe struct {
 	slow     atomic.Int64 // no direct calls until then, in ns since 1970: see direct
 
 	mu    sync.Mutex
-	nodes map[*goredis.Client]*node
+	nodes map[string]*node // by address
 }
 
 // node is a server of a Pipe, with its queue of calls.
@@ -54,7 +54,7 @@ type Reply struct {
 // NewPipe makes a pipe on client, which it does not close. If replicas > 0, grants and renewals wait until that many replicas acknowledge
 // them, for waitTime at most. NewPipe does no I/O.
 func NewPipe(client goredis.UniversalClient, replicas int, waitTime time.Duration) *Pipe {
-	p := &Pipe{client: client, replicas: replicas, waitTime: waitTime, nodes: make(map[*goredis.Client]*node)}
+	p := &Pipe{client: client, replicas: replicas, waitTime: waitTime, nodes: make(map[string]*node)}
 	switch c := client.(type) {
 	case *goredis.ClusterClient:
 		p.cluster = c
@@ -156,6 +156,7 @@ func (p *Pipe) nodeOf(ctx context.Context, args []any) (*node, error) {
 		return nil, Classify(goredis.ErrClosed, false)
 	}
 	var master *goredis.Client
+	addr := ""
 	if p.cluster != nil {
 		err := Guard(ctx, func() (err error) { // it may have to load the slot map
 			master, err = p.cluster.MasterForKey(ctx, args[3].(string))
@@ -164,14 +165,15 @@ func (p *Pipe) nodeOf(ctx context.Context, args []any) (*node, error) {
 		if err != nil {
 			return nil, Classify(err, false)
 		}
+		addr = master.Options().Addr
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	n := p.nodes[master]
-	if n == nil {
+	n := p.nodes[addr]
+	if n == nil || n.client != master { // go-redis makes a new client when a node returns
 		n = &node{client: master}
 		n.queue.Send = func(ctx context.Context, calls []call) []Reply { return p.send(latestDeadline(ctx, calls), n, calls) }
-		p.nodes[master] = n
+		p.nodes[addr] = n
 	}
 	return n, nil
 }
