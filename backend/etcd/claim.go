@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -22,23 +21,20 @@ type claim struct {
 	// Guarded by Backend.mu.
 	lease *lease // the key is attached to it; nil: nothing was sent
 	key   string
-	rev   int64  // create revision of the key; 0: the key is not known to exist
-	ended error  // why the key is gone; nil: it exists, or may
-	wake  func() // tells the waiter that ended is set; nil: nobody waits
+	rev   int64 // create revision of the key; 0: the key is not known to exist
 	grant driver.Grant
-	until time.Time   // the validity last reported to the client
-	timer *time.Timer // starts watch; nil: it has started
 	watch *watch      // the holder's; nil: not held
+	timer *time.Timer // starts watch; nil: it has started
+	ended error       // why the holder's key is gone; nil: it exists, or may
 
 	late    bool // a request that creates the key may still arrive, or arrive again
 	closing bool // being released or abandoned: no request may create its key
-	noReuse bool // the key must not be reused: an unconditional deletion may still arrive
 }
 
 var (
-	errReleased  = errors.New("it was released")
 	errAbandoned = fmt.Errorf("%w: this claim was abandoned", driver.ErrRefused)
 	errKeyGone   = fmt.Errorf("%w: its key in etcd is gone: the lease ended, or somebody deleted the key", driver.ErrLost)
+	errPlaceGone = fmt.Errorf("%w: its place in etcd's queue is gone: the lease ended, or somebody deleted the key", driver.ErrUnavailable)
 )
 
 // maxTTL is far above any useful TTL, and far below overflow.
@@ -51,18 +47,43 @@ const repeatedAfter = time.Second
 // TryAcquire implements driver.Backend, in one transaction. A claim on a permit enters the queue; if no permit is free, a second transaction
 // withdraws it.
 func (b *Backend) TryAcquire(ctx context.Context, req driver.Request) (driver.Lease, error) {
-	c, err := b.register(req)
-	if err != nil {
-		return nil, err
-	}
-	p, err := b.acquire(ctx, c, req.Queue, nil)
-	lease, err := b.outcome(c, p, err)
+	lease, err := b.claim(req, func(c *claim) (place, error) { return b.acquire(ctx, c, req.Queue, b.put) })
 	if req.Permits > 0 && !req.Queue && errors.Is(err, driver.ErrHeld) {
 		if failed := b.Abandon(ctx, req); failed != nil {
 			err = classify(ctx, errors.New(failed.Error()), true)
 		}
 	}
 	return lease, err
+}
+
+// claim runs f for the claim of req, and turns the claim's place in the queue into the results of a driver method.
+func (b *Backend) claim(req driver.Request, f func(*claim) (place, error)) (driver.Lease, error) {
+	c, err := b.register(req)
+	if err != nil {
+		return nil, err
+	}
+	p, err := f(c)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case err != nil:
+	case p.ahead > 0:
+		err = &driver.HeldError{}
+	default:
+		if err = b.win(c, p); err == nil {
+			return c, nil
+		}
+	}
+	switch {
+	case errors.Is(err, driver.ErrLost): // of Attach
+		b.drop(c)
+	case c.rev != 0 || !certain(err):
+	case c.late:
+		err = fmt.Errorf("%w: the claim may arrive later: %v", driver.ErrUnknown, err)
+	default:
+		b.drop(c)
+	}
+	return nil, err
 }
 
 // register returns the claim of req, which it creates if there is none.
@@ -78,29 +99,6 @@ func (b *Backend) register(req driver.Request) (*claim, error) {
 		b.claims[req.Owner] = c
 	}
 	return c, nil
-}
-
-// outcome turns a claim's place in the queue into the results of a driver method.
-func (b *Backend) outcome(c *claim, p place, err error) (driver.Lease, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	switch {
-	case err != nil:
-	case p.ahead > 0:
-		err = &driver.HeldError{}
-	default:
-		if err = b.win(c, p); err == nil {
-			return c, nil
-		}
-	}
-	switch {
-	case c.rev != 0 || !certain(err):
-	case c.late:
-		err = fmt.Errorf("%w: the claim may arrive later: %v", driver.ErrUnknown, err)
-	default:
-		b.drop(c)
-	}
-	return nil, err
 }
 
 // place is a claim's place in the queue of its name.
@@ -129,9 +127,12 @@ func (c *claim) rivals() (from, to string) {
 	return c.prefix, clientv3.GetPrefixRangeEnd(c.prefix)
 }
 
-// acquire requests the name in one transaction. If the name is taken and queue is set, a second transaction queues the claim's key.
-// old, if not nil, is released in the same transaction. Errors are classified; driver.ErrHeld: the claim is not in the queue.
-func (b *Backend) acquire(ctx context.Context, c *claim, queue bool, old *claim) (p place, err error) {
+// sender sends the transaction of a claim, as Backend.put does.
+type sender func(ctx context.Context, c *claim, txn request) (*clientv3.TxnResponse, error)
+
+// acquire requests the name in one transaction, which send sends. If the name is taken, the claim's key enters the queue if queue is set, or
+// for a permit. Errors are classified; driver.ErrHeld: the claim is not in the queue.
+func (b *Backend) acquire(ctx context.Context, c *claim, queue bool, send sender) (p place, err error) {
 	b.mu.Lock()
 	known, l := c.rev != 0, c.lease // from an earlier attempt
 	b.mu.Unlock()
@@ -145,15 +146,10 @@ func (b *Backend) acquire(ctx context.Context, c *claim, queue bool, old *claim)
 		b.mu.Lock()
 		k := b.refresh(l, false)
 		b.mu.Unlock()
-		switch {
-		case known:
+		if known {
 			p, err = b.locate(ctx, c)
-		case old != nil || c.req.Permits > 0:
-			p, err = b.submit(ctx, c, queue, old)
-		default: // most names are free: skip the read of the queue
-			if p, err = b.submit(ctx, c, false, nil); queue && errors.Is(err, driver.ErrHeld) {
-				p, err = b.submit(ctx, c, true, nil)
-			}
+		} else {
+			p, err = b.submit(ctx, c, queue, send)
 		}
 		switch {
 		case err == nil && p.ahead == 0:
@@ -161,10 +157,6 @@ func (b *Backend) acquire(ctx context.Context, c *claim, queue bool, old *claim)
 		case isLeaseNotFound(err) && !again: // the lease was revoked, and no claim was made
 			b.leaseLost(l)
 			l = nil
-			continue
-		case errors.Is(err, driver.ErrHeld) && (queue || c.req.Permits > 0) && !again && !c.isLate():
-			// The key is taken, for example by a claim that was attached elsewhere.
-			l, old = nil, nil
 			continue
 		}
 		return p, err
@@ -200,39 +192,30 @@ func (b *Backend) claimTxn(c *claim, queue bool) request {
 	from, to := c.rivals()
 	r := request{
 		name: c.req.Name,
-		when: []clientv3.Cmp{created(b.layout.tombstone(c.req.Owner), 0), created(from, 0).WithRange(to)},
+		when: []clientv3.Cmp{created(b.layout.tombstone(c.req.Owner), 0), created(c.key, 0)},
 		then: []clientv3.Op{clientv3.OpPut(c.key, valueOf(c.req.Owner), clientv3.WithLease(c.lease.id))},
-		or:   []clientv3.Op{opGet(from, to, 1, clientv3.SortAscend)},
+		or:   []clientv3.Op{clientv3.OpGet(c.key)},
 	}
 	switch {
 	case c.req.Permits > 0: // etcd cannot compare counts: enter the claim unless others have another number
 		first := from + modeTag(c.req)
-		r.when[1] = created(c.key, 0)
 		r.when = append(r.when, created(from, 0).WithRange(first), created(clientv3.GetPrefixRangeEnd(first), 0).WithRange(to))
 		r.then = append(r.then, clientv3.OpGet(from, clientv3.WithRange(to), clientv3.WithCountOnly()))
-		r.or = append(r.or, clientv3.OpGet(c.key))
+		r.or = append(r.or, opGet(from, to, 1, clientv3.SortAscend))
 	case queue:
-		r.when[1], r.or[0] = created(c.key, 0), clientv3.OpGet(c.key)
 		r.then = append(r.then, opGet(from, to, 2, clientv3.SortDescend, clientv3.WithKeysOnly()))
-	case c.req.Shared: // a reader's own key is not among its rivals
-		r.when, r.or = append(r.when, created(c.key, 0)), append(r.or, clientv3.OpGet(c.key))
+	default:
+		r.when = append(r.when, created(from, 0).WithRange(to))
+		r.or = append(r.or, opGet(from, to, 1, clientv3.SortAscend))
 	}
 	return r
 }
 
 // submit sends the transaction of acquire.
-func (b *Backend) submit(ctx context.Context, c *claim, queue bool, old *claim) (place, error) {
-	txn := b.claimTxn(c, queue)
-	if old != nil {
-		txn = request{name: txn.name, then: []clientv3.Op{old.removal().op(), txn.op()}}
-	}
-	r, err := b.put(ctx, c, txn)
+func (b *Backend) submit(ctx context.Context, c *claim, queue bool, send sender) (place, error) {
+	r, err := send(ctx, c, b.claimTxn(c, queue))
 	if err != nil {
 		return place{}, err
-	}
-	if old != nil {
-		old.recordRemoval(part(r, 0).Succeeded)
-		r = part(r, 1)
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -248,7 +231,7 @@ func (b *Backend) submit(ctx context.Context, c *claim, queue bool, old *claim) 
 		p.revision = c.rev
 		return p, nil
 	}
-	for i := range slices.Backward(r.Responses) { // the claim's own key, if requested, is last
+	for i := range r.Responses { // the claim's own key is first
 		for _, e := range entries(rangeAt(r, i)) {
 			st := b.layout.claimant(e)
 			refused := c.otherPermits(st)
@@ -290,12 +273,6 @@ func (b *Backend) put(ctx context.Context, c *claim, txn request) (*clientv3.Txn
 	return r, err
 }
 
-func (c *claim) isLate() bool {
-	c.b.mu.Lock()
-	defer c.b.mu.Unlock()
-	return c.late
-}
-
 // locate finds the place of a claim that is on the server, or was.
 func (b *Backend) locate(ctx context.Context, c *claim) (place, error) {
 	b.mu.Lock()
@@ -315,9 +292,10 @@ func (b *Backend) locate(ctx context.Context, c *claim) (place, error) {
 	}
 	r := a.txn
 	if !r.Succeeded {
-		err := fmt.Errorf("%w: its place in etcd's queue is gone: the lease ended, or somebody deleted the key", driver.ErrUnavailable)
-		b.claimGone(c, err)
-		return place{}, err
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		c.rev = 0
+		return place{}, errPlaceGone
 	}
 	p, before, after := c.placeBehind(rangeAt(r, 0)), len(rangeAt(r, 0).Kvs), len(rangeAt(r, 1).Kvs)
 	p.contended = after > 0

@@ -2,7 +2,6 @@ package etcd
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -39,7 +38,7 @@ func (b *Backend) Detach(ctx context.Context, lease driver.Lease) error {
 	case err != nil:
 		return err
 	case !r.Succeeded:
-		b.claimGone(c, errKeyGone)
+		c.lose()
 		return errKeyGone
 	}
 	b.mu.Lock()
@@ -49,24 +48,14 @@ func (b *Backend) Detach(ctx context.Context, lease driver.Lease) error {
 	if c.ended == nil {
 		c.ended = errDetached
 	}
+	b.retire(c.lease) // the key may live on
 	b.drop(c)
 	return nil
 }
 
 // Attach implements driver.Attacher: the key gets the new owner's value and lease, and keeps its create revision.
 func (b *Backend) Attach(ctx context.Context, req driver.Request, owner string, token uint64) (driver.Lease, error) {
-	c, err := b.register(req)
-	if err != nil {
-		return nil, err
-	}
-	p, err := b.takeOver(ctx, c, owner, int64(token))
-	if errors.Is(err, driver.ErrLost) {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		b.drop(c)
-		return nil, err
-	}
-	return b.outcome(c, p, err)
+	return b.claim(req, func(c *claim) (place, error) { return b.takeOver(ctx, c, owner, int64(token)) })
 }
 
 // takeOver is the transaction of Attach. Its errors are classified.

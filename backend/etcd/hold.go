@@ -24,12 +24,7 @@ func (b *Backend) win(c *claim, p place) error {
 		return fmt.Errorf("%w: its lease ended meanwhile", driver.ErrUnavailable)
 	}
 	c.grant = driver.Grant{Token: uint64(c.rev), Until: c.lease.until, Contended: p.contended}
-	c.until = c.grant.Until
 	c.watch = &watch{prefix: c.prefix, from: p.revision + 1, events: c}
-	if b.watches.shared != nil { // costs no extra etcd watch
-		b.watches.add(c.watch)
-		return nil
-	}
 	c.timer = time.AfterFunc(watchDelay, func() {
 		b.mu.Lock()
 		defer b.mu.Unlock()
@@ -57,33 +52,24 @@ func (c *claim) unwatch() {
 func (c *claim) happened(key string, deleted bool) {
 	switch own := key == c.key; {
 	case own && deleted:
-		c.b.claimGone(c, errKeyGone)
+		c.lose()
 	case !own && !deleted && c.req.Contended != nil && !(c.req.Shared && strings.HasPrefix(key, c.prefix+sharedTag)):
 		c.req.Contended()
 	}
 }
 
-// claimGone ends c, whose key is gone, and tells its holder or waiter.
-func (b *Backend) claimGone(c *claim, why error) {
-	tell := func() {}
-	b.mu.Lock()
-	if c.ended == nil && !c.closing {
-		c.ended = why
-		switch {
-		case c.watch != nil:
-			c.unwatch()
-			if c.req.Lost != nil {
-				tell = func() { c.req.Lost(why) }
-			}
-		default:
-			b.drop(c)
-			if c.wake != nil {
-				tell = c.wake
-			}
-		}
+// lose ends c, whose key is gone, and tells its holder.
+func (c *claim) lose() {
+	c.b.mu.Lock()
+	lost := c.ended == nil && !c.closing
+	if lost {
+		c.ended = errKeyGone
+		c.unwatch()
 	}
-	b.mu.Unlock()
-	tell()
+	c.b.mu.Unlock()
+	if lost && c.req.Lost != nil {
+		c.req.Lost(errKeyGone)
+	}
 }
 
 // Grant implements driver.Lease.
@@ -130,7 +116,7 @@ func (b *Backend) confirm(all []*claim) {
 		}
 		for i, c := range some {
 			if kvs := rangeAt(a.txn, i).Kvs; len(kvs) == 0 || kvs[0].CreateRevision != c.rev {
-				b.claimGone(c, errKeyGone)
+				c.lose()
 			}
 		}
 	}

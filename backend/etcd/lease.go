@@ -74,30 +74,19 @@ func (b *Backend) usable(ttl time.Duration, fresh *lease) *lease {
 	return fresh
 }
 
-// retire stops new claims on l: a late claim on it must not find it alive for ever. The mutex is held.
+// retire stops new claims on l, and the reuse of its keys: a late claim on it must not find it alive for ever. The mutex is held.
 func (b *Backend) retire(l *lease) {
 	if b.leases[l.ttl] == l {
 		delete(b.leases, l.ttl)
 	}
 }
 
-// leaseLost records that etcd no longer knows l, and ends all claims on it.
+// leaseLost records that etcd no longer knows l. Its claims learn of it by their keys' watches, or by their next renewals.
 func (b *Backend) leaseLost(l *lease) {
-	var all []*claim
 	b.mu.Lock()
-	if !l.gone {
-		l.gone = true
-		b.retire(l)
-		for _, c := range b.claims {
-			if c.lease == l && c.rev != 0 {
-				all = append(all, c)
-			}
-		}
-	}
-	b.mu.Unlock()
-	for _, c := range all {
-		b.claimGone(c, errKeyGone)
-	}
+	defer b.mu.Unlock()
+	l.gone = true
+	b.retire(l)
 }
 
 // refresh starts a keep-alive of l, or joins the one in flight. nil: l was confirmed recently, and must is false. The mutex is held.
@@ -162,15 +151,14 @@ func (b *Backend) RenewBatch(ctx context.Context, all []driver.Lease, results []
 		err := calls[c.lease].wait(ctx, true)
 		b.mu.Lock()
 		switch {
-		case c.ended == errReleased:
-			results[i].Err = fmt.Errorf("%w: it was released", driver.ErrLost)
 		case c.ended != nil:
 			results[i].Err = c.ended
-		case err != nil && !c.lease.until.After(c.until):
+		case c.closing:
+			results[i].Err = fmt.Errorf("%w: it was released", driver.ErrLost)
+		case err != nil:
 			results[i].Err = err
-		default: // also if a keep-alive from an earlier, abandoned renewal was answered
-			c.until = c.lease.until
-			results[i].Until = c.until
+		default:
+			results[i].Until = c.lease.until
 		}
 		b.mu.Unlock()
 	}

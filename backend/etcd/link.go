@@ -184,11 +184,6 @@ func (c *call) wait(ctx context.Context, late bool) error {
 	case <-c.done:
 		return c.err
 	case <-ctx.Done():
-	}
-	select {
-	case <-c.done:
-		return c.err
-	default:
 		return classify(ctx, ctx.Err(), late)
 	}
 }

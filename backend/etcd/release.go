@@ -2,7 +2,6 @@ package etcd
 
 import (
 	"context"
-	"fmt"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -11,26 +10,26 @@ import (
 
 // Release implements driver.Lease, in one transaction.
 func (c *claim) Release(ctx context.Context) error {
-	if how := c.startRelease(); how != nil {
-		return releaseResult(how)
+	if ended := c.close(); ended != nil {
+		return ended
 	}
 	r, err := c.b.write(ctx, c.removal())
 	switch {
 	case isNoSpace(err):
 		return c.delete(ctx, err)
 	case isLeaseNotFound(err): // then there is nothing to attach a tombstone to
-		return c.recordRemoval(false)
+		return c.removed(false)
 	case err != nil:
 		return err
 	}
-	return c.recordRemoval(r.Succeeded)
+	return c.removed(r.Succeeded)
 }
 
-// delete releases c when etcd is out of space: transactions then fail, even those that only delete.
+// delete releases c when etcd is out of space: transactions then fail, even those that only delete. The deletion compares nothing: if it
+// arrives late, it must not find another claim's key.
 func (c *claim) delete(ctx context.Context, full error) error {
 	c.b.mu.Lock()
-	again := c.noReuse
-	c.noReuse = true
+	c.b.retire(c.lease)
 	c.b.mu.Unlock()
 	r, err := do(ctx, c.b, true, func(ctx context.Context, client *clientv3.Client) (*clientv3.DeleteResponse, error) {
 		return client.Delete(ctx, c.key)
@@ -38,14 +37,14 @@ func (c *claim) delete(ctx context.Context, full error) error {
 	switch {
 	case err != nil:
 		return err
-	case r.Deleted == 0 && !again: // perhaps the transaction deleted it
+	case r.Deleted == 0: // perhaps the transaction deleted it
 		return full
 	}
-	return c.recordRemoval(r.Deleted > 0)
+	return c.removed(true)
 }
 
-// startRelease ends c's watch before a release. It returns why c has ended already; nil: it has not.
-func (c *claim) startRelease() error {
+// close ends c's watch before a release. It returns how c was lost; nil: as far as is known, it was not.
+func (c *claim) close() error {
 	c.b.mu.Lock()
 	defer c.b.mu.Unlock()
 	c.closing = true
@@ -56,49 +55,35 @@ func (c *claim) startRelease() error {
 	return c.ended
 }
 
-// recordRemoval records the result of removal: whether the key was there.
-func (c *claim) recordRemoval(there bool) error {
+// removed records the answer to removal: whether the key was there. It returns the result of the release.
+func (c *claim) removed(there bool) error {
 	c.b.mu.Lock()
 	defer c.b.mu.Unlock()
-	if c.ended == nil {
-		c.ended = errReleased
-		if !there {
-			c.ended = errKeyGone
-		}
-	}
 	c.b.drop(c)
-	return releaseResult(c.ended)
-}
-
-// releaseResult turns the end of a claim into the result of Release.
-func releaseResult(how error) error {
-	if how == errReleased {
-		return nil
+	if !there {
+		return errKeyGone
 	}
-	return how
+	return nil
 }
 
 // Requeue implements driver.Requeuer: one transaction releases and claims.
-func (b *Backend) Requeue(ctx context.Context, from driver.Lease, req driver.Request) (driver.Lease, error, error) {
-	c, err := b.register(req)
-	if err != nil {
-		return nil, err, err
-	}
+func (b *Backend) Requeue(ctx context.Context, from driver.Lease, req driver.Request) (lease driver.Lease, released, err error) {
 	old := from.(*claim)
-	how := old.startRelease()
-	if how != nil {
-		old = nil
+	if released = old.close(); released != nil {
+		lease, err = b.TryAcquire(ctx, req)
+		return lease, released, err
 	}
-	p, err := b.acquire(ctx, c, req.Queue, old)
-	if old != nil {
-		b.mu.Lock()
-		if how = old.ended; how == nil {
-			how = fmt.Errorf("%w: %v", driver.ErrUnknown, err)
+	released = driver.ErrUnknown
+	send := func(ctx context.Context, c *claim, txn request) (*clientv3.TxnResponse, error) {
+		r, err := b.put(ctx, c, request{name: txn.name, then: []clientv3.Op{old.removal().op(), txn.op()}})
+		if err != nil {
+			return nil, err
 		}
-		b.mu.Unlock()
+		released = old.removed(part(r, 0).Succeeded)
+		return part(r, 1), nil
 	}
-	lease, err := b.outcome(c, p, err)
-	return lease, releaseResult(how), err
+	lease, err = b.claim(req, func(c *claim) (place, error) { return b.acquire(ctx, c, req.Queue, send) })
+	return lease, released, err
 }
 
 // Abandon implements driver.Backend. A claim still in flight takes no effect: on arrival it finds its tombstone, or the lease of both
@@ -122,7 +107,6 @@ func (b *Backend) Abandon(ctx context.Context, req driver.Request) error {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	c.ended = errReleased
 	b.drop(c)
 	return nil
 }
@@ -149,7 +133,7 @@ func (b *Backend) drop(c *claim) {
 		return
 	}
 	delete(b.claims, c.req.Owner)
-	if c.lease != nil && !c.noReuse {
+	if c.lease != nil && b.leases[c.lease.ttl] == c.lease { // not retired
 		delete(c.lease.keys, c.key)
 	}
 }

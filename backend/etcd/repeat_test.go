@@ -106,20 +106,27 @@ func TestRepeatedRequests(t *testing.T) {
 	}
 }
 
-// etcd executes the transaction that fills it, but answers that it did not.
+// etcd executes the transaction that fills it, but answers that it did not. It rejects later ones, even those that only delete.
 func TestOutOfSpaceAfterAll(t *testing.T) {
 	t.Parallel()
 	s := servers.NeedEtcd(t, servers.EtcdOptions{})
 	etcd := newClient(t, s.Addr())
-	var full atomic.Bool
+	var full, rejects atomic.Bool
 	n := newNodeThrough(t, s, func(ctx context.Context, txn *pb.TxnRequest, send, resend func() error) error {
+		if rejects.Load() {
+			return rpctypes.ErrGRPCNoSpace
+		}
 		err := send()
 		if err == nil && full.Load() {
 			return rpctypes.ErrGRPCNoSpace
 		}
 		return err
 	})
-	lease := n.Takes(n.Request("x"))
+	lease, other := n.Takes(n.Request("x")), n.Takes(n.Request("z"))
+	rejects.Store(true)
+	n.Frees(other)
+	require.Empty(t, keysOf(t, etcd, "z"))
+	rejects.Store(false)
 	full.Store(true)
 	req := n.Request("y")
 	_, err := n.Try(req)
@@ -128,8 +135,8 @@ func TestOutOfSpaceAfterAll(t *testing.T) {
 	require.ErrorIs(t, released, driver.ErrUnknown)
 	require.ErrorIs(t, err, driver.ErrUnknown)
 	require.ErrorIs(t, n.Releases(lease), driver.ErrUnknown)
-	require.ErrorIs(t, n.Releases(lease), driver.ErrLost, "now it is certain")
 	full.Store(false)
+	require.ErrorIs(t, n.Releases(lease), driver.ErrLost, "now it is certain")
 	require.NoError(t, n.Abandon(t.Context(), req))
 	require.Empty(t, keysOf(t, etcd, "y"))
 }

@@ -16,15 +16,13 @@ const lookEvery = 5 * time.Second
 // Wait implements driver.Waiter. It keeps the claim's lease alive. The claim keeps its place in the queue across interruptions shorter than
 // the TTL.
 func (b *Backend) Wait(ctx context.Context, req driver.Request) (driver.Lease, error) {
-	c, err := b.register(req)
-	if err != nil {
-		return nil, err
-	}
-	p, err := b.acquire(ctx, c, true, nil)
-	if err == nil && p.ahead > 0 {
-		p, err = b.waitTurn(ctx, c, p)
-	}
-	return b.outcome(c, p, err)
+	return b.claim(req, func(c *claim) (place, error) {
+		p, err := b.acquire(ctx, c, true, b.put)
+		if err == nil && p.ahead > 0 {
+			p, err = b.waitTurn(ctx, c, p)
+		}
+		return p, err
+	})
 }
 
 // wakeup wakes a waiting claim after enough keys were deleted.
@@ -51,20 +49,14 @@ func (b *Backend) waitTurn(ctx context.Context, c *claim, p place) (place, error
 	woken := &wakeup{wake: make(chan struct{}, 1)}
 	woken.left.Store(int64(p.ahead))
 	var ahead *watch
-	b.mu.Lock()
-	l, ended := c.lease, c.ended
-	c.wake = woken.missed
-	b.mu.Unlock()
 	defer func() {
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		c.wake = nil
 		b.watches.remove(ahead)
 	}()
-	pulse := time.NewTicker(l.ttl / 6)
+	pulse := time.NewTicker(c.lease.ttl / 6)
 	defer pulse.Stop()
-	looked := time.Now()
-	for ended == nil {
+	for looked := time.Now(); ; {
 		if ahead == nil || ahead.key != p.before {
 			b.mu.Lock()
 			b.watches.remove(ahead)
@@ -76,9 +68,10 @@ func (b *Backend) waitTurn(ctx context.Context, c *claim, p place) (place, error
 		case <-woken.wake:
 		case <-pulse.C:
 			b.mu.Lock()
-			b.refresh(l, false)
+			b.refresh(c.lease, false)
+			gone := c.lease.gone
 			b.mu.Unlock()
-			if time.Since(looked) < lookEvery {
+			if !gone && time.Since(looked) < lookEvery {
 				continue
 			}
 		case <-ctx.Done():
@@ -88,15 +81,11 @@ func (b *Backend) waitTurn(ctx context.Context, c *claim, p place) (place, error
 		}
 		// Until locate returns, nothing keeps the lease alive.
 		woken.left.Store(0) // a deletion meanwhile wakes it again
-		soon, cancel := context.WithTimeout(ctx, l.ttl/replaceBelow)
+		soon, cancel := context.WithTimeout(ctx, c.lease.ttl/replaceBelow)
 		now, err := b.locate(soon, c)
 		cancel()
-		b.mu.Lock()
-		ended = c.ended
-		b.mu.Unlock()
 		switch {
-		case ended != nil:
-		case errors.Is(err, driver.ErrRefused):
+		case err == errPlaceGone, errors.Is(err, driver.ErrRefused):
 			return p, err
 		case err != nil: // it may be first already
 			looked = time.Time{}
@@ -107,5 +96,4 @@ func (b *Backend) waitTurn(ctx context.Context, c *claim, p place) (place, error
 			woken.left.Store(int64(p.ahead))
 		}
 	}
-	return p, fmt.Errorf("%w: %v", driver.ErrUnavailable, ended)
 }
