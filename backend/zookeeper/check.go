@@ -66,8 +66,8 @@ func (b *Backend) check(ctx context.Context) ([]driver.Notice, error) {
 	default:
 		return nil, withoutEffect(err)
 	}
-	if b.ensemble != nil && b.ensemble.plaintext {
-		notices = append(notices, notice.InTheClear(b.ensemble.addresses...)...)
+	if b.plaintext {
+		notices = append(notices, notice.InTheClear(b.addresses...)...)
 	}
 	return notices, nil
 }
@@ -83,9 +83,5 @@ func (b *Backend) memberNotices(text string) []driver.Notice {
 			voters++
 		}
 	}
-	known := 0
-	if b.ensemble != nil {
-		known = len(b.ensemble.addresses)
-	}
-	return notice.Members(max(voters, 1), known)
+	return notice.Members(max(voters, 1), len(b.addresses))
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"net"
 	"sync/atomic"
@@ -50,23 +49,15 @@ func (l *Log) Printf(format string, args ...any) {
 // granted is the last timeout that the server granted.
 func (l *Log) granted() time.Duration { return time.Duration(l.timeout.Load()) * time.Millisecond }
 
-// ensemble is the set of servers of a backend with its own connection. Safe for concurrent use.
-type ensemble struct {
-	addresses []string
-	dial      func(ctx context.Context, network, address string) (net.Conn, error)
-	ttl       time.Duration // the requested session timeout
-	plaintext bool          // a password is sent without TLS, as far as we know
-}
-
-// connect makes a connection. It opens a session now, and again whenever one has expired. log learns the timeout.
-func (s *ensemble) connect(timeout time.Duration, log *Log) (*zk.Conn, error) {
+// connect makes a connection of our own. It opens a session now, and again whenever one has expired. log learns the timeout.
+func (b *Backend) connect(timeout time.Duration, log *Log) (*zk.Conn, error) {
 	var handshake *time.Timer // go-zookeeper would wait several session timeouts for a silent server
 	dial := func(network, address string, bound time.Duration) (net.Conn, error) {
 		ctx, cancel := context.WithTimeout(context.Background(), bound)
 		defer cancel()
-		conn, err := s.dial(ctx, network, address)
+		conn, err := b.o.Dial(ctx, network, address)
 		if err == nil {
-			handshake = time.AfterFunc(max(time.Second, min(s.ttl/3, 5*time.Second)), func() { _ = conn.Close() })
+			handshake = time.AfterFunc(max(time.Second, min(b.o.TTL/3, 5*time.Second)), func() { _ = conn.Close() })
 		}
 		return conn, err
 	}
@@ -75,18 +66,18 @@ func (s *ensemble) connect(timeout time.Duration, log *Log) (*zk.Conn, error) {
 			handshake.Stop()
 		}
 	}
-	conn, _, err := zk.Connect(s.addresses, timeout, zk.WithDialer(dial), zk.WithHostProvider(&hosts{servers: s.addresses}),
+	conn, _, err := zk.Connect(b.addresses, timeout, zk.WithDialer(dial), zk.WithHostProvider(&hosts{servers: b.addresses}),
 		zk.WithEventCallback(event), zk.WithLogger(log))
 	return conn, err
 }
 
 // unreachable is the error of a request that was not sent because no server opened a session; log has the cause.
-func (s *ensemble) unreachable(log *Log) error {
+func (b *Backend) unreachable(log *Log) error {
 	why := zk.ErrNoServer
 	if last := log.why.Load(); last != nil {
 		why = *last
 	}
-	return unavailable(fmt.Errorf("none of %d servers can be reached: %w", len(s.addresses), why))
+	return unavailable(fmt.Errorf("none of %d servers can be reached: %w", len(b.addresses), why))
 }
 
 // probes is the number of attempts at a short session. A busy server may end one before it answers, and hang up.
@@ -94,11 +85,11 @@ const probes = 10
 
 // probe opens a session as short as the servers allow, and returns half its timeout: by default, the minimum is two ticks. It returns after
 // the attempt during which ctx ends.
-func (s *ensemble) probe(ctx context.Context) (tick time.Duration, err error) {
+func (b *Backend) probe(ctx context.Context) (tick time.Duration, err error) {
 	const shortest = 100 * time.Millisecond // below this, go-zookeeper gives up before the answer
 	log := new(Log)
 	for try := 0; try < probes && ctx.Err() == nil; try++ { // on a new connection each: go-zookeeper would pause for a second
-		conn, err := s.connect(shortest, log)
+		conn, err := b.connect(shortest, log)
 		if err != nil {
 			return 0, err
 		}
@@ -108,7 +99,7 @@ func (s *ensemble) probe(ctx context.Context) (tick time.Duration, err error) {
 			return granted / 2, nil
 		}
 	}
-	return 0, s.unreachable(log)
+	return 0, b.unreachable(log)
 }
 
 // hosts is go-zookeeper's list of servers. The library's own list pauses for a second after each round: with one server, after each lost
@@ -158,8 +149,8 @@ func (b *Backend) ready(ctx context.Context) error {
 		err = b.prepare(ctx)
 	}
 	switch {
-	case errors.Is(err, zk.ErrNoServer) && b.ensemble != nil:
-		return b.ensemble.unreachable(b.o.Log)
+	case errors.Is(err, zk.ErrNoServer) && b.addresses != nil:
+		return b.unreachable(b.o.Log)
 	case err != nil:
 		return withoutEffect(err)
 	}
@@ -169,7 +160,7 @@ func (b *Backend) ready(ctx context.Context) error {
 // prepare does the work of ready for a new connection.
 func (b *Backend) prepare(ctx context.Context) error {
 	if b.tick == 0 {
-		tick, err := b.ensemble.probe(ctx)
+		tick, err := b.probe(ctx)
 		if err != nil {
 			return err
 		}
@@ -181,7 +172,7 @@ func (b *Backend) prepare(ctx context.Context) error {
 	var err error
 	if b.conn == nil && !b.closed {
 		b.session, b.observed = session{}, time.Now()
-		b.conn, err = b.ensemble.connect(b.o.TTL, b.o.Log)
+		b.conn, err = b.connect(b.o.TTL, b.o.Log)
 	}
 	b.mu.Unlock()
 	if err != nil {
@@ -211,7 +202,7 @@ func (b *Backend) prepare(ctx context.Context) error {
 	if b.conn != nil {
 		b.prepared = time.Now()
 	}
-	b.heartbeatOnce.Do(func() { go b.heartbeat() })
+	b.tending.Do(func() { go b.tend() })
 	return nil
 }
 
@@ -235,20 +226,13 @@ func (b *Backend) checkTimeout() error {
 // ever, a client that has seen more.
 func (b *Backend) giveUp() {
 	b.mu.Lock()
-	conn, exchanges := b.conn, b.session.exchanges
-	if b.ensemble == nil || len(exchanges) == 0 || time.Since(exchanges[len(exchanges)-1].answered) < b.timeout()+b.tick {
-		b.mu.Unlock()
+	defer b.mu.Unlock()
+	exchanges := b.session.exchanges
+	if b.addresses == nil || len(exchanges) == 0 || time.Since(exchanges[len(exchanges)-1].answered) < b.timeout()+b.tick {
 		return
 	}
-	lost := maps.Clone(b.held)
-	b.mu.Unlock()
-	for c := range lost {
-		c.lose(errors.New("no server answered within the session timeout"))
-	}
-	b.mu.Lock()
+	go b.hangUp(b.conn)
 	b.conn, b.session, b.prepared = nil, session{}, time.Time{}
-	b.mu.Unlock()
-	go b.hangUp(conn)
 }
 
 // hangUp closes a connection of our own. go-zookeeper reads the answer to CreateContainer even if Close cut it off: such calls must end first.

@@ -102,7 +102,7 @@ func (b *Backend) inspect(req driver.Request) (driver.Status, []string, error) {
 			return st, nil, nil
 		}
 		inOrder(children)
-		holders := holdersOf(children)
+		holders := slices.Clone(children[:holdersOf(children)])
 		for i, child := range holders {
 			var h driver.Status
 			if h, err = b.holder(parent, child); err != nil {
@@ -124,20 +124,6 @@ func (b *Backend) inspect(req driver.Request) (driver.Status, []string, error) {
 		}
 	}
 	return st, nil, unavailable(fmt.Errorf("the holder of %s changes too fast to inspect", parent))
-}
-
-// holdersOf returns the children of a lock, in order, that hold it.
-func holdersOf(children []string) []string {
-	n := 1
-	switch mode := modeOfNode(children[0]); {
-	case mode == readMode:
-		for n < len(children) && modeOfNode(children[n]) == readMode {
-			n++
-		}
-	case permitsOf(mode) > 0:
-		n = min(permitsOf(mode), len(children))
-	}
-	return slices.Clone(children[:n])
 }
 
 // holder returns the status of the holder whose node is child.

@@ -124,8 +124,8 @@ func TestNodeDataChanged(t *testing.T) {
 	watched := func() bool {
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		for c := range b.held {
-			return c.watch != nil && len(c.watch) == 0
+		for _, c := range b.claims {
+			return c.held && c.watch != nil && len(c.watch) == 0
 		}
 		return false
 	}

@@ -37,26 +37,19 @@ func (c *claim) As(target any) bool {
 
 // RenewBatch implements driver.BatchRenewer. One request confirms the session, and with it every claim.
 func (b *Backend) RenewBatch(ctx context.Context, leases []driver.Lease, results []driver.Renewal) {
-	path := ""
-	b.mu.Lock()
-	for _, lease := range leases {
-		if c := lease.(*claim); b.holds(c) {
-			path = c.parent
-		}
+	if len(leases) == 0 {
+		return
 	}
-	b.mu.Unlock()
-	var err error
-	if path != "" {
-		_, err = inTime(ctx, driver.ErrUnknown, func() (any, error) { return nil, b.freshen(ctx, path) })
-		if errors.Is(err, zk.ErrNoNode) {
-			err = nil // that claim's watch reports the loss
-		}
+	path := leases[0].(*claim).parent
+	_, err := inTime(ctx, driver.ErrUnknown, func() (any, error) { return nil, b.freshen(ctx, path) })
+	if errors.Is(err, zk.ErrNoNode) {
+		err = nil // that claim's watch reports the loss
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for i, lease := range leases {
 		switch c := lease.(*claim); {
-		case !b.holds(c) || c.session != b.session.id:
+		case !c.held || c.session != b.session.id:
 			results[i].Err = fmt.Errorf("%w: it was released, its node was deleted, or its session has ended", driver.ErrLost)
 		case err != nil:
 			results[i].Err = err
@@ -66,17 +59,11 @@ func (b *Backend) RenewBatch(ctx context.Context, leases []driver.Lease, results
 	}
 }
 
-// holds reports whether c is granted and not known to be lost. b.mu is held.
-func (b *Backend) holds(c *claim) bool {
-	_, held := b.held[c]
-	return held
-}
-
 // lose ends a held claim as lost, and tells its holder.
 func (c *claim) lose(reason error) {
 	c.b.mu.Lock()
-	held := c.b.holds(c)
-	delete(c.b.held, c)
+	held := c.held
+	c.held = false
 	c.b.mu.Unlock()
 	if held && c.req.Lost != nil {
 		c.req.Lost(fmt.Errorf("%w: %w", driver.ErrLost, reason))
@@ -87,7 +74,7 @@ func (c *claim) lose(reason error) {
 func (c *claim) Release(ctx context.Context) error {
 	c.b.mu.Lock()
 	path := c.path
-	delete(c.b.held, c)
+	c.held = false
 	c.b.mu.Unlock()
 	_, err := inTime(ctx, driver.ErrUnknown, func() (any, error) { return nil, c.b.delete(path) })
 	switch {
@@ -118,8 +105,7 @@ func (b *Backend) abandon(ctx context.Context, req driver.Request) error {
 		c = b.newClaim(req)
 		c.unsure = true
 	}
-	c.abandoned = true
-	delete(b.held, c)
+	c.abandoned, c.held = true, false
 	creating := c.creating
 	b.mu.Unlock()
 	if creating != nil {

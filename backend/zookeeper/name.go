@@ -110,7 +110,10 @@ func modeOfNode(child string) string {
 
 // permitsOf is the number of permits in a mode, 0 if it has none.
 func permitsOf(mode string) int {
-	digits, _ := strings.CutSuffix(mode, permitMode)
+	digits, ok := strings.CutSuffix(mode, permitMode)
+	if !ok {
+		return 0
+	}
 	n, _ := strconv.Atoi(digits)
 	return n
 }
@@ -128,6 +131,20 @@ func sortKey(child string) string {
 // inOrder sorts a lock's children in the order in which they hold it.
 func inOrder(children []string) {
 	slices.SortStableFunc(children, func(a, b string) int { return cmp.Compare(sortKey(a), sortKey(b)) })
+}
+
+// holdersOf returns how many of a lock's children, in order, hold it.
+func holdersOf(children []string) int {
+	n := 1
+	switch mode := modeOfNode(children[0]); {
+	case mode == readMode:
+		for n < len(children) && modeOfNode(children[n]) == readMode {
+			n++
+		}
+	case permitsOf(mode) > 0:
+		n = min(permitsOf(mode), len(children))
+	}
+	return n
 }
 
 // sortsLast reports that child sorts after every sequence number, so that it excludes nobody: it is another program's.

@@ -94,15 +94,15 @@ func (o *Options) prepareOwn(addresses []string) ([]string, error) {
 
 // prepare checks o and fills in the defaults of all connections.
 func (o *Options) prepare() error {
-	if o.Chroot = strings.TrimRight(o.Chroot, "/"); o.Chroot != "" {
-		if err := checkPath(o.Chroot); err != nil {
-			return err
-		}
-	}
+	o.Chroot = strings.TrimRight(o.Chroot, "/")
 	if o.TTL == 0 {
 		o.TTL = lockport.DefaultTTL
 	}
 	switch {
+	case o.Chroot != "" && o.Chroot[0] != '/':
+		return fmt.Errorf("the chroot %q does not begin with a slash", o.Chroot)
+	case strings.HasPrefix(o.Chroot+"/", "/zookeeper/"):
+		return fmt.Errorf("the chroot %q is reserved by ZooKeeper", o.Chroot)
 	case o.TTL < time.Millisecond || o.TTL%time.Millisecond != 0 || o.TTL > math.MaxInt32*time.Millisecond:
 		return fmt.Errorf("the TTL is %v; it must be a whole number of milliseconds", o.TTL)
 	case o.TickTime < 0:
@@ -118,24 +118,6 @@ func (o *Options) prepare() error {
 		} else {
 			o.ACL = zk.WorldACL(zk.PermAll)
 		}
-	}
-	return nil
-}
-
-// checkPath checks path by the server's rules.
-func checkPath(path string) error {
-	if path[0] != '/' {
-		return fmt.Errorf("the chroot %q does not begin with a slash", path)
-	}
-	for _, part := range strings.Split(path[1:], "/") {
-		if part == "" || part == "." || part == ".." || strings.ContainsFunc(part, func(r rune) bool {
-			return r <= 0x1f || r >= 0x7f && r <= 0x9f || r >= 0xd800 && r <= 0xf8ff || r >= 0xfff0 && r <= 0xffff
-		}) {
-			return fmt.Errorf("the chroot %q is not a path that ZooKeeper accepts", path)
-		}
-	}
-	if path == "/zookeeper" || strings.HasPrefix(path, "/zookeeper/") {
-		return fmt.Errorf("the chroot %q is reserved by ZooKeeper", path)
 	}
 	return nil
 }

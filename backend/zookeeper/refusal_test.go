@@ -71,6 +71,8 @@ func TestACL(t *testing.T) {
 		}
 		return c, err
 	}
+	_, err = open("", "/a//b")
+	peer.SaysOneLine(t, err, lockport.ErrRefused, "invalid path")
 	// The nodes that a user creates belong to that user.
 	mine, err := open("alice:secret@", "/alice")
 	require.NoError(t, err)

@@ -156,33 +156,21 @@ func (b *Backend) freshen(ctx context.Context, path string) error {
 	}
 }
 
-// heartbeat keeps the evidence that the session lives fresh: it sends a request in each third of the timeout that has no other. The next
-// claim is then valid for most of the timeout. go-zookeeper's own pings do not reveal when they were answered. heartbeat also gives up
-// a connection of our own that servers have refused for too long.
-func (b *Backend) heartbeat() {
-	timer := time.NewTimer(b.o.TTL / 3)
-	defer timer.Stop()
-	for {
-		select {
-		case <-timer.C:
-		case <-b.done:
-			return
-		}
-		b.mu.Lock()
-		conn, wait := b.conn, b.o.TTL/3
-		if n := len(b.session.exchanges); n > 0 {
-			wait -= time.Since(b.session.exchanges[n-1].sent)
-		}
-		b.mu.Unlock()
-		switch {
-		case conn == nil:
-		case conn.State() != zk.StateHasSession:
-			b.giveUp()
-		case wait <= b.o.TTL/30:
-			_ = b.ping()
-			wait = b.o.TTL / 3
-		}
-		timer.Reset(max(wait, b.o.TTL/30))
+// beat keeps the evidence that the session lives fresh: it sends a request if a third of the timeout has passed without one. The next claim
+// is then valid for most of the timeout. go-zookeeper's own pings do not reveal when they were answered.
+func (b *Backend) beat() {
+	b.mu.Lock()
+	conn, last := b.conn, time.Time{}
+	if n := len(b.session.exchanges); n > 0 {
+		last = b.session.exchanges[n-1].sent
+	}
+	b.mu.Unlock()
+	switch {
+	case conn == nil:
+	case conn.State() != zk.StateHasSession:
+		b.giveUp()
+	case time.Since(last) > b.o.TTL/3:
+		_ = b.ping()
 	}
 }
 

@@ -29,7 +29,10 @@ func (b *Backend) Wait(ctx context.Context, req driver.Request) (driver.Lease, e
 			case ctx.Err() != nil, !oneOf(err, errNoAnswer, driver.ErrUnavailable):
 				return false, err
 			default: // the servers are unreachable; the session may live
-				pause(ctx, retryPause)
+				select {
+				case <-time.After(retryPause):
+				case <-ctx.Done():
+				}
 				_ = b.ready(ctx)
 			}
 		}
@@ -47,15 +50,6 @@ func (c *claim) nodeAhead() string {
 
 // retryPause is the pause between attempts while the servers are unreachable.
 const retryPause = 20 * time.Millisecond
-
-func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
-}
 
 // sleep waits until the lock must be listed again: the node ahead changed, or a check is due. Meanwhile it finds out what a grant needs to
 // know of the claim's own node.

@@ -10,65 +10,60 @@ import (
 )
 
 const (
-	// sweepEvery is the interval between checks of held locks. Each watch has a channel; a goroutine per hold would be too many.
-	sweepEvery = 150 * time.Millisecond
+	// tendEvery is the interval between checks of held locks. Each watch has a channel; a goroutine per hold would be too many.
+	tendEvery = 150 * time.Millisecond
 	// maxWatchers bounds the concurrent requests for watches.
 	maxWatchers = 8
 )
 
-// hold adds a granted claim to those that are told of their loss. b.mu is held.
-func (b *Backend) hold(c *claim) {
-	b.held[c] = struct{}{}
-	if !b.sweeping {
-		b.sweeping = true
-		go b.sweep()
-	}
-}
-
-// sweep looks for losses while anything is held. A node is watched from the first sweep of its hold: most holds are shorter.
-func (b *Backend) sweep() {
-	ticker := time.NewTicker(sweepEvery)
+// tend looks after the held locks and the session, until Close.
+func (b *Backend) tend() {
+	ticker := time.NewTicker(min(tendEvery, b.o.TTL/30))
 	defer ticker.Stop()
 	for {
 		select {
 		case <-ticker.C:
+			b.sweep()
+			b.beat()
 		case <-b.done:
 			return
 		}
-		lost := make(map[*claim]error)
-		var unwatched []*claim
-		b.mu.Lock()
-		b.observe()
-		for c := range b.held {
-			if c.session != b.session.id {
-				lost[c] = errSessionEnded
-				continue
-			}
-			select {
-			case e := <-c.watch:
-				c.watch = nil
-				if e.Type == zk.EventNodeDeleted {
-					lost[c] = errGone
-				} else if errors.Is(e.Err, zk.ErrClosing) {
-					lost[c] = errors.New("the connection was closed")
-				}
-			default:
-			}
-			if c.watch == nil && lost[c] == nil {
-				unwatched = append(unwatched, c)
-			}
-		}
-		if len(b.held) == 0 {
-			b.sweeping = false
-			b.mu.Unlock()
-			return
-		}
-		b.mu.Unlock()
-		for c, reason := range lost {
-			c.lose(reason)
-		}
-		watchAll(unwatched)
 	}
+}
+
+// sweep looks for losses. A node is watched from the first sweep of its hold: most holds are shorter.
+func (b *Backend) sweep() {
+	lost := make(map[*claim]error)
+	var unwatched []*claim
+	b.mu.Lock()
+	b.observe()
+	for _, c := range b.claims {
+		if !c.held {
+			continue
+		}
+		if c.session != b.session.id {
+			lost[c] = errSessionEnded
+			continue
+		}
+		select {
+		case e := <-c.watch:
+			c.watch = nil
+			if e.Type == zk.EventNodeDeleted {
+				lost[c] = errGone
+			} else if errors.Is(e.Err, zk.ErrClosing) {
+				lost[c] = errors.New("the connection was closed")
+			}
+		default:
+		}
+		if c.watch == nil && lost[c] == nil {
+			unwatched = append(unwatched, c)
+		}
+	}
+	b.mu.Unlock()
+	for c, reason := range lost {
+		c.lose(reason)
+	}
+	watchAll(unwatched)
 }
 
 var errSessionEnded = errors.New("the session has ended")

@@ -48,14 +48,14 @@ func ConnectBackend(addresses []string, o Options) (*Backend, error) {
 		return nil, err
 	}
 	b := makeBackend(o)
-	b.ensemble = &ensemble{addresses: addresses, dial: o.Dial, ttl: o.TTL, plaintext: plaintext}
+	b.addresses, b.plaintext = addresses, plaintext
 	return b, nil
 }
 
 func makeBackend(o Options) *Backend {
 	return &Backend{
 		o: o, caps: capabilities(o.TTL), tick: o.TickTime, preparing: make(chan struct{}, 1), done: make(chan struct{}),
-		claims: make(map[claimKey]*claim), held: make(map[*claim]struct{}),
+		claims: make(map[claimKey]*claim),
 	}
 }
 
@@ -63,24 +63,23 @@ func makeBackend(o Options) *Backend {
 type Backend struct {
 	o         Options
 	caps      driver.Capabilities
-	ensemble  *ensemble     // nil: the connection is the caller's
+	addresses []string      // of the ensemble's servers; nil: the connection is the caller's
+	plaintext bool          // a password is sent without TLS, as far as we know
 	preparing chan struct{} // full while a goroutine prepares the connection
 	done      chan struct{} // closed by Close
 
-	heartbeatOnce sync.Once            // starts heartbeat
-	containers    sync.RWMutex         // read-locked to create one, locked to close the connection
-	released      recent.Values[int64] // by lock, the number of our last released node
+	tending    sync.Once            // starts tend
+	containers sync.RWMutex         // read-locked to create one, locked to close the connection
+	released   recent.Values[int64] // by lock, the number of our last released node
 
 	mu       sync.Mutex
 	conn     *zk.Conn  // nil: not made, or given up
 	prepared time.Time // when the connection became usable; zero: not yet
-	sweeping bool      // the goroutine of sweep runs
 	closed   bool
 	tick     time.Duration // the servers' tickTime; 0: not known yet
 	observed time.Time     // when the connection's session was last observed
 	session  session
 	claims   map[claimKey]*claim
-	held     map[*claim]struct{} // the granted claims
 }
 
 var _ interface {
@@ -93,9 +92,6 @@ var _ interface {
 } = (*Backend)(nil)
 
 const backendName = "zookeeper"
-
-// noticeBound bounds the time until a holder is told that its node was deleted.
-const noticeBound = 500 * time.Millisecond
 
 func capabilities(ttl time.Duration) driver.Capabilities {
 	return driver.Capabilities{
@@ -110,7 +106,7 @@ func capabilities(ttl time.Duration) driver.Capabilities {
 		Queue:         true,
 		Shared:        true,
 		Permits:       true,
-		RemovalNotice: func(time.Duration) time.Duration { return noticeBound },
+		RemovalNotice: func(time.Duration) time.Duration { return 500 * time.Millisecond },
 	}
 }
 
@@ -133,7 +129,7 @@ func (b *Backend) Close() error {
 		return nil
 	}
 	close(b.done)
-	if b.ensemble == nil || conn == nil {
+	if b.addresses == nil || conn == nil {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), closeTime)

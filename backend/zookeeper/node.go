@@ -1,0 +1,231 @@
+package zookeeper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/lockport/lockport/driver"
+)
+
+// place ensures that the claim has a node. It returns the lock's children in order, and the index of the claim's own.
+func (c *claim) place(ctx context.Context) (children []string, at int, err error) {
+	if err := c.resolveCreation(); err != nil {
+		return nil, 0, err
+	}
+	var l list
+	if c.node() == "" {
+		if l, err = c.create(ctx); err != nil {
+			return nil, 0, err
+		}
+	}
+	own := base(c.node())
+	if !slices.Contains(l.children, own) { // the list was not requested, or overtook the creation
+		l, err = c.b.list(c.parent)
+	}
+	if errors.Is(err, zk.ErrNoNode) {
+		err = errGone
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	inOrder(l.children)
+	switch at = slices.Index(l.children, own); {
+	case at < 0:
+		err = errGone
+	case at == 0:
+		c.inferCzxid(l)
+	}
+	return l.children, at, err
+}
+
+// inferCzxid takes the transaction that created the claim's node from a list, if that is certain: it is the only child, and no other was
+// created since our last one, which was deleted. (Without a last one: no other was ever created.) Its creation is then the last change
+// below the lock's node. If that node was recreated and counts anew, the transaction may be a later one. Tokens still rise: every
+// later claim's node is created after it.
+func (c *claim) inferCzxid(l list) {
+	b := c.b
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	n, ok := numberOf(c.path)
+	last, known := b.released.Get(c.parent)
+	if !known {
+		last = -1
+	}
+	creations := (int64(l.stat.Cversion) + int64(l.stat.NumChildren)) / 2 // Cversion is creations plus deletions, NumChildren their difference
+	if c.czxid == 0 && ok && n == last+1 && creations == n+1 && len(l.children) == 1 && c.session != 0 {
+		c.czxid = l.stat.Pzxid
+	}
+}
+
+func (c *claim) node() string {
+	c.b.mu.Lock()
+	defer c.b.mu.Unlock()
+	return c.path
+}
+
+// identify finds the session that owns the claim's node, and the transaction that created it.
+func (c *claim) identify() error {
+	c.b.mu.Lock()
+	path, known := c.path, c.session != 0 && c.czxid != 0
+	c.b.mu.Unlock()
+	if known {
+		return nil
+	}
+	stat, err := call(c.b, false, "read", path, func(conn *zk.Conn) (*zk.Stat, error) {
+		exists, stat, err := conn.Exists(path)
+		if err == nil && !exists {
+			err = errGone
+		}
+		return stat, err
+	})
+	if err != nil {
+		return err
+	}
+	c.b.mu.Lock()
+	defer c.b.mu.Unlock()
+	c.session, c.czxid = stat.EphemeralOwner, stat.Czxid
+	return nil
+}
+
+// create creates the claim's node and lists the lock's children, in one round trip.
+func (c *claim) create(ctx context.Context) (l list, err error) {
+	for range 3 { // the server may remove the lock's node, and those above it, while they are empty
+		listed := make(chan list, 1)
+		go func() { // usually follows the creation on the connection
+			l, _ := c.b.list(c.parent)
+			listed <- l
+		}()
+		err := c.createOnce(ctx)
+		l := <-listed
+		if !errors.Is(err, zk.ErrNoNode) {
+			if err == nil && exhausted(c.node()) {
+				err = fmt.Errorf("%w: the sequence numbers below %s are used up; delete that node while nobody holds the lock", driver.ErrRefused, c.parent)
+			}
+			return l, err
+		}
+		if err := c.b.makePath(c.parent); err != nil && !errors.Is(err, zk.ErrNoNode) {
+			return l, err
+		}
+	}
+	return l, unavailable(fmt.Errorf("%s keeps being removed", c.parent))
+}
+
+func (c *claim) createOnce(ctx context.Context) error {
+	b, done := c.b, make(chan struct{})
+	b.mu.Lock()
+	if c.abandoned || ctx.Err() != nil { // a claim is abandoned only after its context has ended
+		b.mu.Unlock()
+		return unavailable(errors.New("its caller has stopped waiting"))
+	}
+	c.creating, c.conn = done, b.conn
+	session := b.session.id
+	b.mu.Unlock()
+	path, err := call(b, true, "create", c.prefix, func(conn *zk.Conn) (string, error) {
+		return conn.Create(c.prefix, []byte(c.req.Owner), zk.FlagEphemeralSequential, b.o.ACL)
+	})
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case err == nil:
+		c.path = path
+		if session == b.session.id { // the session did not change during the request
+			c.session = session
+		}
+	case errors.Is(err, driver.ErrUnknown):
+		c.unsure = true
+	}
+	c.creating = nil
+	close(done)
+	return err
+}
+
+// resolveCreation finds, by its GUID, the node whose creation's reply was lost, or makes sure that there is none. A request on the lost
+// connection cannot take effect once the session has moved to another: the leader rejects requests from the old one. Nor can it after
+// the session has expired. A session that was given up has expired once its timeout has passed since the next one came into use.
+// A creation that takes effect before that is found.
+func (c *claim) resolveCreation() error {
+	b := c.b
+	b.mu.Lock()
+	unsure, left := c.unsure, time.Duration(0)
+	if c.conn != nil && c.conn != b.conn {
+		left = time.Until(b.prepared.Add(b.timeout() + 2*b.tick))
+	}
+	b.mu.Unlock()
+	switch {
+	case !unsure:
+		return nil
+	case left > 0:
+		return unknown(fmt.Errorf("its session was given up, and may live for another %v", left.Round(time.Millisecond)))
+	}
+	found, err := b.findNode(c.parent, base(c.prefix))
+	if err != nil {
+		return err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	c.unsure, c.path = false, found
+	return nil
+}
+
+// findNode returns the path of the child of parent that begins with prefix, or "" if a quorum confirms that there is none.
+func (b *Backend) findNode(parent, prefix string) (string, error) {
+	err := b.confirm(parent)
+	var l list
+	if err == nil {
+		l, err = b.list(parent)
+	}
+	if errors.Is(err, zk.ErrNoNode) {
+		return "", nil
+	}
+	if i := slices.IndexFunc(l.children, func(child string) bool { return strings.HasPrefix(child, prefix) }); err == nil && i >= 0 {
+		return parent + "/" + l.children[i], nil
+	}
+	return "", err
+}
+
+// list is a server's view of a lock's node.
+type list struct {
+	children []string
+	stat     *zk.Stat
+}
+
+func (b *Backend) list(path string) (list, error) {
+	return call(b, false, "list", path, func(c *zk.Conn) (list, error) {
+		children, stat, err := c.Children(path)
+		return list{children, stat}, err
+	})
+}
+
+func (b *Backend) delete(path string) error {
+	_, err := call(b, true, "delete", path, func(c *zk.Conn) (any, error) { return nil, c.Delete(path, -1) })
+	return err
+}
+
+// makePath creates a container and its missing parents. The server removes a container some time after its last child is gone.
+func (b *Backend) makePath(path string) error {
+	err := b.makeNode(path)
+	if above := path[:strings.LastIndexByte(path, '/')]; errors.Is(err, zk.ErrNoNode) && above != "" {
+		if err = b.makePath(above); err == nil {
+			err = b.makeNode(path)
+		}
+	}
+	return err
+}
+
+func (b *Backend) makeNode(path string) error {
+	b.containers.RLock()
+	defer b.containers.RUnlock()
+	_, err := call(b, true, "create", path, func(c *zk.Conn) (string, error) {
+		return c.CreateContainer(path, nil, zk.FlagContainer, b.o.ACL)
+	})
+	if errors.Is(err, zk.ErrNodeExists) {
+		return nil
+	}
+	return err
+}
