@@ -29,7 +29,7 @@ func sessionCells(ended string) []play.Cell {
 			Why: "holders get no answer for a TTL and end their holds"},
 		{Fault: ended, Outcome: report.Fenced, Script: removedOpenly(remove, false), Gone: true, Argued: true,
 			Why: "the server frees an ended session's locks at once; the holder sees its socket close within milliseconds, but the next waiter may be granted first"},
-		{Fault: ended + "-behind-silence", Outcome: report.Fenced, Script: endedBehindSilence(remove), Gone: true,
+		{Fault: ended + "-behind-silence", Outcome: report.Fenced, Script: endedBehindSilence(remove), Gone: true, Tries: overtakenTries,
 			Why: "the server frees an ended session's locks at once; a holder with a silent link trusts its lock until its deadline"},
 	}
 }
