@@ -148,8 +148,8 @@ func (r *request) deliver(replies []Reply, value any, err error, ack acks) {
 			continue
 		}
 		reply := Reply{Value: list[i]}
-		if failed, ok := list[i].(error); ok && len(r.calls) > 1 {
-			reply = Reply{Err: Classify(failed, true)}
+		if failed, ok := list[i].([]any); ok && len(r.calls) > 1 && len(failed) == 2 && failed[0] == "!" { // see each.lua
+			reply = Reply{Err: Classify(ReplyError(fmt.Sprint(failed[1])), true)}
 		} else if r.script.acks {
 			if reply.Acked = ack.n; ack.err != nil {
 				reply.Err = fmt.Errorf("%w: waiting for replicas: %w", driver.ErrUnknown, ack.err)

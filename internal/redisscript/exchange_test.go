@@ -93,6 +93,24 @@ func TestAnErrorIsThatOfOneCall(t *testing.T) {
 	}
 }
 
+// After the errors of combined calls, each later call of the same pipeline gets its own reply. go-redis does not read on after some errors in a list.
+func TestErrorsOfCombinedCallsLeaveNoReplyBehind(t *testing.T) {
+	s := servers.NeedRedis(t, servers.RedisOptions{})
+	p := pipeOf(t, optionsOf(t, s.URL()))
+	both := []call{lockCall(Acquire, "x", "a"), lockCall(Acquire, "y", "a")}
+	for _, r := range sends(t, p, 1, both...) { // the server knows the script from now on
+		require.NoError(t, r.Err)
+	}
+	does(t, s, "FLUSHALL")
+	does(t, s, "CONFIG", "SET", "maxmemory", "1")
+	replies := sends(t, p, 3, append(both, call{script: echo, args: echoArgs(7)}, call{script: echo, args: echoArgs(8)})...)
+	for _, r := range replies[:2] {
+		require.ErrorIs(t, r.Err, driver.ErrUnavailable)
+		require.ErrorContains(t, r.Err, "out of memory")
+	}
+	require.Equal(t, []Reply{{Value: "7"}, {Value: "8"}}, replies[2:])
+}
+
 // Combined calls that the server refuses because of one of them go separately.
 func TestCallsThatAreRefusedTogetherGoAlone(t *testing.T) {
 	s := servers.NeedRedis(t, servers.RedisOptions{Users: []string{"some on >secret ~lockport:mine* ~lockport.side:{lockport:mine* ~lockport.side:{}:* &* +@all"}})
