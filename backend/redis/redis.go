@@ -153,7 +153,7 @@ func (b *Backend) outcome(ctx context.Context, c *claim, sent time.Time, r redis
 		return nil, r.Err
 	}
 	reply, ok := r.Value.([]any)
-	if token, easy := r.Value.(int64); easy {
+	if token, easy := r.Value.(int64); easy && !c.beside() {
 		reply, ok = []any{int64(granted), token, int64(0)}, true
 	}
 	n := numbers(reply)
