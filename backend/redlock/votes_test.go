@@ -30,7 +30,7 @@ func clientsOf(t testing.TB, x *nodes) (clients []*client) {
 }
 
 // After split votes all claims but one release theirs, and that one gets them, although nobody waits. This works with a silent node too. Distant
-// nodes cause no errors: the name is held, by one claim or by none yet.
+// nodes cause no errors: the name is held, by one claim or by none yet. Nobody wins a round in which the machine stalls for longer than contestTime.
 func TestSplitVotesResolve(t *testing.T) {
 	t.Parallel()
 	for _, arrangement := range []string{"well", "hung", "distant"} {
@@ -44,7 +44,9 @@ func TestSplitVotesResolve(t *testing.T) {
 				p.Delay(50 * time.Millisecond) // each way
 			}
 		}
-		for round := range 20 {
+		const rounds, stalls = 20, 3
+		won := 0
+		for round := range rounds {
 			var granted atomic.Int64
 			var all sync.WaitGroup
 			for _, c := range clients {
@@ -59,11 +61,11 @@ func TestSplitVotesResolve(t *testing.T) {
 				})
 			}
 			all.Wait()
-			if arrangement == "distant" {
-				require.LessOrEqual(t, granted.Load(), int64(1))
-			} else {
-				require.Equal(t, int64(1), granted.Load(), "round %d, %s", round, arrangement)
-			}
+			require.LessOrEqual(t, granted.Load(), int64(1), "round %d, %s", round, arrangement)
+			won += int(granted.Load())
+		}
+		if arrangement != "distant" {
+			require.GreaterOrEqual(t, won, rounds-stalls, arrangement)
 		}
 	}
 }
