@@ -172,7 +172,7 @@ func checkAfterPause(s *play.Phase) {
 	s.Warm(w)
 	var held []*play.Hold
 	for i := range checks {
-		held = append(held, play.Must(w.Acquire(fmt.Sprintf("%s-%d", s.Name(), i), 10*s.TTL)))
+		held = append(held, play.Must(w.AcquireAtLast(fmt.Sprintf("%s-%d", s.Name(), i), 10*s.TTL, 10*s.TTL)))
 	}
 	s.Injected()
 	w.Stop()
