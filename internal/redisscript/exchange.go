@@ -116,8 +116,9 @@ func (p *Pipe) exchange(ctx context.Context, n *node, requests []*request) (ack 
 		r.cmd = newCommand(r.args)
 		_ = pipeline.Process(ctx, r.cmd)
 	}
-	wait := newCommand([]any{"wait", p.replicas, p.waitTime.Milliseconds()})
+	var wait *command
 	if waits { // one WAIT for all: it counts the replicas that have everything written on this connection
+		wait = newCommand([]any{"wait", p.replicas, p.waitTime.Milliseconds()})
 		_ = pipeline.Process(ctx, wait)
 	}
 	if _, err := pipeline.Exec(ctx); err != nil {
@@ -129,6 +130,9 @@ func (p *Pipe) exchange(ctx context.Context, n *node, requests []*request) (ack 
 	}
 	if p.cluster != nil && slices.ContainsFunc(requests, func(r *request) bool { return r.cmd.Err() != nil }) {
 		p.cluster.ReloadState(ctx) // slots may have moved
+	}
+	if wait == nil {
+		return acks{}
 	}
 	acked, _ := wait.Val().(int64)
 	return acks{int(acked), wait.Err()}
