@@ -105,6 +105,7 @@ func checkFails(fault func(*Env)) func(*Env) {
 			checker := optional[driver.Checker](p)
 			err := e.endsInTime("Check", func(ctx context.Context) error { return errOf(checker.Check(ctx)) })
 			e.is(err, "Check must return ErrUnavailable; it returned", driver.ErrUnavailable)
+			e.require(!strings.Contains(err.Error(), "\n"), "the error has more than one line: %q", err)
 			e.noPassword(err)
 		}
 	}

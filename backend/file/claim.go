@@ -15,11 +15,12 @@ const (
 	// A waiter tries again after a random time between these: that soon it takes over a released or dead lock.
 	minPoll = 10 * time.Millisecond
 	maxPoll = 30 * time.Millisecond
-	// overtakeAfter is how often a waiter that is not next tries anyway, in case the next one has been stopped.
-	overtakeAfter = 250 * time.Millisecond
 	// maxReplaced bounds how often in a row a file may be replaced between opening and locking it.
 	maxReplaced = 20
 )
+
+// overtakeAfter is how often a waiter that is not next tries anyway, in case the next one has been stopped. Tests change it.
+var overtakeAfter = 250 * time.Millisecond
 
 // waiter is the state of a waiting claim between its attempts.
 type waiter struct {

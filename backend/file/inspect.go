@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/lockport/lockport/driver"
@@ -18,7 +19,7 @@ func (b *Backend) Inspect(ctx context.Context, name string) (driver.Status, erro
 	if err := b.beginRead(ctx); err != nil {
 		return driver.Status{}, err
 	}
-	st, err := b.inspect(name)
+	st, err := b.inspect(name, nil)
 	return st, b.dir.explain(err)
 }
 
@@ -44,7 +45,7 @@ func (b *Backend) List(ctx context.Context, prefix string) ([]driver.Status, err
 		err := b.look(file.Name(), func(f *lockFile) error { st.Name, _ = f.readLine(); return nil })
 		if name := st.Name; err == nil && name != "" && !seen[name] && strings.HasPrefix(name, prefix) {
 			seen[name] = true
-			if st, err = b.inspect(name); st.Held {
+			if st, err = b.inspect(name, files); st.Held {
 				all = append(all, st)
 			}
 		}
@@ -75,8 +76,8 @@ func (b *Backend) look(file string, f func(*lockFile) error) error {
 	return f(opened)
 }
 
-// inspect returns the holders of name: a writer, or readers, or else holders of permits.
-func (b *Backend) inspect(name string) (driver.Status, error) {
+// inspect returns the holders of name: a writer, or readers, or else holders of permits. files are the folder's, if the caller has them.
+func (b *Backend) inspect(name string, files []fs.DirEntry) (driver.Status, error) {
 	nobody := driver.Status{Name: name, Waiters: -1}
 	st, shared := nobody, false
 	err := b.look(FileName(name), func(f *lockFile) (err error) {
@@ -89,13 +90,13 @@ func (b *Backend) inspect(name string) (driver.Status, error) {
 	case err != nil || st.Held:
 	case shared:
 		st.Shared = true
-		if st, err = b.holders(reader, mostReaders, st); !st.Held { // a foreign program, or the guard process of a killed reader
+		if st, err = b.holders(reader, st, files); !st.Held { // a foreign program, or the guard process of a killed reader
 			st.Held, st.Foreign = true, true
 		}
 	default:
 		err = b.look(gateName(name), func(f *lockFile) error { _, st.Permits = f.readLine(); return nil })
-		if err == nil {
-			st, err = b.holders(permit, st.Permits, st)
+		if err == nil && st.Permits > 0 {
+			st, err = b.holders(permit, st, files)
 		}
 	}
 	if err != nil || !st.Held {
@@ -104,23 +105,27 @@ func (b *Backend) inspect(name string) (driver.Status, error) {
 	return st, nil
 }
 
-// holders returns who has exclusive locks on the files of a kind, at most count. Each is described by st and its own file.
-func (b *Backend) holders(kind string, count int, st driver.Status) (driver.Status, error) {
+// holders returns the holders of exclusive locks on name's files of a kind. Each is described by st and its own file. files are the folder's, if the
+// caller has them.
+func (b *Backend) holders(kind string, st driver.Status, files []fs.DirEntry) (_ driver.Status, err error) {
+	if files == nil {
+		if files, err = os.ReadDir(b.dir.path); err != nil {
+			return st, err
+		}
+	}
+	prefix := numberedPrefix(st.Name, kind)
+	first, _ := slices.BinarySearchFunc(files, prefix, func(f fs.DirEntry, prefix string) int { return strings.Compare(f.Name(), prefix) })
 	var all []driver.Status
-	for i := range count {
-		found, h := false, st
-		err := b.look(numbered(st.Name, kind, i+1), func(f *lockFile) error {
-			found = true
-			return f.holder(&h)
-		})
-		if err != nil {
+	for _, file := range files[first:] {
+		if !strings.HasPrefix(file.Name(), prefix) {
+			break
+		}
+		h := st
+		if err := b.look(file.Name(), func(f *lockFile) error { return f.holder(&h) }); err != nil {
 			return st, err
 		}
 		if h.Held {
 			all = append(all, h)
-		}
-		if !found && kind == reader {
-			break // each reader takes the first free file, so there are no more
 		}
 	}
 	if len(all) == 0 {

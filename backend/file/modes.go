@@ -94,19 +94,17 @@ func (b *Backend) tokenAfter(token uint64, file string) (uint64, error) {
 // different numbers. Then only the next claim is refused.
 func (b *Backend) setPermits(gate *lockFile, req driver.Request) error {
 	_, n := gate.readLine() // 0: unknown
-	switch {
-	case n == req.Permits && time.Since(gate.info.ModTime()) < pruneEvery:
+	if n == req.Permits && time.Since(gate.info.ModTime()) < pruneEvery {
 		return nil
-	case n != req.Permits:
-		for i := range n {
-			f, err := lockFree(b.path(numbered(req.Name, permit, i+1)))
-			if err != nil {
-				return err
-			}
-			if f == nil {
-				return fmt.Errorf("%w: %w: the name has %d permits", driver.ErrRefused, driver.ErrInvalidOption, n)
-			}
-			f.free(false)
+	}
+	if n != 0 && n != req.Permits {
+		st, err := b.holders(permit, driver.Status{Name: req.Name}, nil)
+		if err != nil {
+			return err
+		}
+		// The holder may have changed the number since it was read.
+		if _, n = gate.readLine(); st.Held && n != req.Permits {
+			return fmt.Errorf("%w: %w: the name has %d permits", driver.ErrRefused, driver.ErrInvalidOption, n)
 		}
 	}
 	return gate.writeLine(gateLine(req.Name, req.Permits))

@@ -2,13 +2,16 @@ package file_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport/backend/file"
@@ -30,6 +33,7 @@ func permitOf(name string, n int) driver.Request {
 
 // A new reader does not overtake a waiting writer, not even with a single attempt. It does overtake a writer that stopped trying.
 func TestReadersDoNotOvertakeAWriter(t *testing.T) {
+	file.NobodyOvertakes(t)
 	dir := t.TempDir()
 	a, b, c := backend(t, dir), backend(t, dir), backend(t, dir)
 	first := claim(t, a, reading("x"))
@@ -50,12 +54,16 @@ func TestReadersDoNotOvertakeAWriter(t *testing.T) {
 	requireHeld(t, c, late)
 	release(t, held)
 	release(t, claim(t, c, late))
+}
 
-	// The next writer stops trying.
-	first = claim(t, a, reading("x"))
+// A reader overtakes a waiting writer that stopped trying.
+func TestReadersOvertakeAStoppedWriter(t *testing.T) {
+	dir := t.TempDir()
+	a, b, c := backend(t, dir), backend(t, dir), backend(t, dir)
+	first := claim(t, a, reading("x"))
 	requireHeld(t, b, queued("x"))
 	release(t, first)
-	late = reading("x")
+	late := reading("x")
 	late.Queue = true
 	lease, err := wait(t.Context(), c, late)
 	require.NoError(t, err)
@@ -107,6 +115,44 @@ func TestAnotherNumberOfPermits(t *testing.T) {
 		require.NoError(t, b.Close())
 		b = backend(t, dir)
 	}
+}
+
+// Nobody is refused because others ask for the same new number at the same time, or inspect the name.
+func TestConcurrentChangeOfPermits(t *testing.T) {
+	dir := t.TempDir()
+	var all sync.WaitGroup
+	for n := range 20 {
+		for range 4 {
+			b := backend(t, dir)
+			all.Go(func() {
+				lease, err := b.TryAcquire(t.Context(), permitOf("x", n+1))
+				if err == nil {
+					_, err = b.Inspect(t.Context(), "x")
+					err = errors.Join(err, lease.Release(t.Context()))
+				}
+				if !errors.Is(err, driver.ErrHeld) {
+					assert.NoError(t, err)
+				}
+			})
+		}
+		all.Wait()
+	}
+}
+
+// Inspect finds a reader although the file of a lower number is missing: files that no reader uses are removed.
+func TestInspectFindsReadersBeyondAGap(t *testing.T) {
+	dir := t.TempDir()
+	a, b := backend(t, dir), backend(t, dir)
+	first, second := claim(t, a, reading("x")), claim(t, b, reading("x"))
+	release(t, first)
+	files, err := filepath.Glob(filepath.Join(dir, "*.reader-1.lock"))
+	require.NoError(t, err)
+	require.Len(t, files, 1)
+	require.NoError(t, os.Remove(files[0]))
+	st, err := a.Inspect(t.Context(), "x")
+	require.NoError(t, err)
+	require.Equal(t, second.Grant().Token, st.Token)
+	require.False(t, st.Foreign)
 }
 
 // A program that shares a lock (flock -s, the guard of a killed reader) excludes writers but not readers, and is seen.

@@ -32,8 +32,10 @@ func gateName(name string) string { return stem(name) + "." + gate + suffix }
 
 // numbered is name's i-th file of a kind. The first is 1.
 func numbered(name, kind string, i int) string {
-	return stem(name) + "." + kind + "-" + strconv.Itoa(i) + suffix
+	return numberedPrefix(name, kind) + strconv.Itoa(i) + suffix
 }
+
+func numberedPrefix(name, kind string) string { return stem(name) + "." + kind + "-" }
 
 // readable is the beginning of name, in letters that need no quoting and make no hidden file.
 func readable(name string) string {

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lockport/lockport/backend/file"
 )
 
 // openLocks returns how many lock files in dir this process has open.
@@ -23,6 +25,7 @@ func openLocks(dir string) (n int) {
 
 // A waiting claim keeps one descriptor and its turn; Abandon gives up both.
 func TestQueue(t *testing.T) {
+	file.NobodyOvertakes(t)
 	dir := t.TempDir()
 	a, b, c := backend(t, dir), backend(t, dir), backend(t, dir)
 	holder := claim(t, a, request("x"))

@@ -13,11 +13,14 @@ const (
 	touchPeriod = time.Hour
 )
 
+// now is the time by the wall clock, as that of files: the monotonic clock stands still while the machine is suspended.
+func now() time.Time { return time.Now().Round(0) }
+
 // watch has checkFiles detect lock files that are removed or replaced while held. It is a timer, so nothing runs while nothing is held. The caller
 // holds mu.
 func (b *Backend) watch() {
 	if b.timer == nil {
-		b.touched = time.Now()
+		b.touched = now()
 		b.timer = time.AfterFunc(watchPeriod, b.checkFiles)
 	}
 }
@@ -37,7 +40,7 @@ func (b *Backend) checkFiles() {
 	} else {
 		b.timer = time.AfterFunc(watchPeriod, b.checkFiles)
 		if time.Since(b.touched) > touchPeriod {
-			b.touched = time.Now()
+			b.touched = now()
 			for _, l := range b.held {
 				l.touch(b.touched)
 			}

@@ -219,6 +219,7 @@ func (b *Backend) Attach(ctx context.Context, req driver.Request, owner string, 
 		c.grant = driver.Grant{Token: token, Until: sent.Add(req.TTL), Contended: len(e.queue) > 0}
 		old.state = over
 		e.holders[slices.Index(e.holders, old)] = c
+		s.arm(e)
 		lease = c
 		return nil
 	})

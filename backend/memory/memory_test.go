@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport/backend/memory"
+	"github.com/lockport/lockport/backend/memory/memorytest"
 	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/lab/peer"
 )
@@ -55,5 +56,52 @@ func TestHoldersExpireTogether(t *testing.T) {
 		all, err := b.List(t.Context(), "")
 		require.NoError(t, err)
 		require.Empty(t, all)
+	})
+}
+
+// Validity counts from the call, not from its arrival at the server or the reply, each of which takes a second here.
+func TestValidityCountsFromTheCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := memorytest.NewBackend(nil, nil)
+		a := on(t, b, "a")
+		req := a.Request("x")
+		b.Delay(time.Second)
+		slow := func(kind memorytest.Call) (valid time.Time) {
+			b.DelayNext(kind, time.Second)
+			return time.Now().Add(req.TTL)
+		}
+		valid := slow(memorytest.Claim)
+		lease := a.Takes(req)
+		require.Zero(t, lease.Grant().Until.Sub(valid))
+		valid = slow(memorytest.Renew)
+		until, err := a.Renews(lease)
+		require.NoError(t, err)
+		require.Zero(t, until.Sub(valid))
+	})
+}
+
+// A claim attached with a shorter TTL ends after that TTL.
+func TestAttachWithAShorterTTL(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := memory.NewServer()
+		b, other := memory.NewBackend(memory.Options{Server: server}), memory.NewBackend(memory.Options{Server: server})
+		a := on(t, b, "a")
+		first := a.Request("x")
+		held := a.Takes(first)
+		require.NoError(t, b.Detach(t.Context(), held))
+		granted := make(chan struct{})
+		go func() {
+			if _, err := other.Wait(t.Context(), a.Request("x")); err == nil {
+				close(granted)
+			}
+		}()
+		synctest.Wait()
+		req := a.Request("x")
+		req.TTL = time.Second
+		_, err := b.Attach(t.Context(), req, first.Owner, held.Grant().Token)
+		require.NoError(t, err)
+		begun := time.Now()
+		<-granted
+		require.Equal(t, time.Second, time.Since(begun))
 	})
 }

@@ -141,3 +141,13 @@ func (b *Backend) replace(ctx context.Context, name, value string, ttl time.Dura
 
 // errLags: the answering server shows a state from before a known write.
 var errLags = fmt.Errorf("%w: the answering server lags behind another", driver.ErrUnavailable)
+
+// lags reports whether the stream's leader has not seen revision known, or does not say.
+func (b *Backend) lags(ctx context.Context, known uint64) (yes bool) {
+	err := b.request(ctx, false, func(ctx context.Context, js jetstream.JetStream) error {
+		stream, err := js.Stream(ctx, b.stream())
+		yes = err == nil && stream.CachedInfo().State.LastSeq < known
+		return err
+	})
+	return yes || err != nil
+}

@@ -12,7 +12,8 @@ import (
 // How long markers stay: of released claims, and of abandoned or expired ones. Meanwhile a late claim fails: it expects another revision.
 const releasedMarker, abandonedMarker = time.Minute, time.Hour
 
-// TryAcquire implements driver.Backend: one request, or three if another client released the name within the last minute.
+// TryAcquire implements driver.Backend: one request, or three if the name's marker is another than this client's last:
+// another client released the name within the last minute, or the marker has expired.
 func (b *Backend) TryAcquire(ctx context.Context, req driver.Request) (driver.Lease, error) {
 	if req.TTL < capabilities.MinTTL {
 		return nil, fmt.Errorf("%w: the TTL %v is below %v", driver.ErrRefused, req.TTL, capabilities.MinTTL)
@@ -87,6 +88,8 @@ func (l *lease) write(ctx context.Context, value string, ttl time.Duration) (unt
 	written, err := l.b.replace(ctx, l.req.Name, value, ttl, l.last.Token, func(now driver.Status, revision uint64) (uint64, error) {
 		switch {
 		case 0 < revision && revision <= l.last.Token:
+			return 0, errLags
+		case revision == 0 && l.b.lags(ctx, l.last.Token):
 			return 0, errLags
 		case !now.Held || now.Owner != l.req.Owner:
 			return 0, fmt.Errorf("%w: its key expired, was deleted, or belongs to %q", driver.ErrLost, now.Owner)

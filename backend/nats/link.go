@@ -16,7 +16,10 @@ import (
 // connectTimeout is how long a request waits for a connection.
 const connectTimeout = 2 * time.Second
 
-var errUnreachable = errors.New("NATS cannot be reached: is it running, and is the address right?")
+// unreachable returns why there is no connection. cause may be nil.
+func unreachable(cause error) error {
+	return fmt.Errorf("NATS cannot be reached: is it running, and is the address right? The last error: %w", cmp.Or(cause, natsgo.ErrDisconnected))
+}
 
 // connection returns the connection, which it makes from the URL at first use.
 func (b *Backend) connection(ctx context.Context) (js jetstream.JetStream, err error) {
@@ -46,12 +49,12 @@ func (b *Backend) Close() error {
 func (b *Backend) request(ctx context.Context, writes bool, f func(ctx context.Context, js jetstream.JetStream) error) error {
 	js, err := b.connection(ctx)
 	if err != nil {
-		return classify(ctx, errors.Join(errUnreachable, err), false)
+		return classify(ctx, unreachable(err), false)
 	}
 	nc := js.Conn()
 	for began := time.Now(); !nc.IsConnected(); time.Sleep(5 * time.Millisecond) { // nats.go would queue the request until there is a connection
 		if ctx.Err() != nil || time.Since(began) > connectTimeout {
-			return classify(ctx, errors.Join(errUnreachable, nc.LastError()), false)
+			return classify(ctx, unreachable(nc.LastError()), false)
 		}
 	}
 	bound, cancel := context.WithCancelCause(ctx)

@@ -93,6 +93,23 @@ func TestLayoutGolden(t *testing.T) {
 	require.Equal(t, "1h0m0s", last().Header.Get("Nats-TTL"))
 }
 
+// A leader that knows neither the key nor a later revision than the claim's lags: the claim is not lost.
+func TestLaggingLeader(t *testing.T) {
+	js := connect(t, one.Need(t).URL())
+	b := backend(t, js)
+	l := take(t, b, request("x", 1))
+	stream, err := js.Stream(t.Context(), b.stream())
+	require.NoError(t, err)
+	require.NoError(t, stream.Purge(t.Context()))
+	known := l.last.Token
+	l.last.Token += 1000
+	_, err = l.Renew(t.Context())
+	require.ErrorIs(t, err, driver.ErrUnavailable)
+	l.last.Token = known
+	_, err = l.Renew(t.Context())
+	require.ErrorIs(t, err, driver.ErrLost)
+}
+
 // The backend's page has the row of the guarantees table.
 func TestCapabilitiesOnThePage(t *testing.T) {
 	page, err := os.ReadFile("../../docs/backends/nats.md")
