@@ -65,8 +65,8 @@ func (l *Lock) detach(ctx context.Context) (ticket, error) {
 	switch e := l.endAt(c.now()); {
 	case e != nil:
 		return t, e.err
-	case cl.renewing:
-		return t, fmt.Errorf("%w: %w while a renewal is under way", ErrUnavailable, ctx.Err())
+	case ctx.Err() != nil: // a renewal may be under way
+		return t, fmt.Errorf("%w: %w", ErrUnavailable, ctx.Err())
 	}
 	cl.renewing = true // others wait for it instead of renewing
 	cl.schedule()
@@ -86,6 +86,9 @@ func (l *Lock) detach(ctx context.Context) (ticket, error) {
 		c.timers.remove(cl)
 		cl.leave()
 		return t, nil
+	case errors.Is(err, errNoAnswer):
+		cl.lease = nil // only Abandon may run beside Detach
+		fallthrough
 	case classOf(err) == driver.ErrUnknown: // it is gone, or may end with its TTL despite renewals
 		cl.lose(err)
 		return t, l.ended.Load().err

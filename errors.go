@@ -37,6 +37,9 @@ var (
 	ErrSilence = errors.New("lock server did not answer in time")
 )
 
+// errNoAnswer: the backend has not returned.
+var errNoAnswer = errors.New("no answer yet")
+
 // HeldError is ErrHeld with what the server's answer said about the holder. errors.As finds it in errors of Acquire and TryAcquire, unless this
 // Client holds or is acquiring the name. Its fields are those of Inspect, without another request: unknown ones are zero, and Waiters is -1. Use TryAcquire, not
 // Expires, to test whether the lock is free again.
@@ -71,7 +74,7 @@ func (e *HeldError) Unwrap() error { return e.err }
 
 // Error says which operation on which lock of which backend failed.
 type Error struct {
-	Op      string // "acquire", "try", "release", "hold", "open", "new", "close"
+	Op      string // "acquire", "try", "release", "hold", "detach", "attach", "inspect", "list", "break", "open", "new", "close"
 	Backend string // "redis"
 	Name    string // the lock's name; empty where no lock is concerned
 	Err     error

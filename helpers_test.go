@@ -212,6 +212,12 @@ func (b around) RenewBatch(ctx context.Context, leases []driver.Lease, results [
 	b.do(ctx, "RenewBatch", func() { b.Backend.RenewBatch(ctx, inner, results) })
 }
 
+// Detach goes on after its context ended, as a request that is under way does.
+func (b around) Detach(ctx context.Context, l driver.Lease) (err error) {
+	b.do(ctx, "Detach", func() { err = b.Backend.Detach(context.WithoutCancel(ctx), l.(aroundLease).Lease) })
+	return err
+}
+
 func (b around) Inspect(ctx context.Context, name string) (st driver.Status, err error) {
 	b.do(ctx, "Inspect", func() { st, err = b.Backend.Inspect(ctx, name) })
 	return st, err

@@ -116,6 +116,6 @@ func ask[T any](ctx context.Context, c *Client, f func() (T, error)) (T, error) 
 		return answer, err
 	case <-ctx.Done():
 		var none T
-		return none, fmt.Errorf("%w: no answer yet: %w", ErrUnavailable, ctx.Err())
+		return none, fmt.Errorf("%w: %w: %w", ErrUnavailable, errNoAnswer, ctx.Err())
 	}
 }

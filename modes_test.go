@@ -251,6 +251,28 @@ func TestAcquireAll(t *testing.T) {
 	}
 }
 
+// MinHold does not keep names that were acquired for a set that did not come about.
+func TestSetThatFailsIgnoresMinHold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := two(t)
+		held, err := b.Acquire(t.Context(), "z")
+		require.NoError(t, err)
+		_, err = lockport.TryAcquireAll(t.Context(), a, []string{"y", "z"}, lockport.MinHold(time.Minute))
+		require.ErrorIs(t, err, lockport.ErrHeld)
+		free, err := b.TryAcquire(t.Context(), "y")
+		require.NoError(t, err)
+		require.NoError(t, free.Release(t.Context()))
+
+		time.AfterFunc(time.Second, func() { _ = held.Release(context.Background()) })
+		begun := time.Now()
+		set, err := lockport.AcquireAll(t.Context(), a, []string{"y", "z"}, lockport.MinHold(time.Minute))
+		require.NoError(t, err)
+		require.Less(t, time.Since(begun), 2*time.Second)
+		require.NoError(t, set.Release(t.Context()))
+		time.Sleep(time.Minute)
+	})
+}
+
 // A hold that was handed over keeps its token.
 func TestDetachAfterHandOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -274,6 +296,37 @@ func TestDetachAfterHandOff(t *testing.T) {
 		require.NoError(t, attached.Release(t.Context()))
 		later, _ := (<-waits).Token()
 		require.Greater(t, later, after)
+	})
+}
+
+// A Detach that is answered too late may have succeeded, so the hold is lost. One whose context had ended before did nothing.
+func TestDetachWithoutAnAnswer(t *testing.T) {
+	bubble(t, func(w *world) {
+		var detaching, beside bool
+		c := w.on(w.around(func(ctx context.Context, method string, call func()) {
+			beside = beside || detaching
+			if method == "Detach" {
+				detaching = true
+				<-ctx.Done()
+				time.Sleep(time.Second)
+				detaching = false
+			}
+			call()
+		}))
+		lock := w.acquire(c, "x")
+		ended, cancel := context.WithCancel(w.ctx)
+		cancel()
+		_, err := lock.Detach(ended)
+		require.ErrorIs(t, err, lockport.ErrUnavailable)
+		require.True(t, lock.Valid())
+
+		_, err = lock.Detach(w.ctx)
+		require.ErrorIs(t, err, lockport.ErrLost)
+		require.ErrorIs(t, lock.Err(), lockport.ErrLost)
+		w.sleep(2 * time.Second)
+		require.False(t, beside, "a method of the lease beside Detach")
+		w.sleep(ttl)
+		w.nobodyHolds("x")
 	})
 }
 

@@ -92,16 +92,21 @@ func (l *Lock) releaseInTime(ctx context.Context) (err error) {
 
 // giveUp ends a hold that its caller never saw. It returns the claim if that must now be released. The mutex is held.
 func (l *Lock) giveUp() *claim {
+	l.unused()
 	if l.finish(released) {
 		l.claim.remove(l)
-		if l.claim.holds == nil {
-			l.claim.keepUntil = 0 // nobody has begun any work
-		}
 		if l.claim.next(l.claim.client.now()) {
 			return l.claim
 		}
 	}
 	return nil
+}
+
+// unused says that no work has begun under l: its claim need not be kept for MinHold. That of readers may be, for others. The mutex is held.
+func (l *Lock) unused() {
+	if cl := l.claim; cl.holds == l && !cl.queue.shared {
+		cl.keepUntil = 0
+	}
 }
 
 // releaseUnseen is release if no caller waits for its outcome. It ends with the client.

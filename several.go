@@ -15,7 +15,7 @@ type Set struct {
 
 // AcquireAll acquires all of names, or none. It requests all at once. If one of them is held, it releases the others and acquires them one by one in
 // the order of the names, waiting for each. Every client uses the same order, so calls of AcquireAll do not deadlock. The options apply to every
-// name. Errors are those of Acquire, and ErrInvalidName if names is empty or has a name twice.
+// name. While it waits for one name, it may lose another: see Set.Err. Errors are those of Acquire, and ErrInvalidName if names is empty or has a name twice.
 func AcquireAll(ctx context.Context, l Locker, names []string, opts ...AcquireOption) (*Set, error) {
 	set, err := TryAcquireAll(ctx, l, names, opts...)
 	if !errors.Is(err, ErrHeld) {
@@ -25,7 +25,7 @@ func AcquireAll(ctx context.Context, l Locker, names []string, opts ...AcquireOp
 	for _, name := range slices.Sorted(slices.Values(names)) {
 		lock, err := l.Acquire(ctx, name, opts...)
 		if err != nil {
-			_ = set.Release(ctx)
+			set.undo(ctx)
 			return nil, err
 		}
 		set.locks = append(set.locks, lock)
@@ -45,12 +45,22 @@ func TryAcquireAll(ctx context.Context, l Locker, names []string, opts ...Acquir
 	if len(set.locks) == len(names) {
 		return set, nil
 	}
-	_ = set.Release(ctx)
+	set.undo(ctx)
 	failed := slices.IndexFunc(errs, func(err error) bool { return err != nil && !errors.Is(err, ErrHeld) })
 	if failed < 0 {
 		failed = slices.IndexFunc(errs, func(err error) bool { return err != nil })
 	}
 	return nil, errs[failed]
+}
+
+// undo releases the holds of a set that did not come about. MinHold does not keep them: no work has begun.
+func (s *Set) undo(ctx context.Context) {
+	for _, l := range s.locks {
+		l.claim.client.mu.Lock()
+		l.unused()
+		l.claim.client.mu.Unlock()
+	}
+	_ = s.Release(ctx)
 }
 
 // DoAll is Do for several names.
