@@ -3,6 +3,7 @@ package redis
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"time"
 
 	goredis "github.com/redis/go-redis/v9"
@@ -44,10 +45,11 @@ func (o *Options) prepare(client goredis.UniversalClient) (redisscript.Layout, e
 	if o.WaitTimeout < time.Millisecond || o.WaitTimeout > maxWaitTimeout {
 		return layout, fmt.Errorf("the option WaitTimeout is %v; it must be from 1ms to %v", o.WaitTimeout, maxWaitTimeout)
 	}
+	if v := reflect.ValueOf(client); client == nil || v.Kind() == reflect.Pointer && v.IsNil() {
+		return layout, errors.New("the client is nil")
+	}
 	read := 5 * time.Second
 	switch c := client.(type) {
-	case nil:
-		return layout, errors.New("the client is nil")
 	case *goredis.Client:
 		read = c.Options().ReadTimeout
 	case *goredis.ClusterClient:

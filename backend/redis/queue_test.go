@@ -22,8 +22,8 @@ func TestHeadThatDoesNotComeIsSkipped(t *testing.T) {
 		b.Waits(dead)
 		b.Waits(b.Request(name)) // a waiter that never claims again
 		c.Waits(alive)
-		end(lease)
 		start := time.Now()
+		end(lease)
 		h := c.Waits(alive)
 		require.Positive(t, h.ExpiresIn)
 		require.LessOrEqual(t, h.ExpiresIn, 250*time.Millisecond)

@@ -3,6 +3,7 @@ package redis
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/lockport/lockport/driver"
@@ -12,6 +13,7 @@ import (
 // RenewBatch implements driver.BatchRenewer: up to 350 locks in one script. In a Cluster a script is limited to one slot, so each lock has
 // its own call, in one pipeline per node and 350 locks.
 func (b *Backend) RenewBatch(ctx context.Context, leases []driver.Lease, results []driver.Renewal) {
+	var both sync.WaitGroup // a hung node of a Cluster delays neither kind of lock on the others
 	for _, beside := range []bool{false, true} {
 		script, at, calls := redisscript.Renew, []int(nil), [][]any(nil)
 		for i, l := range leases {
@@ -21,11 +23,14 @@ func (b *Backend) RenewBatch(ctx context.Context, leases []driver.Lease, results
 				at, calls = append(at, i), append(calls, call)
 			}
 		}
-		sent := time.Now()
-		for i, r := range b.pipe.RunAll(ctx, script, calls) {
-			results[at[i]] = leases[at[i]].(*claim).renewalOutcome(sent, r)
-		}
+		both.Go(func() {
+			sent := time.Now()
+			for i, r := range b.pipe.RunAll(ctx, script, calls) {
+				results[at[i]] = leases[at[i]].(*claim).renewalOutcome(sent, r)
+			}
+		})
 	}
+	both.Wait()
 }
 
 // renewalOutcome converts the script's reply to a renewal.

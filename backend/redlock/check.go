@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"time"
 
 	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/notice"
@@ -30,7 +29,6 @@ func (b *Backend) Check(ctx context.Context) ([]driver.Notice, error) {
 // nodeCheck is the result for one node.
 type nodeCheck struct {
 	info    map[string]string
-	ahead   time.Duration // how far its clock is ahead of ours, at least
 	notices notice.List
 	err     error
 }
@@ -51,11 +49,12 @@ func (b *Backend) checkNode(ctx context.Context, i int) *nodeCheck {
 // askNode checks a node's settings and role, and tries the scripts' commands on it.
 func (b *Backend) askNode(ctx context.Context, i int, c *nodeCheck) error {
 	n := b.nodes[i]
-	var err error
-	if c.info, c.ahead, err = redisscript.Info(ctx, n.client, &c.notices); err != nil {
+	info, ahead, err := redisscript.Info(ctx, n.client, &c.notices)
+	if err != nil {
 		return err
 	}
-	if c.info != nil {
+	if c.info = info; info != nil {
+		c.notices.Add(notice.Clock(ahead)...)
 		if err := b.judgeInfo(ctx, n, c); err != nil {
 			return err
 		}
@@ -96,7 +95,6 @@ func (b *Backend) judge(found []*nodeCheck) ([]driver.Notice, error) {
 	var all notice.List
 	errs := make([]error, len(found))
 	servers := make(map[string]string)
-	slow, fast := -1, -1 // the nodes with the clocks furthest apart
 	for i, c := range found {
 		addr := b.nodes[i].addr
 		switch {
@@ -113,12 +111,6 @@ func (b *Backend) judge(found []*nodeCheck) ([]driver.Notice, error) {
 			}
 			servers[id] = addr
 		}
-		if c.info != nil && (slow < 0 || c.ahead < found[slow].ahead) {
-			slow = i
-		}
-		if c.info != nil && (fast < 0 || c.ahead > found[fast].ahead) {
-			fast = i
-		}
 		for _, n := range c.notices {
 			n.Text = "Node " + addr + ": " + n.Text
 			all.Add(n)
@@ -131,13 +123,6 @@ func (b *Backend) judge(found []*nodeCheck) ([]driver.Notice, error) {
 		all.Add(driver.Notice{ID: "nodes-away",
 			Text:   fmt.Sprintf("%d of %d nodes do not serve (%s): %d more may fail.", n, len(b.nodes), why, len(b.nodes)-n-b.quorum),
 			Remedy: "Bring them back. Keep one that may have lost its data away until the longest TTL has passed."})
-	}
-	if slow >= 0 && found[fast].ahead-found[slow].ahead >= notice.ClockTolerance {
-		all.Add(driver.Notice{ID: "clock-offset",
-			Text: fmt.Sprintf("The clock of node %s is %v ahead of that of node %s: one of them is not synchronised. Locks expire by the node's clock, "+
-				"so a node whose clock is set forward votes twice.", b.nodes[fast].addr,
-				(found[fast].ahead - found[slow].ahead).Round(10*time.Millisecond), b.nodes[slow].addr),
-			Remedy: "Synchronise the nodes' clocks (chrony, ntpd, systemd-timesyncd), by slewing rather than stepping."})
 	}
 	var clear []string
 	for _, n := range b.nodes {

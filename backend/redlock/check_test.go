@@ -152,23 +152,3 @@ func TestNewRefuses(t *testing.T) {
 	require.ErrorIs(t, err, driver.ErrRefused)
 	require.ErrorContains(t, err, "TTL 1.9s is not between 2s", "a TTL must leave time for a slow node")
 }
-
-func TestClocksOfNodes(t *testing.T) {
-	t.Parallel()
-	b, err := peer.Open(t.Context(), "redlock://:secret@a,b,c")
-	require.NoError(t, err)
-	defer func() { require.NoError(t, b.Close()) }()
-	judge := func(ahead ...time.Duration) []driver.Notice {
-		var found []*nodeCheck
-		for _, d := range ahead {
-			found = append(found, &nodeCheck{info: map[string]string{}, ahead: d})
-		}
-		notices, err := b.(*Backend).judge(found)
-		require.NoError(t, err)
-		return notices
-	}
-	notices := judge(700*time.Millisecond, 0, -700*time.Millisecond)
-	require.Equal(t, []string{"clock-offset", "password-in-the-clear"}, peer.IDs(notices))
-	require.Contains(t, notices[0].Text, "node a:6379 is 1.4s ahead of that of node c:6379")
-	require.Equal(t, []string{"password-in-the-clear"}, peer.IDs(judge(999*time.Millisecond, 0, 0)))
-}

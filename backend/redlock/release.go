@@ -45,7 +45,7 @@ func (c *claim) undoAt(ctx context.Context, i int, request func(*vote) undo, onR
 		if r.Err == nil || pause == firstAgain {
 			onReply(u, r)
 		}
-		if r.Err != nil && time.Since(begun) < c.Req.TTL {
+		if r.Err != nil && time.Since(begun) < c.Req.TTL && !n.pipe.Closed() {
 			time.AfterFunc(pause, func() { n.inOrder(c.Req.Name, ask) })
 			pause = min(2*pause, mostAgain)
 		}

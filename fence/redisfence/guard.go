@@ -89,7 +89,7 @@ var (
 	//go:embed lua/guard.lua
 	guardLine string // the token must equal the registered one
 	//go:embed lua/lock.lua
-	lockLine string // the lock must exist
+	lockLine string // the lock must exist, with a value of its own type
 	//go:embed lua/register.lua
 	registerLine string // the token must not be smaller; compared as text, since Lua numbers are exact only to 2^53
 )

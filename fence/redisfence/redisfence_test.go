@@ -126,6 +126,23 @@ func TestCluster(t *testing.T) {
 	}
 }
 
+// A lock's key with a value of another type is not the lock.
+func TestLockOfAnotherType(t *testing.T) {
+	p := newPlace(t)
+	locks, err := redis.New(p.client, redis.Options{}, lockport.Logger(nil))
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = locks.Close() })
+	l, err := locks.Acquire(t.Context(), t.Name())
+	require.NoError(t, err)
+	g, err := p.fence.RegisterLock(t.Context(), l)
+	require.NoError(t, err)
+	require.NoError(t, p.client.Del(t.Context(), "lockport:"+t.Name()).Err())
+	require.NoError(t, p.client.HSet(t.Context(), "lockport:"+t.Name(), "a", "b").Err())
+	err = g.Set(t.Context(), p.data, "x", 0)
+	require.ErrorIs(t, err, fence.ErrStale)
+	require.ErrorIs(t, err, lockport.ErrLost)
+}
+
 // Readers' locks and permits are refused: no key proves that they are held.
 func TestReadersAndPermitsAreRefused(t *testing.T) {
 	p := newPlace(t)

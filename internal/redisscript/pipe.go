@@ -75,6 +75,9 @@ func (p *Pipe) Cluster() bool { return p.cluster != nil }
 // Close makes later calls fail. Calls under way go on.
 func (p *Pipe) Close() { p.closed.Store(true) }
 
+// Closed reports whether Close was called.
+func (p *Pipe) Closed() bool { return p.closed.Load() }
+
 // Run runs script once. args come from script.Call.
 func (p *Pipe) Run(ctx context.Context, script *Script, args []any) Reply {
 	c := call{script: script, args: args}
