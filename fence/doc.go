@@ -27,7 +27,8 @@
 //
 //   - Once a token is registered, no guarded write with a smaller one takes effect, whenever it arrives.
 //   - A refusal matches [ErrStale]: nothing was written, and nothing ever will be with that token. After an error that is neither a refusal nor the
-//     server's own answer, the outcome is unknown, and the write may still arrive. It does nothing once a newer token is registered.
+//     server's own answer, the outcome is unknown, and the write may still arrive. The same holds if the server answers that it ran out of time or
+//     space. A late write does nothing once a newer token is registered.
 //   - Every call returns soon after its context ends, as far as the client library allows.
 //
 // # Limits of every fence

@@ -47,6 +47,10 @@ func TestAbandonedClaimIsRefusedWhenItArrives(t *testing.T) {
 			require.NoError(t, err)
 			require.False(t, entered)
 			require.Empty(t, keysOf(t, etcd, "x"))
+			again, err := n.register(req)
+			require.NoError(t, err)
+			n.assignKey(again, c.lease)
+			require.NotEqual(t, c.key, again.key, "the abandoned claim may still arrive")
 			_, err = n.Try(req)
 			require.ErrorIs(t, err, driver.ErrRefused, "the same owner again")
 

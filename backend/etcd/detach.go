@@ -20,7 +20,7 @@ var errNotDetached = fmt.Errorf("%w: the detached claim ended, or was attached a
 func (b *Backend) Detach(ctx context.Context, lease driver.Lease) error {
 	c := lease.(*claim)
 	b.mu.Lock()
-	ended, ttl := c.ended, c.lease.ttl
+	ended, late, ttl := c.ended, c.late, c.lease.ttl
 	b.mu.Unlock()
 	if ended != nil {
 		return ended
@@ -29,11 +29,15 @@ func (b *Backend) Detach(ctx context.Context, lease driver.Lease) error {
 	if err != nil {
 		return err
 	}
-	r, err := b.write(ctx, request{
+	move := request{
 		name: c.req.Name,
 		when: []clientv3.Cmp{created(c.key, c.rev), clientv3.Compare(clientv3.Value(c.key), "=", valueOf(c.req.Owner))},
 		then: []clientv3.Op{clientv3.OpPut(c.key, valueOf(c.req.Owner), clientv3.WithLease(alone.id))},
-	})
+	}
+	if late { // a late request must not put the key again after whoever attaches it has released it
+		move.then = append(move.then, c.putTombstone())
+	}
+	r, err := b.write(ctx, move)
 	switch {
 	case err != nil:
 		return err

@@ -80,4 +80,18 @@ func TestRepeatedAttach(t *testing.T) {
 		repeat()
 		require.Equal(t, valueOf(req.Owner), string(keysOf(t, etcd, "x")[0].Value), "it was abandoned")
 	}
+
+	// A copy of the first claim arrives after the attached lock was released.
+	req := a.Request("y")
+	_, txn := a.sends(req)
+	_, err := a.arrives(txn)
+	require.NoError(t, err)
+	lease := a.Takes(req)
+	require.NoError(t, a.Detach(t.Context(), lease))
+	took, err := b.Attach(t.Context(), b.Request("y"), req.Owner, lease.Grant().Token)
+	require.NoError(t, err)
+	b.Frees(took)
+	_, err = a.arrives(txn)
+	require.NoError(t, err)
+	require.Empty(t, keysOf(t, etcd, "y"))
 }

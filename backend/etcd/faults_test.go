@@ -2,6 +2,7 @@ package etcd
 
 import (
 	"context"
+	"fmt"
 	"strconv"
 	"testing"
 	"time"
@@ -52,27 +53,32 @@ func TestPlaceLostWhileWaiting(t *testing.T) {
 	}
 }
 
-// While the holder's watch is broken, its key is deleted and the deletion compacted. The reopened watch cannot report it.
+// While the holder's watch, its own or the shared one, is broken, its key is deleted and the deletion compacted. The reopened watch cannot report it.
 func TestRemovalThatWasCompactedAway(t *testing.T) {
 	t.Parallel()
 	s := servers.NeedEtcd(t, servers.EtcdOptions{})
 	etcd := newClient(t, s.Addr())
-	proxy := peer.Proxy(t, s.Addr())
-	c := newLocker(t, via(t, s.URL(), proxy.Addr()), time.Minute) // no renewal checks the key
-	l := holds(t, c, "x")
-	<-time.After(4 * watchDelay) // the holder's watch has begun
-	proxy.Cut()
-	kvs := keysOf(t, etcd, "x")
-	r, err := etcd.Delete(t.Context(), string(kvs[0].Key))
-	require.NoError(t, err)
-	p, err := etcd.Put(t.Context(), "other", "")
-	require.NoError(t, err)
-	require.Greater(t, p.Header.Revision, r.Header.Revision)
-	_, err = etcd.Compact(t.Context(), p.Header.Revision, clientv3.WithCompactPhysical())
-	require.NoError(t, err)
-	proxy.Restore()
-	peer.Eventually(t, l.Lost())
-	require.NotErrorIs(t, l.Err(), lockport.ErrSilence)
+	for _, locks := range []int{1, ownWatches + 1} {
+		proxy := peer.Proxy(t, s.Addr())
+		c := newLocker(t, via(t, s.URL(), proxy.Addr()), time.Minute) // no renewal checks the key
+		var l *lockport.Lock
+		for i := range locks {
+			l = holds(t, c, fmt.Sprint(locks, "-", i))
+		}
+		<-time.After(4 * watchDelay) // the watch has begun
+		proxy.Cut()
+		kvs := keysOf(t, etcd, l.Name())
+		r, err := etcd.Delete(t.Context(), string(kvs[0].Key))
+		require.NoError(t, err)
+		p, err := etcd.Put(t.Context(), "other", "")
+		require.NoError(t, err)
+		require.Greater(t, p.Header.Revision, r.Header.Revision)
+		_, err = etcd.Compact(t.Context(), p.Header.Revision, clientv3.WithCompactPhysical())
+		require.NoError(t, err)
+		proxy.Restore()
+		peer.Eventually(t, l.Lost())
+		require.NotErrorIs(t, l.Err(), lockport.ErrSilence)
+	}
 }
 
 // A silent member with open connections withholds the report of a removal. Renewals ask each member in turn and read the keys.

@@ -121,10 +121,15 @@ func (c *claim) removal() request {
 	}
 	if c.late {
 		c.b.retire(c.lease)
-		r.or = []clientv3.Op{clientv3.OpPut(c.b.layout.tombstone(c.req.Owner), "", clientv3.WithLease(c.lease.id))}
+		r.or = []clientv3.Op{c.putTombstone()}
 		r.then = append(r.then, r.or...)
 	}
 	return r
+}
+
+// putTombstone keeps out late requests for c's key. They are attached to the same lease, so the tombstone ends no earlier.
+func (c *claim) putTombstone() clientv3.Op {
+	return clientv3.OpPut(c.b.layout.tombstone(c.req.Owner), "", clientv3.WithLease(c.lease.id))
 }
 
 // drop forgets c and frees its key for another claim. The mutex is held.

@@ -180,9 +180,7 @@ func TestLookThatIsNotAnswered(t *testing.T) {
 	<-time.After(100 * time.Millisecond) // until it watches the holder's key
 	silent.Store(true)
 	require.NoError(t, held.Release(t.Context()))
-	freed := time.Now()
 	token, _ := peer.Eventually(t, next).Token()
 	require.False(t, silent.Load())
-	require.Less(t, time.Since(freed), 2*time.Second)
 	require.EqualValues(t, place.CreateRevision, token/driver.TokensPerGrant, "it has queued again")
 }

@@ -131,7 +131,9 @@ func (ws *watches) follow(ctx context.Context, w *watch) {
 				}
 				if _, all := w.events.(*shared); all {
 					ws.b.mu.Lock()
-					ws.next = w.from
+					if ctx.Err() == nil { // else next is that of a later shared watch
+						ws.next = w.from
+					}
 					ws.b.mu.Unlock()
 				}
 				if missed {

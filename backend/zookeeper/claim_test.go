@@ -78,6 +78,14 @@ func TestAbandonInASessionGivenUp(t *testing.T) {
 		require.Empty(t, children)
 		time.Sleep(ttl / 10)
 	}
+
+	// The next session is not in use yet, so the old one may live for a whole timeout.
+	c := b.newClaim(req)
+	c.unsure, c.conn = true, new(zk.Conn)
+	b.mu.Lock()
+	b.prepared = time.Time{}
+	b.mu.Unlock()
+	require.ErrorIs(t, c.resolveCreation(), driver.ErrUnknown)
 }
 
 // An abandoned claim is never granted, whatever was learned about it meanwhile. Nor is a claim of an ended session.

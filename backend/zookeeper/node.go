@@ -1,6 +1,7 @@
 package zookeeper
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -44,10 +45,10 @@ func (c *claim) place(ctx context.Context) (children []string, at int, err error
 	return l.children, at, err
 }
 
-// inferCzxid takes the transaction that created the claim's node from a list, if that is certain: it is the only child, and no other was
-// created since our last one, which was deleted. (Without a last one: no other was ever created.) Its creation is then the last change
-// below the lock's node. If that node was recreated and counts anew, the transaction may be a later one. Tokens still rise: every
-// later claim's node is created after it.
+// inferCzxid takes the claim's token from a list, if the claim's node is the only child, and no other was created since our last one, which was
+// deleted. (Without a last one: no other was ever created.) The token is then Pzxid, the last change below the lock's node: the creation of the
+// claim's node, or the deletion of our last one if that came later. If the lock's node was recreated and counts anew, it may be another deletion.
+// Tokens still rise: every later claim's node is created after it.
 func (c *claim) inferCzxid(l list) {
 	b := c.b
 	b.mu.Lock()
@@ -154,7 +155,8 @@ func (c *claim) resolveCreation() error {
 	b.mu.Lock()
 	unsure, left := c.unsure, time.Duration(0)
 	if c.conn != nil && c.conn != b.conn {
-		left = time.Until(b.prepared.Add(b.timeout() + 2*b.tick))
+		next := cmp.Or(b.prepared, time.Now()) // when the next session came into use: not before now if it has not yet
+		left = time.Until(next.Add(b.timeout() + 2*b.tick))
 	}
 	b.mu.Unlock()
 	switch {

@@ -55,3 +55,16 @@ func TestProbeIsRepeated(t *testing.T) {
 	b.Frees(b.Takes(request(b, t.Name())))
 	require.Equal(t, 100*time.Millisecond, b.tick)
 }
+
+// A backend without locks or claims keeps the evidence that its session lives fresh.
+func TestHeartbeat(t *testing.T) {
+	t.Parallel()
+	b := newBackend(t, Options{}, servers.SharedZooKeeper(t).Addr())
+	b.Frees(b.Takes(request(b, t.Name())))
+	idle := time.Now()
+	peer.Until(t, func() bool {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		return b.session.latest(time.Now()).After(idle)
+	})
+}

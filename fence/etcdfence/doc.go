@@ -13,7 +13,9 @@
 // # Limits
 //
 //   - A cluster restored from a backup repeats the tokens of its own locks. End all holders before the restore.
-//   - Reads WithSerializable may be stale, so holders must not use it. clientv3 retries only requests that certainly had no effect.
+//   - Reads WithSerializable may be stale, so holders must not use it.
+//   - clientv3 repeats a transaction answered with gRPC's code Canceled or DeadlineExceeded. The first copy may have taken effect, and can be why a
+//     condition of the second one fails.
 //   - A guarded transaction with conditions of its own is nested in another one. It counts one more operation against etcd's limit (--max-txn-ops,
 //     128). Outdated versions of etcd, such as 3.4.23, do not check nested operations against the user's roles (GHSA-rfx7-8w68-q57q).
 package etcdfence

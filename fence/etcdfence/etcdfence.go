@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc/codes"
 
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/backend/etcd"
@@ -184,11 +186,15 @@ func value(r *clientv3.TxnResponse) string {
 	return string(kvs[0].Value)
 }
 
-// explain wraps an error from clientv3. What etcd itself answered is certain; any other error is unknown.
+// explain wraps an error from clientv3. The outcome is unknown without an answer from etcd, and after an answer about time or resources: etcd
+// gives it also for transactions that it still executes.
 func (g *Guard) explain(did string, err error) error {
 	var answer rpctypes.EtcdError
-	if !errors.As(err, &answer) {
+	switch {
+	case !errors.As(err, &answer):
 		err = fmt.Errorf("%w: no answer from etcd (is it running, and is the address right?): %w", driver.ErrUnknown, err)
+	case slices.Contains([]codes.Code{codes.Unavailable, codes.ResourceExhausted, codes.DeadlineExceeded, codes.Canceled}, answer.Code()):
+		err = fmt.Errorf("%w: %w", driver.ErrUnknown, err)
 	}
 	return g.fence.place.Explain(did, err)
 }

@@ -1,6 +1,8 @@
 package etcdfence
 
 import (
+	"context"
+	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -8,6 +10,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/lockport/lockport"
+	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/lab/fencetest"
 	"github.com/lockport/lockport/internal/lab/servers"
 )
@@ -76,6 +79,24 @@ func TestTxn(t *testing.T) {
 		}
 		require.Equal(t, "90", p.get(p.data))
 	})
+}
+
+// etcd may still execute a transaction that it answered with a time-out or a lack of space.
+func TestUnknownOutcome(t *testing.T) {
+	f, err := New(&clientv3.Client{KV: clientv3.NewKVFromKVClient(nil, nil)}, "k")
+	require.NoError(t, err)
+	for answer, unknown := range map[error]bool{
+		errors.New("broken"): true, context.Canceled: true, context.DeadlineExceeded: true,
+		rpctypes.ErrTimeout: true, rpctypes.ErrTimeoutDueToLeaderFail: true, rpctypes.ErrTimeoutDueToConnectionLost: true,
+		rpctypes.ErrStopped: true, rpctypes.ErrLeaderChanged: true, rpctypes.ErrNoSpace: true,
+		rpctypes.Error(rpctypes.ErrGRPCNoLeader): true,
+		rpctypes.ErrPermissionDenied:             false, rpctypes.ErrTooManyOps: false, rpctypes.ErrLeaseNotFound: false,
+	} {
+		err := (&Guard{fence: f}).explain("write", answer)
+		require.ErrorIs(t, err, answer)
+		require.Equal(t, unknown, errors.Is(err, driver.ErrUnknown), "%v", err)
+		errs.OneLine(t, err)
+	}
 }
 
 func TestBadInput(t *testing.T) {
