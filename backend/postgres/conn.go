@@ -138,21 +138,24 @@ func (c *conn) doOne(ctx context.Context, p *pgx.Conn, op *session.Op) error {
 func (c *conn) Wait(ctx context.Context, op *session.Op) error {
 	return c.link.use(func(p *pgx.Conn) error {
 		key := number(op.Key)
-		_, err := c.query(ctx, p, c.statements.contend, key)
-		for err == nil {
+		if _, err := c.query(ctx, p, c.statements.contend, key); err != nil {
+			if op.Err = refusal(p, err); op.Err != nil {
+				return nil
+			}
+			return ended(err)
+		}
+		for {
 			turn, cancel := context.WithTimeout(ctx, waitLockTimeout+c.server.ttl)
-			var rows []pgtype.Int8
-			rows, err = c.query(turn, p, c.statements.wait, key, op.Shared)
+			rows, err := c.query(turn, p, c.statements.wait, key, op.Shared)
 			cancel()
 			if !lockTimeout(err) {
 				return c.recordAnswers(ctx, p, []*session.Op{op}, rows, err)
 			}
-			err = nil // the next turn
+			// The server may have granted the lock before the timeout: as the draw of the token waited, or just then. The next turn would take it twice.
+			if _, err := c.query(ctx, p, c.statements.free, freeArgs(op)...); err != nil {
+				return ended(err)
+			}
 		}
-		if op.Err = refusal(p, err); op.Err != nil {
-			return nil
-		}
-		return ended(err)
 	})
 }
 
