@@ -76,7 +76,7 @@ func TestSmallPools(t *testing.T) {
 	m := servers.SharedMariaDB(t)
 	other := newClient(t, m.DSN(), Options{})
 	for most, blockers := range []int{defaultBlockers, 0, 0, 1, 2} {
-		db := poolFor(t, m.DSN())
+		p, db := tapFor(t, m.DSN())
 		db.SetMaxOpenConns(most)
 		b := backendOn(t, db, Options{})
 		require.Equal(t, blockers, b.server.blockers(), most)
@@ -85,7 +85,10 @@ func TestSmallPools(t *testing.T) {
 		held, name := acquire(t, c, newName()), newName()
 		others := []*lockport.Lock{acquire(t, other, name), acquire(t, other, name+"2")}
 		got := []<-chan *lockport.Lock{awaited(c, name), awaited(c, name+"2")}
-		time.Sleep(100 * time.Millisecond)
+		require.Eventually(t, func() bool {
+			said := strings.Join(p.statements(), "\n")
+			return strings.Contains(said, string(keyOf(name))) && strings.Contains(said, string(keyOf(name+"2")))
+		}, within, time.Millisecond)
 		for i, l := range others {
 			require.NoError(t, l.Release(t.Context()))
 			require.NoError(t, result(t, got[i]).Release(t.Context()))

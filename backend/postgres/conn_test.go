@@ -86,10 +86,24 @@ func TestWaitGoesOnInTurns(t *testing.T) {
 	require.Eventually(t, func() bool { first = turn(); return first.Year() > 1970 }, soon, time.Millisecond)
 	require.Eventually(t, func() bool { return turn().After(first) }, soon, time.Millisecond, "the wait was not repeated")
 	nothing(t, done)
+
+	// Now the lock is granted, but its token must wait.
+	execute(t, conn, `BEGIN; ALTER SEQUENCE `+s.tokens.sequence()+` CACHE 1`)
 	ask(t, holder, op(session.Free, 1))
+	draws := func() int64 {
+		return query[int64](t, conn, `SELECT count(*) FROM pg_locks WHERE locktype = 'relation' AND NOT granted AND pid = $1`, waiter.pid)
+	}
+	for range 2 {
+		require.Eventually(t, func() bool { return draws() == 1 }, soon, time.Millisecond)
+		require.Eventually(t, func() bool { return draws() == 0 }, soon, time.Millisecond)
+	}
+	nothing(t, done)
+	execute(t, conn, `COMMIT`)
 	require.NoError(t, receive(t, done))
 	require.NoError(t, wait.Err)
 	require.True(t, wait.OK)
+	ask(t, waiter, op(session.Free, 1))
+	require.Zero(t, query[int64](t, conn, `SELECT count(*) FROM locks`), "the waiter has taken the lock more than once")
 }
 
 // A session that waits says nothing: its server's system ends it when the client's machine is gone, a quarter of the TTL after the TTL.

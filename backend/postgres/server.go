@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"fmt"
@@ -116,12 +117,8 @@ func run(ctx context.Context, c *pgx.Conn, sql string) error {
 	return err
 }
 
-// poolerRounds is how often a pooler is probed, and poolerPatience how long each probe may take: a pooler without another session to give lets a
-// transaction wait.
-const (
-	poolerRounds   = 3
-	poolerPatience = 2 * time.Second
-)
+// poolerRounds is how often a pooler is probed.
+const poolerRounds = 3
 
 // checkPooler probes a pooler in between, whose process id for the session is not the server's. A pooler that shares sessions between transactions
 // gives our idle session to another connection's transaction, or swaps it.
@@ -139,30 +136,20 @@ func (s *server) checkPooler(ctx context.Context, c *pgx.Conn, pid int64) error 
 
 // checkSharing checks whether the pooler lets the session of c, whose process is pid, serve o too.
 func (s *server) checkSharing(ctx context.Context, c *pgx.Conn, pid int64, o *pgx.Conn) error {
-	refused := fmt.Errorf("%w: %s", driver.ErrRefused, poolerText)
-	ask := func(c *pgx.Conn) (pid int64, err error) {
-		patient, cancel := context.WithTimeout(ctx, poolerPatience)
-		defer cancel()
-		err = c.QueryRow(patient, "SELECT pg_backend_pid()::bigint", once).Scan(&pid)
-		if err != nil && patient.Err() != nil && ctx.Err() == nil {
-			return 0, refused // it waits for the session that both share
-		}
-		return pid, err
-	}
 	for range poolerRounds {
 		if err := run(ctx, o, "BEGIN"); err != nil {
 			return err
 		}
-		theirs, err := ask(o)
+		theirs, err := processOf(ctx, o)
 		if err != nil {
 			return err
 		}
-		ours, err := ask(c)
+		ours, err := processBeside(ctx, c, o)
 		switch {
 		case err != nil:
 			return err
 		case ours != pid || theirs == pid:
-			return refused
+			return errSharing
 		}
 		if err := run(ctx, o, "COMMIT"); err != nil {
 			return err
@@ -170,6 +157,41 @@ func (s *server) checkSharing(ctx context.Context, c *pgx.Conn, pid int64, o *pg
 	}
 	s.wholeSessions.Store(true)
 	return nil
+}
+
+var errSharing = fmt.Errorf("%w: %s", driver.ErrRefused, poolerText)
+
+// processOf returns the process that serves c.
+func processOf(ctx context.Context, c *pgx.Conn) (pid int64, err error) {
+	err = c.QueryRow(ctx, "SELECT pg_backend_pid()::bigint", once).Scan(&pid)
+	return pid, err
+}
+
+// processBeside is processOf for c while o is in a transaction. A pooler without another session lets c wait: it answers o twice, a second apart, but not c.
+// A pooler that stalls answers neither.
+func processBeside(ctx context.Context, c, o *pgx.Conn) (pid int64, err error) {
+	asking, cancel := context.WithCancel(ctx)
+	defer cancel()
+	done := make(chan error, 1)
+	go func() {
+		var err error
+		pid, err = processOf(asking, c)
+		done <- err
+	}()
+	var stalled error
+	for i := 0; i < 2 && stalled == nil; i++ {
+		select {
+		case err := <-done:
+			return pid, err
+		case <-time.After(time.Second):
+			_, stalled = processOf(ctx, o)
+		}
+	}
+	cancel()
+	if <-done == nil {
+		return pid, nil
+	}
+	return 0, cmp.Or(stalled, errSharing)
 }
 
 // sideLockTimeout bounds how long a session waits for a side lock. A release holds it for one statement.

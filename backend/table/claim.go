@@ -27,7 +27,14 @@ func micros(ttl time.Duration) int64 { return ttl.Microseconds() + 1000 }
 
 // TryAcquire implements driver.Backend, in one statement if the name is free; if not, a second one reads the holder.
 func (b *Backend) TryAcquire(ctx context.Context, req driver.Request) (driver.Lease, error) {
-	sent := time.Now()
+	if b.claims != nil {
+		select {
+		case b.claims <- struct{}{}: // database/sql would admit them in random order
+			defer func() { <-b.claims }()
+		case <-ctx.Done():
+			return nil, fmt.Errorf("%w: %w", driver.ErrUnavailable, ctx.Err())
+		}
+	}
 	a, err := b.run(ctx, driver.ErrUnknown, b.dialect.take, column(req.Name), req.Owner, micros(req.TTL))
 	if err != nil {
 		return nil, err
@@ -43,7 +50,7 @@ func (b *Backend) TryAcquire(ctx context.Context, req driver.Request) (driver.Le
 		if rand.N(1000) == 0 { // random, so that processes that take one lock each prune too
 			_, _ = b.run(ctx, driver.ErrUnknown, prune)
 		}
-		return &claim{b, req, driver.Grant{Token: uint64(token), Until: sent.Add(req.TTL)}}, nil
+		return &claim{b, req, driver.Grant{Token: uint64(token), Until: a.sent.Add(req.TTL)}}, nil
 	}
 	st, err := b.Inspect(ctx, req.Name)
 	if err != nil {
@@ -108,7 +115,6 @@ func (b *Backend) renew(ctx context.Context, leases []driver.Lease, results []dr
 	}
 	list := "(?" + strings.Repeat(", ?", n-1) + ")"
 	where, args := " AND name IN "+list+" AND owner IN "+list, append(names, owners...)
-	sent := time.Now()
 	a, err := b.run(ctx, driver.ErrUnknown, renew+where, append([]any{micros(ttl)}, args...)...)
 	missed := err == nil && a.changed < int64(len(leases))
 	there := make(map[string]bool) // by owner
@@ -126,7 +132,7 @@ func (b *Backend) renew(ctx context.Context, leases []driver.Lease, results []dr
 		case missed && !there[l.(*claim).req.Owner]:
 			results[i].Err = errLost
 		default:
-			results[i].Until = sent.Add(ttl)
+			results[i].Until = a.sent.Add(ttl)
 		}
 	}
 }

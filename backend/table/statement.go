@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/sqlrow"
@@ -32,6 +33,7 @@ func (b *Backend) text(statement string) string {
 type answer struct {
 	rows        []sqlrow.Row
 	changed, id int64
+	sent        time.Time // no later than the server began the statement; without the wait for a connection
 }
 
 // run executes a statement outside any transaction. An error has the class of the server's answer, or else class. If a connection is found dead
@@ -42,7 +44,9 @@ func (b *Backend) run(ctx context.Context, class error, statement string, args .
 		if err != nil { // nothing was sent
 			return a, b.classify(ctx, err, driver.ErrUnavailable)
 		}
+		sent := time.Now()
 		a, err = ask(ctx, conn, b.text(statement), args)
+		a.sent = sent
 		_ = conn.Close() // back to the pool
 		if !errors.Is(err, sqldriver.ErrBadConn) {
 			return a, b.classify(ctx, err, class)

@@ -56,8 +56,9 @@ func NewBackend(db *sql.DB, d Dialect, o Options) (*Backend, error) {
 // Backend is the driver.Backend, and a driver.BatchRenewer, Inspector, Breaker and Checker. Safe for concurrent use. It runs no goroutines.
 type Backend struct {
 	db      *sql.DB
-	owned   bool // db was made from a URL: Close closes it
-	create  bool // Check creates the table
+	owned   bool          // db was made from a URL: Close closes it
+	create  bool          // Check creates the table
+	claims  chan struct{} // nil, or admits claims to db in order; one connection fewer than db has, so that renewals and releases need not queue
 	dialect *dialect
 	words   *strings.Replacer
 	texts   sync.Map // the results of text, by statement

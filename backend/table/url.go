@@ -72,5 +72,8 @@ func open(u *url.URL, _ lockport.SchemeOptions) (driver.Backend, error) {
 		return nil, errors.Join(err, db.Close())
 	}
 	b.owned, b.create = true, create
+	if s.connections > 1 {
+		b.claims = make(chan struct{}, s.connections-1)
+	}
 	return b, nil
 }

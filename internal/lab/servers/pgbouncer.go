@@ -39,6 +39,7 @@ func StartPgBouncer(ctx context.Context, o PgBouncerOptions) (*PgBouncer, error)
 				"auth_file = " + filepath.Join(dir, "users"),
 				"pool_mode = " + cmp.Or(o.Mode, "session"),
 				"server_tls_sslmode = prefer",
+				"max_client_conn = 500",
 			}, o.Config...)
 			users := fmt.Sprintf("%q %q\n", postgresUser, userPassword())
 			return []string{"-q", "pgbouncer.ini"}, errors.Join(
