@@ -215,5 +215,5 @@ func TestNotices(t *testing.T) {
 	}, peer.Soon, 10*time.Millisecond, "the replica has not connected to the primary")
 	execute(t, conn, "REVOKE SELECT ON pg_stat_replication FROM PUBLIC")
 	require.Equal(t, []string{"fsync", "catalog?"}, notices(t, p.URL()))
-	require.Empty(t, notices(t, servers.NeedPostgres(t, servers.PostgresOptions{Durable: true}).URL()))
+	require.Empty(t, notices(t, servers.NeedPostgres(t, servers.PostgresOptions{Config: []string{"fsync = on", "full_page_writes = on"}}).URL()))
 }
