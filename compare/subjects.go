@@ -37,7 +37,7 @@ var ownSubjects = []subject{
 		measure.Start(1, servers.StartEnsemble, servers.ZooKeeperOptions{Config: []string{"forceSync=yes", "syncLimit=15"}})),
 	own("postgres", "PostgreSQL", "PostgreSQL", "postgres", "one PostgreSQL, which syncs commits to disk", startPostgres),
 	own("mysql", "MariaDB", "MariaDB", "mariadb", "one MariaDB, which syncs commits to disk",
-		measure.Start(1, servers.StartMariaDB, servers.MariaDBOptions{Durable: true})),
+		measure.Start(1, servers.StartMariaDB, servers.MariaDBOptions{Config: []string{"innodb-flush-log-at-trx-commit=1"}})),
 	own("table", "Table", "PostgreSQL", "postgres", "a table of one PostgreSQL, which syncs commits to disk", startTable),
 }
 
@@ -45,7 +45,7 @@ func own(name, title, server, kind, setup string, start func(context.Context) (*
 	return subject{report.Subject{Name: name, Title: title, Servers: server, Page: name}, kind, setup, ownTTL, start}
 }
 
-var startPostgres = measure.Start(1, servers.StartPostgres, servers.PostgresOptions{Durable: true})
+var startPostgres = measure.Start(1, servers.StartPostgres, servers.PostgresOptions{Config: []string{"fsync = on", "full_page_writes = on"}})
 
 func startTable(ctx context.Context) (*measure.Servers, error) {
 	s, err := startPostgres(ctx)

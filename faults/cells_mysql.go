@@ -3,9 +3,7 @@ package faults
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
-	"time"
 
 	gomysql "github.com/go-sql-driver/mysql"
 
@@ -17,8 +15,6 @@ import (
 
 // mySQLCells are the faults of one MariaDB.
 var mySQLCells = slices.Concat(Common(false, closedBothWays...), sessionCells("session-killed"), []play.Cell{
-	{Fault: "wait-timeout-set", Outcome: report.Safe, Script: shorterTimeout(setWaitTimeout),
-		Why: "a shorter wait_timeout on the server does not apply: each session sets its own"},
 	{Fault: "too-many-connections", Outcome: report.Safe, Script: play.Storm(usedUp(connectMySQL)), Why: whyTooMany},
 	{Fault: "token-table-locked", Outcome: report.Safe, Script: play.Storm(lasting(lockTokenTable, 1, 2)),
 		Why: "a holder keeps its lock or learns of the loss in time; a claim that gets no token releases the lock and fails"},
@@ -27,11 +23,6 @@ var mySQLCells = slices.Concat(Common(false, closedBothWays...), sessionCells("s
 	{Fault: "split-brain", Outcome: report.Fenced, Script: splitMySQL, Gone: true,
 		Why: "replication does not copy GET_LOCK, so the new server grants at once; its tokens rise if its clock is right"},
 })
-
-// setWaitTimeout sets the silence after which new sessions end.
-func setWaitTimeout(s *play.Phase, d time.Duration) {
-	play.Must(in[*environment.MySQL](s).Admin.ExecContext(s.Ctx, fmt.Sprint("SET GLOBAL wait_timeout = ", int(d.Seconds()))))
-}
 
 // connectMySQL opens a connection, if the server has one left for the workers' user.
 func connectMySQL(s *play.Phase) (closeIt func()) {

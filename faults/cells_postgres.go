@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -21,8 +20,6 @@ var postgresCells = slices.Concat(Common(false, closedBothWays...), sessionCells
 	{Fault: "lock-table-full", Outcome: report.Safe, Script: play.Storm(lockTableFull),
 		Why: "holders renew and release; new claims fail until there is room"},
 	{Fault: "too-many-connections", Outcome: report.Safe, Script: play.Storm(usedUp(connectPostgres)), Why: whyTooMany},
-	{Fault: "idle-sessions-ended", Outcome: report.Safe, Script: shorterTimeout(setPostgresTimeout),
-		Why: "a shorter idle_session_timeout on the server does not apply: each session sets its own"},
 })
 
 // lockTableFull has a foreign session take locks until the server has no room left, and take every lock that becomes free meanwhile.
@@ -57,15 +54,6 @@ func isState(err error, code string) bool {
 	return errors.As(err, &answer) && answer.Code == code
 }
 
-// setPostgresTimeout sets the silence after which new sessions end, and returns when the setting is active.
-func setPostgresTimeout(s *play.Phase, d time.Duration) {
-	run := in[*environment.Postgres](s).Admin.Run
-	play.Check(run(s.Ctx, fmt.Sprintf("ALTER SYSTEM SET idle_session_timeout = %d", d.Milliseconds()), "SELECT pg_reload_conf()"))
-	s.Eventually(func(ctx context.Context) error {
-		return run(ctx, fmt.Sprintf("SELECT 1 / (setting = '%d')::int FROM pg_settings WHERE name = 'idle_session_timeout'", d.Milliseconds()))
-	})
-}
-
 var (
 	pooled = one(func(p *environment.Postgres) *servers.Server { return p.Server.Server })
 	pooler = one(func(p *environment.Postgres) *servers.Server { return p.Pooler.Server })
@@ -80,14 +68,7 @@ var postgresPoolerCells = slices.Concat(Common(false, closedBothWays...), []play
 		Why: "the server frees the locks when the pooler's connections close; a holder with a silent link trusts its lock until its deadline"},
 	{Fault: "pooler-paused", Outcome: report.Unavailable, Script: play.Storm(unavailable(pooler.frozen, 1, 0.1, 1)),
 		Why: "holders get no answer and end their holds before the server ends their sessions"},
-	{Fault: "client-idle-timeout", Outcome: report.Safe, Script: shorterTimeout(setClientIdleTimeout),
-		Why: "in session mode PgBouncer does not count a client with a session as idle"},
 })
-
-// setClientIdleTimeout sets the silence after which the pooler disconnects a client.
-func setClientIdleTimeout(s *play.Phase, d time.Duration) {
-	play.Check(in[*environment.Postgres](s).SetPooler(s.Ctx, "client_idle_timeout", d))
-}
 
 // postgresFailoverCells are the faults of a PostgreSQL whose replica is promoted.
 var postgresFailoverCells = []play.Cell{

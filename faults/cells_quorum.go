@@ -53,15 +53,7 @@ func etcdCells(pausedTries int) []play.Cell {
 		{Fault: "key-deleted-behind-silence", Outcome: report.Fenced, Script: endedBehindSilence(remove), Gone: true, Tries: overtakenTries,
 			Why: "The next waiter is granted at once; a holder with a silent link trusts its lock until its deadline."},
 		{Fault: "key-deleted", Outcome: report.Fenced, Script: removedOpenly(remove, false), Gone: true, Argued: true, Why: whyWatched},
-		{Fault: "out-of-space", Outcome: report.Safe, Script: play.Storm(lasting(until(fillEtcd, at((*environment.Etcd).MakeSpace)), 0.5, 1.5)),
-			Why: "Renewals and releases need no space; queued waiters have their keys. New claims fail until the alarm is disarmed."},
 	})
-}
-
-// fillEtcd fills the database until the cluster raises its space alarm.
-func fillEtcd(s *play.Phase) {
-	e := in[*environment.Etcd](s)
-	play.Check(e.Fill(s.Ctx, s.Rand.IntN(len(e.Members))))
 }
 
 const (

@@ -49,7 +49,7 @@ func (v *Verdict) holds(p *play.Played) {
 		if (s.Token != 0) != p.Environment.Tokens {
 			v.breach("%s has the token %d, but the environment states tokens: %t", s, s.Token, p.Environment.Tokens)
 		}
-		if after := v.History.ToldLate(s); after > play.Patience*p.Environment.Margin {
+		if after := v.History.ToldLate(s); p.Environment.Margin > 0 && after > play.Patience*p.Environment.Margin {
 			v.breach("%s was not told of its end for %v after its deadline", s, after)
 		}
 		if survives && s.Told != 0 && s.Told < s.Deadline {
@@ -66,13 +66,18 @@ func (v *Verdict) deadlines(a *environment.Environment) {
 		switch {
 		case e.Late():
 			v.breach("%s: Valid was true %v after the deadline of %s", e.About(), -left, v.History.Since(e.Deadline))
-		case e.Kind == history.Got && (e.Deadline == 0) != (a.Margin == 0):
+		case e.Kind == history.Got && (e.Deadline == 0) != (a.Margin == 0) && !v.gotTooLate(e):
 			v.breach("%s: has a deadline: %t; the stated margin is %v", e.About(), e.Deadline != 0, a.Margin)
 		case e.Kind != history.Got && e.Kind != history.Extended && e.Kind != history.Releasing:
 		case e.Deadline != 0 && left > a.TTL-a.Margin+play.LeastExtension:
 			v.breach("%s: %s with a deadline in %v, which is more than the TTL of %v less the margin of %v", e.About(), e.Kind, left, a.TTL, a.Margin)
 		}
 	}
+}
+
+// gotTooLate says that the hold had ended before its worker could look at it. The worker then records when it asked as the deadline.
+func (v *Verdict) gotTooLate(e history.Event) bool {
+	return slices.ContainsFunc(v.History.Spans, func(s *history.Span) bool { return s.Worker == e.Worker && s.Op == e.Op && s.Asked == e.Deadline })
 }
 
 // awayPart: an unavailability shows something if it lasts at least the TTL divided by awayPart.

@@ -1,17 +1,19 @@
 package faults
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/lockport/lockport/conformance/faultproxy"
+	"github.com/lockport/lockport/internal/lab/history"
 	"github.com/lockport/lockport/internal/lab/play"
 )
 
 // removals is how often one play removes a lock.
 const removals = 4
 
-// removedOpenly ends claims of a worker at the server while the worker's network is healthy: the worker must be told. With retaken, another worker
-// acquires the lock at once.
+// removedOpenly ends claims of a worker at the server while the worker's network is healthy: the worker must be told before its deadline, which would
+// end the hold anyway. With retaken, another worker acquires the lock at once.
 func removedOpenly(end play.Act, retaken bool) play.Act {
 	return func(s *play.Phase) {
 		holder := s.Worker()
@@ -25,7 +27,9 @@ func removedOpenly(end play.Act, retaken bool) play.Act {
 			s.Injected()
 			end(s)
 			if !retaken {
-				s.Disbelieved(had)
+				if e := had.Await(0, history.Told); e.At >= e.Deadline {
+					play.Check(fmt.Errorf("%s was told of the loss %v after the deadline of its hold", e.Worker, e.At.Sub(e.Deadline)))
+				}
 				continue
 			}
 			has := s.Acquire(next)

@@ -3,7 +3,6 @@ package faults
 import (
 	"time"
 
-	"github.com/lockport/lockport/conformance/faultproxy"
 	"github.com/lockport/lockport/internal/lab/play"
 	"github.com/lockport/lockport/internal/lab/report"
 )
@@ -41,26 +40,6 @@ var closedBothWays = []play.Cell{
 	{Fault: "holder-silent", Outcome: report.Fenced, Gone: true, Argued: true,
 		Why: "during the silence the holder's deadline comes first; if the silence ends with a closed connection, as under holder-cut"},
 	{Fault: "replies-lost", Outcome: report.Fenced, Gone: true, Argued: true, Why: whyClosed},
-}
-
-// shorterTimeout has an administrator end sessions after half a TTL of silence, through set, which affects later sessions only. Then a holder's link
-// is silent for longer than that, but less than a TTL. Nobody may acquire the lock meanwhile.
-func shorterTimeout(set func(s *play.Phase, d time.Duration)) play.Act {
-	return func(s *play.Phase) {
-		set(s, s.TTL/2)
-		holder, other := s.Two()
-		had := s.Acquire(holder)
-		s.Injected()
-		restore := links((*faultproxy.Proxy).Freeze)(s, holder)
-		defer restore()
-		if has, err := other.Acquire(s.Name(), s.TTL*7/10); err == nil {
-			s.Both(had, has)
-			return
-		}
-		restore()
-		s.Healed()
-		had.Release()
-	}
 }
 
 // usedUp opens connections, or takes locks, until the server has none left. For a while it also takes those that become free. take returns nil when

@@ -57,6 +57,22 @@ func TestNothingIsWrong(t *testing.T) {
 	require.Empty(t, breaches(t, play.Cell{}, strings.ReplaceAll(well, "injected", "nothing")), "a script need not inject anything")
 }
 
+// TestAHoldThatEndsBeforeItIsSeen: a worker stopped meanwhile records when it asked as the deadline, even where holds have none.
+func TestAHoldThatEndsBeforeItIsSeen(t *testing.T) {
+	p := &play.Played{Environment: &environment.Environment{TTL: time.Second, Tokens: true}, Cell: &play.Cell{Outcome: report.Fenced}, Events: historytext.Events(`
+		1   w1/1 asked
+		900 w1/1 got token 1024 deadline 1
+		901 w1/1 told: removed
+	`)}
+	v, err := faults.Judge(p)
+	require.NoError(t, err)
+	require.Empty(t, v.Breaches)
+	p.Events[1].Deadline++
+	v, err = faults.Judge(p)
+	require.NoError(t, err)
+	require.Contains(t, strings.Join(v.Breaches, "\n"), "has a deadline: true")
+}
+
 func TestWhatIsWrong(t *testing.T) {
 	swap := func(pairs ...string) string { return strings.NewReplacer(pairs...).Replace(well) }
 	for _, c := range []struct{ want, text string }{

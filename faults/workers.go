@@ -175,12 +175,16 @@ func checkAfterPause(s *play.Phase) {
 		held = append(held, play.Must(w.AcquireAtLast(fmt.Sprintf("%s-%d", s.Name(), i), 10*s.TTL, 10*s.TTL)))
 	}
 	s.Injected()
+	since := history.Now() // a stall may have made the worker record earlier checks
 	w.Stop()
 	s.Pause(1, 1.25)
 	w.Resume()
 	checked := 0
 	for _, h := range held {
-		if e := h.Await(0, history.Checked, history.Told); e.Kind == history.Checked { // or told before it was stopped: the machine was busy
+		e := w.Await(0, func(e history.Event) bool {
+			return e.Op == h.Op && (e.Kind == history.Told || e.Kind == history.Checked && e.At > since)
+		})
+		if e.Kind == history.Checked { // or told before it was stopped: the machine was busy
 			checked++
 		}
 	}

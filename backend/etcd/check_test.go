@@ -140,7 +140,8 @@ func TestOutOfSpace(t *testing.T) {
 	t.Parallel()
 	s := servers.NeedEtcd(t, servers.EtcdOptions{Flags: []string{"--quota-backend-bytes=100000"}})
 	etcd, n := newClient(t, s.Addr()), newNode(t, s.URL())
-	lease := n.Takes(n.Request("x"))
+	lease, waits := n.Takes(n.Request("x")), n.Request("x")
+	n.Waits(waits)
 	peer.Until(t, func() bool {
 		_, err := etcd.Put(t.Context(), "fill", strings.Repeat("x", 20_000))
 		return err != nil
@@ -149,7 +150,8 @@ func TestOutOfSpace(t *testing.T) {
 	peer.SaysOneLine(t, err, driver.ErrUnknown, "out of space")
 	_, err = n.Renews(lease)
 	require.NoError(t, err)
-	n.Frees(lease) // a release needs no space
+	n.Frees(lease)              // a release needs no space
+	n.Frees(n.TakesSoon(waits)) // a queued waiter has its key
 }
 
 func TestNotices(t *testing.T) {

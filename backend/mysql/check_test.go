@@ -31,7 +31,7 @@ func refused(t *testing.T, rawURL, text string) {
 
 // TestCheck: each row changes the state that the rows before have left.
 func TestCheck(t *testing.T) {
-	m := servers.NeedMariaDB(t, servers.MariaDBOptions{Durable: true, Config: []string{"log-bin=bin", "server-id=1", "sync-binlog=1"}})
+	m := servers.NeedMariaDB(t, servers.MariaDBOptions{Config: []string{"innodb-flush-log-at-trx-commit=1", "log-bin=bin", "server-id=1", "sync-binlog=1"}})
 	admin := adminOf(t, m)
 	for _, v := range []struct{ set, params, want string }{
 		{"SET GLOBAL max_connections=12", "", ""},
@@ -49,7 +49,7 @@ func TestCheck(t *testing.T) {
 
 func TestCheckReplication(t *testing.T) {
 	start := func(id string) *servers.MariaDB {
-		return servers.NeedMariaDB(t, servers.MariaDBOptions{Durable: true, Config: []string{"log-bin=bin", "server-id=" + id, "sync-binlog=1"}})
+		return servers.NeedMariaDB(t, servers.MariaDBOptions{Config: []string{"innodb-flush-log-at-trx-commit=1", "log-bin=bin", "server-id=" + id, "sync-binlog=1"}})
 	}
 	primary, replica := start("1"), start("2")
 	cfg := configFor(t, primary.AdminDSN())

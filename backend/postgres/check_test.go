@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"io"
 	"slices"
 	"strings"
 	"sync"
@@ -116,6 +117,16 @@ func TestPgBouncer(t *testing.T) {
 		within(t, l.Lost(), removalNotice)
 		require.NoError(t, acquire(t, two, "session-mode").Release(t.Context()))
 		require.NoError(t, b.Restart(t.Context())) // otherwise the end of the earlier session stays uncertain
+	})
+	t.Run("session, with a client_idle_timeout", func(t *testing.T) {
+		t.Parallel()
+		b := servers.NeedPgBouncer(t, servers.PgBouncerOptions{Server: p, Config: []string{"client_idle_timeout = 1"}})
+		l := acquire(t, clientAt(t, with(t, b.URL(), "ttl", "30s"), lockport.TTL(30*time.Second)), "client-idle-timeout")
+		idle, err := pgx.Connect(t.Context(), b.URL())
+		require.NoError(t, err)
+		_, err = io.Copy(io.Discard, idle.PgConn().Conn()) // until PgBouncer disconnects it
+		require.NoError(t, err)
+		require.NoError(t, l.Release(t.Context()), "a client with a session does not count as idle")
 	})
 	for mode, config := range map[string][]string{
 		"transaction": nil,
@@ -238,5 +249,5 @@ func TestNotices(t *testing.T) {
 	}, peer.Soon, 10*time.Millisecond, "the replica has not connected to the primary")
 	execute(t, conn, "REVOKE SELECT ON pg_stat_replication FROM PUBLIC")
 	require.Equal(t, []string{"fsync", "catalog?"}, notices(t, p.URL()))
-	require.Empty(t, notices(t, servers.NeedPostgres(t, servers.PostgresOptions{Durable: true}).URL()))
+	require.Empty(t, notices(t, servers.NeedPostgres(t, servers.PostgresOptions{Config: []string{"fsync = on", "full_page_writes = on"}}).URL()))
 }

@@ -95,7 +95,7 @@ func TestMixedFleet(t *testing.T) {
 // A server crash loses the locks, and values of the sequence that were drawn but not written. Tokens rise nevertheless.
 func TestTokensRiseOverCrashAndRestart(t *testing.T) {
 	t.Parallel()
-	p := servers.NeedPostgres(t, servers.PostgresOptions{Durable: true})
+	p := servers.NeedPostgres(t, servers.PostgresOptions{Config: []string{"fsync = on", "full_page_writes = on"}})
 	a, b := clientAt(t, p.URL()), clientAt(t, p.URL())
 	var last lockport.Token
 	for i, end := range []func() error{p.Kill, p.Stop, p.Kill, func() error {

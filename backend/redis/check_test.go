@@ -62,6 +62,9 @@ func TestCheckTLS(t *testing.T) {
 	n.Frees(n.Takes(n.Request(t.Name())))
 }
 
+// synced makes a server sync every change to disk.
+var synced = []string{"appendonly yes", "appendfsync always"}
+
 func TestCheckNotices(t *testing.T) {
 	t.Parallel()
 	for _, v := range []struct {
@@ -69,9 +72,9 @@ func TestCheckNotices(t *testing.T) {
 		set  []any
 		want []string
 	}{
-		{servers.RedisOptions{AppendOnly: true}, []any{"maxmemory-policy", "allkeys-lfu"}, nil}, // without a limit nothing is evicted
-		{servers.RedisOptions{AppendOnly: true}, []any{"maxmemory-policy", "volatile-lru", "maxmemory", "1gb"}, []string{"eviction-policy"}},
-		{servers.RedisOptions{AppendOnly: true}, []any{"maxmemory", "1gb"}, nil},
+		{servers.RedisOptions{Config: synced}, []any{"maxmemory-policy", "allkeys-lfu"}, nil}, // without a limit nothing is evicted
+		{servers.RedisOptions{Config: synced}, []any{"maxmemory-policy", "volatile-lru", "maxmemory", "1gb"}, []string{"eviction-policy"}},
+		{servers.RedisOptions{Config: synced}, []any{"maxmemory", "1gb"}, nil},
 		{servers.RedisOptions{}, []any{"save", "3600 1"}, []string{"persistence"}},
 		{servers.RedisOptions{Config: []string{`rename-command INFO ""`}}, []any{"save", ""}, []string{"info?"}}, // as managed services do
 	} {
@@ -82,7 +85,7 @@ func TestCheckNotices(t *testing.T) {
 		require.Equal(t, v.want, peer.IDs(notices), "%+v", v)
 		require.Equal(t, int64(0), do(t, s, "DBSIZE"), "Check leaves nothing")
 	}
-	master := servers.NeedRedis(t, servers.RedisOptions{AppendOnly: true})
+	master := servers.NeedRedis(t, servers.RedisOptions{Config: synced})
 	servers.NeedReplica(t, master)
 	notices, err := peer.Check(t, master.URL())
 	require.NoError(t, err)
@@ -96,7 +99,7 @@ func TestCheckNotices(t *testing.T) {
 func TestCheckClock(t *testing.T) {
 	t.Parallel()
 	servers.NeedInstalled(t, servers.ClockInstalled())
-	s := servers.NeedRedis(t, servers.RedisOptions{AppendOnly: true, Clock: true})
+	s := servers.NeedRedis(t, servers.RedisOptions{Config: synced, Clock: true})
 	for _, v := range []struct {
 		jump time.Duration
 		want []string

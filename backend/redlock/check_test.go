@@ -50,7 +50,7 @@ func TestCheckErrors(t *testing.T) {
 
 func TestCheckNotices(t *testing.T) {
 	t.Parallel()
-	well := newNodes(t, 3, servers.RedisOptions{AppendOnly: true})
+	well := newNodes(t, 3, servers.RedisOptions{Config: []string{"appendonly yes", "appendfsync always"}})
 	notices, err := peer.Check(t, well.url())
 	require.NoError(t, err)
 	require.Empty(t, notices)

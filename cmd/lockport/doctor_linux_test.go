@@ -14,7 +14,9 @@ import (
 // TestDoctorOfRedis: a healthy server, a user with few rights, and a server that forgets.
 func TestDoctorOfRedis(t *testing.T) {
 	t.Parallel()
-	s := servers.NeedRedis(t, servers.RedisOptions{AppendOnly: true, Password: "secret", Users: []string{"few on >secret ~* &* +@all -info"}})
+	s := servers.NeedRedis(t, servers.RedisOptions{
+		Password: "secret", Users: []string{"few on >secret ~* &* +@all -info"}, Config: []string{"appendonly yes", "appendfsync always"},
+	})
 	for url, want := range map[string]struct {
 		code int
 		ids  []string

@@ -2,25 +2,18 @@ package environment
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"strings"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
-	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
-const (
-	// EtcdTick makes an election begin 0.6 to 1.2 s after the last heartbeat. With a shorter tick, a busy machine causes needless elections. With a
-	// longer one, an election after the leader's death outlasts the rest of a lease.
-	EtcdTick = 60 * time.Millisecond
-	// etcdQuota is at most the first step by which etcd's file grows beyond a few megabytes, so tests fill it quickly.
-	etcdQuota = 32 << 20
-)
+// EtcdTick makes an election begin 0.6 to 1.2 s after the last heartbeat. With a shorter tick, a busy machine causes needless elections. With a longer
+// one, an election after the leader's death outlasts the rest of a lease.
+const EtcdTick = 60 * time.Millisecond
 
 // Etcd is one etcd or a cluster.
 type Etcd struct {
@@ -31,7 +24,6 @@ type Etcd struct {
 
 func startEtcds(o servers.EtcdOptions) starter {
 	o.Tick, o.Cuttable = EtcdTick, true
-	o.Flags = []string{fmt.Sprint("--quota-backend-bytes=", etcdQuota)}
 	return starts(servers.StartEtcdCluster, o, func(c *servers.EtcdCluster) *Etcd { return etcdOf(clusterOf(c, c.URL), c.Nodes...) })
 }
 
@@ -42,9 +34,7 @@ func startEtcd(o servers.EtcdOptions) starter {
 func etcdOf(b base, members ...*servers.Etcd) *Etcd {
 	e := &Etcd{b, members}
 	e.halt = (*servers.Server).Kill // a graceful stop tries to transfer leadership, which is futile when all members stop
-	e.reset = func(ctx context.Context) error {
-		return inOrder(ctx, func(ctx context.Context) error { return serve(ctx, members, askEtcd) }, e.MakeSpace)
-	}
+	e.reset = func(ctx context.Context) error { return serve(ctx, members, askEtcd) }
 	return e
 }
 
@@ -121,49 +111,4 @@ func (e *Etcd) Leftovers(ctx context.Context, prefix string) (left []string, err
 		return nil
 	})
 	return left, err
-}
-
-// ballast is the key whose versions fill the space.
-const ballast = "ballast"
-
-// Fill writes through member i until the cluster has no space left.
-func (e *Etcd) Fill(ctx context.Context, i int) error {
-	return e.Members[i].Use(ctx, func(c *clientv3.Client) error {
-		value := string(make([]byte, 1<<20))
-		for range 2 * etcdQuota / len(value) {
-			_, err := c.Put(ctx, ballast, value)
-			switch {
-			case errors.Is(err, rpctypes.ErrNoSpace):
-				return nil
-			case err != nil && !errors.Is(err, rpctypes.ErrTimeout): // etcd is busy
-				return err
-			}
-		}
-		return errors.New("etcd accepted twice its quota")
-	})
-}
-
-// MakeSpace follows etcd's advice for a member out of space: compact, defragment, disarm the alarm.
-func (e *Etcd) MakeSpace(ctx context.Context) error {
-	return e.Members[0].Use(ctx, func(c *clientv3.Client) error {
-		alarms, err := c.AlarmList(ctx)
-		if err != nil || len(alarms.Alarms) == 0 {
-			return err
-		}
-		now, err := c.Get(ctx, ballast, clientv3.WithKeysOnly())
-		if err != nil {
-			return err
-		}
-		_, err = c.Compact(ctx, now.Header.Revision, clientv3.WithCompactPhysical())
-		if err != nil && !errors.Is(err, rpctypes.ErrCompacted) {
-			return fmt.Errorf("compact: %w", err)
-		}
-		for _, member := range e.Members {
-			if _, err := c.Defragment(ctx, member.Addr()); err != nil { // connects to that member
-				return fmt.Errorf("defragment %s: %w", member.Addr(), err)
-			}
-		}
-		_, err = c.AlarmDisarm(ctx, &clientv3.AlarmMember{}) // all
-		return err
-	})
 }

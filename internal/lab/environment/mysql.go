@@ -28,7 +28,7 @@ func startMySQL(own bool, clients string, locks layout) starter {
 		m := &MySQL{Server: s, Admin: mySQLAdmin(s)}
 		b := sqlBase{baseOf(func() string { return locks.url(cmp.Or(m.Spare.Load(), s).URL()) }, s.Server), m.Admin}
 		b.halt = (*servers.Server).Kill
-		b.reset = m.Admin.running("SET GLOBAL wait_timeout = DEFAULT")
+		b.reset = m.Admin.running()
 		m.Servers = locks.on(b)
 		return m
 	})

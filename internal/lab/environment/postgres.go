@@ -5,12 +5,9 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"net/url"
 	"strings"
 	"sync"
-	"time"
 
-	"github.com/jackc/pgx/v5"
 	_ "github.com/jackc/pgx/v5/stdlib" // the administrator's driver
 
 	"github.com/lockport/lockport/driver"
@@ -39,13 +36,7 @@ func startPostgres(locks layout) starter {
 
 func postgresOf(b base, locks layout, s *servers.Postgres, pooler *servers.PgBouncer) *Postgres {
 	p := &Postgres{Server: s, Pooler: pooler, Admin: postgresAdmin(s)}
-	b.reset = func(ctx context.Context) error {
-		err := p.Admin.Run(ctx, "ALTER SYSTEM RESET ALL", "SELECT pg_reload_conf()")
-		if err == nil && pooler != nil {
-			err = p.SetPooler(ctx, "client_idle_timeout", 0)
-		}
-		return err
-	}
+	b.reset = p.Admin.running()
 	b.halt = (*servers.Server).Stop
 	p.Servers = locks.on(sqlBase{b, p.Admin})
 	return p
@@ -115,7 +106,7 @@ func pooled(mode string, size int, locks layout) starter {
 			return nil, err
 		}
 		pooler, err := servers.StartPgBouncer(ctx, servers.PgBouncerOptions{Server: s, Mode: mode, Config: []string{
-			fmt.Sprint("default_pool_size = ", size), "admin_users = lockport",
+			fmt.Sprint("default_pool_size = ", size),
 			"server_login_retry = 1", // reconnect to a lost server after 1 s, not 15 s
 		}})
 		if err != nil {
@@ -125,22 +116,4 @@ func pooled(mode string, size int, locks layout) starter {
 		b.hidden = true
 		return postgresOf(b, locks, s, pooler), nil
 	}
-}
-
-// SetPooler changes a setting of the pooler, in seconds, through its admin console.
-func (p *Postgres) SetPooler(ctx context.Context, name string, d time.Duration) error {
-	u, err := url.Parse(p.Pooler.URL())
-	if err != nil {
-		return err
-	}
-	u.Path = "/pgbouncer" // the admin console
-	u.RawQuery = "default_query_exec_mode=simple_protocol"
-	return servers.Poll(ctx, func(ctx context.Context) error {
-		conn, err := pgx.Connect(ctx, u.String())
-		if err != nil {
-			return err
-		}
-		_, err = conn.Exec(ctx, fmt.Sprintf("SET %s = %d", name, int(d.Seconds())))
-		return errors.Join(err, conn.Close(ctx))
-	})
 }

@@ -42,7 +42,7 @@ func hiddenRedis(url string, nodes ...*servers.Redis) *Redis {
 // startRedis starts a server that syncs every change to disk before it acknowledges it. Heal restores the initial settings, but not the clock:
 // setting it right while locks are held would be another jump.
 func startRedis(ctx context.Context) (Servers, error) {
-	s, err := servers.StartRedis(ctx, servers.RedisOptions{AppendOnly: true, Clock: servers.ClockInstalled() == nil})
+	s, err := servers.StartRedis(ctx, servers.RedisOptions{Config: []string{"appendonly yes", "appendfsync always"}, Clock: servers.ClockInstalled() == nil})
 	if err != nil {
 		return nil, err
 	}

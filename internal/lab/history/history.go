@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/lockport/lockport"
+	"github.com/lockport/lockport/driver"
 )
 
 // History is what workers did with the locks of a phase, and what was done to them.
@@ -161,20 +162,17 @@ func (s *Span) endBelief(end Instant) {
 	}
 }
 
-// holdsPerClaim is the number of tokens of a claim: see driver.TokensPerGrant.
-const holdsPerClaim = 1024
-
 // claim identifies a grant of the server, as far as tokens tell.
 type claim struct {
 	worker, name string
 	token        lockport.Token
 }
 
-func (s *Span) claim() claim { return claim{s.Worker, s.Name, s.Token / holdsPerClaim} }
+func (s *Span) claim() claim { return claim{s.Worker, s.Name, s.Token / driver.TokensPerGrant} }
 
 // HandedOn says that the hold took over the claim of another hold of its process, or joined it as a reader, without the server.
 func (s *Span) HandedOn() bool {
-	return s.Token%holdsPerClaim != 0 || s.Mode.Shared && s.ClaimAsked < s.Asked
+	return s.Token%driver.TokensPerGrant != 0 || s.Mode.Shared && s.ClaimAsked < s.Asked
 }
 
 // Clean says that the hold ended by a Release that returned no error.

@@ -1,6 +1,10 @@
 package history
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/lockport/lockport/driver"
+)
 
 // TokenFault is two holds of a name whose tokens contradict the order of their grants.
 type TokenFault struct {
@@ -26,7 +30,7 @@ func (h *History) TokenFaults() []TokenFault {
 			if o.claim() == s.claim() {
 				asked = s.Asked
 			}
-			equal := o.Token == s.Token || o.Token/holdsPerClaim == s.Token/holdsPerClaim && o.Worker != s.Worker
+			equal := o.Token == s.Token || o.Token/driver.TokensPerGrant == s.Token/driver.TokensPerGrant && o.Worker != s.Worker
 			falls := o.Got < asked && o.Token > s.Token
 			if (equal || falls) && !(o.Mode.Shared && s.Mode.Shared) {
 				all = append(all, TokenFault{Earlier: o, Later: s, Equal: equal})

@@ -34,8 +34,6 @@ GRANT ALL ON *.* TO 'lockport_admin'@'%%' WITH GRANT OPTION;
 type MariaDBOptions struct {
 	// Config are more lines of my.cnf, which override ours: "wait_timeout=600".
 	Config []string
-	// Durable syncs every commit to disk (innodb_flush_log_at_trx_commit = 1), the default of both servers.
-	Durable bool
 	// TLS makes the server accept TLS only: see Server.TLSConfig.
 	TLS bool
 	// MySQL starts Oracle's MySQL instead of MariaDB.
@@ -112,9 +110,7 @@ func (o MariaDBOptions) configure(dir string, port int, path, install string) ([
 		"loose-mysqlx=OFF",
 		"innodb-buffer-pool-size=16M",
 		"max-connections=500",
-	}
-	if !o.Durable {
-		lines = append(lines, "innodb-flush-log-at-trx-commit=2")
+		"innodb-flush-log-at-trx-commit=2",
 	}
 	if o.TLS {
 		cert := filepath.Join(dir, certFile)

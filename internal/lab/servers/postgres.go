@@ -29,8 +29,6 @@ type PostgresOptions struct {
 	Config []string
 	// TLS makes the server accept TLS as well: see Server.TLSConfig.
 	TLS bool
-	// Durable syncs commits to disk.
-	Durable bool
 	// Clock gives the server a private clock, which JumpClock sets: see RedisOptions.Clock.
 	Clock bool
 	// Primary makes the server a hot standby that streams from Primary, with Primary's options plus Config.
@@ -96,9 +94,8 @@ func (o PostgresOptions) config(dir string, port int) []string {
 		"dynamic_shared_memory_type = mmap", // /dev/shm may be small
 		"log_line_prefix = '%m [%p] %q%u@%d '",
 		"log_min_messages = warning",
-	}
-	if !o.Durable {
-		lines = append(lines, "fsync = off", "full_page_writes = off")
+		"fsync = off",
+		"full_page_writes = off",
 	}
 	if o.TLS {
 		file := func(name string) string { return "'" + filepath.Join(dir, name) + "'" }

@@ -23,11 +23,10 @@ type RedisOptions struct {
 	Users []string
 	// TLS makes the server accept TLS only: see Server.TLSConfig.
 	TLS bool
-	// AppendOnly syncs every change to disk before it is acknowledged.
-	AppendOnly bool
 	// Clock gives the server a private clock, which JumpClock sets. It needs Linux and gcc: see ClockInstalled.
 	Clock bool
-	// Config are more lines of redis.conf: "maxmemory 10mb". With "save 3600 1" Redis saves its data to disk, also at Stop.
+	// Config are more lines of redis.conf: "maxmemory 10mb". With "save 3600 1" Redis saves its data to disk, also at Stop. With
+	// "appendonly yes" and "appendfsync always" it syncs every change to disk before it acknowledges it.
 	Config []string
 
 	args []string // more command-line arguments
@@ -84,9 +83,6 @@ func (o RedisOptions) config(dir string, port int) []string {
 		lines = append(lines, fmt.Sprint("port ", port))
 	}
 	setIf("requirepass", o.Password)
-	if o.AppendOnly {
-		lines = append(lines, "appendonly yes", "appendfsync always")
-	}
 	user, password := o.login()
 	setIf("masteruser", user)
 	setIf("masterauth", password)
