@@ -65,7 +65,7 @@ func (s *session) run(label string) {
 	b := s.b
 	defer b.work.Done()
 	defer s.cancel()
-	ctx, cancel := context.WithTimeout(s.ctx, min(maxDial, b.o.TTL))
+	ctx, cancel := context.WithTimeout(s.ctx, maxDial)
 	conn, err := b.o.Dial(ctx, label, Events{Freed: b.freedElsewhere, Contended: b.contended})
 	cancel()
 	b.mu.Lock()
