@@ -35,6 +35,7 @@ func TestSample(t *testing.T) {
 		require.NoError(t, write(&b))
 		pages.Is(t, "sample/"+name, b.String())
 	}
+	pages.Is(t, "sample/summary.txt", r.Summary())
 	kept, err := filepath.Glob("../docs/sample/pictures/*.svg")
 	require.NoError(t, err)
 	require.NotEmpty(t, kept)

@@ -18,15 +18,9 @@ const (
 )
 
 // Write writes a report into the folder dir, and makes the folder if needed: as one HTML file, as Markdown with its pictures, and as JSON. It
-// replaces files of these names from earlier reports.
+// replaces files of these names, and deletes none.
 func Write(dir string, r *report.Report) error {
-	pictures := filepath.Join(dir, PictureDir)
-	if _, err := os.Stat(filepath.Join(dir, JSONFile)); err == nil { // then the pictures are those of an earlier report, not somebody's photographs
-		if err := os.RemoveAll(pictures); err != nil {
-			return err
-		}
-	}
-	if err := os.MkdirAll(pictures, 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Join(dir, PictureDir), 0o755); err != nil {
 		return err
 	}
 	files := make(map[string][]byte)

@@ -1,6 +1,7 @@
 package page
 
 import (
+	"math"
 	"slices"
 	"strings"
 )
@@ -37,6 +38,7 @@ const (
 	ours     = "lockport"
 	noTokens = "lockport, no tokens"
 	servers  = "redis redlock etcd zookeeper postgres mysql"
+	locking  = servers + " table nats"
 	crowds   = "contend-8 contend-64 contend-512"
 )
 
@@ -76,9 +78,11 @@ var Goals = []Goal{
 	{contended, servers, "hand-offs, to the best peer", crowds, "hand-offs", ours, peers, "≥", 50, ""},
 	{contended, servers, "largest share to smallest", crowds, "largest to smallest share", ours, nil, "≤", 1.1, ""},
 	{contended, servers, "goroutines that never acquired it", crowds, "starved", ours, nil, "≤", 0, ""},
+	{contended, locking, "holds that overlap", crowds, "overlaps", ours, nil, "≤", 0, ""},
 
 	{processes, servers, "hand-offs, to the best peer", "contend-4x16", "hand-offs", ours, peers, "≥", 20, ""},
 	{processes, servers, "largest share of a process to smallest", "contend-4x16", "largest to smallest share of processes", ours, nil, "≤", 1.3, ""},
+	{processes, locking, "holds that overlap", "contend-4x16", "overlaps", ours, nil, "≤", 0, ""},
 
 	{handOff, "redis", "p50, to the bare wake-up and claim", "handoff-other", "p50", ours, wakeUp, "≤", 1.5, ""},
 	{handOff, "redis", "p50, to rueidislock", "handoff-other", "p50", ours, to("redis", "rueidislock"), "≤", 1, ""},
@@ -133,13 +137,16 @@ func (g *Goal) outcome(family string, r *Results) outcome {
 	return worst
 }
 
-// values returns the compared values of all turns in one scenario. It omits turns in which one was not measured. A ratio compares figures of one turn,
-// because a slow machine slows both; there is none to 0.
+// values returns the compared values of all turns in one scenario. It omits turns in which one was not measured, except that a turn in which Ours
+// failed counts as infinitely bad. A ratio compares figures of one turn, because a slow machine slows both; there is none to 0.
 func (g *Goal) values(r *Results, family, scenario string) (each []float64) {
 	s := r.Scenario(scenario)
 	others := g.best(s, g.To[family])
+	failed := len(s.Row(g.Ours).Failed)
 	if g.Beyond != "" {
-		others = g.best(r.Scenario(g.Beyond), []string{g.Ours})
+		beyond := r.Scenario(g.Beyond)
+		others = g.best(beyond, []string{g.Ours})
+		failed += len(beyond.Row(g.Ours).Failed)
 	}
 	for turn, mine := range g.best(s, []string{g.Ours}) {
 		switch other, measured := others[turn]; {
@@ -151,7 +158,11 @@ func (g *Goal) values(r *Results, family, scenario string) (each []float64) {
 			each = append(each, mine/other)
 		}
 	}
-	return each
+	worst := math.Inf(1)
+	if g.Is == "≥" {
+		worst = -worst
+	}
+	return append(each, slices.Repeat([]float64{worst}, failed)...)
 }
 
 // best returns the best figure that any of the libraries had in each turn.
@@ -187,7 +198,7 @@ func (g *Goal) verdict(each []float64) string {
 // amount formats a compared value: a ratio, a difference, or the figure itself.
 func (g *Goal) amount(v float64) string {
 	switch {
-	case g.To != nil:
+	case g.To != nil && !math.IsInf(v, 0):
 		return number(v) + "×"
 	case g.Beyond != "" && v > 0:
 		return "+" + number(v)

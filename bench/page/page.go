@@ -231,8 +231,11 @@ func between(median string, s spread) string {
 	return median + " (" + number(s.low) + " to " + number(s.high) + ")"
 }
 
-// number formats n with two or three significant digits, and commas.
+// number formats n with two or three significant digits, and commas. Infinity stands for a failed turn.
 func number(n float64) string {
+	if math.IsInf(n, 0) {
+		return "failed"
+	}
 	if math.Abs(n) < 100 {
 		if n == math.Trunc(n) {
 			return fmt.Sprint(n)

@@ -1,6 +1,6 @@
-// Package measure has the scenarios for measuring locks: the uncontended cycle, contention, hand-off, takeover after SIGKILL, waiters, held locks,
-// and the outage when a server is lost. Worker processes, started from this binary, open a [Locker]. This separates the costs of two libraries and
-// lets several processes contend for one name. All processes read one clock, the machine's.
+// Package measure has the scenarios for measuring locks: the uncontended cycle, contention, hand-off, takeover after SIGKILL, waiters, and held
+// locks. Worker processes, started from this binary, open a [Locker]. This separates the costs of two libraries and lets several processes contend
+// for one name. All processes read one clock, the machine's.
 package measure
 
 import (

@@ -158,18 +158,18 @@ func judge(all []hold, clients, processes int, end history.Instant) contention {
 	return c
 }
 
-// loop is the worker's part. Records of cycles are allocated beforehand, so as not to cost time.
+// loop is the worker's part. Records of cycles are allocated beforehand, so as not to cost time. Each goroutine's calls have a context that can be
+// cancelled, as a service's requests have. It has no deadline, which costs some libraries more: only Grace bounds waits.
 func (m *measurer) loop(o order) (answer, error) {
-	// Without grace, waits are unbounded: a context with a deadline costs some libraries more.
-	ctx := context.Background()
+	var bounded context.Context // of waits, with Grace
 	var start, end history.Instant
-	once := func(i int) (h hold, err error) {
+	once := func(i int, waits, calls context.Context) (h hold, err error) {
 		name := o.Name
 		if o.Own {
 			name = fmt.Sprint(name, "-", i)
 		}
 		h = hold{Client: int64(i), Asked: history.Now()}
-		release, err := m.locker.Acquire(ctx, name, !o.Try)
+		release, err := m.locker.Acquire(waits, name, !o.Try)
 		if err != nil {
 			return h, err
 		}
@@ -178,7 +178,7 @@ func (m *measurer) loop(o order) (answer, error) {
 			runtime.Gosched() // lets a second holder run now, if there is one: otherwise overlaps would be seen only by chance
 		}
 		h.Ended = history.Now()
-		err = release(context.Background())
+		err = release(calls)
 		h.Done = history.Now()
 		return h, err
 	}
@@ -189,15 +189,18 @@ func (m *measurer) loop(o order) (answer, error) {
 		holds[i] = make([]hold, 0, o.Most)
 		ready.Add(1)
 		all.Go(func() {
+			calls, cancel := context.WithCancel(context.Background())
+			defer cancel()
 			for n := 0; errs[i] == nil && n < o.Warm; n++ { // so that all are connected before the measurement
-				_, errs[i] = once(i)
+				_, errs[i] = once(i, calls, calls)
 			}
 			ready.Done()
 			<-begin
+			waits := cmp.Or(bounded, calls)
 			time.Sleep(start.Sub(history.Now()))
 			for n := 0; errs[i] == nil && m.ctx.Err() == nil && (o.Most == 0 || n < o.Most) && (n < o.Fewest || history.Now() < end); n++ {
 				var h hold
-				if h, errs[i] = once(i); ctx.Err() != nil && h.Got == 0 {
+				if h, errs[i] = once(i, waits, calls); waits.Err() != nil && h.Got == 0 {
 					errs[i] = nil // not granted in time
 				}
 				holds[i] = append(holds[i], h)
@@ -209,7 +212,7 @@ func (m *measurer) loop(o order) (answer, error) {
 	if o.Grace > 0 {
 		start = o.Begin // the same for all processes
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(m.ctx, start.Sub(history.Now())+o.For+o.Grace)
+		bounded, cancel = context.WithTimeout(m.ctx, start.Sub(history.Now())+o.For+o.Grace)
 		defer cancel()
 	}
 	end = start.Add(o.For)

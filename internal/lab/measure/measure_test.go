@@ -2,6 +2,7 @@ package measure
 
 import (
 	"context"
+	"errors"
 	"os"
 	"testing"
 	"time"
@@ -34,6 +35,15 @@ var faulty = map[string]func(context.Context, string, bool) (Release, error){
 		return nil, nil
 	},
 	"hanging": func(context.Context, string, bool) (Release, error) { select {} },
+	"strict":  func(ctx context.Context, _ string, _ bool) (Release, error) { return cancellable, cancellable(ctx) },
+}
+
+// cancellable fails unless ctx can be cancelled and has no deadline.
+func cancellable(ctx context.Context) error {
+	if _, bounded := ctx.Deadline(); bounded || ctx.Done() == nil {
+		return errors.New("not the context of a service's request")
+	}
+	return nil
 }
 
 func config(t *testing.T) Config {
@@ -62,6 +72,9 @@ func TestCycle(t *testing.T) {
 	require.Positive(t, on.Figure("cycles").Each[1])
 	on = measured(t, Scenario{Do: Cycle, N: 1, Samples: 10}, config(t))
 	require.Len(t, on.Samples["acquire"], fewestCycles, "however long it takes")
+	strict := config(t)
+	strict.Library = "strict"
+	require.Empty(t, measured(t, Scenario{Do: Cycle, N: 2, Samples: 10}, strict).Failed)
 	for library, says := range map[string]string{"hanging": context.DeadlineExceeded.Error(), "failing": "this library has a bug"} {
 		bad := config(t)
 		bad.Library = library

@@ -119,8 +119,10 @@ func (m *measurer) release(o order) (answer, error) {
 	if release == nil {
 		return answer{}, fmt.Errorf("%q is not held", o.Name)
 	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
 	a := answer{At: history.Now()}
-	return a, release(context.Background())
+	return a, release(ctx)
 }
 
 func (m *measurer) hold(o order) (answer, error) {

@@ -168,6 +168,16 @@ func (s *Stage) Lost(up Up) (outcome func() error) {
 		err = s.Locks.Break(s.ctx, Name, status.Owner)
 	}
 	require.NoError(s.t, err)
-	<-s.lost
-	return func() error { return <-done }
+	require.ErrorIs(s.t, s.receive(s.lost), lockport.ErrLost)
+	return func() error { return s.receive(done) }
+}
+
+// receive returns the error that arrives, or that of s.ctx if it ends first.
+func (s *Stage) receive(from <-chan error) error {
+	select {
+	case err := <-from:
+		return err
+	case <-s.ctx.Done():
+		return s.ctx.Err()
+	}
 }

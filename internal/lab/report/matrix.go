@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // row is a hazard in the matrix: its cells for each subject, ordered by subject.
@@ -87,8 +88,8 @@ func (c *Cell) Word() string {
 	return fmt.Sprintf("%s%s %d/%d", lookOf(c.Class).Short, map[bool]string{true: "*"}[c.Landed()], c.Seen, c.Of)
 }
 
-// best is the run that shows the cell's class, which is drawn first; -1 without runs.
+// best is the run that shows the cell's class, which is drawn first; -1 without runs. Observed begins with what was observed in it.
 func (c *Cell) best() int {
-	telling := slices.IndexFunc(c.Runs, func(r Run) bool { return r.Class == c.Class && r.Observed == c.Observed })
+	telling := slices.IndexFunc(c.Runs, func(r Run) bool { return r.Class == c.Class && strings.HasPrefix(c.Observed, r.Observed) })
 	return max(telling, min(0, len(c.Runs)-1))
 }

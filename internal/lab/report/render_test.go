@@ -2,9 +2,7 @@ package report
 
 import (
 	"encoding/xml"
-	"flag"
 	"io"
-	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -12,8 +10,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 )
-
-var update = flag.Bool("update", false, "write the rendered text to testdata")
 
 func htmlOf(t testing.TB, r *Report) string {
 	t.Helper()
@@ -29,15 +25,9 @@ func markdownOf(t testing.TB, r *Report) string {
 	return b.String()
 }
 
-// The sample on a terminal is testdata/sample.txt. Package compare checks its page and pictures in docs/sample.
+// Package compare checks the whole sample in docs/sample: its page, its pictures, and its summary for a terminal.
 func TestSummary(t *testing.T) {
 	r := sample(t)
-	if *update {
-		require.NoError(t, os.WriteFile("testdata/sample.txt", []byte(r.Summary()), 0o644))
-	}
-	want, err := os.ReadFile("testdata/sample.txt")
-	require.NoError(t, err)
-	require.Equal(t, string(want), r.Summary(), "it has changed; to update it: go test -run TestSummary -update")
 	r.Subjects[2].URL = "redis://it's"
 	require.Contains(t, markdownOf(t, r), `lockport compare --url 'redis://it'\''s'`)
 	require.Equal(t, "Nothing was run.\n", (&Report{}).Summary())
@@ -101,4 +91,13 @@ func TestRenderingsAreSound(t *testing.T) {
 			require.True(t, ids[r.Cells[i].ID()], name)
 		}
 	}
+}
+
+// The run that is drawn first is the one that the cell describes, also if the cell adds a remark.
+func TestBest(t *testing.T) {
+	runs := []Run{{Class: Safe, Observed: "Nothing."}, {Class: Costly, Observed: "One."}, {Class: Costly, Observed: "Two."}}
+	for observed, best := range map[string]int{"Two.": 2, "Two. Plays that broke off: 1 (why).": 2, "": 0} {
+		require.Equal(t, best, (&Cell{Class: Costly, Observed: observed, Runs: runs}).best(), observed)
+	}
+	require.Equal(t, -1, (&Cell{}).best())
 }
