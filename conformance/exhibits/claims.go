@@ -19,7 +19,7 @@ var claims = []Exhibit{
 			l.as = newLock(nil, l.net, l.shared)
 		}},
 	{"look-then-take", "it checks that the name is free, and takes it in a second request even if another client was faster",
-		sees{"of only 1", "with token "},
+		sees{"of only 1", "name "},
 		caught{"exclusion/many-at-once", "exclusion/crowd"}, claiming(func(l *lock, ctx context.Context, req driver.Request) (driver.Lease, error) {
 			st, err := l.sound.Inspect(ctx, req.Name)
 			if err != nil {
