@@ -78,7 +78,8 @@ func (e *Env) atOnce(places, least int64, as func(i int) mode) {
 			return nil
 		})
 		n := taken.Load()
-		e.require(n <= places && n+unknown.Load() >= least, "of 12 claims at once %d were granted, which take %d of %d places; %d are unknown",
+		e.require(n <= places, "of 12 claims at once %d were granted, which take %d places, of only %d", granted.Load(), n, places)
+		e.require(n+unknown.Load() >= least, "of 12 claims at once %d were granted, which take %d of %d places; %d are unknown",
 			granted.Load(), n, places, unknown.Load())
 	}
 }

@@ -17,14 +17,6 @@ const ruleTogether = "P6 cancellation: of many acquisitions that lose their repl
 
 // givingUpCases test P6 of the client.
 var givingUpCases = group("giving-up",
-	quick("before", ruleGiveUp+" (its context ended before the call)", func(e *Env) {
-		c := e.patient()
-		over, cancel := context.WithCancel(e.ctx)
-		cancel()
-		e.is(errOf(c.Acquire(over, e.name())), "Acquire must return context.Canceled; it returned", context.Canceled)
-		e.is(errOf(c.TryAcquire(over, e.name())), "TryAcquire must return context.Canceled; it returned", context.Canceled)
-		e.leftovers("nothing was acquired")
-	}),
 	quick("while-claiming", ruleGiveUp+" (cancelled at random moments, on a free name)",
 		func(e *Env) { e.claimantOf(e.patient(), soon).cancelledAtAnyMoment(e.party()) }),
 	quick("while-waiting", ruleGiveUp+" (cancelled while it waits for another client)", func(e *Env) {

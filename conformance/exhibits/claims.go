@@ -12,12 +12,14 @@ import (
 
 // claims are locks that grant wrongly.
 var claims = []Exhibit{
-	{"a-lock-for-each-client", "every client has a lock of its own", "",
+	{"a-lock-for-each-client", "every client has a lock of its own",
+		sees{"another client has the name, yet", "process", "of only 1", "a second claim was not ErrHeld"},
 		caught{"exclusion/two-backends", "exclusion/clients", "exclusion/many-at-once", "contract/held"}, func(l *lock) {
 			l.hangUp()
 			l.as = newLock(nil, l.net, l.shared)
 		}},
-	{"look-then-take", "it checks that the name is free, and takes it in a second request even if another client was faster", "",
+	{"look-then-take", "it checks that the name is free, and takes it in a second request even if another client was faster",
+		sees{"of only 1", "name "},
 		caught{"exclusion/many-at-once", "exclusion/crowd"}, claiming(func(l *lock, ctx context.Context, req driver.Request) (driver.Lease, error) {
 			st, err := l.sound.Inspect(ctx, req.Name)
 			if err != nil {
@@ -30,7 +32,7 @@ var claims = []Exhibit{
 			l.takeFrom(ctx, req.Name, func(owner string) bool { return owner != req.Owner })
 			return l.sound.TryAcquire(ctx, req)
 		})},
-	{"session-re-enters", "the lock belongs to the connection, so its own client can lock again", "another claim was granted",
+	{"session-re-enters", "the lock belongs to the connection, so its own client can lock again", sees{"another claim was granted"},
 		caught{"exclusion/two-claims"}, func(l *lock) {
 			var mu sync.Mutex
 			mine := make(map[string]driver.Lease)
@@ -47,38 +49,38 @@ var claims = []Exhibit{
 				return granted, err
 			})(l)
 		}},
-	{"grants-its-owner-twice", "a claim that is repeated with the same owner is granted again", "granted the name again",
+	{"grants-its-owner-twice", "a claim that is repeated with the same owner is granted again", sees{"granted the name again"},
 		caught{"contract/same-owner"}, claiming(func(l *lock, ctx context.Context, req driver.Request) (driver.Lease, error) {
 			l.takeFrom(ctx, req.Name, func(owner string) bool { return owner == req.Owner })
 			return l.sound.TryAcquire(ctx, req)
 		})},
-	{"folds-case", "names that differ only in case share a lock", "differs from all held names",
+	{"folds-case", "names that differ only in case share a lock", sees{"differs from all held names"},
 		caught{"names/quick", "names/distinct"}, naming(strings.ToLower)},
-	{"truncates-names", "names that differ only after 1,023 bytes share a lock", "differs from all held names",
+	{"truncates-names", "names that differ only after 1,023 bytes share a lock", sees{"differs from all held names"},
 		caught{"names/quick", "names/distinct"}, naming(func(name string) string { return name[:min(len(name), 1023)] })},
-	{"normalises-names", "composed and decomposed é are the same name", "differs from all held names",
+	{"normalises-names", "composed and decomposed é are the same name", sees{"differs from all held names"},
 		caught{"names/quick", "names/distinct"}, naming(strings.NewReplacer("e\u0301", "é").Replace)},
-	{"trims-names", "trailing spaces are ignored, as in a CHAR column", "differs from all held names",
+	{"trims-names", "trailing spaces are ignored, as in a CHAR column", sees{"differs from all held names"},
 		caught{"names/distinct"}, naming(func(name string) string { return strings.TrimRight(name, " ") })},
-	{"cleans-paths", "names are paths, and a//b is a/b", "differs from all held names",
+	{"cleans-paths", "names are paths, and a//b is a/b", sees{"differs from all held names"},
 		caught{"names/distinct"}, naming(strings.NewReplacer("//", "/").Replace)},
-	{"decodes-names", "%2F in a name is the same as /", "differs from all held names",
+	{"decodes-names", "%2F in a name is the same as /", sees{"differs from all held names"},
 		caught{"names/quick", "names/distinct"}, naming(strings.NewReplacer("%2F", "/").Replace)},
-	{"client-is-the-owner", "a claim's owner is its client, not the claim (a process or thread id)", "",
+	{"client-is-the-owner", "a claim's owner is its client, not the claim (a process or thread id)", sees{"the name, yet "},
 		caught{"ownership/abandon-of-others", "exclusion/two-claims"},
 		asking(func(req *driver.Request) { req.Owner = strings.Repeat("0", 32) + ":" + driver.OwnerClient(req.Owner) })},
-	{"truncates-owners", "owner ids are cut off after 255 bytes", "",
+	{"truncates-owners", "owner ids are cut off after 255 bytes", sees{"differs in its last byte"},
 		caught{"contract/limits"}, asking(func(req *driver.Request) { req.Owner = req.Owner[:min(len(req.Owner), 255)] })},
-	{"repeats-tokens", "each client counts its own tokens", "token",
+	{"repeats-tokens", "each client counts its own tokens", sees{"token"},
 		caught{"fencing/holders", "fencing/reopened", "exclusion/crowd"}, func(l *lock) {
 			var last atomic.Uint64
 			l.grant = func(l *lease) { l.grant.Token = last.Add(1) }
 		}},
-	{"no-tokens", "tokens are stated, but there are none", "the token is 0",
+	{"no-tokens", "tokens are stated, but there are none", sees{"the token is 0"},
 		caught{"contract/grant"}, granting(func(l *lease) { l.grant.Token = 0 })},
-	{"counts-the-grant-from-its-reply", "the validity of a grant counts from its reply", "late",
+	{"counts-the-grant-from-its-reply", "the validity of a grant counts from its reply", sees{"late"},
 		caught{"contract/grant-counts-from-sending"}, granting(func(l *lease) { l.grant.Until = time.Now().Add(l.req.TTL) })},
-	{"rounds-the-ttl-down", "the TTL goes to the server in whole tenths of a second, rounded down", "lasted for",
+	{"rounds-the-ttl-down", "the TTL goes to the server in whole tenths of a second, rounded down", sees{"lasted for"},
 		caught{"capabilities/grain"}, asking(func(req *driver.Request) { req.TTL = max(req.TTL.Truncate(100*time.Millisecond), time.Millisecond) })},
 }
 

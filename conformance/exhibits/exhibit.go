@@ -12,16 +12,19 @@ type Exhibit struct {
 	Name string
 	// Is describes the fault in one sentence.
 	Is string
-	// Sees is a text that the reason of the failure must contain.
-	Sees string
+	// Sees are texts that the reasons of failures must contain: one for all cases, or one for each of CaughtBy.
+	Sees []string
 	// CaughtBy are the IDs of cases that must fail. Others may fail too.
 	CaughtBy []string
 
 	spoil func(*lock)
 }
 
-// caught is the type of CaughtBy.
-type caught = []string
+// sees and caught are the types of Sees and CaughtBy.
+type (
+	sees   = []string
+	caught = []string
+)
 
 // Config returns a Config with x as the backend under test, on a new server.
 func (x Exhibit) Config() conformance.Config { return config(x.spoil) }

@@ -10,25 +10,25 @@ import (
 
 // waits are locks with faults in waiting.
 var waits = []Exhibit{
-	{"never-wakes", "a waiter is neither told that the name is free nor asked to poll", "",
+	{"never-wakes", "a waiter is neither told that the name is free nor asked to poll", sees{"no hint came", "Acquire was not granted within"},
 		caught{"waiting/notified", "liveness/hand-offs"}, silently},
-	{"wakes-who-asked-in-time-only", "a release between the claim and the call to Notify wakes nobody", "before the call",
+	{"wakes-who-asked-in-time-only", "a release between the claim and the call to Notify wakes nobody", sees{"before the call"},
 		caught{"waiting/notified"}, func(l *lock) {
 			silently(l)
 			l.as = forgetful{l.as.(silent)}
 		}},
-	{"waits-for-ever", "Wait is not granted a name that was released", "was not granted within",
+	{"waits-for-ever", "Wait is not granted a name that was released", sees{"was not granted within"},
 		caught{"waiting/wait", "waiting/long-wait"}, waiting(func(_ *lock, ctx context.Context, _ driver.Request) (driver.Lease, error) {
 			<-ctx.Done()
 			return nil, fmt.Errorf("%w: %w", driver.ErrUnknown, ctx.Err())
 		})},
-	{"wait-ignores-cancellation", "Wait waits even if its context ends", "Wait has not returned",
+	{"wait-ignores-cancellation", "Wait waits even if its context ends", sees{"Wait has not returned"},
 		caught{"cancellation/waiting"}, waiting(func(l *lock, ctx context.Context, req driver.Request) (driver.Lease, error) {
 			long, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*time.Second)
 			defer cancel()
 			return l.sound.Wait(long, req)
 		})},
-	{"wait-counts-from-its-beginning", "the validity after a wait is too long", "",
+	{"wait-counts-from-its-beginning", "the validity after a wait is too long", sees{"longer than the TTL"},
 		caught{"waiting/long-wait"}, waiting(func(l *lock, ctx context.Context, req driver.Request) (driver.Lease, error) {
 			granted, err := l.sound.Wait(ctx, req)
 			if err != nil {
@@ -38,7 +38,7 @@ var waits = []Exhibit{
 			late.grant.Until = late.grant.Until.Add(req.TTL / 2)
 			return late, nil
 		})},
-	{"queues-for-the-first-names-only", "the server's queue is stated, but a client polls if it waits for more than four names", "later than",
+	{"queues-for-the-first-names-only", "the server's queue is stated, but a client polls if it waits for more than four names", sees{"later than"},
 		caught{"liveness/many-names"}, waiting(func(l *lock, ctx context.Context, req driver.Request) (driver.Lease, error) {
 			if n := l.waits.Add(1); n > 4 {
 				l.waits.Add(-1)
@@ -47,12 +47,12 @@ var waits = []Exhibit{
 			defer l.waits.Add(-1)
 			return l.sound.Wait(ctx, req)
 		})},
-	{"overtakes", "a queue is stated, but a newcomer at the right moment gets the name", "before waiter",
+	{"overtakes", "a queue is stated, but a newcomer at the right moment gets the name", sees{"before waiter"},
 		caught{"waiting/order"}, claiming(func(l *lock, ctx context.Context, req driver.Request) (driver.Lease, error) {
 			req.Queue = false
 			return l.sound.TryAcquire(ctx, req)
 		})},
-	{"never-says-contended", "Contended is stated, but holders are not told that others wait", "was not told",
+	{"never-says-contended", "Contended is stated, but holders are not told that others wait", sees{"was not told"},
 		caught{"waiting/contended", "shared/contended"}, asking(func(req *driver.Request) { req.Contended = nil })},
 }
 

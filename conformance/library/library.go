@@ -60,7 +60,7 @@ type backend struct {
 	client Client
 	caps   driver.Capabilities
 
-	held sync.Map // by owner, the *Hold
+	held sync.Map // by owner, the *Hold, until it is released
 	sent sync.Map // by owner, the time.Time when a claim returned an unknown outcome
 }
 
@@ -112,12 +112,17 @@ func (b *backend) claim(ctx context.Context, req driver.Request, wait bool) (dri
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", driver.ErrUnknown, err)
 	}
+	release, stop := h.Release, func() {}
 	if h.Lost != nil {
-		release, stop := h.Release, tell(h.Lost, req.Lost)
-		h.Release = func(ctx context.Context) error {
-			stop()
-			return release(ctx)
+		stop = tell(h.Lost, req.Lost)
+	}
+	h.Release = func(ctx context.Context) error {
+		stop()
+		err := release(ctx)
+		if err == nil {
+			b.held.Delete(req.Owner)
 		}
+		return err
 	}
 	b.held.Store(req.Owner, h)
 	if h.Renew != nil {

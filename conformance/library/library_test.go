@@ -70,3 +70,22 @@ func TestUnknown(t *testing.T) {
 	require.ErrorIs(t, library.LostIf(true, io.EOF), io.EOF)
 	require.NoError(t, library.LostIf(false, nil))
 }
+
+// A released claim is forgotten, and Abandon of it does not call the library again.
+func TestReleasedIsForgotten(t *testing.T) {
+	releases := 0
+	hold := &library.Hold{Abort: func() { t.Error("a released hold was kept until Close") }, Release: func(context.Context) error {
+		releases++
+		return nil
+	}}
+	b := library.Driver(driver.Capabilities{}, library.Client{Close: func() error { return nil }, Take: func(context.Context, library.Claim) (*library.Hold, error) {
+		return hold, nil
+	}})
+	req := driver.Request{Name: "n", Owner: "o", TTL: time.Second}
+	lease, err := b.TryAcquire(t.Context(), req)
+	require.NoError(t, err)
+	require.NoError(t, lease.Release(t.Context()))
+	require.NoError(t, b.Abandon(t.Context(), req))
+	require.Equal(t, 1, releases)
+	require.NoError(t, b.Close())
+}
