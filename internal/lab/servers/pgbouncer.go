@@ -42,7 +42,7 @@ func StartPgBouncer(ctx context.Context, o PgBouncerOptions) (*PgBouncer, error)
 				"max_client_conn = 500",
 			}, o.Config...)
 			users := fmt.Sprintf("%q %q\n", postgresUser, userPassword())
-			return []string{"-q", "pgbouncer.ini"}, errors.Join(
+			return []string{"pgbouncer.ini"}, errors.Join(
 				os.WriteFile(filepath.Join(dir, "pgbouncer.ini"), []byte(strings.Join(lines, "\n")+"\n"), 0o600),
 				os.WriteFile(filepath.Join(dir, "users"), []byte(users), 0o600))
 		},
