@@ -1,7 +1,6 @@
 package etcd
 
 import (
-	"context"
 	"fmt"
 	"strconv"
 	"testing"
@@ -24,24 +23,19 @@ func TestPlaceLostWhileWaiting(t *testing.T) {
 	t.Parallel()
 	s := servers.NeedEtcd(t, servers.EtcdOptions{})
 	etcd := newClient(t, s.Addr())
-	for what, take := range map[string]func(key string, lease int64) error{
-		"revoked": func(_ string, lease int64) error {
-			_, err := etcd.Revoke(context.Background(), clientv3.LeaseID(lease))
-			return err
-		},
-		"deleted": func(key string, _ int64) error {
-			_, err := etcd.Delete(context.Background(), key)
-			return err
-		},
-	} {
+	for _, what := range []string{"revoked", "deleted"} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			a, b := newLocker(t, s.URL(), 2*time.Second), newLocker(t, s.URL(), 2*time.Second)
 			held := holds(t, a, what)
 			waits := peer.Acquiring(t, b, what)
 			place := queued(t, etcd, what, 2)[1]
-			require.NoError(t, take(string(place.Key), place.Lease))
-			if what == "revoked" {
+			if what == "deleted" {
+				_, err := etcd.Delete(t.Context(), string(place.Key))
+				require.NoError(t, err)
+			} else {
+				_, err := etcd.Revoke(t.Context(), clientv3.LeaseID(place.Lease))
+				require.NoError(t, err)
 				peer.Until(t, func() bool {
 					kvs := keysOf(t, etcd, what)
 					return len(kvs) == 2 && kvs[1].CreateRevision > place.CreateRevision

@@ -1,6 +1,6 @@
 //go:build linux || darwin || freebsd
 
-package file_test
+package file
 
 import (
 	"testing"

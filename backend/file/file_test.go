@@ -1,4 +1,4 @@
-package file_test
+package file
 
 import (
 	"context"
@@ -12,7 +12,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/lockport/lockport/backend/file"
 	"github.com/lockport/lockport/driver"
 )
 
@@ -29,9 +28,28 @@ func queued(name string) driver.Request {
 	return req
 }
 
-func backend(t testing.TB, dir string) *file.Backend {
+func reading(name string) driver.Request {
+	req := request(name)
+	req.Shared = true
+	return req
+}
+
+func permitOf(name string, n int) driver.Request {
+	req := request(name)
+	req.Permits = n
+	return req
+}
+
+// nobodyOvertakes stops waiters from overtaking the next one, until the test ends.
+func nobodyOvertakes(t *testing.T) {
+	before := overtakeAfter
+	t.Cleanup(func() { overtakeAfter = before })
+	overtakeAfter = time.Hour
+}
+
+func backend(t testing.TB, dir string) *Backend {
 	t.Helper()
-	b, err := file.NewBackend(file.Options{Dir: dir})
+	b, err := NewBackend(Options{Dir: dir})
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = b.Close() })
 	return b
@@ -80,7 +98,7 @@ func TestWaiterFollowsReplacement(t *testing.T) {
 		old := claim(t, a, request("x"))
 		req := queued("x")
 		requireHeld(t, b, req)
-		require.NoError(t, os.Remove(filepath.Join(dir, file.FileName("x"))))
+		require.NoError(t, os.Remove(filepath.Join(dir, FileName("x"))))
 		lease := claim(t, c, request("x"))
 		if free {
 			require.ErrorIs(t, old.Release(t.Context()), driver.ErrLost)

@@ -10,11 +10,11 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/lab/peer"
 )
 
 func TestDefaultDir(t *testing.T) {
@@ -76,8 +76,8 @@ func TestForeignFileInPlaceOfALock(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), FileName("job"))
 			require.NoError(t, put(path))
-			b := newBackend(t, filepath.Dir(path))
-			_, err := b.TryAcquire(t.Context(), driver.Request{Name: "job", Owner: "o", TTL: time.Minute})
+			b := backend(t, filepath.Dir(path))
+			_, err := b.TryAcquire(t.Context(), request("job"))
 			require.ErrorIs(t, err, driver.ErrRefused)
 			require.ErrorContains(t, err, what)
 			text, err := os.ReadFile(path + "2")
@@ -90,22 +90,20 @@ func TestForeignFileInPlaceOfALock(t *testing.T) {
 
 // The default folder is created again after its removal.
 func TestOwnFolderRemoved(t *testing.T) {
-	b := newBackend(t, t.TempDir())
+	b := backend(t, t.TempDir())
 	b.dir.path, b.dir.own = filepath.Join(b.dir.path, "own"), true
-	req := driver.Request{Name: "x", Owner: goldenOwner}
-	lease, err := b.TryAcquire(t.Context(), req)
-	require.NoError(t, err)
+	req := request("x")
+	lease := claim(t, b, req)
 	require.NoError(t, os.RemoveAll(b.dir.path))
 	require.ErrorIs(t, lease.Release(t.Context()), driver.ErrLost)
-	_, err = b.TryAcquire(t.Context(), req)
-	require.NoError(t, err)
+	claim(t, b, req)
 }
 
 func TestGivenFolder(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "missing")
-	b := newBackend(t, dir)
+	b := backend(t, dir)
 	for range 2 {
-		_, err := b.TryAcquire(t.Context(), driver.Request{Name: "x", Owner: goldenOwner})
+		_, err := b.TryAcquire(t.Context(), request("x"))
 		require.ErrorIs(t, err, driver.ErrRefused)
 		require.ErrorContains(t, err, "mkdir")
 		_, err = b.Check(t.Context())
@@ -116,8 +114,7 @@ func TestGivenFolder(t *testing.T) {
 	require.ErrorIs(t, err, driver.ErrRefused)
 	require.NoError(t, os.Remove(dir))
 	require.NoError(t, os.Mkdir(dir, 0o700))
-	_, err = b.TryAcquire(t.Context(), driver.Request{Name: "x", Owner: goldenOwner})
-	require.NoError(t, err)
+	claim(t, b, request("x"))
 	files, err := os.ReadDir(dir)
 	require.NoError(t, err)
 	require.Len(t, files, 1)
@@ -130,15 +127,11 @@ func TestNotices(t *testing.T) {
 	outer := t.TempDir()
 	dir := filepath.Join(outer, "locks")
 	require.NoError(t, os.Mkdir(dir, 0o700))
-	b := newBackend(t, dir)
+	b := backend(t, dir)
 	ids := func() []string {
 		notices, err := b.Check(t.Context())
 		require.NoError(t, err)
-		var all []string
-		for _, n := range notices {
-			all = append(all, n.ID)
-		}
-		return all
+		return peer.IDs(notices)
 	}
 	require.NotContains(t, ids(), "folder-mode")
 	require.NotContains(t, ids(), "folder-path")

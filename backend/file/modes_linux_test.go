@@ -1,4 +1,4 @@
-package file_test
+package file
 
 import (
 	"context"
@@ -14,26 +14,13 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/lockport/lockport/backend/file"
 	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
-func reading(name string) driver.Request {
-	req := request(name)
-	req.Shared = true
-	return req
-}
-
-func permitOf(name string, n int) driver.Request {
-	req := request(name)
-	req.Permits = n
-	return req
-}
-
 // A new reader does not overtake a waiting writer, not even with a single attempt. It does overtake a writer that stopped trying.
 func TestReadersDoNotOvertakeAWriter(t *testing.T) {
-	file.NobodyOvertakes(t)
+	nobodyOvertakes(t)
 	dir := t.TempDir()
 	a, b, c := backend(t, dir), backend(t, dir), backend(t, dir)
 	first := claim(t, a, reading("x"))
@@ -56,27 +43,13 @@ func TestReadersDoNotOvertakeAWriter(t *testing.T) {
 	release(t, claim(t, c, late))
 }
 
-// A reader overtakes a waiting writer that stopped trying.
-func TestReadersOvertakeAStoppedWriter(t *testing.T) {
-	dir := t.TempDir()
-	a, b, c := backend(t, dir), backend(t, dir), backend(t, dir)
-	first := claim(t, a, reading("x"))
-	requireHeld(t, b, queued("x"))
-	release(t, first)
-	late := reading("x")
-	late.Queue = true
-	lease, err := wait(t.Context(), c, late)
-	require.NoError(t, err)
-	release(t, lease)
-}
-
 // A reader after a killed writer, whose record still says held; and one of a damaged file.
 func TestReaderOfADamagedFile(t *testing.T) {
 	dir := t.TempDir()
 	b := backend(t, dir)
 	last := claim(t, b, request("x"))
 	release(t, last)
-	path := filepath.Join(dir, file.FileName("x"))
+	path := filepath.Join(dir, FileName("x"))
 	for _, damage := range []func() error{
 		func() error { return nil },
 		func() error { return os.Truncate(path, 700) },
@@ -160,7 +133,7 @@ func TestForeignReader(t *testing.T) {
 	flock := servers.NeedProgram(t, "flock")
 	dir := t.TempDir()
 	b := backend(t, dir)
-	cmd := exec.Command(flock, "-s", filepath.Join(dir, file.FileName("x")), "sh", "-c", "echo; exec cat")
+	cmd := exec.Command(flock, "-s", filepath.Join(dir, FileName("x")), "sh", "-c", "echo; exec cat")
 	in, err := cmd.StdinPipe()
 	require.NoError(t, err)
 	out, err := cmd.StdoutPipe()

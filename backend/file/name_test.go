@@ -1,12 +1,10 @@
-package file_test
+package file
 
 import (
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/lockport/lockport/backend/file"
 )
 
 // The golden vectors of the documentation: changing one is a major version.
@@ -17,14 +15,14 @@ func TestFileName(t *testing.T) {
 		".hidden":                 "_hidden-1692419006a88aab3372cf255367e2ccbc605066a5130dbeee69cb823d803eb5.lock",
 		strings.Repeat("a", 1024): "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa-2edc986847e209b4016e141a6dc8716d3207350f416969382d431539bf292e4a.lock",
 	} {
-		require.Equal(t, want, file.FileName(name))
+		require.Equal(t, want, FileName(name))
 	}
 }
 
 func TestFileNamesAreDistinct(t *testing.T) {
 	seen := make(map[string]string)
 	for _, name := range []string{"a", "A", "a/b", "a_b", "a b", ".a", "_a", "-a", "é", "e\u0301", "\x00", "\n", strings.Repeat("a", 1023), strings.Repeat("a", 1024)} {
-		f := strings.ToLower(file.FileName(name)) // also where the file system ignores case
+		f := strings.ToLower(FileName(name)) // also where the file system ignores case
 		require.NotContains(t, seen, f, "%q and %q", name, seen[f])
 		require.LessOrEqual(t, len(f), 255)
 		require.NotContains(t, f, "/")

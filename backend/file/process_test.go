@@ -1,6 +1,6 @@
 //go:build linux || darwin || freebsd
 
-package file_test
+package file
 
 import (
 	"bufio"
@@ -13,9 +13,19 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/lockport/lockport/backend/file"
+	"github.com/lockport/lockport/conformance"
 	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/lab/peer"
 )
+
+func TestMain(m *testing.M) {
+	conformance.WorkerMain(peer.Open)
+	if os.Getenv(childDir) != "" {
+		fmt.Println(holdInChild())
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}
 
 // Variables that make this test binary another process: the folder, and whether its child gets the file.
 const (
@@ -25,7 +35,7 @@ const (
 
 // holdInChild is that process: it claims "x", starts a child that lives until its standard input ends, and keeps the lock.
 func holdInChild() error {
-	b, err := file.NewBackend(file.Options{Dir: os.Getenv(childDir)})
+	b, err := NewBackend(Options{Dir: os.Getenv(childDir)})
 	if err != nil {
 		return err
 	}

@@ -2,7 +2,6 @@ package file
 
 import (
 	"bytes"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -61,13 +60,11 @@ func TestFilesBesideALock(t *testing.T) {
 // Readers and permits follow the layout.
 func TestFilesOfReadersAndPermits(t *testing.T) {
 	dir := t.TempDir()
-	b := newBackend(t, dir)
-	for _, req := range []driver.Request{{Owner: goldenOwner, Shared: true}, {Owner: goldenOwner + "2", Permits: 1}} {
-		req.Name = "x"
-		lease, err := b.TryAcquire(t.Context(), req)
-		require.NoError(t, err)
+	b := backend(t, dir)
+	for _, req := range []driver.Request{reading("x"), permitOf("x", 1)} {
+		lease := claim(t, b, req)
 		b.pruning.Wait()
-		require.NoError(t, lease.Release(t.Context()))
+		release(t, lease)
 	}
 	lines := map[string]string{FileName("x"): nameLine("x"), gateName("x"): gateLine("x", 1)}
 	for _, kind := range []string{reader, permit} {
@@ -91,14 +88,14 @@ func TestTokensOfPermits(t *testing.T) {
 	put(t, filepath.Join(dir, numbered("x", permit, 2)), record{token: last})
 	var backends []*Backend
 	for range n {
-		backends = append(backends, newBackend(t, dir))
+		backends = append(backends, backend(t, dir))
 	}
 	for range 30 {
 		var claims sync.WaitGroup
 		leases, errs := make([]driver.Lease, n), make([]error, n)
 		for i, b := range backends {
 			claims.Go(func() {
-				leases[i], errs[i] = b.TryAcquire(t.Context(), driver.Request{Name: "x", Owner: fmt.Sprint(goldenOwner, i), Permits: n})
+				leases[i], errs[i] = b.TryAcquire(t.Context(), permitOf("x", n))
 			})
 		}
 		claims.Wait()
@@ -108,7 +105,7 @@ func TestTokensOfPermits(t *testing.T) {
 			token := l.Grant().Token
 			require.Greater(t, token, last)
 			tokens[token], greatest = true, max(greatest, token)
-			require.NoError(t, l.Release(t.Context()))
+			release(t, l)
 		}
 		require.Len(t, tokens, n)
 		last = greatest
@@ -119,10 +116,9 @@ func TestTokensOfPermits(t *testing.T) {
 func TestReadersClearTheRecordOfADeadWriter(t *testing.T) {
 	dir := t.TempDir()
 	put(t, filepath.Join(dir, FileName("x")), record{held: true, token: 1})
-	b := newBackend(t, dir)
-	_, err := b.TryAcquire(t.Context(), driver.Request{Name: "x", Owner: "reader", Shared: true})
-	require.NoError(t, err)
-	_, err = b.TryAcquire(t.Context(), driver.Request{Name: "x", Owner: "writer"})
+	b := backend(t, dir)
+	claim(t, b, reading("x"))
+	_, err := b.TryAcquire(t.Context(), request("x"))
 	var held *driver.HeldError
 	require.ErrorAs(t, err, &held)
 	require.Empty(t, held.Holder.Owner)
@@ -143,11 +139,11 @@ func lockIn(t *testing.T, dir string) (uint64, error) {
 	b, err := NewBackend(Options{Dir: dir})
 	require.NoError(t, err)
 	defer b.Close()
-	lease, err := b.TryAcquire(t.Context(), driver.Request{Name: "x", Owner: goldenOwner, TTL: time.Second})
+	lease, err := b.TryAcquire(t.Context(), request("x"))
 	if err != nil {
 		return 0, err
 	}
-	require.NoError(t, lease.Release(t.Context()))
+	release(t, lease)
 	return lease.Grant().Token, nil
 }
 

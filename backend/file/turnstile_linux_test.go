@@ -1,4 +1,4 @@
-package file_test
+package file
 
 import (
 	"context"
@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/lockport/lockport/backend/file"
+	"github.com/lockport/lockport/driver"
 )
 
 // openLocks returns how many lock files in dir this process has open.
@@ -25,7 +25,7 @@ func openLocks(dir string) (n int) {
 
 // A waiting claim keeps one descriptor and its turn; Abandon gives up both.
 func TestQueue(t *testing.T) {
-	file.NobodyOvertakes(t)
+	nobodyOvertakes(t)
 	dir := t.TempDir()
 	a, b, c := backend(t, dir), backend(t, dir), backend(t, dir)
 	holder := claim(t, a, request("x"))
@@ -61,16 +61,22 @@ func TestQueue(t *testing.T) {
 	release(t, lease)
 }
 
-// A next waiter that stopped trying delays the others only briefly.
+// A next waiter that stopped trying delays the others only briefly, readers too.
 func TestStoppedWaiterIsOvertaken(t *testing.T) {
-	dir := t.TempDir()
-	a, b := backend(t, dir), backend(t, dir)
-	holder := claim(t, a, request("x"))
-	requireHeld(t, b, queued("x"))
-	release(t, holder)
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-	defer cancel()
-	lease, err := wait(ctx, a, queued("x"))
-	require.NoError(t, err)
-	release(t, lease)
+	for _, as := range []func(string) driver.Request{request, reading} {
+		for i := range 2 { // the next claim is by the earlier holder, or by a third backend
+			dir := t.TempDir()
+			a, b := backend(t, dir), backend(t, dir)
+			holder := claim(t, a, as("x"))
+			requireHeld(t, b, queued("x"))
+			release(t, holder)
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+			defer cancel()
+			req := as("x")
+			req.Queue = true
+			lease, err := wait(ctx, []*Backend{a, backend(t, dir)}[i], req)
+			require.NoError(t, err)
+			release(t, lease)
+		}
+	}
 }

@@ -1,4 +1,4 @@
-package file_test
+package file
 
 import (
 	"net/url"
@@ -7,7 +7,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport"
-	"github.com/lockport/lockport/backend/file"
 	"github.com/lockport/lockport/driver"
 )
 
@@ -18,14 +17,14 @@ func TestURL(t *testing.T) {
 	require.ErrorContains(t, err, dir)
 
 	for good, want := range map[string]string{
-		"file:":                  file.DefaultDir(),
-		"file://":                file.DefaultDir(),
+		"file:":                  DefaultDir(),
+		"file://":                DefaultDir(),
 		"file:///a%20b/c?ttl=3s": "/a b/c",
 		"file:/a/../b":           "/b",
 	} {
 		b, _, err := lockport.DefaultMux().OpenBackend(good)
 		require.NoError(t, err, good)
-		require.Equal(t, want, b.(*file.Backend).Dir(), good)
+		require.Equal(t, want, b.(*Backend).Dir(), good)
 	}
 	for _, bad := range []string{"file:relative", "file://host/dir", "file:///dir?prefix=x", "file:///dir#x", "file://user@/dir"} {
 		_, _, err := lockport.DefaultMux().OpenBackend(bad)

@@ -1,7 +1,6 @@
 package file
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,34 +10,16 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/lab/peer"
 )
 
 // watched claims name in b, and returns its file and the channel of its loss.
 func watched(t *testing.T, b *Backend, name string) (driver.Lease, string, <-chan error) {
 	t.Helper()
 	told := make(chan error, 2)
-	req := driver.Request{Name: name, Owner: goldenOwner + name, TTL: time.Second, Lost: func(err error) { told <- err }}
-	lease, err := b.TryAcquire(t.Context(), req)
-	require.NoError(t, err)
-	return lease, filepath.Join(b.dir.path, FileName(name)), told
-}
-
-func requireTold(t *testing.T, told <-chan error) {
-	t.Helper()
-	select {
-	case err := <-told:
-		require.ErrorIs(t, err, driver.ErrLost)
-	case <-time.After(10 * time.Second):
-		t.Fatal("the holder was not told")
-	}
-}
-
-func newBackend(t *testing.T, dir string) *Backend {
-	t.Helper()
-	b, err := NewBackend(Options{Dir: dir})
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = b.Close() })
-	return b
+	req := request(name)
+	req.Lost = func(err error) { told <- err }
+	return claim(t, b, req), filepath.Join(b.dir.path, FileName(name)), told
 }
 
 // The suite removes and replaces files.
@@ -57,9 +38,9 @@ func TestLoss(t *testing.T) {
 			t.Parallel()
 			dir := filepath.Join(t.TempDir(), "locks")
 			require.NoError(t, os.Mkdir(dir, 0o700))
-			lease, path, told := watched(t, newBackend(t, dir), "x")
+			lease, path, told := watched(t, backend(t, dir), "x")
 			remove(t, path)
-			requireTold(t, told)
+			require.ErrorIs(t, peer.Eventually(t, told), driver.ErrLost)
 			for range 2 {
 				require.ErrorIs(t, lease.Release(t.Context()), driver.ErrLost)
 			}
@@ -70,7 +51,7 @@ func TestLoss(t *testing.T) {
 
 // A release before the loss was noticed returns ErrLost, and Lost is not called afterwards.
 func TestReleaseFindsLoss(t *testing.T) {
-	b := newBackend(t, t.TempDir())
+	b := backend(t, t.TempDir())
 	lease, path, told := watched(t, b, "x")
 	require.NoError(t, os.Remove(path))
 	for range 2 {
@@ -83,13 +64,10 @@ func TestReleaseFindsLoss(t *testing.T) {
 // Files held for long, also those of readers and permits, do not look unused.
 func TestFilesAreFreshened(t *testing.T) {
 	dir := t.TempDir()
-	b := newBackend(t, dir)
+	b := backend(t, dir)
 	watched(t, b, "y")
-	for i, req := range []driver.Request{{Name: "x", Shared: true}, {Name: "x", Permits: 3}} {
-		req.Owner = fmt.Sprint(goldenOwner, i)
-		_, err := b.TryAcquire(t.Context(), req)
-		require.NoError(t, err)
-	}
+	claim(t, b, reading("x"))
+	claim(t, b, permitOf("x", 3))
 	old := time.Now().Add(-24 * time.Hour)
 	files, err := os.ReadDir(dir)
 	require.NoError(t, err)
@@ -110,7 +88,7 @@ func TestFilesAreFreshened(t *testing.T) {
 
 // When a new file is created, files unused for a week are removed, and no others. Tokens go on rising.
 func TestUnusedFilesAreRemoved(t *testing.T) {
-	b := newBackend(t, t.TempDir())
+	b := backend(t, t.TempDir())
 	old := time.Now().Add(-unused - time.Minute)
 	token := uint64(0)
 	for _, name := range []string{"held", "unused", "used"} {
@@ -118,7 +96,7 @@ func TestUnusedFilesAreRemoved(t *testing.T) {
 		b.pruning.Wait()
 		token = lease.Grant().Token
 		if name != "held" {
-			require.NoError(t, lease.Release(t.Context()))
+			release(t, lease)
 		}
 		if name != "used" {
 			require.NoError(t, os.Chtimes(path, old, old))
@@ -136,20 +114,17 @@ func TestUnusedFilesAreRemoved(t *testing.T) {
 	b.pruning.Wait()
 	require.Equal(t, []string{"held", "new", "unused", "used"}, files(), "this process has just pruned")
 
-	waiting := driver.Request{Name: "unused", Owner: goldenOwner, Queue: true}
-	other := newBackend(t, b.dir.path)
+	waiting := queued("unused")
+	other := backend(t, b.dir.path)
 	lease, path, _ := watched(t, b, "unused")
-	_, err := other.TryAcquire(t.Context(), waiting)
-	require.ErrorIs(t, err, driver.ErrHeld)
-	require.NoError(t, lease.Release(t.Context()))
+	requireHeld(t, other, waiting)
+	release(t, lease)
 	require.NoError(t, os.Chtimes(path, old, old))
 	b.dir.pruned = time.Time{}
 	_, _, _ = watched(t, b, "newer")
 	b.pruning.Wait()
 	require.Equal(t, []string{"held", "new", "newer", "used"}, files())
-	next, err := other.TryAcquire(t.Context(), waiting) // it has the removed file open
-	require.NoError(t, err)
+	next := claim(t, other, waiting) // it has the removed file open
 	require.Greater(t, next.Grant().Token, token)
-	_, err = b.TryAcquire(t.Context(), driver.Request{Name: "unused", Owner: "another"})
-	require.ErrorIs(t, err, driver.ErrHeld)
+	requireHeld(t, b, request("unused"))
 }

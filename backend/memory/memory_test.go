@@ -38,27 +38,6 @@ func TestContended(t *testing.T) {
 	})
 }
 
-// All expired holders end at once, and a free name is not kept.
-func TestHoldersExpireTogether(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := memory.NewBackend(memory.Options{})
-		a, lost := on(t, b, "a"), 0
-		for range 3 {
-			req := a.Request("x")
-			req.Permits, req.Lost = 3, func(error) { lost++ }
-			a.Takes(req)
-		}
-		time.Sleep(a.Request("x").TTL)
-		st, err := b.Inspect(t.Context(), "x")
-		require.NoError(t, err)
-		require.Equal(t, driver.Status{Name: "x"}, st)
-		require.Equal(t, 3, lost)
-		all, err := b.List(t.Context(), "")
-		require.NoError(t, err)
-		require.Empty(t, all)
-	})
-}
-
 // Validity counts from the call, not from its arrival at the server or the reply, each of which takes a second here.
 func TestValidityCountsFromTheCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

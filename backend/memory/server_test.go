@@ -2,6 +2,7 @@ package memory
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -9,14 +10,28 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// Free names cost nothing.
+// A free name is not kept: neither after a release, nor after the holders have expired, which end at once.
 func TestNothingIsKept(t *testing.T) {
-	b := NewBackend(Options{})
-	for _, req := range []driver.Request{{Name: "x"}, {Name: "y", Shared: true}, {Name: "x", Permits: 2}} {
-		req.Owner, req.TTL = "o", time.Second
-		lease, err := b.TryAcquire(t.Context(), req)
+	synctest.Test(t, func(t *testing.T) {
+		b, lost := NewBackend(Options{}), 0
+		claim := func(req driver.Request) driver.Lease {
+			req.TTL, req.Lost = time.Second, func(error) { lost++ }
+			lease, err := b.TryAcquire(t.Context(), req)
+			require.NoError(t, err)
+			return lease
+		}
+		for _, req := range []driver.Request{{Name: "x", Owner: "o"}, {Name: "y", Owner: "o", Shared: true}, {Name: "x", Owner: "o", Permits: 2}} {
+			require.NoError(t, claim(req).Release(t.Context()))
+		}
+		require.Empty(t, b.server.names)
+		for _, owner := range []string{"a", "b", "c"} {
+			claim(driver.Request{Name: "x", Owner: owner, Permits: 3})
+		}
+		time.Sleep(time.Second)
+		st, err := b.Inspect(t.Context(), "x")
 		require.NoError(t, err)
-		require.NoError(t, lease.Release(t.Context()))
-	}
-	require.Empty(t, b.server.names)
+		require.Equal(t, driver.Status{Name: "x"}, st)
+		require.Equal(t, 3, lost)
+		require.Empty(t, b.server.names)
+	})
 }

@@ -88,7 +88,7 @@ func TestJudges(t *testing.T) {
 	}
 }
 
-func TestWrongLogins(t *testing.T) {
+func TestLogins(t *testing.T) {
 	m := servers.NeedMariaDB(t, servers.MariaDBOptions{})
 	refused(t, m.UserURL("lockport", "secret"), "the password is wrong")
 	refused(t, m.UserURL("nobody", "secret"), "the user name or")
@@ -109,12 +109,8 @@ func TestWrongLogins(t *testing.T) {
 	exec(t, admin, "CREATE USER locker IDENTIFIED BY 'secret'")
 	_, err = peer.Check(t, "mysql://locker:secret@"+m.Addr()+"/?tokens=false")
 	require.NoError(t, err)
-}
 
-// TestTableMadeByAnother: a user who may not create the table can use it.
-func TestTableMadeByAnother(t *testing.T) {
-	m := servers.NeedMariaDB(t, servers.MariaDBOptions{})
-	admin := adminOf(t, m)
+	// A user who may not create the table can use it.
 	exec(t, admin, createFence, "lockport_fence")
 	exec(t, admin, "CREATE USER worker IDENTIFIED BY 'secret'")
 	exec(t, admin, "GRANT SELECT, INSERT, UPDATE, DELETE ON lockport.lockport_fence TO worker")

@@ -10,6 +10,7 @@ import (
 
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/lab/peer"
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
@@ -29,17 +30,6 @@ func acquire(t testing.TB, c *lockport.Client, name string) *lockport.Lock {
 	l, err := c.Acquire(ctx, name)
 	require.NoError(t, err)
 	return l
-}
-
-// awaited returns c's lock on name.
-func awaited(c *lockport.Client, name string) <-chan *lockport.Lock {
-	got := make(chan *lockport.Lock, 1)
-	go func() {
-		if l, err := c.Acquire(context.Background(), name); err == nil {
-			got <- l
-		}
-	}()
-	return got
 }
 
 // TestPoolSeesEveryRequest: a wrapped driver with the minimum that database/sql requires carries all requests of a cycle.
@@ -84,14 +74,14 @@ func TestSmallPools(t *testing.T) {
 		require.NoError(t, err)
 		held, name := acquire(t, c, newName()), newName()
 		others := []*lockport.Lock{acquire(t, other, name), acquire(t, other, name+"2")}
-		got := []<-chan *lockport.Lock{awaited(c, name), awaited(c, name+"2")}
+		got := []<-chan *lockport.Lock{peer.Acquiring(t, c, name), peer.Acquiring(t, c, name+"2")}
 		require.Eventually(t, func() bool {
 			said := strings.Join(p.statements(), "\n")
 			return strings.Contains(said, string(keyOf(name))) && strings.Contains(said, string(keyOf(name+"2")))
 		}, within, time.Millisecond)
 		for i, l := range others {
 			require.NoError(t, l.Release(t.Context()))
-			require.NoError(t, result(t, got[i]).Release(t.Context()))
+			require.NoError(t, peer.Eventually(t, got[i]).Release(t.Context()))
 		}
 		require.NoError(t, held.Err())
 		require.NoError(t, held.Release(t.Context()))

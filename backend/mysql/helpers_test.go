@@ -14,7 +14,6 @@ import (
 	gomysql "github.com/go-sql-driver/mysql"
 	"github.com/stretchr/testify/require"
 
-	"github.com/lockport/lockport/conformance/faultproxy"
 	"github.com/lockport/lockport/internal/lab/servers"
 	"github.com/lockport/lockport/internal/session"
 )
@@ -215,18 +214,6 @@ func (a *asked) waits(key session.Key) (op *session.Op, done <-chan error, stop 
 	return op, ended, cancel
 }
 
-// result receives from done.
-func result[T any](t testing.TB, done <-chan T) T {
-	t.Helper()
-	select {
-	case v := <-done:
-		return v
-	case <-time.After(within):
-		t.Fatal("nothing came")
-		panic("not reached")
-	}
-}
-
 // adminOf opens a pool of an administrator.
 func adminOf(t testing.TB, m *servers.MariaDB) *sql.DB {
 	t.Helper()
@@ -256,15 +243,4 @@ func holderOf(t testing.TB, m *servers.MariaDB, name string) int64 {
 func blockedIn(t testing.TB, admin *sql.DB) int64 {
 	t.Helper()
 	return ask(t, admin, "SELECT ID FROM information_schema.PROCESSLIST WHERE STATE='User lock' LIMIT 1")
-}
-
-// proxyFor starts a proxy to a server, and returns the DSN through it.
-func proxyFor(t testing.TB, m *servers.MariaDB) (proxy *faultproxy.Proxy, dsn string) {
-	t.Helper()
-	proxy, err := faultproxy.New(m.Addr())
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = proxy.Close() })
-	cfg := configFor(t, m.DSN())
-	cfg.Addr = proxy.Addr()
-	return proxy, cfg.FormatDSN()
 }

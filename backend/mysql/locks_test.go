@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/lab/peer"
 	"github.com/lockport/lockport/internal/lab/servers"
 	"github.com/lockport/lockport/internal/session"
 )
@@ -23,7 +24,7 @@ func TestWaitThatTheServerEnds(t *testing.T) {
 	op, done, _ := b.waits(key)
 	require.Eventually(t, func() bool { return blockedIn(t, admin) != 0 }, within, time.Millisecond)
 	exec(t, admin, "KILL QUERY %d", b.thread)
-	require.NoError(t, result(t, done))
+	require.NoError(t, peer.Eventually(t, done))
 	require.False(t, op.OK)
 	require.ErrorIs(t, op.Err, driver.ErrUnavailable)
 	b.finds(key)
@@ -34,22 +35,30 @@ func TestFailures(t *testing.T) {
 	m := servers.SharedMariaDB(t)
 	p, db := tapFor(t, m.DSN())
 	other := dialFor(t, backendFor(t, m, Options{}))
-	try := func() *session.Op { return &session.Op{Kind: session.Try, Key: newKey()} }
 	for name, c := range map[string]struct {
-		fails string // prefix of the statements that fail
-		ends  bool   // the session
+		fails  string // prefix of the statements that fail
+		ends   bool   // the session
+		permit bool   // the only op is one for a permit
 	}{
-		"locks":                       {fails: "SELECT CONCAT", ends: true},
-		"tokens":                      {fails: "INSERT"},
-		"the tokens' rows":            {fails: "SELECT id,token"},
-		"locks that are not released": {fails: "", ends: true},
+		"locks":                              {fails: "SELECT CONCAT", ends: true},
+		"tokens":                             {fails: "INSERT"},
+		"the tokens' rows":                   {fails: "SELECT id,token"},
+		"locks that are not released":        {fails: "", ends: true},
+		"permits":                            {fails: "SELECT CASE", permit: true},
+		"the token of a permit":              {fails: "INSERT", permit: true},
+		"the token in the row of the permit": {fails: "INSERT INTO `lockport_fence` (id,token,name,owner,session,marker,at) VALUES ('b", permit: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p.on(nil)
 			a := dialFor(t, backendOn(t, db, Options{}))
 			held := newKey()
 			a.takes(held)
-			ops := []*session.Op{try(), try()}
+			ops := []*session.Op{{Kind: session.Try, Key: newKey()}, {Kind: session.Try, Key: newKey()}}
+			if c.permit {
+				ops = ops[:1]
+				ops[0].Key = "a" + ops[0].Key[1:]
+				ops[0].Slots = []session.Key{"b" + newKey()[1:], newKey()} // the last row's statement names the first slot
+			}
 			p.on(func(query string) error {
 				if !strings.HasPrefix(query, c.fails) {
 					return nil
@@ -70,31 +79,11 @@ func TestFailures(t *testing.T) {
 				}
 			}
 			for _, op := range ops {
-				require.Eventually(t, func() bool { return other.one(session.Try, op.Key).OK }, within, time.Millisecond)
+				for _, key := range append(op.Slots, op.Key) {
+					require.Eventually(t, func() bool { return other.one(session.Try, key).OK }, within, time.Millisecond)
+				}
 			}
 		})
-	}
-}
-
-// TestPermitThatFails: a permit whose token cannot be drawn is released.
-func TestPermitThatFails(t *testing.T) {
-	m := servers.SharedMariaDB(t)
-	p, db := tapFor(t, m.DSN())
-	a, b := dialFor(t, backendOn(t, db, Options{})), dialFor(t, backendFor(t, m, Options{}))
-	for _, fails := range []string{"SELECT CASE", "INSERT", "INSERT INTO `lockport_fence` (id,token,name,owner,session,marker,at) VALUES ('b"} {
-		slot := "b" + newKey()[1:] // which the last statement names
-		op := &session.Op{Kind: session.Try, Key: "a" + newKey()[1:], Slots: []session.Key{slot, newKey()}}
-		p.on(func(query string) error {
-			if !strings.HasPrefix(query, fails) {
-				return nil
-			}
-			return done{&gomysql.MySQLError{Number: errRowLockWait, Message: "planted"}}
-		})
-		require.NoError(t, a.do(op))
-		p.on(nil)
-		require.False(t, op.OK, fails)
-		require.ErrorIs(t, op.Err, driver.ErrUnavailable)
-		b.takes(slot)
 	}
 }
 
@@ -108,7 +97,7 @@ func TestKeyThatIsRefused(t *testing.T) {
 	require.False(t, op.OK)
 	require.ErrorIs(t, op.Err, driver.ErrRefused)
 	op, done, _ := a.waits("Nightly")
-	require.NoError(t, result(t, done))
+	require.NoError(t, peer.Eventually(t, done))
 	require.False(t, op.OK)
 	require.ErrorIs(t, op.Err, driver.ErrRefused)
 	a.takes("nightly")

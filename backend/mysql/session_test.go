@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockport/lockport/internal/lab/peer"
 	"github.com/lockport/lockport/internal/lab/servers"
 	"github.com/lockport/lockport/internal/session"
 )
@@ -69,9 +70,10 @@ func TestConnSilence(t *testing.T) {
 
 func TestConnEndsAnEarlierSession(t *testing.T) {
 	m := servers.SharedMariaDB(t)
-	proxy, dsn := proxyFor(t, m)
+	proxy, cfg := peer.Proxy(t, m.Addr()), configFor(t, m.DSN())
+	cfg.Addr = proxy.Addr()
 	near := backendFor(t, m, Options{})
-	far := backendOn(t, poolFor(t, dsn), Options{})
+	far := backendOn(t, poolFor(t, cfg.FormatDSN()), Options{})
 	gone, b := dialFor(t, far), dialFor(t, near)
 	key := newKey()
 	gone.takes(key)

@@ -14,7 +14,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport"
-	"github.com/lockport/lockport/conformance/faultproxy"
 	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/lab/peer"
 	"github.com/lockport/lockport/internal/lab/servers"
@@ -60,13 +59,11 @@ func TestCheckErrors(t *testing.T) {
 	refuses(t, with(t, p.URL(), "sslmode", "require"), driver.ErrUnavailable, "server refused TLS connection")
 	refuses(t, via(t, p.URL(), "lockport.invalid:5432"), driver.ErrUnavailable, "lockport.invalid")
 	refuses(t, via(t, p.URL(), "127.0.0.1:1"), driver.ErrUnavailable, "connection refused")
-	proxy, err := faultproxy.New(p.Addr())
-	require.NoError(t, err)
-	defer proxy.Close()
+	proxy := peer.Proxy(t, p.Addr())
 	proxy.Freeze()
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
-	_, err = backendAt(t, via(t, p.URL(), proxy.Addr())).Check(ctx)
+	_, err := backendAt(t, via(t, p.URL(), proxy.Addr())).Check(ctx)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	require.ErrorIs(t, err, driver.ErrUnavailable)
 }
@@ -104,17 +101,12 @@ func TestPgBouncer(t *testing.T) {
 		l := acquire(t, one, "session-mode")
 		_, err := two.TryAcquire(t.Context(), "session-mode")
 		require.ErrorIs(t, err, lockport.ErrHeld)
-		got := make(chan *lockport.Lock, 1)
-		go func() {
-			if l, err := two.Acquire(t.Context(), "session-mode"); err == nil {
-				got <- l
-			}
-		}()
+		got := peer.Acquiring(t, two, "session-mode")
 		require.NoError(t, l.Release(t.Context()))
-		require.NoError(t, receive(t, got).Release(t.Context()))
+		require.NoError(t, peer.Eventually(t, got).Release(t.Context()))
 		l = acquire(t, one, "session-mode")
 		require.NoError(t, b.Kill())
-		within(t, l.Lost(), removalNotice)
+		peer.Eventually(t, l.Lost())
 		require.NoError(t, acquire(t, two, "session-mode").Release(t.Context()))
 		require.NoError(t, b.Restart(t.Context())) // otherwise the end of the earlier session stays uncertain
 	})
@@ -122,32 +114,30 @@ func TestPgBouncer(t *testing.T) {
 		t.Parallel()
 		b := servers.NeedPgBouncer(t, servers.PgBouncerOptions{Server: p, Config: []string{"client_idle_timeout = 1"}})
 		l := acquire(t, clientAt(t, with(t, b.URL(), "ttl", "30s"), lockport.TTL(30*time.Second)), "client-idle-timeout")
-		idle, err := pgx.Connect(t.Context(), b.URL())
-		require.NoError(t, err)
-		_, err = io.Copy(io.Discard, idle.PgConn().Conn()) // until PgBouncer disconnects it
+		_, err := io.Copy(io.Discard, admin(t, b.URL()).PgConn().Conn()) // until PgBouncer disconnects it
 		require.NoError(t, err)
 		require.NoError(t, l.Release(t.Context()), "a client with a session does not count as idle")
 	})
-	for mode, config := range map[string][]string{
-		"transaction": nil,
-		"statement":   nil,
+	for name, o := range map[string]servers.PgBouncerOptions{
+		"transaction":                   {Mode: "transaction"},
+		"statement":                     {Mode: "statement"},
+		"transaction, a single session": {Mode: "transaction", Config: []string{"default_pool_size = 1"}},
 	} {
-		t.Run(mode, func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := servers.NeedPgBouncer(t, servers.PgBouncerOptions{Server: p, Mode: mode, Config: config})
-			refuses(t, b.URL(), driver.ErrRefused, "pool_mode = session")
+			o.Server = p
+			refuses(t, servers.NeedPgBouncer(t, o).URL(), driver.ErrRefused, "pool_mode = session")
 		})
 	}
 	t.Run("transaction, one after the other", func(t *testing.T) {
 		t.Parallel()
 		b := servers.NeedPgBouncer(t, servers.PgBouncerOptions{Server: p, Mode: "transaction", Config: []string{"server_round_robin = 1"}})
-		busy := busySessions(t, b.URL(), 3)
-		refuses(t, b.URL(), driver.ErrRefused, "pool_mode = session")
-		busy()
-	})
-	t.Run("transaction, a single session", func(t *testing.T) {
-		t.Parallel()
-		b := servers.NeedPgBouncer(t, servers.PgBouncerOptions{Server: p, Mode: "transaction", Config: []string{"default_pool_size = 1"}})
+		clients := []*pgx.Conn{admin(t, b.URL()), admin(t, b.URL()), admin(t, b.URL())}
+		for _, statement := range []string{"BEGIN", "COMMIT"} { // afterwards the pooler has three idle sessions
+			for _, conn := range clients {
+				execute(t, conn, statement)
+			}
+		}
 		refuses(t, b.URL(), driver.ErrRefused, "pool_mode = session")
 	})
 }
@@ -173,34 +163,10 @@ func (s *stall) TraceQueryStart(ctx context.Context, _ *pgx.Conn, d pgx.TraceQue
 func TestPgBouncerStalls(t *testing.T) {
 	t.Parallel()
 	b := servers.NeedPgBouncer(t, servers.PgBouncerOptions{Server: servers.SharedPostgres(t)})
-	config, err := pgxpool.ParseConfig(b.URL())
-	require.NoError(t, err)
-	config.ConnConfig.Tracer = &stall{pooler: b}
-	pool, err := pgxpool.NewWithConfig(t.Context(), config)
-	require.NoError(t, err)
-	t.Cleanup(pool.Close)
+	pool := poolAt(t, b.URL(), func(config *pgxpool.Config) { config.ConnConfig.Tracer = &stall{pooler: b} })
 	s, err := NewBackend(pool, Options{TTL: time.Minute})
 	require.NoError(t, err)
 	dialled(t, s.server)
-}
-
-// busySessions makes a pooler open n sessions, which then stay idle. The returned function closes the clients.
-func busySessions(t *testing.T, rawURL string, n int) func() {
-	var all []*pgx.Conn
-	for range n {
-		conn, err := pgx.Connect(t.Context(), rawURL)
-		require.NoError(t, err)
-		require.NoError(t, run(t.Context(), conn, "BEGIN"))
-		all = append(all, conn)
-	}
-	for _, conn := range all {
-		require.NoError(t, run(t.Context(), conn, "COMMIT"))
-	}
-	return func() {
-		for _, conn := range all {
-			_ = conn.Close(context.Background())
-		}
-	}
 }
 
 // A role without CREATE is told which objects to have created.

@@ -60,13 +60,8 @@ func (r *traced) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData
 func TestTracerSeesEveryStatement(t *testing.T) {
 	t.Parallel()
 	p := database(t)
-	config, err := pgxpool.ParseConfig(p.URL())
-	require.NoError(t, err)
 	tracer := new(traced)
-	config.ConnConfig.Tracer = tracer
-	pool, err := pgxpool.NewWithConfig(t.Context(), config)
-	require.NoError(t, err)
-	t.Cleanup(pool.Close)
+	pool := poolAt(t, p.URL(), func(config *pgxpool.Config) { config.ConnConfig.Tracer = tracer })
 	b, err := NewBackend(pool, Options{TTL: testTTL})
 	require.NoError(t, err)
 
@@ -86,7 +81,7 @@ func TestTracerSeesEveryStatement(t *testing.T) {
 		ask(t, a, step.ops...)
 		require.Equal(t, step.want, tracer.taken())
 	}
-	require.NoError(t, receive(t, waits(t, a, op(session.Try, 5))))
+	require.NoError(t, peer.Eventually(t, waits(t, a, op(session.Try, 5))))
 	require.Equal(t, []string{"lp_contend", "lp_wait"}, tracer.taken())
 
 	// The session has prepared no other statement.
@@ -135,19 +130,16 @@ func (foreign) Open(string) (sqldriver.Conn, error) { return nil, errors.New("no
 func TestPool(t *testing.T) {
 	t.Parallel()
 	p := database(t)
-	config, err := pgxpool.ParseConfig(p.UserURL("lockport", "rotated"))
-	require.NoError(t, err)
 	good, err := pgx.ParseConfig(p.URL())
 	require.NoError(t, err)
-	config.BeforeConnect = func(_ context.Context, c *pgx.ConnConfig) error {
-		c.Password = good.Password
-		return nil
-	}
 	broken := errors.New("broken\nhook")
-	config.AfterConnect = func(context.Context, *pgx.Conn) error { return broken }
-	pool, err := pgxpool.NewWithConfig(t.Context(), config)
-	require.NoError(t, err)
-	t.Cleanup(pool.Close)
+	pool := poolAt(t, p.UserURL("lockport", "rotated"), func(config *pgxpool.Config) {
+		config.BeforeConnect = func(_ context.Context, c *pgx.ConnConfig) error {
+			c.Password = good.Password
+			return nil
+		}
+		config.AfterConnect = func(context.Context, *pgx.Conn) error { return broken }
+	})
 	c, err := New(pool, Options{}, lockport.Logger(nil))
 	require.NoError(t, err)
 	_, err = c.TryAcquire(t.Context(), "x")
@@ -168,16 +160,13 @@ func (distant) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(192, 0, 
 
 func TestPasswordWithoutTLS(t *testing.T) {
 	t.Parallel()
-	config, err := pgxpool.ParseConfig(database(t).URL())
-	require.NoError(t, err)
-	dial := config.ConnConfig.DialFunc
-	config.ConnConfig.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
-		socket, err := dial(ctx, network, addr)
-		return distant{socket}, err
-	}
-	pool, err := pgxpool.NewWithConfig(t.Context(), config)
-	require.NoError(t, err)
-	t.Cleanup(pool.Close)
+	pool := poolAt(t, database(t).URL(), func(config *pgxpool.Config) {
+		dial := config.ConnConfig.DialFunc
+		config.ConnConfig.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
+			socket, err := dial(ctx, network, addr)
+			return distant{socket}, err
+		}
+	})
 	b, err := NewBackend(pool, Options{})
 	require.NoError(t, err)
 	found, err := b.Check(t.Context())

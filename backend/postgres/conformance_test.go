@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/lockport/lockport/conformance"
 	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/lab/environment"
@@ -17,15 +19,12 @@ func TestConformance(t *testing.T) {
 
 // TestConformanceDB runs on connections from a sql.DB.
 func TestConformanceDB(t *testing.T) {
+	p := database(t)
+	db, err := sql.Open("pgx", p.URL())
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = db.Close() })
 	conformance.Test(t, conformance.Config{
-		Open: func(_ context.Context, target string) (driver.Backend, error) {
-			db, err := sql.Open("pgx", target)
-			if err != nil {
-				return nil, err
-			}
-			b, err := NewDBBackend(db, Options{TTL: testTTL})
-			return ownDB{b, db}, err
-		},
-		Target: database(t).URL(),
+		Open:   func(context.Context, string) (driver.Backend, error) { return NewDBBackend(db, Options{TTL: testTTL}) },
+		Target: p.URL(),
 	}, conformance.Quick())
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockport/lockport/internal/lab/peer"
 	"github.com/lockport/lockport/internal/session"
 )
 
@@ -43,7 +44,7 @@ func TestNotifications(t *testing.T) {
 		for start := time.Now(); len(events) == 0 && time.Since(start) < soon; {
 			ask(t, c, op(session.Ping, 0))
 		}
-		require.Equal(t, session.Key("1"), receive(t, events))
+		require.Equal(t, session.Key("1"), peer.Eventually(t, events))
 	}
 	ask(t, a, op(session.Try, 1))
 	ask(t, b, op(session.Await, 1))
@@ -63,7 +64,7 @@ func TestNotifications(t *testing.T) {
 	done := waits(t, b, op(session.Try, 1))
 	hears(a, contended)
 	ask(t, a, op(session.Free, 1))
-	require.NoError(t, receive(t, done))
+	require.NoError(t, peer.Eventually(t, done))
 	ask(t, b, op(session.Free, 1))
 	require.Empty(t, freed, "notified after Leave")
 	require.Empty(t, own, "told of its own wait")
@@ -99,7 +100,7 @@ func TestWaitGoesOnInTurns(t *testing.T) {
 	}
 	nothing(t, done)
 	execute(t, conn, `COMMIT`)
-	require.NoError(t, receive(t, done))
+	require.NoError(t, peer.Eventually(t, done))
 	require.NoError(t, wait.Err)
 	require.True(t, wait.OK)
 	ask(t, waiter, op(session.Free, 1))

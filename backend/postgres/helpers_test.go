@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport/internal/lab/peer"
@@ -19,9 +20,6 @@ import (
 )
 
 const testTTL = 2 * time.Second
-
-// generous is the factor by which a busy machine may exceed a stated bound.
-const generous = 20
 
 // soon bounds steps that take milliseconds.
 const soon = 10 * time.Second
@@ -90,6 +88,18 @@ func backendAt(t testing.TB, rawURL string) *Backend {
 	return b.(*Backend)
 }
 
+// poolAt makes a caller's pool, and closes it when the test ends.
+func poolAt(t testing.TB, rawURL string, set func(*pgxpool.Config)) *pgxpool.Pool {
+	t.Helper()
+	config, err := pgxpool.ParseConfig(rawURL)
+	require.NoError(t, err)
+	set(config)
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	require.NoError(t, err)
+	t.Cleanup(pool.Close)
+	return pool
+}
+
 // dialled opens a session without the engine, and closes it when the test ends.
 func dialled(t testing.TB, s *server) *conn {
 	t.Helper()
@@ -134,18 +144,6 @@ func value[T any](t testing.TB, c *conn, sql string, args ...any) (v T) {
 
 func op(kind session.Kind, key int64) *session.Op {
 	return &session.Op{Kind: kind, Key: session.Key(strconv.FormatInt(key, 10)), Name: "n", Owner: "o"}
-}
-
-// receive waits for a value that must arrive soon.
-func receive[T any](t testing.TB, ch <-chan T) T {
-	t.Helper()
-	select {
-	case v := <-ch:
-		return v
-	case <-time.After(soon):
-		require.FailNow(t, "nothing came")
-		panic("unreachable")
-	}
 }
 
 func nothing[T any](t testing.TB, ch <-chan T) {

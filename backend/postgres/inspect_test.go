@@ -10,6 +10,7 @@ import (
 
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/lab/peer"
 	"github.com/lockport/lockport/internal/session"
 )
 
@@ -52,7 +53,7 @@ func TestInspectAndBreak(t *testing.T) {
 	require.True(t, one.Valid() && two.Valid())
 	require.NoError(t, b.BreakSession(t.Context(), "one", st.Owner))
 	for _, l := range []*lockport.Lock{one, two} {
-		within(t, l.Lost(), removalNotice)
+		peer.Eventually(t, l.Lost())
 	}
 	require.ErrorIs(t, b.BreakSession(t.Context(), "one", st.Owner), driver.ErrLost)
 	acquire(t, c, "one")

@@ -2,8 +2,6 @@ package postgres
 
 import (
 	"bytes"
-	"database/sql"
-	"errors"
 	"os"
 	"testing"
 
@@ -15,13 +13,6 @@ func TestMain(m *testing.M) {
 	conformance.WorkerMain(peer.Open)
 	os.Exit(m.Run())
 }
-
-type ownDB struct {
-	*Backend
-	db *sql.DB
-}
-
-func (b ownDB) Close() error { return errors.Join(b.Backend.Close(), b.db.Close()) }
 
 // isOp classifies requests by the names of the statements that they execute or prepare.
 func isOp(op conformance.Op, request []byte) bool {

@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -52,16 +51,6 @@ func sessionOf(t testing.TB, l *lockport.Lock) Session {
 	return s
 }
 
-// within fails unless ch is closed within bound, times generous.
-func within(t testing.TB, ch <-chan struct{}, bound time.Duration) {
-	t.Helper()
-	select {
-	case <-ch:
-	case <-time.After(generous * bound):
-		require.FailNow(t, "not told in time")
-	}
-}
-
 // Foreign transactions that lock the same key and lockport's clients exclude each other.
 func TestMixedFleet(t *testing.T) {
 	t.Parallel()
@@ -78,18 +67,13 @@ func TestMixedFleet(t *testing.T) {
 	require.True(t, query[bool](t, conn, `SELECT pg_try_advisory_xact_lock($1)`, number(name)))
 	_, err = c.TryAcquire(t.Context(), "x")
 	require.ErrorIs(t, err, lockport.ErrHeld)
-	got := make(chan *lockport.Lock, 1)
-	go func() {
-		if l, err := c.Acquire(t.Context(), "x"); err == nil {
-			got <- l
-		}
-	}()
+	got := peer.Acquiring(t, c, "x")
 	require.Eventually(t, func() bool {
 		return query[bool](t, conn, `SELECT EXISTS (SELECT FROM locks WHERE NOT granted)`)
 	}, soon, 10*time.Millisecond)
 	nothing(t, got)
 	execute(t, conn, `COMMIT`)
-	require.NoError(t, receive(t, got).Release(t.Context()))
+	require.NoError(t, peer.Eventually(t, got).Release(t.Context()))
 }
 
 // A server crash loses the locks, and values of the sequence that were drawn but not written. Tokens rise nevertheless.
@@ -101,27 +85,20 @@ func TestTokensRiseOverCrashAndRestart(t *testing.T) {
 	for i, end := range []func() error{p.Kill, p.Stop, p.Kill, func() error {
 		// One process dies, and the postmaster restarts all others.
 		_, err := admin(t, p.AdminURL()).Exec(t.Context(), `DO $$ BEGIN EXECUTE 'COPY (SELECT 1) TO PROGRAM ''kill -9 '||pg_backend_pid()||''''; END $$`)
-		if err == nil {
-			err = errors.New("the server survived")
-		} else {
-			err = nil
-		}
-		return err
+		require.Error(t, err, "the server survived")
+		return nil
 	}} {
-		var held []*lockport.Lock
+		var held *lockport.Lock
 		for n := range 50 {
-			c := []*lockport.Client{a, b}[n%2]
-			l := acquire(t, c, "x")
-			require.Greater(t, tokenOf(t, l), last, "round %d", i)
-			last = tokenOf(t, l)
-			if n == 49 {
-				held = append(held, l)
-			} else {
-				require.NoError(t, l.Release(t.Context()))
+			if held != nil {
+				require.NoError(t, held.Release(t.Context()))
 			}
+			held = acquire(t, []*lockport.Client{a, b}[n%2], "x")
+			require.Greater(t, tokenOf(t, held), last, "round %d", i)
+			last = tokenOf(t, held)
 		}
 		require.NoError(t, end())
-		within(t, held[0].Lost(), removalNotice)
+		peer.Eventually(t, held.Lost())
 		if i < 3 {
 			require.NoError(t, p.Restart(t.Context()))
 		} else {
@@ -149,12 +126,7 @@ func TestAdministratorsTimeoutsDoNotEndAHold(t *testing.T) {
 	}
 	a, b := clientAt(t, p.URL()), clientAt(t, p.URL())
 	l := acquire(t, a, "x")
-	got := make(chan *lockport.Lock, 1)
-	go func() {
-		if l, err := b.Acquire(t.Context(), "x"); err == nil {
-			got <- l
-		}
-	}()
+	got := peer.Acquiring(t, b, "x")
 	select {
 	case <-l.Lost():
 		require.FailNow(t, "lost", "%v", l.Err())
@@ -165,7 +137,7 @@ func TestAdministratorsTimeoutsDoNotEndAHold(t *testing.T) {
 	require.True(t, query[bool](t, conn, `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'advisory'
 		AND clock_timestamp() - query_start > '500ms')`), "the waiter lost its place")
 	require.NoError(t, l.Release(t.Context()))
-	require.NoError(t, receive(t, got).Release(t.Context()))
+	require.NoError(t, peer.Eventually(t, got).Release(t.Context()))
 }
 
 // Sessions are connections outside the caller's pool, which may be used up: one for held locks, and Blockers for waiters.
@@ -173,13 +145,10 @@ func TestThePoolIsNotTouched(t *testing.T) {
 	t.Parallel()
 	const names, blockers = 8, 2
 	p := database(t)
-	config, err := pgxpool.ParseConfig(p.URL())
-	require.NoError(t, err)
-	config.MaxConns = 1
-	config.ConnConfig.OnNotification = func(*pgconn.PgConn, *pgconn.Notification) { t.Error("the pool's OnNotification was called") }
-	pool, err := pgxpool.NewWithConfig(t.Context(), config)
-	require.NoError(t, err)
-	t.Cleanup(pool.Close)
+	pool := poolAt(t, p.URL(), func(config *pgxpool.Config) {
+		config.MaxConns = 1
+		config.ConnConfig.OnNotification = func(*pgconn.PgConn, *pgconn.Notification) { t.Error("the pool's OnNotification was called") }
+	})
 	only, err := pool.Acquire(t.Context())
 	require.NoError(t, err)
 	t.Cleanup(only.Release)
@@ -187,15 +156,11 @@ func TestThePoolIsNotTouched(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, waiting.Close()) })
 	holder := clientAt(t, p.URL())
-	got := make(chan *lockport.Lock, names)
+	var got []<-chan *lockport.Lock
 	var held []*lockport.Lock
 	for i := range names {
 		held = append(held, acquire(t, holder, fmt.Sprint(i)))
-		go func() {
-			if l, err := waiting.Acquire(t.Context(), fmt.Sprint(i)); err == nil {
-				got <- l
-			}
-		}()
+		got = append(got, peer.Acquiring(t, waiting, fmt.Sprint(i)))
 	}
 	conn := admin(t, p.AdminURL())
 	require.Eventually(t, func() bool {
@@ -208,9 +173,9 @@ func TestThePoolIsNotTouched(t *testing.T) {
 		require.Equal(t, 1, st.Waiters)
 	}
 	require.LessOrEqual(t, query[int](t, conn, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name LIKE 'lockport%'`), 1+1+blockers)
-	for _, l := range held {
+	for i, l := range held {
 		require.NoError(t, l.Release(t.Context()))
-		require.NoError(t, receive(t, got).Release(t.Context()))
+		require.NoError(t, peer.Eventually(t, got[i]).Release(t.Context()))
 	}
 }
 
@@ -268,11 +233,11 @@ func TestErrorBehindTheLock(t *testing.T) {
 	ask(t, c, op(session.Try, 1))
 	conn := admin(t, p.AdminURL())
 	execute(t, conn, `SELECT setval('public.lockport_token', 9007199254740991)`) // the last one
-	for _, keys := range [][]int64{{2}, {3, 4, 5}} {
-		var ops []*session.Op
-		for _, key := range keys {
-			ops = append(ops, op(session.Try, key))
-		}
+	reader, permit := op(session.Try, 6), op(session.Try, 7)
+	reader.Shared, permit.Slots = true, []session.Key{"8", "9"}
+	for _, ops := range [][]*session.Op{
+		{op(session.Try, 2)}, {op(session.Try, 3), op(session.Try, 4), op(session.Try, 5)}, {reader, permit},
+	} {
 		require.NoError(t, c.Do(t.Context(), ops), "the session ended")
 		for _, o := range ops {
 			require.ErrorIs(t, o.Err, driver.ErrRefused)
@@ -281,14 +246,6 @@ func TestErrorBehindTheLock(t *testing.T) {
 		}
 		require.Equal(t, int64(1), query[int64](t, conn, `SELECT count(*) FROM locks`))
 	}
-	reader, permit := op(session.Try, 6), op(session.Try, 7)
-	reader.Shared, permit.Slots = true, []session.Key{"8", "9"}
-	require.NoError(t, c.Do(t.Context(), []*session.Op{reader, permit}))
-	for _, o := range []*session.Op{reader, permit} {
-		require.ErrorIs(t, o.Err, driver.ErrRefused)
-		require.False(t, o.OK)
-	}
-	require.Equal(t, int64(1), query[int64](t, conn, `SELECT count(*) FROM locks`))
 	freed := op(session.Free, 1)
 	ask(t, c, freed)
 	require.True(t, freed.OK)

@@ -16,35 +16,42 @@ import (
 	"github.com/lockport/lockport/internal/redisclaims"
 )
 
+// refuses requires that Check of rawURL fails with class and text.
+func refuses(t *testing.T, rawURL string, class error, text string) {
+	t.Helper()
+	_, err := peer.Check(t, rawURL)
+	peer.SaysOneLine(t, err, class, text)
+}
+
+// notices returns the IDs of Check's notices.
+func notices(t *testing.T, rawURL string) []string {
+	t.Helper()
+	found, err := peer.Check(t, rawURL)
+	require.NoError(t, err)
+	return peer.IDs(found)
+}
+
 func TestCheckErrors(t *testing.T) {
 	t.Parallel()
-	_, err := peer.Check(t, "redis://:secret@127.0.0.1:1")
-	peer.SaysOneLine(t, err, driver.ErrUnavailable, "is it running")
+	refuses(t, "redis://:secret@127.0.0.1:1", driver.ErrUnavailable, "is it running")
 
 	s := servers.NeedRedis(t, servers.RedisOptions{Password: "right"})
-	_, err = peer.Check(t, strings.Replace(s.URL(), "right", "secret", 1))
-	peer.SaysOneLine(t, err, driver.ErrRefused, "wrong user name or password")
-	_, err = peer.Check(t, strings.Replace(s.URL(), ":right@", "", 1))
-	peer.SaysOneLine(t, err, driver.ErrRefused, "password is needed")
-	_, err = peer.Check(t, strings.Replace(s.URL(), "redis:", "redis+cluster:", 1))
-	peer.SaysOneLine(t, err, driver.ErrRefused, "not a Redis Cluster node")
-	_, err = peer.Check(t, strings.Replace(s.URL(), "redis:", "rediss:", 1))
+	refuses(t, strings.Replace(s.URL(), "right", "secret", 1), driver.ErrRefused, "wrong user name or password")
+	refuses(t, strings.Replace(s.URL(), ":right@", "", 1), driver.ErrRefused, "password is needed")
+	refuses(t, strings.Replace(s.URL(), "redis:", "redis+cluster:", 1), driver.ErrRefused, "not a Redis Cluster node")
+	_, err := peer.Check(t, strings.Replace(s.URL(), "redis:", "rediss:", 1))
 	require.Error(t, err)
 
 	replica := servers.NeedReplica(t, s)
-	_, err = peer.Check(t, replica.URL())
-	peer.SaysOneLine(t, err, driver.ErrRefused, "read-only replica")
-	_, err = peer.Check(t, s.URL()+"?replicas=2")
-	peer.SaysOneLine(t, err, driver.ErrUnavailable, "acknowledged by 2 replicas, but only 1 are connected")
+	refuses(t, replica.URL(), driver.ErrRefused, "read-only replica")
+	refuses(t, s.URL()+"?replicas=2", driver.ErrUnavailable, "acknowledged by 2 replicas, but only 1 are connected")
 
 	cluster, _ := newCluster(t)
-	_, err = peer.Check(t, cluster.Nodes[0].URL())
-	peer.SaysOneLine(t, err, driver.ErrRefused, "use redis+cluster://")
+	refuses(t, cluster.Nodes[0].URL(), driver.ErrRefused, "use redis+cluster://")
 
 	full := servers.NeedRedis(t, servers.RedisOptions{})
 	do(t, full, "CONFIG", "SET", "maxmemory", "1")
-	_, err = peer.Check(t, full.URL())
-	peer.SaysOneLine(t, err, driver.ErrUnavailable, "out of memory: raise maxmemory")
+	refuses(t, full.URL(), driver.ErrUnavailable, "out of memory: raise maxmemory")
 	n := newNode(t, full.URL(), "a", Options{})
 	_, err = n.Try(n.Request(t.Name()))
 	peer.SaysOneLine(t, err, driver.ErrUnavailable, "out of memory")
@@ -53,11 +60,8 @@ func TestCheckErrors(t *testing.T) {
 func TestCheckTLS(t *testing.T) {
 	t.Parallel()
 	s := servers.NeedRedis(t, servers.RedisOptions{TLS: true})
-	_, err := peer.Check(t, s.URL())
-	peer.SaysOneLine(t, err, driver.ErrRefused, "TLS")
-	notices, err := peer.Check(t, s.URL()+"?skip_verify=true")
-	require.NoError(t, err)
-	require.Equal(t, []string{"persistence"}, peer.IDs(notices))
+	refuses(t, s.URL(), driver.ErrRefused, "TLS")
+	require.Equal(t, []string{"persistence"}, notices(t, s.URL()+"?skip_verify=true"))
 	n := nodeOn(t, newClient(t, s.URL(), func(o *goredis.Options) { o.TLSConfig = s.TLSConfig() }), "tls", Options{})
 	n.Frees(n.Takes(n.Request(t.Name())))
 }
@@ -80,20 +84,14 @@ func TestCheckNotices(t *testing.T) {
 	} {
 		s := servers.NeedRedis(t, v.o)
 		do(t, s, append([]any{"CONFIG", "SET"}, v.set...)...)
-		notices, err := peer.Check(t, s.URL())
-		require.NoError(t, err)
-		require.Equal(t, v.want, peer.IDs(notices), "%+v", v)
+		require.Equal(t, v.want, notices(t, s.URL()), "%+v", v)
 		require.Equal(t, int64(0), do(t, s, "DBSIZE"), "Check leaves nothing")
 	}
 	master := servers.NeedRedis(t, servers.RedisOptions{Config: synced})
 	servers.NeedReplica(t, master)
-	notices, err := peer.Check(t, master.URL())
-	require.NoError(t, err)
-	require.Equal(t, []string{"replication", "min-replicas"}, peer.IDs(notices))
+	require.Equal(t, []string{"replication", "min-replicas"}, notices(t, master.URL()))
 	do(t, master, "CONFIG", "SET", "min-replicas-to-write", 1)
-	notices, err = peer.Check(t, master.URL()+"?replicas=1")
-	require.NoError(t, err)
-	require.Empty(t, notices)
+	require.Empty(t, notices(t, master.URL()+"?replicas=1"))
 }
 
 func TestCheckClock(t *testing.T) {
@@ -105,9 +103,7 @@ func TestCheckClock(t *testing.T) {
 		want []string
 	}{{0, nil}, {time.Minute, []string{"clock-offset"}}, {-2 * time.Minute, []string{"clock-offset"}}} {
 		require.NoError(t, s.JumpClock(v.jump))
-		notices, err := peer.Check(t, s.URL())
-		require.NoError(t, err)
-		require.Equal(t, v.want, peer.IDs(notices), v.jump)
+		require.Equal(t, v.want, notices(t, s.URL()), v.jump)
 	}
 }
 
@@ -130,9 +126,7 @@ func TestCheckOfRestrictedUsers(t *testing.T) {
 		"noinfo":   {"info?"},
 		"silent":   {"persistence", "publish"},
 	} {
-		notices, err := peer.Check(t, s.UserURL(user, "secret"))
-		require.NoError(t, err, user)
-		require.Equal(t, want, peer.IDs(notices), user)
+		require.Equal(t, want, notices(t, s.UserURL(user, "secret")), user)
 	}
 	for user, what := range map[string]string{"nokeys": "ACL is too narrow", "noset": "SET", "noeval": "evalsha"} {
 		_, err := peer.Check(t, s.UserURL(user, "secret"))

@@ -90,10 +90,8 @@ func TestReplicasMustAcknowledge(t *testing.T) {
 func TestSentinelFailover(t *testing.T) {
 	t.Parallel()
 	s := servers.NeedSentinel(t, servers.RedisOptions{})
-	b, err := peer.Open(t.Context(), s.URL())
-	require.NoError(t, err)
-	n := nodeOf(t, b, "a")
-	_, err = n.Check(t.Context())
+	n := opened(t, s.URL())
+	_, err := n.Check(t.Context())
 	require.NoError(t, err)
 	lease := n.Takes(n.Request(t.Name()))
 	killed, err := s.Master(t.Context())
@@ -115,9 +113,7 @@ func TestSentinelFailover(t *testing.T) {
 func TestClusterSpreadsNames(t *testing.T) {
 	t.Parallel()
 	c, _ := newCluster(t)
-	b, err := peer.Open(t.Context(), clusterURL(c))
-	require.NoError(t, err)
-	n := nodeOf(t, b, "a")
+	n := opened(t, clusterURL(c))
 	notices, err := n.Check(t.Context())
 	require.NoError(t, err)
 	require.NotEmpty(t, notices)

@@ -64,6 +64,14 @@ func nodeOn(t testing.TB, c goredis.UniversalClient, name string, o Options) *no
 	return nodeOf(t, b, name)
 }
 
+// opened makes a node with a client of its own.
+func opened(t testing.TB, rawURL string) *node {
+	t.Helper()
+	b, err := peer.Open(t.Context(), rawURL)
+	require.NoError(t, err)
+	return nodeOf(t, b, "a")
+}
+
 // nodeOf makes a node with the backend b.
 func nodeOf(t testing.TB, b driver.Backend, name string) *node {
 	t.Cleanup(func() { require.NoError(t, b.Close()) })
@@ -79,9 +87,7 @@ func shared(t testing.TB) (s *servers.Redis, a, b, c *node) {
 
 // proxied makes a node that reaches s through a proxy.
 func proxied(t *testing.T, s *servers.Redis, set ...func(*goredis.Options)) (*node, *faultproxy.Proxy) {
-	proxy, err := faultproxy.New(s.Addr())
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = proxy.Close() })
+	proxy := peer.Proxy(t, s.Addr())
 	return nodeOn(t, newClient(t, s.URL(), append(set, func(o *goredis.Options) { o.Addr = proxy.Addr() })...), "proxied", Options{}), proxy
 }
 

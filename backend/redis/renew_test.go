@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport/driver"
-	"github.com/lockport/lockport/internal/lab/peer"
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
@@ -17,9 +16,7 @@ import (
 func TestRenewalBesideAHungNode(t *testing.T) {
 	t.Parallel()
 	c, client := newCluster(t)
-	b, err := peer.Open(t.Context(), clusterURL(c))
-	require.NoError(t, err)
-	n := nodeOf(t, b, "a")
+	n := opened(t, clusterURL(c))
 	on := func(node *servers.Redis) string { // a name of the node
 		for i := 0; ; i++ {
 			name := fmt.Sprint("x", i)

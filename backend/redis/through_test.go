@@ -11,7 +11,6 @@ import (
 
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/driver"
-	"github.com/lockport/lockport/internal/lab/peer"
 	"github.com/lockport/lockport/internal/lab/redishook"
 	"github.com/lockport/lockport/internal/lab/servers"
 	"github.com/lockport/lockport/internal/redisclaims"
@@ -31,10 +30,7 @@ func TestHooksSeeEveryCommand(t *testing.T) {
 			return client
 		},
 		"sentinel": func(t *testing.T) goredis.UniversalClient {
-			b, err := peer.Open(t.Context(), servers.NeedSentinel(t, servers.RedisOptions{}).URL())
-			require.NoError(t, err)
-			t.Cleanup(func() { _ = b.Close() })
-			return b.(*Backend).client
+			return opened(t, servers.NeedSentinel(t, servers.RedisOptions{}).URL()).client
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

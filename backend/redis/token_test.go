@@ -7,7 +7,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport/driver"
-	"github.com/lockport/lockport/internal/lab/peer"
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
@@ -66,9 +65,7 @@ func TestTokensRise(t *testing.T) {
 func TestTokensInACluster(t *testing.T) {
 	t.Parallel()
 	c, _ := newCluster(t)
-	b, err := peer.Open(t.Context(), clusterURL(c))
-	require.NoError(t, err)
-	n := nodeOf(t, b, "a")
+	n := opened(t, clusterURL(c))
 	for range 2 {
 		leases, _ := n.many(1000)
 		n.freesAll(leases)

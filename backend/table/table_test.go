@@ -77,8 +77,10 @@ func TestLayoutGolden(t *testing.T) {
 		require.Equal(t, []any{true, someOwner, false, uint64(1767225600000000)}, []any{st.Held, st.Owner, st.Foreign, st.Token})
 		require.WithinDuration(t, time.Now().Add(-500*time.Second), st.Since, within)
 		require.WithinDuration(t, time.Now().Add(time.Minute), st.Expires, within)
+		before := do(t, b, "SELECT * FROM {table}")
 		_, err = b.TryAcquire(t.Context(), request("held", 7))
 		require.ErrorIs(t, err, driver.ErrHeld)
+		require.Equal(t, before, do(t, b, "SELECT * FROM {table}"), "a claim on a held name changed its row")
 		_, err = b.TryAcquire(t.Context(), request("abandoned", 8))
 		require.ErrorIs(t, err, driver.ErrHeld)
 		for name, above := range map[string]uint64{"free": 9000000000000000, "expired": 1767225600000000, "new": 0, "abandoned": 0} {
@@ -126,28 +128,6 @@ func TestAbandonedClaimThatArrivesLate(t *testing.T) {
 		do(t, b, "UPDATE {table} SET abandoned_at = abandoned_at - 61000000")
 		require.NoError(t, b.Abandon(t.Context(), request("a", 5)))
 		require.Equal(t, [][]string{{fmt.Sprintf("%032x", 5)}}, abandoned())
-	})
-}
-
-// A repeated claim is granted once, and keeps its token. A claim on a held name, or a repeated release, does not affect the holder.
-func TestRepeatedStatements(t *testing.T) {
-	onServers(t, func(t *testing.T, _ Dialect, b *Backend, _ string) {
-		first, err := b.TryAcquire(t.Context(), request("a", 1))
-		require.NoError(t, err)
-		again, err := b.TryAcquire(t.Context(), request("a", 1))
-		require.NoError(t, err)
-		require.Equal(t, first.Grant().Token, again.Grant().Token)
-		before := do(t, b, "SELECT * FROM {table}")
-		_, err = b.TryAcquire(t.Context(), request("a", 2))
-		require.ErrorIs(t, err, driver.ErrHeld)
-		require.Equal(t, before, do(t, b, "SELECT * FROM {table}"))
-		require.NoError(t, first.Release(t.Context()))
-		next, err := b.TryAcquire(t.Context(), request("a", 2))
-		require.NoError(t, err)
-		require.Greater(t, next.Grant().Token, first.Grant().Token)
-		require.ErrorIs(t, again.Release(t.Context()), driver.ErrLost)
-		_, err = driver.Renew(t.Context(), b, next)
-		require.NoError(t, err)
 	})
 }
 

@@ -26,9 +26,20 @@ type door struct {
 	pool    *pgxpool.Pool // nil through database/sql
 }
 
-// openSQL goes through database/sql.
-func openSQL(dialect sqlfence.Dialect, target string) (door, error) {
-	db, err := sql.Open(map[sqlfence.Dialect]string{sqlfence.Postgres: "pgx", sqlfence.MySQL: "mysql"}[dialect], target)
+// openDoor goes to the database at target: through pgx, or through database/sql to "postgres" or "mysql".
+func openDoor(kind, target string) (door, error) {
+	if kind == "pgx" {
+		pool, err := pgxpool.New(context.Background(), target)
+		if err != nil {
+			return door{}, err
+		}
+		return door{sqlfence.Postgres, stdlib.OpenDBFromPool(pool), pool}, nil
+	}
+	dialect, driver := sqlfence.Postgres, "pgx"
+	if kind == "mysql" {
+		dialect, driver = sqlfence.MySQL, "mysql"
+	}
+	db, err := sql.Open(driver, target)
 	if err == nil {
 		db.SetMaxOpenConns(8)
 		db.SetMaxIdleConns(8)
@@ -36,13 +47,12 @@ func openSQL(dialect sqlfence.Dialect, target string) (door, error) {
 	return door{dialect, db, nil}, err
 }
 
-// openPgx goes through pgx.
-func openPgx(target string) (door, error) {
-	pool, err := pgxpool.New(context.Background(), target)
-	if err != nil {
-		return door{}, err
-	}
-	return door{sqlfence.Postgres, stdlib.OpenDBFromPool(pool), pool}, nil
+// via is openDoor, until the test ends.
+func via(t *testing.T, kind, target string) door {
+	d, err := openDoor(kind, target)
+	require.NoError(t, err)
+	t.Cleanup(d.close)
+	return d
 }
 
 func (d door) close() {
@@ -93,20 +103,6 @@ func (d door) do(ctx context.Context, fn func(tx session) error) error {
 		return err
 	}
 	return tx.commit(ctx)
-}
-
-func viaSQL(t *testing.T, dialect sqlfence.Dialect, target string) door {
-	d, err := openSQL(dialect, target)
-	require.NoError(t, err)
-	t.Cleanup(d.close)
-	return d
-}
-
-func viaPgx(t *testing.T, target string) door {
-	d, err := openPgx(target)
-	require.NoError(t, err)
-	t.Cleanup(d.close)
-	return d
 }
 
 // session is a transaction of either kind.

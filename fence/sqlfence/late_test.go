@@ -37,15 +37,16 @@ func openLocks(ctx context.Context, target string, ttl time.Duration) (*lockport
 func TestPostgres(t *testing.T) {
 	server := servers.NeedPostgres(t, servers.PostgresOptions{})
 	target := server.URL()
-	for kind, d := range map[string]door{"pgx": viaPgx(t, target), "postgres": viaSQL(t, sqlfence.Postgres, target)} {
+	for _, kind := range []string{"pgx", "postgres"} {
 		t.Run(kind, func(t *testing.T) {
+			d := via(t, kind, target)
 			testDoor(t, d)
 			testCases(t, d, kind, target, server.Addr())
 		})
 	}
-	t.Run("savepoint", func(t *testing.T) { testSavepoint(t, viaPgx(t, target)) })
+	t.Run("savepoint", func(t *testing.T) { testSavepoint(t, via(t, "pgx", target)) })
 	for _, mode := range []string{"exec", "simple_protocol"} { // as behind a pooler
-		t.Run(mode, func(t *testing.T) { testGuard(t, viaPgx(t, target+"?default_query_exec_mode="+mode)) })
+		t.Run(mode, func(t *testing.T) { testGuard(t, via(t, "pgx", target+"?default_query_exec_mode="+mode)) })
 	}
 	testTerminated(t, "postgres", target, target+"?ttl=30s")
 }
@@ -57,11 +58,11 @@ func TestMySQL(t *testing.T) { testMySQL(t, servers.MariaDBOptions{MySQL: true})
 func testMySQL(t *testing.T, o servers.MariaDBOptions) {
 	server := servers.NeedMariaDB(t, o)
 	target := server.DSN()
-	d := viaSQL(t, sqlfence.MySQL, target)
+	d := via(t, "mysql", target)
 	testDoor(t, d)
 	testCases(t, d, "mysql", target, server.Addr())
 	t.Run("found rows", func(t *testing.T) {
-		testGuard(t, viaSQL(t, sqlfence.MySQL, target+"?clientFoundRows=true&interpolateParams=true"))
+		testGuard(t, via(t, "mysql", target+"?clientFoundRows=true&interpolateParams=true"))
 	})
 	testTerminated(t, "mysql", target, server.URL()+"?ttl=30s")
 }

@@ -13,11 +13,7 @@ import (
 // open opens a store in the table account, with a fence beside it. target is "pgx", "postgres" or "mysql", a space and the database's address.
 func open(ctx context.Context, target string) (*fencetest.Store, error) {
 	kind, target, _ := strings.Cut(target, " ")
-	d, err := map[string]func(string) (door, error){
-		"pgx":      openPgx,
-		"postgres": func(target string) (door, error) { return openSQL(sqlfence.Postgres, target) },
-		"mysql":    func(target string) (door, error) { return openSQL(sqlfence.MySQL, target) },
-	}[kind](target)
+	d, err := openDoor(kind, target)
 	if err != nil {
 		return nil, err
 	}
