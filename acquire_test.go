@@ -1,7 +1,6 @@
 package lockport_test
 
 import (
-	"errors"
 	"os"
 	"strings"
 	"testing"
@@ -78,9 +77,7 @@ func TestNoBackendErrors(t *testing.T) {
 	require.ErrorIs(t, err, lockport.ErrInvalidOption)
 	_, err = lockport.New(b, lockport.MinHold(time.Minute), lockport.MaxHold(time.Second))
 	require.ErrorIs(t, err, lockport.ErrInvalidOption)
-	_, err = lockport.New(b, lockport.Require(lockport.NeedFailoverSafety))
-	require.ErrorIs(t, err, errors.ErrUnsupported)
-	c, err := lockport.New(b, lockport.Require(lockport.NeedTokens, lockport.NeedFairOrder, lockport.NeedNoPolling))
+	c, err := lockport.New(b)
 	require.NoError(t, err)
 	_, err = c.TryAcquire(t.Context(), "a", lockport.TTL(0))
 	require.ErrorIs(t, err, lockport.ErrInvalidOption)

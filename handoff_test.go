@@ -67,28 +67,36 @@ func TestHandOffs(t *testing.T) {
 	}
 }
 
-func TestHandOffEndsAfter16WhenAnotherProcessWaits(t *testing.T) {
-	bubble(t, func(w *world) {
-		c, _ := w.client()
-		l := w.acquire(c, "a")
-		other, _ := w.client()
-		foreign := w.begin(other, "a")
-		var waiting []*acquiring
-		for range 40 {
-			waiting = append(waiting, w.begin(c, "a"))
-		}
-		for i, a := range waiting[:16] {
+// Hand-offs end after 16 when another process waits, or a reader of this process, which the server cannot report.
+func TestHandOffsEndAfter16(t *testing.T) {
+	for _, reads := range []bool{false, true} {
+		bubble(t, func(w *world) {
+			c, _ := w.client()
+			l := w.acquire(c, "a")
+			var other *acquiring
+			if reads {
+				other = w.begin(c, "a", lockport.Shared())
+			} else {
+				foreign, _ := w.client()
+				other = w.begin(foreign, "a")
+			}
+			var waiting []*acquiring
+			for range 40 {
+				waiting = append(waiting, w.begin(c, "a"))
+			}
+			for i, a := range waiting[:16] {
+				w.release(l)
+				require.False(t, other.finished(), i)
+				l = a.got()
+			}
 			w.release(l)
-			require.False(t, foreign.finished(), i)
-			l = a.got()
-		}
-		w.release(l)
-		w.release(foreign.got())
-		for _, a := range waiting[16:] {
-			w.release(a.got())
-		}
-		w.nobodyHolds("a")
-	})
+			w.release(other.got())
+			for _, a := range waiting[16:] {
+				w.release(a.got())
+			}
+			w.nobodyHolds("a")
+		})
+	}
 }
 
 // A claim is not handed off to a caller with another TTL.
