@@ -111,8 +111,6 @@ func TestCompareInterrupted(t *testing.T) {
 // An impossible comparison fails at once, with one line.
 func TestCompareRefused(t *testing.T) {
 	t.Parallel()
-	_, stderr := ran(t, exitUnavailable, "", "compare", "--url", "redis://:secret@127.0.0.1:1", "--out", t.TempDir())
-	require.Contains(t, stderr, "cannot be reached")
-	require.NotContains(t, stderr, "secret")
+	refuses(t, "", exitUnavailable, "cannot be reached", "compare", "--url", "redis://:secret@127.0.0.1:1", "--out", t.TempDir())
 	refuses(t, "", exitFailed, "the report cannot be written: ", "compare", "--scenario", "H14", "--out", "/proc/self/report")
 }
