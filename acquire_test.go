@@ -38,9 +38,6 @@ func TestErrorsSayWhat(t *testing.T) {
 			require.ErrorContains(t, err, want)
 		}
 		require.Zero(t, b.Calls(memorytest.Claim))
-		b.FailNext(memorytest.Claim, driver.ErrRefused)
-		_, err := c.Acquire(w.ctx, "b")
-		require.ErrorIs(t, err, lockport.ErrRefused)
 	})
 }
 
