@@ -82,6 +82,7 @@ func TestHandOffsEndAfter16(t *testing.T) {
 				l = a.got()
 			}
 			w.release(l)
+			require.True(t, other.finished())
 			w.release(other.got())
 			for _, a := range waiting[16:] {
 				w.release(a.got())
