@@ -43,7 +43,9 @@ func TestTimeline(t *testing.T) {
 
 // The other endings are in TestTimeline.
 func TestEndings(t *testing.T) {
-	for kind, ending := range map[string]string{"w1/1 told": "told that it was lost", "w1/0 killed": "killed", "- noted: healed": "still held at the end"} {
+	for kind, ending := range map[string]string{
+		"w1/1 told": "told that it was lost", "w1/0 killed": "killed", "- noted: healed": "still held at the end",
+	} {
 		r := judged(t, "0 w1/0 spawned; 100 w1/1 asked; 110 w1/1 got; 200 "+kind)
 		require.Equal(t, []report.Span{{Held: true, Got: 10, Until: 100, Ending: ending}}, r.Lanes[0].Spans)
 	}
