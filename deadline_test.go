@@ -16,7 +16,11 @@ import (
 // A batch that returns no result for a lease has not renewed it.
 func TestBatchThatLeavesAClaimOut(t *testing.T) {
 	bubble(t, func(w *world) {
-		c := w.on(omitting{memorytest.NewBackend(w.server, nil)})
+		c := w.on(w.around(func(_ context.Context, method string, call func()) {
+			if method != "RenewBatch" {
+				call()
+			}
+		}))
 		l := w.acquire(c, "a")
 		deadline, _ := l.Deadline()
 		w.sleep(time.Until(deadline) - time.Nanosecond)
@@ -29,17 +33,16 @@ func TestBatchThatLeavesAClaimOut(t *testing.T) {
 	})
 }
 
-// omitting is a backend whose batches omit all claims.
-type omitting struct{ *memorytest.Backend }
-
-func (omitting) RenewBatch(context.Context, []driver.Lease, []driver.Renewal) {}
-
 // A renewal may return a validity no later than the known one. The known one stays, and the next renewal is not sent at once.
 func TestRenewalThatMovesNothing(t *testing.T) {
 	bubble(t, func(w *world) {
-		renewals := new(atomic.Int64)
-		b := remade{memorytest.NewBackend(w.server, nil), func(l driver.Lease) driver.Lease { return unmovedLease{l, renewals} }}
-		c := w.on(b)
+		var renewals atomic.Int64
+		c := w.on(w.renewing(func(ctx context.Context, l driver.Lease) (time.Time, error) {
+			if renewals.Add(1) > 100 {
+				<-ctx.Done() // or time would stand still
+			}
+			return l.Grant().Until.Add(-time.Second), nil
+		}))
 		l := w.acquire(c, "a")
 		deadline, _ := l.Deadline()
 		w.sleep(ttl * 3 / 4)
@@ -50,19 +53,6 @@ func TestRenewalThatMovesNothing(t *testing.T) {
 		require.ErrorIs(t, l.Err(), lockport.ErrSilence)
 		require.NoError(t, c.Close())
 	})
-}
-
-// unmovedLease renews with a validity that ends before that of the grant.
-type unmovedLease struct {
-	driver.Lease
-	renewals *atomic.Int64
-}
-
-func (l unmovedLease) Renew(ctx context.Context) (time.Time, error) {
-	if l.renewals.Add(1) > 100 {
-		<-ctx.Done() // or time would stand still
-	}
-	return l.Grant().Until.Add(-time.Second), nil
 }
 
 // No renewal outlasts the deadline: the claim could not be undone at the server during it.

@@ -2,14 +2,12 @@ package lockport_test
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"time"
 
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/backend/memory"
-	"github.com/lockport/lockport/fence/sqlfence"
 )
 
 // Most programs need no more than Do.
@@ -186,33 +184,6 @@ func ExampleLock_Detach() {
 	// Output:
 	// <nil>
 	// true
-}
-
-// The transaction that writes also checks the token, so a holder that was paused and lost the lock cannot commit.
-func Example_fencedWrite() {
-	var locker lockport.Locker // of any backend with tokens
-	var db *sql.DB             // MySQL or MariaDB; for Postgres see sqlfence.Postgres
-	accounts, err := sqlfence.New(sqlfence.MySQL, "")
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	err = lockport.Do(context.Background(), locker, "account-7", func(ctx context.Context, lock *lockport.Lock) error {
-		tx, err := db.BeginTx(ctx, nil)
-		if err != nil {
-			return err
-		}
-		defer func() { _ = tx.Rollback() }()
-		token, _ := lock.Token()
-		if err := accounts.Guard(ctx, tx, lock.Name(), token); err != nil { // first
-			return err
-		}
-		if _, err := tx.ExecContext(ctx, "UPDATE account SET balance = balance + 100 WHERE id = 7"); err != nil {
-			return err
-		}
-		return tx.Commit()
-	})
-	fmt.Println(err)
 }
 
 // In your tests the memory backend replaces the server. Two clients of one memory.Server contend like two machines, and you decide when a lock is

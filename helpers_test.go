@@ -99,15 +99,7 @@ func (w *world) begin(c *lockport.Client, name string, opts ...lockport.AcquireO
 	return a
 }
 
-func (a *acquiring) finished() bool {
-	synctest.Wait()
-	select {
-	case <-a.done:
-		return true
-	default:
-		return false
-	}
-}
+func (a *acquiring) finished() bool { return isClosed(a.done) }
 
 // got waits for the lock.
 func (a *acquiring) got() *lockport.Lock {
@@ -165,6 +157,18 @@ func (b remade) TryAcquire(ctx context.Context, req driver.Request) (driver.Leas
 	}
 	return b.remake(l), nil
 }
+
+// renewing makes a backend whose leases renew with renew.
+func (w *world) renewing(renew func(context.Context, driver.Lease) (time.Time, error)) driver.Backend {
+	return remade{memorytest.NewBackend(w.server, nil), func(l driver.Lease) driver.Lease { return renewedLease{l, renew} }}
+}
+
+type renewedLease struct {
+	driver.Lease
+	renew func(context.Context, driver.Lease) (time.Time, error)
+}
+
+func (l renewedLease) Renew(ctx context.Context) (time.Time, error) { return l.renew(ctx, l.Lease) }
 
 // around is a backend whose calls go through do, which gets the method's name.
 type around struct {

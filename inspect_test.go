@@ -11,7 +11,6 @@ import (
 
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/backend/memory/memorytest"
-	"github.com/lockport/lockport/driver"
 )
 
 func TestInspectAndList(t *testing.T) {
@@ -36,11 +35,8 @@ func TestInspectAndList(t *testing.T) {
 	})
 }
 
-// blind is a backend that cannot show its locks.
-type blind struct{ driver.Backend }
-
 func TestInspectWithoutAnInspector(t *testing.T) {
-	c, err := lockport.New(blind{memorytest.NewBackend(nil, nil)})
+	c, err := lockport.New(plain{memorytest.NewBackend(nil, nil)})
 	require.NoError(t, err)
 	defer c.Close()
 	_, inspect := c.Inspect(t.Context(), "a")

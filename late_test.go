@@ -8,13 +8,11 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport"
-	"github.com/lockport/lockport/backend/memory"
 	"github.com/lockport/lockport/backend/memory/memorytest"
 	"github.com/lockport/lockport/driver"
 )
@@ -43,10 +41,9 @@ func TestNobodyWaitsForALateBackend(t *testing.T) {
 	}
 	for name, call := range calls {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := &world{T: t, ctx: t.Context(), server: memory.NewServer()}
+			bubble(t, func(w *world) {
 				c := w.stubborn(new(int32), "TryAcquire", "Inspect", "Check")
-				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				ctx, cancel := context.WithTimeout(w.ctx, time.Second)
 				defer cancel()
 				start := time.Now()
 				err := call(ctx, c)
@@ -56,20 +53,19 @@ func TestNobodyWaitsForALateBackend(t *testing.T) {
 				_ = c.Close()
 				require.Less(t, time.Since(start), 12*time.Second)
 				w.sleep(2 * time.Hour) // the calls end after all
-				_, err = c.Inspect(t.Context(), "a")
+				_, err = c.Inspect(w.ctx, "a")
 				require.ErrorIs(t, err, lockport.ErrClosed)
 			})
 		})
 	}
 	for _, method := range []string{"Release", "RenewBatch"} {
-		synctest.Test(t, func(t *testing.T) {
-			w := &world{T: t, ctx: t.Context(), server: memory.NewServer()}
+		bubble(t, func(w *world) {
 			var most int32
 			c := w.stubborn(&most, method)
 			l := w.acquire(c, "a")
 			w.sleep(ttl / 2) // a renewal is under way
 			start := time.Now()
-			require.ErrorIs(t, l.Release(t.Context()), lockport.ErrUnavailable)
+			require.ErrorIs(t, l.Release(w.ctx), lockport.ErrUnavailable)
 			require.LessOrEqual(t, time.Since(start), 5100*time.Millisecond)
 			_ = c.Close()
 			w.sleep(3 * time.Hour)
@@ -159,8 +155,7 @@ func TestWhenAWaiterLooksAgain(t *testing.T) {
 
 // Many locks with different TTLs are each renewed in time, and each ends at its MaxHold.
 func TestManyTimers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := &world{T: t, ctx: t.Context(), server: memory.NewServer()}
+	bubble(t, func(w *world) {
 		var mu sync.Mutex
 		ended := make(map[string]time.Duration)
 		c, _ := w.client(lockport.Observe(lockport.Hooks{Lost: func(e lockport.HoldEvent) {

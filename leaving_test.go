@@ -13,19 +13,6 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// leaves is a backend whose caller gives up when the server has answered.
-type leaves struct {
-	*memorytest.Backend
-	caller context.CancelFunc
-}
-
-func (b leaves) TryAcquire(ctx context.Context, req driver.Request) (driver.Lease, error) {
-	lease, err := b.Backend.TryAcquire(ctx, req)
-	b.caller()
-	time.Sleep(time.Millisecond)
-	return lease, err
-}
-
 // A queue entry at the server is removed even if its caller left before the answer, or is later told that it cannot have the lock.
 func TestPlaceInTheQueueIsGivenUp(t *testing.T) {
 	bubble(t, func(w *world) {
@@ -38,16 +25,19 @@ func TestPlaceInTheQueueIsGivenUp(t *testing.T) {
 			require.NoError(t, err)
 			require.Zero(t, status.Waiters)
 		}
-		_, b := w.client()
 		ctx, cancel := context.WithCancel(w.ctx)
-		c := w.on(leaves{b, cancel})
-		_, err := c.Acquire(ctx, "a")
+		leaves := w.around(func(_ context.Context, _ string, call func()) {
+			call()
+			cancel() // when the server has answered
+			time.Sleep(time.Millisecond)
+		})
+		_, err := w.on(leaves).Acquire(ctx, "a")
 		require.ErrorIs(t, err, context.Canceled)
 		time.Sleep(time.Millisecond)
-		nobodyWaits(b)
-		require.Equal(t, 1, b.Calls(memorytest.Abandon))
+		nobodyWaits(leaves.Backend)
+		require.Equal(t, 1, leaves.Calls(memorytest.Abandon))
 
-		c, b = w.client()
+		c, b := w.client()
 		b.DelayNext(memorytest.Claim, 0) // the first attempt finds it held
 		b.FailNext(memorytest.Claim, driver.ErrRefused)
 		_, err = c.Acquire(w.ctx, "a")
@@ -141,7 +131,10 @@ func TestAnothersTTL(t *testing.T) {
 					b.DelayNext(memorytest.Claim, c.delay)
 				}
 				start := time.Now()
-				long := w.withAnotherTTL(client, c.first)
+				short := w.begin(client, "a", lockport.TTL(c.first))
+				long := w.begin(client, "a", lockport.TTL(time.Minute))
+				short.cancel()
+				require.True(t, short.finished())
 				if c.held {
 					w.sleep(2 * time.Second)
 					status, err := b.Inspect(w.ctx, "a")
@@ -158,13 +151,4 @@ func TestAnothersTTL(t *testing.T) {
 			})
 		})
 	}
-}
-
-// withAnotherTTL lets one goroutine request "a" with a TTL, and a second one with a minute. Then the first leaves.
-func (w *world) withAnotherTTL(c *lockport.Client, first time.Duration) (long *acquiring) {
-	short := w.begin(c, "a", lockport.TTL(first))
-	long = w.begin(c, "a", lockport.TTL(time.Minute))
-	short.cancel()
-	require.True(w, short.finished())
-	return long
 }

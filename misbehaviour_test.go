@@ -33,39 +33,37 @@ func (b odd) TryAcquire(ctx context.Context, req driver.Request) (driver.Lease, 
 
 // A release that panics counts as an unknown outcome: it is undone and can be repeated, with or without waiters.
 func TestReleaseThatPanics(t *testing.T) {
-	for what, others := range map[string]bool{"alone": false, "with others waiting": true} {
-		t.Run(what, func(t *testing.T) {
-			bubble(t, func(w *world) {
-				if w.tardy {
-					return // a panic on a goroutine of the client's own ends the program
+	for _, others := range []bool{false, true} {
+		bubble(t, func(w *world) {
+			if w.tardy {
+				return // a panic on a goroutine of the client's own ends the program
+			}
+			panics := 1
+			c := w.on(w.around(func(_ context.Context, method string, call func()) {
+				if panics > 0 && (method == "Release" || method == "Requeue") {
+					panics--
+					panic("oops")
 				}
-				panics := 1
-				c := w.on(w.around(func(_ context.Context, method string, call func()) {
-					if panics > 0 && (method == "Release" || method == "Requeue") {
-						panics--
-						panic("oops")
-					}
-					call()
-				}), lockport.WithoutHandOff())
-				l := w.acquire(c, "a")
-				var mine, foreign *acquiring
-				if others {
-					mine = w.begin(c, "a")
-					other, _ := w.client()
-					foreign = w.begin(other, "a")
-				}
-				require.PanicsWithValue(t, "oops", func() { _ = l.Release(w.ctx) })
-				require.Zero(t, panics)
-				_ = l.Release(w.ctx) // it returns
-				if others {
-					w.release(foreign.got())
-					w.release(mine.got())
-				}
-				synctest.Wait()
-				w.release(w.acquire(c, "a"))
-				require.NoError(t, c.Close())
-				w.nobodyHolds("a")
-			})
+				call()
+			}), lockport.WithoutHandOff())
+			l := w.acquire(c, "a")
+			var mine, foreign *acquiring
+			if others {
+				mine = w.begin(c, "a")
+				other, _ := w.client()
+				foreign = w.begin(other, "a")
+			}
+			require.PanicsWithValue(t, "oops", func() { _ = l.Release(w.ctx) })
+			require.Zero(t, panics)
+			_ = l.Release(w.ctx) // it returns
+			if others {
+				w.release(foreign.got())
+				w.release(mine.got())
+			}
+			synctest.Wait()
+			w.release(w.acquire(c, "a"))
+			require.NoError(t, c.Close())
+			w.nobodyHolds("a")
 		})
 	}
 }

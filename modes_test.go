@@ -3,7 +3,6 @@ package lockport_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -16,16 +15,11 @@ import (
 )
 
 // two are two clients of one server, as in two processes.
-func two(t *testing.T, opts ...lockport.Option) (a, b *lockport.Client) {
-	server := memory.NewServer()
-	clients := make([]*lockport.Client, 2)
-	for i := range clients {
-		c, err := memory.New(memory.Options{Server: server}, append([]lockport.Option{lockport.Logger(nil)}, opts...)...)
-		require.NoError(t, err)
-		t.Cleanup(func() { _ = c.Close() })
-		clients[i] = c
-	}
-	return clients[0], clients[1]
+func two(t *testing.T) (a, b *lockport.Client) {
+	w := &world{T: t, server: memory.NewServer()}
+	a, _ = w.client()
+	b, _ = w.client()
+	return a, b
 }
 
 func acquire(t *testing.T, c *lockport.Client, opts ...lockport.AcquireOption) *lockport.Lock {
@@ -39,21 +33,6 @@ func requireHeld(t *testing.T, c *lockport.Client, opts ...lockport.AcquireOptio
 	t.Helper()
 	_, err := c.TryAcquire(t.Context(), "x", opts...)
 	require.ErrorIs(t, err, lockport.ErrHeld)
-}
-
-// begins acquires in the background, and returns when that waits.
-func begins(t *testing.T, c *lockport.Client, opts ...lockport.AcquireOption) <-chan *lockport.Lock {
-	got := make(chan *lockport.Lock, 1)
-	go func() {
-		lock, err := c.Acquire(t.Context(), "x", opts...)
-		if err == nil {
-			got <- lock
-		}
-		close(got)
-	}()
-	synctest.Wait()
-	require.Empty(t, got)
-	return got
 }
 
 func TestReadersShareAClaim(t *testing.T) {
@@ -89,62 +68,34 @@ func TestReadersShareAClaim(t *testing.T) {
 // A waiting writer, in this process or another, comes before later readers, even if they could join a held claim.
 func TestWriterIsNotStarved(t *testing.T) {
 	for _, here := range []bool{true, false} {
-		t.Run(fmt.Sprint("in the same process ", here), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				a, b := two(t)
-				reader := acquire(t, a, lockport.Shared())
-				with := b
-				if here {
-					with = a
+		bubble(t, func(w *world) {
+			a, _ := w.client()
+			with := a
+			if !here {
+				with, _ = w.client()
+			}
+			joined := []*lockport.Lock{w.acquire(a, "x", lockport.Shared())}
+			writes := w.begin(with, "x")
+			for { // as many as the bounds let in
+				require.Less(t, len(joined), 100, "the writer is starved")
+				ctx, cancel := context.WithTimeout(w.ctx, time.Millisecond)
+				next, err := a.Acquire(ctx, "x", lockport.Shared())
+				cancel()
+				if err != nil {
+					break
 				}
-				writes := begins(t, with)
-				joined := []*lockport.Lock{reader}
-				var late <-chan *lockport.Lock
-				for late == nil { // as many as the bounds let in
-					require.Less(t, len(joined), 100, "the writer is starved")
-					ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
-					next, err := a.Acquire(ctx, "x", lockport.Shared())
-					cancel()
-					if err == nil {
-						joined = append(joined, next)
-						continue
-					}
-					late = begins(t, a, lockport.Shared())
-				}
-				for _, r := range joined {
-					require.NoError(t, r.Release(t.Context()))
-				}
-				writer := <-writes
-				require.NotNil(t, writer)
-				synctest.Wait()
-				require.Empty(t, late)
-				require.NoError(t, writer.Release(t.Context()))
-				require.NotNil(t, <-late)
-			})
+				joined = append(joined, next)
+			}
+			late := w.begin(a, "x", lockport.Shared())
+			for _, r := range joined {
+				w.release(r)
+			}
+			writer := writes.got()
+			require.False(t, late.finished())
+			w.release(writer)
+			w.release(late.got())
 		})
 	}
-}
-
-// A waiting reader is served after sixteen writers of its process, even if the server cannot report that it waits.
-func TestReaderIsNotStarved(t *testing.T) {
-	bubble(t, func(w *world) {
-		c, _ := w.client()
-		l := w.acquire(c, "a")
-		reads := w.begin(c, "a", lockport.Shared())
-		var waiting []*acquiring
-		for range 17 {
-			waiting = append(waiting, w.begin(c, "a"))
-		}
-		for _, a := range waiting[:16] {
-			w.release(l)
-			require.False(t, reads.finished())
-			l = a.got()
-		}
-		w.release(l)
-		require.True(t, reads.finished())
-		w.release(reads.got())
-		w.release(waiting[16].got())
-	})
 }
 
 // MaxHold ends one reader's hold only, and the others are renewed.
@@ -165,18 +116,15 @@ func TestReadersEndOneByOne(t *testing.T) {
 }
 
 func TestReadersAreLostTogether(t *testing.T) {
-	server := memory.NewServer()
-	c, err := memory.New(memory.Options{Server: server}, lockport.Logger(nil))
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = c.Close() })
-	one, two := acquire(t, c, lockport.Shared()), acquire(t, c, lockport.Shared())
-	require.True(t, server.Lose("x", nil))
-	for _, lock := range []*lockport.Lock{one, two} {
+	a, b := two(t)
+	locks := []*lockport.Lock{acquire(t, a, lockport.Shared()), acquire(t, a, lockport.Shared())}
+	require.NoError(t, b.Break(t.Context(), "x", locks[0].Owner()))
+	for _, lock := range locks {
 		require.ErrorIs(t, lock.Err(), lockport.ErrLost)
 		<-lock.Lost()
 		require.ErrorIs(t, lock.Release(t.Context()), lockport.ErrLost)
 	}
-	acquire(t, c)
+	acquire(t, a)
 }
 
 func TestReenter(t *testing.T) {
@@ -213,19 +161,10 @@ func TestReenter(t *testing.T) {
 	acquire(t, b)
 }
 
-// Do's context carries the lock; a reader's hold cannot become a writer's.
-func TestReenterInDo(t *testing.T) {
+func TestReaderCannotReenterAsAWriter(t *testing.T) {
 	a, _ := two(t)
-	require.NoError(t, lockport.Do(t.Context(), a, "x", func(ctx context.Context, _ *lockport.Lock) error {
-		return lockport.Do(ctx, a, "x", func(ctx context.Context, lock *lockport.Lock) error {
-			require.True(t, lock.Valid())
-			return nil
-		}, lockport.Reenter())
-	}))
-	err := lockport.Do(t.Context(), a, "x", func(ctx context.Context, _ *lockport.Lock) error {
-		_, err := a.TryAcquire(ctx, "x", lockport.Reenter())
-		return err
-	}, lockport.Shared())
+	ctx := lockport.WithLock(t.Context(), acquire(t, a, lockport.Shared()))
+	_, err := a.TryAcquire(ctx, "x", lockport.Reenter())
 	require.ErrorIs(t, err, lockport.ErrInvalidOption)
 }
 
@@ -275,27 +214,25 @@ func TestSetThatFailsIgnoresMinHold(t *testing.T) {
 
 // A hold that was handed over keeps its token.
 func TestDetachAfterHandOff(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		a, b := two(t)
-		first := acquire(t, a)
-		waits := begins(t, a)
-		require.NoError(t, first.Release(t.Context()))
-		second := <-waits
-		ticket, err := second.Detach(t.Context())
+	bubble(t, func(w *world) {
+		a, _ := w.client()
+		b, _ := w.client()
+		first := w.acquire(a, "x")
+		waits := w.begin(a, "x")
+		w.release(first)
+		second := waits.got()
+		ticket, err := second.Detach(w.ctx)
 		require.NoError(t, err)
-		require.ErrorIs(t, second.Err(), lockport.ErrReleased)
-		require.NoError(t, second.Release(t.Context()))
-		attached, err := b.Attach(t.Context(), ticket)
+		w.release(second)
+		attached, err := b.Attach(w.ctx, ticket)
 		require.NoError(t, err)
-		_, err = b.Attach(t.Context(), ticket)
+		_, err = b.Attach(w.ctx, ticket)
 		require.ErrorIs(t, err, lockport.ErrLost, "once")
 		before, _ := second.Token()
-		after, _ := attached.Token()
-		require.Equal(t, before, after)
-		waits = begins(t, b)
-		require.NoError(t, attached.Release(t.Context()))
-		later, _ := (<-waits).Token()
-		require.Greater(t, later, after)
+		require.Equal(t, before, w.token(attached))
+		waits = w.begin(b, "x")
+		w.release(attached)
+		require.Greater(t, w.token(waits.got()), before)
 	})
 }
 

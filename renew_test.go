@@ -75,8 +75,11 @@ func TestRenewalThatComesTooLateRevivesNothing(t *testing.T) {
 	for range 100 {
 		bubble(t, func(w *world) {
 			end := time.Now().Add(ttl - ttl/20 - 10*time.Millisecond)
-			b := remade{memorytest.NewBackend(w.server, nil), func(l driver.Lease) driver.Lease { return tardyLease{l, end} }}
-			c := w.on(b)
+			c := w.on(w.renewing(func(ctx context.Context, l driver.Lease) (time.Time, error) { // it ignores its context
+				until, err := l.(driver.Renewer).Renew(ctx)
+				time.Sleep(time.Until(end))
+				return until, err
+			}))
 			l := w.acquire(c, "a")
 			deadline, _ := l.Deadline()
 			require.True(t, end.Equal(deadline))
@@ -85,18 +88,6 @@ func TestRenewalThatComesTooLateRevivesNothing(t *testing.T) {
 			require.NoError(t, c.Close())
 		})
 	}
-}
-
-// tardyLease renews successfully at the instant end, and ignores its context.
-type tardyLease struct {
-	driver.Lease
-	end time.Time
-}
-
-func (l tardyLease) Renew(ctx context.Context) (time.Time, error) {
-	until, err := l.Lease.(driver.Renewer).Renew(ctx)
-	time.Sleep(time.Until(l.end))
-	return until, err
 }
 
 // plain hides the optional interfaces of a backend.

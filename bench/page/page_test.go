@@ -20,11 +20,6 @@ func TestNumber(t *testing.T) {
 	}
 }
 
-func TestSpread(t *testing.T) {
-	require.Equal(t, spread{3, 1, 5}, spreadOf([]float64{5, 1, 3}))
-	require.Equal(t, spread{3.5, 1, 5}, spreadOf([]float64{5, 1, 3, 4}))
-}
-
 func figure(name, unit string, v float64) measure.Figure {
 	return measure.Figure{Name: name, Unit: unit, Each: []float64{v}}
 }

@@ -27,18 +27,6 @@ func comparing(t *testing.T, args ...string) (p *process, temporary, out string)
 	return p, temporary, out
 }
 
-// compared runs a comparison to its end and returns its exit code.
-func compared(t *testing.T, p *process) int {
-	t.Helper()
-	p.begin(t)
-	select {
-	case <-p.done:
-	case <-time.After(5 * time.Minute):
-		require.FailNow(t, "the comparison does not end", "%s", p.err.String())
-	}
-	return p.code(t)
-}
-
 // leavesNothing fails t if a comparison leaves a process or a file. All its processes inherit the name of its folder.
 func leavesNothing(t *testing.T, temporary string) {
 	t.Helper()
@@ -76,7 +64,9 @@ func TestCompareWithoutAServer(t *testing.T) {
 	t.Parallel()
 	p, temporary, out := comparing(t, "--backend", "file,etcd", "--scenario", "H14,cycle")
 	p.Env = append(p.Env, "LOCKPORT_TEST_WITHOUT=etcd")
-	require.Equal(t, exitOK, compared(t, p), "%s", p.err.String())
+	p.begin(t)
+	require.Eventually(t, p.ended, 5*time.Minute, 10*time.Millisecond, "the comparison does not end")
+	require.Equal(t, exitOK, p.code(t), "%s", p.err.String())
 	leavesNothing(t, temporary)
 	require.Contains(t, p.err.String(), "not installed: etcd, for etcd; to install it: apt-get install etcd-server")
 	r := readReport(t, out)
@@ -111,8 +101,6 @@ func TestCompareInterrupted(t *testing.T) {
 // An impossible comparison fails at once, with one line.
 func TestCompareRefused(t *testing.T) {
 	t.Parallel()
-	_, stderr := ran(t, exitUnavailable, "", "compare", "--url", "redis://:secret@127.0.0.1:1", "--out", t.TempDir())
-	require.Contains(t, stderr, "cannot be reached")
-	require.NotContains(t, stderr, "secret")
+	refuses(t, "", exitUnavailable, "cannot be reached", "compare", "--url", "redis://:secret@127.0.0.1:1", "--out", t.TempDir())
 	refuses(t, "", exitFailed, "the report cannot be written: ", "compare", "--scenario", "H14", "--out", "/proc/self/report")
 }

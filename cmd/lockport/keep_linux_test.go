@@ -33,7 +33,7 @@ func (k ticks) pids() []string {
 }
 
 // next waits for the nth process.
-func (k ticks) next(t *testing.T, n int, those ...*process) (pid int) {
+func (k ticks) next(t *testing.T, n int) (pid int) {
 	t.Helper()
 	eventually(t, func() bool {
 		pids := k.pids()

@@ -151,14 +151,6 @@ func testRestrictedUser(t *testing.T, url string) {
 	require.False(t, holder.ended())
 }
 
-// left is how long the server keeps the key.
-func left(t *testing.T, key string) time.Duration {
-	t.Helper()
-	ms, err := servers.SharedRedis(t).Do(t.Context(), "PTTL", key)
-	require.NoError(t, err)
-	return time.Duration(ms.(int64)) * time.Millisecond
-}
-
 // testTimeToCleanUp: a command that handles SIGTERM gets the time of --kill-after before the key expires.
 func testTimeToCleanUp(t *testing.T, url string) {
 	through, proxies := proxied(t, url)
@@ -167,7 +159,9 @@ func testTimeToCleanUp(t *testing.T, url string) {
 	p.says(t, "ready")
 	proxies[0].Freeze()
 	p.says(t, "asked\ncleaned up\n")
-	require.Positive(t, left(t, "lockport:manners"), "the key was gone before the command was")
+	left, err := servers.SharedRedis(t).Do(t.Context(), "PTTL", "lockport:manners")
+	require.NoError(t, err)
+	require.Positive(t, left, "the key was gone before the command was")
 	require.Equal(t, 79, p.code(t), "a command that was ended because of the lock has not succeeded")
 }
 

@@ -39,10 +39,9 @@ func onTerminal(t *testing.T, url string, program ...string) *terminal {
 	require.NoError(t, unix.IoctlSetTermios(int(slave.Fd()), unix.TCSETS, settings))
 
 	p := prepare(url)
-	p.Cmd.Path, p.Cmd.Args = program[0], program
-	if p.Cmd.Path, err = exec.LookPath(program[0]); err != nil {
-		require.NoError(t, err)
-	}
+	p.Cmd.Args = program
+	p.Cmd.Path, err = exec.LookPath(program[0])
+	require.NoError(t, err)
 	p.Stdin, p.Stdout, p.Stderr = slave, slave, slave
 	p.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	p.begin(t)

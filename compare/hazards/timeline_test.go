@@ -41,16 +41,12 @@ func TestTimeline(t *testing.T) {
 	}, r)
 }
 
+// The other endings are in TestTimeline.
 func TestEndings(t *testing.T) {
-	const begin = "0 w1/0 spawned\n100 w1/1 asked\n110 w1/1 got\n"
-	for _, c := range []struct{ then, ending string }{
-		{"200 w1/1 releasing\n210 w1/1 released", "released"},
-		{"200 w1/1 told", "told that it was lost"},
-		{"200 w1/0 killed", "killed"},
-		{"150 w1/1 extended deadline 200\n300 - noted: healed", "the deadline passed"},
-		{"200 - noted: healed", "still held at the end"},
+	for kind, ending := range map[string]string{
+		"w1/1 told": "told that it was lost", "w1/0 killed": "killed", "- noted: healed": "still held at the end",
 	} {
-		r := judged(t, begin+c.then)
-		require.Equal(t, []report.Span{{Held: true, Got: 10, Until: 100, Ending: c.ending}}, r.Lanes[0].Spans)
+		r := judged(t, "0 w1/0 spawned; 100 w1/1 asked; 110 w1/1 got; 200 "+kind)
+		require.Equal(t, []report.Span{{Held: true, Got: 10, Until: 100, Ending: ending}}, r.Lanes[0].Spans)
 	}
 }

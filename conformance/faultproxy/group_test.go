@@ -1,7 +1,6 @@
 package faultproxy
 
 import (
-	"bytes"
 	"errors"
 	"testing"
 	"time"
@@ -15,7 +14,7 @@ func TestFaultsOfAGroup(t *testing.T) {
 	ctx := t.Context()
 	a, atA := setUp(t)
 	b, atB := setUp(t)
-	kinds := func(op conformance.Op, request []byte) bool { return bytes.Contains(request, []byte(op.String())) }
+	kinds := func(op conformance.Op, request []byte) bool { return containing(op.String())(request) }
 	f := Group{a, b}.Faults(kinds)
 	both := func(check func(*client)) {
 		for _, p := range []*Proxy{a, b} {

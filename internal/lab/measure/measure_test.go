@@ -46,12 +46,13 @@ func cancellable(ctx context.Context) error {
 	return nil
 }
 
-func config(t *testing.T) Config {
+// config is the configuration of a library in faulty, or of lockport.
+func config(t *testing.T, library string) Config {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("starts processes: run go test without -short")
 	}
-	return Config{URL: "file://" + t.TempDir(), TTL: time.Second}
+	return Config{Library: library, URL: "file://" + t.TempDir(), TTL: time.Second}
 }
 
 // measured runs a scenario once or several times.
@@ -64,21 +65,17 @@ func measured(t *testing.T, s Scenario, c Config) *Subject {
 }
 
 func TestCycle(t *testing.T) {
-	on := measured(t, Scenario{Do: Cycle, N: 3, Samples: 30, For: time.Minute, Turns: 2}, config(t))
+	on := measured(t, Scenario{Do: Cycle, N: 3, Samples: 30, For: time.Minute, Turns: 2}, config(t, ""))
 	require.Empty(t, on.Failed)
 	require.Len(t, on.Samples["acquire"], 60)
 	require.Len(t, on.Samples["release"], 60)
 	require.Positive(t, on.Samples["acquire"][0])
 	require.Positive(t, on.Figure("cycles").Each[1])
-	on = measured(t, Scenario{Do: Cycle, N: 1, Samples: 10}, config(t))
+	on = measured(t, Scenario{Do: Cycle, N: 1, Samples: 10}, config(t, ""))
 	require.Len(t, on.Samples["acquire"], fewestCycles, "however long it takes")
-	strict := config(t)
-	strict.Library = "strict"
-	require.Empty(t, measured(t, Scenario{Do: Cycle, N: 2, Samples: 10}, strict).Failed)
+	require.Empty(t, measured(t, Scenario{Do: Cycle, N: 2, Samples: 10}, config(t, "strict")).Failed)
 	for library, says := range map[string]string{"hanging": context.DeadlineExceeded.Error(), "failing": "this library has a bug"} {
-		bad := config(t)
-		bad.Library = library
-		on = measured(t, Scenario{Do: Cycle, N: 1, Samples: 10, Limit: time.Second, Turns: 2}, bad)
+		on = measured(t, Scenario{Do: Cycle, N: 1, Samples: 10, Limit: time.Second, Turns: 2}, config(t, library))
 		require.Len(t, on.Failed, 2, "after a failed turn the next one runs")
 		require.Contains(t, on.Failed[1], says)
 		require.Equal(t, "it failed in every turn", on.NotRun)
@@ -87,29 +84,25 @@ func TestCycle(t *testing.T) {
 
 func TestContend(t *testing.T) {
 	s := Scenario{Do: Contend, Processes: 2, N: 5, For: 200 * time.Millisecond, Grace: 5 * time.Second}
-	on := measured(t, s, config(t))
+	on := measured(t, s, config(t, ""))
 	require.Empty(t, on.Failed)
 	require.Zero(t, on.Figure("overlaps").Each[0])
 	require.Positive(t, on.Figure("hand-offs").Each[0])
 
-	bad := config(t)
-	bad.Library, s.N = "broken", 64
-	require.Positive(t, measured(t, s, bad).Figure("overlaps").Each[0], "a lock that excludes nobody must be detected")
+	s.N = 64
+	require.Positive(t, measured(t, s, config(t, "broken")).Figure("overlaps").Each[0], "a lock that excludes nobody must be detected")
 }
 
 func TestHandOff(t *testing.T) {
-	bad := config(t)
-	bad.Library = "broken"
 	for _, processes := range []int{1, 2} {
 		s := Scenario{Do: HandOff, Processes: processes, Samples: 3, For: 5 * time.Millisecond, Turns: 3}
-		require.Len(t, measured(t, s, config(t)).Samples["times"], 9)
-		on := measured(t, s, bad)
-		require.Contains(t, on.Failed[0], "before the release")
+		require.Len(t, measured(t, s, config(t, "")).Samples["times"], 9)
+		require.Contains(t, measured(t, s, config(t, "broken")).Failed[0], "before the release")
 	}
 }
 
 func TestTakeover(t *testing.T) {
-	times := measured(t, Scenario{Do: Takeover, Processes: 3, N: 3}, config(t)).Samples["times"]
+	times := measured(t, Scenario{Do: Takeover, Processes: 3, N: 3}, config(t, "")).Samples["times"]
 	require.Len(t, times, 3)
 	require.Positive(t, times[0])
 }
@@ -128,7 +121,7 @@ func TestTurns(t *testing.T) {
 }
 
 func TestWorkers(t *testing.T) {
-	c := config(t)
+	c := config(t, "")
 	w, err := kind.StartAll(t.Context(), c, 2)
 	require.NoError(t, err)
 	defer w.Close()

@@ -11,13 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func htmlOf(t testing.TB, r *Report) string {
-	t.Helper()
-	var b strings.Builder
-	require.NoError(t, r.HTML(&b))
-	return b.String()
-}
-
 func markdownOf(t testing.TB, r *Report) string {
 	t.Helper()
 	var b strings.Builder
@@ -73,7 +66,9 @@ func sound(t testing.TB, name, text string) map[string]bool {
 // A report's texts cannot add an element, a link or a control character. Each cell has an anchor.
 func TestRenderingsAreSound(t *testing.T) {
 	for name, r := range reports(t) {
-		ids := sound(t, name, htmlOf(t, r))
+		var page strings.Builder
+		require.NoError(t, r.HTML(&page))
+		ids := sound(t, name, page.String())
 		for file, svg := range r.Pictures() {
 			require.Regexp(t, `^[A-Za-z0-9-]+\.svg$`, file)
 			sound(t, name+" "+file, string(svg))
