@@ -68,12 +68,13 @@ func (l *Lock) detach(ctx context.Context) (ticket, error) {
 	case ctx.Err() != nil: // a renewal may be under way
 		return t, fmt.Errorf("%w: %w", ErrUnavailable, ctx.Err())
 	}
+	lease := cl.lease
 	cl.renewing = true // others wait for it instead of renewing
 	cl.schedule()
 	c.mu.Unlock()
 	call, cancel := context.WithTimeout(ctx, renewalTimeout(t.TTL))
 	defer cancel()
-	_, err := ask(call, c, func() (struct{}, error) { return struct{}{}, c.attacher.Detach(call, cl.lease) })
+	_, err := ask(call, c, func() (struct{}, error) { return struct{}{}, c.attacher.Detach(call, lease) })
 	c.mu.Lock()
 	cl.renewalEnded()
 	switch e := l.ended.Load(); {

@@ -64,9 +64,9 @@ var livenessCases = group("liveness",
 	full("many-names", "P7 liveness: a client that waits for many names is told of each release, unless Capabilities.Wake says that it polls", manyNames),
 	quick("first-in-first-out", "P7 liveness: inside a process waiters are served first in, first out", func(e *Env) {
 		c := e.client()
-		e.tryOrder(c, 8, 3, func(name string) *call[*lockport.Lock] {
+		e.tryOrder(c, 8, 4, func(name string, attempt int) *call[*lockport.Lock] {
 			w := e.begin(c, name)
-			w.notYet(3*time.Millisecond, "the name is held")
+			w.notYet(3*time.Millisecond<<(2*attempt), "the name is held")
 			return w
 		})
 	}),
@@ -171,14 +171,14 @@ func served(e *Env, limit time.Duration, n int, hold time.Duration,
 }
 
 // tryOrder starts n waiters in turn, and checks that they get the name in that order. The start of a wait cannot always be
-// observed, so each gets a moment, and there are several attempts.
-func (e *Env) tryOrder(holder *lockport.Client, n, attempts int, wait func(name string) *call[*lockport.Lock]) {
+// observed, so each gets a moment, and there are several attempts, which count from 0.
+func (e *Env) tryOrder(holder *lockport.Client, n, attempts int, wait func(name string, attempt int) *call[*lockport.Lock]) {
 	err := errors.New("not tried")
 	for attempt := 0; attempt < attempts && err != nil; attempt++ {
 		l := e.acquire(holder, e.name())
 		var all []*call[*lockport.Lock]
 		for range n {
-			all = append(all, wait(l.Name()))
+			all = append(all, wait(l.Name(), attempt))
 		}
 		e.release(l)
 		err = e.inOrder(all)
@@ -214,7 +214,7 @@ func (e *Env) inOrderOfClients(n int) {
 	if e.caps.Fair == driver.FairFIFO {
 		attempts = 1
 	}
-	e.tryOrder(e.client(), n, attempts, func(name string) *call[*lockport.Lock] {
+	e.tryOrder(e.client(), n, attempts, func(name string, _ int) *call[*lockport.Lock] {
 		b := e.party()
 		return e.beginAndWait(e.clientOf(b), b, name)
 	})
