@@ -2,6 +2,8 @@ package postgres
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -216,4 +218,10 @@ func TestNotices(t *testing.T) {
 	execute(t, conn, "REVOKE SELECT ON pg_stat_replication FROM PUBLIC")
 	require.Equal(t, []string{"fsync", "catalog?"}, notices(t, p.URL()))
 	require.Empty(t, notices(t, servers.NeedPostgres(t, servers.PostgresOptions{Config: []string{"fsync = on", "full_page_writes = on"}}).URL()))
+}
+
+// The error of a time-out is one line, although pgx writes a line for each attempt.
+func TestTimeOutIsOneLine(t *testing.T) {
+	attempts := errors.Join(fmt.Errorf("a: %w", context.DeadlineExceeded), fmt.Errorf("b: %w", context.DeadlineExceeded))
+	peer.SaysOneLine(t, classify(attempts), context.DeadlineExceeded, "a: context deadline exceeded; b: ")
 }

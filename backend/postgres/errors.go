@@ -71,8 +71,10 @@ func classify(err error) error {
 		return err
 	case errors.As(err, &pg):
 		return classifyAnswer(pg)
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("%w: %w", driver.ErrUnavailable, err)
+	case errors.Is(err, context.Canceled):
+		return fmt.Errorf("%w: %w: %s", driver.ErrUnavailable, context.Canceled, attempts(err))
+	case errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("%w: %w: %s", driver.ErrUnavailable, context.DeadlineExceeded, attempts(err))
 	case errors.As(err, &certificate):
 		return fmt.Errorf("%w: %s: check sslmode and the certificates", driver.ErrRefused, attempts(err))
 	case errors.As(err, &connect):
