@@ -31,5 +31,5 @@ func conforms(t *testing.T, env string, opts ...conformance.RunOption) {
 	t.Parallel()
 	cfg := environment.Need(t, env).Config(t, openURL, isOp)
 	cfg.MinTTL = 2 * time.Second // each request is a commit, which is slow on a busy machine
-	conformance.Test(t, cfg, opts...)
+	conformance.Test(t, cfg, append(opts, conformance.Parallel(4))...)
 }
