@@ -3,7 +3,6 @@ package redis
 import (
 	"errors"
 	"fmt"
-	"reflect"
 	"time"
 
 	goredis "github.com/redis/go-redis/v9"
@@ -45,7 +44,7 @@ func (o *Options) prepare(client goredis.UniversalClient) (redisscript.Layout, e
 	if o.WaitTimeout < time.Millisecond || o.WaitTimeout > maxWaitTimeout {
 		return layout, fmt.Errorf("the option WaitTimeout is %v; it must be from 1ms to %v", o.WaitTimeout, maxWaitTimeout)
 	}
-	if v := reflect.ValueOf(client); client == nil || v.Kind() == reflect.Pointer && v.IsNil() {
+	if redisscript.IsNil(client) {
 		return layout, errors.New("the client is nil")
 	}
 	read := 5 * time.Second

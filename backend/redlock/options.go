@@ -57,7 +57,7 @@ func checkNodes(nodes []goredis.UniversalClient) error {
 	}
 	seen := make(map[string]bool)
 	for i, client := range nodes {
-		if c, ok := client.(*goredis.Client); client == nil || ok && c == nil {
+		if redisscript.IsNil(client) {
 			return fmt.Errorf("the client of node %d is nil", i+1)
 		}
 		addr, several := addrOf(client, i), false

@@ -3,6 +3,7 @@ package redisscript
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -179,6 +180,12 @@ func (p *Pipe) nodeOf(ctx context.Context, args []any) (*node, error) {
 		p.nodes[addr] = n
 	}
 	return n, nil
+}
+
+// IsNil reports that client is nil, or a nil pointer.
+func IsNil(client goredis.UniversalClient) bool {
+	v := reflect.ValueOf(client)
+	return client == nil || v.Kind() == reflect.Pointer && v.IsNil()
 }
 
 // closeTime is how long CloseClient waits for go-redis.
