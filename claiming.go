@@ -35,7 +35,7 @@ type outcome struct {
 	grant     driver.Grant // of the lease
 	err       error
 	suspended time.Duration // clock.Suspended before the request
-	gaveUp    bool          // the request ran on a caller's goroutine and was cut short when that caller left
+	gaveUp    bool          // the request ran on a caller's goroutine and failed because that caller's context ended
 	abandoned bool          // the outcome was unknown, and the claim is now certainly gone
 	pause     time.Duration // before the next Abandon; 0: none was made yet
 }
@@ -64,7 +64,7 @@ func (cl *claim) runHere(w *waiter) {
 	defer func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		if o.gaveUp = o.gaveUp && !w.done(); o.gaveUp {
+		if o.gaveUp && !w.done() { // else it was given another claim's hold meanwhile
 			cl.queue.drop(w)
 		}
 		if cl.conclude(&o) {
@@ -242,7 +242,7 @@ func (cl *claim) judge(o *outcome) (again bool) {
 		}
 		class = driver.ErrUnknown
 	}
-	if !o.gaveUp || class == ErrHeld || class == ErrRefused { // else it failed because its caller left, which does not concern the others
+	if !o.gaveUp || class == ErrHeld || class == ErrRefused { // else it failed by its caller's context, which does not concern the others
 		cl.answer(class, o.err)
 	}
 	if q.head != nil && (class != ErrHeld || q.head.ttl == cl.req.TTL) {

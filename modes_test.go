@@ -12,6 +12,7 @@ import (
 
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/backend/memory"
+	"github.com/lockport/lockport/backend/memory/memorytest"
 )
 
 // two are two clients of one server, as in two processes.
@@ -63,6 +64,28 @@ func TestReadersShareAClaim(t *testing.T) {
 	require.Greater(t, token, first)
 	requireHeld(t, a, lockport.Shared())
 	requireHeld(t, b, lockport.Shared())
+}
+
+// A request that ends with its caller's context fails no other waiter, even if its caller was handed another permit meanwhile.
+func TestARequestCutShortAfterAHandOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{T: t, ctx: t.Context(), server: memory.NewServer()}
+		c, b := w.client()
+		holder := w.acquire(c, "x", lockport.Permits(2))
+		b.DelayNext(memorytest.Claim, time.Hour)
+		ctx, cancel := context.WithTimeout(w.ctx, time.Second)
+		defer cancel()
+		handed := make(chan error, 1)
+		go func() {
+			_, err := c.Acquire(ctx, "x", lockport.Permits(2))
+			handed <- err
+		}()
+		synctest.Wait()
+		next := w.begin(c, "x", lockport.Permits(2))
+		w.release(holder)
+		require.NoError(t, <-handed)
+		next.got()
+	})
 }
 
 // A waiting writer, in this process or another, comes before later readers, even if they could join a held claim.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/lockport/lockport/driver"
@@ -48,12 +49,9 @@ func (f *Faults) call(ctx context.Context, kind Call, serve func(context.Context
 		return cmp.Or(met.err, down)
 	}
 	if met.cut { // also while it waits at the server
-		cut := time.AfterFunc(arrival, f.Cut)
-		defer func() {
-			if cut.Stop() {
-				f.Cut()
-			}
-		}()
+		cut := sync.OnceFunc(f.Cut)
+		defer cut()
+		ctx = arriving{ctx, func() { go cut() }}
 	}
 	err := serve(ctx)
 	_, delay, _ := f.state()
@@ -69,8 +67,17 @@ func (f *Faults) call(ctx context.Context, kind Call, serve func(context.Context
 	return err
 }
 
-// arrival is when a call that Faults.CutAfter cuts has certainly reached the server, even on a busy machine: before, the cut would prevent its effect.
-const arrival = 20 * time.Millisecond
+// arriving is the context of a call that Faults.CutAfter cuts. The server calls Err when the call arrives; a cut before that would prevent its effect.
+type arriving struct {
+	context.Context
+	arrived func()
+}
+
+func (a arriving) Err() error {
+	err := a.Context.Err()
+	a.arrived()
+	return err
+}
 
 // Tell implements memory.Network.
 func (f *Faults) Tell(callback func()) {
