@@ -146,6 +146,7 @@ const leakGrace = 4 * time.Second
 func (e *Env) leaks(c Case, conns int) error {
 	ctx := context.WithoutCancel(e.ctx)
 	var left string
+	<-time.After(10 * time.Millisecond) // most goroutines end by then; a look at all stacks costs about as much
 	if !poll(ctx, e.r.grace, func() bool { left = labelled(e.prefix); return left == "" }) {
 		return fmt.Errorf("P8 no leaks: when all is closed, no goroutine may be left; there are:\n%s", left)
 	}

@@ -124,7 +124,7 @@ func TestHungNodePilesNothingUp(t *testing.T) {
 	x.empty(t, "x")
 	x.proxies[2].Freeze()
 	before := runtime.NumGoroutine()
-	for range 3000 {
+	for range 4 * maxUnanswered {
 		req := a.Request("x")
 		req.TTL = 2 * time.Second // an upper bound for a key left by a claim whose connection was given up
 		a.Frees(a.Takes(req))

@@ -122,9 +122,20 @@ func allRules(backends []string) []rule {
 
 var comment = regexp.MustCompile(`(?m)(^|[ \t])[ \t]*//.*$`)
 
+// compiled compiles each expression once.
+var compiled = func() func(expr string) *regexp.Regexp {
+	all := make(map[string]*regexp.Regexp)
+	return func(expr string) *regexp.Regexp {
+		if all[expr] == nil {
+			all[expr] = regexp.MustCompile(expr)
+		}
+		return all[expr]
+	}
+}()
+
 // broken returns what breaks r in a Go file.
 func (r rule) broken(f file) (lines []string) {
-	if !regexp.MustCompile(r.files).MatchString(f.path) || r.except != "" && regexp.MustCompile(r.except).MatchString(f.path) ||
+	if !compiled(r.files).MatchString(f.path) || r.except != "" && compiled(r.except).MatchString(f.path) ||
 		!r.tests && strings.HasSuffix(f.path, "_test.go") {
 		return nil
 	}
@@ -137,16 +148,17 @@ func (r rule) broken(f file) (lines []string) {
 		if path == module || strings.HasPrefix(path, module+"/") {
 			path = "." + strings.TrimPrefix(path, module)
 		}
-		whole := func(of string) bool { return regexp.MustCompile("^(" + of + ")$").MatchString(path) }
+		whole := func(of string) bool { return compiled("^(" + of + ")$").MatchString(path) }
 		if r.only != "" && !whole(r.only) || r.never != "" && whole(r.never) {
 			lines = append(lines, fmt.Sprintf("%s imports %s. %s", f.path, path, r.why))
 		}
 	}
-	if r.code != "" {
-		for i, line := range strings.Split(comment.ReplaceAllString(f.text, ""), "\n") {
-			if regexp.MustCompile(r.code).MatchString(line) {
-				lines = append(lines, fmt.Sprintf("%s:%d: %q. %s", f.path, i+1, strings.TrimSpace(line), r.why))
-			}
+	if r.code == "" || !compiled("(?m)"+r.code).MatchString(f.text) {
+		return lines
+	}
+	for i, line := range strings.Split(comment.ReplaceAllString(f.text, ""), "\n") {
+		if compiled(r.code).MatchString(line) {
+			lines = append(lines, fmt.Sprintf("%s:%d: %q. %s", f.path, i+1, strings.TrimSpace(line), r.why))
 		}
 	}
 	return lines
