@@ -9,6 +9,8 @@ ARGS ?=
 
 # By default, the race detector delays the exit of every process by a second, and the tests start many.
 export GORACE ?= atexit_sleep_ms=0
+# Collecting garbage less often saves a tenth of the time.
+export GOGC ?= 400
 
 .DEFAULT_GOAL := help
 .PHONY: help test clients quick lint bench referee soak soak-short soak-crowd servers

@@ -18,11 +18,11 @@ import (
 	"time"
 )
 
-// slow are the folders with the longest tests, longest first. One worker takes folders from the front, the others from the end, so that
-// timing-sensitive tests run beside quick ones. Unlisted folders come after the list's end.
-var slow = []string{"backend/table", "backend/zookeeper", "faults", "backend/nats", "backend/redlock", "backend/etcd", "backend/table/sqlite",
-	"backend/mysql", "backend/redis", "cmd/lockport", "backend/postgres", "compare/hazards", "internal/house", "internal/lab/report", "fence/sqlfence",
-	".", "internal/lab/servers", "compare", "fence/zkfence", "fence/redisfence", "backend/file", "fence/etcdfence"}
+// order is the order of the folders; "" stands for all others, the quick ones. One worker takes folders from the front, where tests need much of the
+// processor. The others take them from the end, where tests wait more. So the last ones are quick, and all workers end at about the same time.
+var order = []string{"backend/table", "faults", "backend/zookeeper", "backend/nats", "backend/redlock", "backend/etcd", "backend/table/sqlite",
+	"fence/sqlfence", "compare", "", "internal/house", "referee", ".", "cmd/lockport", "compare/hazards", "backend/postgres", "backend/redis",
+	"backend/mysql"}
 
 // waiting are the folders whose tests mostly wait, and so disturb no others.
 var waiting = []string{"conformance/exhibits", "conformance", "conformance/exhibits/articles", "adapters/gocron", "adapters/cron", "bench",
@@ -35,7 +35,7 @@ type run struct {
 	all   int
 
 	mu      sync.Mutex // guards the fields below
-	left    []string   // folders still to test, slowest first, without the waiting ones
+	left    []string   // folders still to test, in order, without the waiting ones
 	done    int
 	results []string // go test's result lines
 	failed  error
@@ -72,7 +72,7 @@ func main() {
 	}
 }
 
-// list returns the folders that have tests, the slowest first.
+// list returns the folders that have tests, in order.
 func list() (folders []string, err error) {
 	err = filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
 		folder := filepath.ToSlash(filepath.Dir(path))
@@ -86,7 +86,12 @@ func list() (folders []string, err error) {
 		}
 		return nil
 	})
-	rank := func(folder string) uint { return uint(slices.Index(slow, folder)) } // unlisted: -1, the greatest uint
+	rank := func(folder string) int {
+		if !slices.Contains(order, folder) {
+			folder = ""
+		}
+		return slices.Index(order, folder)
+	}
 	slices.SortFunc(folders, func(a, b string) int { return cmp.Compare(rank(a), rank(b)) })
 	return folders, err
 }
