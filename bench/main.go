@@ -64,8 +64,10 @@ func bench() error {
 	defer stop()
 	o.versions = servers.Versions(ctx)
 	runs := make(map[string]*page.Results)
+	measured := 0
 	for _, f := range lib.Families {
 		r, err := run(ctx, f, o)
+		measured += len(r.Scenarios)
 		var absent *servers.NotInstalled
 		switch {
 		case errors.As(err, &absent):
@@ -81,7 +83,10 @@ func bench() error {
 			runs[f.Name] = r
 		}
 	}
-	if *docs == "" {
+	switch {
+	case measured == 0:
+		return errors.New("nothing was measured: -family, -scenario and -library match whole names")
+	case *docs == "":
 		text, err := page.Text(runs, true)
 		fmt.Print(text)
 		return err

@@ -41,7 +41,7 @@ var (
 	phases   = flag.Int("phases", 1, "phases per safe or unavailable cell, in each lap")
 	forTime  = flag.Duration("for", 0, "how long to begin laps through the table, each in a random order; 0: one lap, in order")
 	full     = flag.Bool("full", false, "also play what another environment of the same backend shows, faults under load, and variants")
-	lanes    = flag.Int("lanes", 10, "how many environments run at a time; their phases mostly wait")
+	lanes    = flag.Int("lanes", 6, "how many environments run at a time; their phases mostly wait")
 )
 
 func TestMain(m *testing.M) {

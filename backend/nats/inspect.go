@@ -40,7 +40,14 @@ func (b *Backend) watch(ctx context.Context, keys string, each func(jetstream.Ke
 		if err != nil {
 			return err
 		}
-		for e := range watcher.Updates() {
+		updates := watcher.Updates()
+		defer func() { // nats.go's goroutine must not block on changes that come until the watcher has ended
+			go func() {
+				for range updates {
+				}
+			}()
+		}()
+		for e := range updates {
 			if !each(e) {
 				return nil
 			}

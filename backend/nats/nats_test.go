@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"runtime/pprof"
 	"strings"
 	"testing"
 	"time"
@@ -257,4 +258,18 @@ func TestUnfitBuckets(t *testing.T) {
 	require.ErrorIs(t, err, driver.ErrRefused)
 	_, err = NewBackend(js, Options{Bucket: "a.b"})
 	require.Error(t, err)
+}
+
+// A watch that its caller leaves early leaves no goroutine, even if more changes are under way than nats.go buffers.
+func TestAWatchThatIsLeft(t *testing.T) {
+	b := backend(t, connect(t, one.Need(t).URL()))
+	for i := range 600 {
+		take(t, b, request(fmt.Sprint(i), 1))
+	}
+	require.NoError(t, b.watch(t.Context(), ">", func(jetstream.KeyValueEntry) bool { return false }))
+	peer.Until(t, func() bool {
+		var stacks strings.Builder
+		require.NoError(t, pprof.Lookup("goroutine").WriteTo(&stacks, 1))
+		return !strings.Contains(stacks.String(), "WatchFiltered")
+	})
 }
