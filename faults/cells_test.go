@@ -41,6 +41,7 @@ var (
 	phases   = flag.Int("phases", 1, "phases per safe or unavailable cell, in each lap")
 	forTime  = flag.Duration("for", 0, "how long to begin laps through the table, each in a random order; 0: one lap, in order")
 	full     = flag.Bool("full", false, "also play what another environment of the same backend shows, faults under load, and variants")
+	part     = flag.Int("part", 3, "without -full and -run: play a random one of so many cells; 1: all")
 	lanes    = flag.Int("lanes", 6, "how many environments run at a time; their phases mostly wait")
 )
 
@@ -66,10 +67,13 @@ func TestCells(t *testing.T) {
 	r := &record{begun: time.Now(), sums: make(map[string]sum)}
 	t.Cleanup(func() { r.finish(t) })
 	free := make(chan struct{}, *lanes)
-	all := faults.All()
+	all, choice := faults.All(), rand.New(rand.NewPCG(*seedFlag, 0))
+	sampled := !*full && flag.Lookup("test.run").Value.String() == ""
 	for i := range all {
 		a := all[i]
-		all[i].Cells = slices.DeleteFunc(slices.Clone(a.Cells), func(c play.Cell) bool { return !*full && faults.OnlyInSoak(&a, &c) })
+		all[i].Cells = slices.DeleteFunc(slices.Clone(a.Cells), func(c play.Cell) bool {
+			return !*full && faults.OnlyInSoak(&a, &c) || sampled && choice.IntN(*part) > 0
+		})
 	}
 	all = slices.DeleteFunc(all, func(a faults.Environment) bool { return len(a.Cells) == 0 })
 	// Parallel subtests resume in reverse order, so the longest one begins first.

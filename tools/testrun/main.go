@@ -25,7 +25,7 @@ var order = []string{"faults", "backend/redlock", "backend/etcd", "backend/table
 	"internal/house", "."}
 
 // waiting are the folders whose tests mostly wait, and so disturb no others.
-var waiting = []string{"conformance/exhibits", "conformance", "conformance/exhibits/articles", "adapters/gocron", "adapters/cron", "bench",
+var waiting = []string{"adapters/gocron", "adapters/cron", "bench", "conformance/exhibits", "conformance", "conformance/exhibits/articles",
 	"backend/memory"}
 
 // run is a run of all tests.
