@@ -130,7 +130,7 @@ func prompt(e *Env) {
 	for i := range rounds {
 		p := []*party{connected, fresh}[i%2]
 		late := make(chan time.Duration, together)
-		stalled := e.stalls(func() {})
+		stalled := stalls(func() {})
 		e.storm(together, func(ctx context.Context, _ int) error {
 			ctx, cancel := context.WithTimeout(ctx, limit)
 			defer cancel()

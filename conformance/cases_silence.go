@@ -87,7 +87,7 @@ func survives(e *Env, why string, mayEnd bool, harm func(*lockport.Lock)) {
 				}
 			}
 		}
-		stalled := e.stalls(look)
+		stalled := stalls(look)
 		harm(l)
 		switch late := stalled(); {
 		case l.Err() == nil:

@@ -216,6 +216,33 @@ func TestFailuresAreReported(t *testing.T) {
 	}
 }
 
+// A lock that is lost while the machine stalls does not fail a case at once. Without a stall it does, and so does any other error.
+func TestALossWhileTheMachineStalls(t *testing.T) {
+	for _, c := range []struct {
+		stall     time.Duration
+		err       error
+		bad, runs int // how many runs fail, and how many there must be
+		want      Outcome
+	}{
+		{time.Minute, driver.ErrLost, 1, 2, Pass},
+		{time.Minute, driver.ErrLost, 9, 1 + maxStalled, Fail},
+		{time.Minute, driver.ErrUnknown, 1, 1, Fail},
+		{0, driver.ErrLost, 1, 1, Fail},
+	} {
+		r, err := newRunner(t.Context(), onMemory())
+		require.NoError(t, err)
+		r.stalls = func() func() time.Duration { return func() time.Duration { return c.stall } }
+		runs := 0
+		res := r.run(t.Context(), r.cfg, Case{run: func(e *Env) {
+			if runs++; runs <= c.bad {
+				e.check(fmt.Errorf("renewed: %w", c.err), "a renewal failed")
+			}
+		}})
+		require.Equal(t, c.want, res.Outcome, res.Reason)
+		require.Equal(t, c.runs, runs)
+	}
+}
+
 // A leaked goroutine fails the case that started it, directly or not, and no other.
 func TestGoroutineLeak(t *testing.T) {
 	stop := make(chan struct{})

@@ -25,6 +25,7 @@ type runner struct {
 	prefix string        // of this run's names: runs that share a server must not collide
 	grace  time.Duration // leakGrace
 	count  atomic.Int64
+	stalls func() (longest func() time.Duration) // a test replaces it
 }
 
 // errNotRun ends a case that does not apply, or cannot be run.
@@ -51,7 +52,8 @@ func newRunner(ctx context.Context, cfg Config) (*runner, error) {
 	if err := b.Close(); err != nil {
 		return nil, fmt.Errorf("conformance: the backend cannot be closed: %w", err)
 	}
-	return &runner{cfg: cfg, caps: caps, ttl: cfg.ttl(caps), grace: leakGrace, prefix: "lpc-" + randomHex(6)}, nil
+	return &runner{cfg: cfg, caps: caps, ttl: cfg.ttl(caps), grace: leakGrace, prefix: "lpc-" + randomHex(6),
+		stalls: func() func() time.Duration { return stalls(func() {}) }}, nil
 }
 
 // runAll runs cases and calls done with each index and result, possibly concurrently. It runs parallel cases at a time, beside
@@ -123,8 +125,8 @@ func (r *runner) run(ctx context.Context, cfg Config, c Case) Result {
 	return res
 }
 
-// attempt runs c in a goroutine with its own profiler label, which all goroutines that c starts inherit: leaks are found by it.
-func (r *runner) attempt(ctx context.Context, cfg Config, c Case) error {
+// once runs c in a goroutine with its own profiler label, which all goroutines that c starts inherit: leaks are found by it.
+func (r *runner) once(ctx context.Context, cfg Config, c Case) error {
 	id := strconv.FormatInt(r.count.Add(1), 10)
 	limit := cmp.Or(c.Limit, 20*time.Second+20*r.ttl)
 	ctx, cancel := context.WithTimeout(ctx, limit)
