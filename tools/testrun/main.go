@@ -20,7 +20,7 @@ import (
 
 // order is the order of the folders; "" stands for all others, the quick ones. One worker takes folders from the front, the others from the end. So
 // faults, which needs most of the processor, runs beside tests that no stall disturbs. The last ones are quick, so all workers end together.
-var order = []string{"faults", "backend/redlock", "backend/etcd", "backend/table", "backend/zookeeper", "", "backend/nats", "backend/postgres",
+var order = []string{"faults", "backend/redlock", "backend/etcd", "backend/table", "backend/zookeeper", "backend/nats", "", "backend/postgres",
 	"backend/redis", "backend/mysql", "cmd/lockport", "backend/table/sqlite", "fence/sqlfence", "conformance/exhibits/articles", "compare/hazards",
 	"compare", "referee", "internal/house", "."}
 
