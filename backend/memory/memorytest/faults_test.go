@@ -90,16 +90,19 @@ func TestCut(t *testing.T) {
 
 // Restore withdraws all faults, and Close ends the calls that one blocks.
 func TestRestore(t *testing.T) {
-	a := newClient(t, "a", nil, nil)
-	a.Pause()
-	a.Fail(driver.ErrUnavailable)
-	a.Delay(time.Hour)
-	a.LoseNextReply(memorytest.Claim)
-	a.CutAfter(1)
-	a.Restore()
-	a.Frees(a.Takes(a.Request("x")))
-	a.Pause()
-	w := wait(t.Context(), a, a.Request("x"))
-	require.NoError(t, a.Close())
-	require.ErrorIs(t, <-w, driver.ErrUnknown)
+	synctest.Test(t, func(t *testing.T) {
+		a := newClient(t, "a", nil, nil)
+		a.Pause()
+		a.Fail(driver.ErrUnavailable)
+		a.Delay(time.Hour)
+		a.LoseNextReply(memorytest.Claim)
+		a.CutAfter(1)
+		a.Restore()
+		a.Frees(a.Takes(a.Request("x")))
+		a.Pause()
+		w := wait(t.Context(), a, a.Request("x"))
+		synctest.Wait() // it is blocked
+		require.NoError(t, a.Close())
+		require.ErrorIs(t, <-w, driver.ErrUnknown)
+	})
 }
