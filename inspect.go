@@ -58,7 +58,7 @@ func (c *Client) Inspect(ctx context.Context, name string) (Status, error) {
 	return newStatus(st), nil
 }
 
-// List asks the server for all locks that are held and whose names begin with prefix, in no order. With an error the list may be
+// List asks the server for all locks that are held or waited for and whose names begin with prefix, in no order. With an error the list may be
 // incomplete. It fails with errors.ErrUnsupported where the backend cannot tell.
 func (c *Client) List(ctx context.Context, prefix string) (all []Status, err error) {
 	found, err := query(ctx, c, "list", "", "show its locks", func(i driver.Inspector) ([]driver.Status, error) { return i.List(ctx, prefix) })
@@ -70,7 +70,7 @@ func (c *Client) List(ctx context.Context, prefix string) (all []Status, err err
 
 // Break ends a hold of name by force, for a holder that hangs. owner is its id, as Inspect shows it; no other hold is ended. ErrLost: that holder no
 // longer has the lock. The holder learns of it when it next hears from the server, and may work until then: only fencing tokens protect from that. If
-// the server can only end a session that has other locks too, Break ends nothing, and errors.As finds a *driver.SharedSessionError that names them.
+// the server can only end a session that has other locks too, Break ends nothing, and errors.As finds a *driver.SharedSessionError that counts them.
 // Backends that cannot end holds fail with errors.ErrUnsupported.
 func (c *Client) Break(ctx context.Context, name, owner string) error {
 	_, err := query(ctx, c, "break", name, "end a hold by force", func(b driver.Breaker) (struct{}, error) { return struct{}{}, b.Break(ctx, name, owner) })
