@@ -103,7 +103,6 @@ func (c *Client) enqueue(w *waiter, name string) (q *queue, mine *claim, err err
 	if cl := q.newest; cl != nil {
 		now := c.now()
 		if q.head == nil && cl.mayJoin(w, now) {
-			q.push(w)
 			cl.join(w, now)
 			return q, nil, nil
 		}

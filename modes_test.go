@@ -121,6 +121,20 @@ func TestWriterIsNotStarved(t *testing.T) {
 	}
 }
 
+// A writer that gives up leaves its process' readers as they are: Close ends their holds.
+func TestReadersBesideAWriterThatGaveUp(t *testing.T) {
+	bubble(t, func(w *world) {
+		c, _ := w.client()
+		reader := w.acquire(c, "x", lockport.Shared())
+		writer := w.begin(c, "x")
+		writer.cancel()
+		require.True(t, writer.finished())
+		require.NoError(t, c.Close())
+		require.ErrorIs(t, reader.Err(), lockport.ErrClosed)
+		w.nobodyHolds("x")
+	})
+}
+
 // MaxHold ends one reader's hold only, and the others are renewed.
 func TestReadersEndOneByOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -63,9 +63,10 @@ func TestReleaseThatIsNotConfirmed(t *testing.T) {
 	bubble(t, func(w *world) {
 		c, b := w.client()
 		l := w.acquire(c, "a")
-		for range 2 {
+		for range 3 { // the last one, and Abandon, in the background
 			b.FailNext(memorytest.Release, driver.ErrUnknown)
 		}
+		b.FailNext(memorytest.Abandon, driver.ErrUnknown)
 		err := l.Release(w.ctx)
 		require.ErrorIs(t, err, lockport.ErrUnavailable)
 		require.ErrorContains(t, err, "whether the lock was released is unknown")
