@@ -100,7 +100,7 @@ func (s *server) notices(ctx context.Context, c *pgx.Conn) (notices []driver.Not
 	if s.wholeSessions.Load() {
 		notices = append(notices, driver.Notice{ID: "pooler",
 			Text:   "The connection goes through a pooler such as PgBouncer, now in session mode: in any other mode locks would not exclude.",
-			Remedy: "Connect to the server itself; otherwise leave pool_mode = session, and client_idle_timeout at 0 or above the TTL."})
+			Remedy: "Connect to the server itself; otherwise leave pool_mode = session."})
 	}
 	return notices, nil
 }
