@@ -24,9 +24,8 @@ type Queue[Q, A any] struct {
 
 	mu      sync.Mutex
 	waiting []*item[Q, A]
-	active  int      // batches under way that count against limit
-	overdue int      // batches under way that no longer count
-	lone    []*batch // counting batches without a running timer, since no request waits behind them
+	active  int // batches under way that count against limit
+	overdue int // batches under way that no longer count
 }
 
 const (
@@ -53,7 +52,7 @@ type item[Q, A any] struct {
 type batch struct {
 	left    int // requests whose callers still wait
 	cancel  context.CancelFunc
-	timer   *time.Timer // makes it overdue; nil: not running
+	timer   *time.Timer // makes it overdue
 	overdue bool
 	done    bool // has its answers
 }
@@ -66,17 +65,12 @@ func (q *Queue[Q, A]) Do(ctx context.Context, request Q) (answer A, sent bool, e
 	}
 	q.mu.Lock()
 	if q.Alone != nil && len(q.waiting) == 0 && q.active < limit {
-		q.active++
 		s := new(batch)
-		q.lone = append(q.lone, s)
+		q.begin(s)
 		q.mu.Unlock()
 		defer q.end(s)
 		return q.Alone(ctx, request), true, nil
 	}
-	for _, s := range q.lone {
-		q.startTimer(s)
-	}
-	q.lone = q.lone[:0]
 	it := &item[Q, A]{request: request, ctx: ctx, done: make(chan struct{})}
 	q.waiting = append(q.waiting, it)
 	q.start()
@@ -103,8 +97,9 @@ func (q *Queue[Q, A]) Do(ctx context.Context, request Q) (answer A, sent bool, e
 	return answer, true, ctx.Err()
 }
 
-// startTimer starts the time after which s is overdue. The mutex is held.
-func (q *Queue[Q, A]) startTimer(s *batch) {
+// begin notes that s is under way. The mutex is held.
+func (q *Queue[Q, A]) begin(s *batch) {
+	q.active++
 	s.timer = time.AfterFunc(overdue, func() { q.markOverdue(s) })
 }
 
@@ -112,10 +107,7 @@ func (q *Queue[Q, A]) startTimer(s *batch) {
 func (q *Queue[Q, A]) end(s *batch) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if s.timer != nil {
-		s.timer.Stop()
-	}
-	q.lone = slices.DeleteFunc(q.lone, func(other *batch) bool { return other == s })
+	s.timer.Stop()
 	if s.overdue {
 		q.overdue--
 	} else {
@@ -134,8 +126,7 @@ func (q *Queue[Q, A]) start() {
 		for _, it := range items {
 			it.batch = s
 		}
-		q.active++
-		q.startTimer(s)
+		q.begin(s)
 		go q.send(ctx, s, items)
 	}
 }
