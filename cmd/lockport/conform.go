@@ -133,13 +133,10 @@ func deliver(ctx context.Context, w io.Writer, report interface{ OK() bool }, fa
 	if err := encode(w, report); err != nil {
 		return failf(exitFailed, "the report cannot be written: %v", err)
 	}
-	switch {
-	case interruption(ctx) != nil:
-		return interruption(ctx)
-	case !report.OK():
-		return exitWith(exitFailed)
+	if interrupted := interruption(ctx); interrupted != nil || report.OK() {
+		return interrupted
 	}
-	return nil
+	return exitWith(exitFailed)
 }
 
 // suiteConfig configures the suite for the server of a URL.

@@ -38,7 +38,8 @@ func runVerb(ctx context.Context, c *console, args []string) error {
 	// is caught, because the command would inherit an ignored one.
 	signal.Ignore(syscall.SIGTTOU)
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
-	r := &runner{c: c, o: o, path: path, signals: catchSignals()}
+	r := &runner{c: c, o: o, path: path, signals: make(chan os.Signal, 64)}
+	notify(r.signals, forwardedSignals...)
 	defer r.close()
 	if o.keep {
 		return r.keep(ctx)
@@ -198,11 +199,4 @@ func (r *runner) finish(lock *lockport.Set, code int, failed error) error {
 var forwardedSignals = []os.Signal{
 	syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2,
 	syscall.SIGWINCH, syscall.SIGCONT,
-}
-
-// catchSignals delivers the signals to forward.
-func catchSignals() chan os.Signal {
-	signals := make(chan os.Signal, 64)
-	notify(signals, forwardedSignals...)
-	return signals
 }

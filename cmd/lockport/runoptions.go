@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -78,12 +79,7 @@ func parseRun(args []string) (runOptions, error) {
 // settle sets the defaults that depend on other options, and checks how options relate.
 func (o *runOptions) settle() error {
 	o.ttlGiven = o.ttl > 0
-	if !o.ttlGiven {
-		o.ttl = urlTTL(o.url)
-	}
-	if o.ttl == 0 {
-		o.ttl = lockport.DefaultTTL
-	}
+	o.ttl = cmp.Or(o.ttl, urlTTL(o.url), lockport.DefaultTTL)
 	switch {
 	case o.ttl < smallestTTL:
 		return usagef("a TTL of %v leaves no time to end a command before another client can acquire the lock: give at least %v", o.ttl, smallestTTL)

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -147,12 +146,18 @@ func writeTable(w io.Writer, all ...lockport.Status) error {
 	for _, st := range all {
 		for _, h := range append([]lockport.Status{st}, st.Others...) {
 			h.Others = nil
-			row := []string{short(plain(h.Name), nameWidth), who(h) + mode(h), "", "", "", token(h), waiters(st)}
+			row := []string{short(plain(h.Name), nameWidth), who(h) + mode(h), "", "", "", "", ""} // empty: unknown
 			if !h.Since.IsZero() {
 				row[2], row[3] = h.Since.Local().Format(time.DateTime), age(time.Since(h.Since))
 			}
 			if !h.Expires.IsZero() {
 				row[4] = age(time.Until(h.Expires))
+			}
+			if h.Token > 0 { // that of the grant's first hold, as in Lock.Token and LOCKPORT_TOKEN
+				row[5] = fmt.Sprint(h.Token)
+			}
+			if st.Waiters >= 0 {
+				row[6] = fmt.Sprint(st.Waiters)
 			}
 			for i := range row {
 				row[i] = cmp.Or(row[i], "-")
@@ -174,22 +179,6 @@ func mode(st lockport.Status) string {
 		return " (1 permit)"
 	}
 	return ""
-}
-
-// token is the token of the grant's first hold, as in Lock.Token and LOCKPORT_TOKEN; empty if unknown.
-func token(st lockport.Status) string {
-	if st.Token == 0 {
-		return ""
-	}
-	return strconv.FormatUint(uint64(st.Token), 10)
-}
-
-// waiters is the number of waiters; empty if unknown.
-func waiters(st lockport.Status) string {
-	if st.Waiters < 0 {
-		return ""
-	}
-	return strconv.Itoa(st.Waiters)
 }
 
 // age is a duration for people. It may be negative because clocks of two machines differ; then it is shown as 0.
