@@ -2,7 +2,6 @@
 package lockurl
 
 import (
-	"crypto/tls"
 	"fmt"
 	"net"
 	"net/url"
@@ -115,28 +114,6 @@ func (p *Params) Hosts(port string) []string {
 		all = append(all, net.JoinHostPort(host, own))
 	}
 	return all
-}
-
-// TLS reads the parameters ca, cert, key (files) and servername (default: host) into a client's configuration.
-func (p *Params) TLS(host string) *tls.Config {
-	ca, cert, key := p.Text("ca"), p.Text("cert"), p.Text("key")
-	if name := p.Text("servername"); name != "" {
-		host = name
-	}
-	t, err := tlsConfig(ca, cert, key, host)
-	if err != nil {
-		p.Fail("%w", err)
-	}
-	return t
-}
-
-// NoTLS makes each TLS parameter an error, because needs, such as "tls=true", is missing.
-func (p *Params) NoTLS(needs string) {
-	for _, name := range []string{"ca", "cert", "key", "servername"} {
-		if p.Has(name) {
-			p.Fail("the URL parameter %s needs %s", name, needs)
-		}
-	}
 }
 
 // Prefix returns the prefix that a backend's options Prefix and NoPrefix select. The default is standard.

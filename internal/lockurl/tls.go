@@ -1,10 +1,9 @@
 package lockurl
 
 import (
+	"cmp"
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
-	"fmt"
 	"os"
 
 	"github.com/lockport/lockport"
@@ -18,29 +17,36 @@ var TLSParams = []lockport.Param{
 	{Name: "servername", Text: "the name that the servers' certificates must have; default: the host"},
 }
 
-// tlsConfig makes a client's configuration of TLS 1.2 or newer from the files that a URL names; empty names are allowed. ca has the CA certificates
-// (PEM), which replace the system's; cert and key are the client's own. Errors name the parameter.
-func tlsConfig(ca, cert, key, serverName string) (*tls.Config, error) {
-	t := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: serverName}
+// TLS reads the parameters ca, cert, key (files) and servername (default: host) into a client's configuration of TLS 1.2 or newer. The certificates in
+// ca replace the system's; cert and key are the client's own.
+func (p *Params) TLS(host string) *tls.Config {
+	ca, cert, key := p.Text("ca"), p.Text("cert"), p.Text("key")
+	t := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: cmp.Or(p.Text("servername"), host)}
 	if ca != "" {
-		pem, err := os.ReadFile(ca)
-		if err != nil {
-			return nil, fmt.Errorf("the URL parameter ca: %w", err)
-		}
 		t.RootCAs = x509.NewCertPool()
-		if !t.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("the URL parameter ca: there is no certificate (PEM) in %s", ca)
+		if pem, err := os.ReadFile(ca); err != nil {
+			p.Fail("the URL parameter ca: %w", err)
+		} else if !t.RootCAs.AppendCertsFromPEM(pem) {
+			p.Fail("the URL parameter ca: there is no certificate (PEM) in %s", ca)
 		}
 	}
 	if (cert == "") != (key == "") {
-		return nil, errors.New("the URL parameters cert and key belong together: give both or none")
-	}
-	if cert != "" {
+		p.Fail("the URL parameters cert and key belong together: give both or none")
+	} else if cert != "" {
 		pair, err := tls.LoadX509KeyPair(cert, key)
 		if err != nil {
-			return nil, fmt.Errorf("the URL parameters cert and key: %w", err)
+			p.Fail("the URL parameters cert and key: %w", err)
 		}
 		t.Certificates = []tls.Certificate{pair}
 	}
-	return t, nil
+	return t
+}
+
+// NoTLS makes each TLS parameter an error, because needs, such as "tls=true", is missing.
+func (p *Params) NoTLS(needs string) {
+	for _, name := range []string{"ca", "cert", "key", "servername"} {
+		if p.Has(name) {
+			p.Fail("the URL parameter %s needs %s", name, needs)
+		}
+	}
 }
