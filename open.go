@@ -109,11 +109,9 @@ func (m *Mux) openBackend(rawURL string, ttl time.Duration) (driver.Backend, tim
 
 // names lists the registered schemes.
 func (m *Mux) names() string {
-	var names []string
-	for _, s := range m.Schemes() {
-		names = append(names, s.Name)
-	}
-	return cmp.Or(strings.Join(names, ", "), "none (import a backend, such as github.com/lockport/lockport/backend/redis)")
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return cmp.Or(strings.Join(slices.Sorted(maps.Keys(m.schemes)), ", "), "none (import a backend, such as github.com/lockport/lockport/backend/redis)")
 }
 
 // Open makes a client of rawURL and checks its server. It logs settings that put locks at risk as warnings. An option overrides the same
