@@ -99,23 +99,24 @@ func (c *Client) enqueue(w *waiter, name string) (q *queue, mine *claim, err err
 	if c.closed {
 		return nil, nil, ErrClosed
 	}
-	q, first := c.queueOf(name, w.mode)
+	key := queueKey{name, w.mode}
+	q = c.queueOf(key)
 	if cl := q.newest; cl != nil {
 		now := c.now()
-		if q.head == nil && cl.mayJoin(w, now) {
+		if len(q.waiters) == 0 && cl.mayJoin(w, now) {
 			cl.join(w, now)
 			return q, nil, nil
 		}
-		q, first = c.queueOf(name, w.mode) // a claim that has just expired may have been the last of its queue
+		q = c.queueOf(key) // a claim that has just expired may have been the last of its queue
 	}
 	switch {
 	case q.claim != nil && w.try && (!q.several() || q.blocked != nil):
 		return nil, nil, fmt.Errorf("%w: this process holds or is acquiring it", ErrHeld)
-	case q.claim == nil && q.head == nil:
+	case q.claim == nil && len(q.waiters) == 0:
 		q.blocked = nil
 	}
-	q.push(w)
-	q.markContended(first)
+	q.waiters = append(q.waiters, w)
+	c.markContended(q)
 	if q.claim == nil && c.caps.Prompt && c.begin() {
 		return q, c.newClaim(q), nil
 	}

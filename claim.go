@@ -37,7 +37,7 @@ type claim struct {
 	token     uint64 // of the grant; 0: none
 	grantedAt time.Duration
 	deadline  atomic.Int64  // when its validity ends, less the margin, or never; written under the mutex
-	holds     *Lock         // list of the present holds, more than one only if shared; nil: none (kept for MinHold, or ending)
+	holds     []*Lock       // the present ones, more than one only if shared; none: kept for MinHold, or ending
 	limit     time.Duration // no later than the earliest limit of the holds
 	keepUntil time.Duration
 	renewAt   time.Duration
@@ -47,7 +47,8 @@ type claim struct {
 	released sync.WaitGroup // that Release, while under way
 	outcome  error          // what that Release returns, readable once released is done
 
-	first Lock // the hold it was made for
+	first Lock     // the hold it was made for
+	room  [1]*Lock // of holds, as many as most claims need
 }
 
 type claimState uint8
@@ -67,7 +68,8 @@ func margin(ttl time.Duration) time.Duration { return ttl/20 + 10*time.Milliseco
 
 // newClaim makes the claim of q for its first waiter, and sends no request. The mutex is held.
 func (c *Client) newClaim(q *queue) *claim {
-	cl := &claim{client: c, queue: q, req: driver.Request{Name: q.name, TTL: q.head.ttl, Shared: q.shared, Permits: int(q.permits)}}
+	cl := &claim{client: c, queue: q, req: driver.Request{Name: q.name, TTL: q.head().ttl, Shared: q.shared, Permits: int(q.permits)}}
+	cl.holds = cl.room[:0]
 	q.claim = cl
 	c.unsettled++
 	return cl
@@ -76,7 +78,7 @@ func (c *Client) newClaim(q *queue) *claim {
 // startClaim starts a claim for the first waiter of q, which has no claim, in the background. The mutex is held.
 func (c *Client) startClaim(q *queue) {
 	cl := c.newClaim(q)
-	ctx := cl.ownContext(q.head.ctx)
+	ctx := cl.ownContext(q.head().ctx)
 	c.inBackground(func() { cl.run(ctx, outcome{}) })
 }
 
@@ -102,7 +104,7 @@ func (cl *claim) granted(deadline, now time.Duration) {
 	}
 	cl.limit = never
 	q := cl.queue
-	cl.give(q.head, now)
+	cl.give(q.head(), now)
 	if !q.several() {
 		q.blocked = ErrHeld
 		return
@@ -115,7 +117,7 @@ func (cl *claim) granted(deadline, now time.Duration) {
 
 // claimForNext starts a claim if q has waiters and no claim is being made. The mutex is held.
 func (c *Client) claimForNext(q *queue) {
-	if q.head != nil && q.claim == nil {
+	if len(q.waiters) > 0 && q.claim == nil {
 		c.startClaim(q)
 	}
 }

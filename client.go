@@ -46,8 +46,8 @@ type Client struct {
 
 	mu      sync.Mutex
 	closed  bool
-	idle    chan struct{}     // made by Close, closed when nothing is left to release
-	queues  map[string]*queue // the first queue of each name
+	idle    chan struct{} // made by Close, closed when nothing is left to release
+	queues  map[queueKey]*queue
 	timers  timers
 	notices []driver.Notice
 
@@ -92,7 +92,7 @@ func New(b driver.Backend, opts ...Option) (*Client, error) {
 		suspended: clock.Suspended(),
 		base:      clock.Now(),
 		done:      make(chan struct{}),
-		queues:    make(map[string]*queue),
+		queues:    make(map[queueKey]*queue),
 	}
 	c.ctx, c.stop = context.WithCancel(context.Background())
 	c.batch, _ = driver.As[driver.BatchRenewer](b)

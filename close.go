@@ -60,19 +60,17 @@ func (c *Client) endAll() (kept time.Duration) {
 	now := c.now()
 	var claims []*claim
 	for _, q := range c.queues {
-		for ; q != nil; q = q.nextMode {
-			q.answerAll(ErrClosed, nil)
-			q.stopIfUnwanted()
-			for _, cl := range q.granted() {
-				if cl.expire(now) { // lost before it was closed
-					continue
-				}
-				if cl.close(now) {
-					claims = append(claims, cl)
-				}
-				if cl.state == held {
-					kept = max(kept, cl.keepUntil-now)
-				}
+		q.answerAll(ErrClosed, nil)
+		q.stopIfUnwanted()
+		for _, cl := range q.granted() {
+			if cl.expire(now) { // lost before it was closed
+				continue
+			}
+			if cl.close(now) {
+				claims = append(claims, cl)
+			}
+			if cl.state == held {
+				kept = max(kept, cl.keepUntil-now)
 			}
 		}
 	}
@@ -88,10 +86,10 @@ func (c *Client) endAll() (kept time.Duration) {
 
 // close ends the holds of the claim. true: the caller must release the claim. The mutex is held.
 func (cl *claim) close(now time.Duration) (release bool) {
-	if cl.state != held || cl.holds == nil {
+	if cl.state != held || len(cl.holds) == 0 {
 		return false
 	}
-	for l := cl.holds; l != nil; l = l.next {
+	for _, l := range cl.holds {
 		l.finish(closed)
 		l.reportEnded()
 	}

@@ -1,6 +1,7 @@
 package lockport
 
 import (
+	"slices"
 	"time"
 
 	"github.com/lockport/lockport/driver"
@@ -17,14 +18,14 @@ const (
 // next decides what follows the end of a hold. The claim is kept for MinHold, handed off to the next waiter, or over. true: it is over, and the
 // caller must release it. The mutex is held.
 func (cl *claim) next(now time.Duration) (release bool) {
-	if cl.holds != nil {
+	if len(cl.holds) > 0 {
 		return false
 	}
 	if now < cl.keepUntil {
 		cl.schedule()
 		return false
 	}
-	if w := cl.queue.head; w != nil && !cl.queue.shared && cl.handOffs < maxHandOffs && cl.mayServe(w, now) {
+	if w := cl.queue.head(); w != nil && !cl.queue.shared && cl.handOffs < maxHandOffs && cl.mayServe(w, now) {
 		cl.handOffs++
 		cl.join(w, now)
 		cl.queue.stopIfUnwanted()
@@ -64,12 +65,13 @@ func (cl *claim) join(w *waiter, now time.Duration) {
 
 // admit gives holds of a shared claim to the waiters with its TTL, unless hand-off is off. The mutex is held.
 func (cl *claim) admit(now time.Duration) {
-	for w := cl.queue.head; w != nil && w.shared; {
-		next := w.next
-		if w.ttl == cl.req.TTL && !cl.client.cfg.noHandOff {
+	if !cl.queue.shared || cl.client.cfg.noHandOff {
+		return
+	}
+	for _, w := range slices.Clone(cl.queue.waiters) {
+		if w.ttl == cl.req.TTL {
 			cl.give(w, now)
 		}
-		w = next
 	}
 }
 
@@ -87,7 +89,7 @@ func (cl *claim) give(w *waiter, now time.Duration) {
 	if w.maxHold > 0 {
 		l.limit = after(now, w.maxHold)
 	}
-	if cl.limit = min(cl.limit, l.limit); cl.holds == nil {
+	if cl.limit = min(cl.limit, l.limit); len(cl.holds) == 0 {
 		cl.limit = l.limit
 	}
 	if !w.shared {
@@ -96,26 +98,16 @@ func (cl *claim) give(w *waiter, now time.Duration) {
 	if w.minHold > 0 {
 		cl.keepUntil = max(cl.keepUntil, after(now, w.minHold))
 	}
-	if l.next = cl.holds; l.next != nil {
-		l.next.prev = l
-	}
-	cl.holds = l
+	cl.holds = append(cl.holds, l)
 	cl.queue.answer(w, l, nil)
 	cl.schedule()
 }
 
 // remove takes l out of the claim's holds. The mutex is held.
 func (cl *claim) remove(l *Lock) {
-	switch {
-	case l.prev != nil:
-		l.prev.next = l.next
-	case cl.holds == l:
-		cl.holds = l.next
+	if i := slices.Index(cl.holds, l); i >= 0 {
+		cl.holds = slices.Delete(cl.holds, i, i+1)
 	}
-	if l.next != nil {
-		l.next.prev = l.prev
-	}
-	l.prev, l.next = nil, nil
 }
 
 // after is the instant d after now, at most never.

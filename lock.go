@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -27,10 +28,9 @@ type Lock struct {
 	ended atomic.Pointer[end]
 
 	// Guarded by the client's mutex.
-	prev, next *Lock              // in the list of the claim's holds
-	outer      *Lock              // the hold that this inner hold belongs to; nil: none. Never changes.
-	lost       chan struct{}      // made on demand
-	watchers   map[any]func(*end) // called when the hold ends, for contexts and inner holds
+	outer    *Lock              // the hold that this inner hold belongs to; nil: none. Never changes.
+	lost     chan struct{}      // made on demand
+	watchers map[any]func(*end) // called when the hold ends, for contexts and inner holds
 }
 
 // end is how a hold ended.
@@ -185,7 +185,7 @@ func (cl *claim) expire(now time.Duration) bool {
 		return false
 	case now >= time.Duration(cl.deadline.Load()):
 		cl.lose(ErrSilence)
-	case cl.holds != nil && now >= cl.limit:
+	case len(cl.holds) > 0 && now >= cl.limit:
 		return cl.expireHolds(now)
 	default:
 		return false
@@ -196,17 +196,17 @@ func (cl *claim) expire(now time.Duration) bool {
 // expireHolds ends the holds that have reached MaxHold, and the claim if they were its last. The mutex is held.
 func (cl *claim) expireHolds(now time.Duration) (over bool) {
 	cl.limit = never
-	for l, next := cl.holds, (*Lock)(nil); l != nil; l = next {
-		if next = l.next; now < l.limit {
+	for _, l := range slices.Clone(cl.holds) {
+		switch {
+		case now < l.limit:
 			cl.limit = min(cl.limit, l.limit)
-			continue
-		}
-		if cl.holds == l && next == nil {
+		case len(cl.holds) == 1:
 			cl.lose(ErrMaxHold)
 			return true
+		default:
+			cl.remove(l)
+			l.lose(fmt.Errorf("%w: %w", ErrLost, ErrMaxHold))
 		}
-		cl.remove(l)
-		l.lose(fmt.Errorf("%w: %w", ErrLost, ErrMaxHold))
 	}
 	cl.schedule()
 	return false
@@ -218,7 +218,7 @@ func (cl *claim) lose(reason error) {
 	if !errors.Is(reason, ErrLost) {
 		reason = fmt.Errorf("%w: %w", ErrLost, reason)
 	}
-	for l := cl.holds; l != nil; l = l.next {
+	for _, l := range cl.holds {
 		l.lose(reason)
 	}
 	cl.holds = nil

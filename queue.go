@@ -6,18 +6,21 @@ import (
 	"slices"
 )
 
+// queueKey selects a queue.
+type queueKey struct {
+	name string
+	mode
+}
+
 // queue is a client's state of one name in one mode: its waiters and claims. It exists while it has either. Claims are made one at a time. If several
 // may be held, grants has the granted ones.
 type queue struct {
-	name string
-	mode
-	nextMode *queue              // of the same name in another mode; nil: none
-	claim    *claim              // being made; if only one may be held, also held or being released; nil: none
-	grants   map[*claim]struct{} // held or being released; nil if only one may be held
-	newest   *claim              // the latest of grants, which shared holds join; nil: none
-	head     *waiter
-	tail     *waiter
-	blocked  error // why waiters were told to wait: ErrHeld, or a later server failure; nil: none was
+	queueKey
+	claim   *claim              // being made; if only one may be held, also held or being released; nil: none
+	grants  map[*claim]struct{} // held or being released; nil if only one may be held
+	newest  *claim              // the latest of grants, which shared holds join; nil: none
+	waiters []*waiter           // first in, first out
+	blocked error               // why waiters were told to wait: ErrHeld, or a later server failure; nil: none was
 }
 
 // waiter is one call of Acquire or TryAcquire.
@@ -27,39 +30,28 @@ type waiter struct {
 	ready chan struct{}   // closed when it is done; nil: the caller makes the claim, and is not waiting
 	lock  *Lock
 	err   error
-
-	prev, next *waiter
 }
 
 // done reports whether its wait has ended. The client's mutex is held.
 func (w *waiter) done() bool { return w.lock != nil || w.err != nil }
 
-func (q *queue) push(w *waiter) {
-	w.prev = q.tail
-	if q.tail == nil {
-		q.head = w
-	} else {
-		q.tail.next = w
+// head is the first waiter; nil: nobody waits. The client's mutex is held.
+func (q *queue) head() *waiter {
+	if len(q.waiters) == 0 {
+		return nil
 	}
-	q.tail = w
+	return q.waiters[0]
 }
 
-// remove takes w out of the queue, if it is in it.
+// remove takes w out of the queue, if it is in it. The client's mutex is held.
 func (q *queue) remove(w *waiter) {
-	switch {
-	case w.prev != nil:
-		w.prev.next = w.next
-	case q.head == w:
-		q.head = w.next
-	default:
-		return
+	switch i := slices.Index(q.waiters, w); {
+	case i == 0: // its turn: thousands may wait behind it, and do not move
+		q.waiters[0] = nil
+		q.waiters = q.waiters[1:]
+	case i > 0:
+		q.waiters = slices.Delete(q.waiters, i, i+1)
 	}
-	if w.next == nil {
-		q.tail = w.prev
-	} else {
-		w.next.prev = w.prev
-	}
-	w.prev, w.next = nil, nil
 }
 
 // drop removes w, which leaves. The client's mutex is held.
@@ -70,7 +62,7 @@ func (q *queue) drop(w *waiter) {
 
 // stopIfUnwanted detaches a claim that is being made and has no waiter left. The client's mutex is held.
 func (q *queue) stopIfUnwanted() {
-	if q.head == nil && q.claim != nil && q.claim.state == claiming {
+	if len(q.waiters) == 0 && q.claim != nil && q.claim.state == claiming {
 		q.claim.detach()
 	}
 }
@@ -94,67 +86,45 @@ func (q *queue) answer(w *waiter, lock *Lock, err error) {
 
 // answerAll ends with err the waits of all waiters that which accepts; a nil which accepts all. The client's mutex is held.
 func (q *queue) answerAll(err error, which func(*waiter) bool) {
-	for w := q.head; w != nil; {
-		next := w.next
+	for _, w := range slices.Clone(q.waiters) {
 		if which == nil || which(w) {
 			q.answer(w, nil, err)
 		}
-		w = next
 	}
 }
 
-// queueOf returns the queue of name in mode m, made if necessary, and the first queue of the name. The mutex is held.
-func (c *Client) queueOf(name string, m mode) (q, first *queue) {
-	first = c.queues[name]
-	for q = first; q != nil; q = q.nextMode {
-		if q.mode == m {
-			return q, first
+// queueOf returns the queue of a name in a mode, made if necessary. The mutex is held.
+func (c *Client) queueOf(key queueKey) *queue {
+	q := c.queues[key]
+	if q == nil {
+		q = &queue{queueKey: key}
+		if q.several() {
+			q.grants = make(map[*claim]struct{})
 		}
+		c.queues[key] = q
 	}
-	q = &queue{name: name, mode: m, nextMode: first}
-	if m.several() {
-		q.grants = make(map[*claim]struct{})
-	}
-	c.queues[name] = q
-	return q, q
+	return q
 }
 
-// markContended marks as contended the claims of the same name in modes that exclude q's. first is the first queue of the name. The mutex is held.
-func (q *queue) markContended(first *queue) {
-	for o := first; o != nil; o = o.nextMode {
-		if o.shared == q.shared || o.permits+q.permits > 0 {
-			continue
-		}
-		if o.claim != nil {
-			o.claim.contended = true
-		}
-		for cl := range o.grants {
-			cl.contended = true
-		}
+// markContended marks as contended the claims that a waiter of q finds in its way in the other queue of the name: readers wait for a writer, and
+// writers for readers. Permits are independent of both. The mutex is held.
+func (c *Client) markContended(q *queue) {
+	other := c.queues[queueKey{q.name, mode{shared: !q.shared}}]
+	if other == nil || q.permits > 0 {
+		return
+	}
+	if other.claim != nil {
+		other.claim.contended = true
+	}
+	for cl := range other.grants {
+		cl.contended = true
 	}
 }
 
 // tidy forgets q if it is empty. The mutex is held.
 func (c *Client) tidy(q *queue) {
-	if q.claim != nil || q.head != nil || len(q.grants) > 0 {
-		return
+	if q.claim == nil && len(q.waiters) == 0 && len(q.grants) == 0 && c.queues[q.queueKey] == q {
+		delete(c.queues, q.queueKey)
+		c.checkIdle()
 	}
-	if left := c.queues[q.name].without(q); left != nil {
-		c.queues[q.name] = left
-	} else {
-		delete(c.queues, q.name)
-	}
-	c.checkIdle()
-}
-
-// without returns the list that starts at q, without one.
-func (q *queue) without(one *queue) *queue {
-	switch q {
-	case nil:
-		return nil
-	case one:
-		return one.nextMode
-	}
-	q.nextMode = q.nextMode.without(one)
-	return q
 }

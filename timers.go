@@ -21,7 +21,7 @@ func (cl *claim) schedule() {
 		due = min(due, cl.renewAt)
 	}
 	switch {
-	case cl.holds != nil:
+	case len(cl.holds) > 0:
 		due = min(due, cl.limit)
 	case cl.keepUntil > 0:
 		due = min(due, cl.keepUntil)
@@ -76,7 +76,7 @@ func (c *Client) tick() {
 		switch {
 		case cl.expire(now):
 			continue
-		case cl.holds == nil && now >= cl.keepUntil:
+		case len(cl.holds) == 0 && now >= cl.keepUntil:
 			if cl.next(now) {
 				c.inBackground(cl.releaseUnseen)
 			}
