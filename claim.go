@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"math"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -42,10 +41,6 @@ type claim struct {
 	keepUntil time.Duration
 	renewAt   time.Duration
 	due       time.Duration // when timers acts on it
-
-	releaser *Lock          // the hold whose Release releases the claim; nil: none
-	released sync.WaitGroup // that Release, while under way
-	outcome  error          // what that Release returns, readable once released is done
 
 	first Lock     // the hold it was made for
 	room  [1]*Lock // of holds, as many as most claims need

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -26,6 +27,9 @@ type Lock struct {
 	ctx      context.Context // of the call that acquired it; nil without hooks
 
 	ended atomic.Pointer[end]
+
+	releasing sync.WaitGroup // the Release that releases the claim, while under way
+	outcome   error          // what that Release returns, readable once releasing is done
 
 	// Guarded by the client's mutex.
 	outer    *Lock              // the hold that this inner hold belongs to; nil: none. Never changes.

@@ -18,26 +18,21 @@ const releaseTimeout = 5 * time.Second
 // release. The hold has ended anyway, and the client keeps trying in the background, but others may wait for up to the TTL. Repeated calls do nothing
 // and return the first result.
 func (l *Lock) Release(ctx context.Context) (err error) {
-	c, cl := l.claim.client, l.claim
+	c := l.claim.client
 	c.mu.Lock()
 	now := c.now()
 	if e := l.endAt(now); e != nil {
-		atServer := cl.releaser == l // else it was handed off, or closed
 		c.mu.Unlock()
-		switch {
-		case e.lost:
+		if e.lost {
 			return c.fail("release", l.Name(), e.err)
-		case atServer:
-			cl.released.Wait()
-			return cl.outcome
 		}
-		return nil
+		l.releasing.Wait()
+		return l.outcome
 	}
 	l.finish(released)
 	atServer := l.leaves(now) && c.begin()
 	if atServer {
-		cl.releaser = l
-		cl.released.Add(1)
+		l.releasing.Add(1)
 	}
 	c.mu.Unlock()
 	if atServer {
@@ -63,7 +58,7 @@ func (l *Lock) leaves(now time.Duration) (release bool) {
 // as background work. It uses only the values of ctx.
 func (l *Lock) releaseInTime(ctx context.Context) (err error) {
 	c, cl := l.claim.client, l.claim
-	defer cl.released.Done() // also if the driver panics
+	defer l.releasing.Done() // also if the driver panics
 	call, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
 	if c.caps.Prompt {
 		defer c.background.Done()
@@ -87,7 +82,7 @@ func (l *Lock) releaseInTime(ctx context.Context) (err error) {
 	if err != nil {
 		err = c.fail("release", l.Name(), err)
 	}
-	cl.outcome = err
+	l.outcome = err
 	return err
 }
 
