@@ -16,7 +16,7 @@ import (
 type claim struct {
 	client *Client        // never changes
 	queue  *queue         // never changes
-	req    driver.Request // complete after identify; only the goroutine that makes the claim touches Queue
+	req    driver.Request // only the goroutine that makes the claim touches Queue
 	state  claimState
 
 	contended bool // another client is known to wait
@@ -63,8 +63,12 @@ func margin(ttl time.Duration) time.Duration { return ttl/20 + 10*time.Milliseco
 
 // newClaim makes the claim of q for its first waiter, and sends no request. The mutex is held.
 func (c *Client) newClaim(q *queue) *claim {
-	cl := &claim{client: c, queue: q, req: driver.Request{Name: q.name, TTL: q.head().ttl, Shared: q.shared, Permits: int(q.permits)}}
+	cl := &claim{client: c, queue: q}
 	cl.holds = cl.room[:0]
+	cl.req = driver.Request{
+		Name: q.name, Owner: newOwner(c.identity), TTL: q.head().ttl, Shared: q.shared, Permits: int(q.permits),
+		Lost: cl.onLost, Contended: cl.onContended,
+	}
 	q.claim = cl
 	c.unsettled++
 	return cl
@@ -81,11 +85,6 @@ func (c *Client) startClaim(q *queue) {
 func (cl *claim) ownContext(caller context.Context) (ctx context.Context) {
 	ctx, cl.cancel = context.WithCancel(context.WithoutCancel(caller))
 	return ctx
-}
-
-// identify completes the request of a claim that is about to be made. The mutex is not held, since this takes time.
-func (cl *claim) identify() {
-	cl.req.Owner, cl.req.Lost, cl.req.Contended = newOwner(cl.client.identity), cl.onLost, cl.onContended
 }
 
 // granted makes the claim held, and gives it to the first waiter. A shared claim goes to the other waiters too. The mutex is held.

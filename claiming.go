@@ -148,9 +148,6 @@ func sleep(ctx context.Context, d time.Duration, wake <-chan struct{}) {
 // attempt makes one request for the claim: Attach, TryAcquire, or Wait, which waits in the server's queue.
 func (cl *claim) attempt(ctx context.Context, wait bool) outcome {
 	c, cancel := cl.client, context.CancelFunc(nil)
-	if cl.req.Owner == "" {
-		cl.identify()
-	}
 	now, suspended := clock.Present()
 	if !wait {
 		ctx, cancel = context.WithDeadline(ctx, now.Add(min(cl.req.TTL, maxAttempt)))

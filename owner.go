@@ -34,9 +34,7 @@ func newIdentity(label string, hideHost bool) string {
 // newOwner makes the owner id of a claim: 128 random bits and the client's identity.
 func newOwner(identity string) string {
 	var id [16]byte
-	_, _ = rand.Read(id[:])               // never fails
-	var space [driver.MaxOwnerLength]byte // on the stack
-	owner := hex.AppendEncode(space[:0], id[:])
-	owner = append(owner, ':')
-	return string(append(owner, identity...))
+	_, _ = rand.Read(id[:]) // never fails
+	owner := hex.AppendEncode(make([]byte, 0, driver.MaxOwnerLength), id[:])
+	return string(append(append(owner, ':'), identity...))
 }

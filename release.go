@@ -155,7 +155,6 @@ func (cl *claim) release(ctx context.Context) (err error) {
 // requeue releases cl and makes next in one request. It concludes next even if the driver panics.
 func (cl *claim) requeue(ctx context.Context, next *claim) error {
 	c, o := cl.client, outcome{err: driver.ErrUnknown}
-	next.identify()
 	defer func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
