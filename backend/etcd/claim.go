@@ -155,7 +155,6 @@ func (b *Backend) acquire(ctx context.Context, c *claim, queue bool, send sender
 		case err == nil && p.ahead == 0:
 			_ = k.wait(ctx, true) // on failure the validity is shorter
 		case isLeaseNotFound(err) && !again: // the lease was revoked, and no claim was made
-			b.leaseLost(l)
 			l = nil
 			continue
 		}
@@ -254,7 +253,8 @@ func (b *Backend) submit(ctx context.Context, c *claim, queue bool, send sender)
 	return place{}, errAbandoned
 }
 
-// put sends txn, which creates c's key, unless c was abandoned. It records whether txn may arrive later, or again.
+// put sends txn, which creates c's key, unless c was abandoned. It records whether txn may arrive later, or again. Other claims get another lease
+// if that is so, or if etcd does not know this one.
 func (b *Backend) put(ctx context.Context, c *claim, txn request) (*clientv3.TxnResponse, error) {
 	b.mu.Lock()
 	late, closing := c.late, c.closing
@@ -267,7 +267,7 @@ func (b *Backend) put(ctx context.Context, c *claim, txn request) (*clientv3.Txn
 	r, err := b.write(ctx, txn)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if c.late = late || err != nil && !certain(err) || time.Since(sent) > repeatedAfter; c.late {
+	if c.late = late || err != nil && !certain(err) || time.Since(sent) > repeatedAfter; c.late || isLeaseNotFound(err) {
 		b.retire(c.lease)
 	}
 	return r, err

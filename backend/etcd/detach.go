@@ -92,9 +92,6 @@ func (b *Backend) takeOver(ctx context.Context, c *claim, owner string, rev int6
 			opGet(from, to, 1, clientv3.SortAscend, clientv3.WithMinCreateRev(rev+1), clientv3.WithKeysOnly())},
 		or: []clientv3.Op{clientv3.OpGet(c.key)},
 	})
-	if isLeaseNotFound(err) { // it was revoked
-		b.leaseLost(l)
-	}
 	if err != nil {
 		return place{}, err
 	}

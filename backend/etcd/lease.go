@@ -81,14 +81,6 @@ func (b *Backend) retire(l *lease) {
 	}
 }
 
-// leaseLost records that etcd no longer knows l. Its claims learn of it by their keys' watches, or by their next renewals.
-func (b *Backend) leaseLost(l *lease) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	l.gone = true
-	b.retire(l)
-}
-
 // refresh starts a keep-alive of l, or joins the one in flight. nil: l was confirmed recently, and must is false. The mutex is held.
 func (b *Backend) refresh(l *lease, must bool) *call {
 	switch {
@@ -97,14 +89,7 @@ func (b *Backend) refresh(l *lease, must bool) *call {
 	case l.pending != nil && time.Since(l.pending.began) < l.ttl/silentAfter:
 		return l.pending
 	}
-	l.pending = b.begin(func(k *call) error {
-		err := b.keepAlive(l, k)
-		if isLeaseNotFound(err) {
-			b.leaseLost(l)
-			return errKeyGone
-		}
-		return err
-	})
+	l.pending = b.begin(func(k *call) error { return b.keepAlive(l, k) })
 	return l.pending
 }
 
@@ -120,7 +105,12 @@ func (b *Backend) keepAlive(l *lease, k *call) error {
 	if l.pending == k {
 		l.pending = nil
 	}
-	if err != nil {
+	switch {
+	case isLeaseNotFound(err): // its claims learn of it by their keys' watches, or by their next renewals
+		l.gone = true
+		b.retire(l)
+		return errKeyGone
+	case err != nil:
 		return err
 	}
 	if until := k.began.Add(min(time.Duration(r.TTL)*time.Second, l.ttl)); until.After(l.until) {
