@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -14,30 +13,25 @@ import (
 
 // Check implements driver.Checker.
 func (b *Backend) Check(ctx context.Context) ([]driver.Notice, error) {
-	client, err := b.ready(ctx)
+	var endpoints []string
+	_, err := do(ctx, b, false, func(ctx context.Context, client *clientv3.Client) (*clientv3.TxnResponse, error) {
+		endpoints = client.Endpoints()
+		// The comparison never holds, so nothing is written; etcd still checks the user's rights for both branches.
+		prefix := b.layout.prefix
+		return client.Txn(ctx).If(created(prefix+"/", -1)).
+			Then(clientv3.OpPut(prefix+"/", ""), clientv3.OpDelete(prefix+"/\x00", clientv3.WithRange(clientv3.GetPrefixRangeEnd(prefix)))).
+			Else(clientv3.OpGet(prefix, clientv3.WithPrefix(), clientv3.WithLimit(1), clientv3.WithKeysOnly())).Commit()
+	})
 	if errors.Is(err, errUnreachable) && b.link.config != nil {
 		err = cmp.Or(b.link.diagnose(ctx), err)
 	}
 	if err != nil {
 		return nil, err
 	}
-	// The comparison never holds, so nothing is written; etcd still checks the user's rights for both branches.
-	prefix := b.layout.prefix
-	_, err = b.write(ctx, request{
-		when: []clientv3.Cmp{created(prefix+"/", -1)},
-		then: []clientv3.Op{clientv3.OpPut(prefix+"/", ""),
-			clientv3.OpDelete(prefix+"/\x00", clientv3.WithRange(clientv3.GetPrefixRangeEnd(prefix)))},
-		or: []clientv3.Op{clientv3.OpGet(prefix, clientv3.WithPrefix(), clientv3.WithLimit(1), clientv3.WithKeysOnly())},
-	})
-	switch {
-	case errors.Is(err, driver.ErrUnknown): // the request changes nothing
-		return nil, fmt.Errorf("%w: %w", driver.ErrUnavailable, cmp.Or(ctx.Err(), errors.New("no answer from etcd")))
-	case err != nil:
-		return nil, err
-	}
 	var notices []driver.Notice
-	members, err := client.MemberList(ctx)
-	err = classify(ctx, err, false)
+	members, err := do(ctx, b, false, func(ctx context.Context, client *clientv3.Client) (*clientv3.MemberListResponse, error) {
+		return client.MemberList(ctx)
+	})
 	switch {
 	case errors.Is(err, driver.ErrRefused):
 		notices = append(notices, driver.Notice{ID: "members", Unknown: true,
@@ -52,10 +46,10 @@ func (b *Backend) Check(ctx context.Context) ([]driver.Notice, error) {
 				voters++
 			}
 		}
-		notices = append(notices, notice.Members(voters, len(client.Endpoints()))...)
+		notices = append(notices, notice.Members(voters, len(endpoints))...)
 	}
 	if b.link.plaintextPassword() {
-		notices = append(notices, notice.InTheClear(client.Endpoints()...)...)
+		notices = append(notices, notice.InTheClear(endpoints...)...)
 	}
 	return notices, nil
 }

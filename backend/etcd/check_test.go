@@ -178,7 +178,7 @@ func TestListAndBreak(t *testing.T) {
 	s := servers.NeedEtcd(t, servers.EtcdOptions{})
 	etcd, n := newClient(t, s.Addr()), newNode(t, s.URL())
 	for i := range 12 {
-		_, err := etcd.Put(t.Context(), defaultLayout.lockPrefix(name(i))+"foreign", "")
+		_, err := etcd.Put(t.Context(), defaultLayout.prefixes(name(i))[0]+"foreign", "")
 		require.NoError(t, err)
 	}
 	st, err := n.Inspect(t.Context(), name(0))

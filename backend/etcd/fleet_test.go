@@ -154,20 +154,20 @@ func TestWireGolden(t *testing.T) {
 		"%":              "lockport/%25/",
 		"größe Ω":        "lockport/größe Ω/",
 	} {
-		require.Equal(t, prefix, defaultLayout.lockPrefix(name))
+		require.Equal(t, prefix, defaultLayout.prefixes(name)[0])
 		back, suffix, ok := defaultLayout.name(prefix + "694d71ddacfda227-1")
 		require.True(t, ok)
 		require.Equal(t, []string{name, "694d71ddacfda227-1"}, []string{back, suffix})
 	}
 	const owner = "00112233445566778899aabbccddeeff:host/7/label/0"
-	require.Equal(t, "lockport/x/694d71ddacfda227", keyOf(defaultLayout.lockPrefix("x"), 0x694d71ddacfda227, 0))
-	require.Equal(t, "lockport/x/694d71ddacfda227-2", keyOf(defaultLayout.lockPrefix("x"), 0x694d71ddacfda227, 2))
+	require.Equal(t, "lockport/x/694d71ddacfda227", keyOf(defaultLayout.prefixes("x")[0], 0x694d71ddacfda227, 0))
+	require.Equal(t, "lockport/x/694d71ddacfda227-2", keyOf(defaultLayout.prefixes("x")[0], 0x694d71ddacfda227, 2))
 	require.Equal(t, "lp1:"+owner, valueOf(owner))
 	require.Equal(t, "lockport//00112233445566778899aabbccddeeff", defaultLayout.tombstone(owner))
 	_, _, isName := defaultLayout.name(defaultLayout.tombstone(owner))
 	require.False(t, isName)
-	require.Equal(t, "x/", layout{}.lockPrefix("x"))
-	require.Equal(t, "/permits/x/", layout{}.permitsPrefix("x"))
+	require.Equal(t, "x/", layout{}.prefixes("x")[0])
+	require.Equal(t, "/permits/x/", layout{}.prefixes("x")[1])
 	for key, want := range map[string]driver.Status{
 		"lockport/a%2Fb/694d71ddacfda227":            {Name: "a/b"},
 		"lockport/a%2Fb/shared-694d71ddacfda227":     {Name: "a/b", Shared: true},

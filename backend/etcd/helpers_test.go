@@ -134,7 +134,7 @@ func keysOf(t testing.TB, c *clientv3.Client, name string) []*mvccpb.KeyValue {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), soon)
 	defer cancel()
-	for _, prefix := range []string{defaultLayout.lockPrefix(name), defaultLayout.permitsPrefix(name)} {
+	for _, prefix := range defaultLayout.prefixes(name) {
 		r, err := c.Get(ctx, prefix, clientv3.WithPrefix(), clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortAscend))
 		require.NoError(t, err)
 		if len(r.Kvs) > 0 {

@@ -14,17 +14,12 @@ import (
 
 // Inspect implements driver.Inspector.
 func (b *Backend) Inspect(ctx context.Context, name string) (driver.Status, error) {
-	for _, prefix := range b.prefixes(name) {
+	for _, prefix := range b.layout.prefixes(name) {
 		if all, err := b.read(ctx, prefix); err != nil || len(all) > 0 {
 			return append(all, driver.Status{Name: name})[0], err
 		}
 	}
 	return driver.Status{Name: name}, nil
-}
-
-// prefixes returns the key prefixes of the lock of name and of its permits.
-func (b *Backend) prefixes(name string) [2]string {
-	return [...]string{b.layout.lockPrefix(name), b.layout.permitsPrefix(name)}
 }
 
 // List implements driver.Inspector.
@@ -93,7 +88,7 @@ func (b *Backend) expiry(ctx context.Context, id clientv3.LeaseID) (at time.Time
 
 // Break implements driver.Breaker.
 func (b *Backend) Break(ctx context.Context, name, owner string) error {
-	for _, prefix := range b.prefixes(name) {
+	for _, prefix := range b.layout.prefixes(name) {
 		if removed, err := b.removeOwner(ctx, name, prefix, owner, true); err != nil || removed {
 			return err
 		}

@@ -56,20 +56,19 @@ var escapeName = strings.NewReplacer("%", "%25", "/", "%2F")
 
 var unescapeName = strings.NewReplacer("%25", "%", "%2F", "/")
 
-// lockPrefix begins the keys of the claims on name.
-func (l layout) lockPrefix(name string) string { return l.prefix + escapeName.Replace(name) + "/" }
-
-// permitsPrefix begins the keys of the claims on name's permits.
-func (l layout) permitsPrefix(name string) string {
-	return l.prefix + permitsTag + escapeName.Replace(name) + "/"
+// prefixes begin the keys of the claims on the lock of name, and of those on its permits.
+func (l layout) prefixes(name string) [2]string {
+	rest := escapeName.Replace(name) + "/"
+	return [...]string{l.prefix + rest, l.prefix + permitsTag + rest}
 }
 
 // claimPrefix begins the keys of all claims on the lock, or the permits, that req names.
 func (l layout) claimPrefix(req driver.Request) string {
+	both := l.prefixes(req.Name)
 	if req.Permits > 0 {
-		return l.permitsPrefix(req.Name)
+		return both[1]
 	}
-	return l.lockPrefix(req.Name)
+	return both[0]
 }
 
 // name returns the name in a claim's key, and the suffix that identifies the claim. false: not a claim.

@@ -16,7 +16,6 @@ type watch struct {
 	from   int64  // first revision to report; 0: from now on
 	seen   int64  // if from is 0: the revision that the watcher last read
 	events events
-	added  bool
 	stop   context.CancelFunc // ends its own etcd watch; nil: none
 }
 
@@ -45,10 +44,6 @@ const (
 
 // add makes w report events until remove. The mutex is held.
 func (ws *watches) add(w *watch) {
-	if w.added {
-		return
-	}
-	w.added = true
 	ws.names[w.prefix] = append(ws.names[w.prefix], w)
 	ws.n++
 	switch {
@@ -73,11 +68,14 @@ func (ws *watches) add(w *watch) {
 
 // remove ends w, which may be nil. One more event may follow. The mutex is held.
 func (ws *watches) remove(w *watch) {
-	if w == nil || !w.added {
+	if w == nil {
 		return
 	}
-	w.added = false
-	ws.names[w.prefix] = slices.DeleteFunc(ws.names[w.prefix], func(other *watch) bool { return other == w })
+	i := slices.Index(ws.names[w.prefix], w)
+	if i < 0 { // not added, or removed already
+		return
+	}
+	ws.names[w.prefix] = slices.Delete(ws.names[w.prefix], i, i+1)
 	if len(ws.names[w.prefix]) == 0 {
 		delete(ws.names, w.prefix)
 	}
@@ -104,8 +102,7 @@ func (ws *watches) begin(w *watch) {
 	var ctx context.Context
 	// A member that loses its leader ends the watch, so that another member is asked.
 	ctx, w.stop = context.WithCancel(clientv3.WithRequireLeader(ws.b.ctx))
-	own := *w
-	ws.b.background(func() { ws.follow(ctx, &own) })
+	ws.b.background(func() { ws.follow(ctx, w) })
 }
 
 // follow reports w's events until ctx ends.
