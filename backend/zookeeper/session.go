@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sort"
+	"slices"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -96,17 +96,18 @@ func (s *session) answered(v exchange, quorum bool, tick, keep time.Duration) {
 			return // close enough to the last, or overtaken
 		}
 	}
-	old := sort.Search(len(s.exchanges), func(i int) bool { return !s.exchanges[i].sent.Before(v.sent.Add(-keep)) })
-	s.exchanges = append(s.exchanges[old:], v)
+	s.exchanges = slices.DeleteFunc(s.exchanges, func(old exchange) bool { return old.sent.Before(v.sent.Add(-keep)) })
+	s.exchanges = append(s.exchanges, v)
 }
 
 // latest returns when the last exchange that was answered by t was sent. Zero: none.
 func (s *session) latest(t time.Time) time.Time {
-	i := sort.Search(len(s.exchanges), func(i int) bool { return s.exchanges[i].answered.After(t) })
-	if i == 0 {
-		return time.Time{}
+	for _, v := range slices.Backward(s.exchanges) {
+		if !v.answered.After(t) {
+			return v.sent
+		}
 	}
-	return s.exchanges[i-1].sent
+	return time.Time{}
 }
 
 // until is the instant before which the server cannot end the session. b.mu is held.
@@ -160,10 +161,7 @@ func (b *Backend) freshen(ctx context.Context, path string) error {
 // is then valid for most of the timeout. go-zookeeper's own pings do not reveal when they were answered.
 func (b *Backend) beat() {
 	b.mu.Lock()
-	conn, last := b.conn, time.Time{}
-	if n := len(b.session.exchanges); n > 0 {
-		last = b.session.exchanges[n-1].sent
-	}
+	conn, last := b.conn, b.session.latest(time.Now())
 	b.mu.Unlock()
 	switch {
 	case conn == nil:

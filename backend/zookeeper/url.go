@@ -33,10 +33,8 @@ func open(u *url.URL, so lockport.SchemeOptions) (driver.Backend, error) {
 	}
 	p := lockurl.Of(u)
 	o := Options{TTL: so.TTL, Chroot: u.Path, TickTime: p.Duration("tick_time"), ReadWriteLock: p.Bool("read_write_lock", false)}
-	if u.User != nil {
-		o.Username = u.User.Username()
-		o.Password, _ = u.User.Password()
-	}
+	o.Username = u.User.Username()
+	o.Password, _ = u.User.Password()
 	addresses := p.Hosts(strconv.Itoa(zk.DefaultPort))
 	if err := p.Err(); err != nil {
 		return nil, err

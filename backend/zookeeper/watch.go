@@ -3,7 +3,6 @@ package zookeeper
 import (
 	"errors"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -70,20 +69,19 @@ var errSessionEnded = errors.New("the session has ended")
 
 // watchAll watches the nodes of held claims, and finds which are gone. The next sweep retries those that it cannot watch now.
 func watchAll(claims []*claim) {
-	var next atomic.Int64
 	var watchers sync.WaitGroup
-	for range min(len(claims), maxWatchers) {
+	busy := make(chan struct{}, maxWatchers)
+	for _, c := range claims {
+		busy <- struct{}{}
 		watchers.Go(func() {
-			for i := int(next.Add(1)) - 1; i < len(claims); i = int(next.Add(1)) - 1 {
-				c := claims[i]
-				switch w, err := c.b.watch(c.node()); {
-				case err == nil:
-					c.b.mu.Lock()
-					c.watch = w.events
-					c.b.mu.Unlock()
-				case errors.Is(err, zk.ErrNoNode):
-					c.lose(errGone)
-				}
+			defer func() { <-busy }()
+			switch w, err := c.b.watch(c.node()); {
+			case err == nil:
+				c.b.mu.Lock()
+				c.watch = w.events
+				c.b.mu.Unlock()
+			case errors.Is(err, zk.ErrNoNode):
+				c.lose(errGone)
 			}
 		})
 	}
