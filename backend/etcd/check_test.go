@@ -148,6 +148,8 @@ func TestOutOfSpace(t *testing.T) {
 	})
 	_, err := n.Try(n.Request("y"))
 	peer.SaysOneLine(t, err, driver.ErrUnknown, "out of space")
+	_, err = n.Check(t.Context())
+	peer.SaysOneLine(t, err, driver.ErrUnavailable, "out of space")
 	_, err = n.Renews(lease)
 	require.NoError(t, err)
 	n.Frees(lease)              // a release needs no space

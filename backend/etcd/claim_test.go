@@ -74,6 +74,27 @@ func TestAbandonedClaimIsRefusedWhenItArrives(t *testing.T) {
 	}
 }
 
+// The lease of the released lock has ended. That says nothing about the lease of the new claim, which other locks share.
+func TestRequeueAfterTheLeaseHasEnded(t *testing.T) {
+	t.Parallel()
+	s := servers.NeedEtcd(t, servers.EtcdOptions{})
+	n := newNode(t, s.URL())
+	old := n.Takes(n.Request("x")).(*claim)
+	n.mu.Lock()
+	old.late = true // its release leaves a tombstone on its lease
+	old.unwatch()   // it does not know
+	n.retire(old.lease)
+	n.mu.Unlock()
+	other := n.Takes(n.Request("y")).(*claim)
+	_, err := newClient(t, s.Addr()).Revoke(t.Context(), old.lease.id)
+	require.NoError(t, err)
+	_, _, err = n.Requeue(t.Context(), old, n.Request("x"))
+	require.ErrorIs(t, err, driver.ErrUnavailable)
+	require.False(t, other.lease.gone)
+	require.ErrorIs(t, n.Releases(old), driver.ErrLost)
+	n.Frees(other)
+}
+
 // A rejected request does not fail the others of its batch.
 func TestBatchOfWhichOneIsRejected(t *testing.T) {
 	t.Parallel()

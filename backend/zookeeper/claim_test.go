@@ -163,9 +163,6 @@ func TestDeduction(t *testing.T) {
 		require.NoError(t, err)
 		known := c.czxid != 0
 		require.NoError(t, c.win(within(t, soon), false))
-		stat, _, err := raw.Exists(c.node())
-		require.NoError(t, err)
-		require.True(t, stat)
 		_, czxid, err := b.get(c.node())
 		require.NoError(t, err)
 		require.Equal(t, uint64(czxid), c.Grant().Token)

@@ -57,7 +57,7 @@ func newBackend(t testing.TB, o Options, addrs ...string) *node {
 
 // newRaw returns a plain go-zookeeper client.
 func newRaw(t testing.TB, addrs ...string) *zk.Conn {
-	conn, _, err := zk.Connect(addrs, 30*time.Second, zk.WithLogger(silent{}), zk.WithLogInfo(false))
+	conn, _, err := zk.Connect(addrs, 30*time.Second, zk.WithLogger(new(Log)))
 	require.NoError(t, err)
 	t.Cleanup(conn.Close)
 	return conn
@@ -123,8 +123,3 @@ func (b *Backend) find(req driver.Request) *claim {
 	defer b.mu.Unlock()
 	return b.claims[claimKey{req.Name, req.Owner}]
 }
-
-// silent is a zk.Logger.
-type silent struct{}
-
-func (silent) Printf(string, ...any) {}
