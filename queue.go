@@ -21,6 +21,7 @@ type queue struct {
 	newest  *claim              // the latest of grants, which shared holds join; nil: none
 	waiters []*waiter           // first in, first out
 	blocked error               // why waiters were told to wait: ErrHeld, or a later server failure; nil: none was
+	room    [1]*waiter          // of waiters, as many as most queues need
 }
 
 // waiter is one call of Acquire or TryAcquire.
@@ -98,6 +99,7 @@ func (c *Client) queueOf(key queueKey) *queue {
 	q := c.queues[key]
 	if q == nil {
 		q = &queue{queueKey: key}
+		q.waiters = q.room[:0]
 		if q.several() {
 			q.grants = make(map[*claim]struct{})
 		}
