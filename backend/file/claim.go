@@ -3,9 +3,7 @@ package file
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
-	"os"
 	"time"
 
 	"github.com/lockport/lockport/driver"
@@ -15,8 +13,6 @@ const (
 	// A waiter tries again after a random time between these: that soon it takes over a released or dead lock.
 	minPoll = 10 * time.Millisecond
 	maxPoll = 30 * time.Millisecond
-	// maxReplaced bounds how often in a row a file may be replaced between opening and locking it.
-	maxReplaced = 20
 )
 
 // overtakeAfter is how often a waiter that is not next tries anyway, in case the next one has been stopped. Tests change it.
@@ -66,40 +62,27 @@ func (b *Backend) attempt(req driver.Request, w *waiter) (*lease, error) {
 	if req.Permits > 0 {
 		path = b.path(gateName(req.Name))
 	}
-	for range maxReplaced {
-		if w.file == nil {
-			f, err := openLock(path, os.O_RDWR|os.O_CREATE)
-			if err != nil {
-				return nil, err
-			}
-			w.file = f
-		}
-		locked, err := w.try(req)
-		if err != nil {
-			return nil, err
-		}
-		switch here, err := w.file.isHere(); {
-		case err != nil:
-			return nil, err
-		case !here: // it was removed or replaced before, and a lock on it means nothing
-			w.close()
-			continue
-		}
-		if locked {
-			if l, err := b.grant(req, w); l != nil || err != nil {
-				return l, err
-			}
-		}
-		if req.Queue && !w.next {
-			w.next = w.file.takeTurnstile()
-		}
-		held := &driver.HeldError{Poll: minPoll + rand.N(maxPoll-minPoll)}
-		if r := &w.file.record; w.file.read() == nil && r.held {
-			held.Holder = driver.Status{Owner: r.owner, Token: r.token, Since: r.since}
-		}
-		return nil, held
+	f, locked, err := lockAt(path, w.file, func(f *lockFile) (bool, error) {
+		w.next = w.next && f == w.file // a new file has another turnstile
+		w.file = f
+		return w.try(req)
+	})
+	if w.file = f; err != nil {
+		return nil, err
 	}
-	return nil, fmt.Errorf("%w: the lock file %s keeps being replaced", driver.ErrUnavailable, path)
+	if locked {
+		if l, err := b.grant(req, w); l != nil || err != nil {
+			return l, err
+		}
+	}
+	if req.Queue && !w.next {
+		w.next = w.file.takeTurnstile()
+	}
+	held := &driver.HeldError{Poll: minPoll + rand.N(maxPoll-minPoll)}
+	if r := &w.file.record; w.file.read() == nil && r.held {
+		held.Holder = driver.Status{Owner: r.owner, Token: r.token, Since: r.since}
+	}
+	return nil, held
 }
 
 // try locks w's file, unless another waiter is next. A claim that does not wait takes a free lock anyway. A reader does not: it would keep out a

@@ -112,32 +112,19 @@ func (b *Backend) setPermits(gate *lockFile, req driver.Request) error {
 
 // takeFree locks one of the count files of a kind that is not locked, beginning with number first, and returns its number i. Both count from 0. nil:
 // there is none.
-func (b *Backend) takeFree(name, kind string, first, count int) (f *lockFile, i int, err error) {
+func (b *Backend) takeFree(name, kind string, first, count int) (_ *lockFile, i int, err error) {
 	for tried := range count {
 		i = (first + tried) % count
-		f, err = lockFree(b.path(numbered(name, kind, i+1)))
-		if f != nil || err != nil {
-			break
+		f, locked, err := lockAt(b.path(numbered(name, kind, i+1)), nil, (*lockFile).tryLock)
+		if locked {
+			return f, i, nil
 		}
-	}
-	return f, i, err
-}
-
-// lockFree locks the file at path, and creates it if it is missing. nil: it is locked already.
-func lockFree(path string) (*lockFile, error) {
-	for range maxReplaced {
-		f, err := openLock(path, os.O_RDWR|os.O_CREATE)
+		if f != nil {
+			_ = f.Close()
+		}
 		if err != nil {
-			return nil, err
-		}
-		locked, lockErr := f.tryLock()
-		here, err := f.isHere()
-		if err = errors.Join(lockErr, err); err == nil && here && locked {
-			return f, nil
-		}
-		if f.Close(); here || err != nil {
-			return nil, err
+			return nil, i, err
 		}
 	}
-	return nil, nil
+	return nil, i, nil
 }
