@@ -51,18 +51,12 @@ func (b *Backend) end(l *lease, write bool) bool {
 		return false
 	}
 	delete(b.held, key)
-	l.unlock(write)
-	return true
-}
-
-// unlock frees the lease's files.
-func (l *lease) unlock(write bool) {
-	if l.own == l.main {
-		l.main.free(write)
-		return
+	if l.own != l.main {
+		l.own.free(true)
+		write = false // the name's record is a writer's
 	}
-	l.own.free(true)
-	l.main.free(false) // the name's record is a writer's
+	l.main.free(write)
+	return true
 }
 
 // lostError returns why a lost lease is lost.
