@@ -19,25 +19,13 @@ func init() {
 	})
 }
 
-// shared are this process's servers for URLs, by the part after "memory:".
-var shared struct {
-	sync.Mutex
-	servers map[string]*Server
-}
+// shared has this process's servers for URLs, by the part after "memory:".
+var shared sync.Map
 
 // SharedServer returns the server of "memory:NAME" in this process, and creates it if it is missing. It lives as long as the process.
 func SharedServer(name string) *Server {
-	shared.Lock()
-	defer shared.Unlock()
-	s := shared.servers[name]
-	if s == nil {
-		s = NewServer()
-		if shared.servers == nil {
-			shared.servers = make(map[string]*Server)
-		}
-		shared.servers[name] = s
-	}
-	return s
+	s, _ := shared.LoadOrStore(name, NewServer())
+	return s.(*Server)
 }
 
 // open makes a backend from a URL.
