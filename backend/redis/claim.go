@@ -52,11 +52,10 @@ func (c *claim) beside() bool { return c.Req.Shared || c.Req.Permits > 0 }
 
 // call makes a call of script, whose arguments are the claim's value and argv. For a claim beside others it uses script.Beside, whose
 // arguments are the owner, the number of permits and argv.
-func (c *claim) call(script *redisscript.Script, argv ...any) (*redisscript.Script, []any) {
+func (c *claim) call(script *redisscript.Script, argv ...any) redisscript.Call {
 	lock := c.b.layout.Key(c.Req.Name)
 	if c.beside() {
-		script = script.Beside()
-		return script, script.Call(c.b.besideKeys(lock, c.Req.Permits), append([]any{c.Req.Owner, c.Req.Permits}, argv...)...)
+		return script.Beside.Call(c.b.besideKeys(lock, c.Req.Permits), append([]any{c.Req.Owner, c.Req.Permits}, argv...)...)
 	}
 	var keys []string
 	switch script {
@@ -67,13 +66,12 @@ func (c *claim) call(script *redisscript.Script, argv ...any) (*redisscript.Scri
 	default:
 		keys = c.b.keysOf(lock)
 	}
-	return script, script.Call(keys, append([]any{c.value()}, argv...)...)
+	return script.Call(keys, append([]any{c.value()}, argv...)...)
 }
 
 // run makes a call of script and runs it.
 func (c *claim) run(ctx context.Context, script *redisscript.Script, argv ...any) redisscript.Reply {
-	script, args := c.call(script, argv...)
-	return c.b.pipe.Run(ctx, script, args)
+	return c.b.pipe.Run(ctx, c.call(script, argv...))
 }
 
 // value is the lock's value while the claim holds it.
@@ -116,6 +114,9 @@ func (c *claim) releaseOutcome(reply any) error {
 	}
 	return nil
 }
+
+// Queue implements redisclaims.Member.
+func (c *claim) Queue() string { return c.b.besideKeys(c.b.layout.Key(c.Req.Name), c.Req.Permits)[1] }
 
 // Broken implements redisclaims.Member.
 func (c *claim) Broken() {

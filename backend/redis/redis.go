@@ -32,9 +32,7 @@ func NewBackend(client goredis.UniversalClient, o Options) (*Backend, error) {
 		return nil, err
 	}
 	b := &Backend{client: client, pipe: redisscript.NewPipe(client, o.Replicas, o.WaitTimeout), layout: layout, o: o}
-	b.claims = redisclaims.New(redisclaims.Options{
-		Servers: []goredis.UniversalClient{client}, Quorum: 1, New: b.newClaim, Contended: b.checkContended,
-	})
+	b.claims = redisclaims.New(redisclaims.Options{Pipes: []*redisscript.Pipe{b.pipe}, Quorum: 1, New: b.newClaim})
 	return b, nil
 }
 
@@ -115,7 +113,7 @@ func (b *Backend) TryAcquire(ctx context.Context, req driver.Request) (driver.Le
 	b.claims.Answered(c, req.Queue, err)
 	if held, ok := err.(*driver.HeldError); ok && held.Holder.Shared && req.Queue && !c.beside() { // tell the readers that a writer waits
 		keys := b.besideKeys(b.layout.Key(req.Name), 0)
-		_ = b.pipe.Run(ctx, redisscript.Contend, redisscript.Contend.Call(keys, req.Owner, 0)) // advice: c polls, and readers ask, if it is lost
+		_ = b.pipe.Run(ctx, redisscript.Contend.Call(keys, req.Owner, 0)) // advice: c polls, and readers ask, if it is lost
 	}
 	return lease, err
 }
@@ -139,85 +137,56 @@ func flag(yes bool) string {
 	return "0"
 }
 
-// The first element of claim.lua's reply.
-const (
-	held         = 0
-	granted      = 1
-	abandoned    = 2
-	otherPermits = 3 // the name has a different number of permits
-)
-
 // outcome converts the script's reply to a claim.
 func (b *Backend) outcome(ctx context.Context, c *claim, sent time.Time, r redisscript.Reply) (driver.Lease, error) {
-	if r.Err != nil {
-		return nil, r.Err
+	got, err := r.Claimed()
+	if err != nil {
+		return nil, err
 	}
-	reply, ok := r.Value.([]any)
-	if token, easy := r.Value.(int64); easy && !c.beside() {
-		reply, ok = []any{int64(granted), token, int64(0)}, true
-	}
-	n := numbers(reply)
-	switch {
-	case ok && n[0] == granted && n[1] > 0 && n[1] <= driver.MaxToken:
-		if r.Acked < b.o.Replicas {
+	switch got.Status {
+	case redisscript.Granted:
+		switch {
+		case got.Number <= 0 || got.Number > driver.MaxToken:
+			return nil, r.Unexpected()
+		case r.Acked < b.o.Replicas:
 			return nil, b.undoGrant(ctx, c, r.Acked)
 		}
-		c.grant = driver.Grant{Token: uint64(n[1]), Until: sent.Add(c.Req.TTL), Contended: n[2] > 0}
+		c.grant = driver.Grant{Token: uint64(got.Number), Until: sent.Add(c.Req.TTL), Contended: got.Flag}
 		return c, nil
-	case ok && n[0] == held:
-		h := &driver.HeldError{ExpiresIn: time.Duration(n[1]) * time.Millisecond, Poll: redisclaims.PollUnheard, Holder: holder(reply)}
-		switch n[1] {
-		case -1:
-			h.ExpiresIn = 0 // never
-		case 0:
-			h.ExpiresIn = time.Millisecond // expires within this millisecond; 0 would mean not known
-		}
-		switch {
-		case n[2] == 1:
-			h.Poll = redisclaims.PollForeign
-		case b.claims.Heard(c.Req.Owner):
-			h.Poll = redisclaims.PollHeard
-			if c.Req.Shared && h.Holder.Shared {
-				h.Poll = pollBehindWriter
-			}
-		}
-		return nil, h
-	case ok && n[0] == abandoned:
+	case redisscript.Held:
+		return nil, b.held(c, got)
+	case redisscript.Abandoned:
 		return nil, fmt.Errorf("%w: this claim was abandoned", driver.ErrRefused)
-	case ok && n[0] == otherPermits:
-		return nil, fmt.Errorf("%w: %w: the name has %d permits, not %d", driver.ErrRefused, driver.ErrInvalidOption, n[1], c.Req.Permits)
+	case redisscript.OtherPermits:
+		return nil, fmt.Errorf("%w: %w: the name has %d permits, not %d", driver.ErrRefused, driver.ErrInvalidOption, got.Number, c.Req.Permits)
 	}
-	return nil, fmt.Errorf("%w: the script replied %v", driver.ErrUnknown, r.Value)
+	return nil, r.Unexpected()
 }
 
-// holder reads the holder from the reply to a claim that found the name held.
-func holder(reply []any) (st driver.Status) {
-	if len(reply) < 4 {
-		return st
+// held is the error of a claim that found the name held.
+func (b *Backend) held(c *claim, got redisscript.Claimed) *driver.HeldError {
+	h := &driver.HeldError{Poll: redisclaims.PollUnheard}
+	if got.Number >= 0 { // otherwise it never expires
+		h.ExpiresIn = max(time.Duration(got.Number), 1) * time.Millisecond // 0 means within this millisecond
 	}
-	value, _ := reply[3].(string)
 	switch {
-	case value == redisscript.Readers:
-		st.Shared = true
-	case value != "":
-		st.Owner, st.Foreign = redisscript.Owner(value)
-	case reply[2] == int64(1):
-		st.Owner, st.Foreign = redisscript.NotAString, true
+	case got.Value == redisscript.Readers:
+		h.Holder.Shared = true
+	case got.Value != "":
+		h.Holder.Owner, h.Holder.Foreign = redisscript.Owner(got.Value)
+	case got.Flag:
+		h.Holder.Owner, h.Holder.Foreign = redisscript.NotAString, true
 	}
-	return st
-}
-
-// numbers returns the first three elements of a reply, with -1 for each that is not a number.
-func numbers(reply []any) (n [3]int64) {
-	for i := range n {
-		n[i] = -1
-		if i < len(reply) {
-			if v, ok := reply[i].(int64); ok {
-				n[i] = v
-			}
+	switch {
+	case got.Flag:
+		h.Poll = redisclaims.PollForeign
+	case b.claims.Heard(c.Req.Owner):
+		h.Poll = redisclaims.PollHeard
+		if c.Req.Shared && h.Holder.Shared {
+			h.Poll = pollBehindWriter
 		}
 	}
-	return n
+	return h
 }
 
 // undoGrant releases a grant that too few replicas acknowledged.
@@ -250,21 +219,6 @@ func (b *Backend) Notify(req driver.Request, wake func()) (stop func()) {
 	return b.claims.Notify(req, wake)
 }
 
-// checkContended asks whether anybody waits for the members' names, and calls Request.Contended where so.
-func (b *Backend) checkContended(ctx context.Context, _ int, members []redisclaims.Member) {
-	calls := make([][]any, len(members))
-	for i, m := range members {
-		req := m.Base().Req
-		calls[i] = redisscript.Waiting.Call(b.besideKeys(b.layout.Key(req.Name), req.Permits)[1:2]) // the queue
-	}
-	for i, r := range b.pipe.RunAll(ctx, redisscript.Waiting, calls) {
-		list, _ := r.Value.([]any)
-		if r.Err == nil && numbers(list)[0] > 0 {
-			members[i].Base().Req.Contended()
-		}
-	}
-}
-
 // Requeue implements driver.Requeuer.
 func (b *Backend) Requeue(ctx context.Context, old driver.Lease, req driver.Request) (lease driver.Lease, released, err error) {
 	from := old.(*claim)
@@ -273,10 +227,10 @@ func (b *Backend) Requeue(ctx context.Context, old driver.Lease, req driver.Requ
 		return nil, err, err
 	}
 	sent := time.Now()
-	r := b.pipe.Run(ctx, redisscript.Requeue, redisscript.Requeue.Call(b.keysOf(b.layout.Key(req.Name)), from.value(), c.value(), c.ms()))
+	r := b.pipe.Run(ctx, redisscript.Requeue.Call(b.keysOf(b.layout.Key(req.Name)), from.value(), c.value(), c.ms()))
 	reply, _ := r.Value.([]any)
 	if r.Err == nil && len(reply) != 2 {
-		r.Err = fmt.Errorf("%w: the script replied %v", driver.ErrUnknown, r.Value)
+		r.Err = r.Unexpected()
 	}
 	if r.Err != nil {
 		released, err = r.Err, r.Err

@@ -155,9 +155,9 @@ func TestFirstRequestThatArrivesLate(t *testing.T) {
 		}
 		keys, sent := n.keysOf(key(name)), n.requests.Load()
 		first := redisscript.Acquire.Call(keys, redisscript.Value(req.Owner), 10_000, "0", sent)
-		r := n.pipe.Run(t.Context(), redisscript.Acquire, first) // a late delivery
+		r := n.pipe.Run(t.Context(), first) // a late delivery
 		require.NoError(t, r.Err)
-		require.Equal(t, []any{int64(abandoned)}, r.Value)
+		require.Equal(t, []any{int64(redisscript.Abandoned)}, r.Value)
 		require.Equal(t, int64(0), do(t, s, "EXISTS", keys[0]))
 		require.LessOrEqual(t, do(t, s, "PTTL", keys[1]).(int64), redisclaims.TombstoneTTL.Milliseconds())
 		lease = other.Takes(other.Request(name))

@@ -109,43 +109,22 @@ func (c *claim) claimAt(ctx context.Context, i int, round int32, argv []any) {
 	c.signal()
 }
 
-// The first element of claim.lua's reply.
-const (
-	replyHeld      = 0
-	replyGranted   = 1
-	replyAbandoned = 2
-)
-
 // answered records a node's reply to a claim.
 func (v *vote) answered(r redisscript.Reply) state {
-	v.ms, v.flag, v.mayHold, v.err = 0, false, false, r.Err
-	status := int64(-1)
-	switch list, _ := r.Value.([]any); {
-	case r.Value == int64(0): // the easy case has no list
-		status = replyGranted
-	case len(list) > 0:
-		status, _ = list[0].(int64)
-		if len(list) > 2 {
-			waiting, _ := list[2].(int64) // if held: 1 if the holder is foreign
-			v.ms, _ = list[1].(int64)
-			v.flag = waiting > 0
-		}
-		if len(list) > 3 {
-			v.holder, _ = list[3].(string)
-		}
-	}
+	got, err := r.Claimed()
+	v.ms, v.flag, v.holder, v.mayHold, v.err = got.Number, got.Flag, got.Value, false, err
 	switch {
-	case status == replyHeld:
+	case certain(err):
+		return failed
+	case err == nil && got.Status == redisscript.Held:
 		return held
-	case status == replyGranted:
+	case err == nil && got.Status == redisscript.Granted:
 		v.mayHold = true
 		return granted
-	case status == replyAbandoned:
+	case err == nil && got.Status == redisscript.Abandoned:
 		return abandoned
-	case r.Err == nil:
-		v.err = fmt.Errorf("%w: the script replied %v", driver.ErrUnknown, r.Value)
-	case certain(r.Err):
-		return failed
+	case err == nil:
+		v.err = r.Unexpected()
 	}
 	v.mayHold, v.strayClaim = true, true
 	return unknown

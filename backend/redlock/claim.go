@@ -159,6 +159,9 @@ func (c *claim) undoTimeout() time.Duration { return max(c.nodeTimeout(), maxNod
 // Grant implements driver.Lease.
 func (c *claim) Grant() driver.Grant { return c.grant }
 
+// Queue implements redisclaims.Member.
+func (c *claim) Queue() string { return c.keys[1] }
+
 // Broken implements redisclaims.Member.
 func (c *claim) Broken() {
 	c.mu.Lock()

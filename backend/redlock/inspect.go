@@ -8,7 +8,6 @@ import (
 	"sync"
 
 	"github.com/lockport/lockport/driver"
-	"github.com/lockport/lockport/internal/redisclaims"
 	"github.com/lockport/lockport/internal/redisscript"
 )
 
@@ -25,7 +24,7 @@ func (b *Backend) Inspect(ctx context.Context, name string) (driver.Status, erro
 		if r.Err != nil {
 			continue
 		}
-		one, err := redisscript.Inspected(r)
+		one, _, err := redisscript.Inspected(name, r)
 		if err != nil {
 			return st, err
 		}
@@ -42,11 +41,7 @@ func (b *Backend) Inspect(ctx context.Context, name string) (driver.Status, erro
 
 // List implements driver.Inspector. It scans all keys of the database on every node, which takes a while on servers with many.
 func (b *Backend) List(ctx context.Context, prefix string) ([]driver.Status, error) {
-	start := b.layout.Prefix
-	if prefix != "" {
-		start = b.layout.Key(prefix)
-	}
-	names, err := b.scan(ctx, redisscript.GlobEscape(start)+"*")
+	names, err := b.scan(ctx, prefix)
 	if err != nil {
 		return nil, err
 	}
@@ -63,8 +58,8 @@ func (b *Backend) List(ctx context.Context, prefix string) ([]driver.Status, err
 	return list, nil
 }
 
-// scan finds the names on at least a majority of the nodes, which includes every held name.
-func (b *Backend) scan(ctx context.Context, pattern string) (names []string, err error) {
+// scan finds the names that start with prefix on at least a majority of the nodes, which includes every held name.
+func (b *Backend) scan(ctx context.Context, prefix string) (names []string, err error) {
 	var mu sync.Mutex
 	var all sync.WaitGroup
 	found, errs := make(map[string]bool), make([]error, len(b.nodes))
@@ -76,13 +71,11 @@ func (b *Backend) scan(ctx context.Context, pattern string) (names []string, err
 				return
 			}
 			err = redisscript.Guard(ctx, func() error {
-				return redisscript.ScanLocks(ctx, n.client, pattern, queueKey, func(key string) {
+				return b.layout.Scan(ctx, n.client, prefix, func(name string) {
 					mu.Lock()
 					defer mu.Unlock()
-					if name, ok := b.layout.Name(key); ok {
-						found[name] = true
-					}
-				})
+					found[name] = true
+				}, queueKey)
 			})
 			errs[i] = redisscript.Classify(err, false)
 		})
@@ -118,20 +111,4 @@ func (b *Backend) Break(ctx context.Context, name, owner string) error {
 		}
 	}
 	return fmt.Errorf("%w: that owner no longer holds it", driver.ErrLost)
-}
-
-// checkContended asks node i whether anybody waits for the members' names, and calls Request.Contended where so.
-func (b *Backend) checkContended(ctx context.Context, i int, members []redisclaims.Member) {
-	for part := range slices.Chunk(members, redisscript.MaxTogether) {
-		keys := make([]string, len(part))
-		for n, m := range part {
-			keys[n] = m.(*claim).keys[1]
-		}
-		list, _ := b.nodes[i].run(ctx, maxNodeTimeout, redisscript.Waiting, keys).Value.([]any)
-		for n, waiting := range list {
-			if count, ok := waiting.(int64); ok && count > 0 && n < len(part) {
-				part[n].Base().Req.Contended()
-			}
-		}
-	}
 }

@@ -112,7 +112,7 @@ func (n *node) run(ctx context.Context, timeout time.Duration, script *redisscri
 func (n *node) runAdmitted(ctx context.Context, timeout time.Duration, script *redisscript.Script, keys []string, argv ...any) redisscript.Reply {
 	limited, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	r := n.pipe.Run(limited, script, script.Call(keys, argv...))
+	r := n.pipe.Run(limited, script.Call(keys, argv...))
 	late := r.Err != nil && limited.Err() != nil && ctx.Err() == nil
 	if late {
 		class := driver.ErrUnknown

@@ -35,12 +35,12 @@ func NewBackend[C goredis.UniversalClient](nodes []C, o Options) (*Backend, erro
 	}
 	b := &Backend{layout: layout, o: o, quorum: len(nodes)/2 + 1, caps: capabilities}
 	b.caps.MinTTL = o.minTTL()
+	pipes := make([]*redisscript.Pipe, len(clients))
 	for i, client := range clients {
-		b.nodes = append(b.nodes, &node{client: client, addr: addrOf(client, i), pipe: redisscript.NewPipe(client, 0, 0), queues: make(map[string][]func())})
+		n := &node{client: client, addr: addrOf(client, i), pipe: redisscript.NewPipe(client, 0, 0), queues: make(map[string][]func())}
+		b.nodes, pipes[i] = append(b.nodes, n), n.pipe
 	}
-	b.claims = redisclaims.New(redisclaims.Options{
-		Servers: clients, Quorum: b.quorum, New: b.newClaim, Contended: b.checkContended,
-	})
+	b.claims = redisclaims.New(redisclaims.Options{Pipes: pipes, Quorum: b.quorum, New: b.newClaim})
 	return b, nil
 }
 

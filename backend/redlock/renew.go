@@ -85,7 +85,7 @@ func (r *renewal) renewAt(ctx context.Context, i int, timeout time.Duration) nod
 		reply := r.b.nodes[i].run(ctx, timeout, redisscript.QuorumRenew, keys, argv...)
 		list, _ := reply.Value.([]any)
 		if reply.Err == nil && len(list) != len(part)+1 {
-			reply.Err = fmt.Errorf("%w: the script replied %v", driver.ErrUnknown, reply.Value)
+			reply.Err = reply.Unexpected()
 		}
 		if s.err = reply.Err; s.err != nil {
 			break

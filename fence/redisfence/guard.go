@@ -51,7 +51,7 @@ func (g *Guard) run(ctx context.Context, did string, s *Script, keys []string, a
 		keys, args = append(keys, g.lock.Key), append(args, g.lock.Value)
 	}
 	call := script.Call(append(keys, g.fence.Key()), append(args, g.fence.place.Format(g.token))...)
-	r := g.fence.pipe.RunAll(ctx, script, [][]any{call})[0] // shares no pipeline with other writes
+	r := g.fence.pipe.RunAll(ctx, []redisscript.Call{call})[0] // shares no pipeline with other writes
 	if r.Err != nil {
 		return nil, g.explain(did, r.Err)
 	}

@@ -28,6 +28,8 @@ func (c *Claim) Base() *Claim { return c }
 type Member interface {
 	// Base returns the embedded Claim.
 	Base() *Claim
+	// Queue is the key of the queue in which clients wait for what the claim holds.
+	Queue() string
 	// Broken is called once a quorum of the servers reports the held claim broken by force.
 	Broken()
 }

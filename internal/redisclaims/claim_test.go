@@ -17,6 +17,8 @@ type member struct {
 	broken chan struct{}
 }
 
+func (m *member) Queue() string { return "" }
+
 func (m *member) Broken() { m.broken <- struct{}{} }
 
 func newRegistry(t *testing.T, quorum int) *Registry {

@@ -19,7 +19,7 @@ const (
 	pingAfter     = 3 * time.Second // of silence; a connection that stays silent as long again after the ping is dead
 	reconnect     = 250 * time.Millisecond
 	reconnectLate = 30 * time.Second // after an error reply: the user may not subscribe
-	contendedTime = 5 * time.Second  // for Options.Contended
+	contendedTime = 5 * time.Second  // for askContended
 )
 
 // listen subscribes to the channel of owner's client on one connection to each server, in the background. The connections stay. The claims of
@@ -29,7 +29,7 @@ func (r *Registry) listen(owner string) {
 		return
 	}
 	r.channel = channelOf(owner)
-	for server := range r.o.Servers {
+	for server := range r.o.Pipes {
 		r.running.Go(func() { r.hear(server, channelOf(owner)) })
 	}
 }
@@ -59,7 +59,7 @@ func (r *Registry) hear(server int, channel string) {
 
 // receive handles a server's messages until the connection fails.
 func (r *Registry) receive(server int, channel string) error {
-	pubsub := r.o.Servers[server].Subscribe(r.ctx, channel)
+	pubsub := r.o.Pipes[server].Client.Subscribe(r.ctx, channel)
 	closing := func() { _ = pubsub.Close() }
 	defer closing()
 	defer context.AfterFunc(r.ctx, closing)() // ends a pending receive
@@ -109,10 +109,21 @@ func (r *Registry) setHeard(server int, heard bool) {
 		f()
 	}
 	if len(holders) > 0 {
-		r.running.Go(func() {
-			ctx, cancel := context.WithTimeout(r.ctx, contendedTime)
-			defer cancel()
-			r.o.Contended(ctx, server, holders)
-		})
+		r.running.Go(func() { r.askContended(server, holders) })
+	}
+}
+
+// askContended asks a server whether anybody waits for what the holders hold, and tells them.
+func (r *Registry) askContended(server int, holders []Member) {
+	ctx, cancel := context.WithTimeout(r.ctx, contendedTime)
+	defer cancel()
+	calls := make([]redisscript.Call, len(holders))
+	for i, m := range holders {
+		calls[i] = redisscript.Waiting.Call([]string{m.Queue()})
+	}
+	for i, reply := range r.o.Pipes[server].RunAll(ctx, calls) {
+		if waiting, _ := reply.Value.([]any); len(waiting) == 1 && waiting[0] != int64(0) {
+			holders[i].Base().Req.Contended()
+		}
 	}
 }

@@ -6,22 +6,18 @@ import (
 	"sync"
 	"time"
 
-	goredis "github.com/redis/go-redis/v9"
-
 	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/redisscript"
 )
 
 // Options configure a Registry.
 type Options struct {
-	// Servers are the servers to subscribe to, at most 64. The registry does not close them.
-	Servers []goredis.UniversalClient
+	// Pipes are those of the servers to subscribe to, at most 64. The registry does not close them.
+	Pipes []*redisscript.Pipe
 	// Quorum is how many servers must call a claim, or report it broken, to take effect at once: 1 with one server.
 	Quorum int
 	// New makes the backend's claim for a request and sets its Req.
 	New func(driver.Request) Member
-	// Contended asks a server whether anybody waits for the members' names, and calls their Request.Contended if so. ctx bounds it.
-	Contended func(ctx context.Context, server int, members []Member)
 }
 
 // Registry has all pending, waiting and held claims, by owner. Safe for concurrent use.

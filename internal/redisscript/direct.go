@@ -23,7 +23,7 @@ var ErrImpatient = errors.New("not answered at once")
 // direct runs c on the caller's goroutine. That saves two goroutine switches, which take longer than the script on a local Redis. It needs
 // ContextTimeoutEnabled: the client then honours context deadlines, but not cancellation. A claim, unlike a release, must return soon after
 // cancellation, so it gets a deadline of its own. false: c was not run.
-func (p *Pipe) direct(ctx context.Context, c call) (Reply, bool) {
+func (p *Pipe) direct(ctx context.Context, c Call) (Reply, bool) {
 	claim := c.script == Acquire
 	if p.single == nil || !claim && c.script != Release || p.waits(c.script) || ctx.Err() != nil || p.closed.Load() ||
 		time.Now().UnixNano() < p.slow.Load() {
@@ -53,7 +53,7 @@ func (p *Pipe) direct(ctx context.Context, c call) (Reply, bool) {
 }
 
 // latestDeadline is ctx with the latest deadline of calls, if all have one.
-func latestDeadline(ctx context.Context, calls []call) context.Context {
+func latestDeadline(ctx context.Context, calls []Call) context.Context {
 	var end time.Time
 	for _, c := range calls {
 		if c.deadline.IsZero() {

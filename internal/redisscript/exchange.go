@@ -16,16 +16,15 @@ var errMalformed = errors.New("the script's reply is malformed")
 
 // request is one command: one call, or several calls of the same script combined.
 type request struct {
-	script *Script
-	args   []any
+	Call
 	calls  []int // indexes of its calls
 	source bool  // sends the script's source
 	cmd    *command
 }
 
-// send runs calls on n in one pipeline and returns their replies. Calls whose script the server does not know, and combined calls that it
+// send makes calls on n in one pipeline and returns their replies. Calls whose script the server does not know, and combined calls that it
 // refuses, go again in another pipeline.
-func (p *Pipe) send(ctx context.Context, n *node, calls []call) []Reply {
+func (p *Pipe) send(ctx context.Context, n *node, calls []Call) []Reply {
 	replies := make([]Reply, len(calls))
 	for todo := p.plan(calls); len(todo) > 0; {
 		ack := p.exchange(ctx, n, todo)
@@ -34,7 +33,7 @@ func (p *Pipe) send(ctx context.Context, n *node, calls []call) []Reply {
 			value, err := r.cmd.outcome()
 			switch reply := goredis.Error(nil); {
 			case isNoScript(err) && !r.source:
-				r.args, r.source = r.script.withSource(r.args), true
+				r.args, r.source = r.withSource(), true
 				again = append(again, r)
 			case len(r.calls) > 1 && errors.As(err, &reply): // none has run: a single call's error would be among the replies
 				again = append(again, apart(calls, r.calls)...)
@@ -49,43 +48,38 @@ func (p *Pipe) send(ctx context.Context, n *node, calls []call) []Reply {
 
 // plan makes requests of calls. Releases go first, so that claims of the same names find them free. Several calls of a script that has a
 // batch variant become one request, except in a Cluster, where their keys need not share a slot.
-func (p *Pipe) plan(calls []call) (requests []*request) {
-	order := make([]int, len(calls))
-	for i := range order {
-		order[i] = i
+func (p *Pipe) plan(calls []Call) (requests []*request) {
+	order, byScript := slices.Clone(urgent), make(map[*Script][]int)
+	for i, c := range calls {
+		if byScript[c.script] == nil && !slices.Contains(urgent, c.script) {
+			order = append(order, c.script)
+		}
+		byScript[c.script] = append(byScript[c.script], i)
 	}
-	slices.SortStableFunc(order, func(a, b int) int {
-		return slices.Index(urgent, calls[b].script) - slices.Index(urgent, calls[a].script)
-	})
-	for len(order) > 0 {
-		script, n := calls[order[0]].script, 1
-		for n < len(order) && calls[order[n]].script == script {
-			n++
-		}
-		if n > 1 && script.batch != nil && p.cluster == nil {
-			requests = append(requests, together(calls, order[:n]))
+	for _, script := range order {
+		if at := byScript[script]; len(at) > 1 && script.batch != nil && p.cluster == nil {
+			requests = append(requests, together(calls, at))
 		} else {
-			requests = append(requests, apart(calls, order[:n])...)
+			requests = append(requests, apart(calls, at)...)
 		}
-		order = order[n:]
 	}
 	return requests
 }
 
-// urgent lists the scripts that go before all others, the last one first.
-var urgent = []*Script{Acquire, releaseBeside, Release}
+// urgent lists the scripts that go before all others.
+var urgent = []*Script{Release, releaseBeside}
 
 // apart makes one request for each of the calls at.
-func apart(calls []call, at []int) []*request {
+func apart(calls []Call, at []int) []*request {
 	requests := make([]*request, len(at))
 	for i, j := range at {
-		requests[i] = &request{script: calls[j].script, args: calls[j].args, calls: at[i : i+1]}
+		requests[i] = &request{Call: calls[j], calls: at[i : i+1]}
 	}
 	return requests
 }
 
 // together makes one request of the calls at. They have the same script and the same numbers of keys and arguments.
-func together(calls []call, at []int) *request {
+func together(calls []Call, at []int) *request {
 	script, first := calls[at[0]].script.batch, calls[at[0]].args
 	nkeys, nargs := first[2].(int), len(first)
 	keys, argv := make([]string, 0, len(at)*nkeys), make([]any, 0, 2+len(at)*(nargs-3-nkeys))
@@ -96,7 +90,7 @@ func together(calls []call, at []int) *request {
 		}
 		argv = append(argv, calls[i].args[3+nkeys:]...)
 	}
-	return &request{script: script, args: script.Call(keys, argv...), calls: at}
+	return &request{Call: script.Call(keys, argv...), calls: at}
 }
 
 // acks is the replicas' acknowledgement of a pipeline.
@@ -107,7 +101,7 @@ type acks struct {
 
 // exchange sends requests in one pipeline and waits for their outcomes.
 func (p *Pipe) exchange(ctx context.Context, n *node, requests []*request) (ack acks) {
-	pipeline := p.client.Pipeline()
+	pipeline := p.Client.Pipeline()
 	waits := slices.ContainsFunc(requests, func(r *request) bool { return p.waits(r.script) })
 	if waits && n.client != nil { // WAIT must go to the node that ran the scripts
 		pipeline = n.client.Pipeline()

@@ -13,20 +13,20 @@ import (
 )
 
 // lockCall is a call of script, Acquire or Release, for owner on name.
-func lockCall(script *Script, name, owner string) call {
+func lockCall(script *Script, name, owner string) Call {
 	key := Layout{Prefix: DefaultPrefix}.Key(name)
 	keys, value := []string{key, Side(key, "queue"), LastToken(key, false)}, Value(fmt.Sprintf("%032s:test/1/x/y", owner))
 	if script == Release {
-		return call{script: script, args: script.Call(keys[:2], value)}
+		return script.Call(keys[:2], value)
 	}
-	return call{script: script, args: script.Call(keys, value, 10_000, "1", 1)}
+	return script.Call(keys, value, 10_000, "1", 1)
 }
 
 // sends sends calls as one batch, which must make that many requests.
-func sends(t *testing.T, p *Pipe, requests int, calls ...call) []Reply {
+func sends(t *testing.T, p *Pipe, requests int, calls ...Call) []Reply {
 	t.Helper()
 	require.Len(t, p.plan(calls), requests)
-	n, err := p.nodeOf(t.Context(), calls[0].args)
+	n, err := p.nodeOf(t.Context(), calls[0])
 	require.NoError(t, err)
 	return p.send(t.Context(), n, calls)
 }
@@ -39,7 +39,7 @@ func TestCallsOfOneScriptGoTogether(t *testing.T) {
 	for range 2 {
 		// Load Release: calls of an unknown script go again, after the others.
 		sends(t, p, 1, lockCall(Release, name(0), "z"), lockCall(Release, name(1), "z"))
-		var calls []call
+		var calls []Call
 		for i := range n {
 			calls = append(calls, lockCall(Acquire, name(i), "a"))
 		}
@@ -52,7 +52,7 @@ func TestCallsOfOneScriptGoTogether(t *testing.T) {
 		// A claim finds free what the same batch releases, whatever their order. Each call gets its own reply.
 		calls = nil
 		for i := range n {
-			calls = append(calls, lockCall(Acquire, name(i), "b"), lockCall(Release, name(i), "a"), lockCall(Release, name(i), "c"), call{script: echo, args: echoArgs(i)})
+			calls = append(calls, lockCall(Acquire, name(i), "b"), lockCall(Release, name(i), "a"), lockCall(Release, name(i), "c"), echoCall(i))
 		}
 		for i, r := range sends(t, p, 2+n, calls...) {
 			require.NoError(t, r.Err)
@@ -80,7 +80,7 @@ func TestCallsOfOneScriptGoTogether(t *testing.T) {
 func TestAnErrorIsThatOfOneCall(t *testing.T) {
 	s := servers.SharedRedis(t)
 	p := pipeOf(t, optionsOf(t, s.URL()))
-	calls := []call{lockCall(Acquire, t.Name()+"1", "a"), lockCall(Acquire, t.Name()+"2", "a"), lockCall(Acquire, t.Name()+"3", "a")}
+	calls := []Call{lockCall(Acquire, t.Name()+"1", "a"), lockCall(Acquire, t.Name()+"2", "a"), lockCall(Acquire, t.Name()+"3", "a")}
 	does(t, s, "RPUSH", calls[1].args[4], "no queue")
 	replies := sends(t, p, 1, calls...)
 	require.NoError(t, replies[0].Err)
@@ -97,13 +97,13 @@ func TestAnErrorIsThatOfOneCall(t *testing.T) {
 func TestErrorsOfCombinedCallsLeaveNoReplyBehind(t *testing.T) {
 	s := servers.NeedRedis(t, servers.RedisOptions{})
 	p := pipeOf(t, optionsOf(t, s.URL()))
-	both := []call{lockCall(Acquire, "x", "a"), lockCall(Acquire, "y", "a")}
+	both := []Call{lockCall(Acquire, "x", "a"), lockCall(Acquire, "y", "a")}
 	for _, r := range sends(t, p, 1, both...) { // the server knows the script from now on
 		require.NoError(t, r.Err)
 	}
 	does(t, s, "FLUSHALL")
 	does(t, s, "CONFIG", "SET", "maxmemory", "1")
-	replies := sends(t, p, 3, append(both, call{script: echo, args: echoArgs(7)}, call{script: echo, args: echoArgs(8)})...)
+	replies := sends(t, p, 3, append(both, echoCall(7), echoCall(8))...)
 	for _, r := range replies[:2] {
 		require.ErrorIs(t, r.Err, driver.ErrUnavailable)
 		require.ErrorContains(t, r.Err, "out of memory")
@@ -128,15 +128,16 @@ func TestWaitIsOnlyTheirsWhoAsked(t *testing.T) {
 	client := goredis.NewClient(optionsOf(t, s.UserURL("some", "secret")))
 	defer func() { _ = client.Close() }()
 	p := NewPipe(client, 1, time.Second)
-	kept := NewScript(echo.source).durable()
+	kept := NewScript(echo.source)
+	kept.acks = true
 	for range 2 {
-		replies := sends(t, p, 2, call{script: kept, args: echoArgs(1)}, call{script: echo, args: echoArgs(2)})
+		replies := sends(t, p, 2, kept.Call(nil, 1), echoCall(2))
 		require.ErrorIs(t, replies[0].Err, driver.ErrUnknown)
 		require.ErrorContains(t, replies[0].Err, "waiting for replicas")
 		require.ErrorContains(t, replies[0].Err, "NOPERM")
 		require.Equal(t, Reply{Value: "2"}, replies[1])
 	}
 	does(t, s, "SCRIPT", "FLUSH")
-	require.ErrorIs(t, p.Run(t.Context(), kept, echoArgs(1)).Err, driver.ErrUnknown)
-	require.NoError(t, p.Run(t.Context(), echo, echoArgs(1)).Err)
+	require.ErrorIs(t, p.Run(t.Context(), kept.Call(nil, 1)).Err, driver.ErrUnknown)
+	require.NoError(t, p.Run(t.Context(), echoCall(1)).Err)
 }

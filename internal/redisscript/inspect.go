@@ -2,7 +2,7 @@ package redisscript
 
 import (
 	"context"
-	"fmt"
+	"slices"
 	"time"
 
 	goredis "github.com/redis/go-redis/v9"
@@ -21,56 +21,83 @@ func ValuesOf(owner string) []string {
 	return []string{Value(owner), owner}
 }
 
-// Inspected converts the reply of the script Inspect. It reports that readers hold a lock, but not which.
-func Inspected(r Reply) (st driver.Status, err error) {
-	if r.Err != nil {
-		return st, r.Err
-	}
+// Inspected converts the reply of the script Inspect for name: the status of its lock and, if the script had the keys of readers and permits, that of
+// its permits. Without these keys it reports that readers hold the lock, but not which.
+func Inspected(name string, r Reply) (lock, permits driver.Status, err error) {
+	lock.Name, permits.Name = name, name
 	reply, _ := r.Value.([]any)
-	if len(reply) != 4 {
-		return st, fmt.Errorf("%w: the script replied %v", driver.ErrUnknown, r.Value)
+	if r.Err == nil && len(reply) < 4 {
+		r.Err = r.Unexpected()
 	}
-	ttl, ok1 := reply[2].(int64)
-	waiting, ok2 := reply[3].(int64)
-	if !ok1 || !ok2 {
-		return st, fmt.Errorf("%w: the script replied %v", driver.ErrUnknown, r.Value)
+	if r.Err != nil {
+		return lock, permits, r.Err
 	}
-	st.Waiters = int(waiting)
-	switch reply[0] {
-	case "none":
-		return st, nil
-	case "string":
-		value, _ := reply[1].(string)
-		if st.Shared = value == Readers; !st.Shared {
-			st.Owner, st.Foreign = Owner(value)
-		}
+	number := func(i int) int { n, _ := reply[i].(int64); return int(n) }
+	value, isString := reply[1].(string)
+	lock.Waiters, lock.Held = number(3), reply[0] != "none"
+	switch {
+	case !lock.Held:
+	case value == Readers:
+		lock.Shared = true
+	case isString:
+		lock.Owner, lock.Foreign = Owner(value)
 	default:
-		st.Owner, st.Foreign = NotAString, true
+		lock.Owner, lock.Foreign = NotAString, true
 	}
-	st.Held = true
-	if ttl >= 0 {
-		st.Expires = time.Now().Add(time.Duration(ttl) * time.Millisecond)
+	if ttl := number(2); ttl >= 0 {
+		lock.Expires = expiry(ttl)
 	}
-	return st, nil
+	if len(reply) > 4 {
+		if lock.Shared {
+			lock = heldBy(lock, reply[4])
+		}
+		permits.Waiters, permits.Permits = number(5), number(6)
+		permits = heldBy(permits, reply[7])
+	}
+	return lock, permits, nil
+}
+
+func expiry(ms int) time.Time { return time.Now().Add(time.Duration(ms) * time.Millisecond) }
+
+// heldBy returns st with its holders: the first one, and the rest as Others. holders lists each owner, followed by the ms until it expires.
+func heldBy(st driver.Status, holders any) driver.Status {
+	list, _ := holders.([]any)
+	if len(list) < 2 {
+		return driver.Status{Name: st.Name, Waiters: st.Waiters}
+	}
+	var all []driver.Status
+	for holder := range slices.Chunk(list, 2) {
+		st.Held = true
+		st.Owner, _ = holder[0].(string)
+		ms, _ := holder[1].(int64)
+		st.Expires = expiry(int(ms))
+		all = append(all, st)
+	}
+	all[0].Others = all[1:]
+	return all[0]
 }
 
 const scanCount = 1000 // keys per request that Redis looks at
 
-// ScanLocks calls found for each key on node that matches pattern, and for each such key that has the side key queue.
-func ScanLocks(ctx context.Context, node goredis.Cmdable, pattern, queue string, found func(key string)) error {
-	if err := scanKeys(ctx, node, pattern, found); err != nil {
-		return err
-	}
-	return ScanSides(ctx, node, pattern, queue, found)
-}
-
-// ScanSides calls found for each key that matches pattern and has a side key for the purpose what on node.
-func ScanSides(ctx context.Context, node goredis.Cmdable, pattern, what string, found func(key string)) error {
-	return scanKeys(ctx, node, Side(pattern, what), func(side string) {
-		if key, ok := SideOf(side, what); ok {
-			found(key)
+// Scan calls found for each name that starts with prefix and has, on node, a lock or a side key for one of the purposes: perhaps several times.
+func (l Layout) Scan(ctx context.Context, node goredis.Cmdable, prefix string, found func(name string), sides ...string) error {
+	pattern := GlobEscape(l.Key(prefix)) + "*"
+	report := func(key string) {
+		if name, ok := l.Name(key); ok {
+			found(name)
 		}
-	})
+	}
+	err := scanKeys(ctx, node, pattern, report)
+	for _, what := range sides {
+		if err == nil {
+			err = scanKeys(ctx, node, Side(pattern, what), func(side string) {
+				if key, ok := SideOf(side, what); ok {
+					report(key)
+				}
+			})
+		}
+	}
+	return err
 }
 
 func scanKeys(ctx context.Context, node goredis.Cmdable, pattern string, found func(key string)) error {

@@ -19,7 +19,9 @@ import (
 //
 // Every call returns soon after its context ends, even if the client ignores contexts; requests already sent go on. Safe for concurrent use.
 type Pipe struct {
-	client   goredis.UniversalClient
+	// Client is the client given to NewPipe.
+	Client goredis.UniversalClient
+
 	cluster  *goredis.ClusterClient // nil: a single server
 	single   *goredis.Client        // for direct calls; nil: there are none
 	replicas int                    // WAIT for so many; 0: no WAIT
@@ -35,14 +37,7 @@ type Pipe struct {
 // node is a server of a Pipe, with its queue of calls.
 type node struct {
 	client *goredis.Client // nil: the Pipe's client
-	queue  batch.Queue[call, Reply]
-}
-
-// call is one script to run.
-type call struct {
-	script   *Script
-	args     []any
-	deadline time.Time // of the caller's context; zero: none
+	queue  batch.Queue[Call, Reply]
 }
 
 // Reply is the outcome of a call.
@@ -55,7 +50,7 @@ type Reply struct {
 // NewPipe makes a pipe on client, which it does not close. If replicas > 0, grants and renewals wait until that many replicas acknowledge
 // them, for waitTime at most. NewPipe does no I/O.
 func NewPipe(client goredis.UniversalClient, replicas int, waitTime time.Duration) *Pipe {
-	p := &Pipe{client: client, replicas: replicas, waitTime: waitTime, nodes: make(map[string]*node)}
+	p := &Pipe{Client: client, replicas: replicas, waitTime: waitTime, nodes: make(map[string]*node)}
 	switch c := client.(type) {
 	case *goredis.ClusterClient:
 		p.cluster = c
@@ -79,9 +74,8 @@ func (p *Pipe) Close() { p.closed.Store(true) }
 // Closed reports whether Close was called.
 func (p *Pipe) Closed() bool { return p.closed.Load() }
 
-// Run runs script once. args come from script.Call.
-func (p *Pipe) Run(ctx context.Context, script *Script, args []any) Reply {
-	c := call{script: script, args: args}
+// Run makes a call.
+func (p *Pipe) Run(ctx context.Context, c Call) Reply {
 	c.deadline, _ = ctx.Deadline()
 	defer p.busy.Add(-1)
 	if p.busy.Add(1) == 1 {
@@ -90,7 +84,7 @@ func (p *Pipe) Run(ctx context.Context, script *Script, args []any) Reply {
 			return r
 		}
 	}
-	n, err := p.nodeOf(ctx, args)
+	n, err := p.nodeOf(ctx, c)
 	if err != nil {
 		return Reply{Err: err}
 	}
@@ -106,12 +100,12 @@ func (p *Pipe) Run(ctx context.Context, script *Script, args []any) Reply {
 // the server does nothing else for a third of a millisecond.
 const MaxTogether = 350
 
-// RunAll runs script once for each of args, in as few pipelines as it can. Replies are in the order of args.
-func (p *Pipe) RunAll(ctx context.Context, script *Script, args [][]any) []Reply {
-	replies := make([]Reply, len(args))
+// RunAll makes calls in as few pipelines as it can. Replies are in the order of calls.
+func (p *Pipe) RunAll(ctx context.Context, calls []Call) []Reply {
+	replies := make([]Reply, len(calls))
 	parts := make(map[*node][]int)
-	for i := range args {
-		n, err := p.nodeOf(ctx, args[i])
+	for i, c := range calls {
+		n, err := p.nodeOf(ctx, c)
 		if err != nil {
 			replies[i].Err = err
 			continue
@@ -122,11 +116,11 @@ func (p *Pipe) RunAll(ctx context.Context, script *Script, args [][]any) []Reply
 	for n, part := range parts {
 		wg.Go(func() {
 			for at := range slices.Chunk(part, MaxTogether) {
-				calls := make([]call, len(at))
+				part := make([]Call, len(at))
 				for i, j := range at {
-					calls[i] = call{script: script, args: args[j]}
+					part[i] = calls[j]
 				}
-				for i, r := range p.sendWithin(ctx, n, calls) {
+				for i, r := range p.sendWithin(ctx, n, part) {
 					r.Err = withContextErr(ctx, r.Err)
 					replies[at[i]] = r
 				}
@@ -138,7 +132,7 @@ func (p *Pipe) RunAll(ctx context.Context, script *Script, args [][]any) []Reply
 }
 
 // sendWithin runs calls and returns soon after ctx ends.
-func (p *Pipe) sendWithin(ctx context.Context, n *node, calls []call) []Reply {
+func (p *Pipe) sendWithin(ctx context.Context, n *node, calls []Call) []Reply {
 	var replies []Reply
 	sent := ctx.Err() == nil
 	err := ctx.Err()
@@ -154,8 +148,8 @@ func (p *Pipe) sendWithin(ctx context.Context, n *node, calls []call) []Reply {
 	return replies
 }
 
-// nodeOf returns the node that has the first key of args.
-func (p *Pipe) nodeOf(ctx context.Context, args []any) (*node, error) {
+// nodeOf returns the node that has the first key of c.
+func (p *Pipe) nodeOf(ctx context.Context, c Call) (*node, error) {
 	if p.closed.Load() {
 		return nil, Classify(goredis.ErrClosed, false)
 	}
@@ -163,7 +157,7 @@ func (p *Pipe) nodeOf(ctx context.Context, args []any) (*node, error) {
 	addr := ""
 	if p.cluster != nil {
 		err := Guard(ctx, func() (err error) { // it may have to load the slot map
-			master, err = p.cluster.MasterForKey(ctx, args[3].(string))
+			master, err = p.cluster.MasterForKey(ctx, c.args[3].(string))
 			return err
 		})
 		if err != nil {
@@ -176,7 +170,7 @@ func (p *Pipe) nodeOf(ctx context.Context, args []any) (*node, error) {
 	n := p.nodes[addr]
 	if n == nil || n.client != master { // go-redis makes a new client when a node returns
 		n = &node{client: master}
-		n.queue.Send = func(ctx context.Context, calls []call) []Reply { return p.send(latestDeadline(ctx, calls), n, calls) }
+		n.queue.Send = func(ctx context.Context, calls []Call) []Reply { return p.send(latestDeadline(ctx, calls), n, calls) }
 		p.nodes[addr] = n
 	}
 	return n, nil

@@ -19,7 +19,7 @@ import (
 // echo returns its argument.
 var echo = NewScript("return ARGV[1]")
 
-func echoArgs(i int) []any { return echo.Call([]string{fmt.Sprint("k", i)}, i) }
+func echoCall(i int) Call { return echo.Call([]string{fmt.Sprint("k", i)}, i) }
 
 func optionsOf(t *testing.T, rawURL string) *goredis.Options {
 	o, err := goredis.ParseURL(rawURL)
@@ -49,7 +49,7 @@ func TestPipeGivesEachItsReply(t *testing.T) {
 		wg.Go(func() {
 			for i := range 40 {
 				n := 100*g + i
-				r := p.Run(t.Context(), echo, echoArgs(n))
+				r := p.Run(t.Context(), echoCall(n))
 				if r.Err != nil || r.Value != fmt.Sprint(n) {
 					t.Errorf("reply %v, %v, want %d", r.Value, r.Err, n)
 				}
@@ -70,16 +70,16 @@ func TestPipeSendsOnce(t *testing.T) {
 		return new(net.Dialer).DialContext(ctx, network, proxies[addr].Addr())
 	}
 	count := NewScript("return redis.call('INCR', KEYS[1])")
-	args := count.Call([]string{t.Name()})
+	call := count.Call([]string{t.Name()})
 	for _, client := range []goredis.UniversalClient{
 		goredis.NewClient(&goredis.Options{Addr: single.Addr(), Dialer: dial}),
 		goredis.NewClusterClient(&goredis.ClusterOptions{Addrs: cluster.Addrs(), Dialer: dial}),
 	} {
 		p := NewPipe(client, 0, 0)
-		require.NoError(t, p.Run(t.Context(), count, args).Err)
+		require.NoError(t, p.Run(t.Context(), call).Err)
 		for i, run := range []func() Reply{
-			func() Reply { return p.Run(t.Context(), count, args) },
-			func() Reply { return p.RunAll(t.Context(), count, [][]any{args})[0] },
+			func() Reply { return p.Run(t.Context(), call) },
+			func() Reply { return p.RunAll(t.Context(), []Call{call})[0] },
 		} {
 			for _, proxy := range proxies {
 				proxy.DropReply(count.Names)
@@ -100,20 +100,20 @@ func TestPipeKnowsWhatItHasNotSent(t *testing.T) {
 	client := goredis.NewClient(&goredis.Options{Addr: "127.0.0.1:1", DialerRetries: 1})
 	defer func() { _ = client.Close() }()
 	p := NewPipe(client, 0, 0)
-	require.ErrorIs(t, p.Run(t.Context(), echo, echoArgs(1)).Err, driver.ErrUnavailable)
-	for _, r := range p.RunAll(t.Context(), echo, [][]any{echoArgs(1), echoArgs(2)}) {
+	require.ErrorIs(t, p.Run(t.Context(), echoCall(1)).Err, driver.ErrUnavailable)
+	for _, r := range p.RunAll(t.Context(), []Call{echoCall(1), echoCall(2)}) {
 		require.ErrorIs(t, r.Err, driver.ErrUnavailable)
 	}
 	p.Close()
-	require.ErrorIs(t, p.Run(t.Context(), echo, echoArgs(1)).Err, goredis.ErrClosed)
+	require.ErrorIs(t, p.Run(t.Context(), echoCall(1)).Err, goredis.ErrClosed)
 }
 
 // Calls on a connection that the server refuses have its error, alone or together.
 func TestPipeReportsARefusedConnection(t *testing.T) {
 	s := servers.NeedRedis(t, servers.RedisOptions{Users: []string{"some on >secret ~* &* +@all"}})
 	p := pipeOf(t, optionsOf(t, s.UserURL("some", "wrong")))
-	require.ErrorIs(t, p.Run(t.Context(), echo, echoArgs(1)).Err, driver.ErrRefused)
-	for _, r := range p.RunAll(t.Context(), echo, [][]any{echoArgs(1), echoArgs(2)}) {
+	require.ErrorIs(t, p.Run(t.Context(), echoCall(1)).Err, driver.ErrRefused)
+	for _, r := range p.RunAll(t.Context(), []Call{echoCall(1), echoCall(2)}) {
 		require.ErrorIs(t, r.Err, driver.ErrRefused)
 		require.ErrorContains(t, r.Err, "wrong user name or password")
 	}

@@ -5,39 +5,22 @@ import (
 	"context"
 	"crypto/sha1"
 	"encoding/hex"
+	"slices"
+	"time"
 
 	goredis "github.com/redis/go-redis/v9"
 )
 
 // Script is a Lua script.
 type Script struct {
+	// Beside does for readers and permits what the script does for an exclusive claim; nil: none.
+	Beside *Script
+
 	source string
 	sha    string
 	acks   bool    // waits for replicas, if the pipe is configured to
 	batch  *Script // does the same for many locks; nil: none
-	other  *Script // see Beside
 }
-
-// durable makes calls of s wait for replicas.
-func (s *Script) durable() *Script {
-	s.acks = true
-	return s
-}
-
-// batched sets the script that does for many locks what s does for one.
-func (s *Script) batched(batch *Script) *Script {
-	s.batch, batch.acks = batch, s.acks
-	return s
-}
-
-// beside sets the script that Beside returns.
-func (s *Script) beside(other *Script) *Script {
-	s.other = other
-	return s
-}
-
-// Beside returns the script that does for readers and permits what s does for an exclusive claim.
-func (s *Script) Beside() *Script { return s.other }
 
 // NewScript makes a script from its source.
 func NewScript(source string) *Script {
@@ -45,25 +28,33 @@ func NewScript(source string) *Script {
 	return &Script{source: source, sha: hex.EncodeToString(sum[:])}
 }
 
-// Call returns the EVALSHA arguments of a call of s.
-func (s *Script) Call(keys []string, argv ...any) []any {
+// Call is a call of a script.
+type Call struct {
+	script *Script
+	args   []any // of EVALSHA
+
+	deadline time.Time // of the caller's context; zero: none
+}
+
+// Call makes a call of s.
+func (s *Script) Call(keys []string, argv ...any) Call {
 	args := append(make([]any, 0, 3+len(keys)+len(argv)), "evalsha", s.sha, len(keys))
 	for _, k := range keys {
 		args = append(args, k)
 	}
-	return append(args, argv...)
+	return Call{script: s, args: append(args, argv...)}
 }
 
-// withSource returns args as an EVAL call with the source, for a server that does not know s yet.
-func (s *Script) withSource(args []any) []any {
-	full := append([]any(nil), args...)
-	full[0], full[1] = "eval", s.source
+// withSource returns the arguments of c as an EVAL with the source, for a server that does not know the script yet.
+func (c Call) withSource() []any {
+	full := slices.Clone(c.args)
+	full[0], full[1] = "eval", c.script.source
 	return full
 }
 
 // Names reports whether request, an encoded command, calls s or one of its variants for many locks or beside others.
 func (s *Script) Names(request []byte) bool {
-	return s.batch != nil && s.batch.Names(request) || s.other != nil && s.other.Names(request) ||
+	return s.batch != nil && s.batch.Names(request) || s.Beside != nil && s.Beside.Names(request) ||
 		bytes.Contains(request, []byte(s.sha)) || bytes.Contains(request, []byte(s.source))
 }
 

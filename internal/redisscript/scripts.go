@@ -2,6 +2,7 @@ package redisscript
 
 import (
 	"embed"
+	"slices"
 	"strings"
 )
 
@@ -11,45 +12,42 @@ var lua embed.FS
 // The scripts for a single server. Their keys are the lock and the queue, and for scripts that grant, the last tokens. A file comes after
 // those that it relies on. The easy case comes first, so that it does not run what only the others need.
 var (
-	Acquire = compose("token", "easy", "queue", "claim", "acquire").durable().beside(acquireBeside).
-		batched(compose("shadow", "token", "one", "easy", "queue", "claim", "acquire", "each"))
-	Renew   = compose("renew").durable().beside(renewBeside).batched(compose("shadow", "one", "renew", "each")) // the key is the lock alone
-	Release = compose("release", "queue", "wake").beside(releaseBeside).batched(compose("shadow", "one", "release", "queue", "wake", "each"))
-	Abandon = compose("queue", "abandon").beside(compose("queue", "beside", "beside_abandon"))
-	Again   = compose("token", "queue", "claim", "again").durable()
-	Requeue = compose("token", "queue", "claim", "requeue").durable()
-	Attach  = compose("queue", "attach").durable()
+	Acquire = Script{acks: true, Beside: acquireBeside}.ofMany("token", "easy", "queue", "claim", "acquire")
+	Renew   = Script{acks: true, Beside: renewBeside}.ofMany("renew") // the key is the lock alone
+	Release = Script{Beside: releaseBeside}.ofMany("release", "queue", "wake")
+	Abandon = Script{Beside: abandonBeside}.of("queue", "abandon")
+	Again   = Script{acks: true}.of("token", "queue", "claim", "again")
+	Requeue = Script{acks: true}.of("token", "queue", "claim", "requeue")
+	Attach  = Script{acks: true}.of("queue", "attach")
 )
 
 // The scripts for readers and permits. Their keys are those of the scripts that grant, and the set of holders.
 var (
-	acquireBeside = compose("token", "queue", "beside", "beside_acquire").durable().
-			batched(compose("shadow", "token", "one", "queue", "beside", "beside_acquire", "each"))
-	renewBeside = compose("queue", "beside", "beside_renew").durable().
-			batched(compose("shadow", "one", "queue", "beside", "beside_renew", "each"))
-	releaseBeside = compose("queue", "beside", "beside_release").batched(compose("shadow", "one", "queue", "beside", "beside_release", "each"))
-	InspectBeside = compose("queue", "beside", "beside_inspect")
-	Contend       = compose("queue", "beside", "beside_contend")
+	acquireBeside = Script{acks: true}.ofMany("token", "queue", "beside", "beside_acquire")
+	renewBeside   = Script{acks: true}.ofMany("queue", "beside", "beside_renew")
+	releaseBeside = Script{}.ofMany("queue", "beside", "beside_release")
+	abandonBeside = Script{}.of("queue", "beside", "beside_abandon")
+	Contend       = Script{}.of("queue", "beside", "beside_contend")
 )
 
 // The scripts for one server of several, where a majority decides. Their keys are the lock and the queue.
 var (
-	QuorumAcquire = compose("notoken", "easy", "queue", "claim", "quorum_acquire")
-	QuorumRelease = compose("quorum_release", "queue", "quorum_wake")
-	QuorumRenew   = compose("quorum_renew")
-	QuorumRetake  = compose("queue", "quorum_retake")
+	QuorumAcquire = Script{}.of("notoken", "easy", "queue", "claim", "quorum_acquire")
+	QuorumRelease = Script{}.of("quorum_release", "queue", "quorum_wake")
+	QuorumRenew   = Script{}.of("quorum_renew")
+	QuorumRetake  = Script{}.of("queue", "quorum_retake")
 )
 
 // The scripts for both.
 var (
-	Waiting = compose("waiting")
-	Inspect = compose("queue", "inspect")
-	Break   = compose("queue", "break")
-	Check   = compose("check")
+	Waiting = Script{}.of("waiting")
+	Inspect = Script{}.of("queue", "inspect")
+	Break   = Script{}.of("queue", "break")
+	Check   = Script{}.of("check")
 )
 
-// compose concatenates files.
-func compose(files ...string) *Script {
+// of returns s with the files as its source.
+func (s Script) of(files ...string) *Script {
 	var source strings.Builder
 	for _, f := range files {
 		text, err := lua.ReadFile("lua/" + f + ".lua")
@@ -58,5 +56,18 @@ func compose(files ...string) *Script {
 		}
 		source.Write(text)
 	}
-	return NewScript(source.String())
+	made := NewScript(source.String())
+	s.source, s.sha = made.source, made.sha
+	return &s
+}
+
+// ofMany is of for a script with a variant that does the same for many locks. All of them share what token.lua defines.
+func (s Script) ofMany(files ...string) *Script {
+	many, one := []string{"shadow"}, files
+	if files[0] == "token" {
+		many, one = append(many, "token"), files[1:]
+	}
+	many = slices.Concat(many, []string{"one"}, one, []string{"each"})
+	s.batch = Script{acks: s.acks}.of(many...)
+	return s.of(files...)
 }
