@@ -19,7 +19,7 @@ func (b *Backend) Detach(ctx context.Context, lease driver.Lease) error {
 
 // Attach implements driver.Attacher. One request compares the lock's value and sets the new one.
 func (b *Backend) Attach(ctx context.Context, req driver.Request, owner string, token uint64) (lease driver.Lease, err error) {
-	c, err := b.enter(req)
+	c, err := b.claims.Enter(req)
 	if err != nil {
 		return nil, err
 	}

@@ -18,7 +18,7 @@ type claim struct {
 	grant driver.Grant
 }
 
-func (b *Backend) newClaim(req driver.Request) redisclaims.Member {
+func (b *Backend) newClaim(req driver.Request) *claim {
 	c := &claim{b: b}
 	c.Req = req
 	return c
@@ -32,8 +32,7 @@ const (
 	permitsQueueKey = "permits-queue"
 )
 
-// keysOf returns the keys that granting scripts take: the lock, the queue, and the last token of the server or slot. Other scripts take the
-// first two.
+// keysOf returns the keys of a lock: the lock, the queue, and the last token of the server or slot.
 func (b *Backend) keysOf(lock string) []string {
 	return []string{lock, redisscript.Side(lock, queueKey), redisscript.LastToken(lock, b.pipe.Cluster())}
 }
@@ -57,16 +56,7 @@ func (c *claim) call(script *redisscript.Script, argv ...any) redisscript.Call {
 	if c.beside() {
 		return script.Beside.Call(c.b.besideKeys(lock, c.Req.Permits), append([]any{c.Req.Owner, c.Req.Permits}, argv...)...)
 	}
-	var keys []string
-	switch script {
-	case redisscript.Renew: // RenewBatch makes thousands of these
-		keys = []string{lock}
-	case redisscript.Release:
-		keys = []string{lock, redisscript.Side(lock, queueKey)}
-	default:
-		keys = c.b.keysOf(lock)
-	}
-	return script.Call(keys, append([]any{c.value()}, argv...)...)
+	return script.Call(c.b.keysOf(lock), append([]any{c.value()}, argv...)...)
 }
 
 // run makes a call of script and runs it.

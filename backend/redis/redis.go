@@ -32,7 +32,9 @@ func NewBackend(client goredis.UniversalClient, o Options) (*Backend, error) {
 		return nil, err
 	}
 	b := &Backend{client: client, pipe: redisscript.NewPipe(client, o.Replicas, o.WaitTimeout), layout: layout, o: o}
-	b.claims = redisclaims.New(redisclaims.Options{Pipes: []*redisscript.Pipe{b.pipe}, Quorum: 1, New: b.newClaim})
+	b.claims = redisclaims.New(redisclaims.Options[*claim]{
+		Pipes: []*redisscript.Pipe{b.pipe}, Quorum: 1, New: b.newClaim, MinTTL: capabilities.MinTTL,
+	})
 	return b, nil
 }
 
@@ -43,7 +45,7 @@ type Backend struct {
 	pipe      *redisscript.Pipe
 	layout    redisscript.Layout
 	o         Options
-	claims    *redisclaims.Registry
+	claims    *redisclaims.Registry[*claim]
 	requests  atomic.Int64 // numbers the claim requests
 }
 
@@ -85,7 +87,7 @@ func (b *Backend) Close() error {
 	b.claims.Close()
 	b.pipe.Close()
 	if b.ownClient {
-		return redisscript.CloseClient(b.client)
+		return redisscript.Closing(b.client.Close)
 	}
 	return nil
 }
@@ -96,7 +98,7 @@ const pollBehindWriter = 3 * time.Second
 
 // TryAcquire implements driver.Backend, usually in one request.
 func (b *Backend) TryAcquire(ctx context.Context, req driver.Request) (driver.Lease, error) {
-	c, err := b.enter(req)
+	c, err := b.claims.Enter(req)
 	if err != nil {
 		return nil, err
 	}
@@ -116,18 +118,6 @@ func (b *Backend) TryAcquire(ctx context.Context, req driver.Request) (driver.Le
 		_ = b.pipe.Run(ctx, redisscript.Contend.Call(keys, req.Owner, 0)) // advice: c polls, and readers ask, if it is lost
 	}
 	return lease, err
-}
-
-// enter registers the claim of req before its first request.
-func (b *Backend) enter(req driver.Request) (*claim, error) {
-	if req.TTL <= 0 || req.TTL > redisclaims.MaxTTL {
-		return nil, fmt.Errorf("%w: TTL %v is not between 1ms and %v", driver.ErrRefused, req.TTL, redisclaims.MaxTTL)
-	}
-	m, err := b.claims.Enter(req)
-	if err != nil {
-		return nil, err
-	}
-	return m.(*claim), nil
 }
 
 func flag(yes bool) string {
@@ -200,8 +190,7 @@ func (b *Backend) undoGrant(ctx context.Context, c *claim, acked int) error {
 
 // Abandon implements driver.Backend. If the claim may still arrive, the server refuses it for a minute.
 func (b *Backend) Abandon(ctx context.Context, req driver.Request) error {
-	m, unresolved := b.claims.Unresolved(req)
-	c := m.(*claim)
+	c, unresolved := b.claims.Unresolved(req)
 	ms := int64(0)
 	if unresolved {
 		ms = redisclaims.TombstoneTTL.Milliseconds()
@@ -222,7 +211,7 @@ func (b *Backend) Notify(req driver.Request, wake func()) (stop func()) {
 // Requeue implements driver.Requeuer.
 func (b *Backend) Requeue(ctx context.Context, old driver.Lease, req driver.Request) (lease driver.Lease, released, err error) {
 	from := old.(*claim)
-	c, err := b.enter(req)
+	c, err := b.claims.Enter(req)
 	if err != nil {
 		return nil, err, err
 	}

@@ -71,7 +71,7 @@ const (
 	maxPlace = 4e15 - 1 // see queue.lua
 )
 
-func (b *Backend) newClaim(req driver.Request) redisclaims.Member {
+func (b *Backend) newClaim(req driver.Request) *claim {
 	lock := b.layout.Key(req.Name)
 	c := &claim{
 		b: b, value: redisscript.Value(req.Owner),

@@ -56,9 +56,8 @@ func (x *nodes) taint(t *testing.T, a *client) driver.Request {
 	x.proxies[1].Freeze()
 	x.proxies[2].Freeze()
 	req := a.Request("x")
-	m, err := a.claims.Enter(req)
+	c, err := a.claims.Enter(req)
 	require.NoError(t, err)
-	c := m.(*claim)
 	done := make(chan error, 1)
 	go func() {
 		_, err := a.Try(req)

@@ -40,7 +40,7 @@ func NewBackend[C goredis.UniversalClient](nodes []C, o Options) (*Backend, erro
 		n := &node{client: client, addr: addrOf(client, i), pipe: redisscript.NewPipe(client, 0, 0), queues: make(map[string][]func())}
 		b.nodes, pipes[i] = append(b.nodes, n), n.pipe
 	}
-	b.claims = redisclaims.New(redisclaims.Options{Pipes: pipes, Quorum: b.quorum, New: b.newClaim})
+	b.claims = redisclaims.New(redisclaims.Options[*claim]{Pipes: pipes, Quorum: b.quorum, New: b.newClaim, MinTTL: b.caps.MinTTL})
 	return b, nil
 }
 
@@ -52,7 +52,7 @@ type Backend struct {
 	layout    redisscript.Layout
 	o         Options
 	caps      driver.Capabilities
-	claims    *redisclaims.Registry
+	claims    *redisclaims.Registry[*claim]
 }
 
 var (
@@ -101,7 +101,7 @@ func (b *Backend) Close() error {
 	for _, n := range b.nodes {
 		n.pipe.Close()
 		if b.ownClient {
-			if err := redisscript.CloseClient(n.client); err != nil && first == nil {
+			if err := redisscript.Closing(n.client.Close); err != nil && first == nil {
 				first = err
 			}
 		}
@@ -111,17 +111,13 @@ func (b *Backend) Close() error {
 
 // TryAcquire implements driver.Backend: one request to every node at once. If too few grant it, another request undoes it.
 func (b *Backend) TryAcquire(ctx context.Context, req driver.Request) (driver.Lease, error) {
-	if req.TTL < b.caps.MinTTL || req.TTL > redisclaims.MaxTTL {
-		return nil, fmt.Errorf("%w: TTL %v is not between %v and %v", driver.ErrRefused, req.TTL, b.caps.MinTTL, redisclaims.MaxTTL)
-	}
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("%w: %w", driver.ErrUnavailable, err)
 	}
-	m, err := b.claims.Enter(req)
+	c, err := b.claims.Enter(req)
 	if err != nil {
 		return nil, err
 	}
-	c := m.(*claim)
 	err = c.acquire(ctx, req.Queue)
 	b.claims.Answered(c, req.Queue, err)
 	if err != nil {

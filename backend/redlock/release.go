@@ -204,8 +204,7 @@ func (c *claim) Release(ctx context.Context) error {
 // Abandon implements driver.Backend. It returns nil once a majority of the nodes has nothing of the claim and, if it may still arrive, refuses it
 // for a minute. Then no majority can grant it. The other nodes follow in the background; on an unreachable one the key expires.
 func (b *Backend) Abandon(ctx context.Context, req driver.Request) error {
-	m, unresolved := b.claims.Unresolved(req)
-	c := m.(*claim)
+	c, unresolved := b.claims.Unresolved(req)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	_, err := c.free(ctx, true, unresolved && c.round == 0, func(f *undone) bool { return f.cleared >= b.quorum })

@@ -45,7 +45,7 @@ func (c *Claim) hint() (wake func()) {
 }
 
 // act records a server's word about m. It returns the function to call without the mutex, if any.
-func (r *Registry) act(m Member, word byte, server int) func() {
+func (r *Registry[M]) act(m M, word byte, server int) func() {
 	c := m.Base()
 	switch word {
 	case 'w':
@@ -69,7 +69,7 @@ func (r *Registry) act(m Member, word byte, server int) func() {
 }
 
 // wakeBelowQuorum wakes a claim that fewer servers than the quorum have called, unless it has sent another request since.
-func (r *Registry) wakeBelowQuorum(c *Claim, asked uint32) {
+func (r *Registry[M]) wakeBelowQuorum(c *Claim, asked uint32) {
 	r.mu.Lock()
 	var wake func()
 	if c.asked == asked && !c.held {

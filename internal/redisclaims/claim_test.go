@@ -21,8 +21,8 @@ func (m *member) Queue() string { return "" }
 
 func (m *member) Broken() { m.broken <- struct{}{} }
 
-func newRegistry(t *testing.T, quorum int) *Registry {
-	r := New(Options{Quorum: quorum, New: func(req driver.Request) Member {
+func newRegistry(t *testing.T, quorum int) *Registry[*member] {
+	r := New(Options[*member]{Quorum: quorum, New: func(req driver.Request) *member {
 		m := &member{broken: make(chan struct{}, 10)}
 		m.Req = req
 		return m
@@ -34,10 +34,10 @@ func newRegistry(t *testing.T, quorum int) *Registry {
 var request = driver.Request{Name: "x", Owner: fmt.Sprintf("%032x:test/1/x", 1), TTL: time.Second}
 
 // enters makes a request of the claim.
-func enters(t *testing.T, r *Registry) *member {
+func enters(t *testing.T, r *Registry[*member]) *member {
 	m, err := r.Enter(request)
 	require.NoError(t, err)
-	return m.(*member)
+	return m
 }
 
 // A claim tries once a quorum of servers has called it, or quorumWait after the first call.

@@ -24,7 +24,7 @@ const (
 
 // listen subscribes to the channel of owner's client on one connection to each server, in the background. The connections stay. The claims of
 // another client poll as if nobody listened. The mutex is held.
-func (r *Registry) listen(owner string) {
+func (r *Registry[M]) listen(owner string) {
 	if r.channel != "" || r.ctx.Err() != nil {
 		return
 	}
@@ -35,14 +35,14 @@ func (r *Registry) listen(owner string) {
 }
 
 // Heard reports whether messages for owner arrive from a quorum of the servers.
-func (r *Registry) Heard(owner string) bool {
+func (r *Registry[M]) Heard(owner string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.channel == channelOf(owner) && bits.OnesCount64(r.heard) >= r.o.Quorum
 }
 
 // hear handles a server's messages until the registry is closed.
-func (r *Registry) hear(server int, channel string) {
+func (r *Registry[M]) hear(server int, channel string) {
 	for r.ctx.Err() == nil {
 		err := r.receive(server, channel)
 		r.setHeard(server, false)
@@ -58,7 +58,7 @@ func (r *Registry) hear(server int, channel string) {
 }
 
 // receive handles a server's messages until the connection fails.
-func (r *Registry) receive(server int, channel string) error {
+func (r *Registry[M]) receive(server int, channel string) error {
 	pubsub := r.o.Pipes[server].Client.Subscribe(r.ctx, channel)
 	closing := func() { _ = pubsub.Close() }
 	defer closing()
@@ -86,9 +86,9 @@ func (r *Registry) receive(server int, channel string) error {
 
 // setHeard records whether a server's messages arrive. Some may have been missed, so waiters try at once, and holders ask whether anybody waits
 // once messages arrive.
-func (r *Registry) setHeard(server int, heard bool) {
+func (r *Registry[M]) setHeard(server int, heard bool) {
 	var wake []func()
-	var holders []Member
+	var holders []M
 	r.mu.Lock()
 	before := r.heard
 	r.heard &^= 1 << server
@@ -114,7 +114,7 @@ func (r *Registry) setHeard(server int, heard bool) {
 }
 
 // askContended asks a server whether anybody waits for what the holders hold, and tells them.
-func (r *Registry) askContended(server int, holders []Member) {
+func (r *Registry[M]) askContended(server int, holders []M) {
 	ctx, cancel := context.WithTimeout(r.ctx, contendedTime)
 	defer cancel()
 	calls := make([]redisscript.Call, len(holders))

@@ -3,6 +3,8 @@ package redisclaims
 import (
 	"context"
 	"errors"
+	"fmt"
+	"math"
 	"sync"
 	"time"
 
@@ -10,45 +12,63 @@ import (
 	"github.com/lockport/lockport/internal/redisscript"
 )
 
-// Options configure a Registry.
-type Options struct {
+// How often a waiter polls without being notified.
+const (
+	PollHeard   = 5 * time.Second        // subscribed: the safety net under notification
+	PollUnheard = 250 * time.Millisecond // not subscribed yet, or not permitted to
+	PollForeign = 100 * time.Millisecond // behind a foreign client, which announces no release
+)
+
+// TombstoneTTL is how long a server refuses an abandoned claim that may still arrive.
+const TombstoneTTL = time.Minute
+
+// maxTTL is beyond any sensible TTL and far from overflow.
+const maxTTL time.Duration = math.MaxInt64 / 4
+
+// Options configure a Registry of claims of type M.
+type Options[M Member] struct {
 	// Pipes are those of the servers to subscribe to, at most 64. The registry does not close them.
 	Pipes []*redisscript.Pipe
 	// Quorum is how many servers must call a claim, or report it broken, to take effect at once: 1 with one server.
 	Quorum int
 	// New makes the backend's claim for a request and sets its Req.
-	New func(driver.Request) Member
+	New func(driver.Request) M
+	// MinTTL is the smallest TTL of a claim.
+	MinTTL time.Duration
 }
 
 // Registry has all pending, waiting and held claims, by owner. Safe for concurrent use.
-type Registry struct {
-	o       Options
+type Registry[M Member] struct {
+	o       Options[M]
 	ctx     context.Context // ends when the registry is closed
 	cancel  context.CancelFunc
 	running sync.WaitGroup
 
 	mu      sync.Mutex
-	members map[string]Member
+	members map[string]M
 	channel string // that it listens to; "": none yet
 	heard   uint64 // bits of the servers whose messages arrive
 }
 
 // New makes a registry. It does no I/O before a claim waits or is held.
-func New(o Options) *Registry {
-	r := &Registry{o: o, members: make(map[string]Member)}
+func New[M Member](o Options[M]) *Registry[M] {
+	r := &Registry[M]{o: o, members: make(map[string]M)}
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	return r
 }
 
 // Enter registers the claim of req before its first request. It returns an error if the claim is held.
-func (r *Registry) Enter(req driver.Request) (Member, error) {
+func (r *Registry[M]) Enter(req driver.Request) (m M, err error) {
+	if req.TTL < r.o.MinTTL || req.TTL > maxTTL {
+		return m, fmt.Errorf("%w: TTL %v is not between %v and %v", driver.ErrRefused, req.TTL, r.o.MinTTL, maxTTL)
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	m := r.members[req.Owner]
+	m, known := r.members[req.Owner]
 	switch {
-	case m != nil && m.Base().held:
-		return nil, &driver.HeldError{Holder: driver.Status{Owner: req.Owner}}
-	case m == nil, m.Base().Req.Name != req.Name, m.Base().Req.TTL != req.TTL:
+	case known && m.Base().held:
+		return m, &driver.HeldError{Holder: driver.Status{Owner: req.Owner}}
+	case !known, m.Base().Req.Name != req.Name, m.Base().Req.TTL != req.TTL:
 		m = r.o.New(req)
 		r.members[req.Owner] = m
 	}
@@ -61,7 +81,7 @@ func (r *Registry) Enter(req driver.Request) (Member, error) {
 }
 
 // Answered records the outcome of a request for m. queue: the request asked for a place in the queue.
-func (r *Registry) Answered(m Member, queue bool, err error) {
+func (r *Registry[M]) Answered(m M, queue bool, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	c := m.Base()
@@ -79,43 +99,43 @@ func (r *Registry) Answered(m Member, queue bool, err error) {
 }
 
 // Unresolved returns the claim of req, or makes one. yes: a request of it may still arrive.
-func (r *Registry) Unresolved(req driver.Request) (m Member, yes bool) {
+func (r *Registry[M]) Unresolved(req driver.Request) (m M, yes bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if m := r.members[req.Owner]; m != nil && m.Base().Req.Name == req.Name {
+	if m, known := r.members[req.Owner]; known && m.Base().Req.Name == req.Name {
 		return m, m.Base().asking
 	}
 	return r.o.New(req), true
 }
 
 // Leave forgets m.
-func (r *Registry) Leave(m Member) {
+func (r *Registry[M]) Leave(m M) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.retire(m)
 }
 
 // retire is Leave. The mutex is held.
-func (r *Registry) retire(m Member) {
+func (r *Registry[M]) retire(m M) {
 	c := m.Base()
 	c.wake = nil
-	if r.members[c.Req.Owner] == m {
+	if now, known := r.members[c.Req.Owner]; known && now.Base() == c {
 		delete(r.members, c.Req.Owner)
 	}
 }
 
 // Len is the number of claims.
-func (r *Registry) Len() int {
+func (r *Registry[M]) Len() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return len(r.members)
 }
 
 // Notify implements driver.Notifier for the backends.
-func (r *Registry) Notify(req driver.Request, wake func()) (stop func()) {
+func (r *Registry[M]) Notify(req driver.Request, wake func()) (stop func()) {
 	r.mu.Lock()
-	m := r.members[req.Owner]
-	if m == nil {
+	m, known := r.members[req.Owner]
+	if !known {
 		m = r.o.New(req)
 		r.members[req.Owner] = m
 	}
@@ -138,26 +158,24 @@ func (r *Registry) Notify(req driver.Request, wake func()) (stop func()) {
 }
 
 // Close ends the subscriptions. go-redis may wait for a silent server, so Close waits for a second at most.
-func (r *Registry) Close() {
+func (r *Registry[M]) Close() {
 	r.mu.Lock()
 	r.cancel() // from now on nothing starts to listen
 	r.mu.Unlock()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	_ = redisscript.Guard(ctx, func() error {
+	_ = redisscript.Closing(func() error {
 		r.running.Wait()
 		return nil
 	})
 }
 
 // handle handles a published message.
-func (r *Registry) handle(server int, word string) {
+func (r *Registry[M]) handle(server int, word string) {
 	if word == "" {
 		return
 	}
 	r.mu.Lock()
 	var call func()
-	if m := r.members[word[1:]]; m != nil {
+	if m, known := r.members[word[1:]]; known {
 		call = r.act(m, word[0], server)
 	}
 	r.mu.Unlock()

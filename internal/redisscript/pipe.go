@@ -182,15 +182,15 @@ func IsNil(client goredis.UniversalClient) bool {
 	return client == nil || v.Kind() == reflect.Pointer && v.IsNil()
 }
 
-// closeTime is how long CloseClient waits for go-redis.
+// closeTime is how long Closing waits.
 const closeTime = time.Second
 
-// CloseClient closes client. go-redis waits for reads under way, which a silent server delays until their time-outs: after closeTime
-// CloseClient returns, and a goroutine goes on waiting.
-func CloseClient(client goredis.UniversalClient) error {
+// Closing calls f, which closes a client, or waits for those who use it. go-redis waits for reads under way, which a silent server delays until
+// their time-outs: after closeTime Closing returns nil, and a goroutine goes on waiting.
+func Closing(f func() error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
 	defer cancel()
-	if err := Guard(ctx, client.Close); ctx.Err() == nil {
+	if err := Guard(ctx, f); ctx.Err() == nil {
 		return err
 	}
 	return nil

@@ -18,6 +18,7 @@ type Script struct {
 
 	source string
 	sha    string
+	keys   int     // how many of a lock's keys it takes; 0: all
 	acks   bool    // waits for replicas, if the pipe is configured to
 	batch  *Script // does the same for many locks; nil: none
 }
@@ -36,8 +37,11 @@ type Call struct {
 	deadline time.Time // of the caller's context; zero: none
 }
 
-// Call makes a call of s.
+// Call makes a call of s. It leaves out those of the lock's keys that s does not use.
 func (s *Script) Call(keys []string, argv ...any) Call {
+	if s.keys > 0 {
+		keys = keys[:s.keys]
+	}
 	args := append(make([]any, 0, 3+len(keys)+len(argv)), "evalsha", s.sha, len(keys))
 	for _, k := range keys {
 		args = append(args, k)

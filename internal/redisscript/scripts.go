@@ -13,8 +13,8 @@ var lua embed.FS
 // those that it relies on. The easy case comes first, so that it does not run what only the others need.
 var (
 	Acquire = Script{acks: true, Beside: acquireBeside}.ofMany("token", "easy", "queue", "claim", "acquire")
-	Renew   = Script{acks: true, Beside: renewBeside}.ofMany("renew") // the key is the lock alone
-	Release = Script{Beside: releaseBeside}.ofMany("release", "queue", "wake")
+	Renew   = Script{acks: true, keys: 1, Beside: renewBeside}.ofMany("renew") // of one key: a client renews thousands
+	Release = Script{keys: 2, Beside: releaseBeside}.ofMany("release", "queue", "wake")
 	Abandon = Script{Beside: abandonBeside}.of("queue", "abandon")
 	Again   = Script{acks: true}.of("token", "queue", "claim", "again")
 	Requeue = Script{acks: true}.of("token", "queue", "claim", "requeue")
@@ -61,7 +61,7 @@ func (s Script) of(files ...string) *Script {
 	return &s
 }
 
-// ofMany is of for a script with a variant that does the same for many locks. All of them share what token.lua defines.
+// ofMany is like of. It also makes the variant for many locks, which share what token.lua defines.
 func (s Script) ofMany(files ...string) *Script {
 	many, one := []string{"shadow"}, files
 	if files[0] == "token" {
