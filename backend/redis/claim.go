@@ -108,14 +108,6 @@ func (c *claim) releaseOutcome(reply any) error {
 // Queue implements redisclaims.Member.
 func (c *claim) Queue() string { return c.b.besideKeys(c.b.layout.Key(c.Req.Name), c.Req.Permits)[1] }
 
-// Broken implements redisclaims.Member.
-func (c *claim) Broken() {
-	c.b.claims.Leave(c)
-	if c.Req.Lost != nil {
-		c.Req.Lost(fmt.Errorf("%w: it was broken by force", driver.ErrLost))
-	}
-}
-
 // lost says from a script's reply who has the lock instead.
 func lost(reply any) error {
 	value, ok := reply.(string)

@@ -26,7 +26,7 @@ type claim struct {
 	round   int32         // how often the nodes were asked
 	splits  int32         // attempts in a row that nobody won
 	heard   time.Time     // when a node last replied that another claim has its vote
-	ended   bool          // released, abandoned or broken: no node is asked to grant it any more
+	ended   bool          // released or abandoned: no node is asked to grant it any more
 
 	// The lease.
 	grant driver.Grant
@@ -161,17 +161,6 @@ func (c *claim) Grant() driver.Grant { return c.grant }
 
 // Queue implements redisclaims.Member.
 func (c *claim) Queue() string { return c.keys[1] }
-
-// Broken implements redisclaims.Member.
-func (c *claim) Broken() {
-	c.mu.Lock()
-	first := !c.ended
-	c.ended = true
-	c.mu.Unlock()
-	if first && c.Req.Lost != nil {
-		c.Req.Lost(fmt.Errorf("%w: it was broken by force", driver.ErrLost))
-	}
-}
 
 // lost is the error of a claim that lost its majority.
 func (c *claim) lost() error {

@@ -1,6 +1,7 @@
 package redisclaims
 
 import (
+	"fmt"
 	"math/bits"
 	"time"
 
@@ -30,8 +31,6 @@ type Member interface {
 	Base() *Claim
 	// Queue is the key of the queue in which clients wait for what the claim holds.
 	Queue() string
-	// Broken is called once a quorum of the servers reports the held claim broken by force.
-	Broken()
 }
 
 // quorumWait is how long a claim called by fewer servers than the quorum waits for the others before it tries anyway. They may be down,
@@ -62,7 +61,10 @@ func (r *Registry[M]) act(m M, word byte, server int) func() {
 	case 'l':
 		c.broken |= 1 << server
 		if c.held && bits.OnesCount64(c.broken) >= r.o.Quorum {
-			return m.Broken
+			r.retire(m)
+			if lost := c.Req.Lost; lost != nil {
+				return func() { lost(fmt.Errorf("%w: it was broken by force", driver.ErrLost)) }
+			}
 		}
 	}
 	return nil

@@ -12,21 +12,12 @@ import (
 )
 
 // member is a backend's claim.
-type member struct {
-	Claim
-	broken chan struct{}
-}
+type member struct{ Claim }
 
 func (m *member) Queue() string { return "" }
 
-func (m *member) Broken() { m.broken <- struct{}{} }
-
 func newRegistry(t *testing.T, quorum int) *Registry[*member] {
-	r := New(Options[*member]{Quorum: quorum, New: func(req driver.Request) *member {
-		m := &member{broken: make(chan struct{}, 10)}
-		m.Req = req
-		return m
-	}})
+	r := New(Options[*member]{Quorum: quorum, New: func(req driver.Request) *member { return &member{Claim{Req: req}} }})
 	t.Cleanup(r.Close)
 	return r
 }
@@ -89,16 +80,17 @@ func TestEarlyCallsCount(t *testing.T) {
 func TestQuorumBreaks(t *testing.T) {
 	r := newRegistry(t, 2)
 	m := enters(t, r)
+	broken := make(chan error, 10)
+	m.Req.Lost = func(err error) { broken <- err }
 	r.handle(0, "l"+request.Owner)
 	r.Answered(m, true, nil)
-	require.Empty(t, m.broken)
 	r.handle(0, "l"+request.Owner)
-	require.Empty(t, m.broken)
-	r.handle(1, "l"+request.Owner)
-	require.Len(t, m.broken, 1)
+	require.Empty(t, broken)
 	r.handle(1, "") // as Check sends it
-	r.Leave(m)
-	r.handle(1, "l"+request.Owner)
-	require.Len(t, m.broken, 1)
+	for range 2 {
+		r.handle(1, "l"+request.Owner)
+		require.Len(t, broken, 1)
+	}
+	require.ErrorIs(t, <-broken, driver.ErrLost)
 	require.Zero(t, r.Len())
 }
