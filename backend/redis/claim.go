@@ -3,7 +3,6 @@ package redis
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/redisclaims"
@@ -66,9 +65,6 @@ func (c *claim) run(ctx context.Context, script *redisscript.Script, argv ...any
 
 // value is the lock's value while the claim holds it.
 func (c *claim) value() string { return redisscript.Value(c.Req.Owner) }
-
-// ms is the TTL in milliseconds, rounded up.
-func (c *claim) ms() int64 { return int64((c.Req.TTL + time.Millisecond - 1) / time.Millisecond) }
 
 // Grant implements driver.Lease.
 func (c *claim) Grant() driver.Grant { return c.grant }

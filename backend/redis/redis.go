@@ -103,7 +103,7 @@ func (b *Backend) TryAcquire(ctx context.Context, req driver.Request) (driver.Le
 		return nil, err
 	}
 	sent := time.Now()
-	args := []any{c.ms(), flag(req.Queue), b.requests.Add(1)}
+	args := []any{c.TTL(), req.Queue, b.requests.Add(1)}
 	r := c.run(ctx, redisscript.Acquire, args...)
 	if errors.Is(r.Err, redisscript.ErrImpatient) && ctx.Err() == nil {
 		r = c.run(ctx, redisscript.Again, args...)
@@ -118,13 +118,6 @@ func (b *Backend) TryAcquire(ctx context.Context, req driver.Request) (driver.Le
 		_ = b.pipe.Run(ctx, redisscript.Contend.Call(keys, req.Owner, 0)) // advice: c polls, and readers ask, if it is lost
 	}
 	return lease, err
-}
-
-func flag(yes bool) string {
-	if yes {
-		return "1"
-	}
-	return "0"
 }
 
 // outcome converts the script's reply to a claim.
@@ -216,7 +209,7 @@ func (b *Backend) Requeue(ctx context.Context, old driver.Lease, req driver.Requ
 		return nil, err, err
 	}
 	sent := time.Now()
-	r := b.pipe.Run(ctx, redisscript.Requeue.Call(b.keysOf(b.layout.Key(req.Name)), from.value(), c.value(), c.ms()))
+	r := b.pipe.Run(ctx, redisscript.Requeue.Call(b.keysOf(b.layout.Key(req.Name)), from.value(), c.value(), c.TTL()))
 	reply, _ := r.Value.([]any)
 	if r.Err == nil && len(reply) != 2 {
 		r.Err = r.Unexpected()
@@ -247,7 +240,7 @@ func (b *Backend) Attach(ctx context.Context, req driver.Request, owner string, 
 		return nil, err
 	}
 	sent := time.Now()
-	r := c.run(ctx, redisscript.Attach, c.ms(), redisscript.Value(owner), token)
+	r := c.run(ctx, redisscript.Attach, c.TTL(), redisscript.Value(owner), token)
 	if reply, _ := r.Value.([]any); r.Err == nil && len(reply) == 2 {
 		b.claims.Leave(c)
 		return nil, lost(reply[1])

@@ -15,7 +15,7 @@ func (b *Backend) RenewBatch(ctx context.Context, leases []driver.Lease, results
 	calls := make([]redisscript.Call, len(leases))
 	for i, l := range leases {
 		c := l.(*claim)
-		calls[i] = c.call(redisscript.Renew, c.ms())
+		calls[i] = c.call(redisscript.Renew, c.TTL())
 	}
 	sent := time.Now()
 	for i, r := range b.pipe.RunAll(ctx, calls) {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/lockport/lockport/driver"
@@ -26,16 +25,12 @@ const (
 // acquire makes one claim. Unless it returns nil, it releases what the nodes granted.
 func (c *claim) acquire(ctx context.Context, queue bool) error {
 	sent := time.Now()
-	flag, place := "0", strconv.FormatInt(c.place, 10)
-	if queue {
-		flag = "1"
-	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	before := c.splits
 	var begun time.Time // asking for released votes
 	for {
-		c.ask(context.WithoutCancel(ctx), c.value, c.ttlMS(), flag, place)
+		c.ask(context.WithoutCancel(ctx), c.value, c.TTL(), queue, c.place)
 		err, first := c.judge(c.awaitVotes(ctx), before)
 		until := sent.Add(c.Req.TTL - drift(c.Req.TTL))
 		switch {
@@ -55,10 +50,10 @@ func (c *claim) acquire(ctx context.Context, queue bool) error {
 			}
 			err = interrupted(ended)
 		}
-		if !queue || !errors.Is(err, driver.ErrHeld) {
-			place = ""
+		if queue && errors.Is(err, driver.ErrHeld) {
+			return c.releaseVotes(ctx, err, c.place)
 		}
-		return c.releaseVotes(ctx, err, place)
+		return c.releaseVotes(ctx, err, "")
 	}
 }
 

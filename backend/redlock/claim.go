@@ -3,7 +3,6 @@ package redlock
 import (
 	"context"
 	"fmt"
-	"strconv"
 	"sync"
 	"time"
 
@@ -143,11 +142,6 @@ func (c *claim) count(st state) int {
 		}
 	}
 	return n
-}
-
-// ttlMS is the TTL in milliseconds, rounded up.
-func (c *claim) ttlMS() string {
-	return strconv.FormatInt(int64((c.Req.TTL+time.Millisecond-1)/time.Millisecond), 10)
 }
 
 // nodeTimeout is how long a node has to answer a request for this claim.

@@ -48,33 +48,25 @@ func (n *node) inOrder(name string, f func()) {
 		n.since = time.Now()
 	}
 	line, busy := n.queues[name]
-	if busy {
-		n.queues[name] = append(line, f)
-		return
-	}
-	n.queues[name] = nil
-	go n.serve(name, f)
-}
-
-// serve calls f, then the functions queued meanwhile.
-func (n *node) serve(name string, f func()) {
-	for f != nil {
-		f()
-		f = n.next(name)
+	n.queues[name] = append(line, f)
+	if !busy {
+		go n.serve(name)
 	}
 }
 
-func (n *node) next(name string) (f func()) {
+// serve calls the functions queued for name, one after another.
+func (n *node) serve(name string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.unanswered--
-	line := n.queues[name]
-	if len(line) == 0 {
-		delete(n.queues, name)
-		return nil
+	for len(n.queues[name]) > 0 {
+		f := n.queues[name][0]
+		n.queues[name] = n.queues[name][1:]
+		n.mu.Unlock()
+		f()
+		n.mu.Lock()
+		n.unanswered--
 	}
-	f, n.queues[name] = line[0], line[1:]
-	return f
+	delete(n.queues, name)
 }
 
 // answered is when the node last answered, or when it was first asked after it had answered everything.

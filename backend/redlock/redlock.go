@@ -2,6 +2,7 @@ package redlock
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -97,16 +98,14 @@ func (b *Backend) Close() error {
 	for _, n := range b.nodes {
 		n.settle(ctx)
 	}
-	var first error
+	var errs []error
 	for _, n := range b.nodes {
 		n.pipe.Close()
 		if b.ownClient {
-			if err := redisscript.Closing(n.client.Close); err != nil && first == nil {
-				first = err
-			}
+			errs = append(errs, redisscript.Closing(n.client.Close))
 		}
 	}
-	return first
+	return errors.Join(errs...)
 }
 
 // TryAcquire implements driver.Backend: one request to every node at once. If too few grant it, another request undoes it.

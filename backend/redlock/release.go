@@ -55,7 +55,7 @@ func (c *claim) undoAt(ctx context.Context, i int, request func(*vote) undo, onR
 
 // releaseVotes releases what the nodes have of the claim. It returns why, or an error if the release may have failed. place is the claim's new
 // place in the queues; "": none. The mutex is held.
-func (c *claim) releaseVotes(ctx context.Context, why error, place string) error {
+func (c *claim) releaseVotes(ctx context.Context, why error, place any) error {
 	begun := time.Now()
 	for i := range c.votes {
 		v := &c.votes[i]

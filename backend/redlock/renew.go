@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"sync"
 	"time"
 
@@ -80,7 +79,7 @@ func (r *renewal) renewAt(ctx context.Context, i int, timeout time.Duration) nod
 	for part := range slices.Chunk(r.claims, redisscript.MaxTogether) {
 		keys, argv := make([]string, len(part)), make([]any, 2*len(part))
 		for n, c := range part {
-			keys[n], argv[n], argv[len(part)+n] = c.keys[0], c.value, c.ttlMS()
+			keys[n], argv[n], argv[len(part)+n] = c.keys[0], c.value, c.TTL()
 		}
 		reply := r.b.nodes[i].run(ctx, timeout, redisscript.QuorumRenew, keys, argv...)
 		list, _ := reply.Value.([]any)
@@ -177,9 +176,9 @@ func (c *claim) retakeAt(i int, clock int64, at time.Time) {
 		return
 	}
 	v.inFlight, v.mayHold = true, true
-	end := strconv.FormatInt(clock-1+c.until.Sub(at).Milliseconds(), 10)
+	end := clock - 1 + c.until.Sub(at).Milliseconds()
 	c.mu.Unlock()
-	r := c.b.nodes[i].run(context.Background(), maxNodeTimeout, redisscript.QuorumRetake, c.keys[:], c.value, c.ttlMS(), end)
+	r := c.b.nodes[i].run(context.Background(), maxNodeTimeout, redisscript.QuorumRetake, c.keys[:], c.value, c.TTL(), end)
 	c.mu.Lock()
 	v.inFlight = false
 	v.strayClaim = v.strayClaim || r.Err != nil && !certain(r.Err)

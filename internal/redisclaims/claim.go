@@ -25,6 +25,9 @@ type Claim struct {
 // Base implements Member.
 func (c *Claim) Base() *Claim { return c }
 
+// TTL is the claim's TTL in milliseconds, rounded up.
+func (c *Claim) TTL() int64 { return int64((c.Req.TTL + time.Millisecond - 1) / time.Millisecond) }
+
 // Member is a backend's claim.
 type Member interface {
 	// Base returns the embedded Claim.

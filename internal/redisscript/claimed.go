@@ -31,13 +31,7 @@ func (r Reply) Claimed() (c Claimed, err error) {
 		return Claimed{Status: Granted, Number: token}, nil
 	}
 	list, _ := r.Value.([]any)
-	number := func(i int) (n int64) {
-		if i < len(list) {
-			n, _ = list[i].(int64)
-		}
-		return n
-	}
-	c = Claimed{Status: number(0), Number: number(1), Flag: number(2) > 0}
+	c = Claimed{Status: number(list, 0), Number: number(list, 1), Flag: number(list, 2) > 0}
 	if len(list) > 3 {
 		c.Value, _ = list[3].(string)
 	}
@@ -50,4 +44,12 @@ func (r Reply) Claimed() (c Claimed, err error) {
 // Unexpected is the error for a reply that the script cannot give.
 func (r Reply) Unexpected() error {
 	return fmt.Errorf("%w: the script replied %v", driver.ErrUnknown, r.Value)
+}
+
+// number is element i of a script's reply, or 0 if that is not a number.
+func number(list []any, i int) (n int64) {
+	if i < len(list) {
+		n, _ = list[i].(int64)
+	}
+	return n
 }

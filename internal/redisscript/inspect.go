@@ -32,9 +32,8 @@ func Inspected(name string, r Reply) (lock, permits driver.Status, err error) {
 	if r.Err != nil {
 		return lock, permits, r.Err
 	}
-	number := func(i int) int { n, _ := reply[i].(int64); return int(n) }
 	value, isString := reply[1].(string)
-	lock.Waiters, lock.Held = number(3), reply[0] != "none"
+	lock.Waiters, lock.Held = int(number(reply, 3)), reply[0] != "none"
 	switch {
 	case !lock.Held:
 	case value == Readers:
@@ -44,20 +43,20 @@ func Inspected(name string, r Reply) (lock, permits driver.Status, err error) {
 	default:
 		lock.Owner, lock.Foreign = NotAString, true
 	}
-	if ttl := number(2); ttl >= 0 {
+	if ttl := number(reply, 2); ttl >= 0 {
 		lock.Expires = expiry(ttl)
 	}
 	if len(reply) > 4 {
 		if lock.Shared {
 			lock = heldBy(lock, reply[4])
 		}
-		permits.Waiters, permits.Permits = number(5), number(6)
+		permits.Waiters, permits.Permits = int(number(reply, 5)), int(number(reply, 6))
 		permits = heldBy(permits, reply[7])
 	}
 	return lock, permits, nil
 }
 
-func expiry(ms int) time.Time { return time.Now().Add(time.Duration(ms) * time.Millisecond) }
+func expiry(ms int64) time.Time { return time.Now().Add(time.Duration(ms) * time.Millisecond) }
 
 // heldBy returns st with its holders: the first one, and the rest as Others. holders lists each owner, followed by the ms until it expires.
 func heldBy(st driver.Status, holders any) driver.Status {
@@ -69,8 +68,7 @@ func heldBy(st driver.Status, holders any) driver.Status {
 	for holder := range slices.Chunk(list, 2) {
 		st.Held = true
 		st.Owner, _ = holder[0].(string)
-		ms, _ := holder[1].(int64)
-		st.Expires = expiry(int(ms))
+		st.Expires = expiry(number(holder, 1))
 		all = append(all, st)
 	}
 	all[0].Others = all[1:]

@@ -24,9 +24,13 @@ type Script struct {
 }
 
 // NewScript makes a script from its source.
-func NewScript(source string) *Script {
+func NewScript(source string) *Script { return Script{}.from(source) }
+
+// from returns s with the source.
+func (s Script) from(source string) *Script {
 	sum := sha1.Sum([]byte(source)) // Redis identifies a script by its SHA-1
-	return &Script{source: source, sha: hex.EncodeToString(sum[:])}
+	s.source, s.sha = source, hex.EncodeToString(sum[:])
+	return &s
 }
 
 // Call is a call of a script.

@@ -3,7 +3,6 @@ package redisscript
 import (
 	"embed"
 	"slices"
-	"strings"
 )
 
 //go:embed lua/*.lua
@@ -48,17 +47,15 @@ var (
 
 // of returns s with the files as its source.
 func (s Script) of(files ...string) *Script {
-	var source strings.Builder
+	source := ""
 	for _, f := range files {
 		text, err := lua.ReadFile("lua/" + f + ".lua")
 		if err != nil {
 			panic(err) // embedded
 		}
-		source.Write(text)
+		source += string(text)
 	}
-	made := NewScript(source.String())
-	s.source, s.sha = made.source, made.sha
-	return &s
+	return s.from(source)
 }
 
 // ofMany is like of. It also makes the variant for many locks, which share what token.lua defines.
