@@ -40,9 +40,7 @@ func (b *Backend) checkNode(ctx context.Context, i int) *nodeCheck {
 	if ctx.Err() != nil {
 		return &nodeCheck{err: fmt.Errorf("%w: %s", driver.ErrUnavailable, noAnswer)} // askNode still uses c
 	}
-	if err != nil {
-		c.err = redisscript.Classify(err, false)
-	}
+	c.err = redisscript.Classify(err, false)
 	return c
 }
 

@@ -59,32 +59,25 @@ func (b *Backend) List(ctx context.Context, prefix string) ([]driver.Status, err
 }
 
 // scan finds the names that start with prefix on at least a majority of the nodes, which includes every held name.
-func (b *Backend) scan(ctx context.Context, prefix string) (names []string, err error) {
+func (b *Backend) scan(ctx context.Context, prefix string) ([]string, error) {
 	var mu sync.Mutex
-	var all sync.WaitGroup
-	found, errs := make(map[string]bool), make([]error, len(b.nodes))
-	for i, n := range b.nodes {
-		all.Go(func() {
-			err := n.run(ctx, maxNodeTimeout, redisscript.Waiting, nil).Err // a quick check: do not scan a silent node
-			if err != nil {
-				errs[i] = err
-				return
-			}
-			err = redisscript.Guard(ctx, func() error {
-				return b.layout.Scan(ctx, n.client, prefix, func(name string) {
-					mu.Lock()
-					defer mu.Unlock()
-					found[name] = true
-				}, queueKey)
-			})
-			errs[i] = redisscript.Classify(err, false)
-		})
+	found := make(map[string]bool)
+	err := b.onEach(ctx, func(_ int, n *node) error {
+		if err := n.run(ctx, maxNodeTimeout, redisscript.Waiting, nil).Err; err != nil { // a quick check: do not scan a silent node
+			return err
+		}
+		return redisscript.Classify(redisscript.Guard(ctx, func() error {
+			return b.layout.Scan(ctx, n.client, prefix, func(name string) {
+				mu.Lock()
+				defer mu.Unlock()
+				found[name] = true
+			}, queueKey)
+		}), false)
+	})
+	if err != nil {
+		return nil, err
 	}
-	all.Wait()
-	if ctx.Err() != nil {
-		return nil, interrupted(ctx.Err())
-	}
-	return slices.Sorted(maps.Keys(found)), b.majority(errs)
+	return slices.Sorted(maps.Keys(found)), nil
 }
 
 // Break implements driver.Breaker.

@@ -146,21 +146,28 @@ func certain(err error) bool {
 	return errors.Is(err, driver.ErrUnavailable) || errors.Is(err, driver.ErrRefused)
 }
 
-// askAll runs script on every node and waits until each has answered or timed out.
-func (b *Backend) askAll(ctx context.Context, script *redisscript.Script, keys []string, argv ...any) ([]redisscript.Reply, error) {
-	replies, errs := make([]redisscript.Reply, len(b.nodes)), make([]error, len(b.nodes))
+// onEach calls f for all nodes at once and waits for its results. It returns an error if fewer than a majority of the nodes serve.
+func (b *Backend) onEach(ctx context.Context, f func(i int, n *node) error) error {
+	errs := make([]error, len(b.nodes))
 	var all sync.WaitGroup
 	for i, n := range b.nodes {
-		all.Go(func() {
-			replies[i] = n.run(ctx, maxNodeTimeout, script, keys, argv...)
-			errs[i] = replies[i].Err
-		})
+		all.Go(func() { errs[i] = f(i, n) })
 	}
 	all.Wait()
 	if ctx.Err() != nil {
-		return nil, interrupted(ctx.Err())
+		return interrupted(ctx.Err())
 	}
-	return replies, b.majority(errs)
+	return b.majority(errs)
+}
+
+// askAll runs script on every node and waits until each has answered or timed out.
+func (b *Backend) askAll(ctx context.Context, script *redisscript.Script, keys []string, argv ...any) ([]redisscript.Reply, error) {
+	replies := make([]redisscript.Reply, len(b.nodes))
+	err := b.onEach(ctx, func(i int, n *node) error {
+		replies[i] = n.run(ctx, maxNodeTimeout, script, keys, argv...)
+		return replies[i].Err
+	})
+	return replies, err
 }
 
 // majority returns an error if fewer than a majority of the nodes serve. errs has each node's error.

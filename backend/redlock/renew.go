@@ -17,17 +17,30 @@ const retakenAtOnce = 64
 // RenewBatch implements driver.BatchRenewer: up to 350 locks in one script, on all nodes at once. A lock that a majority still has is retaken in
 // the background on nodes that lost it.
 func (b *Backend) RenewBatch(ctx context.Context, leases []driver.Lease, results []driver.Renewal) {
+	for at := range slices.Chunk(leases, redisscript.MaxTogether) {
+		b.renew(ctx, at, results)
+		results = results[len(at):]
+	}
+}
+
+// renew renews leases with one request to each node.
+func (b *Backend) renew(ctx context.Context, leases []driver.Lease, results []driver.Renewal) {
 	r := &renewal{b: b, sent: time.Now(), claims: make([]*claim, len(leases)), votes: make([]votes, len(leases)), errs: make([]error, len(b.nodes))}
-	timeout := time.Duration(0)
+	keys, argv, timeout := make([]string, len(leases)), make([]any, 2*len(leases)), time.Duration(0)
 	for i, l := range leases {
-		r.claims[i] = l.(*claim)
-		timeout = max(timeout, r.claims[i].nodeTimeout())
+		c := l.(*claim)
+		r.claims[i], keys[i], argv[i], argv[len(leases)+i] = c, c.keys[0], c.value, c.TTL()
+		timeout = max(timeout, c.nodeTimeout())
 	}
 	replies, counted := make(chan nodeReply, len(b.nodes)), make(chan struct{})
 	for i := range b.nodes {
 		r.errs[i] = errSilent
 		go func() {
-			s := r.renewAt(context.WithoutCancel(ctx), i, timeout)
+			reply := b.nodes[i].run(context.WithoutCancel(ctx), timeout, redisscript.QuorumRenew, keys, argv...)
+			s := nodeReply{node: i, at: time.Now(), err: reply.Err}
+			if s.list, _ = reply.Value.([]any); s.err == nil && len(s.list) != len(leases)+1 {
+				s.err = reply.Unexpected()
+			}
 			replies <- s
 			<-counted // from now on r.votes does not change
 			r.retake(s)
@@ -66,41 +79,20 @@ type votes struct{ ours, gone uint8 }
 
 // nodeReply is a node's reply.
 type nodeReply struct {
-	node    int
-	replies []any     // for all claims, or only the first ones if err is set: 1 if renewed, 0 if free, else the lock's value
-	clock   int64     // the node's, in ms
-	at      time.Time // when clock was received
-	err     error
-}
-
-// renewAt renews all claims on node i.
-func (r *renewal) renewAt(ctx context.Context, i int, timeout time.Duration) nodeReply {
-	s := nodeReply{node: i}
-	for part := range slices.Chunk(r.claims, redisscript.MaxTogether) {
-		keys, argv := make([]string, len(part)), make([]any, 2*len(part))
-		for n, c := range part {
-			keys[n], argv[n], argv[len(part)+n] = c.keys[0], c.value, c.TTL()
-		}
-		reply := r.b.nodes[i].run(ctx, timeout, redisscript.QuorumRenew, keys, argv...)
-		list, _ := reply.Value.([]any)
-		if reply.Err == nil && len(list) != len(part)+1 {
-			reply.Err = reply.Unexpected()
-		}
-		if s.err = reply.Err; s.err != nil {
-			break
-		}
-		s.at = time.Now()
-		s.clock, _ = list[len(part)].(int64)
-		s.replies = append(s.replies, list[:len(part)]...)
-	}
-	return s
+	node int
+	list []any     // for each claim 1 if renewed, 0 if free, else the lock's value; then the node's clock in ms
+	at   time.Time // when it came
+	err  error     // there is no list
 }
 
 // count adds a node's votes.
 func (r *renewal) count(s nodeReply) {
 	r.errs[s.node] = s.err
-	for n, reply := range s.replies {
-		v, c := &r.votes[n], r.claims[n]
+	if s.err != nil {
+		return
+	}
+	for n, c := range r.claims {
+		v, reply := &r.votes[n], s.list[n]
 		c.mu.Lock()
 		vote := &c.votes[s.node]
 		switch {
@@ -148,18 +140,22 @@ func (r *renewal) result(n int, ended error) driver.Renewal {
 // retake retakes, on a node that lost them, the locks that a majority of the nodes has.
 func (r *renewal) retake(s nodeReply) {
 	var absent []*claim
-	for n, reply := range s.replies {
-		if reply == int64(0) && int(r.votes[n].ours) >= r.b.quorum {
-			absent = append(absent, r.claims[n])
+	if s.err != nil {
+		return
+	}
+	for n, c := range r.claims {
+		if s.list[n] == int64(0) && int(r.votes[n].ours) >= r.b.quorum {
+			absent = append(absent, c)
 		}
 	}
+	clock, _ := s.list[len(r.claims)].(int64)
 	for part := range slices.Chunk(absent, retakenAtOnce) {
 		var all sync.WaitGroup
 		for _, c := range part {
 			all.Add(1)
 			r.b.nodes[s.node].inOrder(c.Req.Name, func() {
 				defer all.Done()
-				c.retakeAt(s.node, s.clock, s.at)
+				c.retakeAt(s.node, clock, s.at)
 			})
 		}
 		all.Wait()

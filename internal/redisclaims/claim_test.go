@@ -92,5 +92,5 @@ func TestQuorumBreaks(t *testing.T) {
 		require.Len(t, broken, 1)
 	}
 	require.ErrorIs(t, <-broken, driver.ErrLost)
-	require.Zero(t, r.Len())
+	require.Empty(t, r.members)
 }

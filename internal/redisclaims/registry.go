@@ -124,13 +124,6 @@ func (r *Registry[M]) retire(m M) {
 	}
 }
 
-// Len is the number of claims.
-func (r *Registry[M]) Len() int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return len(r.members)
-}
-
 // Notify implements driver.Notifier for the backends.
 func (r *Registry[M]) Notify(req driver.Request, wake func()) (stop func()) {
 	r.mu.Lock()
