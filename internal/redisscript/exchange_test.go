@@ -128,8 +128,7 @@ func TestWaitIsOnlyTheirsWhoAsked(t *testing.T) {
 	client := goredis.NewClient(optionsOf(t, s.UserURL("some", "secret")))
 	defer func() { _ = client.Close() }()
 	p := NewPipe(client, 1, time.Second)
-	kept := NewScript(echo.source)
-	kept.acks = true
+	kept := Script{acks: true}.from(echo.source)
 	for range 2 {
 		replies := sends(t, p, 2, kept.Call(nil, 1), echoCall(2))
 		require.ErrorIs(t, replies[0].Err, driver.ErrUnknown)
