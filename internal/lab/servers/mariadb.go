@@ -53,9 +53,8 @@ func StartMariaDB(ctx context.Context, o MariaDBOptions) (*MariaDB, error) {
 	if o.MySQL {
 		program, installer = "mysqld", "mysqld"
 	}
-	path, err1 := find(program)
-	install, err2 := find(installer)
-	if err := errors.Join(err1, err2); err != nil {
+	path, err := find(program)
+	if err != nil {
 		return nil, err
 	}
 	if o.MySQL {
@@ -66,8 +65,8 @@ func StartMariaDB(ctx context.Context, o MariaDBOptions) (*MariaDB, error) {
 	}
 	s, err := start(ctx, kind{
 		name: program, path: path, tls: o.TLS,
-		configure: func(_ context.Context, dir string, port int) ([]string, error) {
-			return o.configure(dir, port, path, install)
+		configure: func(ctx context.Context, dir string, port int) ([]string, error) {
+			return o.configure(ctx, dir, port, installer)
 		},
 		ready: func(ctx context.Context, addr string) error { // the server reserves a connection for the administrator
 			connector, err := mysql.NewConnector(o.client(addr, mariaDBAdmin, adminPassword()))
@@ -82,7 +81,7 @@ func StartMariaDB(ctx context.Context, o MariaDBOptions) (*MariaDB, error) {
 }
 
 // configure creates the data folder and returns the server's arguments.
-func (o MariaDBOptions) configure(dir string, port int, path, install string) ([]string, error) {
+func (o MariaDBOptions) configure(ctx context.Context, dir string, port int, installer string) ([]string, error) {
 	data, tmp := dataDir(dir), filepath.Join(dir, "tmp")
 	initSQL := fmt.Sprintf(mariaDBInit, userPassword(), adminPassword())
 	if err := errors.Join(os.MkdirAll(tmp, 0o700), os.WriteFile(filepath.Join(dir, "init.sql"), []byte(initSQL), 0o600)); err != nil {
@@ -94,11 +93,8 @@ func (o MariaDBOptions) configure(dir string, port int, path, install string) ([
 		args = append(args, "--innodb-data-file-path=ibdata1:4M:autoextend", "--innodb-log-file-size=8M") // smaller files than by default
 		setup = []string{"--auth-root-authentication-method=normal", "--skip-test-db"}
 	}
-	if os.Geteuid() == 0 {
-		setup = append(setup, "--user=root") // as root, the installer refuses to run without it; the server runs as nobody
-	}
-	if out, err := exec.Command(install, slices.Concat(args, setup)...).CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("servers: %s: %w:\n%s", install, err, out)
+	if err := runTool(ctx, dir, "", installer, slices.Concat(args, setup)...); err != nil {
+		return nil, err
 	}
 	lines := []string{
 		"bind-address=127.0.0.1",

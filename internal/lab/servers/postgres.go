@@ -133,7 +133,7 @@ func (p *Postgres) Follow(ctx context.Context, primary *Postgres) error {
 	return p.Restart(ctx)
 }
 
-// runTool runs one of Postgres' programs as the user of the servers.
+// runTool runs a program that comes with a server, such as its installer, as the user of the servers.
 func runTool(ctx context.Context, dir, input, name string, args ...string) error {
 	path, err := find(name)
 	if err != nil {
