@@ -103,7 +103,7 @@ func (c *Client) enqueue(w *waiter, name string) (q *queue, mine *claim, err err
 	q = c.queueOf(key)
 	if cl := q.newest; cl != nil {
 		now := c.now()
-		if len(q.waiters) == 0 && cl.mayJoin(w, now) {
+		if q.head == nil && cl.mayJoin(w, now) {
 			cl.join(w, now)
 			return q, nil, nil
 		}
@@ -112,10 +112,10 @@ func (c *Client) enqueue(w *waiter, name string) (q *queue, mine *claim, err err
 	switch {
 	case q.claim != nil && w.try && (!q.several() || q.blocked != nil):
 		return nil, nil, fmt.Errorf("%w: this process holds or is acquiring it", ErrHeld)
-	case q.claim == nil && len(q.waiters) == 0:
+	case q.claim == nil && q.head == nil:
 		q.blocked = nil
 	}
-	q.waiters = append(q.waiters, w)
+	q.push(w)
 	c.markContended(q)
 	if q.claim == nil && c.caps.Prompt && c.begin() {
 		return q, c.newClaim(q), nil

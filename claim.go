@@ -43,7 +43,7 @@ type claim struct {
 	due       time.Duration // when timers acts on it
 
 	first Lock     // the hold it was made for
-	room  [1]*Lock // of holds, as many as most claims need
+	space [1]*Lock // of holds: most claims have one
 }
 
 type claimState uint8
@@ -64,9 +64,9 @@ func margin(ttl time.Duration) time.Duration { return ttl/20 + 10*time.Milliseco
 // newClaim makes the claim of q for its first waiter, and sends no request. The mutex is held.
 func (c *Client) newClaim(q *queue) *claim {
 	cl := &claim{client: c, queue: q}
-	cl.holds = cl.room[:0]
+	cl.holds = cl.space[:0]
 	cl.req = driver.Request{
-		Name: q.name, Owner: newOwner(c.identity), TTL: q.head().ttl, Shared: q.shared, Permits: int(q.permits),
+		Name: q.name, Owner: newOwner(c.identity), TTL: q.head.ttl, Shared: q.shared, Permits: int(q.permits),
 		Lost: cl.onLost, Contended: cl.onContended,
 	}
 	q.claim = cl
@@ -77,7 +77,7 @@ func (c *Client) newClaim(q *queue) *claim {
 // startClaim starts a claim for the first waiter of q, which has no claim, in the background. The mutex is held.
 func (c *Client) startClaim(q *queue) {
 	cl := c.newClaim(q)
-	ctx := cl.ownContext(q.head().ctx)
+	ctx := cl.ownContext(q.head.ctx)
 	c.inBackground(func() { cl.run(ctx, outcome{}) })
 }
 
@@ -98,7 +98,7 @@ func (cl *claim) granted(deadline, now time.Duration) {
 	}
 	cl.limit = never
 	q := cl.queue
-	cl.give(q.head(), now)
+	cl.give(q.head, now)
 	if !q.several() {
 		q.blocked = ErrHeld
 		return
@@ -111,7 +111,7 @@ func (cl *claim) granted(deadline, now time.Duration) {
 
 // claimForNext starts a claim if q has waiters and no claim is being made. The mutex is held.
 func (c *Client) claimForNext(q *queue) {
-	if len(q.waiters) > 0 && q.claim == nil {
+	if q.head != nil && q.claim == nil {
 		c.startClaim(q)
 	}
 }

@@ -159,7 +159,7 @@ func (cl *claim) attempt(ctx context.Context, wait bool) outcome {
 	}
 	detached := cl.detached()
 	if !detached {
-		cl.req.Queue = c.caps.Queue && !cl.queue.head().try
+		cl.req.Queue = c.caps.Queue && !cl.queue.head.try
 	}
 	c.mu.Unlock()
 	if detached {
@@ -229,7 +229,7 @@ func (cl *claim) judge(o *outcome) (again bool) {
 			o.err = fmt.Errorf("%w: the lock was lost as soon as it was granted: %w", driver.ErrUnknown, cl.lostEarly)
 		case now >= deadline:
 			o.err = fmt.Errorf("%w: the lock was granted too late, after its deadline", driver.ErrUnknown)
-		case q.head().ttl != cl.req.TTL: // it was made for a waiter with another TTL, which has left
+		case q.head.ttl != cl.req.TTL: // it was made for a waiter with another TTL, which has left
 			c.undoLater(cl.req, cl.lease)
 			cl.leave()
 			return false
@@ -242,7 +242,7 @@ func (cl *claim) judge(o *outcome) (again bool) {
 	if !o.gaveUp || class == ErrHeld || class == ErrRefused { // else it failed by its caller's context, which does not concern the others
 		cl.answer(class, o.err)
 	}
-	if w := q.head(); w != nil && (class != ErrHeld || w.ttl == cl.req.TTL) {
+	if w := q.head; w != nil && (class != ErrHeld || w.ttl == cl.req.TTL) {
 		return true
 	}
 	if class == driver.ErrUnknown || cl.req.Queue { // the server may keep a queue entry that nobody wants, or with the wrong TTL

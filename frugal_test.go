@@ -42,8 +42,8 @@ func thinClient(tb testing.TB) *lockport.Client {
 	return c
 }
 
-// It allocates the queue of the name with room for callers, its caller, the claim with its hold, its owner id, two callbacks, and for each request a
-// context, which is five. The lease is the driver's.
+// It allocates the queue of the name, its caller, the claim with its hold, its owner id, two callbacks, and for each request a context, which is
+// five. The lease is the driver's.
 func TestAllocationsOfACycle(t *testing.T) {
 	c := thinClient(t)
 	cycles := testing.AllocsPerRun(1000, func() {

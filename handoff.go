@@ -25,7 +25,7 @@ func (cl *claim) next(now time.Duration) (release bool) {
 		cl.schedule()
 		return false
 	}
-	if w := cl.queue.head(); w != nil && !cl.queue.shared && cl.handOffs < maxHandOffs && cl.mayServe(w, now) {
+	if w := cl.queue.head; w != nil && !cl.queue.shared && cl.handOffs < maxHandOffs && cl.mayServe(w, now) {
 		cl.handOffs++
 		cl.join(w, now)
 		cl.queue.stopIfUnwanted()
@@ -68,10 +68,12 @@ func (cl *claim) admit(now time.Duration) {
 	if !cl.queue.shared || cl.client.cfg.noHandOff {
 		return
 	}
-	for _, w := range slices.Clone(cl.queue.waiters) {
+	for w := cl.queue.head; w != nil; {
+		next := w.next
 		if w.ttl == cl.req.TTL {
 			cl.give(w, now)
 		}
+		w = next
 	}
 }
 

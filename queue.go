@@ -19,9 +19,9 @@ type queue struct {
 	claim   *claim              // being made; if only one may be held, also held or being released; nil: none
 	grants  map[*claim]struct{} // held or being released; nil if only one may be held
 	newest  *claim              // the latest of grants, which shared holds join; nil: none
-	waiters []*waiter           // first in, first out
-	blocked error               // why waiters were told to wait: ErrHeld, or a later server failure; nil: none was
-	room    [1]*waiter          // of waiters, as many as most queues need
+	head    *waiter             // first in, first out; a list, because thousands may leave at once
+	tail    *waiter
+	blocked error // why waiters were told to wait: ErrHeld, or a later server failure; nil: none was
 }
 
 // waiter is one call of Acquire or TryAcquire.
@@ -31,28 +31,39 @@ type waiter struct {
 	ready chan struct{}   // closed when it is done; nil: the caller makes the claim, and is not waiting
 	lock  *Lock
 	err   error
+
+	prev, next *waiter
 }
 
 // done reports whether its wait has ended. The client's mutex is held.
 func (w *waiter) done() bool { return w.lock != nil || w.err != nil }
 
-// head is the first waiter; nil: nobody waits. The client's mutex is held.
-func (q *queue) head() *waiter {
-	if len(q.waiters) == 0 {
-		return nil
+func (q *queue) push(w *waiter) {
+	w.prev = q.tail
+	if q.tail == nil {
+		q.head = w
+	} else {
+		q.tail.next = w
 	}
-	return q.waiters[0]
+	q.tail = w
 }
 
-// remove takes w out of the queue, if it is in it. The client's mutex is held.
+// remove takes w out of the queue, if it is in it.
 func (q *queue) remove(w *waiter) {
-	switch i := slices.Index(q.waiters, w); {
-	case i == 0: // its turn: thousands may wait behind it, and do not move
-		q.waiters[0] = nil
-		q.waiters = q.waiters[1:]
-	case i > 0:
-		q.waiters = slices.Delete(q.waiters, i, i+1)
+	switch {
+	case w.prev != nil:
+		w.prev.next = w.next
+	case q.head == w:
+		q.head = w.next
+	default:
+		return
 	}
+	if w.next == nil {
+		q.tail = w.prev
+	} else {
+		w.next.prev = w.prev
+	}
+	w.prev, w.next = nil, nil
 }
 
 // drop removes w, which leaves. The client's mutex is held.
@@ -63,7 +74,7 @@ func (q *queue) drop(w *waiter) {
 
 // stopIfUnwanted detaches a claim that is being made and has no waiter left. The client's mutex is held.
 func (q *queue) stopIfUnwanted() {
-	if len(q.waiters) == 0 && q.claim != nil && q.claim.state == claiming {
+	if q.head == nil && q.claim != nil && q.claim.state == claiming {
 		q.claim.detach()
 	}
 }
@@ -87,10 +98,12 @@ func (q *queue) answer(w *waiter, lock *Lock, err error) {
 
 // answerAll ends with err the waits of all waiters that which accepts; a nil which accepts all. The client's mutex is held.
 func (q *queue) answerAll(err error, which func(*waiter) bool) {
-	for _, w := range slices.Clone(q.waiters) {
+	for w := q.head; w != nil; {
+		next := w.next
 		if which == nil || which(w) {
 			q.answer(w, nil, err)
 		}
+		w = next
 	}
 }
 
@@ -99,7 +112,6 @@ func (c *Client) queueOf(key queueKey) *queue {
 	q := c.queues[key]
 	if q == nil {
 		q = &queue{queueKey: key}
-		q.waiters = q.room[:0]
 		if q.several() {
 			q.grants = make(map[*claim]struct{})
 		}
@@ -125,7 +137,7 @@ func (c *Client) markContended(q *queue) {
 
 // tidy forgets q if it is empty. The mutex is held.
 func (c *Client) tidy(q *queue) {
-	if q.claim == nil && len(q.waiters) == 0 && len(q.grants) == 0 && c.queues[q.queueKey] == q {
+	if q.claim == nil && q.head == nil && len(q.grants) == 0 && c.queues[q.queueKey] == q {
 		delete(c.queues, q.queueKey)
 		c.checkIdle()
 	}

@@ -100,7 +100,7 @@ func (l *Lock) giveUp() *claim {
 
 // unused says that no work has begun under l: its claim need not be kept for MinHold. That of readers may be, for others. The mutex is held.
 func (l *Lock) unused() {
-	if cl := l.claim; slices.Contains(cl.holds, l) && !cl.queue.shared {
+	if cl := l.claim; !cl.queue.shared && slices.Contains(cl.holds, l) {
 		cl.keepUntil = 0
 	}
 }
@@ -121,7 +121,7 @@ func (cl *claim) release(ctx context.Context) (err error) {
 		lease = nil
 	}
 	// A polling client is not known to wait, and needs a moment in which the name is free. If nobody is known to wait, a requeue leaves none.
-	if q.claim == cl && len(q.waiters) > 0 && c.requeuer != nil && cl.contended && lease != nil {
+	if q.claim == cl && q.head != nil && c.requeuer != nil && cl.contended && lease != nil {
 		cl.state = gone
 		next = c.newClaim(q)
 		next.req.Queue = c.caps.Queue
