@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -56,18 +57,17 @@ func (c *claim) sleep(ctx context.Context, path string, ahead *watched) error {
 	identified := make(chan error, 1)
 	go func() { identified <- c.identify() }() // in the same round trip
 	var err error
-	listAgain := false
+	free := false
 	if ahead.path != path || ahead.events == nil { // a watch cannot be cancelled, so there is one
 		if path == c.parent {
-			*ahead, err = c.b.watchChildren(path)
-			listAgain = true // one may have gone before
+			*ahead, free, err = c.watchSiblings()
 		} else {
 			*ahead, err = c.b.watch(path)
 		}
 	}
 	if err = cmp.Or(<-identified, err); errors.Is(err, zk.ErrNoNode) {
 		return nil
-	} else if err != nil || listAgain {
+	} else if err != nil || free {
 		return err
 	}
 	safety := time.NewTimer(max(c.b.o.TTL, 5*time.Second))
@@ -90,12 +90,20 @@ type watched struct {
 	events <-chan zk.Event
 }
 
-// watchChildren watches for the next change among a lock's children.
-func (b *Backend) watchChildren(path string) (watched, error) {
-	return call(b, false, "list", path, func(c *zk.Conn) (watched, error) {
-		_, _, events, err := c.ChildrenW(path)
-		return watched{path, events}, err
+// watchSiblings watches for the next change among the claim's siblings. free: nothing is ahead any more, or its own node is gone.
+func (c *claim) watchSiblings() (w watched, free bool, err error) {
+	var children []string
+	w, err = call(c.b, false, "list", c.parent, func(conn *zk.Conn) (watched, error) {
+		found, _, events, err := conn.ChildrenW(c.parent)
+		children = found
+		return watched{c.parent, events}, err
 	})
+	if err != nil {
+		return w, false, err
+	}
+	inOrder(children)
+	at := slices.Index(children, base(c.node()))
+	return w, at < c.req.Permits, nil
 }
 
 // watch watches for the next event of the node at path. It leaves no watch on a missing node (zk.ErrNoNode): nothing would ever remove it.
