@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/lockport/lockport/driver"
@@ -113,10 +114,11 @@ func (b *Backend) holders(kind string, st driver.Status, files []fs.DirEntry) (_
 		}
 	}
 	prefix := numberedPrefix(st.Name, kind)
+	first, _ := slices.BinarySearchFunc(files, prefix, func(f fs.DirEntry, prefix string) int { return strings.Compare(f.Name(), prefix) })
 	var all []driver.Status
-	for _, file := range files {
+	for _, file := range files[first:] {
 		if !strings.HasPrefix(file.Name(), prefix) {
-			continue
+			break
 		}
 		h := st
 		if err := b.look(file.Name(), func(f *lockFile) error { return f.holder(&h) }); err != nil {

@@ -43,6 +43,10 @@ func TestCreationThatComesLate(t *testing.T) {
 	require.Empty(t, children)
 	require.Equal(t, int32(4), stat.Cversion, "the creation was carried out, late, and undone")
 	require.Nil(t, b.find(req))
+	time.Sleep(100 * time.Millisecond)
+	children, _, err = raw.Children("/" + name)
+	require.NoError(t, err)
+	require.Empty(t, children)
 }
 
 // A stopped server may have a creation in its buffers, and execute it on resuming, in a session that was given up meanwhile. Abandon is
