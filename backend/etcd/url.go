@@ -42,11 +42,11 @@ func openURL(u *url.URL, _ lockport.SchemeOptions) (driver.Backend, error) {
 	config := newConfig(p.Hosts("2379"))
 	config.Username = u.User.Username()
 	config.Password, _ = u.User.Password()
-	if (config.Username == "") != (config.Password == "") {
+	if u.User != nil && (config.Username == "" || config.Password == "") {
 		return nil, errors.New("the etcd URL has a user without a password, or a password without a user: give it both or none")
 	}
 	if u.Scheme == "etcds" {
-		if config.TLS = p.TLS(""); config.TLS != nil && config.TLS.ServerName != "" { // else the endpoint's name takes precedence
+		if config.TLS = p.TLS(""); config.TLS.ServerName != "" { // else the endpoint's name takes precedence
 			config.DialOptions = append(config.DialOptions, grpc.WithAuthority(config.TLS.ServerName))
 		}
 	}

@@ -96,9 +96,8 @@ func configOf(u *url.URL, p *lockurl.Params) (*gomysql.Config, error) {
 	}
 	switch mode := p.Text("tls"); mode {
 	case "true", "skip-verify":
-		if cfg.TLS = p.TLS(u.Hostname()); cfg.TLS != nil {
-			cfg.TLS.InsecureSkipVerify = mode == "skip-verify"
-		}
+		cfg.TLS = p.TLS(u.Hostname())
+		cfg.TLS.InsecureSkipVerify = mode == "skip-verify"
 	case "", "false":
 		p.NoTLS("tls=true")
 	default:
