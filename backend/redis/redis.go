@@ -128,8 +128,9 @@ func (b *Backend) outcome(ctx context.Context, c *claim, sent time.Time, r redis
 	}
 	switch got.Status {
 	case redisscript.Granted:
+		_, easy := r.Value.(int64)
 		switch {
-		case got.Number <= 0 || got.Number > driver.MaxToken:
+		case easy && c.beside(), got.Number <= 0, got.Number > driver.MaxToken: // scripts for readers and permits have no easy case
 			return nil, r.Unexpected()
 		case r.Acked < b.o.Replicas:
 			return nil, b.undoGrant(ctx, c, r.Acked)

@@ -113,7 +113,7 @@ func (v *vote) answered(r redisscript.Reply) state {
 		return failed
 	case err == nil && got.Status == redisscript.Held:
 		return held
-	case err == nil && got.Status == redisscript.Granted:
+	case err == nil && got.Status == redisscript.Granted && got.Number == 0: // nodes draw no tokens
 		v.mayHold = true
 		return granted
 	case err == nil && got.Status == redisscript.Abandoned:

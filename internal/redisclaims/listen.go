@@ -122,7 +122,11 @@ func (r *Registry[M]) askContended(server int, holders []M) {
 		calls[i] = redisscript.Waiting.Call([]string{m.Queue()})
 	}
 	for i, reply := range r.o.Pipes[server].RunAll(ctx, calls) {
-		if waiting, _ := reply.Value.([]any); len(waiting) == 1 && waiting[0] != int64(0) {
+		list, _ := reply.Value.([]any)
+		if len(list) != 1 {
+			continue
+		}
+		if waiting, _ := list[0].(int64); waiting > 0 {
 			holders[i].Base().Req.Contended()
 		}
 	}

@@ -22,21 +22,25 @@ type Claimed struct {
 	Value  string // Held: the lock's value; "" if it is not a string, or if another claim is next
 }
 
-// Claimed converts the reply.
+// lengths are those of a reply of each status.
+var lengths = [...]int{Held: 4, Granted: 3, Abandoned: 1, OtherPermits: 2}
+
+// Claimed converts the reply. It takes no malformed reply for an outcome: the claim may have been granted.
 func (r Reply) Claimed() (c Claimed, err error) {
 	if r.Err != nil {
 		return c, r.Err
 	}
-	if token, easy := r.Value.(int64); easy {
-		return Claimed{Status: Granted, Number: token}, nil
-	}
 	list, _ := r.Value.([]any)
-	c = Claimed{Status: number(list, 0), Number: number(list, 1), Flag: number(list, 2) > 0}
-	if len(list) > 3 {
-		c.Value, _ = list[3].(string)
+	if token, easy := r.Value.(int64); easy {
+		list = []any{int64(Granted), token, int64(0)}
 	}
-	if len(list) == 0 || c.Status == Held && len(list) != 4 || c.Status == Granted && len(list) != 3 {
+	var n [3]int64
+	if !numbers(n[:min(len(list), len(n))], list) || len(list) == 0 || n[0] < 0 || n[0] >= int64(len(lengths)) || len(list) != lengths[n[0]] {
 		return c, r.Unexpected()
+	}
+	c = Claimed{Status: n[0], Number: n[1], Flag: n[2] > 0}
+	if c.Status == Held {
+		c.Value, _ = list[3].(string)
 	}
 	return c, nil
 }
@@ -46,10 +50,12 @@ func (r Reply) Unexpected() error {
 	return fmt.Errorf("%w: the script replied %v", driver.ErrUnknown, r.Value)
 }
 
-// number is element i of a script's reply, or 0 if that is not a number.
-func number(list []any, i int) (n int64) {
-	if i < len(list) {
-		n, _ = list[i].(int64)
+// numbers sets n to the first elements of a script's reply. false: one of them is not a number.
+func numbers(n []int64, list []any) (ok bool) {
+	for i := range n {
+		if n[i], ok = list[i].(int64); !ok {
+			return false
+		}
 	}
-	return n
+	return true
 }

@@ -140,3 +140,26 @@ func TestWaitIsOnlyTheirsWhoAsked(t *testing.T) {
 	require.ErrorIs(t, p.Run(t.Context(), kept.Call(nil, 1)).Err, driver.ErrUnknown)
 	require.NoError(t, p.Run(t.Context(), echoCall(1)).Err)
 }
+
+// A malformed reply is no outcome: the script may have granted the claim.
+func TestMalformedReplies(t *testing.T) {
+	one, none := int64(1), int64(0)
+	for _, value := range []any{
+		nil, "1", []any{}, []any{"held", none, none, ""}, []any{none, "soon", none, ""}, []any{none, none, none}, []any{one, one},
+		[]any{one, one, "waiters"}, []any{one, one, none, ""}, []any{int64(2), none}, []any{int64(3)}, []any{int64(4), none, none}, []any{int64(-1), none},
+	} {
+		_, err := Reply{Value: value}.Claimed()
+		require.ErrorIs(t, err, driver.ErrUnknown, value)
+	}
+	lock := []any{"string", "lp1:a", one, none}
+	for _, value := range []any{
+		nil, lock[:3], []any{"string", "lp1:a", "ttl", none}, []any{"string", "lp1:a", one, "waiters"}, append(lock[:4:4], []any{}),
+		append(lock[:4:4], []any{}, "waiters", none, []any{}), append(lock[:4:4], []any{}, none, nil, []any{}),
+	} {
+		_, _, err := Inspected("x", Reply{Value: value})
+		require.ErrorIs(t, err, driver.ErrUnknown, value)
+	}
+	_, permits, err := Inspected("x", Reply{Value: append(lock[:4:4], []any{}, none, one, []any{"a"})})
+	require.NoError(t, err)
+	require.False(t, permits.Held)
+}

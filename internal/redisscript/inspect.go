@@ -26,14 +26,16 @@ func ValuesOf(owner string) []string {
 func Inspected(name string, r Reply) (lock, permits driver.Status, err error) {
 	lock.Name, permits.Name = name, name
 	reply, _ := r.Value.([]any)
-	if r.Err == nil && len(reply) < 4 {
+	var ofLock, ofPermits [2]int64
+	whole := len(reply) == 4 || len(reply) == 8 && numbers(ofPermits[:], reply[5:])
+	if r.Err == nil && !(whole && numbers(ofLock[:], reply[2:])) {
 		r.Err = r.Unexpected()
 	}
 	if r.Err != nil {
 		return lock, permits, r.Err
 	}
 	value, isString := reply[1].(string)
-	lock.Waiters, lock.Held = int(number(reply, 3)), reply[0] != "none"
+	lock.Waiters, lock.Held = int(ofLock[1]), reply[0] != "none"
 	switch {
 	case !lock.Held:
 	case value == Readers:
@@ -43,14 +45,14 @@ func Inspected(name string, r Reply) (lock, permits driver.Status, err error) {
 	default:
 		lock.Owner, lock.Foreign = NotAString, true
 	}
-	if ttl := number(reply, 2); ttl >= 0 {
+	if ttl := ofLock[0]; ttl >= 0 {
 		lock.Expires = expiry(ttl)
 	}
-	if len(reply) > 4 {
+	if len(reply) == 8 {
 		if lock.Shared {
 			lock = heldBy(lock, reply[4])
 		}
-		permits.Waiters, permits.Permits = int(number(reply, 5)), int(number(reply, 6))
+		permits.Waiters, permits.Permits = int(ofPermits[0]), int(ofPermits[1])
 		permits = heldBy(permits, reply[7])
 	}
 	return lock, permits, nil
@@ -65,10 +67,11 @@ func heldBy(st driver.Status, holders any) driver.Status {
 		return driver.Status{Name: st.Name, Waiters: st.Waiters}
 	}
 	var all []driver.Status
-	for holder := range slices.Chunk(list, 2) {
+	for holder := range slices.Chunk(list[:len(list)/2*2], 2) {
 		st.Held = true
 		st.Owner, _ = holder[0].(string)
-		st.Expires = expiry(number(holder, 1))
+		ms, _ := holder[1].(int64)
+		st.Expires = expiry(ms)
 		all = append(all, st)
 	}
 	all[0].Others = all[1:]
