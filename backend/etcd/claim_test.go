@@ -86,13 +86,17 @@ func TestRequeueAfterTheLeaseHasEnded(t *testing.T) {
 	n.retire(old.lease)
 	n.mu.Unlock()
 	other := n.Takes(n.Request("y")).(*claim)
-	_, err := newClient(t, s.Addr()).Revoke(t.Context(), old.lease.id)
+	etcd := newClient(t, s.Addr())
+	_, err := etcd.Revoke(t.Context(), old.lease.id)
 	require.NoError(t, err)
 	_, _, err = n.Requeue(t.Context(), old, n.Request("x"))
 	require.ErrorIs(t, err, driver.ErrUnavailable)
 	require.False(t, other.lease.gone)
 	require.ErrorIs(t, n.Releases(old), driver.ErrLost)
 	n.Frees(other)
+	_, err = etcd.Revoke(t.Context(), other.lease.id)
+	require.NoError(t, err)
+	n.Frees(n.Takes(n.Request("z"))) // on another lease
 }
 
 // A rejected request does not fail the others of its batch.
