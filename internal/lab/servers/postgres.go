@@ -5,12 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -131,27 +129,6 @@ func (p *Postgres) Follow(ctx context.Context, primary *Postgres) error {
 		return err
 	}
 	return p.Restart(ctx)
-}
-
-// runTool runs a program that comes with a server, such as its installer, as the user of the servers.
-func runTool(ctx context.Context, dir, input, name string, args ...string) error {
-	path, err := find(name)
-	if err != nil {
-		return err
-	}
-	user, err := serverUser()
-	if err := errors.Join(err, user.own(dir)); err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(ctx, pollTime)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, path, args...)
-	cmd.Dir, cmd.SysProcAttr, cmd.Stdin = dir, user.attributes(), strings.NewReader(input)
-	cmd.WaitDelay = time.Second // pg_basebackup has a child that keeps its output open until the primary ends
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("servers: %s: %w:\n%s", name, errors.Join(context.Cause(ctx), err), out)
-	}
-	return nil
 }
 
 // URL returns "postgres://lockport:password@127.0.0.1:port/lockport", for the ordinary role.

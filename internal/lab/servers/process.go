@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -34,6 +35,27 @@ func (s *Server) startProcess() (*worker.Process, error) {
 		return nil, fmt.Errorf("servers: %w", err)
 	}
 	return p, nil
+}
+
+// runTool runs a program that comes with a server, such as its installer, as the user of the servers.
+func runTool(ctx context.Context, dir, input, name string, args ...string) error {
+	path, err := find(name)
+	if err != nil {
+		return err
+	}
+	user, err := serverUser()
+	if err := errors.Join(err, user.own(dir)); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, pollTime)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, path, args...)
+	cmd.Dir, cmd.SysProcAttr, cmd.Stdin = dir, user.attributes(), strings.NewReader(input)
+	cmd.WaitDelay = time.Second // pg_basebackup has a child that keeps its output open until the primary ends
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("servers: %s: %w:\n%s", name, errors.Join(context.Cause(ctx), err), out)
+	}
+	return nil
 }
 
 // kill ends the child and its children with SIGKILL, stopped or not, and waits until they have ended. The caller holds the mutex, here and below.
