@@ -15,7 +15,7 @@ import (
 )
 
 // New makes a lockport client on nodes: an odd number, at least 3, of independent Redis servers. C is *redis.Client, or
-// redis.UniversalClient, whose values must be such clients or wrap them. New does no I/O. Closing the result does not close the nodes' clients.
+// redis.UniversalClient, whose values must be such clients or wrap them. New does no I/O. CloseInTime the result does not close the nodes' clients.
 func New[C goredis.UniversalClient](nodes []C, o Options, opts ...lockport.Option) (*lockport.Client, error) {
 	b, err := NewBackend(nodes, o)
 	if err != nil {
@@ -102,7 +102,7 @@ func (b *Backend) Close() error {
 	for _, n := range b.nodes {
 		n.pipe.Close()
 		if b.ownClient {
-			errs = append(errs, redisscript.Closing(n.client.Close))
+			errs = append(errs, redisscript.CloseInTime(n.client.Close))
 		}
 	}
 	return errors.Join(errs...)

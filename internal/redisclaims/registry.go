@@ -155,7 +155,7 @@ func (r *Registry[M]) Close() {
 	r.mu.Lock()
 	r.cancel() // from now on nothing starts to listen
 	r.mu.Unlock()
-	_ = redisscript.Closing(func() error {
+	_ = redisscript.CloseInTime(func() error {
 		r.running.Wait()
 		return nil
 	})

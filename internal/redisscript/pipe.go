@@ -182,12 +182,12 @@ func IsNil(client goredis.UniversalClient) bool {
 	return client == nil || v.Kind() == reflect.Pointer && v.IsNil()
 }
 
-// closeTime is how long Closing waits.
+// closeTime is how long CloseInTime waits.
 const closeTime = time.Second
 
-// Closing calls f, which closes a client, or waits for those who use it. go-redis waits for reads under way, which a silent server delays until
-// their time-outs: after closeTime Closing returns nil, and a goroutine goes on waiting.
-func Closing(f func() error) error {
+// CloseInTime calls f, which closes a client or waits for its last calls. go-redis waits for reads under way, which a silent server delays until
+// their time-outs. So CloseInTime returns nil after closeTime at the latest, and a goroutine goes on waiting.
+func CloseInTime(f func() error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
 	defer cancel()
 	if err := Guard(ctx, f); ctx.Err() == nil {
