@@ -4,10 +4,8 @@ import (
 	"bufio"
 	"context"
 	"errors"
-	"flag"
 	"net/http"
 	"net/url"
-	"os"
 	"strconv"
 	"strings"
 	"testing"
@@ -20,20 +18,12 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/lockport/lockport"
-	"github.com/lockport/lockport/conformance"
 	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/lab/peer"
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
-func TestMain(m *testing.M) {
-	conformance.WorkerMain(peer.Open)
-	flag.Parse()
-	if err := flag.Set("test.parallel", "4"); err != nil { // they mostly wait
-		panic(err)
-	}
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { peer.Main(m, 4) }
 
 const soon = peer.Soon
 

@@ -3,7 +3,6 @@ package mysql
 import (
 	"bytes"
 	"context"
-	"os"
 	"testing"
 
 	"github.com/lockport/lockport/conformance"
@@ -11,10 +10,7 @@ import (
 	"github.com/lockport/lockport/internal/lab/peer"
 )
 
-func TestMain(m *testing.M) {
-	conformance.WorkerMain(peer.Open)
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { peer.Main(m, 0) }
 
 // isOp classifies requests by their statements.
 func isOp(op conformance.Op, request []byte) bool {

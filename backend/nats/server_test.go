@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -13,7 +12,6 @@ import (
 	natsgo "github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/lockport/lockport/conformance"
 	"github.com/lockport/lockport/internal/lab/environment"
 	"github.com/lockport/lockport/internal/lab/peer"
 	"github.com/lockport/lockport/internal/lab/play"
@@ -22,8 +20,7 @@ import (
 
 func TestMain(m *testing.M) {
 	play.WorkerMain()
-	conformance.WorkerMain(peer.Open)
-	os.Exit(m.Run())
+	peer.Main(m, 0)
 }
 
 var one, three = on("nats", "one NATS server", 1), on("nats-cluster", "three NATS servers", 3)

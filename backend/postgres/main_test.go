@@ -2,17 +2,13 @@ package postgres
 
 import (
 	"bytes"
-	"os"
 	"testing"
 
 	"github.com/lockport/lockport/conformance"
 	"github.com/lockport/lockport/internal/lab/peer"
 )
 
-func TestMain(m *testing.M) {
-	conformance.WorkerMain(peer.Open)
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { peer.Main(m, 0) }
 
 // isOp classifies requests by the names of the statements that they execute or prepare.
 func isOp(op conformance.Op, request []byte) bool {

@@ -4,14 +4,12 @@ import (
 	"context"
 	"fmt"
 	"net/url"
-	"os"
 	"sync"
 	"testing"
 
 	goredis "github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
-	"github.com/lockport/lockport/conformance"
 	"github.com/lockport/lockport/conformance/faultproxy"
 	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/lab/peer"
@@ -21,10 +19,7 @@ import (
 
 const soon = peer.Soon
 
-func TestMain(m *testing.M) {
-	conformance.WorkerMain(peer.Open)
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { peer.Main(m, 0) }
 
 // newClient makes a client with go-redis' defaults, except for what set changes.
 func newClient(t testing.TB, rawURL string, set ...func(*goredis.Options)) *goredis.Client {

@@ -2,7 +2,6 @@ package redlock
 
 import (
 	"context"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -10,7 +9,6 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
-	"github.com/lockport/lockport/conformance"
 	"github.com/lockport/lockport/conformance/faultproxy"
 	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/lab/peer"
@@ -20,10 +18,7 @@ import (
 
 const soon = peer.Soon
 
-func TestMain(m *testing.M) {
-	conformance.WorkerMain(peer.Open)
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { peer.Main(m, 0) }
 
 // client is a separate backend, equivalent to another machine.
 type client struct {

@@ -3,9 +3,7 @@ package zookeeper
 import (
 	"cmp"
 	"context"
-	"flag"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -14,19 +12,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport"
-	"github.com/lockport/lockport/conformance"
 	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/lab/peer"
 )
 
-func TestMain(m *testing.M) {
-	conformance.WorkerMain(peer.Open)
-	flag.Parse()
-	if err := flag.Set("test.parallel", "4"); err != nil { // they mostly wait
-		panic(err)
-	}
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { peer.Main(m, 4) }
 
 // soon is ample for anything that should follow at once, even on a busy machine.
 const soon = 10 * time.Second

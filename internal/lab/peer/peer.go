@@ -6,12 +6,16 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"flag"
+	"os"
+	"strconv"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport"
+	"github.com/lockport/lockport/conformance"
 	"github.com/lockport/lockport/conformance/faultproxy"
 	"github.com/lockport/lockport/driver"
 )
@@ -166,6 +170,19 @@ func Acquiring(t testing.TB, c *lockport.Client, name string, opts ...lockport.A
 func Open(_ context.Context, rawURL string) (driver.Backend, error) {
 	b, _, err := lockport.DefaultMux().OpenBackend(rawURL)
 	return b, err
+}
+
+// Main is the TestMain of a backend's package. parallel is how many tests run at a time; 0: the default. Tests that mostly wait need more than the
+// machine has processors.
+func Main(m *testing.M, parallel int) {
+	conformance.WorkerMain(Open)
+	flag.Parse()
+	if parallel > 0 {
+		if err := flag.Set("test.parallel", strconv.Itoa(parallel)); err != nil {
+			panic(err)
+		}
+	}
+	os.Exit(m.Run())
 }
 
 // Check checks the backend of rawURL.
