@@ -7,7 +7,6 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"flag"
-	"os"
 	"strconv"
 	"testing"
 	"time"
@@ -173,7 +172,7 @@ func Open(_ context.Context, rawURL string) (driver.Backend, error) {
 }
 
 // Main is the TestMain of a backend's package. parallel is how many tests run at a time; 0: the default. Tests that mostly wait need more than the
-// machine has processors.
+// machine has processors. The testing package ends the process with the status of m.Run.
 func Main(m *testing.M, parallel int) {
 	conformance.WorkerMain(Open)
 	flag.Parse()
@@ -182,7 +181,7 @@ func Main(m *testing.M, parallel int) {
 			panic(err)
 		}
 	}
-	os.Exit(m.Run())
+	m.Run()
 }
 
 // Check checks the backend of rawURL.
