@@ -15,7 +15,7 @@ import (
 	"github.com/lockport/lockport/internal/redisscript"
 )
 
-// New makes a lockport client on client: a *redis.Client (also for Sentinel) or a *redis.ClusterClient. It does no I/O. CloseInTime the
+// New makes a lockport client on client: a *redis.Client (also for Sentinel) or a *redis.ClusterClient. It does no I/O. Closing the
 // result does not close client.
 func New(client goredis.UniversalClient, o Options, opts ...lockport.Option) (*lockport.Client, error) {
 	b, err := NewBackend(client, o)

@@ -15,7 +15,7 @@ import (
 )
 
 // New makes a lockport client on nodes: an odd number, at least 3, of independent Redis servers. C is *redis.Client, or
-// redis.UniversalClient, whose values must be such clients or wrap them. New does no I/O. CloseInTime the result does not close the nodes' clients.
+// redis.UniversalClient, whose values must be such clients or wrap them. New does no I/O. Closing the result does not close the nodes' clients.
 func New[C goredis.UniversalClient](nodes []C, o Options, opts ...lockport.Option) (*lockport.Client, error) {
 	b, err := NewBackend(nodes, o)
 	if err != nil {
