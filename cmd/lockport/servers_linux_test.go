@@ -33,6 +33,7 @@ var realServers = map[string]func(t *testing.T) string{
 	"zookeeper": func(t *testing.T) string { return servers.SharedZooKeeper(t).URL() },
 	"postgres":  func(t *testing.T) string { return servers.SharedPostgres(t).URL() },
 	"mysql":     func(t *testing.T) string { return servers.SharedMariaDB(t).URL() },
+	"table":     func(t *testing.T) string { return "table+" + servers.SharedPostgres(t).URL() + "?create=true" },
 }
 
 // serverTests run in parallel on the servers that they name: redis has TTLs, the others have sessions. The conformance suite covers the other
@@ -191,7 +192,11 @@ func TestSoak(t *testing.T) {
 	all["file"] = folder
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		t.Run(name, func(t *testing.T) {
-			report := conformance.Soak(t.Context(), suiteConfig(all[name](t)), conformance.SoakOptions{
+			url := all[name](t)
+			client, err := openServer(t.Context(), url) // creates the table
+			require.NoError(t, err)
+			require.NoError(t, client.Close())
+			report := conformance.Soak(t.Context(), suiteConfig(url), conformance.SoakOptions{
 				For: *soakFor, Processes: *soakProcesses, Goroutines: *soakGoroutines, KillEvery: min(20*time.Second, *soakFor/3),
 			})
 			require.True(t, report.OK(), "%v", report)
