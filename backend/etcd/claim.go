@@ -38,14 +38,14 @@ var (
 )
 
 // maxTTL is far above any useful TTL, and far below overflow.
-const maxTTL = math.MaxInt64 / 4
+const maxTTL time.Duration = math.MaxInt64 / 4
 
 // repeatedAfter is the time after which clientv3 may have sent a transaction again without telling us. It does so when a server or proxy
 // answers that the request was cancelled or took too long. The first copy may then arrive after the second.
 const repeatedAfter = time.Second
 
-// TryAcquire implements driver.Backend, in one transaction. A claim on a permit enters the queue; if no permit is free, a second transaction
-// withdraws it.
+// TryAcquire implements driver.Backend, in one transaction. A claim on a permit enters the queue. If no permit is free and it need not wait, a second
+// transaction withdraws it.
 func (b *Backend) TryAcquire(ctx context.Context, req driver.Request) (driver.Lease, error) {
 	lease, err := b.claim(req, func(c *claim) (place, error) { return b.acquire(ctx, c, req.Queue, b.put) })
 	if req.Permits > 0 && !req.Queue && errors.Is(err, driver.ErrHeld) {

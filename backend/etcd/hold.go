@@ -49,9 +49,9 @@ func (c *claim) unwatch() {
 }
 
 // happened implements events, for the keys of the name while c holds it.
-func (c *claim) happened(key string, deleted bool) {
+func (c *claim) happened(key string, deleted bool, revision int64) {
 	switch own := key == c.key; {
-	case own && deleted:
+	case own && deleted && uint64(revision) > c.grant.Token: // a late shared watch also reports the ends of earlier claims with this key
 		c.lose()
 	case !own && !deleted && c.req.Contended != nil && !(c.req.Shared && strings.HasPrefix(key, c.prefix+sharedTag)):
 		c.req.Contended()

@@ -31,7 +31,7 @@ type wakeup struct {
 	left atomic.Int64
 }
 
-func (t *wakeup) happened(_ string, deleted bool) {
+func (t *wakeup) happened(_ string, deleted bool, _ int64) {
 	if deleted && t.left.Add(-1) <= 0 {
 		t.missed()
 	}

@@ -21,7 +21,7 @@ type watch struct {
 
 // events receives what a watch reports.
 type events interface {
-	happened(key string, deleted bool)
+	happened(key string, deleted bool, revision int64)
 	missed() // events may have been missed
 }
 
@@ -137,7 +137,7 @@ func (ws *watches) follow(ctx context.Context, w *watch) {
 					w.events.missed()
 				}
 				for _, e := range r.Events {
-					w.events.happened(string(e.Kv.Key), e.Type == clientv3.EventTypeDelete)
+					w.events.happened(string(e.Kv.Key), e.Type == clientv3.EventTypeDelete, e.Kv.ModRevision)
 				}
 			}
 		}
@@ -151,14 +151,14 @@ func (ws *watches) follow(ctx context.Context, w *watch) {
 // shared receives the shared watch's events.
 type shared watches
 
-func (s *shared) happened(key string, deleted bool) {
+func (s *shared) happened(key string, deleted bool, revision int64) {
 	_, suffix, _ := s.b.layout.name(key)
 	s.b.mu.Lock()
 	all := slices.Clone(s.names[strings.TrimSuffix(key, suffix)])
 	s.b.mu.Unlock()
 	for _, w := range all {
 		if w.key == "" || w.key == key && deleted {
-			w.events.happened(key, deleted)
+			w.events.happened(key, deleted, revision)
 		}
 	}
 }

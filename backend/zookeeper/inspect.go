@@ -99,7 +99,7 @@ func (b *Backend) inspect(req driver.Request) (driver.Status, []string, error) {
 		}
 		children := slices.DeleteFunc(l.children, sortsLast)
 		if len(children) == 0 {
-			return st, nil, nil
+			return driver.Status{Name: req.Name}, nil, nil // st may have a holder that has gone since
 		}
 		inOrder(children)
 		holders := slices.Clone(children[:holdersOf(children)])

@@ -106,12 +106,15 @@ func (c *claim) watchSiblings() (w watched, free bool, err error) {
 	return w, at < c.req.Permits, nil
 }
 
-// watch watches for the next event of the node at path. It leaves no watch on a missing node (zk.ErrNoNode): nothing would ever remove it.
+// watch watches for the next event of the node at path. A missing node is zk.ErrNoNode. GetW leaves no watch on it: nothing would ever remove it.
 func (b *Backend) watch(path string) (watched, error) {
 	return call(b, false, "read", path, func(c *zk.Conn) (watched, error) {
 		_, _, events, err := c.GetW(path)
 		if errors.Is(err, zk.ErrNoAuth) { // a foreign node; anybody may ask whether it exists
-			_, _, events, err = c.ExistsW(path)
+			var exists bool
+			if exists, _, events, err = c.ExistsW(path); err == nil && !exists { // it was deleted in between
+				err = zk.ErrNoNode
+			}
 		}
 		return watched{path, events}, err
 	})
