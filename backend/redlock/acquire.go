@@ -86,7 +86,12 @@ func (c *claim) claimAt(ctx context.Context, i int, round int32, argv []any) {
 	defer c.mu.Unlock()
 	v := &c.votes[i]
 	wanted := func() bool { return v.round == round && v.state == asked && !c.ended }
-	if !wanted() {
+	switch {
+	case !wanted():
+		return
+	case v.strayUndo: // since ask: a request before this one was not answered
+		v.state, v.err = failed, errStrayUndo
+		c.signal()
 		return
 	}
 	v.inFlight, v.mayHold = true, true

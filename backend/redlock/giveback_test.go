@@ -51,6 +51,13 @@ func (c *claim) waitsUntil(t testing.TB, ok func() bool) {
 // taint makes a claim on x that the first node grants and the others, where a foreign client holds x, do not. The request to release the vote is
 // held up on its way to the first node until it times out.
 func (x *nodes) taint(t *testing.T, a *client) driver.Request {
+	req, c := x.releasing(t, a)
+	c.waitsUntil(t, func() bool { return c.votes[0].strayUndo })
+	return req
+}
+
+// releasing is taint, but does not wait for the time-out.
+func (x *nodes) releasing(t *testing.T, a *client) (driver.Request, *claim) {
 	a.Frees(a.Takes(a.Request("warm-up")))
 	x.foreign(t, 1, 2)
 	x.proxies[1].Freeze()
@@ -65,11 +72,12 @@ func (x *nodes) taint(t *testing.T, a *client) driver.Request {
 	}()
 	c.waitsUntil(t, func() bool { return c.votes[0].state == granted })
 	x.proxies[0].Freeze()
+	before := x.proxies[0].Requests()
 	x.proxies[1].Restore()
 	x.proxies[2].Restore()
 	require.ErrorIs(t, <-done, driver.ErrHeld)
-	c.waitsUntil(t, func() bool { return c.votes[0].strayUndo })
-	return req
+	peer.Until(t, func() bool { return x.proxies[0].Requests() > before }) // it is on its way
+	return req, c
 }
 
 // A vote with an unanswered release does not count when the same claim is made again: it may vanish at any time.
@@ -142,6 +150,17 @@ func TestLateGiveBackTakesNothing(t *testing.T) {
 	require.ErrorIs(t, err, driver.ErrUnknown, "one vote counts, one may vanish, one is gone")
 	x.proxies[0].Restore() // the late release arrives
 	peer.Until(t, func() bool { return do(t, x.servers[0], "EXISTS", key("x")) == int64(0) })
+}
+
+// The same claim, made again while the release is under way, does not count that vote either: the release may arrive after the claim.
+func TestClaimBehindAReleaseWithoutAnAnswer(t *testing.T) {
+	t.Parallel()
+	x := plainNodes(t, 3)
+	a, another := x.detour(t)
+	req, _ := x.releasing(t, a)
+	another()
+	do(t, x.servers[1], "DEL", key("x"))
+	a.Waits(req)
 }
 
 // If a majority needs such a node, another claim must be made.

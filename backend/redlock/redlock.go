@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	goredis "github.com/redis/go-redis/v9"
@@ -98,13 +99,15 @@ func (b *Backend) Close() error {
 	for _, n := range b.nodes {
 		n.settle(ctx)
 	}
-	var errs []error
-	for _, n := range b.nodes {
+	errs := make([]error, len(b.nodes))
+	var all sync.WaitGroup
+	for i, n := range b.nodes {
 		n.pipe.Close()
 		if b.ownClient {
-			errs = append(errs, redisscript.CloseInTime(n.client.Close))
+			all.Go(func() { errs[i] = redisscript.CloseInTime(n.client.Close) })
 		}
 	}
+	all.Wait()
 	return errors.Join(errs...)
 }
 

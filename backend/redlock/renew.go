@@ -96,9 +96,10 @@ func (r *renewal) count(s nodeReply) {
 		c.mu.Lock()
 		vote := &c.votes[s.node]
 		switch {
+		case vote.state == asked: // the vote may be about to come, or to be released by an earlier request
 		case reply == int64(1) && !vote.strayUndo:
 			v.ours++
-		case reply != int64(1) && !vote.inFlight && vote.state != asked: // otherwise it may be about to come
+		case reply != int64(1) && !vote.inFlight:
 			v.gone++
 		}
 		c.mu.Unlock()
