@@ -2,9 +2,12 @@ package redis
 
 import (
 	"strconv"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport/driver"
@@ -171,4 +174,30 @@ func TestHoldersOfPermitsAreTold(t *testing.T) {
 	b.Abandons(waiter)
 	a.Frees(other)
 	a.Frees(lease)
+}
+
+// A Break shares no script call with releases: it has an argument more.
+func TestBreakBesideReleases(t *testing.T) {
+	t.Parallel()
+	_, a, b, _ := shared(t)
+	var all sync.WaitGroup
+	var over atomic.Bool
+	for range 16 {
+		all.Go(func() {
+			for !over.Load() {
+				lease, err := a.Try(a.reading("other " + t.Name()))
+				if assert.NoError(t, err) {
+					assert.NoError(t, a.Releases(lease))
+				}
+			}
+		})
+	}
+	for range 50 {
+		req := b.reading(t.Name())
+		lease := b.Takes(req)
+		require.NoError(t, a.Break(t.Context(), req.Name, req.Owner))
+		require.ErrorIs(t, b.Releases(lease), driver.ErrLost)
+	}
+	over.Store(true)
+	all.Wait()
 }

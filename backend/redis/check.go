@@ -48,7 +48,7 @@ func (b *Backend) checkNode(ctx context.Context, node goredis.Cmdable, all *noti
 		return fmt.Errorf("%w: this Redis is a read-only replica of %s:%s: use its master's address, or Sentinel",
 			driver.ErrRefused, info["master_host"], info["master_port"])
 	}
-	if _, ok := b.client.(*goredis.ClusterClient); !ok && info["cluster_enabled"] == "1" {
+	if !b.pipe.Cluster() && info["cluster_enabled"] == "1" {
 		return fmt.Errorf("%w: this Redis is a node of a Redis Cluster: use redis+cluster:// or a cluster client", driver.ErrRefused)
 	}
 	if err := b.checkReplicas(info, all); err != nil {

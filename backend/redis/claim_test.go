@@ -12,6 +12,7 @@ import (
 	"github.com/lockport/lockport/internal/lab/peer"
 	"github.com/lockport/lockport/internal/lab/servers"
 	"github.com/lockport/lockport/internal/redisclaims"
+	"github.com/lockport/lockport/internal/redisscript"
 )
 
 // A claim that arrives after it was abandoned is refused: the network may deliver requests late.
@@ -174,4 +175,22 @@ func TestAbandonedAttachIsRefused(t *testing.T) {
 	_, err := n.Attach(t.Context(), late, held.Owner, lease.Grant().Token)
 	require.ErrorIs(t, err, driver.ErrRefused)
 	n.Frees(lease)
+}
+
+// Abandon works on a full server, and removes what is no longer refused.
+func TestAbandonOnAFullServer(t *testing.T) {
+	t.Parallel()
+	s := servers.NeedRedis(t, servers.RedisOptions{})
+	a, other := newNode(t, s.URL(), "a", Options{}), newNode(t, s.URL(), "other", Options{}) // for which the claim may still arrive
+	for _, req := range []driver.Request{a.Request("x"), a.reading("x")} {
+		a.Takes(req)
+		queue := redisscript.Side("lockport:x", queueKey)
+		do(t, s, "DEL", queue)
+		do(t, s, "ZADD", queue, int64(4e15+1), "~old")
+		do(t, s, "CONFIG", "SET", "maxmemory", "1")
+		other.Abandons(req)
+		do(t, s, "CONFIG", "SET", "maxmemory", "0")
+		require.Equal(t, int64(0), do(t, s, "EXISTS", "lockport:x"))
+		require.Equal(t, []any{"~" + req.Owner[:32]}, do(t, s, "ZRANGE", queue, 0, -1))
+	}
 }

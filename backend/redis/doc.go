@@ -23,7 +23,7 @@
 //     the token protects.
 //   - A server whose clock jumps ends locks early or late.
 //   - Foreign clients do not queue and may overtake. They announce no release, so waiters behind them poll every 100 ms.
-//   - Reading from replicas and Ring clients are refused.
+//   - Ring clients are refused. Check refuses a replica.
 //
 // # URL
 //

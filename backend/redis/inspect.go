@@ -90,7 +90,7 @@ func (b *Backend) Break(ctx context.Context, name, owner string) error {
 		}
 	}
 	for permits := range 2 {
-		if over, err := run(redisscript.Release.Beside.Call(b.besideKeys(lock, permits), owner, permits, true)); over {
+		if over, err := run(redisscript.BreakBeside.Call(b.besideKeys(lock, permits), owner, permits, true)); over {
 			return err
 		}
 	}

@@ -68,7 +68,7 @@ var capabilities = driver.Capabilities{
 	Token:     driver.TokenFailover,
 	Fair:      driver.FairAdvice,
 	Wake:      driver.WakeNotify,
-	Prompt:    true, // requests run on goroutines of the pipe
+	Prompt:    true, // a direct claim waits on its socket for 80 ms at most; other requests run on goroutines of the pipe
 	Failover:  driver.FailoverUnsafe,
 	Queue:     true,
 	Contended: true,
@@ -108,7 +108,10 @@ func (b *Backend) TryAcquire(ctx context.Context, req driver.Request) (driver.Le
 	if errors.Is(r.Err, redisscript.ErrImpatient) && ctx.Err() == nil {
 		r = c.run(ctx, redisscript.Again, args...)
 		if r.Err != nil && !errors.Is(r.Err, driver.ErrUnknown) { // the first request may still run
-			r.Err = errors.Join(fmt.Errorf("%w: after a request that was not answered: %v", driver.ErrUnknown, r.Err), ctx.Err())
+			r.Err = fmt.Errorf("%w: after a request that was not answered: %v", driver.ErrUnknown, r.Err)
+			if ctx.Err() != nil {
+				r.Err = fmt.Errorf("%w (%w)", r.Err, ctx.Err())
+			}
 		}
 	}
 	lease, err := b.outcome(ctx, c, sent, r)
@@ -141,10 +144,8 @@ func (b *Backend) outcome(ctx context.Context, c *claim, sent time.Time, r redis
 		return nil, b.held(c, got)
 	case redisscript.Abandoned:
 		return nil, fmt.Errorf("%w: this claim was abandoned", driver.ErrRefused)
-	case redisscript.OtherPermits:
-		return nil, fmt.Errorf("%w: %w: the name has %d permits, not %d", driver.ErrRefused, driver.ErrInvalidOption, got.Number, c.Req.Permits)
 	}
-	return nil, r.Unexpected()
+	return nil, fmt.Errorf("%w: %w: the name has %d permits, not %d", driver.ErrRefused, driver.ErrInvalidOption, got.Number, c.Req.Permits) // OtherPermits
 }
 
 // held is the error of a claim that found the name held.

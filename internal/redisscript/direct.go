@@ -17,7 +17,8 @@ const (
 	directPause = 10 * time.Second
 )
 
-// ErrImpatient comes with driver.ErrUnknown: the claim was sent and not answered within directWait. You may repeat it; the repetition waits longer.
+// ErrImpatient comes with driver.ErrUnknown: the claim was sent and not answered within directWait. Repeat it with
+// the script Again, which waits longer and makes the server refuse the first request.
 var ErrImpatient = errors.New("not answered at once")
 
 // direct runs c on the caller's goroutine. That saves two goroutine switches, which take longer than the script on a local Redis. It needs

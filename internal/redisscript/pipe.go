@@ -17,7 +17,8 @@ import (
 // Pipe runs scripts on one server or, with a *goredis.ClusterClient, on the node that has the slot of a call's first key. Calls of many
 // goroutines share a pipeline. In a Cluster each node has its own pipelines, so a hung node does not delay the others.
 //
-// Every call returns soon after its context ends, even if the client ignores contexts; requests already sent go on. Safe for concurrent use.
+// Every call returns soon after its context ends, even if the client ignores contexts; requests already sent go on. Only a direct release waits for
+// its deadline or the client's time-out. Safe for concurrent use.
 type Pipe struct {
 	// Client is the client given to NewPipe.
 	Client goredis.UniversalClient
@@ -135,17 +136,10 @@ func (p *Pipe) RunAll(ctx context.Context, calls []Call) []Reply {
 func (p *Pipe) sendWithin(ctx context.Context, n *node, calls []Call) []Reply {
 	var replies []Reply
 	sent := ctx.Err() == nil
-	err := ctx.Err()
-	if sent {
-		err = Guard(ctx, func() error {
-			replies = p.send(ctx, n, calls)
-			return nil
-		})
+	if sent && Guard(ctx, func() error { replies = p.send(ctx, n, calls); return nil }) == nil {
+		return replies
 	}
-	if err != nil {
-		return slices.Repeat([]Reply{{Err: contextErr(ctx.Err(), sent)}}, len(calls))
-	}
-	return replies
+	return slices.Repeat([]Reply{{Err: contextErr(ctx.Err(), sent)}}, len(calls))
 }
 
 // nodeOf returns the node that has the first key of c.

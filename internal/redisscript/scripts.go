@@ -27,6 +27,7 @@ var (
 	releaseBeside = Script{}.ofMany("queue", "beside", "beside_release")
 	abandonBeside = Script{}.of("queue", "beside", "beside_abandon")
 	Contend       = Script{}.of("queue", "beside", "beside_contend")
+	BreakBeside   = Script{}.of("queue", "beside", "beside_release") // has an argument more than a release, so it must not share a batch
 )
 
 // The scripts for one server of several, where a majority decides. Their keys are the lock and the queue.

@@ -4,7 +4,8 @@
 --   "!": the head was told that it is its turn; minus the time in ms until which nobody else may claim
 --   "~" + digits of an owner: an abandoned claim that may still arrive; GONE + the time in ms until which it is refused
 --   "~" + digits + "." + number: the same for one request of a claim
--- It ends when it has no members left, 30 s after the last request of a waiter, or 1 s after its only waiter was called and did not answer.
+-- It ends when it has no members left, 30 s after the last request of a waiter, when the last abandoned claim is
+-- no longer refused, or 1 s after its only waiter was called and did not answer.
 local TURN_MS, WAITING_MS, ALONE_MS, GONE = 250, 30000, 1000, 4000000000000000
 
 -- The lock's value while readers hold it: see beside.lua.
@@ -29,6 +30,9 @@ end
 
 -- Marks a claim, or one request of it, as abandoned: for the next ms milliseconds it is refused.
 local function abandon(what, ms)
+  for _, old in ipairs(redis.call('ZREVRANGEBYSCORE', KEYS[2], string.format('%.0f', GONE + now_ms()), string.format('%.0f', GONE), 'LIMIT', 0, 100)) do
+    redis.call('ZREM', KEYS[2], old)
+  end
   redis.call('ZADD', KEYS[2], string.format('%.0f', GONE + now_ms() + ms), '~' .. what)
   keep(tonumber(ms))
 end
