@@ -65,7 +65,7 @@ func (c *Client) await(ctx context.Context, try bool, name string, opts []Acquir
 	case <-w.ready:
 		return w.lock, w.err
 	case <-ctx.Done():
-		return nil, c.leave(q, w, ctx.Err())
+		return c.leave(q, w, ctx.Err())
 	}
 }
 
@@ -127,8 +127,9 @@ func (c *Client) enqueue(w *waiter, name string) (q *queue, mine *claim, err err
 	return q, nil, nil
 }
 
-// leave removes w, whose context has ended with cause, from q. If w was granted a hold meanwhile, the next waiter gets it.
-func (c *Client) leave(q *queue, w *waiter, cause error) error {
+// leave removes w, whose context has ended with cause, from q. If w was granted a hold meanwhile, the next waiter gets it. If that hold has ended too,
+// its end was reported, so leave returns it.
+func (c *Client) leave(q *queue, w *waiter, cause error) (*Lock, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	blocked := q.blocked
@@ -136,19 +137,22 @@ func (c *Client) leave(q *queue, w *waiter, cause error) error {
 		q.drop(w)
 		c.tidy(q)
 	} else if w.lock != nil {
+		if w.lock.ended.Load() != nil {
+			return w.lock, nil
+		}
 		if ended := w.lock.giveUp(); ended != nil {
 			c.inBackground(ended.releaseUnseen)
 		}
 	}
 	switch {
 	case w.err != nil:
-		return fmt.Errorf("%w; before that: %w", cause, w.err)
+		return nil, fmt.Errorf("%w; before that: %w", cause, w.err)
 	case blocked != nil:
-		return fmt.Errorf("%w while waiting: %w", cause, blocked)
+		return nil, fmt.Errorf("%w while waiting: %w", cause, blocked)
 	case errors.Is(cause, context.DeadlineExceeded):
-		return fmt.Errorf("%w: %w: no answer yet", cause, ErrUnavailable)
+		return nil, fmt.Errorf("%w: %w: no answer yet", cause, ErrUnavailable)
 	}
-	return cause
+	return nil, cause
 }
 
 // checkName returns an error unless name is valid.

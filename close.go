@@ -37,6 +37,9 @@ func (c *Client) Close() error {
 	c.mu.Lock()
 	left := len(c.queues) + c.unsettled
 	c.stop() // from here on nothing begins
+	if t := c.timers.timer; t != nil {
+		t.Stop()
+	}
 	c.mu.Unlock()
 	ended := make(chan struct{})
 	go func() {

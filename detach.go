@@ -76,6 +76,9 @@ func (l *Lock) detach(ctx context.Context) (ticket, error) {
 	defer cancel()
 	_, err := ask(call, c, func() (struct{}, error) { return struct{}{}, c.attacher.Detach(call, lease) })
 	c.mu.Lock()
+	if errors.Is(err, errNoAnswer) {
+		cl.lease = nil // only Abandon may run beside Detach
+	}
 	cl.renewalEnded()
 	switch e := l.ended.Load(); {
 	case e != nil: // meanwhile
@@ -87,10 +90,7 @@ func (l *Lock) detach(ctx context.Context) (ticket, error) {
 		c.timers.remove(cl)
 		cl.leave()
 		return t, nil
-	case errors.Is(err, errNoAnswer):
-		cl.lease = nil // only Abandon may run beside Detach
-		fallthrough
-	case classOf(err) == driver.ErrUnknown: // it is gone, or may end with its TTL despite renewals
+	case cl.lease == nil, classOf(err) == driver.ErrUnknown: // it is gone, or may end with its TTL despite renewals
 		cl.lose(err)
 		return t, l.ended.Load().err
 	}
@@ -113,5 +113,5 @@ func (c *Client) Attach(ctx context.Context, ticket string, opts ...AcquireOptio
 		a.attached = t
 		return nil
 	})
-	return c.acquire(ctx, "attach", t.Name, append([]AcquireOption{TTL(t.TTL)}, append(opts, from)...))
+	return c.acquire(ctx, "attach", t.Name, append(append([]AcquireOption{TTL(t.TTL)}, opts...), from))
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // Test for these errors with errors.Is. Every error of this package about a lock is an *Error. It wraps one of these, errors.ErrUnsupported, or the
-// context's error with the reason for the wait that it cut short.
+// context's error with the reason for the wait that it cut short. That of Break may wrap driver.ErrUnknown.
 var (
 	// ErrHeld: another client holds the lock, or this Locker holds or is acquiring it.
 	ErrHeld = driver.ErrHeld

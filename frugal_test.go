@@ -2,9 +2,11 @@ package lockport_test
 
 import (
 	"context"
+	"runtime"
 	"sync/atomic"
 	"testing"
 	"time"
+	"weak"
 
 	"github.com/stretchr/testify/require"
 
@@ -40,6 +42,19 @@ func thinClient(tb testing.TB) *lockport.Client {
 	require.NoError(tb, err)
 	tb.Cleanup(func() { require.NoError(tb, c.Close()) })
 	return c
+}
+
+// A closed client leaves nothing that keeps it in memory.
+func TestCloseLeavesNothing(t *testing.T) {
+	c, err := lockport.New(new(thin), lockport.TTL(time.Hour))
+	require.NoError(t, err)
+	l, err := c.Acquire(t.Context(), "a")
+	require.NoError(t, err)
+	require.NoError(t, l.Release(t.Context()))
+	require.NoError(t, c.Close())
+	left := weak.Make(c)
+	c, l = nil, nil
+	require.Eventually(t, func() bool { runtime.GC(); return left.Value() == nil }, 10*time.Second, time.Millisecond)
 }
 
 // It allocates the queue of the name, its caller, the claim with its hold, its owner id, two callbacks, and for each request a context, which is

@@ -71,7 +71,7 @@ func (c *Client) List(ctx context.Context, prefix string) (all []Status, err err
 // Break ends a hold of name by force, for a holder that hangs. owner is its id, as Inspect shows it; no other hold is ended. ErrLost: that holder no
 // longer has the lock. The holder learns of it when it next hears from the server, and may work until then: only fencing tokens protect from that. If
 // the server can only end a session that has other locks too, Break ends nothing, and errors.As finds a *driver.SharedSessionError that counts them.
-// Backends that cannot end holds fail with errors.ErrUnsupported.
+// Backends that cannot end holds fail with errors.ErrUnsupported. driver.ErrUnknown, or the end of ctx: the hold may have ended; ask Inspect.
 func (c *Client) Break(ctx context.Context, name, owner string) error {
 	_, err := query(ctx, c, "break", name, "end a hold by force", func(b driver.Breaker) (struct{}, error) { return struct{}{}, b.Break(ctx, name, owner) })
 	return err

@@ -156,7 +156,10 @@ func (l *Lock) watch(key any, f func(*end)) {
 // As sets target, a non-nil pointer, to the backend's own view of the lock, if it has one of that type. Examples are a key and revision of etcd, a
 // node of ZooKeeper, a connection of Postgres. The backend's page lists them.
 func (l *Lock) As(target any) bool {
-	a, ok := l.claim.lease.(driver.LeaseAs)
+	l.claim.client.mu.Lock()
+	lease := l.claim.lease // nil after a Detach without an answer
+	l.claim.client.mu.Unlock()
+	a, ok := lease.(driver.LeaseAs)
 	return ok && a.As(target)
 }
 

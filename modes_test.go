@@ -277,11 +277,14 @@ func TestDetachWithoutAnAnswer(t *testing.T) {
 		var detaching, beside bool
 		c := w.on(w.around(func(ctx context.Context, method string, call func()) {
 			beside = beside || detaching
-			if method == "Detach" {
+			switch method {
+			case "Detach":
 				detaching = true
 				<-ctx.Done()
 				time.Sleep(time.Second)
 				detaching = false
+			case "RenewBatch":
+				time.Sleep(time.Second)
 			}
 			call()
 		}))
@@ -296,9 +299,17 @@ func TestDetachWithoutAnAnswer(t *testing.T) {
 		require.ErrorIs(t, err, lockport.ErrLost)
 		require.ErrorIs(t, lock.Err(), lockport.ErrLost)
 		w.sleep(2 * time.Second)
-		require.False(t, beside, "a method of the lease beside Detach")
+		lock = w.acquire(c, "y")
+		w.sleep(ttl / 3) // it is being renewed
+		for range 2 {
+			go func() { _, _ = lock.Detach(w.ctx) }()
+		}
+		w.sleep(2 * time.Second) // one Detach is under way
+		require.ErrorIs(t, lock.Release(w.ctx), lockport.ErrUnavailable)
 		w.sleep(ttl)
+		require.False(t, beside, "a method of the lease beside Detach")
 		w.nobodyHolds("x")
+		w.nobodyHolds("y")
 	})
 }
 
@@ -313,8 +324,11 @@ func TestTicketsThatAreNone(t *testing.T) {
 	}
 	_, err = b.Attach(t.Context(), ticket, lockport.Shared())
 	require.ErrorIs(t, err, lockport.ErrInvalidOption)
-	_, err = b.Attach(t.Context(), ticket)
+	all := []lockport.AcquireOption{lockport.MaxHold(time.Hour), lockport.Shared()}
+	_, err = b.Attach(t.Context(), ticket, all[:1]...)
 	require.NoError(t, err)
+	_, err = b.Acquire(t.Context(), "z", all...)
+	require.NoError(t, err, "Attach changed its caller's options")
 	for _, opt := range []lockport.AcquireOption{lockport.Shared(), lockport.Permits(2)} {
 		lock, err := a.Acquire(t.Context(), "y", opt)
 		require.NoError(t, err)

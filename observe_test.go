@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -14,6 +15,29 @@ import (
 
 	"github.com/lockport/lockport"
 )
+
+// A hold that ended before its caller, who gives up, has seen it counts for the hooks like every other.
+func TestHooksOfAHoldThatEndsUnseen(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // so that the caller does not run before Close has ended its hold
+	bubble(t, func(w *world) {
+		for range 10 {
+			var held atomic.Int64
+			ends := func(lockport.HoldEvent) { held.Add(-1) }
+			c, _ := w.client(lockport.Observe(lockport.Hooks{Released: ends, Lost: ends, AcquireDone: func(_ context.Context, e lockport.AcquireEvent) {
+				if e.Err == nil {
+					held.Add(1)
+				}
+			}}))
+			first := w.acquire(c, "x")
+			waits := w.begin(c, "x")
+			waits.cancel()
+			w.release(first)
+			require.NoError(t, c.Close())
+			<-waits.done
+			require.Zero(t, held.Load())
+		}
+	})
+}
 
 func TestHooks(t *testing.T) {
 	bubble(t, func(w *world) {

@@ -88,6 +88,9 @@ func (m *Mux) openBackend(rawURL string, ttl time.Duration) (driver.Backend, tim
 			return nil, 0, errors.New("the text after the question mark of the lock URL is not a parameter: percent-encode special characters in the password")
 		}
 	}
+	if strings.Contains(u.Opaque, "@") || u.Host != "" && strings.Contains(u.EscapedPath()+u.EscapedFragment(), "@") { // so does a slash or a #
+		return nil, 0, errors.New("the lock URL has an @ after its address: percent-encode special characters in the password, and an @ in the path")
+	}
 	m.mu.RLock()
 	s, ok := m.schemes[u.Scheme]
 	m.mu.RUnlock()

@@ -87,6 +87,9 @@ func TestOpenRefusesBadURLs(t *testing.T) {
 		"fake://u:" + secret + "@host:port": "check its scheme, host and port",
 		"fake://u:1?" + secret + "@host":    "percent-encode special characters in the password",
 		"fake://u:1?ttl=" + secret + "@h":   "percent-encode special characters in the password",
+		"fake://u:/" + secret + "@host":     "percent-encode special characters in the password",
+		"fake://u:1#" + secret + "@host":    "percent-encode special characters in the password",
+		"fake:u:" + secret + "@host":        "percent-encode special characters in the password",
 		"fa ke://u:" + secret + "@host":     "cannot be parsed",
 	} {
 		_, err := m.Open(t.Context(), rawURL)

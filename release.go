@@ -114,10 +114,12 @@ func (cl *claim) releaseUnseen() {
 
 // release releases a claim in the state ending at the server, and lets the next one be made. It returns when ctx ends, at the latest.
 func (cl *claim) release(ctx context.Context) (err error) {
-	c, q, lease := cl.client, cl.queue, cl.lease
+	c, q := cl.client, cl.queue
 	var next *claim
 	c.mu.Lock()
-	if cl.joinRenewal(ctx); cl.renewing { // the renewal outlasts its context, and only Abandon may run beside it
+	cl.joinRenewal(ctx)
+	lease := cl.lease
+	if cl.renewing { // the renewal outlasts its context, and only Abandon may run beside it
 		lease = nil
 	}
 	// A polling client is not known to wait, and needs a moment in which the name is free. If nobody is known to wait, a requeue leaves none.
@@ -140,7 +142,7 @@ func (cl *claim) release(ctx context.Context) (err error) {
 	}()
 	switch {
 	case lease == nil:
-		return fmt.Errorf("%w: a renewal under way has not returned", ErrUnavailable)
+		return fmt.Errorf("%w: a renewal or Detach under way has not returned", ErrUnavailable)
 	case next != nil:
 		err = cl.requeue(ctx, next)
 	default:

@@ -133,18 +133,16 @@ func (cl *claim) renewalEnded() {
 
 // joinRenewal waits until no renewal of the claim is under way, or ctx ends. The mutex is held, except during the wait.
 func (cl *claim) joinRenewal(ctx context.Context) {
-	c := cl.client
-	if !cl.renewing {
-		return
+	for cl.renewing && ctx.Err() == nil {
+		if cl.renewed == nil {
+			cl.renewed = make(chan struct{})
+		}
+		renewed := cl.renewed
+		cl.client.mu.Unlock()
+		select {
+		case <-renewed:
+		case <-ctx.Done():
+		}
+		cl.client.mu.Lock()
 	}
-	if cl.renewed == nil {
-		cl.renewed = make(chan struct{})
-	}
-	renewed := cl.renewed
-	c.mu.Unlock()
-	select {
-	case <-renewed:
-	case <-ctx.Done():
-	}
-	c.mu.Lock()
 }

@@ -31,8 +31,8 @@ type Capabilities struct {
 	// Failover says whether an acknowledged grant survives the loss of a server.
 	Failover FailoverSafety
 
-	// Prompt says that TryAcquire returns within 100 ms of its context's end, whatever its client library does. The client then calls it on the
-	// caller's goroutine, which saves a switch. Otherwise the client calls it on a goroutine that it can leave behind.
+	// Prompt says that TryAcquire, Requeue and Lease.Release return within 100 ms of their context's end, whatever the client library does. The
+	// client then calls them on the caller's goroutine, which saves a switch. Otherwise it calls them on a goroutine that it can leave behind.
 	Prompt bool
 
 	// Queue says that Request.Queue is understood.

@@ -33,8 +33,8 @@ type HeldError struct {
 	// a notification may be lost. Default: 250 ms where Capabilities.Wake polls, otherwise 1 s.
 	Poll time.Duration
 
-	// Holder is what the server's answer said about the holder: Owner, Foreign, Token and Since; zero if unknown. Other fields are not used. A driver
-	// makes no extra request for it.
+	// Holder is what the server's answer said about the holder, as Inspect would; zero if unknown. The client sets Name, Held and Waiters itself, and
+	// Expires if ExpiresIn is positive.
 	Holder Status
 }
 

@@ -83,7 +83,8 @@ type candidate struct {
 	fn Func
 }
 
-// lead leads for one term. It returns after fn has returned and the lock is released. err is why the term ended, nil if fn returned nil.
+// lead leads for one term. It returns after fn has returned and the lock is released. err is why the term ended; nil: fn returned nil, or ctx ended
+// it.
 func (c *candidate) lead(ctx context.Context, term *lockport.Lock) (err error) {
 	lock, cancel := term.Context(ctx)
 	held, end := context.WithCancelCause(lock)

@@ -29,7 +29,7 @@ func (s State) String() string {
 type Change struct {
 	State State
 	Term  *lockport.Lock // while Leading and Stopping; nil otherwise
-	Err   error          // Stopping: the cause of the context's end. Idle: why the term ended or the campaign failed; nil: fn returned nil
+	Err   error          // Stopping: the cause of the context's end. Idle: why the term or the campaign ended; nil: fn returned nil, or Run's context ended the term
 	Pause time.Duration  // Idle: until the next campaign; 0: Run returns
 }
 

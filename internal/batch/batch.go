@@ -174,7 +174,11 @@ func (q *Queue[Q, A]) send(ctx context.Context, s *batch, items []*item[Q, A]) {
 func (q *Queue[Q, A]) markOverdue(s *batch) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if s.done || s.overdue || q.overdue == maxOverdue {
+	switch {
+	case s.done:
+		return
+	case q.overdue == maxOverdue:
+		s.timer.Reset(overdue) // until there is room
 		return
 	}
 	s.overdue = true

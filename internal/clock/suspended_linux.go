@@ -23,7 +23,7 @@ var (
 	jumps   atomic.Pointer[[]jump] // the latest rises of known, oldest first; nil: none
 )
 
-// jump is a rise of Suspended. It was noticed at the time at; known was before until then.
+// jump is a rise of Suspended, noticed at the instant at. Until then its value was before.
 type jump struct {
 	at     time.Time
 	before time.Duration
