@@ -172,9 +172,11 @@ func (s *supervisor) send(sig syscall.Signal) {
 	}
 }
 
-// askedToEnd reports whether lockport forwarded a signal that asks programs to end, or one that the command died of.
+// askedToEnd reports whether lockport forwarded a signal that asks programs to end, or one that the command died of. A terminal sends the signals of
+// its keys to the command alone.
 func (s *supervisor) askedToEnd(status syscall.WaitStatus) bool {
-	return s.forwarded[syscall.SIGTERM] || s.forwarded[syscall.SIGINT] || s.forwarded[syscall.SIGQUIT] || status.Signaled() && s.forwarded[status.Signal()]
+	key := status.Signaled() && (status.Signal() == syscall.SIGINT || status.Signal() == syscall.SIGQUIT) && foreground() == s.child.group
+	return key || s.forwarded[syscall.SIGTERM] || s.forwarded[syscall.SIGINT] || s.forwarded[syscall.SIGQUIT] || status.Signaled() && s.forwarded[status.Signal()]
 }
 
 // endGroup ends the processes that the command left running, if the lock is gone, or with --keep: another machine may run the command next.

@@ -101,14 +101,17 @@ func TestTerminalPipeline(t *testing.T) {
 
 func TestTerminalInterruptKey(t *testing.T) {
 	t.Parallel()
-	shell := onTerminal(t, folder(t), "sh", "-c", `trap : INT; "$0" run a -- sh -c 'echo inside=1; sleep 1000'; echo code=$?`, program())
-	shell.number(t, "inside")
-	// A busy machine can lose a key before the terminal handles it. The key is not echoed then, so press it again, like a person.
-	eventually(t, func() bool {
-		shell.types(t, "\x03")
-		return strings.Contains(shell.out.String(), "code=")
-	}, "the key ends nothing: %q", shell.out.String())
-	require.Equal(t, 130, shell.number(t, "code"))
+	for _, option := range []string{"", "--keep"} {
+		shell := onTerminal(t, folder(t), "sh", "-c", `trap : INT; "$0" run `+option+` a -- sh -c 'echo inside=1; sleep 1000'; echo code=$?`, program())
+		shell.number(t, "inside")
+		// A busy machine can lose a key before the terminal handles it. The key is not echoed then, so press it again, like a person.
+		eventually(t, func() bool {
+			shell.types(t, "\x03")
+			return strings.Contains(shell.out.String(), "code=")
+		}, "the key ends nothing: %q", shell.out.String())
+		require.Equal(t, 130, shell.number(t, "code"))
+		require.NotContains(t, shell.out.String(), "retrying")
+	}
 }
 
 // TestTerminalStopKey presses Ctrl-Z: shell, lockport and command must see a stopped job, and fg must continue it.

@@ -24,7 +24,7 @@ type verb struct {
 func verbs() []verb {
 	return []verb{
 		{"run", "run a command while holding a lock", runVerb},
-		{"status", "show the holders of locks, and the waiters", statusVerb},
+		{"status", "show the holders of locks, and how many wait", statusVerb},
 		{"break", "end another holder's lock by force, after showing it", breakVerb},
 		{"doctor", "check for server settings that put locks at risk", doctorVerb},
 		{"conform", "test a lock server against the rules of a lock", conformVerb},
