@@ -48,7 +48,7 @@ soak: servers ## run all conformance cases on all server topologies, then inject
 	@go test -race -count=1 -timeout=0 ./compare/hazards -run=TestRun -all
 	@go test -race -count=1 -timeout=0 ./faults -run=TestCells -full -lanes=4 -for=$(FOR) -seed=$(SEED) $(ARGS) -v
 
-cells: servers ## inject each fault once; make test injects a random third of them, CI all
+cells: servers ## inject each fault once, without the cells of long runs; make test injects a random third of them, CI all
 	@go test -race -count=1 -timeout=$(TIMEOUT) ./faults -part=1 -seed=$(SEED) $(ARGS)
 
 soak-short: servers ## inject every fault on every server topology, in five phases each
@@ -59,7 +59,7 @@ CROWD ?= .
 PROCESSES ?= 4
 GOROUTINES ?= 512
 
-soak-crowd: servers ## stress every backend with 4 × 512 goroutines for FOR=30m each, with the race detector (CROWD=redis PROCESSES=4 GOROUTINES=512)
+soak-crowd: servers ## stress every backend but NATS with 4 × 512 goroutines for FOR=30m each, with the race detector (CROWD=redis PROCESSES=4 GOROUTINES=512)
 	@go test -race -count=1 -timeout=0 ./cmd/lockport -run='TestSoak/$(CROWD)' -soak=$(FOR) -processes=$(PROCESSES) -goroutines=$(GOROUTINES) $(ARGS) -v
 
 servers: ## install the lock servers for the tests; starts no services

@@ -40,7 +40,7 @@ var (
 	seedFlag = flag.Uint64("seed", 0, "seed of the fault runs; 0: a random one")
 	phases   = flag.Int("phases", 1, "phases per safe or unavailable cell, in each lap")
 	forTime  = flag.Duration("for", 0, "how long to begin laps through the table, each in a random order; 0: one lap, in order")
-	full     = flag.Bool("full", false, "also play what another environment of the same backend shows, faults under load, and variants")
+	full     = flag.Bool("full", false, "also play what another environment of the same backend shows, and variants")
 	part     = flag.Int("part", 3, "without -full and -run: play a random one of so many cells; 1: all")
 	lanes    = flag.Int("lanes", 6, "how many environments run at a time; their phases mostly wait")
 )
