@@ -98,7 +98,11 @@ func NewSession(name string, ttl *time.Duration, opts []Option, backend func() (
 	if err != nil {
 		return nil, InvalidOption(name, err)
 	}
-	return New(b, opts...)
+	c, err := New(b, opts...)
+	if err != nil {
+		_ = b.Close()
+	}
+	return c, err
 }
 
 // MaxHold ends a hold, as lost with ErrMaxHold, this long after it was acquired. Default: 0, never. It must not be shorter than

@@ -26,8 +26,8 @@ const (
 	whichOne   = "is it MariaDB or MySQL?"
 )
 
-// refusals are server errors for which trying again is useless, with the remedy. All others are driver.ErrUnavailable. A statement that fails with
-// one of them had no effect.
+// refusals are server errors for which trying again is useless, with the remedy. All others are driver.ErrUnavailable, except errNoSuchThread (see
+// classify). A statement that fails with one of them had no effect.
 var refusals = map[uint16]string{
 	1045: "the user name or the password is wrong: check both",
 	1698: "check the user's name, password and authentication plugin",

@@ -30,6 +30,9 @@ func NewBackend(db *sql.DB, o Options) (*Backend, error) {
 func newBackend(db *sql.DB, closeDB func() error, o Options) (*Backend, error) {
 	layout, err := o.prepare()
 	if err != nil {
+		if closeDB != nil {
+			_ = closeDB()
+		}
 		return nil, lockport.InvalidOption(backendName, err)
 	}
 	s := &server{o: o, db: db, layout: layout, table: "`" + strings.ReplaceAll(o.Table, ".", "`.`") + "`"}
@@ -74,7 +77,7 @@ const (
 	beat          = removalNotice / 2
 )
 
-// capabilities returns those for prepared options; the engine sets the rest.
+// capabilities returns those for prepared options.
 func capabilities(o Options) driver.Capabilities {
 	caps := driver.Capabilities{
 		Backend:       backendName,

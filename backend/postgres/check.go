@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -25,10 +26,10 @@ func (b *Backend) Check(ctx context.Context) ([]driver.Notice, error) {
 	defer l.close()
 	var notices notice.List
 	err = l.use(func(c *pgx.Conn) error {
-		if err := s.setUp(ctx, c, f, "check"); err != nil {
+		if err := s.setUp(ctx, c, f, "check", rand.Int64()); err != nil {
 			return err
 		}
-		hi, lo := side(f.pid<<32 ^ f.began)
+		hi, lo := side(rand.Int64())
 		if err := run(ctx, c, fmt.Sprintf(`SELECT pg_try_advisory_lock(%d, %d), pg_advisory_unlock(%d, %d)`, hi, lo, hi, lo)); err != nil {
 			return err
 		}

@@ -106,6 +106,17 @@ func TestPgBouncer(t *testing.T) {
 		got := peer.Acquiring(t, two, "session-mode")
 		require.NoError(t, l.Release(t.Context()))
 		require.NoError(t, peer.Eventually(t, got).Release(t.Context()))
+
+		// The pooler gives the process of a lost session to the next.
+		proxy := peer.Proxy(t, b.Addr())
+		cut := opens(t, via(t, b.URL(), proxy.Addr()))
+		l = acquire(t, cut, "cut")
+		proxy.KillConns()
+		peer.Eventually(t, l.Lost())
+		l = acquire(t, cut, "after the cut")
+		require.Never(t, func() bool { return !l.Valid() }, time.Second, 10*time.Millisecond, "the end of the lost session ended the next")
+		require.NoError(t, l.Release(t.Context()))
+
 		l = acquire(t, one, "session-mode")
 		require.NoError(t, b.Kill())
 		peer.Eventually(t, l.Lost())

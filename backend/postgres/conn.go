@@ -19,7 +19,7 @@ type conn struct {
 	events session.Events
 	link   link
 	pid    int64 // of the server's process
-	began  int64 // when that process began, in microseconds since 1970
+	marker int64 // see setUp
 
 	statements *statements
 	prepared   map[string]bool
@@ -125,7 +125,8 @@ func (c *conn) doOne(ctx context.Context, p *pgx.Conn, op *session.Op) error {
 		return c.ask(ctx, p, ops, c.statements.ping)
 	case session.End:
 		earlier := op.Earlier.(*conn)
-		return c.ask(ctx, p, ops, c.statements.end, int32(earlier.pid), earlier.began)
+		hi, lo := side(earlier.marker)
+		return c.ask(ctx, p, ops, c.statements.end, earlier.pid, int64(uint32(hi)), int64(uint32(lo)))
 	case session.Await:
 		return c.ask(ctx, p, ops, c.statements.await, key, hi, lo)
 	case session.Leave:

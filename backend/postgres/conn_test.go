@@ -25,7 +25,7 @@ func TestEndOfAnEarlierSession(t *testing.T) {
 	ask(t, a, taken)
 	require.True(t, taken.OK)
 	require.ErrorContains(t, b.Do(t.Context(), []*session.Op{op(session.Ping, 0)}), "57P01")
-	for _, earlier := range []*conn{b, {pid: 1, began: 1}, {pid: a.pid, began: 1}} {
+	for _, earlier := range []*conn{b, {pid: 1, marker: b.marker}, {pid: a.pid, marker: b.marker}} {
 		ended := end(earlier)
 		ask(t, a, ended)
 		require.True(t, ended.OK)

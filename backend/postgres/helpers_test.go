@@ -58,7 +58,8 @@ func (p place) AdminURL() string                     { return p.in(p.Postgres.Ad
 func (p place) UserURL(user, password string) string { return p.in(p.Postgres.UserURL(user, password)) }
 
 // ourLocks are the advisory locks of the database.
-const ourLocks = `SELECT * FROM pg_locks WHERE locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`
+const ourLocks = `SELECT * FROM pg_locks WHERE locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+	AND (objsubid = 1 OR mode = 'ShareLock')` // without the markers
 
 var databases atomic.Int64
 

@@ -148,6 +148,8 @@ func terminate(ctx context.Context, c *pgx.Conn, h session.Holder) error {
 		WHERE `+advisory+` AND granted AND objsubid = 1 AND (mode <> 'ExclusiveLock') = %t AND pid = %d AND `+keySQL+` = %s`,
 		h.Shared, h.Session, h.Key), once).Scan(&ended)
 	switch {
+	case err != nil && refusal(c, err) == nil:
+		return fmt.Errorf("%w: whether the holder's session has ended: %w", driver.ErrUnknown, err)
 	case err != nil:
 		return err
 	case ended < 0:

@@ -91,7 +91,8 @@ func number(key session.Key) int64 {
 	return n
 }
 
-// side is a lock in the space of two 32-bit keys. Sessions that await key hold it in shared mode: it tells a release whether to notify anybody.
+// side is a lock in the space of two 32-bit keys. Sessions that await key hold it in shared mode: it tells a release whether to notify anybody. That
+// of a random key is a session's marker.
 func side(key int64) (hi, lo int32) {
 	sum := sha256.Sum256(fmt.Append(nil, "lockport.side:", key))
 	return int32(binary.BigEndian.Uint32(sum[:])), int32(binary.BigEndian.Uint32(sum[4:]))

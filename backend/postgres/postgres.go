@@ -50,6 +50,9 @@ func NewDBBackend(db *sql.DB, o Options) (*Backend, error) {
 func newBackend(db *sql.DB, owned bool, o Options) (*Backend, error) {
 	layout, err := o.prepare()
 	if err != nil {
+		if owned {
+			_ = db.Close()
+		}
 		return nil, err
 	}
 	s := &server{db: db, ttl: o.TTL, tokens: tokens{schema: o.Schema}}

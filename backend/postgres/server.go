@@ -5,6 +5,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"math/rand/v2"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -26,13 +27,13 @@ type server struct {
 	tokens tokens
 
 	limit         atomic.Int64 // half the size of the lock table; 0 before the first session
-	primary       atomic.Bool  // the server was one at the last look
+	primary       atomic.Bool  // some session has found a primary
 	wholeSessions atomic.Bool  // the connection goes through a pooler in session mode
 }
 
 // facts are what the server reports at the start of a session.
 type facts struct {
-	pid, began int64
+	pid        int64
 	recovering bool
 	slots      int64 // of the lock table
 	version    int
@@ -45,12 +46,12 @@ func (s *server) dial(ctx context.Context, label string, e session.Events) (sess
 		return nil, err
 	}
 	c := &conn{
-		server: s, events: e, link: l, pid: f.pid, began: f.began,
+		server: s, events: e, link: l, pid: f.pid, marker: rand.Int64(),
 		statements: newStatements(s.tokens.draw()), prepared: make(map[string]bool), shares: make(map[session.Key]int),
 	}
 	err = l.use(func(p *pgx.Conn) error {
 		keepAlive(p.PgConn().Conn(), s.ttl)
-		return s.setUp(ctx, p, f, label)
+		return s.setUp(ctx, p, f, label, c.marker)
 	})
 	if err != nil {
 		l.close()
@@ -87,11 +88,11 @@ func (s *server) open(ctx context.Context) (link, error) {
 
 // readFacts reads facts, and refuses servers that cannot hold locks.
 func (s *server) readFacts(ctx context.Context, c *pgx.Conn) (f facts, err error) {
-	err = c.QueryRow(ctx, `SELECT pid::bigint, (extract(epoch FROM backend_start) * 1000000)::bigint, pg_is_in_recovery(),
+	err = c.QueryRow(ctx, `SELECT pg_is_in_recovery(), pg_backend_pid()::bigint,
 		current_setting('max_locks_per_transaction')::bigint *
 			(current_setting('max_connections')::bigint + current_setting('max_prepared_transactions')::bigint),
-		current_setting('server_version_num')::int / 10000 FROM pg_stat_get_activity(pg_backend_pid())`, once).
-		Scan(&f.pid, &f.began, &f.recovering, &f.slots, &f.version)
+		current_setting('server_version_num')::int / 10000`, once).
+		Scan(&f.recovering, &f.pid, &f.slots, &f.version)
 	switch {
 	case err != nil:
 		return f, err
@@ -201,10 +202,12 @@ const sideLockTimeout = 100 * time.Millisecond
 // what was deleted since it began.
 const waitLockTimeout = time.Minute
 
-// setUp makes c a session for locks.
-func (s *server) setUp(ctx context.Context, c *pgx.Conn, f facts, label string) error {
+// setUp makes c a session for locks. It releases the locks of the connection's earlier user, which this session would share. The side lock of marker
+// identifies the session: a pooler may give its process to another client, but only after it has released all locks.
+func (s *server) setUp(ctx context.Context, c *pgx.Conn, f facts, label string, marker int64) error {
 	var sql strings.Builder
-	sql.WriteString("SELECT ")
+	hi, lo := side(marker)
+	fmt.Fprintf(&sql, "SELECT pg_advisory_unlock_all(), pg_advisory_lock(%d, %d), ", hi, lo)
 	for _, setting := range s.settings(f.version, label) {
 		fmt.Fprintf(&sql, "set_config(%s, %s, false), ", quote(setting[0]), quote(setting[1]))
 	}
@@ -219,7 +222,7 @@ func (s *server) setUp(ctx context.Context, c *pgx.Conn, f facts, label string) 
 }
 
 // settings override those of the server and the role. The server ends a session that was silent for the TTL, and must not do so before. If the
-// network is gone, its keep-alives end a waiting session after more than one and less than two TTLs.
+// network is gone, its keep-alives end a waiting session after more than one and less than two TTLs, or 2 s if that is longer.
 func (s *server) settings(version int, label string) [][2]string {
 	seconds := func(d time.Duration) string { return strconv.FormatInt(int64((d+time.Second-1)/time.Second), 10) }
 	settings := [][2]string{

@@ -55,8 +55,8 @@ func newStatements(draw string) *statements {
 		await:   statement{"lp_await", `SELECT CASE WHEN pg_advisory_lock_shared($2::int, $3::int) IS NOT NULL THEN ` + notify("c", "$1::bigint") + `::bigint END`},
 		leave:   statement{"lp_leave", `SELECT pg_advisory_unlock_shared($1::int, $2::int)::int::bigint`},
 		ping:    statement{"lp_ping", `SELECT pg_backend_pid()::bigint`},
-		// A hidden process (another role's) may be that session: its end is uncertain, and this role may not terminate it.
-		end: statement{"lp_end", `SELECT coalesce(bool_and(CASE WHEN backend_start IS NULL THEN false ELSE pg_terminate_backend(pid, 10) END), true)::int::bigint
-			FROM pg_stat_get_activity($1::int) WHERE coalesce(extract(epoch FROM backend_start) * 1000000 = $2::bigint, true)`},
+		// Without its marker the session has ended, or is just releasing its other locks.
+		end: statement{"lp_end", `SELECT coalesce(bool_and(pg_terminate_backend(pid, 10)), pg_sleep(0.01) IS NOT NULL)::int::bigint FROM pg_locks
+			WHERE locktype = 'advisory' AND objsubid = 2 AND pid = $1::bigint AND classid::bigint = $2::bigint AND objid::bigint = $3::bigint`},
 	}
 }

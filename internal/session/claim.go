@@ -191,7 +191,7 @@ type claim struct {
 	err     error // why it was not granted or released
 	freed   bool  // it ended by a release
 
-	contended bool // another client is known to wait for the key
+	contended bool // somebody is known to wait for the key, here or in another client
 
 	grant driver.Grant
 }
