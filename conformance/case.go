@@ -84,7 +84,7 @@ func missing(cfg Config, need string) string {
 	}
 	for _, field := range fields {
 		if reflect.ValueOf(cfg.Faults).FieldByName(field).IsNil() {
-			return "needs Faults." + need
+			return "needs Faults." + field
 		}
 	}
 	return ""

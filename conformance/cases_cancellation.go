@@ -70,7 +70,7 @@ var cancellationCases = group("cancellation",
 		for round := range 30 {
 			lease, req := a.claim(name), b.request(name)
 			w := begin(e, "Wait", func(ctx context.Context) (driver.Lease, error) { return e.sound(waiter.Wait(ctx, req)) })
-			<-time.After(3*time.Millisecond + rand.N(time.Millisecond)) // it waits now
+			<-time.After(3*time.Millisecond + rand.N(time.Millisecond)) // most likely it waits now
 			aroundTheRelease(round, w.cancel, func() { a.release(lease) })
 			won, err := w.ended(endTime+soon, "its context has ended")
 			b.settle(req, won, err)

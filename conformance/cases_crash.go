@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"context"
 	"time"
 
 	"github.com/lockport/lockport/driver"
@@ -33,8 +34,8 @@ var crashCases = group("crash",
 	}, "processes"),
 	full("waiter", "P7 liveness: a killed waiter keeps the name from others no longer than the TTL", func(e *Env) {
 		l, p := e.acquire(e.client(), e.name()), e.process()
-		p.Send(order{Op: opAcquire, Name: l.Name()})
-		e.sleep(300 * time.Millisecond) // it waits now
+		_, err := p.await(p.Send(order{Op: opAcquire, Name: l.Name()}), 300*time.Millisecond)
+		e.is(err, "the name is held, so another process's Acquire must wait; it returned", context.DeadlineExceeded)
 		next := e.begin(e.client(), l.Name())
 		next.notYet(50*time.Millisecond, "the name is held")
 		p.Kill()

@@ -17,13 +17,6 @@ var fencingCases = stated("fencing", func(c driver.Capabilities) bool { return c
 			}
 		}
 	}),
-	quick("renewal", "P2 fencing: a renewal does not change the token", func(e *Env) {
-		p, _, _, lease := e.held()
-		before := lease.Grant().Token
-		e.check(p.renewIfNeeded(lease), "renewal")
-		now := lease.Grant().Token
-		e.require(now == before, "the token was %d before a renewal and %d after it", before, now)
-	}),
 	quick("abandoned", ruleFencing+", abandoned ones included", func(e *Env) {
 		a, b, name := e.two()
 		last := uint64(0)

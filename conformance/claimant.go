@@ -139,6 +139,9 @@ func cancelledAfterEachRequest(e *Env, other *party, fresh func() *claimant) {
 			<-time.After(time.Millisecond)
 		}
 		enough := w.isOver()
+		if enough && e.requests() == before {
+			e.notRun("Faults.Requests counted no request")
+		}
 		w.cancel()
 		answer, _ := w.ended(endTime, "its context has ended")
 		e.restore()
@@ -239,6 +242,9 @@ func (a *claimant) together(other *party, fault func(round int, claim func())) {
 			why := fmt.Sprintf("%s (cut off together with others) returned %v, and was undone or released", a.what, w.result.err)
 			a.rises(w.result.token, a.wantFreeIn(other, names[i], why))
 		}
+	}
+	if !hit {
+		a.notRun("the fault hit no claim")
 	}
 	a.leftovers("everything was undone or released")
 }

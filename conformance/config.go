@@ -50,14 +50,13 @@ type Op int
 
 // The kinds of requests.
 const (
-	OpAny     Op = iota // any request
-	OpAcquire           // may grant a claim
+	OpAcquire Op = iota // may grant a claim
 	OpRenew             // renews
 	OpRelease           // releases
 )
 
 // String names the kind.
-func (o Op) String() string { return [...]string{"any", "acquire", "renew", "release"}[o] }
+func (o Op) String() string { return [...]string{"acquire", "renew", "release"}[o] }
 
 // Faults produces faults between the backends opened at Config.Target and their server. A nil field means that the cases
 // that need it are not run. So does errors.ErrUnsupported from one that cannot produce the fault, such as one that cannot tell

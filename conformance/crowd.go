@@ -191,14 +191,14 @@ func (c *crowd) turn(ctx context.Context) error {
 	case p.way == once && errors.Is(err, lockport.ErrHeld):
 		atomic.AddInt64(&c.InVain, 1)
 		return nil
-	case limited && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)):
+	case limited && late >= 0 && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)):
 		raise(&c.Latest, late)
 		atomic.AddInt64(&c.GaveUp, 1)
 		return nil
 	case errors.Is(err, lockport.ErrUnavailable) && took > min(slowAnswer, c.TTL/2) && took < c.Patience:
 		atomic.AddInt64(&c.TooSlow, 1)
 		return nil
-	case errors.Is(err, context.DeadlineExceeded):
+	case took >= c.Patience && errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("P7 liveness: a waiter did not get name %d within %v, while others did: %w", p.name, c.Patience, err)
 	}
 	return fmt.Errorf("an acquisition failed on a healthy server: %w", err)

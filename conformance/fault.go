@@ -84,10 +84,13 @@ func (e *Env) afterEachRequest(most int, try func(n int, arm func() (cut <-chan 
 		}, func() {
 			select {
 			case <-cut:
-			case <-time.After(50 * time.Millisecond): // the fault may report it a moment after the call fails
+			case <-time.After(200 * time.Millisecond): // the fault may report it a moment after the call fails
 				enough = true
 			}
 			e.restore()
+			if enough && n == 1 {
+				e.notRun("Faults.CutAfter cut no connection")
+			}
 		})
 	}
 }

@@ -21,6 +21,8 @@ type Result struct {
 	// Reason says how the rule was broken, or why the case was not run.
 	Reason string        `json:"reason,omitempty"`
 	Took   time.Duration `json:"took_ns"`
+	// Again is how often the case started again, because a lock was lost while the machine stalled.
+	Again int `json:"again,omitempty"`
 }
 
 // ID returns the group and the name of the case.

@@ -111,7 +111,8 @@ func (r *runner) run(ctx context.Context, cfg Config, c Case) Result {
 		return res
 	}
 	start := time.Now()
-	err := r.attempt(ctx, cfg, c)
+	var err error
+	res.Again, err = r.attempt(ctx, cfg, c)
 	res.Took = time.Since(start)
 	var notRun errNotRun
 	switch {

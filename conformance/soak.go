@@ -54,7 +54,7 @@ type SoakFigures struct {
 	PassedOn  int64         `json:"passed_on"`  // holds of names that another process held before
 	GaveUp    int64         `json:"gave_up"`    // calls whose context ended first
 	InVain    int64         `json:"in_vain"`    // TryAcquire calls that found the name held
-	TooSlow   int64         `json:"too_slow"`   // calls that failed because the server took more than 1 s, or half the TTL, to answer
+	TooSlow   int64         `json:"too_slow"`   // calls that failed as unavailable after more than 1 s, or half the TTL
 	Longest   time.Duration `json:"longest_ns"` // longest wait of a call that got its name
 	Latest    time.Duration `json:"latest_ns"`  // latest return of a call after the end of its context
 }

@@ -35,13 +35,13 @@ func stalls(look func()) (longest func() time.Duration) {
 const maxStalled = 2
 
 // attempt runs a case. If a lock was lost while the machine stalled, its TTL may have passed, which shows nothing about the backend: the case starts
-// again.
-func (r *runner) attempt(ctx context.Context, cfg Config, c Case) error {
-	for n := 0; ; n++ {
+// again. n is how often it did.
+func (r *runner) attempt(ctx context.Context, cfg Config, c Case) (n int, err error) {
+	for ; ; n++ {
 		longest := r.stalls()
-		err := r.once(ctx, cfg, c)
+		err = r.once(ctx, cfg, c)
 		if longest() < r.ttl/8 || !errors.Is(err, driver.ErrLost) || n == maxStalled {
-			return err
+			return n, err
 		}
 	}
 }

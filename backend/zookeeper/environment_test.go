@@ -22,9 +22,6 @@ const (
 
 // isOp classifies requests by their operation. One write may contain several.
 func isOp(op conformance.Op, p []byte) bool {
-	if op == conformance.OpAny {
-		return true
-	}
 	wanted := map[conformance.Op]int32{conformance.OpAcquire: opCreate, conformance.OpRenew: opMulti, conformance.OpRelease: opDelete}[op]
 	for len(p) >= 12 {
 		n := int(binary.BigEndian.Uint32(p)) + 4

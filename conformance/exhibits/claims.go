@@ -71,7 +71,7 @@ var claims = []Exhibit{
 		asking(func(req *driver.Request) { req.Owner = strings.Repeat("0", 32) + ":" + driver.OwnerClient(req.Owner) })},
 	{"truncates-owners", "owner ids are cut off after 255 bytes", sees{"differs in its last byte"},
 		caught{"contract/limits"}, asking(func(req *driver.Request) { req.Owner = req.Owner[:min(len(req.Owner), 255)] })},
-	{"repeats-tokens", "each client counts its own tokens", sees{"token"},
+	{"repeats-tokens", "each client counts its own tokens", sees{"P2 fencing"},
 		caught{"fencing/holders", "fencing/reopened", "exclusion/crowd"}, func(l *lock) {
 			var last atomic.Uint64
 			l.grant = func(l *lease) { l.grant.Token = last.Add(1) }

@@ -50,10 +50,7 @@ func faults(server *memory.Server, net *network) conformance.Faults {
 		Freeze:  func(context.Context) error { net.Pause(); return nil },
 		Delay:   func(_ context.Context, d time.Duration) error { net.Delay(d); return nil },
 		DropReply: func(_ context.Context, op conformance.Op) (<-chan struct{}, error) {
-			if call, ok := calls[op]; ok {
-				return net.LoseNextReply(call), nil
-			}
-			return net.CutAfter(1), nil
+			return net.LoseNextReply(calls[op]), nil
 		},
 		CutAfter: func(_ context.Context, n int) (<-chan struct{}, error) { return net.CutAfter(n), nil },
 		Remove:   func(_ context.Context, name string) error { server.Lose(name, nil); return nil },

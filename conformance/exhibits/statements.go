@@ -38,7 +38,7 @@ var statements = []Exhibit{
 		}},
 	{"hides-interfaces", "a wrapper without Unwrap hides the Waiter that its Capabilities state", sees{"no driver.Waiter is found"},
 		caught{"capabilities/interfaces"}, func(l *lock) { l.as = plain{l} }},
-	{"changes-its-mind", "Capabilities change between calls", sees{"then"},
+	{"changes-its-mind", "Capabilities change between calls", sees{"Capabilities returned"},
 		caught{"capabilities/stated"}, func(l *lock) {
 			var calls atomic.Int64
 			l.state = func(c *driver.Capabilities) { c.MinTTL = time.Duration(calls.Add(1)) }

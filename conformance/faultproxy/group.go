@@ -15,10 +15,10 @@ type Group []*Proxy
 // Each acts on all proxies of the group. The other fields are nil, for you to fill in.
 //
 // isOp says whether a request is of the kind op, and must neither block nor keep its argument. If it is nil, DropReply
-// returns errors.ErrUnsupported for every kind but OpAny.
+// returns errors.ErrUnsupported.
 //
-// With several proxies DropReply and CutAfter happen once at each, and close their channel when they have happened at all. That
-// fits a quorum, whose client asks every server. If your client asks one of several servers, set both fields to nil. Requests is
+// With several proxies DropReply and CutAfter happen once at each, and close their channel when they have happened at every one.
+// That fits a quorum, whose client asks every server. If your client asks one of several servers, set both fields to nil. Requests is
 // that of the busiest proxy, so a request to all servers counts once.
 func (all Group) Faults(isOp func(op conformance.Op, request []byte) bool) conformance.Faults {
 	each := func(f func(*Proxy)) func(context.Context) error {
@@ -40,10 +40,7 @@ func (all Group) Faults(isOp func(op conformance.Op, request []byte) bool) confo
 			return nil
 		},
 		DropReply: func(_ context.Context, op conformance.Op) (<-chan struct{}, error) {
-			switch {
-			case op == conformance.OpAny:
-				return trapped(1, dropReply, nil), nil
-			case isOp == nil:
+			if isOp == nil {
 				return nil, errors.ErrUnsupported
 			}
 			return trapped(1, dropReply, func(request []byte) bool { return isOp(op, request) }), nil

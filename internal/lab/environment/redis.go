@@ -209,5 +209,5 @@ func remembered(ctx context.Context, node *servers.Redis, key string) bool {
 		return false
 	}
 	n, err := node.Do(ctx, "ZCOUNT", key, "-inf", "(4000000000000000")
-	return err != nil || n == int64(0)
+	return err == nil && n == int64(0)
 }

@@ -48,7 +48,7 @@ func relay(ctx context.Context, name string, n int, pause time.Duration, holder,
 	}
 	for range n {
 		granted := waiter(acquire)
-		if err := sleep(ctx, pause+rand.N(pause)); err != nil {
+		if err := worker.Sleep(ctx, pause+rand.N(pause)); err != nil {
 			return nil, err
 		}
 		released, err := holder(release)(ctx)
@@ -111,7 +111,7 @@ func Takeover(ctx context.Context, s Scenario, on *Subject, turn int) ([]Figure,
 		o.For += c.TTL
 		waits = append(waits, others[i%len(others)].Send(o))
 	}
-	if err := sleep(ctx, settleStep+c.TTL/3*time.Duration(2*turn+1)/time.Duration(2*s.Turns)); err != nil {
+	if err := worker.Sleep(ctx, settleStep+c.TTL/3*time.Duration(2*turn+1)/time.Duration(2*s.Turns)); err != nil {
 		return nil, err
 	}
 	killed := history.Now()

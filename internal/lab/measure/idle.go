@@ -8,6 +8,7 @@ import (
 
 	"github.com/lockport/lockport/conformance/faultproxy"
 	"github.com/lockport/lockport/internal/lab/history"
+	"github.com/lockport/lockport/internal/lab/worker"
 )
 
 // Wait measures N goroutines of one process that wait for a name that another process holds.
@@ -75,7 +76,7 @@ func idle(ctx context.Context, c Config, s Scenario, o order) ([]Figure, error) 
 	}
 	began := look(true)
 	if err == nil {
-		err = sleep(ctx, s.For)
+		err = worker.Sleep(ctx, s.For)
 	}
 	ended := look(false)
 	if err != nil {
@@ -104,7 +105,7 @@ func settle(ctx context.Context, links faultproxy.Group) error {
 	deadline := time.Now().Add(settleLimit)
 	before, alike := links.Requests(), 0
 	for last := math.Inf(1); alike < settleSteps && time.Now().Before(deadline); {
-		if err := sleep(ctx, settleStep); err != nil {
+		if err := worker.Sleep(ctx, settleStep); err != nil {
 			return err
 		}
 		next := links.Requests()

@@ -8,6 +8,7 @@ import (
 
 	"github.com/lockport/lockport/internal/lab/history"
 	"github.com/lockport/lockport/internal/lab/servers"
+	process "github.com/lockport/lockport/internal/lab/worker"
 )
 
 // Act is a script, a fault injection, or a part of one.
@@ -54,20 +55,10 @@ func InOrder(acts ...Act) Act {
 }
 
 // Wait waits for d.
-func (s *Phase) Wait(d time.Duration) { Check(sleep(s.Ctx, d)) }
+func (s *Phase) Wait(d time.Duration) { Check(process.Sleep(s.Ctx, d)) }
 
 // Pause waits for between least and most TTLs.
 func (s *Phase) Pause(least, most float64) { s.Wait(s.BetweenTTLs(least, most)) }
-
-// sleep waits for d, or returns the cause of ctx's end.
-func sleep(ctx context.Context, d time.Duration) error {
-	select {
-	case <-time.After(d):
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
 
 // Until waits until is returns true, and reports whether it did within most.
 func (s *Phase) Until(most time.Duration, is func() bool) bool {
@@ -141,7 +132,7 @@ func (s *Phase) Tries(w *Worker, every time.Duration) *Task {
 			if t.Hold = h; err == nil {
 				return
 			}
-			if sleep(ctx, every) != nil {
+			if process.Sleep(ctx, every) != nil {
 				Check(err)
 			}
 		}

@@ -77,7 +77,7 @@ func begin(leaving context.Context, c config) (process.Worker[order, history.Eve
 	defer cancel()
 	for { // the servers may be electing a leader, by a fault or because the machine is busy
 		w.client, err = lockport.Open(ctx, c.URL, lockport.TTL(c.TTL), lockport.Logger(slog.New(slog.DiscardHandler)))
-		if err == nil || sleep(ctx, 50*time.Millisecond) != nil {
+		if err == nil || process.Sleep(ctx, 50*time.Millisecond) != nil {
 			return w, err
 		}
 	}

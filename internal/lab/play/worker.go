@@ -182,7 +182,7 @@ func (w *Worker) TryAcquire(name string, within time.Duration) (*Hold, error) {
 func (w *Worker) AcquireAtLast(name string, within, limit time.Duration) (*Hold, error) {
 	for end := time.Now().Add(limit); ; {
 		h, err := w.Acquire(name, within)
-		if err == nil || time.Now().After(end) || sleep(w.phase.Ctx, 10*time.Millisecond) != nil {
+		if err == nil || time.Now().After(end) || process.Sleep(w.phase.Ctx, 10*time.Millisecond) != nil {
 			return h, err
 		}
 	}

@@ -156,13 +156,6 @@ func (s *Server) Addr() string { return s.addr }
 // Dir returns the server's temporary folder. Its subfolder data holds the server's state.
 func (s *Server) Dir() string { return s.dir }
 
-// Pid returns the process id of the server, or of its last process.
-func (s *Server) Pid() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.proc.Pid()
-}
-
 // TLSConfig returns a client configuration that trusts the server's certificate, or nil without TLS. The certificate is for 127.0.0.1. Clients
 // need none. The caller owns the result.
 func (s *Server) TLSConfig() *tls.Config {

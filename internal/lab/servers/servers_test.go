@@ -64,7 +64,7 @@ func TestNoServerRunsAsRoot(t *testing.T) {
 		"redis": SharedRedis(t).Server, "etcd": SharedEtcd(t).Server, "zookeeper": SharedZooKeeper(t).Server,
 		"postgres": SharedPostgres(t).Server, "mariadb": SharedMariaDB(t).Server,
 	} {
-		pids := []int{s.Pid()}
+		pids := []int{s.proc.Pid()}
 		for _, c := range childrenOf(pids[0]) {
 			pids = append(pids, c.Pid)
 		}
@@ -85,7 +85,7 @@ func TestFrozenMeansSilent(t *testing.T) {
 	r := NeedRedis(t, RedisOptions{})
 	for range 50 {
 		require.NoError(t, r.Freeze())
-		require.False(t, worker.Running(r.Pid()))
+		require.False(t, worker.Running(r.proc.Pid()))
 		require.NoError(t, r.Thaw())
 	}
 }

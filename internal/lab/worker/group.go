@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"sync"
+	"time"
 )
 
 // Group is a number of workers of one kind.
@@ -24,6 +25,16 @@ func (k Kind[C, O, A]) StartAll(ctx context.Context, config C, n int) (Group[O, 
 
 // Each calls f for all workers concurrently. It returns the first error when every call has returned.
 func (all Group[O, A]) Each(f func(i int, h *Handle[O, A]) error) error { return First(AtOnce(all, f)) }
+
+// Sleep waits for d, or returns the cause of ctx's end.
+func Sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
 
 // AtOnce calls f for all items concurrently and returns the result of each call.
 func AtOnce[T any](items []T, f func(i int, item T) error) []error {
