@@ -20,7 +20,8 @@ type claim struct {
 	state  claimState
 
 	contended bool // another client is known to wait
-	renewing  bool // a renewal is under way
+	renewing  bool // a renewal, or a Detach, is under way
+	detaching bool // a Detach is under way: the claim serves no other caller
 	undo      bool // undo the claim when that renewal ends
 
 	handOffs int16 // holds after the first

@@ -69,7 +69,7 @@ func (l *Lock) detach(ctx context.Context) (ticket, error) {
 		return t, fmt.Errorf("%w: %w", ErrUnavailable, ctx.Err())
 	}
 	lease := cl.lease
-	cl.renewing = true // others wait for it instead of renewing
+	cl.renewing, cl.detaching = true, true // others wait for it instead of renewing
 	cl.schedule()
 	c.mu.Unlock()
 	call, cancel := context.WithTimeout(ctx, renewalTimeout(t.TTL))
@@ -80,21 +80,26 @@ func (l *Lock) detach(ctx context.Context) (ticket, error) {
 		cl.lease = nil // only Abandon may run beside Detach
 	}
 	cl.renewalEnded()
-	switch e := l.ended.Load(); {
-	case e != nil: // meanwhile
-		return t, e.err
+	cl.detaching = false
+	e := l.ended.Load() // by another goroutine, meanwhile
+	switch {
+	case cl.state != held: // it is being released, or gone
 	case err == nil:
-		l.finish(released)
-		l.reportEnded()
-		cl.remove(l)
+		if l.finish(released) { // otherwise the claim was kept for MinHold
+			l.reportEnded()
+			cl.remove(l)
+		}
 		c.timers.remove(cl)
 		cl.leave()
-		return t, nil
 	case cl.lease == nil, classOf(err) == driver.ErrUnknown: // it is gone, or may end with its TTL despite renewals
 		cl.lose(err)
-		return t, l.ended.Load().err
+		e = l.ended.Load()
+	default:
+		cl.schedule()
 	}
-	cl.schedule()
+	if e != nil {
+		err = e.err
+	}
 	return t, err
 }
 

@@ -25,7 +25,7 @@ func (cl *claim) next(now time.Duration) (release bool) {
 		cl.schedule()
 		return false
 	}
-	if w := cl.queue.head; w != nil && !cl.queue.shared && cl.handOffs < maxHandOffs && cl.mayServe(w, now) {
+	if w := cl.queue.head; w != nil && !cl.queue.shared && !cl.detaching && cl.handOffs < maxHandOffs && cl.mayServe(w, now) {
 		cl.handOffs++
 		cl.join(w, now)
 		cl.queue.stopIfUnwanted()

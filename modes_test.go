@@ -3,7 +3,9 @@ package lockport_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -274,15 +276,17 @@ func TestDetachAfterHandOff(t *testing.T) {
 // A Detach that is answered too late may have succeeded, so the hold is lost. One whose context had ended before did nothing.
 func TestDetachWithoutAnAnswer(t *testing.T) {
 	bubble(t, func(w *world) {
-		var detaching, beside bool
+		var detaching, beside atomic.Bool
 		c := w.on(w.around(func(ctx context.Context, method string, call func()) {
-			beside = beside || detaching
+			if detaching.Load() && slices.Contains([]string{"Release", "RenewBatch", "Detach"}, method) {
+				beside.Store(true)
+			}
 			switch method {
 			case "Detach":
-				detaching = true
+				detaching.Store(true)
 				<-ctx.Done()
 				time.Sleep(time.Second)
-				detaching = false
+				detaching.Store(false)
 			case "RenewBatch":
 				time.Sleep(time.Second)
 			}
@@ -306,8 +310,21 @@ func TestDetachWithoutAnAnswer(t *testing.T) {
 		}
 		w.sleep(2 * time.Second) // one Detach is under way
 		require.ErrorIs(t, lock.Release(w.ctx), lockport.ErrUnavailable)
+		w.sleep(2 * time.Second)
+
+		// A claim that is being detached is not handed on, and is kept for MinHold no longer than the server keeps it.
+		for name, keep := range map[string]time.Duration{"z": 0, "kept": 2 * ttl} {
+			lock = w.acquire(c, name, lockport.MinHold(keep))
+			waits := w.begin(c, name)
+			go func() { _, _ = lock.Detach(w.ctx) }()
+			synctest.Wait()
+			go func() { _ = lock.Release(w.ctx) }()
+			next := waits.got()
+			w.sleep(2 * ttl)
+			w.release(next)
+		}
 		w.sleep(ttl)
-		require.False(t, beside, "a method of the lease beside Detach")
+		require.False(t, beside.Load(), "a method of the lease beside Detach")
 		w.nobodyHolds("x")
 		w.nobodyHolds("y")
 	})
