@@ -242,7 +242,9 @@ func (cl *claim) judge(o *outcome) (again bool) {
 	if !o.gaveUp || class == ErrHeld || class == ErrRefused { // else it failed by its caller's context, which does not concern the others
 		cl.answer(class, o.err)
 	}
-	if w := q.head; w != nil && (class != ErrHeld || w.ttl == cl.req.TTL) {
+	// A driver forgets a claim that has no place in its queue. A repetition with the same owner would meet what is left of it, such as a late release.
+	goesOn := class == driver.ErrUnknown || cl.req.Queue || !c.caps.Queue
+	if w := q.head; w != nil && goesOn && (class != ErrHeld || w.ttl == cl.req.TTL) {
 		return true
 	}
 	if class == driver.ErrUnknown || cl.req.Queue { // the server may keep a queue entry that nobody wants, or with the wrong TTL

@@ -207,10 +207,10 @@ func (cl *claim) expireHolds(now time.Duration) (over bool) {
 		switch {
 		case now < l.limit:
 			cl.limit = min(cl.limit, l.limit)
-		case len(cl.holds) == 1:
+		case len(cl.holds) == 1 && now >= cl.keepUntil:
 			cl.lose(ErrMaxHold)
 			return true
-		default:
+		default: // others hold the claim, or it is kept for the MinHold of one that has ended
 			cl.remove(l)
 			l.lose(fmt.Errorf("%w: %w", ErrLost, ErrMaxHold))
 		}

@@ -42,6 +42,8 @@ type Backend interface {
 	//   - ErrRefused, when the claim certainly has no effect, and another attempt would fail too;
 	//   - ErrUnknown, or any other error, when the claim may have been granted or may still be granted.
 	//
+	// With Capabilities.Queue, the client does not repeat a claim without Request.Queue that was answered ErrHeld, ErrUnavailable or ErrRefused.
+	//
 	// If the server already granted a claim to req.Owner, TryAcquire may return a Lease or ErrHeld; it must not grant twice. If ctx ends first, the
 	// error matches ctx.Err() too.
 	TryAcquire(ctx context.Context, req Request) (Lease, error)

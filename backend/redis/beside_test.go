@@ -182,6 +182,7 @@ func TestBreakBesideReleases(t *testing.T) {
 	_, a, b, _ := shared(t)
 	var all sync.WaitGroup
 	var over atomic.Bool
+	defer over.Store(true)
 	for range 16 {
 		all.Go(func() {
 			for !over.Load() {

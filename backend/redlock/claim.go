@@ -26,6 +26,7 @@ type claim struct {
 	splits  int32         // attempts in a row that nobody won
 	heard   time.Time     // when a node last replied that another claim has its vote
 	ended   bool          // released or abandoned: no node is asked to grant it any more
+	frees   int32         // how often free was called: only the latest call repeats its requests
 
 	// The lease.
 	grant driver.Grant

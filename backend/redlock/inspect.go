@@ -87,6 +87,9 @@ func (b *Backend) Break(ctx context.Context, name, owner string) error {
 	for _, value := range redisscript.ValuesOf(owner) {
 		replies, err := b.askAll(ctx, redisscript.Break, keys, value)
 		if err != nil {
+			if slices.ContainsFunc(replies, func(r redisscript.Reply) bool { return r.Value == int64(1) || r.Err != nil && !certain(r.Err) }) {
+				err = fmt.Errorf("%w: %s", driver.ErrUnknown, reason(err)) // the hold may have ended
+			}
 			return err
 		}
 		broken, others := 0, 0

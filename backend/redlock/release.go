@@ -130,6 +130,8 @@ type undone struct {
 func (c *claim) free(ctx context.Context, abandon, unrecorded bool, enough func(*undone) bool) (*undone, error) {
 	begun, f := time.Now(), &undone{errs: make([]error, len(c.votes))}
 	c.ended = true
+	c.frees++
+	turn := c.frees
 	request := func(v *vote) undo {
 		switch {
 		case v.strayClaim, v.inFlight, unrecorded:
@@ -147,7 +149,13 @@ func (c *claim) free(ctx context.Context, abandon, unrecorded bool, enough func(
 		}
 		f.errs[i] = errSilent
 		first := true
-		ask := c.undoAt(context.WithoutCancel(ctx), i, request, func(u undo, r redisscript.Reply) {
+		latest := func(v *vote) undo {
+			if !first && turn != c.frees {
+				return undo{}
+			}
+			return request(v)
+		}
+		ask := c.undoAt(context.WithoutCancel(ctx), i, latest, func(u undo, r redisscript.Reply) {
 			f.errs[i] = r.Err
 			switch certainly := first && u.script == redisscript.QuorumRelease; { // otherwise an earlier request may have freed it
 			case r.Err != nil:

@@ -4,6 +4,7 @@ package main
 
 import (
 	"os"
+	"runtime"
 	"syscall"
 	"time"
 
@@ -86,9 +87,15 @@ func setForeground(group int) {
 	_ = unix.IoctlSetPointerInt(0, unix.TIOCSPGRP, group) // the terminal may have hung up
 }
 
+// lentTo reports whether group is the foreground group. macOS forgets a group when its last process has ended.
+func lentTo(group int) bool {
+	f := foreground()
+	return f == group || runtime.GOOS == "darwin" && f != 0 && unix.Kill(-f, 0) == unix.ESRCH
+}
+
 // takeBackForeground undoes setForeground(group), unless another process has taken the terminal meanwhile.
 func takeBackForeground(group int) {
-	if foreground() == group {
+	if lentTo(group) {
 		setForeground(unix.Getpgrp())
 	}
 }
