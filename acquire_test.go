@@ -1,9 +1,11 @@
 package lockport_test
 
 import (
+	"context"
 	"os"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -96,5 +98,41 @@ func TestWhoCameDuringTheClaimHasWaited(t *testing.T) {
 		require.False(t, second.finished())
 		b.Fail(nil)
 		w.release(second.got())
+	})
+}
+
+// owners is a backend that records the owners of its claims, and holds the first back.
+type owners struct {
+	*memorytest.Backend
+	first chan struct{}
+	seen  []string
+}
+
+func (b *owners) TryAcquire(ctx context.Context, req driver.Request) (driver.Lease, error) {
+	b.seen = append(b.seen, req.Owner)
+	<-b.first
+	return b.Backend.TryAcquire(ctx, req)
+}
+
+func (b *owners) Wait(ctx context.Context, req driver.Request) (driver.Lease, error) {
+	b.seen = append(b.seen, req.Owner)
+	return b.Backend.Wait(ctx, req)
+}
+
+// A driver forgets a claim without a place in its queue. So the claim is not repeated for a waiter that came meanwhile.
+func TestClaimWithoutAPlaceIsNotRepeated(t *testing.T) {
+	bubble(t, func(w *world) {
+		holder, _ := w.client()
+		held := w.acquire(holder, "x")
+		b := &owners{Backend: memorytest.NewBackend(w.server, nil), first: make(chan struct{})}
+		c := w.on(b)
+		go func() { _, _ = c.TryAcquire(w.ctx, "x") }()
+		synctest.Wait()
+		waits := w.begin(c, "x")
+		close(b.first)
+		synctest.Wait()
+		w.release(held)
+		waits.got()
+		require.NotEqual(t, b.seen[0], b.seen[1])
 	})
 }

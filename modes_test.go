@@ -377,6 +377,22 @@ func TestReaderThatFindsTheClaimExpired(t *testing.T) {
 	})
 }
 
+// The MaxHold of a reader does not cut short the MinHold of another, whose hold has ended.
+func TestMaxHoldBesideMinHold(t *testing.T) {
+	bubble(t, func(w *world) {
+		c, _ := w.client()
+		brief := w.acquire(c, "x", lockport.Shared(), lockport.MaxHold(time.Second))
+		w.release(w.acquire(c, "x", lockport.Shared(), lockport.MinHold(10*time.Second)))
+		w.sleep(2 * time.Second)
+		require.ErrorIs(t, brief.Err(), lockport.ErrMaxHold)
+		other, _ := w.client()
+		_, err := other.TryAcquire(w.ctx, "x")
+		require.ErrorIs(t, err, lockport.ErrHeld)
+		w.sleep(8 * time.Second)
+		w.nobodyHolds("x")
+	})
+}
+
 // Close releases all holds in every mode.
 func TestCloseInEveryMode(t *testing.T) {
 	a, b := two(t)
