@@ -199,3 +199,15 @@ func TestAbandonedClaimIsRefusedWhenItArrives(t *testing.T) {
 		require.LessOrEqual(t, do(t, s, "PTTL", redisscript.Side(key("x"), queueKey)).(int64), redisclaims.TombstoneTTL.Milliseconds(), "refused for a minute")
 	}
 }
+
+// Break may have ended the hold although a majority of the nodes did not answer.
+func TestBreakWithoutAnAnswer(t *testing.T) {
+	t.Parallel()
+	x := plainNodes(t, 3)
+	a := newClient(t, x.proxied(), "a")
+	req := a.Request("x")
+	a.Takes(req)
+	x.proxies[0].Freeze()
+	x.proxies[1].Freeze()
+	require.ErrorIs(t, a.Break(t.Context(), "x", req.Owner), driver.ErrUnknown)
+}
