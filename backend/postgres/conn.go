@@ -164,7 +164,7 @@ func (c *conn) Wait(ctx context.Context, op *session.Op) error {
 func (c *conn) Listen(ctx context.Context) error {
 	return c.link.use(func(p *pgx.Conn) error {
 		for {
-			n, err := p.WaitForNotification(ctx)
+			n, err := waitForNotification(ctx, p)
 			switch {
 			case err == nil && n != nil:
 				c.deliver(n)

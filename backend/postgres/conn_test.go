@@ -1,10 +1,15 @@
 package postgres
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
+	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport/internal/lab/peer"
@@ -68,6 +73,29 @@ func TestNotifications(t *testing.T) {
 	ask(t, b, op(session.Free, 1))
 	require.Empty(t, freed, "notified after Leave")
 	require.Empty(t, own, "told of its own wait")
+}
+
+// Listen ends with its context, also if the caller's pool ends requests by asking the server to cancel them.
+func TestListenEndsAtOnce(t *testing.T) {
+	t.Parallel()
+	config, err := pgx.ParseConfig(database(t).URL())
+	require.NoError(t, err)
+	config.BuildContextWatcherHandler = func(c *pgconn.PgConn) ctxwatch.Handler {
+		return &pgconn.CancelRequestContextWatcherHandler{Conn: c, DeadlineDelay: 2 * soon}
+	}
+	db := stdlib.OpenDB(*config)
+	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	b, err := NewDBBackend(db, Options{})
+	require.NoError(t, err)
+	c := dialled(t, b.server)
+	for range 2 {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+		defer cancel()
+		began := time.Now()
+		require.NoError(t, c.Listen(ctx))
+		require.Less(t, time.Since(began), soon)
+		ask(t, c, op(session.Ping, 0))
+	}
 }
 
 // A wait goes on after the server's lock_timeout.
