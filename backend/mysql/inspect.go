@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,14 +22,19 @@ const (
 	rowFields = "id,session,name,owner,token,UNIX_TIMESTAMP(at)"
 )
 
-// holderOf returns the holder that the rowFields describe.
-func (s *server) holderOf(r sqlrow.Row) session.Holder {
-	h := session.Holder{Key: session.Key(r.Text(0)), Session: r.Number(1), Status: driver.Status{Name: r.Text(2), Held: true, Owner: r.Text(3),
+// holderIn returns the holder that the rowFields describe.
+func holderIn(r sqlrow.Row) session.Holder {
+	return session.Holder{Key: session.Key(r.Text(0)), Session: r.Number(1), Status: driver.Status{Name: r.Text(2), Held: true, Owner: r.Text(3),
 		Token: uint64(r.Number(4)), Since: time.Unix(r.Number(5), 0), Waiters: -1}}
-	if lock, err := s.layout.Key(h.Name); err == nil && lock != h.Key {
-		h.Permits = -1
+}
+
+// permits returns the keys of all permits of the name whose lock is key.
+func (s *server) permits(key session.Key) []session.Key {
+	set, keys := s.layout.Permit(key, 0), make([]session.Key, driver.MaxPermits)
+	for i := range keys {
+		keys[i] = s.layout.Permit(set, i+1)
 	}
-	return h
+	return keys
 }
 
 // holders returns the holders in the table whose rows match the condition.
@@ -38,7 +44,7 @@ func (s *server) holders(ctx context.Context, l link, condition string) (all []s
 		return nil, nil
 	}
 	for _, r := range rows {
-		all = append(all, s.holderOf(r))
+		all = append(all, holderIn(r))
 	}
 	return all, err
 }
@@ -72,21 +78,26 @@ func (s *server) find(ctx context.Context, l link, name string, key session.Key)
 	case err != nil:
 		return nil, err
 	case len(r) > 1 && r[1].Valid:
-		return []session.Holder{s.holderOf(r[1:])}, nil
+		return []session.Holder{holderIn(r[1:])}, nil
 	case r[0].Valid:
 		st := driver.Status{Name: name, Held: true, Foreign: true, Owner: connectionPrefix + r.Text(0), Waiters: -1}
 		return []session.Holder{{Status: st, Key: key, Session: r.Number(0)}}, nil
 	case len(r) == 1:
 		return nil, nil
 	}
-	set, keys := s.layout.Permit(key, 0), make([]string, driver.MaxPermits)
-	for i := range keys {
-		keys[i] = literal(s.layout.Permit(set, i+1))
+	var ids []string
+	for _, permit := range s.permits(key) {
+		ids = append(ids, literal(permit))
 	}
-	return s.holders(ctx, l, "id IN ("+strings.Join(keys, ",")+")")
+	holders, err := s.holders(ctx, l, "id IN ("+strings.Join(ids, ",")+")")
+	for i := range holders {
+		holders[i].Permits = -1
+	}
+	return holders, err
 }
 
-// List implements driver.Inspector. It is unsupported without tokens: the server knows only hashes of names.
+// List implements driver.Inspector. The table also has locks of clients with another prefix: they have other keys. It is unsupported without tokens:
+// the server knows only hashes of names.
 func (b *Backend) List(ctx context.Context, prefix string) (all []driver.Status, err error) {
 	s := b.server
 	if s.o.NoTokens {
@@ -96,9 +107,13 @@ func (b *Backend) List(ctx context.Context, prefix string) (all []driver.Status,
 		holders, err := s.holders(ctx, l, fmt.Sprintf("LEFT(name,%d)=%s", len(prefix), binary(prefix)))
 		permits := make(map[string][]session.Holder) // by name
 		for _, h := range holders {
-			if h.Permits == 0 {
+			key, err := s.layout.Key(h.Name)
+			switch {
+			case err != nil:
+			case h.Key == key:
 				all = append(all, h.Status)
-			} else {
+			case slices.Contains(s.permits(key), h.Key):
+				h.Permits = -1
 				permits[h.Name] = append(permits[h.Name], h)
 			}
 		}

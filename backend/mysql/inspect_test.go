@@ -61,16 +61,18 @@ func TestInspectSaysWhoHasALock(t *testing.T) {
 	require.Empty(t, all)
 }
 
-// TestPermitsAreListedTogether: a name has one entry, with all its holders.
+// TestPermitsAreListedTogether: a name has one entry, with all its holders. Those of the same name with another prefix are not listed.
 func TestPermitsAreListedTogether(t *testing.T) {
 	b, name := backendFor(t, servers.SharedMariaDB(t), Options{}), newName()
 	for range 2 {
 		_, err := b.TryAcquire(t.Context(), driver.Request{Name: name, Owner: newOwner(), TTL: b.server.o.TTL, Permits: 3})
 		require.NoError(t, err)
 	}
+	claims(t, backendFor(t, servers.SharedMariaDB(t), Options{Prefix: "other:"}), newOwner(), name)
 	all, err := b.List(t.Context(), name)
 	require.NoError(t, err)
 	require.Len(t, all, 1)
+	require.Equal(t, -1, all[0].Permits)
 	require.Len(t, all[0].Others, 1)
 }
 

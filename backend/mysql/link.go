@@ -46,7 +46,11 @@ func (s *server) withConn(ctx context.Context, f func(l link) error) error {
 		return classify(ctx, err)
 	}
 	defer l.discard()
-	if _, err = l.readFacts(ctx); err == nil {
+	_, err = l.readFacts(ctx)
+	if err == nil {
+		err = l.exec(ctx, "ROLLBACK") // the transaction that an earlier user of the connection left open: autocommit=1 would commit it
+	}
+	if err == nil {
 		err = l.exec(ctx, "SET SESSION autocommit=1,SESSION time_zone='+00:00'")
 	}
 	if err == nil {

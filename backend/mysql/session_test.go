@@ -117,9 +117,12 @@ func TestSessionSettings(t *testing.T) {
 	db := poolFor(t, m.DSN()+"?parseTime=true&clientFoundRows=true&columnsWithAlias=true&collation=latin1_german1_ci&time_zone=%27-03%3A00%27")
 	db.SetMaxOpenConns(3)
 	one, two := &session.Op{Kind: session.Try, Key: newKey()}, &session.Op{Kind: session.Try, Key: newKey()}
-	exec(t, db, "SET SESSION tx_read_only=0,SESSION tx_isolation='REPEATABLE-READ'")
-	exec(t, db, "ROLLBACK")
-	exec(t, db, "INSERT INTO other VALUES (1)") // autocommit=0 leaves the transaction open
+	leaveOpen := func() {
+		exec(t, db, "SET SESSION tx_read_only=0,SESSION tx_isolation='REPEATABLE-READ'")
+		exec(t, db, "ROLLBACK")
+		exec(t, db, "INSERT INTO other VALUES (1)") // autocommit=0 leaves the transaction open
+	}
+	leaveOpen()
 	exec(t, db, "DO GET_LOCK('%s',0)", one.Key) // which is re-entrant
 	a := dialFor(t, backendOn(t, db, Options{TTL: 3 * time.Second}))
 	r, err := a.row(t.Context(), "SELECT @@time_zone,@@sql_mode,@@autocommit,@@max_statement_time,@@wait_timeout")
@@ -132,6 +135,7 @@ func TestSessionSettings(t *testing.T) {
 	require.NoError(t, a.do(one, two))
 	require.True(t, one.OK && two.OK, "%v, %v", one.Err, two.Err)
 
+	leaveOpen()
 	require.NoError(t, a.server.withConn(t.Context(), func(l link) error {
 		rows, err := l.rows(t.Context(), "SELECT 1 UNION SELECT 2")
 		require.Len(t, rows, 2)

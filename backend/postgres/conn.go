@@ -135,17 +135,17 @@ func (c *conn) doOne(ctx context.Context, p *pgx.Conn, op *session.Op) error {
 	return nil
 }
 
-// Wait implements session.Conn. It waits in turns, without a limit.
+// Wait implements session.Conn. It waits in turns, without a limit, and announces each.
 func (c *conn) Wait(ctx context.Context, op *session.Op) error {
 	return c.link.use(func(p *pgx.Conn) error {
 		key := number(op.Key)
-		if _, err := c.query(ctx, p, c.statements.contend, key); err != nil {
-			if op.Err = refusal(p, err); op.Err != nil {
-				return nil
-			}
-			return ended(err)
-		}
 		for {
+			if _, err := c.query(ctx, p, c.statements.contend, key); err != nil {
+				if op.Err = refusal(p, err); op.Err != nil {
+					return nil
+				}
+				return ended(err)
+			}
 			turn, cancel := context.WithTimeout(ctx, waitLockTimeout+c.server.ttl)
 			rows, err := c.query(turn, p, c.statements.wait, key, op.Shared)
 			cancel()
@@ -164,7 +164,7 @@ func (c *conn) Wait(ctx context.Context, op *session.Op) error {
 func (c *conn) Listen(ctx context.Context) error {
 	return c.link.use(func(p *pgx.Conn) error {
 		for {
-			n, err := p.WaitForNotification(ctx)
+			n, err := waitForNotification(ctx, p)
 			switch {
 			case err == nil && n != nil:
 				c.deliver(n)

@@ -1,10 +1,15 @@
 package postgres
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
+	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport/internal/lab/peer"
@@ -33,24 +38,26 @@ func TestEndOfAnEarlierSession(t *testing.T) {
 	ask(t, a, op(session.Ping, 0))
 }
 
+// hears waits for an event about key 1.
+func hears(t *testing.T, c *conn, events chan session.Key) {
+	t.Helper()
+	for start := time.Now(); len(events) == 0 && time.Since(start) < soon; {
+		ask(t, c, op(session.Ping, 0))
+	}
+	require.Equal(t, session.Key("1"), peer.Eventually(t, events))
+}
+
 // Notifications arrive while requests follow each other without a pause: the holder hears of waiters, and waiters of a free lock or permit.
 func TestNotifications(t *testing.T) {
 	t.Parallel()
 	s := backendAt(t, with(t, database(t).URL(), "ttl", "10s")).server
 	a, _, contended := talking(t, s)
 	b, freed, own := talking(t, s)
-	hears := func(c *conn, events chan session.Key) {
-		t.Helper()
-		for start := time.Now(); len(events) == 0 && time.Since(start) < soon; {
-			ask(t, c, op(session.Ping, 0))
-		}
-		require.Equal(t, session.Key("1"), peer.Eventually(t, events))
-	}
 	ask(t, a, op(session.Try, 1))
 	ask(t, b, op(session.Await, 1))
-	hears(a, contended)
+	hears(t, a, contended)
 	ask(t, a, op(session.Free, 1))
-	hears(b, freed)
+	hears(t, b, freed)
 	for _, kind := range []session.Kind{session.Try, session.Free} {
 		permit := op(kind, 1)
 		if permit.Slot = "7"; kind == session.Try {
@@ -58,11 +65,11 @@ func TestNotifications(t *testing.T) {
 		}
 		ask(t, a, permit)
 	}
-	hears(b, freed)
+	hears(t, b, freed)
 	ask(t, b, op(session.Leave, 1))
 	ask(t, a, op(session.Try, 1))
 	done := waits(t, b, op(session.Try, 1))
-	hears(a, contended)
+	hears(t, a, contended)
 	ask(t, a, op(session.Free, 1))
 	require.NoError(t, peer.Eventually(t, done))
 	ask(t, b, op(session.Free, 1))
@@ -70,12 +77,36 @@ func TestNotifications(t *testing.T) {
 	require.Empty(t, own, "told of its own wait")
 }
 
-// A wait goes on after the server's lock_timeout.
+// Listen ends with its context, also if the caller's pool ends requests by asking the server to cancel them.
+func TestListenEndsAtOnce(t *testing.T) {
+	t.Parallel()
+	config, err := pgx.ParseConfig(database(t).URL())
+	require.NoError(t, err)
+	config.BuildContextWatcherHandler = func(c *pgconn.PgConn) ctxwatch.Handler {
+		return &pgconn.CancelRequestContextWatcherHandler{Conn: c, DeadlineDelay: 2 * soon}
+	}
+	db := stdlib.OpenDB(*config)
+	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	b, err := NewDBBackend(db, Options{})
+	require.NoError(t, err)
+	c := dialled(t, b.server)
+	for range 2 {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+		defer cancel()
+		began := time.Now()
+		require.NoError(t, c.Listen(ctx))
+		require.Less(t, time.Since(began), soon)
+		ask(t, c, op(session.Ping, 0))
+	}
+}
+
+// A wait goes on after the server's lock_timeout, and the holder hears of it again.
 func TestWaitGoesOnInTurns(t *testing.T) {
 	t.Parallel()
 	p := database(t)
 	s := backendAt(t, with(t, p.URL(), "ttl", "10s")).server
-	holder, waiter := dialled(t, s), dialled(t, s)
+	waiter := dialled(t, s)
+	holder, _, contended := talking(t, s)
 	waiter.statements.contend.sql = strings.Replace(waiter.statements.contend.sql, milliseconds(waitLockTimeout), "20", 1)
 	ask(t, holder, op(session.Try, 1))
 	wait := op(session.Try, 1)
@@ -87,6 +118,8 @@ func TestWaitGoesOnInTurns(t *testing.T) {
 	require.Eventually(t, func() bool { first = turn(); return first.Year() > 1970 }, soon, time.Millisecond)
 	require.Eventually(t, func() bool { return turn().After(first) }, soon, time.Millisecond, "the wait was not repeated")
 	nothing(t, done)
+	hears(t, holder, contended)
+	hears(t, holder, contended)
 
 	// Now the lock is granted, but its token must wait.
 	execute(t, conn, `BEGIN; ALTER SEQUENCE `+s.tokens.sequence()+` CACHE 1`)

@@ -32,6 +32,22 @@ func (l link) use(f func(c *pgx.Conn) error) error {
 	})
 }
 
+// waitForNotification is c's own, except that a read deadline ends it. The caller's ContextWatcherHandler may send a cancel request instead, and wait
+// for the answer of a server that has nothing to cancel.
+func waitForNotification(ctx context.Context, c *pgx.Conn) (*pgconn.Notification, error) {
+	socket, interrupted := c.PgConn().Conn(), make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		_ = socket.SetReadDeadline(time.Now())
+		close(interrupted)
+	})
+	n, err := c.WaitForNotification(context.Background())
+	if !stop() {
+		<-interrupted
+		_ = socket.SetReadDeadline(time.Time{})
+	}
+	return n, err
+}
+
 // close closes the connection at once, and lets its DB forget it.
 func (l link) close() {
 	_ = l.use(func(c *pgx.Conn) error {

@@ -80,10 +80,23 @@ func (s *server) connect(ctx context.Context) (link, facts, error) {
 	return l, f, classify(err)
 }
 
-// open opens a connection.
+// open opens a connection. It ends a transaction that the connection's earlier user left open.
 func (s *server) open(ctx context.Context) (link, error) {
 	c, err := s.db.Conn(ctx)
-	return link{c}, err
+	if err != nil {
+		return link{}, err
+	}
+	l := link{c}
+	err = l.use(func(p *pgx.Conn) error {
+		if p.PgConn().TxStatus() == 'I' {
+			return nil
+		}
+		return run(ctx, p, "ROLLBACK")
+	})
+	if err != nil {
+		l.close()
+	}
+	return l, err
 }
 
 // readFacts reads facts, and refuses servers that cannot hold locks.

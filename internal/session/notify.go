@@ -2,6 +2,7 @@ package session
 
 import (
 	"slices"
+	"time"
 
 	"github.com/lockport/lockport/driver"
 )
@@ -33,7 +34,7 @@ func (b *Backend) Notify(req driver.Request, wake func()) (stop func()) {
 	}
 	w.wakes = append(w.wakes, &wake)
 	for _, c := range b.table[key] {
-		c.contended = true
+		c.contended = time.Now()
 	}
 	if w.on == nil {
 		if s, err := b.mainSession(); err == nil && s.conn != nil { // otherwise run does it once connected
@@ -104,7 +105,7 @@ func (b *Backend) contended(key Key) {
 	b.mu.Lock()
 	defer b.unlock()
 	for _, c := range b.table[key] {
-		c.contended = true
+		c.contended = time.Now()
 		if c.req.Contended != nil {
 			b.callbacks = append(b.callbacks, c.req.Contended)
 		}

@@ -91,10 +91,14 @@ func (s *session) run(label string) {
 	conn.Close()
 }
 
-// ask queues op and has it sent. Caller holds mu.
+// ask queues op and has it sent. A Ping goes first: all locks depend on it. Caller holds mu.
 func (s *session) ask(op *Op, onDone func(*Op)) *Op {
 	op.onDone, op.done = onDone, make(chan struct{})
-	s.queue = append(s.queue, op)
+	if op.Kind == Ping {
+		s.queue = slices.Insert(s.queue, 0, op)
+	} else {
+		s.queue = append(s.queue, op)
+	}
 	if s.stopListen != nil {
 		s.stopListen()
 	}
@@ -112,10 +116,31 @@ func (b *Backend) await(ctx context.Context, op *Op) bool {
 	return op.settled()
 }
 
-// request sends what is queued as one request. Called with mu held; waits without it.
+// maxSingle is how many ops of one request may be single. The next Ping, and the answers to all ops, wait for the whole request.
+const maxSingle = 8
+
+// single reports whether a Conn may need statements for op alone.
+func (op *Op) single() bool { return op.Kind >= Await || len(op.Slots) > 0 }
+
+// batch returns how many of the queued ops go into the next request.
+func (s *session) batch() int {
+	n := min(len(s.queue), MaxBatch)
+	singles := 0
+	for i, op := range s.queue[:n] {
+		if op.single() {
+			singles++
+		}
+		if singles > maxSingle {
+			return i
+		}
+	}
+	return n
+}
+
+// request sends what is queued, or the first part of it, as one request. Called with mu held; waits without it.
 func (s *session) request() {
 	b := s.b
-	n := min(len(s.queue), MaxBatch)
+	n := s.batch()
 	ops := slices.Clone(s.queue[:n])
 	s.queue = slices.Delete(s.queue, 0, n)
 	s.busy = true

@@ -180,6 +180,29 @@ func TestRequestsGoTogether(t *testing.T) {
 	})
 }
 
+// Ops that the server carries out one by one do not keep a renewal waiting for long.
+func TestRenewalGoesFirst(t *testing.T) {
+	byHand(t, Options{}, func(t *testing.T, h *hand) {
+		c, lease := h.live(request("a"))
+		var tries []*outcome
+		for i := range 2 * MaxBatch {
+			tries = append(tries, h.try(t.Context(), permitOf(fmt.Sprint(i))))
+		}
+		renewed := begin(func() (driver.Lease, error) { _, err := driver.Renew(t.Context(), h.b, lease); return nil, err })
+		c.finish(nil) // the first try, which went alone
+		require.Equal(t, Ping, c.ops[0].Kind)
+		require.Len(t, c.ops, 1+maxSingle)
+		c.finish(nil)
+		renewed.is(t, nil)
+		for c.asked() != "" {
+			c.finish(nil)
+		}
+		for _, try := range tries {
+			try.is(t, driver.ErrHeld)
+		}
+	})
+}
+
 func TestRenewBatch(t *testing.T) {
 	byHand(t, Options{Blockers: 2}, func(t *testing.T, h *hand) {
 		c, a := h.live(request("a"))
