@@ -35,12 +35,20 @@ type Storage struct {
 	opts   []lockport.AcquireOption
 
 	mu   sync.Mutex
-	held map[string][]*lockport.Lock // by name, until Unlock; at most one per name is not lost
+	held map[string][]held // by name, until Unlock, the latest first; at most one per name is not lost
 }
+
+// held is a lock, and certmagic's job that has it: nil until the job's first RenewLockLease.
+type held struct {
+	*lockport.Lock
+	job *int
+}
+
+func (h held) lost() bool { return !h.Valid() }
 
 // New wraps inner. It acquires locks from locker, with opts, under certmagic's names, such as "issue_cert_example.com". You close locker.
 func New(inner certmagic.Storage, locker lockport.Locker, opts ...lockport.AcquireOption) *Storage {
-	return &Storage{Storage: inner, locker: locker, opts: opts, held: make(map[string][]*lockport.Lock)}
+	return &Storage{Storage: inner, locker: locker, opts: opts, held: make(map[string][]held)}
 }
 
 // Lock waits for the lock until ctx ends. Its errors are those of lockport.Locker.Acquire.
@@ -49,7 +57,7 @@ func (s *Storage) Lock(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	s.add(lock)
+	s.add(held{Lock: lock})
 	return nil
 }
 
@@ -61,25 +69,30 @@ func (s *Storage) TryLock(ctx context.Context, name string) (bool, error) {
 	} else if err != nil {
 		return false, err
 	}
-	s.add(lock)
+	s.add(held{Lock: lock})
 	return true, nil
 }
 
-func (s *Storage) add(lock *lockport.Lock) {
+func (s *Storage) add(lock held) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.held[lock.Name()] = append(s.held[lock.Name()], lock)
+	s.held[lock.Name()] = slices.Insert(s.held[lock.Name()], 0, lock)
 }
 
-// take removes one of the locks of name, a lost one first, so that no goroutine releases the lock under which another one works.
-func (s *Storage) take(name string) (*lockport.Lock, error) {
+// take removes one of the locks of name: the latest that the first of wanted accepts, else the second and so on, else the latest.
+func (s *Storage) take(name string, wanted ...func(held) bool) (held, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	locks := s.held[name]
 	if len(locks) == 0 {
-		return nil, fmt.Errorf("lockport: %q is not locked", name)
+		return held{}, fmt.Errorf("lockport: %q is not locked", name)
 	}
-	i := max(0, slices.IndexFunc(locks, func(lock *lockport.Lock) bool { return !lock.Valid() }))
+	i := 0
+	for _, want := range slices.Backward(wanted) {
+		if found := slices.IndexFunc(locks, want); found >= 0 {
+			i = found
+		}
+	}
 	lock := locks[i]
 	if s.held[name] = slices.Delete(locks, i, i+1); len(locks) == 1 {
 		delete(s.held, name)
@@ -89,7 +102,7 @@ func (s *Storage) take(name string) (*lockport.Lock, error) {
 
 // Unlock releases the lock. Its errors are those of lockport.Lock.Release: lockport.ErrLost means that the lock did not protect the work to its end.
 func (s *Storage) Unlock(ctx context.Context, name string) error {
-	lock, err := s.take(name)
+	lock, err := s.take(name, held.lost) // which job calls is unknown: do not release the lock under which another one works
 	if err == nil {
 		err = lock.Release(ctx)
 	}
@@ -100,16 +113,20 @@ func (s *Storage) Unlock(ctx context.Context, name string) error {
 // attempt to acquire it again, and fails if another client has it. certmagic calls it at the start of an attempt, and then checks
 // whether another client has done the work.
 func (s *Storage) RenewLockLease(ctx context.Context, name string, _ time.Duration) error {
-	lock, err := s.take(name)
+	job, _ := ctx.Value(certmagic.AttemptsCtxKey).(*int)
+	own := func(h held) bool { return h.job == job }
+	unused := func(h held) bool { return h.job == nil }
+	lock, err := s.take(name, own, unused, held.Valid) // if another job's Unlock took the own one, that job left its valid one
 	if err != nil {
 		return err
 	}
+	lock.job = job
 	if lost := lock.Err(); lost != nil {
 		again, failed := s.locker.TryAcquire(ctx, name, s.opts...)
 		if failed != nil {
 			err = fmt.Errorf("%w; not acquired again: %w", lost, failed)
 		} else {
-			lock = again
+			lock.Lock = again
 		}
 	}
 	s.add(lock)

@@ -228,13 +228,18 @@ func TestStorage(t *testing.T) {
 	try(ours, false)
 	require.NoError(t, theirs.Unlock(ctx, name))
 
-	// Lost, and another goroutine of the process has it: neither Unlock releases the other goroutine's lock.
+	// Lost, and another job of the process has it: neither blocks the other, nor does Unlock release the other's lock.
+	first, second := context.WithValue(ctx, certmagic.AttemptsCtxKey, new(int)), context.WithValue(ctx, certmagic.AttemptsCtxKey, new(int))
 	require.NoError(t, ours.Lock(ctx, name))
+	require.NoError(t, ours.RenewLockLease(first, name, time.Hour))
 	lose(ourLocks)
 	require.NoError(t, ours.Lock(ctx, name))
-	require.ErrorIs(t, ours.RenewLockLease(ctx, name, time.Hour), lockport.ErrLost)
+	require.NoError(t, ours.RenewLockLease(second, name, time.Hour))
+	require.ErrorIs(t, ours.RenewLockLease(first, name, time.Hour), lockport.ErrLost)
+	require.NoError(t, ours.RenewLockLease(second, name, time.Hour))
 	require.ErrorIs(t, ours.Unlock(ctx, name), lockport.ErrLost)
 	try(theirs, false)
+	require.NoError(t, ours.RenewLockLease(first, name, time.Hour))
 	require.NoError(t, ours.Unlock(ctx, name))
 	try(theirs, true)
 	require.NoError(t, theirs.Unlock(ctx, name))

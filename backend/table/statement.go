@@ -36,23 +36,28 @@ type answer struct {
 	sent        time.Time // no later than the server began the statement; without the wait for a connection
 }
 
-// run executes a statement outside any transaction. An error has the class of the server's answer, or else class. If a connection is found dead
-// before the statement was sent, run takes another, as database/sql does.
+// run executes a statement outside any transaction. An error has the class of the server's answer, or else class. If a connection is found dead,
+// run takes another, as database/sql does.
 func (b *Backend) run(ctx context.Context, class error, statement string, args ...any) (a answer, err error) {
+	fail := b.classify
 	for range 3 {
 		conn, err := b.db.Conn(ctx)
-		if err != nil { // nothing was sent
-			return a, b.classify(ctx, err, driver.ErrUnavailable)
+		if err != nil { // this try sent nothing
+			return a, fail(ctx, err, driver.ErrUnavailable)
 		}
 		sent := time.Now()
 		a, err = ask(ctx, conn, b.text(statement), args)
 		a.sent = sent
 		_ = conn.Close() // back to the pool
 		if !errors.Is(err, sqldriver.ErrBadConn) {
-			return a, b.classify(ctx, err, class)
+			return a, fail(ctx, err, class)
+		}
+		// lib/pq says so even if the connection ended before the answer: the statement may have been executed, whatever the next try meets.
+		if class == driver.ErrUnknown {
+			fail = b.unknown
 		}
 	}
-	return a, fmt.Errorf("%w: several connections in a row are dead", driver.ErrUnavailable)
+	return a, fail(ctx, errors.New("several connections in a row are dead"), driver.ErrUnavailable)
 }
 
 func ask(ctx context.Context, conn *sql.Conn, text string, args []any) (a answer, err error) {
@@ -92,11 +97,25 @@ func (b *Backend) classify(ctx context.Context, err, class error) error {
 	return fmt.Errorf("%w: %s", class, line)
 }
 
+// unknown is classify where the outcome is not known, whatever the server's answer.
+func (b *Backend) unknown(ctx context.Context, err, _ error) error {
+	if err == nil {
+		return nil
+	}
+	return b.classify(ctx, errors.New(err.Error()), driver.ErrUnknown) // without a code
+}
+
 // codeOf is the code of a server's error. It recognises the usual drivers' errors by their form, so that a program links only its own driver.
-// Those for Postgres have a method SQLState, modernc.org/sqlite has Code, go-sql-driver has a field Number.
-func codeOf(err error) string {
+// Those for Postgres have a method SQLState, modernc.org/sqlite has Code, go-sql-driver has a field Number. pgx joins the errors of all addresses that
+// it tried, and stops at a refusal: the last one counts.
+func codeOf(err error) (code string) {
 	for ; err != nil; err = errors.Unwrap(err) {
 		switch e := err.(type) {
+		case interface{ Unwrap() []error }:
+			for _, err := range e.Unwrap() {
+				code = codeOf(err)
+			}
+			return code
 		case interface{ SQLState() string }:
 			return e.SQLState()
 		case interface{ Code() int }:

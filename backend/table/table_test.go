@@ -3,6 +3,7 @@ package table
 import (
 	"context"
 	"database/sql"
+	sqldriver "database/sql/driver"
 	"errors"
 	"fmt"
 	"strconv"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/lab/peer"
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
@@ -278,6 +280,8 @@ func TestErrors(t *testing.T) {
 		{SQLite, code(5), driver.ErrUnknown}, {SQLite, code(261), driver.ErrUnknown}, {SQLite, code(1), driver.ErrRefused}, {SQLite, code(8), driver.ErrRefused},
 		{SQLite, code(10), driver.ErrUnknown},
 		{Postgres, context.DeadlineExceeded, driver.ErrUnknown},
+		{Postgres, fmt.Errorf("x: %w", errors.Join(errors.New("y"), state("28P01"))), driver.ErrRefused},
+		{Postgres, errors.Join(state("28000"), errors.New("the second host is down")), driver.ErrUnknown},
 	} {
 		b, err := NewBackend(new(sql.DB), tt.d, Options{})
 		require.NoError(t, err)
@@ -294,6 +298,48 @@ type code int
 
 func (c code) Error() string { return fmt.Sprint("code ", int(c)) }
 func (c code) Code() int     { return int(c) }
+
+func TestWrongPassword(t *testing.T) {
+	b, err := peer.Open(t.Context(), "table+"+servers.SharedPostgres(t).UserURL("nobody", "wrong-secret"))
+	require.NoError(t, err)
+	defer b.Close()
+	_, err = b.TryAcquire(t.Context(), request("a", 1))
+	require.ErrorIs(t, err, driver.ErrRefused)
+	require.NotContains(t, err.Error(), "secret")
+}
+
+// A connection that dies may have sent the statement, even if its repetition is refused.
+func TestDeadConnection(t *testing.T) {
+	for n, refusal := range []error{state("28P01"), errors.New("unreachable"), sqldriver.ErrBadConn} {
+		b, err := NewBackend(sql.OpenDB(&dying{refusal: refusal}), Postgres, Options{})
+		require.NoError(t, err)
+		require.ErrorIs(t, b.Break(t.Context(), "a", someOwner), driver.ErrUnknown, n)
+		_, err = b.Inspect(t.Context(), "a") // changes nothing
+		require.NotErrorIs(t, err, driver.ErrUnknown, n)
+	}
+}
+
+// dying is a driver whose first connection dies. Later ones are refused.
+type dying struct {
+	sqldriver.Connector
+	sqldriver.Conn
+	refusal error
+	tried   bool
+}
+
+func (d *dying) Connect(context.Context) (sqldriver.Conn, error) {
+	if d.tried {
+		return nil, d.refusal
+	}
+	d.tried = true
+	return d, nil
+}
+
+func (*dying) ExecContext(context.Context, string, []sqldriver.NamedValue) (sqldriver.Result, error) {
+	return nil, sqldriver.ErrBadConn
+}
+
+func (*dying) Close() error { return nil }
 
 func TestOptionsAndURLs(t *testing.T) {
 	for _, o := range []Options{{Table: "a.b.c"}, {Table: "a b"}, {Table: "a;"}, {Table: "1"}} {

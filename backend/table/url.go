@@ -55,6 +55,9 @@ func open(u *url.URL, _ lockport.SchemeOptions) (driver.Backend, error) {
 		return nil, fmt.Errorf("this program has no database/sql driver called %q: import %s", s.driver, s.from)
 	}
 	params, _ := url.ParseQuery(s.params)
+	if pragmas := rest["_pragma"]; !strings.Contains(strings.ToLower(strings.Join(pragmas, " ")), "busy_timeout") {
+		rest["_pragma"] = append(params["_pragma"], pragmas...) // a parameter that may be repeated
+	}
 	maps.Copy(params, rest)
 	dsn := (&url.URL{Scheme: s.own, User: u.User, Host: u.Host, Path: u.Path, RawQuery: params.Encode()}).String()
 	if s.dialect == MySQL { // its driver takes no URL

@@ -42,21 +42,21 @@ func (s *supervisor) stopSelf() {
 		s.c.say("stopped; unless continued within %v, %s is lost and the command killed",
 			time.Until(deadline).Round(100*time.Millisecond), s.o.title())
 	}
-	stopJob(s.awaitContinue)
+	stopJob(func() { s.awaitContinue(s.forward) })
 }
 
-// awaitContinue returns after SIGCONT. The stop signal stops all threads, but perhaps after kill(2) has returned. If it had no effect, awaitContinue
-// returns soon.
-func (s *supervisor) awaitContinue() {
+// awaitContinue returns after SIGCONT, and passes other signals to handle. The stop signal stops all threads, but perhaps after kill(2) has returned. If
+// it had no effect, awaitContinue returns soon.
+func (r *runner) awaitContinue(handle func(syscall.Signal)) {
 	patience := time.NewTimer(200 * time.Millisecond)
 	defer patience.Stop()
 	for {
 		select {
-		case sig := <-s.signals:
+		case sig := <-r.signals:
 			if sig == syscall.SIGCONT {
 				return
 			}
-			s.forward(sig.(syscall.Signal))
+			handle(sig.(syscall.Signal))
 		case <-patience.C:
 			return
 		}

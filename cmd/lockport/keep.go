@@ -7,8 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"github.com/lockport/lockport"
@@ -54,7 +52,6 @@ func (k *keeper) lead(ctx context.Context, term *lockport.Lock) error {
 		return nil
 	}
 	code, asked, err := k.supervise(term, []*lockport.Lock{term})
-	signal.Reset(syscall.SIGTSTP) // without a command, SIGTSTP stops lockport again
 	switch {
 	case err != nil:
 		k.end(err)

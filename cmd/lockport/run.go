@@ -85,17 +85,23 @@ func (r *runner) onSignal(cancel context.CancelCauseFunc) (stop func()) {
 }
 
 // untilEnded waits for done, or for a signal that ends lockport while no command runs, and returns that signal.
-func (r *runner) untilEnded(done <-chan struct{}) syscall.Signal {
-	for {
+func (r *runner) untilEnded(done <-chan struct{}) (end syscall.Signal) {
+	handle := func(s syscall.Signal) {
+		if s != syscall.SIGWINCH && s != syscall.SIGCONT && s != syscall.SIGTSTP {
+			end = s
+		}
+	}
+	for end == 0 {
 		select {
 		case <-done:
 			return 0
 		case s := <-r.signals:
-			if s != syscall.SIGWINCH && s != syscall.SIGCONT && s != syscall.SIGTSTP {
-				return s.(syscall.Signal)
+			if handle(s.(syscall.Signal)); s == syscall.SIGTSTP { // caught since the first command
+				stopJob(func() { r.awaitContinue(handle) })
 			}
 		}
 	}
+	return end
 }
 
 // close closes the client. The client keeps the lock for --min-hold, and undoes claims of unknown outcome. A signal ends the wait: the rest then ends
@@ -195,7 +201,7 @@ func (r *runner) finish(lock *lockport.Set, code int, failed error) error {
 	return exitWith(code)
 }
 
-// forwardedSignals go to the command. supervise adds SIGTSTP: while no command runs, SIGTSTP stops lockport like any program.
+// forwardedSignals go to the command. supervise adds SIGTSTP: before that, SIGTSTP stops lockport like any program.
 var forwardedSignals = []os.Signal{
 	syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2,
 	syscall.SIGWINCH, syscall.SIGCONT,

@@ -132,6 +132,27 @@ func TestTerminalStopKey(t *testing.T) {
 	require.Equal(t, 6, shell.number(t, "code"))
 }
 
+// TestTerminalStopKeyAfterTheCommand presses Ctrl-Z while lockport waits: for the next term, or for the end of --min-hold.
+func TestTerminalStopKeyAfterTheCommand(t *testing.T) {
+	t.Parallel()
+	for _, option := range []string{"--keep", "--min-hold=1000s"} {
+		url := folder(t)
+		shell := onTerminal(t, url, "sh", "-mc", `"$0" run `+option+` a -- sh -c 'trap "" TSTP; echo inside=1';
+			echo stopped=$?; read line; kill %1; fg; echo code=$?`, program())
+		shell.number(t, "inside")
+		if option == "--keep" {
+			holds(t, url, "a") // no second term
+		}
+		eventually(t, func() bool {
+			shell.types(t, "\x1a")
+			return strings.Contains(shell.out.String(), "stopped=")
+		}, "the key stops nothing: %q", shell.out.String())
+		require.Equal(t, 128+int(syscall.SIGTSTP), shell.number(t, "stopped"))
+		shell.types(t, "now\n")
+		shell.number(t, "code") // continued, it gets SIGTERM
+	}
+}
+
 // TestTerminalBackground: a background job of the shell must not take the terminal. It stops when it reads from the terminal, and continues in the
 // foreground.
 func TestTerminalBackground(t *testing.T) {

@@ -38,7 +38,7 @@ func newFile(t *testing.T) (url string, db *sql.DB) {
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = db.Close() })
 	require.NoError(t, table.CreateTable(t.Context(), db, table.SQLite, table.Options{}))
-	return "table+sqlite://" + path + "?_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)&_pragma=synchronous(OFF)", db
+	return "table+sqlite://" + path + "?_pragma=journal_mode(WAL)&_pragma=synchronous(OFF)", db
 }
 
 func TestConformance(t *testing.T) {
@@ -93,4 +93,21 @@ func TestLayoutGolden(t *testing.T) {
 	require.EqualValues(t, 9000000000000001, lease.Grant().Token)
 	_, err = b.TryAcquire(t.Context(), driver.Request{Name: "abandoned", Owner: owner, TTL: time.Minute})
 	require.ErrorIs(t, err, driver.ErrHeld)
+}
+
+// A statement waits for another process's, whatever other pragmas the URL has.
+func TestBusyTimeout(t *testing.T) {
+	url, db := newFile(t)
+	b, err := open(t.Context(), url)
+	require.NoError(t, err)
+	defer b.Close()
+	writer, err := db.Conn(t.Context())
+	require.NoError(t, err)
+	_, err = writer.ExecContext(t.Context(), "BEGIN IMMEDIATE")
+	require.NoError(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	_, err = b.TryAcquire(ctx, driver.Request{Name: "a", Owner: "0123456789abcdef0123456789abcdef", TTL: time.Minute})
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.NoError(t, writer.Close())
 }
