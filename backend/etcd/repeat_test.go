@@ -106,6 +106,30 @@ func TestRepeatedRequests(t *testing.T) {
 	}
 }
 
+// A claim that need not wait finds its key, which an earlier copy made, but is refused its place. It has an effect, so the client must undo it.
+func TestRepeatedRequestThatIsRefused(t *testing.T) {
+	t.Parallel()
+	s := servers.NeedEtcd(t, servers.EtcdOptions{})
+	var refused atomic.Bool
+	n := newNodeThrough(t, s, func(_ context.Context, txn *pb.TxnRequest, send, _ func() error) error {
+		if refused.Load() && txn.Success[0].GetRequestRange() != nil {
+			return rpctypes.ErrGRPCPermissionDenied
+		}
+		return send()
+	})
+	req := n.Request("x")
+	req.Queue = false
+	_, txn := n.sends(req)
+	_, err := n.arrives(txn)
+	require.NoError(t, err)
+	refused.Store(true)
+	_, err = n.Try(req)
+	require.ErrorIs(t, err, driver.ErrUnknown)
+	require.NotErrorIs(t, err, driver.ErrRefused)
+	n.Abandons(req)
+	require.Empty(t, keysOf(t, newClient(t, s.Addr()), "x"))
+}
+
 // etcd executes the transaction that fills it, but answers that it did not. It rejects later ones, even those that only delete.
 func TestOutOfSpaceAfterAll(t *testing.T) {
 	t.Parallel()
