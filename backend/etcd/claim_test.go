@@ -74,6 +74,42 @@ func TestAbandonedClaimIsRefusedWhenItArrives(t *testing.T) {
 	}
 }
 
+// Somebody deletes the key of a lock. Its release keeps out a late copy of the claim, and deletes the key that such a copy has made.
+func TestLostClaimThatArrivesAgain(t *testing.T) {
+	t.Parallel()
+	s := servers.NeedEtcd(t, servers.EtcdOptions{})
+	etcd, n := newClient(t, s.Addr()), newNode(t, s.URL())
+	for _, requeue := range []bool{false, true} {
+		for _, first := range []string{"release", "copy"} {
+			req, next := n.Request("x"), n.Request("x")
+			c, txn := n.sends(req)
+			arrives := func() {
+				_, err := n.arrives(txn)
+				require.NoError(t, err)
+			}
+			arrives()
+			lease := n.Takes(req)
+			_, err := etcd.Delete(t.Context(), c.key)
+			require.NoError(t, err)
+			c.lose()
+			if first == "copy" {
+				arrives()
+			}
+			if requeue {
+				var released error
+				_, released, err = n.Requeue(t.Context(), lease, next)
+				require.NoError(t, err)
+				require.ErrorIs(t, released, driver.ErrLost)
+				n.Abandons(next)
+			} else {
+				require.ErrorIs(t, n.Releases(lease), driver.ErrLost)
+			}
+			arrives()
+			require.Empty(t, keysOf(t, etcd, "x"))
+		}
+	}
+}
+
 // The lease of the released lock has ended. That says nothing about the lease of the new claim, which other locks share.
 func TestRequeueAfterTheLeaseHasEnded(t *testing.T) {
 	t.Parallel()

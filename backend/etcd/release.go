@@ -43,15 +43,16 @@ func (c *claim) delete(ctx context.Context, full error) error {
 	return c.removed(true)
 }
 
-// close ends c's watch before a release. It returns how c was lost; nil: as far as is known, it was not.
+// close ends c's watch before a release. It returns how c was lost; nil: it was not, as far as is known, or a late request may put its key again.
 func (c *claim) close() error {
 	c.b.mu.Lock()
 	defer c.b.mu.Unlock()
 	c.closing = true
 	c.unwatch()
-	if c.ended != nil {
-		c.b.drop(c)
+	if c.ended == nil || c.late && c.ended != errDetached {
+		return nil
 	}
+	c.b.drop(c)
 	return c.ended
 }
 
@@ -60,10 +61,10 @@ func (c *claim) removed(there bool) error {
 	c.b.mu.Lock()
 	defer c.b.mu.Unlock()
 	c.b.drop(c)
-	if !there {
+	if c.ended == nil && !there {
 		return errKeyGone
 	}
-	return nil
+	return c.ended
 }
 
 // Requeue implements driver.Requeuer: one transaction releases and claims.
@@ -116,7 +117,7 @@ func (c *claim) removal() request {
 	c.b.mu.Lock()
 	defer c.b.mu.Unlock()
 	r := request{name: c.req.Name, when: []clientv3.Cmp{created(c.key, c.rev)}, then: []clientv3.Op{clientv3.OpDelete(c.key)}}
-	if c.rev == 0 { // the key may exist or not
+	if c.rev == 0 || c.late { // the key may exist or not, or was deleted and put again
 		r.when[0] = clientv3.Compare(clientv3.Value(c.key), "=", valueOf(c.req.Owner))
 	}
 	if c.late {

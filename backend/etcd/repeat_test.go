@@ -106,6 +106,30 @@ func TestRepeatedRequests(t *testing.T) {
 	}
 }
 
+// A claim that need not wait finds its key, which an earlier copy made, but is refused its place. It has an effect, so the client must undo it.
+func TestRepeatedRequestThatIsRefused(t *testing.T) {
+	t.Parallel()
+	s := servers.NeedEtcd(t, servers.EtcdOptions{})
+	var refused atomic.Bool
+	n := newNodeThrough(t, s, func(_ context.Context, txn *pb.TxnRequest, send, _ func() error) error {
+		if refused.Load() && txn.Success[0].GetRequestRange() != nil {
+			return rpctypes.ErrGRPCPermissionDenied
+		}
+		return send()
+	})
+	req := n.Request("x")
+	req.Queue = false
+	_, txn := n.sends(req)
+	_, err := n.arrives(txn)
+	require.NoError(t, err)
+	refused.Store(true)
+	_, err = n.Try(req)
+	require.ErrorIs(t, err, driver.ErrUnknown)
+	require.NotErrorIs(t, err, driver.ErrRefused)
+	n.Abandons(req)
+	require.Empty(t, keysOf(t, newClient(t, s.Addr()), "x"))
+}
+
 // etcd executes the transaction that fills it, but answers that it did not. It rejects later ones, even those that only delete.
 func TestOutOfSpaceAfterAll(t *testing.T) {
 	t.Parallel()
@@ -161,22 +185,29 @@ func TestPauseBetweenConnectionsIsCutShort(t *testing.T) {
 	n.Frees(n.TakesSoon(n.Request("y")))
 }
 
-// A waiter whose query of its place is unanswered asks again, and keeps its lease alive meanwhile.
+// A waiter whose query of its place is unanswered, the first one or a later one, asks again, and keeps its lease alive meanwhile.
 func TestLookThatIsNotAnswered(t *testing.T) {
 	t.Parallel()
 	s := servers.NeedEtcd(t, servers.EtcdOptions{})
-	var silent atomic.Bool
+	var silent, looked atomic.Bool
 	n := newNodeThrough(t, s, func(ctx context.Context, txn *pb.TxnRequest, send, resend func() error) error {
-		if txn.Success[0].GetRequestRange() != nil && silent.Swap(false) {
+		look := txn.Success[0].GetRequestRange() != nil
+		if look && silent.Swap(false) {
 			<-ctx.Done()
 			return ctx.Err()
 		}
-		return send()
+		err := send()
+		if look {
+			looked.Store(true)
+		}
+		return err
 	})
 	etcd := newClient(t, s.Addr())
 	held := holds(t, newLocker(t, s.URL(), 2*time.Second), "x")
+	silent.Store(true)
 	next := peer.Acquiring(t, newLockerOn(t, n.Backend, 2*time.Second), "x")
 	place := queued(t, etcd, "x", 2)[1]
+	peer.Until(t, looked.Load)
 	<-time.After(100 * time.Millisecond) // until it watches the holder's key
 	silent.Store(true)
 	require.NoError(t, held.Release(t.Context()))

@@ -17,12 +17,29 @@ const lookEvery = 5 * time.Second
 // the TTL.
 func (b *Backend) Wait(ctx context.Context, req driver.Request) (driver.Lease, error) {
 	return b.claim(req, func(c *claim) (place, error) {
-		p, err := b.acquire(ctx, c, true, b.put)
+		p, err := b.enter(ctx, c)
 		if err == nil && p.ahead > 0 {
 			p, err = b.waitTurn(ctx, c, p)
 		}
 		return p, err
 	})
+}
+
+// enter is acquire for a claim that will wait. If the claim is in the queue already, each try is short: only the next one sends another keep-alive,
+// and asks another member.
+func (b *Backend) enter(ctx context.Context, c *claim) (p place, err error) {
+	b.mu.Lock()
+	queued := c.rev != 0
+	b.mu.Unlock()
+	if !queued {
+		return b.acquire(ctx, c, true, b.put)
+	}
+	for again := true; again; again = errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		soon, cancel := context.WithTimeout(ctx, c.lease.ttl/replaceBelow)
+		p, err = b.acquire(soon, c, true, b.put)
+		cancel()
+	}
+	return p, err
 }
 
 // wakeup wakes a waiting claim after enough keys were deleted.

@@ -12,7 +12,7 @@ import (
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
-// A process with many locks has one shared watch. It reports losses to holders granted before it began, and to later ones.
+// A process with many locks has one shared watch. It reports losses and waiters to holders granted before it began, and to later ones.
 func TestSharedWatch(t *testing.T) {
 	t.Parallel()
 	s := servers.NeedEtcd(t, servers.EtcdOptions{})
@@ -41,6 +41,12 @@ func TestSharedWatch(t *testing.T) {
 	removes(1)
 	takes(len(leases))
 	removes(len(leases) - 1)
+	reader, contended := n.Request("shared"), make(chan struct{}, 100)
+	reader.Shared, reader.Contended = true, func() { contended <- struct{}{} }
+	leases = append(leases, n.Takes(reader).(*claim))
+	writer := newNode(t, s.URL())
+	writer.Waits(writer.Request("shared")) // perhaps before the reader has a watch
+	peer.Eventually(t, contended)
 	(*shared)(&n.watches).happened(leases[2].key, true, int64(leases[2].grant.Token)-1) // the end of an earlier claim, reported late
 	require.Empty(t, lost)
 	other, waits := newNode(t, s.URL()), n.Request("waits")
