@@ -55,7 +55,7 @@ func ConnectBackend(addresses []string, o Options) (*Backend, error) {
 func makeBackend(o Options) *Backend {
 	return &Backend{
 		o: o, caps: capabilities(o.TTL), tick: o.TickTime, preparing: make(chan struct{}, 1), done: make(chan struct{}),
-		claims: make(map[claimKey]*claim),
+		claims: make(map[claimKey]*claim), watches: make(map[watched]<-chan zk.Event),
 	}
 }
 
@@ -80,6 +80,7 @@ type Backend struct {
 	observed time.Time     // when the connection's session was last observed
 	session  session
 	claims   map[claimKey]*claim
+	watches  map[watched]<-chan zk.Event // of what waiters wait for
 }
 
 var _ interface {
