@@ -68,6 +68,8 @@ type Backend struct {
 	preparing chan struct{} // full while a goroutine prepares the connection
 	done      chan struct{} // closed by Close
 
+	authenticated *zk.Conn // it has the credentials; guarded by preparing
+
 	tending    sync.Once            // starts tend
 	containers sync.RWMutex         // read-locked to create one, locked to close the connection
 	released   recent.Values[int64] // by lock, the number of our last released node
