@@ -284,7 +284,7 @@ func TestListOfABusyBucket(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer renewing.Wait()
 	defer cancel()
-	const held = 200
+	const held = 40
 	for i := range held {
 		req := request(fmt.Sprint("busy/", i), 1)
 		req.TTL = time.Hour
@@ -295,7 +295,7 @@ func TestListOfABusyBucket(t *testing.T) {
 			}
 		})
 	}
-	for range 30 {
+	for range 5 {
 		all, err := b.List(t.Context(), "busy/")
 		require.NoError(t, err)
 		names := make(map[string]bool)
