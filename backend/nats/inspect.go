@@ -41,32 +41,86 @@ func (b *Backend) watch(ctx context.Context, keys string, each func(jetstream.Ke
 			return err
 		}
 		updates := watcher.Updates()
-		defer func() { // nats.go's goroutine must not block on changes that come until the watcher has ended
-			go func() {
-				for range updates {
+		defer func() { go drain(updates) }()
+		for {
+			select {
+			case e, open := <-updates:
+				if !open {
+					return natsgo.ErrConnectionClosed
 				}
-			}()
-		}()
-		for e := range updates {
-			if !each(e) {
-				return nil
+				if !each(e) {
+					return nil
+				}
+			case <-ctx.Done():
+				return ctx.Err()
 			}
 		}
-		return natsgo.ErrConnectionClosed
 	})
 }
 
-// List implements driver.Inspector. It reads the whole bucket.
+// drain receives changes that come until the watcher has ended: nats.go's goroutine must not block on them. If the watcher's context ended while
+// the watch was being set up, nats.go may never close the channel.
+func drain(updates <-chan jetstream.KeyValueEntry) {
+	for bound := time.After(time.Minute); ; {
+		select {
+		case _, open := <-updates:
+			if !open {
+				return
+			}
+		case <-bound:
+			return
+		}
+	}
+}
+
+// List implements driver.Inspector. It reads the whole bucket by a watch. A key that changes meanwhile comes again, after the others. nats.go counts
+// that as one more, so its nil may come before the last key: what is missing then is read one by one.
 func (b *Backend) List(ctx context.Context, start string) (all []driver.Status, err error) {
+	seen := make(map[string]jetstream.KeyValueEntry)
 	err = b.watch(ctx, ">", func(e jetstream.KeyValueEntry) bool {
-		if e == nil {
-			return false
+		if e != nil {
+			seen[b.subject(e.Key())] = e
 		}
-		if name, err := nameOf(e.Key()); err == nil && keyOf(name) == e.Key() && strings.HasPrefix(name, start) {
-			all = append(all, statusOf(name, string(e.Value()), e.Revision(), e.Created()))
+		return e != nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	subjects, err := b.subjects(ctx)
+	for subject := range subjects {
+		key := strings.TrimPrefix(subject, b.subject(""))
+		name, bad := nameOf(key)
+		if bad != nil || keyOf(name) != key || !strings.HasPrefix(name, start) {
+			continue
 		}
-		return true
-	}, jetstream.IgnoreDeletes())
+		st := driver.Status{}
+		if e := seen[subject]; e == nil {
+			if st, _, err = b.read(ctx, name); err != nil {
+				return all, err
+			}
+		} else if e.Operation() == jetstream.KeyValuePut {
+			st = statusOf(name, string(e.Value()), e.Revision(), e.Created())
+		}
+		if st.Held {
+			all = append(all, st)
+		}
+	}
+	return all, err
+}
+
+// subjects returns the subjects of all keys, also of those that are markers.
+func (b *Backend) subjects(ctx context.Context) (all map[string]uint64, err error) {
+	err = b.request(ctx, false, func(ctx context.Context, js jetstream.JetStream) error {
+		stream, err := js.Stream(ctx, b.stream())
+		if err != nil {
+			return err
+		}
+		info, err := stream.Info(ctx, jetstream.WithSubjectFilter(b.subject(">")))
+		if err == nil {
+			all = info.State.Subjects
+		}
+		return err
+	})
 	return all, err
 }
 

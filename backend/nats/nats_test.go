@@ -6,6 +6,7 @@ import (
 	"os"
 	"runtime/pprof"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -258,6 +259,51 @@ func TestUnfitBuckets(t *testing.T) {
 	require.ErrorIs(t, err, driver.ErrRefused)
 	_, err = NewBackend(js, Options{Bucket: "a.b"})
 	require.Error(t, err)
+}
+
+// The deadline of the first request bounds that request alone: reconnects have the usual time.
+func TestDeadlineOfTheFirstRequest(t *testing.T) {
+	r := one.Need(t)
+	b, err := peer.Open(t.Context(), r.URL())
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = b.Close() })
+	peer.Until(t, func() bool {
+		ctx, cancel := context.WithTimeout(t.Context(), connectTimeout-time.Millisecond)
+		defer cancel()
+		_, err := b.(*Backend).Inspect(ctx, "x")
+		return err == nil
+	})
+	require.Equal(t, connectTimeout, b.(*Backend).js.Conn().Opts.Timeout)
+}
+
+// A list has each lock once, and every lock that is held throughout, even if claims are renewed meanwhile.
+func TestListOfABusyBucket(t *testing.T) {
+	r := one.Need(t)
+	b := backend(t, connect(t, r.URL()))
+	var renewing sync.WaitGroup
+	ctx, cancel := context.WithCancel(t.Context())
+	defer renewing.Wait()
+	defer cancel()
+	const held = 40
+	for i := range held {
+		req := request(fmt.Sprint("busy/", i), 1)
+		req.TTL = time.Hour
+		l := take(t, b, req)
+		renewing.Go(func() {
+			for ctx.Err() == nil {
+				_, _ = l.Renew(ctx)
+			}
+		})
+	}
+	for range 5 {
+		all, err := b.List(t.Context(), "busy/")
+		require.NoError(t, err)
+		names := make(map[string]bool)
+		for _, st := range all {
+			names[st.Name] = true
+		}
+		require.Equal(t, []int{held, held}, []int{len(all), len(names)}, "locks, and distinct names")
+	}
 }
 
 // A watch that its caller leaves early leaves no goroutine, even if more changes are under way than nats.go buffers.

@@ -36,6 +36,7 @@ func openURL(u *url.URL, _ lockport.SchemeOptions) (driver.Backend, error) {
 	bucket, creds, servers := p.Text("bucket"), p.Text("creds"), p.Hosts("4222")
 	opts := []natsgo.Option{
 		natsgo.Name("lockport"), natsgo.MaxReconnects(-1), natsgo.IgnoreAuthErrorAbort(),
+		natsgo.Timeout(connectTimeout), // nats.go keeps it for every reconnect
 		natsgo.CustomReconnectDelay(func(n int) time.Duration { return min(time.Duration(n)*50*time.Millisecond, time.Second) }),
 		natsgo.ReconnectBufSize(-1), // a request that cannot be sent now fails, and is not sent later
 		natsgo.PingInterval(5 * time.Second), natsgo.MaxPingsOutstanding(2),
@@ -56,14 +57,27 @@ func openURL(u *url.URL, _ lockport.SchemeOptions) (driver.Backend, error) {
 		return nil, err
 	}
 	return newBackend(nil, func(ctx context.Context) (jetstream.JetStream, error) {
-		timeout := connectTimeout
-		if end, ok := ctx.Deadline(); ok {
-			timeout = max(min(timeout, time.Until(end)), time.Millisecond)
+		type result struct {
+			nc  *natsgo.Conn
+			err error
 		}
-		nc, err := natsgo.Connect(strings.Join(servers, ","), append(opts, natsgo.Timeout(timeout))...)
-		if err != nil {
-			return nil, err
+		done := make(chan result)
+		go func() {
+			nc, err := natsgo.Connect(strings.Join(servers, ","), opts...)
+			select {
+			case done <- result{nc, err}:
+			case <-ctx.Done():
+				nc.Close()
+			}
+		}()
+		select {
+		case r := <-done:
+			if r.err != nil {
+				return nil, r.err
+			}
+			return jetstream.New(r.nc)
+		case <-ctx.Done():
+			return nil, ctx.Err()
 		}
-		return jetstream.New(nc)
 	}, Options{Bucket: bucket})
 }

@@ -3,8 +3,10 @@ package zookeeper
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -28,12 +30,13 @@ func (b *Backend) check(ctx context.Context) ([]driver.Notice, error) {
 	if err == nil {
 		if _, _, err = c.place(ctx); err != nil {
 			err = c.failed(err)
-		} else {
-			err = c.withdraw()
+		} else if err = c.withdraw(); errors.Is(err, driver.ErrUnavailable) { // its node is left
+			err = unknown(err)
 		}
 	}
 	switch {
 	case oneOf(err, driver.ErrUnknown): // only this check's own lock is affected
+		go b.abandonCheck(req)
 		return nil, unavailable(err)
 	case err != nil:
 		return nil, err
@@ -70,6 +73,20 @@ func (b *Backend) check(ctx context.Context) ([]driver.Notice, error) {
 		notices = append(notices, notice.InTheClear(b.addresses...)...)
 	}
 	return notices, nil
+}
+
+// abandonCheck abandons the claim of a check. Nobody else does: it would last as long as the session.
+func (b *Backend) abandonCheck(req driver.Request) {
+	for {
+		if err := b.abandon(context.Background(), req); err == nil || errors.Is(err, driver.ErrRefused) {
+			return
+		}
+		select {
+		case <-time.After(time.Second):
+		case <-b.done:
+			return
+		}
+	}
 }
 
 // membersPath is the node that lists an ensemble's members. On a standalone server it is empty.

@@ -3,6 +3,7 @@ package zookeeper
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
@@ -141,6 +142,32 @@ func TestEachWatchesTheOneAhead(t *testing.T) {
 		require.Eventually(t, func() bool { return watched() == fmt.Sprintf("%#x", sessionOf(w)) }, soon, 20*time.Millisecond)
 		ahead, owner = w.find(req).node(), sessionOf(w)
 	}
+}
+
+// Waiters that give up leave one watch, not one each, and none once it has fired.
+func TestWaitersShareAWatch(t *testing.T) {
+	t.Parallel()
+	s := servers.SharedZooKeeper(t)
+	holder, b := newBackend(t, Options{}, s.Addr()), newBackend(t, Options{}, s.Addr())
+	lease := holder.Takes(request(holder, t.Name()))
+	require.NoError(t, b.ready(within(t, soon)))
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for range 3 {
+		c := b.newClaim(request(b, t.Name()))
+		c.session, c.czxid = 1, 1 // known
+		require.ErrorIs(t, c.sleep(ended, lease.(*claim).node()), context.Canceled)
+	}
+	kept := reflect.ValueOf(b.conn).Elem().FieldByName("watchers").MapRange()
+	require.True(t, kept.Next())
+	require.Equal(t, 1, kept.Value().Len(), "channels that go-zookeeper keeps")
+	require.False(t, kept.Next())
+	holder.Frees(lease)
+	peer.Until(t, func() bool {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		return len(b.watches) == 0
+	})
 }
 
 // A transaction is inferred from a list only if no other node can have existed.

@@ -174,17 +174,19 @@ func (b *Backend) prepare(ctx context.Context) error {
 		b.session, b.observed = session{}, time.Now()
 		b.conn, err = b.connect(b.o.TTL, b.o.Log)
 	}
+	conn := b.conn
 	b.mu.Unlock()
 	if err != nil {
 		return err
 	}
-	if b.o.Username != "" {
+	if b.o.Username != "" && b.authenticated != conn { // go-zookeeper would send each repetition at every reconnect
 		_, err := call(b, false, "authenticate for", b.root(), func(c *zk.Conn) (any, error) {
 			return nil, c.AddAuth("digest", []byte(b.o.Username+":"+b.o.Password))
 		})
 		if err != nil {
 			return err
 		}
+		b.authenticated = conn
 	}
 	if err := b.ping(); err != nil {
 		return err

@@ -124,10 +124,13 @@ func (c *claim) createOnce(ctx context.Context) error {
 		b.mu.Unlock()
 		return unavailable(errors.New("its caller has stopped waiting"))
 	}
-	c.creating, c.conn = done, b.conn
+	c.creating = done
 	session := b.session.id
 	b.mu.Unlock()
 	path, err := call(b, true, "create", c.prefix, func(conn *zk.Conn) (string, error) {
+		b.mu.Lock()
+		c.conn = conn
+		b.mu.Unlock()
 		return conn.Create(c.prefix, []byte(c.req.Owner), zk.FlagEphemeralSequential, b.o.ACL)
 	})
 	b.mu.Lock()

@@ -1,6 +1,7 @@
 package zookeeper
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -9,6 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport"
+	"github.com/lockport/lockport/conformance"
+	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/lab/peer"
 	"github.com/lockport/lockport/internal/lab/servers"
 )
@@ -43,6 +46,38 @@ func TestCheckNotices(t *testing.T) {
 	_, err := raw.SetACL(membersPath, zk.AuthACL(zk.PermAll), -1)
 	require.NoError(t, err)
 	require.Equal(t, []string{"quorum?"}, found(t, Options{TTL: 2 * time.Second}, s.Addr()))
+}
+
+// A check whose replies were lost leaves no node.
+func TestCheckWithoutReply(t *testing.T) {
+	t.Parallel()
+	s := servers.SharedZooKeeper(t)
+	proxy := peer.Proxy(t, s.Addr())
+	o := Options{Chroot: "/" + fresh(t), TTL: 30 * time.Second}
+	b, direct := newBackend(t, o, proxy.Addr()), newBackend(t, o, s.Addr())
+	_, err := b.Check(within(t, soon))
+	require.NoError(t, err)
+	for _, op := range []conformance.Op{conformance.OpAcquire, conformance.OpRelease} {
+		peer.Until(t, func() bool { return b.ping() == nil }) // it is connected again
+		dropped := proxy.DropReply(func(p []byte) bool { return isOp(op, p) })
+		_, err := b.Check(within(t, soon))
+		require.ErrorIs(t, err, driver.ErrUnavailable)
+		<-dropped
+		peer.Until(t, func() bool {
+			st, err := direct.Inspect(within(t, soon), checkName)
+			return err == nil && !st.Held
+		})
+	}
+}
+
+// However often the preparation of a connection fails, go-zookeeper keeps the credentials once.
+func TestCredentialsAreKeptOnce(t *testing.T) {
+	t.Parallel()
+	b := newBackend(t, Options{Username: "u", Password: "p"}, servers.SharedZooKeeper(t).Addr())
+	for range 3 {
+		require.NoError(t, b.prepare(within(t, soon)))
+	}
+	require.Equal(t, 1, reflect.ValueOf(b.conn).Elem().FieldByName("creds").Len())
 }
 
 func TestJudgeMembers(t *testing.T) {

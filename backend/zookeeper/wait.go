@@ -15,10 +15,9 @@ import (
 // Wait implements driver.Waiter. The claim keeps its place in the queue across lost connections, while the session lives.
 func (b *Backend) Wait(ctx context.Context, req driver.Request) (driver.Lease, error) {
 	return b.attempt(ctx, req, func(c *claim) (granted bool, err error) {
-		var ahead watched
 		for {
 			if path := c.nodeAhead(); path != "" {
-				err = c.sleep(ctx, path, &ahead)
+				err = c.sleep(ctx, path)
 			} else {
 				granted, err = c.advance(ctx)
 			}
@@ -53,18 +52,10 @@ const retryPause = 20 * time.Millisecond
 
 // sleep waits until the lock must be listed again: the node ahead changed, or a check is due. Meanwhile it finds out what a grant needs to
 // know of the claim's own node.
-func (c *claim) sleep(ctx context.Context, path string, ahead *watched) error {
+func (c *claim) sleep(ctx context.Context, path string) error {
 	identified := make(chan error, 1)
 	go func() { identified <- c.identify() }() // in the same round trip
-	var err error
-	free := false
-	if ahead.path != path || ahead.events == nil { // a watch cannot be cancelled, so there is one
-		if path == c.parent {
-			*ahead, free, err = c.watchSiblings()
-		} else {
-			*ahead, err = c.b.watch(path)
-		}
-	}
+	events, free, err := c.watchAhead(path)
 	if err = cmp.Or(<-identified, err); errors.Is(err, zk.ErrNoNode) {
 		return nil
 	} else if err != nil || free {
@@ -73,8 +64,7 @@ func (c *claim) sleep(ctx context.Context, path string, ahead *watched) error {
 	safety := time.NewTimer(max(c.b.o.TTL, 5*time.Second))
 	defer safety.Stop()
 	select {
-	case <-ahead.events:
-		ahead.events = nil
+	case <-events:
 	case <-safety.C:
 	case <-ctx.Done():
 		return unknown(ctx.Err())
@@ -84,31 +74,69 @@ func (c *claim) sleep(ctx context.Context, path string, ahead *watched) error {
 	return nil
 }
 
-// watched is a watched node: the channel receives its next event.
+// watched is what waiters watch, on a connection.
 type watched struct {
-	path   string
-	events <-chan zk.Event
+	conn *zk.Conn
+	path string
 }
 
-// watchSiblings watches for the next change among the claim's siblings. free: nothing is ahead any more, or its own node is gone.
-func (c *claim) watchSiblings() (w watched, free bool, err error) {
-	var children []string
-	w, err = call(c.b, false, "list", c.parent, func(conn *zk.Conn) (watched, error) {
-		found, _, events, err := conn.ChildrenW(c.parent)
-		children = found
-		return watched{c.parent, events}, err
+// watchAhead watches for the next change of path, as waitsFor returned it. Waiters share one watch of a path: go-zookeeper cannot cancel a watch. It
+// keeps the channel until the event, also across lost connections, and then closes it. The end of the session is such an event too.
+// free: nothing is ahead any more, or the claim's node is gone.
+func (c *claim) watchAhead(path string) (events <-chan zk.Event, free bool, err error) {
+	b := c.b
+	b.mu.Lock()
+	key := watched{b.conn, path}
+	events = b.watches[key]
+	b.mu.Unlock()
+	if events != nil && fired(events) {
+		events = nil
+	}
+	switch {
+	case path == c.parent:
+		events, free, err = c.watchSiblings(events)
+	case events == nil:
+		events, err = b.watch(path)
+	}
+	if err == nil {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.watches[key] = events
+	}
+	return events, free, err
+}
+
+// fired reports whether a watch has had its event. Others who wait for it see its channel closed.
+func fired(events <-chan zk.Event) bool {
+	select {
+	case <-events:
+		return true
+	default:
+		return false
+	}
+}
+
+// watchSiblings lists the claim's siblings, and watches for their next change unless events does already.
+func (c *claim) watchSiblings(events <-chan zk.Event) (_ <-chan zk.Event, free bool, err error) {
+	children, err := call(c.b, false, "list", c.parent, func(conn *zk.Conn) (children []string, err error) {
+		if events != nil {
+			children, _, err = conn.Children(c.parent)
+		} else {
+			children, _, events, err = conn.ChildrenW(c.parent)
+		}
+		return children, err
 	})
 	if err != nil {
-		return w, false, err
+		return nil, false, err
 	}
 	inOrder(children)
 	at := slices.Index(children, base(c.node()))
-	return w, at < c.req.Permits, nil
+	return events, at < c.req.Permits, nil
 }
 
 // watch watches for the next event of the node at path. A missing node is zk.ErrNoNode. GetW leaves no watch on it: nothing would ever remove it.
-func (b *Backend) watch(path string) (watched, error) {
-	return call(b, false, "read", path, func(c *zk.Conn) (watched, error) {
+func (b *Backend) watch(path string) (<-chan zk.Event, error) {
+	return call(b, false, "read", path, func(c *zk.Conn) (<-chan zk.Event, error) {
 		_, _, events, err := c.GetW(path)
 		if errors.Is(err, zk.ErrNoAuth) { // a foreign node; anybody may ask whether it exists
 			var exists bool
@@ -116,6 +144,6 @@ func (b *Backend) watch(path string) (watched, error) {
 				err = zk.ErrNoNode
 			}
 		}
-		return watched{path, events}, err
+		return events, err
 	})
 }

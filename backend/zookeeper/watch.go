@@ -2,6 +2,7 @@ package zookeeper
 
 import (
 	"errors"
+	"maps"
 	"sync"
 	"time"
 
@@ -58,6 +59,7 @@ func (b *Backend) sweep() {
 			unwatched = append(unwatched, c)
 		}
 	}
+	maps.DeleteFunc(b.watches, func(_ watched, events <-chan zk.Event) bool { return fired(events) })
 	b.mu.Unlock()
 	for c, reason := range lost {
 		c.lose(reason)
@@ -75,10 +77,10 @@ func watchAll(claims []*claim) {
 		busy <- struct{}{}
 		watchers.Go(func() {
 			defer func() { <-busy }()
-			switch w, err := c.b.watch(c.node()); {
+			switch events, err := c.b.watch(c.node()); {
 			case err == nil:
 				c.b.mu.Lock()
-				c.watch = w.events
+				c.watch = events
 				c.b.mu.Unlock()
 			case errors.Is(err, zk.ErrNoNode):
 				c.lose(errGone)

@@ -55,7 +55,7 @@ func ConnectBackend(addresses []string, o Options) (*Backend, error) {
 func makeBackend(o Options) *Backend {
 	return &Backend{
 		o: o, caps: capabilities(o.TTL), tick: o.TickTime, preparing: make(chan struct{}, 1), done: make(chan struct{}),
-		claims: make(map[claimKey]*claim),
+		claims: make(map[claimKey]*claim), watches: make(map[watched]<-chan zk.Event),
 	}
 }
 
@@ -67,6 +67,8 @@ type Backend struct {
 	plaintext bool          // a password is sent without TLS, as far as we know
 	preparing chan struct{} // full while a goroutine prepares the connection
 	done      chan struct{} // closed by Close
+
+	authenticated *zk.Conn // it has the credentials; guarded by preparing
 
 	tending    sync.Once            // starts tend
 	containers sync.RWMutex         // read-locked to create one, locked to close the connection
@@ -80,6 +82,7 @@ type Backend struct {
 	observed time.Time     // when the connection's session was last observed
 	session  session
 	claims   map[claimKey]*claim
+	watches  map[watched]<-chan zk.Event // of what waiters wait for
 }
 
 var _ interface {
