@@ -21,12 +21,13 @@ var exclusionCases = group("exclusion",
 		p.wantFree(name, "the name was claimed once and released once")
 	}),
 	quick("two-backends", ruleExclusion, func(e *Env) {
-		a, b, name, lease := e.held()
+		a, b, name := e.two()
+		lease := a.claimAs(a.patientRequest(name))
 		for range 5 {
 			b.wantHeld(name, "another client has the name")
 		}
 		a.release(lease)
-		next := b.claim(name)
+		next := b.claimAs(b.patientRequest(name))
 		a.wantHeld(name, "another client has the name")
 		b.release(next)
 	}),
