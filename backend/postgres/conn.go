@@ -135,17 +135,17 @@ func (c *conn) doOne(ctx context.Context, p *pgx.Conn, op *session.Op) error {
 	return nil
 }
 
-// Wait implements session.Conn. It waits in turns, without a limit, and announces each.
+// Wait implements session.Conn. It waits in turns, without a limit.
 func (c *conn) Wait(ctx context.Context, op *session.Op) error {
 	return c.link.use(func(p *pgx.Conn) error {
 		key := number(op.Key)
-		for {
-			if _, err := c.query(ctx, p, c.statements.contend, key); err != nil {
-				if op.Err = refusal(p, err); op.Err != nil {
-					return nil
-				}
-				return ended(err)
+		if _, err := c.query(ctx, p, c.statements.contend, key); err != nil {
+			if op.Err = refusal(p, err); op.Err != nil {
+				return nil
 			}
+			return ended(err)
+		}
+		for {
 			turn, cancel := context.WithTimeout(ctx, waitLockTimeout+c.server.ttl)
 			rows, err := c.query(turn, p, c.statements.wait, key, op.Shared)
 			cancel()

@@ -38,26 +38,24 @@ func TestEndOfAnEarlierSession(t *testing.T) {
 	ask(t, a, op(session.Ping, 0))
 }
 
-// hears waits for an event about key 1.
-func hears(t *testing.T, c *conn, events chan session.Key) {
-	t.Helper()
-	for start := time.Now(); len(events) == 0 && time.Since(start) < soon; {
-		ask(t, c, op(session.Ping, 0))
-	}
-	require.Equal(t, session.Key("1"), peer.Eventually(t, events))
-}
-
 // Notifications arrive while requests follow each other without a pause: the holder hears of waiters, and waiters of a free lock or permit.
 func TestNotifications(t *testing.T) {
 	t.Parallel()
 	s := backendAt(t, with(t, database(t).URL(), "ttl", "10s")).server
 	a, _, contended := talking(t, s)
 	b, freed, own := talking(t, s)
+	hears := func(c *conn, events chan session.Key) {
+		t.Helper()
+		for start := time.Now(); len(events) == 0 && time.Since(start) < soon; {
+			ask(t, c, op(session.Ping, 0))
+		}
+		require.Equal(t, session.Key("1"), peer.Eventually(t, events))
+	}
 	ask(t, a, op(session.Try, 1))
 	ask(t, b, op(session.Await, 1))
-	hears(t, a, contended)
+	hears(a, contended)
 	ask(t, a, op(session.Free, 1))
-	hears(t, b, freed)
+	hears(b, freed)
 	for _, kind := range []session.Kind{session.Try, session.Free} {
 		permit := op(kind, 1)
 		if permit.Slot = "7"; kind == session.Try {
@@ -65,11 +63,11 @@ func TestNotifications(t *testing.T) {
 		}
 		ask(t, a, permit)
 	}
-	hears(t, b, freed)
+	hears(b, freed)
 	ask(t, b, op(session.Leave, 1))
 	ask(t, a, op(session.Try, 1))
 	done := waits(t, b, op(session.Try, 1))
-	hears(t, a, contended)
+	hears(a, contended)
 	ask(t, a, op(session.Free, 1))
 	require.NoError(t, peer.Eventually(t, done))
 	ask(t, b, op(session.Free, 1))
@@ -100,13 +98,12 @@ func TestListenEndsAtOnce(t *testing.T) {
 	}
 }
 
-// A wait goes on after the server's lock_timeout, and the holder hears of it again.
+// A wait goes on after the server's lock_timeout.
 func TestWaitGoesOnInTurns(t *testing.T) {
 	t.Parallel()
 	p := database(t)
 	s := backendAt(t, with(t, p.URL(), "ttl", "10s")).server
-	waiter := dialled(t, s)
-	holder, _, contended := talking(t, s)
+	holder, waiter := dialled(t, s), dialled(t, s)
 	waiter.statements.contend.sql = strings.Replace(waiter.statements.contend.sql, milliseconds(waitLockTimeout), "20", 1)
 	ask(t, holder, op(session.Try, 1))
 	wait := op(session.Try, 1)
@@ -118,8 +115,6 @@ func TestWaitGoesOnInTurns(t *testing.T) {
 	require.Eventually(t, func() bool { first = turn(); return first.Year() > 1970 }, soon, time.Millisecond)
 	require.Eventually(t, func() bool { return turn().After(first) }, soon, time.Millisecond, "the wait was not repeated")
 	nothing(t, done)
-	hears(t, holder, contended)
-	hears(t, holder, contended)
 
 	// Now the lock is granted, but its token must wait.
 	execute(t, conn, `BEGIN; ALTER SEQUENCE `+s.tokens.sequence()+` CACHE 1`)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"time"
 
 	"github.com/lockport/lockport/driver"
 )
@@ -130,7 +129,7 @@ func (c *claim) excludes(req *driver.Request, waits bool) bool {
 	case waits:
 		return !c.req.Shared && !req.Shared
 	case c.req.Shared && req.Shared:
-		return time.Since(c.contended) < contendedFor && c.s == c.b.main // it would get the key again, ahead of waiting writers
+		return c.contended && c.s == c.b.main // it would get the key again, ahead of waiting writers
 	}
 	return true
 }
@@ -176,10 +175,6 @@ func (b *Backend) prune() {
 	b.blockers = slices.DeleteFunc(b.blockers, func(s *session) bool { return s.endErr != nil && len(s.claims) == 0 })
 }
 
-// contendedFor is how long a waiter counts after it was announced: nobody tells that it has left. Waiters in the server's queue are announced again
-// before that.
-const contendedFor = 90 * time.Second
-
 // claim is a request for a name, and its lease once granted. It is in Backend.table while its session has or may have the key. If its session has
 // ended on our side, that is until the session has certainly ended at the server. Guarded by Backend.mu.
 type claim struct {
@@ -196,7 +191,7 @@ type claim struct {
 	err     error // why it was not granted or released
 	freed   bool  // it ended by a release
 
-	contended time.Time // when somebody was last known to wait for the key, here or in another client
+	contended bool // somebody is known to wait for the key, here or in another client
 
 	grant driver.Grant
 }

@@ -2,7 +2,6 @@ package session
 
 import (
 	"slices"
-	"time"
 
 	"github.com/lockport/lockport/driver"
 )
@@ -34,7 +33,7 @@ func (b *Backend) Notify(req driver.Request, wake func()) (stop func()) {
 	}
 	w.wakes = append(w.wakes, &wake)
 	for _, c := range b.table[key] {
-		c.contended = time.Now()
+		c.contended = true
 	}
 	if w.on == nil {
 		if s, err := b.mainSession(); err == nil && s.conn != nil { // otherwise run does it once connected
@@ -105,7 +104,7 @@ func (b *Backend) contended(key Key) {
 	b.mu.Lock()
 	defer b.unlock()
 	for _, c := range b.table[key] {
-		c.contended = time.Now()
+		c.contended = true
 		if c.req.Contended != nil {
 			b.callbacks = append(b.callbacks, c.req.Contended)
 		}

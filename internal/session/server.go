@@ -84,7 +84,7 @@ type Conn interface {
 
 	// Wait takes op.Key as Try does, but blocks in the server's own queue, without a time limit. op.OK is true unless op.Err is set. Wait ends only
 	// with the grant, an op.Err, the connection or ctx, which ends with the session. Where the server limits a wait, Wait waits again. A lost
-	// connection is noticed meanwhile, on our side at once, and on the server's side if possible. The holder gets Events.Contended, about once a minute.
+	// connection is noticed meanwhile, on our side at once, and on the server's side if possible. The holder gets Events.Contended.
 	Wait(ctx context.Context, op *Op) error
 
 	// Listen is called when nothing is to be asked. It calls Events, and returns nil soon after ctx ends. ctx ends as soon as there is something to
