@@ -158,8 +158,8 @@ func (cl *claim) attempt(ctx context.Context, wait bool) outcome {
 		cl.cancel = cancel
 	}
 	detached := cl.detached()
-	if !detached {
-		cl.req.Queue = c.caps.Queue && !cl.queue.head.try
+	if !detached { // a claim that has asked for a place in the server's queue goes on asking, so that judge undoes it
+		cl.req.Queue = cl.req.Queue || c.caps.Queue && !cl.queue.head.try
 	}
 	c.mu.Unlock()
 	if detached {

@@ -104,15 +104,24 @@ func (b *Backend) List(ctx context.Context, prefix string) (all []driver.Status,
 		return nil, fmt.Errorf("%w: lock names are unknown without the table of fencing tokens", errors.ErrUnsupported)
 	}
 	err = s.withConn(ctx, func(l link) error {
-		holders, err := s.holders(ctx, l, fmt.Sprintf("LEFT(name,%d)=%s", len(prefix), binary(prefix)))
+		holders, err := s.holders(ctx, l, fmt.Sprintf("LEFT(name,%d)=%s ORDER BY name", len(prefix), binary(prefix)))
 		permits := make(map[string][]session.Holder) // by name
+		var last session.Key
+		var keys []session.Key // of the permits of last
 		for _, h := range holders {
 			key, err := s.layout.Key(h.Name)
 			switch {
+			case ctx.Err() != nil:
+				return ctx.Err()
 			case err != nil:
+				continue
 			case h.Key == key:
 				all = append(all, h.Status)
-			case slices.Contains(s.permits(key), h.Key):
+				continue
+			case last != key:
+				last, keys = key, s.permits(key)
+			}
+			if slices.Contains(keys, h.Key) {
 				h.Permits = -1
 				permits[h.Name] = append(permits[h.Name], h)
 			}

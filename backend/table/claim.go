@@ -88,10 +88,13 @@ const (
 // Break implements driver.Breaker. The holder is told at its next renewal.
 func (b *Backend) Break(ctx context.Context, name, owner string) error {
 	a, err := b.run(ctx, driver.ErrUnknown, release, column(name), owner)
-	if err == nil && a.changed == 0 {
-		err = errLost
+	switch {
+	case err != nil || a.changed > 0:
+		return err
+	case a.again:
+		return fmt.Errorf("%w: an earlier copy of the statement may have ended the hold", driver.ErrUnknown)
 	}
-	return err
+	return errLost
 }
 
 // errLost: no row of the claim was found.

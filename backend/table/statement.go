@@ -34,12 +34,13 @@ type answer struct {
 	rows        []sqlrow.Row
 	changed, id int64
 	sent        time.Time // no later than the server began the statement; without the wait for a connection
+	again       bool      // an earlier try may have been executed too
 }
 
 // run executes a statement outside any transaction. An error has the class of the server's answer, or else class. If a connection is found dead,
 // run takes another, as database/sql does.
 func (b *Backend) run(ctx context.Context, class error, statement string, args ...any) (a answer, err error) {
-	fail := b.classify
+	fail, again := b.classify, false
 	for range 3 {
 		conn, err := b.db.Conn(ctx)
 		if err != nil { // this try sent nothing
@@ -47,14 +48,14 @@ func (b *Backend) run(ctx context.Context, class error, statement string, args .
 		}
 		sent := time.Now()
 		a, err = ask(ctx, conn, b.text(statement), args)
-		a.sent = sent
+		a.sent, a.again = sent, again
 		_ = conn.Close() // back to the pool
 		if !errors.Is(err, sqldriver.ErrBadConn) {
 			return a, fail(ctx, err, class)
 		}
 		// lib/pq says so even if the connection ended before the answer: the statement may have been executed, whatever the next try meets.
 		if class == driver.ErrUnknown {
-			fail = b.unknown
+			fail, again = b.unknown, true
 		}
 	}
 	return a, fail(ctx, errors.New("several connections in a row are dead"), driver.ErrUnavailable)

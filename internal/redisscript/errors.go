@@ -15,7 +15,7 @@ import (
 )
 
 // replyClasses maps the prefixes of Redis' error replies to classes. A script sets the lock as its last step, so one that returns such an
-// error has granted nothing.
+// error has granted nothing, unless the class is ErrUnknown.
 var replyClasses = []struct {
 	prefix string
 	class  error
@@ -38,6 +38,9 @@ var replyClasses = []struct {
 	{"READONLY", driver.ErrUnavailable, "this is a read-only replica"},
 	{"NOREPLICAS", driver.ErrUnavailable, "too few replicas are connected (min-replicas-to-write)"},
 	{"BUSY", driver.ErrUnavailable, "another client's script blocks Redis"},
+	// A script met a key that it had deleted, in a slot that is being moved: half of it may be done. The second text is that of Redis 6.
+	{"ERR Script attempted to access a non local key", driver.ErrUnknown, "the slot is being moved"},
+	{"Lua script attempted to access a non local key", driver.ErrUnknown, "the slot is being moved"},
 }
 
 // Classify wraps err, which came from go-redis, in its error class of package driver. sent: the request may have reached a server that

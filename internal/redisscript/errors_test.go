@@ -35,6 +35,8 @@ func TestClassify(t *testing.T) {
 		{ReplyError("NOREPLICAS Not enough good replicas to write."), true, driver.ErrUnavailable},
 		{ReplyError("BUSY Redis is busy running a script."), true, driver.ErrUnavailable},
 		{ReplyError("MISCONF Redis is configured to save RDB snapshots"), true, driver.ErrUnavailable},
+		{ReplyError("ERR Script attempted to access a non local key in a cluster node script: f_1"), true, driver.ErrUnknown},
+		{ReplyError("ERR Error running script (call to f_1): @user_script:5: @user_script: 5: Lua script attempted to access a non local key in a cluster node"), true, driver.ErrUnknown},
 		{ReplyError("OOM command not allowed when used memory > 'maxmemory'."), true, driver.ErrUnavailable},
 		{ReplyError("ERR Error running script (call to f_1): @user_script:4: -OOM command not allowed"), true, driver.ErrUnavailable},
 		{ReplyError("ERR Error running script (call to f_1): @user_script:41: @user_script: 41: -OOM command not allowed"), true, driver.ErrUnavailable},
