@@ -21,13 +21,12 @@ var exclusionCases = group("exclusion",
 		p.wantFree(name, "the name was claimed once and released once")
 	}),
 	quick("two-backends", ruleExclusion, func(e *Env) {
-		a, b, name := e.two()
-		lease := a.claimAs(a.patientRequest(name))
+		a, b, name, lease := e.held()
 		for range 5 {
 			b.wantHeld(name, "another client has the name")
 		}
 		a.release(lease)
-		next := b.claimAs(b.patientRequest(name))
+		next := b.claim(name)
 		a.wantHeld(name, "another client has the name")
 		b.release(next)
 	}),

@@ -19,7 +19,7 @@ var permitCases = stated("permits", func(c driver.Capabilities) bool { return c.
 		var leases []driver.Lease
 		for i := range permits {
 			p := []*party{a, b}[i%2]
-			leases = append(leases, p.claimAs(e.patiently(p.permit(name))))
+			leases = append(leases, p.claimAs(p.permit(name)))
 		}
 		for range 3 {
 			a.wantHeldAs(a.permit(name), "all permits are held")
@@ -28,7 +28,7 @@ var permitCases = stated("permits", func(c driver.Capabilities) bool { return c.
 		b.wantFree(name, "the lock of a name is independent of its permits")
 		for _, lease := range leases {
 			a.release(lease)
-			b.claimAs(e.patiently(b.permit(name)))
+			b.claimAs(b.permit(name))
 			a.wantHeldAs(a.permit(name), "all permits are held again")
 		}
 	}),

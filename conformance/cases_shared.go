@@ -16,13 +16,13 @@ const ruleShared = "P1 exclusion: readers hold a name together, and never beside
 var sharedCases = stated("shared", func(c driver.Capabilities) bool { return c.Shared }, "Capabilities.Shared",
 	quick("readers-and-writers", ruleShared, func(e *Env) {
 		a, b, name := e.two()
-		first, second := a.claimAs(e.patiently(a.reading(name))), b.claimAs(e.patiently(b.reading(name)))
-		again := a.claimAs(e.patiently(a.reading(name)))
+		first, second := a.claimAs(a.reading(name)), b.claimAs(b.reading(name))
+		again := a.claimAs(a.reading(name))
 		for _, reader := range []driver.Lease{first, second, again} {
 			e.party().wantHeld(name, "a reader has the name")
 			a.release(reader)
 		}
-		writer := b.claimAs(b.patientRequest(name))
+		writer := b.claim(name)
 		for _, p := range []*party{a, b} {
 			p.wantHeldAs(p.reading(name), "a writer has the name")
 		}
