@@ -38,6 +38,7 @@ type waiter struct {
 // done reports whether its wait has ended. The client's mutex is held.
 func (w *waiter) done() bool { return w.lock != nil || w.err != nil }
 
+// push adds w at the end. The client's mutex is held, also in remove.
 func (q *queue) push(w *waiter) {
 	w.prev = q.tail
 	if q.tail == nil {

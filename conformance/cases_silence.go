@@ -75,7 +75,8 @@ var silenceCases = group("silence",
 )
 
 // survives holds a lock while harm disturbs its client's network, each time leaving enough of the TTL to renew. mayEnd says that
-// the lock may be lost: then its holder must be told in the stated time. If it is lost otherwise after the machine stalled, too little was left to renew, and nothing was tested.
+// the lock may be lost: then its holder must be told in the stated time. If it is lost otherwise after the machine stalled, too little
+// was left to renew, and nothing was tested.
 func survives(e *Env, why string, mayEnd bool, harm func(*lockport.Lock)) {
 	other, look := e.open(cmp.Or(e.cfg.Direct, e.cfg.Target)).connected(), func() {}
 	e.unlessStalled(func() (ran bool) {
@@ -86,11 +87,8 @@ func survives(e *Env, why string, mayEnd bool, harm func(*lockport.Lock)) {
 		if e.cfg.Direct != "" { // the server may stall too
 			look = func() {
 				lease, err := other.try(other.request(l.Name()))
-				for told := time.Now().Add(notice); err == nil && l.Err() == nil; time.Sleep(time.Millisecond) {
-					if time.Now().After(told) {
-						e.fail(fmt.Errorf("%s, yet another claim was granted (token %d), and the holder was not told within %v", why, lease.Grant().Token, notice))
-						return
-					}
+				if err == nil && !poll(e.ctx, notice, func() bool { return l.Err() != nil }) {
+					e.fail(fmt.Errorf("%s, yet another claim was granted (token %d), and the holder was not told within %v", why, lease.Grant().Token, notice))
 				}
 			}
 		}

@@ -29,8 +29,11 @@ func (s State) String() string {
 type Change struct {
 	State State
 	Term  *lockport.Lock // while Leading and Stopping; nil otherwise
-	Err   error          // Stopping: the cause of the context's end. Idle: why the term or the campaign ended; nil: fn returned nil, or Run's context ended the term
 	Pause time.Duration  // Idle: until the next campaign; 0: Run returns
+
+	// Err is, at Stopping, the cause of the context's end. At Idle it is why the term or the campaign ended; nil: fn returned nil, or Run's context ended
+	// the term.
+	Err error
 }
 
 // Observe makes Run call f at every change, one call at a time, in order. Run waits for f: a term neither begins nor ends before f returns. So f must

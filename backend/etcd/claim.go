@@ -77,7 +77,7 @@ func (b *Backend) claim(req driver.Request, f func(*claim) (place, error)) (driv
 	switch {
 	case errors.Is(err, driver.ErrLost): // of Attach
 		b.drop(c)
-	case c.rev != 0 && !req.Queue && (errors.Is(err, driver.ErrUnavailable) || errors.Is(err, driver.ErrRefused)):
+	case c.rev != 0 && !req.Queue && certain(err) && !errors.Is(err, driver.ErrHeld):
 		err = fmt.Errorf("%w: the claim was made: %v", driver.ErrUnknown, err) // else the client would forget it
 	case c.rev != 0 || !certain(err):
 	case c.late:

@@ -20,9 +20,12 @@ const poolerText = "the connection goes through a pooler such as PgBouncer in tr
 	"connect to the server itself, set pool_mode = session for this database, or keep the locks in a table (table+postgres:)"
 
 // lockTimeout reports whether a statement waited for a lock until lock_timeout.
-func lockTimeout(err error) bool {
+func lockTimeout(err error) bool { return hasCode(err, "55P03") }
+
+// hasCode reports whether err is the server's with this SQLSTATE.
+func hasCode(err error, code string) bool {
 	var pg *pgconn.PgError
-	return errors.As(err, &pg) && pg.Code == "55P03"
+	return errors.As(err, &pg) && pg.Code == code
 }
 
 // refusal returns the classified error of a statement that the session survived; nil: no error, or one that ended the session.

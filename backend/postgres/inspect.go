@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/session"
@@ -148,8 +147,7 @@ func terminate(ctx context.Context, c *pgx.Conn, h session.Holder) error {
 	err := c.QueryRow(ctx, fmt.Sprintf(`SELECT coalesce(sum(pg_terminate_backend(pid, 2000)::int), -1)::int FROM pg_locks l
 		WHERE `+advisory+` AND granted AND objsubid = 1 AND (mode <> 'ExclusiveLock') = %t AND pid = %d AND `+keySQL+` = %s`,
 		h.Shared, h.Session, h.Key), once).Scan(&ended)
-	var pg *pgconn.PgError
-	cancelled := errors.As(err, &pg) && pg.Code == "57014" // while it waited for the end of the session
+	cancelled := hasCode(err, "57014") // while it waited for the end of the session
 	switch {
 	case err != nil && (cancelled || refusal(c, err) == nil):
 		return fmt.Errorf("%w: whether the holder's session has ended: %w", driver.ErrUnknown, err)

@@ -108,10 +108,7 @@ func (b *Backend) TryAcquire(ctx context.Context, req driver.Request) (driver.Le
 	if errors.Is(r.Err, redisscript.ErrImpatient) && ctx.Err() == nil {
 		r = c.run(ctx, redisscript.Again, args...)
 		if r.Err != nil && !errors.Is(r.Err, driver.ErrUnknown) { // the first request may still run
-			r.Err = fmt.Errorf("%w: after a request that was not answered: %v", driver.ErrUnknown, r.Err)
-			if ctx.Err() != nil {
-				r.Err = fmt.Errorf("%w (%w)", r.Err, ctx.Err())
-			}
+			r.Err = redisscript.WithContextErr(ctx, fmt.Errorf("%w: after a request that was not answered: %v", driver.ErrUnknown, r.Err))
 		}
 	}
 	lease, err := b.outcome(ctx, c, sent, r)
@@ -145,7 +142,8 @@ func (b *Backend) outcome(ctx context.Context, c *claim, sent time.Time, r redis
 	case redisscript.Abandoned:
 		return nil, fmt.Errorf("%w: this claim was abandoned", driver.ErrRefused)
 	}
-	return nil, fmt.Errorf("%w: %w: the name has %d permits, not %d", driver.ErrRefused, driver.ErrInvalidOption, got.Number, c.Req.Permits) // OtherPermits
+	// OtherPermits is the only other status.
+	return nil, fmt.Errorf("%w: %w: the name has %d permits, not %d", driver.ErrRefused, driver.ErrInvalidOption, got.Number, c.Req.Permits)
 }
 
 // held is the error of a claim that found the name held.

@@ -81,7 +81,7 @@ func (p *Pipe) Run(ctx context.Context, c Call) Reply {
 	defer p.busy.Add(-1)
 	if p.busy.Add(1) == 1 {
 		if r, ok := p.direct(ctx, c); ok {
-			r.Err = withContextErr(ctx, r.Err)
+			r.Err = WithContextErr(ctx, r.Err)
 			return r
 		}
 	}
@@ -93,7 +93,7 @@ func (p *Pipe) Run(ctx context.Context, c Call) Reply {
 	if err != nil {
 		return Reply{Err: contextErr(err, sent)}
 	}
-	r.Err = withContextErr(ctx, r.Err)
+	r.Err = WithContextErr(ctx, r.Err)
 	return r
 }
 
@@ -122,7 +122,7 @@ func (p *Pipe) RunAll(ctx context.Context, calls []Call) []Reply {
 					part[i] = calls[j]
 				}
 				for i, r := range p.sendWithin(ctx, n, part) {
-					r.Err = withContextErr(ctx, r.Err)
+					r.Err = WithContextErr(ctx, r.Err)
 					replies[at[i]] = r
 				}
 			}
