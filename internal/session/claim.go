@@ -50,7 +50,6 @@ func (b *Backend) acquire(ctx context.Context, req driver.Request, find func() (
 		}
 		return nil, err
 	}
-	c.granted = true
 	return c, nil
 }
 
@@ -153,10 +152,10 @@ func (c *claim) outcome(ctx context.Context) error {
 
 // idleBlocker returns a session to wait on, or errHeld if all are in use. Caller holds mu.
 func (b *Backend) idleBlocker() (*session, error) {
-	if b.closed {
+	if b.ctx.Err() != nil {
 		return nil, unavailable(errClosed)
 	}
-	b.prune()
+	b.blockers = slices.DeleteFunc(b.blockers, func(s *session) bool { return s.endErr != nil && len(s.claims) == 0 })
 	for _, s := range b.blockers {
 		if s.endErr == nil && len(s.claims) == 0 && s.idle() && !s.stale() {
 			return s, nil
@@ -170,11 +169,6 @@ func (b *Backend) idleBlocker() (*session, error) {
 	return s, nil
 }
 
-// prune forgets the ended blockers that left nothing behind. Caller holds mu.
-func (b *Backend) prune() {
-	b.blockers = slices.DeleteFunc(b.blockers, func(s *session) bool { return s.endErr != nil && len(s.claims) == 0 })
-}
-
 // claim is a request for a name, and its lease once granted. It is in Backend.table while its session has or may have the key. If its session has
 // ended on our side, that is until the session has certainly ended at the server. Guarded by Backend.mu.
 type claim struct {
@@ -183,13 +177,12 @@ type claim struct {
 	key Key
 	req driver.Request
 
-	slot    Key // the permit it has, if any
-	state   state
-	op      *Op   // its Try, or its last Free
-	wanted  bool  // a caller waits for the answer, or has the lease
-	granted bool  // a caller has the lease
-	err     error // why it was not granted or released
-	freed   bool  // it ended by a release
+	slot   Key // the permit it has, if any
+	state  state
+	op     *Op   // its Try, or its last Free
+	wanted bool  // a caller waits for the answer, or has the lease
+	err    error // why it was not granted or released
+	freed  bool  // it ended by a release
 
 	contended bool // somebody is known to wait for the key, here or in another client
 

@@ -9,7 +9,6 @@ package session
 import (
 	"context"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -22,7 +21,6 @@ import (
 // closed after most of the TTL without use. Names that wait have sessions of their own, at most Options.Blockers.
 type Backend struct {
 	o       Options
-	caps    driver.Capabilities
 	errHeld error // another owner has the key
 
 	ctx    context.Context // ends with Close
@@ -31,7 +29,6 @@ type Backend struct {
 
 	mu        sync.Mutex
 	callbacks []func() // to run once mu is unlocked: they may take locks of their own
-	closed    bool
 	label     string
 	main      *session         // nil: none
 	blockers  []*session       // sessions that wait, or hold locks acquired by waiting; also ended ones with orphans
@@ -48,25 +45,16 @@ const maxDial = 5 * time.Second
 
 // New makes a Backend from validated Options. It does no I/O.
 func New(o Options) *Backend {
-	caps := o.Capabilities
-	caps.Ends, caps.FixedTTL, caps.Prompt = driver.EndsSession, o.TTL, true
-	b := &Backend{
-		o: o, caps: caps, errHeld: &driver.HeldError{Poll: min(poll, o.TTL/3)},
-		table: make(map[Key][]*claim), watches: make(map[Key]*watch),
-	}
+	b := &Backend{o: o, errHeld: &driver.HeldError{Poll: min(poll, o.TTL/3)}, table: make(map[Key][]*claim), watches: make(map[Key]*watch)}
 	b.ctx, b.cancel = context.WithCancel(context.Background())
 	return b
 }
 
 // Capabilities implements driver.Backend.
-func (b *Backend) Capabilities() driver.Capabilities { return b.caps }
+func (b *Backend) Capabilities() driver.Capabilities { return b.o.Capabilities }
 
 // unlock unlocks mu and runs the callbacks.
 func (b *Backend) unlock() {
-	if len(b.callbacks) == 0 {
-		b.mu.Unlock()
-		return
-	}
 	callbacks := b.callbacks
 	b.callbacks = nil
 	b.mu.Unlock()
@@ -78,11 +66,10 @@ func (b *Backend) unlock() {
 // Close implements driver.Backend. It ends the sessions, and with them all held locks. It returns when nothing is under way.
 func (b *Backend) Close() error {
 	b.mu.Lock()
-	b.closed = true
 	if b.main != nil {
 		b.main.end(errClosed)
 	}
-	for _, s := range slices.Clone(b.blockers) {
+	for _, s := range b.blockers {
 		s.end(errClosed)
 	}
 	b.cancel()
@@ -97,7 +84,7 @@ func (b *Backend) Close() error {
 
 // mainSession returns the session for requests that do not wait. It opens one if none is usable. Caller holds mu.
 func (b *Backend) mainSession() (*session, error) {
-	if b.closed {
+	if b.ctx.Err() != nil {
 		return nil, unavailable(errClosed)
 	}
 	if b.main != nil && b.main.stale() {

@@ -37,7 +37,7 @@ func (b *Backend) RenewBatch(ctx context.Context, leases []driver.Lease, results
 			continue
 		}
 		switch ping := pings[c.s]; {
-		case !ping.settled():
+		case !ping.settled:
 			results[i].Err = unknown(ctx.Err())
 		case ping.Err != nil:
 			results[i].Err = unknown(ping.Err)
@@ -161,5 +161,4 @@ func (s *session) onEnd(op *Op) {
 			s.b.drop(c)
 		}
 	}
-	s.b.prune()
 }

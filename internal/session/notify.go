@@ -21,7 +21,7 @@ func (b *Backend) Notify(req driver.Request, wake func()) (stop func()) {
 	}
 	b.mu.Lock()
 	defer b.unlock()
-	if b.closed {
+	if b.ctx.Err() != nil {
 		return func() {}
 	}
 	w := b.watches[key]

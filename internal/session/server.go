@@ -58,9 +58,10 @@ type Op struct {
 	// the lock table is full). If an effect is possible, Conn returns an error instead.
 	Err error
 
-	waits  bool          // by Conn.Wait
-	onDone func(*Op)     // if not nil: handles the answer or failure
-	done   chan struct{} // closed once it is answered or has failed; then Err may also say that nothing was sent, or that the outcome is unknown
+	waits   bool          // by Conn.Wait
+	onDone  func(*Op)     // if not nil: handles the answer or failure
+	settled bool          // it is answered or has failed; then Err may also say that nothing was sent, or that the outcome is unknown
+	done    chan struct{} // closed once it is settled
 }
 
 // Events are called by a session's connection, from any goroutine, also during a call of its methods. They do not block. All are set.
@@ -126,7 +127,7 @@ type Options struct {
 	// table is full, nobody can connect.
 	Limit func() int
 
-	// Capabilities is what the backend promises. The engine sets Ends, FixedTTL and Prompt.
+	// Capabilities is what the backend promises: Ends is driver.EndsSession, FixedTTL is TTL, and Prompt is set.
 	Capabilities driver.Capabilities
 
 	// As serves Lock.As, if not nil. If it knows the type of target, a pointer, it sets it to the backend's view of the lock key on the session c.

@@ -27,16 +27,6 @@ type session struct {
 	ending *Op                 // an End of it under way
 }
 
-// settled reports whether op was answered or has failed.
-func (op *Op) settled() bool {
-	select {
-	case <-op.done:
-		return true
-	default:
-		return false
-	}
-}
-
 // settle ends op with its answer, or without one because of err. Caller holds mu.
 func (op *Op) settle(err error) {
 	if err != nil {
@@ -45,6 +35,7 @@ func (op *Op) settle(err error) {
 	if !Classified(op.Err) {
 		op.Err = unavailable(op.Err)
 	}
+	op.settled = true
 	close(op.done)
 	if op.onDone != nil {
 		op.onDone(op)
@@ -113,7 +104,7 @@ func (b *Backend) await(ctx context.Context, op *Op) bool {
 	case <-ctx.Done():
 	}
 	b.mu.Lock()
-	return op.settled()
+	return op.settled
 }
 
 // maxSingle is how many ops of one request may be single. The next Ping, and the answers to all ops, wait for the whole request.
@@ -139,7 +130,6 @@ func (s *session) batch() int {
 
 // request sends what is queued, or the first part of it, as one request. Called with mu held; waits without it.
 func (s *session) request() {
-	b := s.b
 	n := s.batch()
 	ops := slices.Clone(s.queue[:n])
 	s.queue = slices.Delete(s.queue, 0, n)
@@ -157,9 +147,6 @@ func (s *session) request() {
 	}
 	for _, op := range ops {
 		op.settle(err)
-	}
-	if s.endErr != nil {
-		b.prune()
 	}
 }
 
@@ -276,9 +263,8 @@ func (s *session) end(cause error) {
 			continue
 		}
 		b.orphan(c)
-		if tell, reason := c.req.Lost, lost(cause); tell != nil && c.granted {
+		if tell, reason := c.req.Lost, lost(cause); tell != nil {
 			b.callbacks = append(b.callbacks, func() { tell(reason) })
 		}
 	}
-	b.prune()
 }
