@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -74,6 +75,34 @@ func TestMixedFleet(t *testing.T) {
 	nothing(t, got)
 	execute(t, conn, `COMMIT`)
 	require.NoError(t, peer.Eventually(t, got).Release(t.Context()))
+}
+
+// A reader does not overtake a waiting writer, and is not refused once the writer has left. The readers of the client are separate claims.
+func TestReadersBesideAWriterThatLeaves(t *testing.T) {
+	t.Parallel()
+	p := database(t)
+	readers, writers, conn := clientAt(t, p.URL(), lockport.WithoutHandOff()), clientAt(t, p.URL()), admin(t, p.AdminURL())
+	first := acquire(t, readers, "x", lockport.Shared())
+	waiting, leave := context.WithCancel(t.Context())
+	left := make(chan error, 1)
+	go func() {
+		_, err := writers.Acquire(waiting, "x")
+		left <- err
+	}()
+	require.Eventually(t, func() bool { return query[bool](t, conn, `SELECT EXISTS (SELECT FROM locks WHERE NOT granted)`) }, soon, 10*time.Millisecond)
+	tries := func() error {
+		l, err := readers.TryAcquire(t.Context(), "x", lockport.Shared())
+		if err == nil {
+			require.NoError(t, l.Release(t.Context()))
+		}
+		return err
+	}
+	require.Eventually(t, func() bool { return errors.Is(tries(), lockport.ErrHeld) }, soon, 10*time.Millisecond)
+	require.ErrorIs(t, tries(), lockport.ErrHeld)
+	leave()
+	require.ErrorIs(t, peer.Eventually(t, left), context.Canceled)
+	require.Eventually(t, func() bool { return tries() == nil }, soon, 10*time.Millisecond)
+	require.NoError(t, first.Release(t.Context()))
 }
 
 // A server crash loses the locks, and values of the sequence that were drawn but not written. Tokens rise nevertheless.

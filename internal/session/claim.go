@@ -12,17 +12,17 @@ import (
 
 // TryAcquire implements driver.Backend.
 func (b *Backend) TryAcquire(ctx context.Context, req driver.Request) (driver.Lease, error) {
-	return b.acquire(ctx, req, b.mainSession, false)
+	return b.acquire(ctx, req, false)
 }
 
 // Wait implements driver.Waiter. The claim waits in the server's queue on a session of its own, and once granted lives there. ErrHeld: no session is
 // left to wait on.
 func (b *Backend) Wait(ctx context.Context, req driver.Request) (driver.Lease, error) {
-	return b.acquire(ctx, req, b.idleBlocker, true)
+	return b.acquire(ctx, req, true)
 }
 
-// acquire makes the claim of req on the session that find returns. waits: the claim waits there until granted.
-func (b *Backend) acquire(ctx context.Context, req driver.Request, find func() (*session, error), waits bool) (driver.Lease, error) {
+// acquire makes the claim of req. waits: in the server's queue, until granted.
+func (b *Backend) acquire(ctx context.Context, req driver.Request, waits bool) (driver.Lease, error) {
 	if req.TTL != b.o.TTL {
 		return nil, fmt.Errorf("%w: TTL %v, but the session's is %v and applies to all its locks", driver.ErrRefused, req.TTL, b.o.TTL)
 	}
@@ -39,18 +39,22 @@ func (b *Backend) acquire(ctx context.Context, req driver.Request, find func() (
 	if err != nil {
 		return nil, err
 	}
-	s, err := find()
+	s, err := b.sessionFor(key, &req, waits)
 	if err != nil {
 		return nil, err
 	}
+	beside := s != b.main
 	c := b.claimOn(s, key, &req, slots, waits)
-	if err := c.outcome(ctx); err != nil {
-		if waits && c.state == trying { // only the end of its session ends a wait
-			s.end(errCancelled)
-		}
-		return nil, err
+	err = c.outcome(ctx)
+	switch {
+	case err == nil:
+		return c, nil
+	case waits && c.state == trying: // only the end of its session ends a wait
+		s.end(errCancelled)
+	case beside && !waits && s.conn == nil && c.state == gone: // there is no other session to ask on
+		return nil, b.errHeld
 	}
-	return c, nil
+	return nil, err
 }
 
 // available returns why req cannot be tried now: ctx has ended, a local claim excludes it, or an earlier claim of the same owner has not ended yet,
@@ -109,6 +113,16 @@ func (b *Backend) slots(ctx context.Context, key Key, req *driver.Request, waits
 	return slots, nil
 }
 
+// sessionFor returns the session for a claim that is to be tried. The server would grant a shared key to the same session again, ahead of waiting
+// writers. So if somebody is known to have waited, a reader asks on another session, and the server decides. Caller holds mu.
+func (b *Backend) sessionFor(key Key, req *driver.Request, waits bool) (*session, error) {
+	contended := func(c *claim) bool { return c.contended && c.s == b.main }
+	if waits || req.Shared && slices.ContainsFunc(b.table[key], contended) {
+		return b.idleBlocker()
+	}
+	return b.mainSession()
+}
+
 // find returns the claim of owner on key in the table, or nil. Caller holds mu.
 func (b *Backend) find(key Key, owner string) *claim {
 	for _, c := range b.table[key] {
@@ -127,10 +141,8 @@ func (c *claim) excludes(req *driver.Request, waits bool) bool {
 		return false
 	case waits:
 		return !c.req.Shared && !req.Shared
-	case c.req.Shared && req.Shared:
-		return c.contended && c.s == c.b.main // it would get the key again, ahead of waiting writers
 	}
-	return true
+	return !c.req.Shared || !req.Shared
 }
 
 // outcome waits for the result of a Try; nil: c has the key. Called with mu held; waits without it.
@@ -150,7 +162,7 @@ func (c *claim) outcome(ctx context.Context) error {
 	return unknown(errCancelled) // abandoned meanwhile
 }
 
-// idleBlocker returns a session to wait on, or errHeld if all are in use. Caller holds mu.
+// idleBlocker returns a session without claims beside the main one, or errHeld if all are in use. Caller holds mu.
 func (b *Backend) idleBlocker() (*session, error) {
 	if b.ctx.Err() != nil {
 		return nil, unavailable(errClosed)
@@ -184,7 +196,7 @@ type claim struct {
 	err    error // why it was not granted or released
 	freed  bool  // it ended by a release
 
-	contended bool // somebody is known to wait for the key, here or in another client
+	contended bool // somebody is known to have waited for the key since, here or in another client
 
 	grant driver.Grant
 }

@@ -17,8 +17,9 @@ import (
 
 // Backend implements driver.Backend, driver.Waiter, driver.Notifier and driver.BatchRenewer on the sessions that Options.Dial opens. Safe for concurrent use.
 //
-// One main session carries all locks acquired without waiting, and every other request. It opens on first use, is replaced after it ends, and is
-// closed after most of the TTL without use. Names that wait have sessions of their own, at most Options.Blockers.
+// One main session carries the locks acquired without waiting, and every other request. It opens on first use, is replaced after it ends, and is
+// closed after most of the TTL without use. Names that wait have sessions of their own, at most Options.Blockers. So have readers that the main session
+// would let overtake a writer.
 type Backend struct {
 	o       Options
 	errHeld error // another owner has the key
@@ -31,7 +32,7 @@ type Backend struct {
 	callbacks []func() // to run once mu is unlocked: they may take locks of their own
 	label     string
 	main      *session         // nil: none
-	blockers  []*session       // sessions that wait, or hold locks acquired by waiting; also ended ones with orphans
+	blockers  []*session       // the other sessions: they wait, hold one lock, or are idle; also ended ones
 	table     map[Key][]*claim // all claims that are not gone; several on a key only with readers, permits or orphans
 	watches   map[Key]*watch   // local waiters to wake when a key is free
 }

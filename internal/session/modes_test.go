@@ -1,6 +1,7 @@
 package session
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -53,12 +54,22 @@ func TestReadersOfOneSession(t *testing.T) {
 	})
 }
 
-// The server grants a shared key to the same session again, ahead of the sessions in its queue.
+// The server grants a shared key to the same session again, ahead of the sessions in its queue. So the next reader asks on another session.
 func TestReaderDoesNotOvertakeAWriterOnItsSession(t *testing.T) {
 	byHand(t, Options{Blockers: 1}, func(t *testing.T, h *hand) {
 		c, first := h.live(reading("a"))
 		c.events.Contended("a")
-		h.try(t.Context(), reading("a")).is(t, driver.ErrHeld)
+		reader := h.try(t.Context(), reading("a"))
+		h.refuse(unavailable(errors.New("too many connections")))
+		reader.is(t, driver.ErrHeld)
+		reader = h.try(t.Context(), reading("a"))
+		own := h.accept()
+		own.answer("Ta", "a") // the writer waits
+		reader.is(t, driver.ErrHeld)
+		reader = h.try(t.Context(), reading("a"))
+		own.answer("Ta") // the writer has left
+		reader.is(t, nil)
+		h.try(t.Context(), reading("a")).is(t, driver.ErrHeld) // no session is left
 		r := release(t.Context(), first)
 		c.answer("Fa")
 		r.is(t, nil)

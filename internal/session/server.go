@@ -113,7 +113,7 @@ type Options struct {
 	TTL time.Duration
 
 	// Blockers limits how many names wait in the server's queue, each on a connection of its own. 0: none. Other waiters try again when notified,
-	// or once a second. A lock acquired by waiting lives on its connection until its release, and counts as one of them.
+	// or once a second. A lock acquired on such a connection lives there until its release, and counts as one of them.
 	Blockers int
 
 	// Beat, if positive, is how often a silent session with locks is pinged: for a Conn whose Listen cannot notice the end of its connection. The
