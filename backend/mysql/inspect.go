@@ -28,18 +28,28 @@ func holderIn(r sqlrow.Row) session.Holder {
 		Token: uint64(r.Number(4)), Since: time.Unix(r.Number(5), 0), Waiters: -1}}
 }
 
-// permits returns the keys of all permits of the name whose lock is key.
-func (s *server) permits(key session.Key) []session.Key {
-	set, keys := s.layout.Permit(key, 0), make([]session.Key, driver.MaxPermits)
-	for i := range keys {
-		keys[i] = s.layout.Permit(set, i+1)
+// looker implements session.Looker. The owner is known if the lock was granted with a token in the table; otherwise only the session's id is.
+type looker struct {
+	link
+	*server
+}
+
+// look runs f with a connection, in transactions of one statement. It holds no locks, and is closed afterwards.
+func (s *server) look(ctx context.Context, f func(l looker) error) error {
+	l, _, err := s.connect(ctx)
+	if err != nil {
+		return err
 	}
-	return keys
+	defer l.discard()
+	if err = l.exec(ctx, "SET SESSION autocommit=1,SESSION time_zone='+00:00'"); err == nil {
+		err = f(looker{l, s})
+	}
+	return classify(ctx, err)
 }
 
 // holders returns the holders in the table whose rows match the condition.
-func (s *server) holders(ctx context.Context, l link, condition string) (all []session.Holder, err error) {
-	rows, err := l.rows(ctx, "SELECT "+rowFields+" FROM "+s.table+" WHERE "+isHeld+" AND "+condition)
+func (l looker) holders(ctx context.Context, condition string) (all []session.Holder, err error) {
+	rows, err := l.rows(ctx, "SELECT "+rowFields+" FROM "+l.table+" WHERE "+isHeld+" AND "+condition)
 	if number(err) == errNoTable { // nobody has claimed anything yet
 		return nil, nil
 	}
@@ -49,67 +59,52 @@ func (s *server) holders(ctx context.Context, l link, condition string) (all []s
 	return all, err
 }
 
-// Inspect implements driver.Inspector. The owner is known if the lock was granted with a token in this table; otherwise only the session's id is.
-func (b *Backend) Inspect(ctx context.Context, name string) (found driver.Status, err error) {
-	key, err := b.server.layout.Key(name)
-	if err != nil {
-		return found, err
-	}
-	err = b.server.withConn(ctx, func(l link) error {
-		holders, err := b.server.find(ctx, l, name, key)
-		found = session.StatusOf(name, -1, holders)
-		return err
-	})
-	return found, err
-}
-
-// find returns the holder of the lock, or if there is none, the holders of its permits that are in the table.
-func (s *server) find(ctx context.Context, l link, name string, key session.Key) ([]session.Holder, error) {
+// Find implements session.Looker. Of permits it finds the holders that are in the table. Nobody knows who waits.
+func (l looker) Find(ctx context.Context, name string, key session.Key) ([]session.Holder, int, error) {
 	used := "SELECT IS_USED_LOCK(" + literal(key) + ")"
 	var r sqlrow.Row
 	var err error
-	if !s.o.NoTokens {
-		r, err = l.row(ctx, used+","+rowFields+" FROM (SELECT 1) one LEFT JOIN "+s.table+" ON id="+literal(key)+" AND "+isHeld)
+	if !l.o.NoTokens {
+		r, err = l.row(ctx, used+","+rowFields+" FROM (SELECT 1) one LEFT JOIN "+l.table+" ON id="+literal(key)+" AND "+isHeld)
 	}
-	if s.o.NoTokens || number(err) == errNoTable { // without the table, no lockport client was here
+	if l.o.NoTokens || number(err) == errNoTable { // without the table, no lockport client was here
 		r, err = l.row(ctx, used)
 	}
 	switch {
 	case err != nil:
-		return nil, err
+		return nil, -1, err
 	case len(r) > 1 && r[1].Valid:
-		return []session.Holder{holderIn(r[1:])}, nil
+		return []session.Holder{holderIn(r[1:])}, -1, nil
 	case r[0].Valid:
 		st := driver.Status{Name: name, Held: true, Foreign: true, Owner: connectionPrefix + r.Text(0), Waiters: -1}
-		return []session.Holder{{Status: st, Key: key, Session: r.Number(0)}}, nil
+		return []session.Holder{{Status: st, Key: key, Session: r.Number(0)}}, -1, nil
 	case len(r) == 1:
-		return nil, nil
+		return nil, -1, nil
 	}
 	var ids []string
-	for _, permit := range s.permits(key) {
+	for _, permit := range l.layout.Permits(key) {
 		ids = append(ids, literal(permit))
 	}
-	holders, err := s.holders(ctx, l, "id IN ("+strings.Join(ids, ",")+")")
+	holders, err := l.holders(ctx, "id IN ("+strings.Join(ids, ",")+")")
 	for i := range holders {
 		holders[i].Permits = -1
 	}
-	return holders, err
+	return holders, -1, err
 }
 
 // List implements driver.Inspector. The table also has locks of clients with another prefix: they have other keys. It is unsupported without tokens:
 // the server knows only hashes of names.
 func (b *Backend) List(ctx context.Context, prefix string) (all []driver.Status, err error) {
-	s := b.server
-	if s.o.NoTokens {
+	if b.server.o.NoTokens {
 		return nil, fmt.Errorf("%w: lock names are unknown without the table of fencing tokens", errors.ErrUnsupported)
 	}
-	err = s.withConn(ctx, func(l link) error {
-		holders, err := s.holders(ctx, l, fmt.Sprintf("LEFT(name,%d)=%s ORDER BY name", len(prefix), binary(prefix)))
+	err = b.server.look(ctx, func(l looker) error {
+		holders, err := l.holders(ctx, fmt.Sprintf("LEFT(name,%d)=%s ORDER BY name", len(prefix), binary(prefix)))
 		permits := make(map[string][]session.Holder) // by name
 		var last session.Key
 		var keys []session.Key // of the permits of last
 		for _, h := range holders {
-			key, err := s.layout.Key(h.Name)
+			key, err := l.layout.Key(h.Name)
 			switch {
 			case ctx.Err() != nil:
 				return ctx.Err()
@@ -119,7 +114,7 @@ func (b *Backend) List(ctx context.Context, prefix string) (all []driver.Status,
 				all = append(all, h.Status)
 				continue
 			case last != key:
-				last, keys = key, s.permits(key)
+				last, keys = key, l.layout.Permits(key)
 			}
 			if slices.Contains(keys, h.Key) {
 				h.Permits = -1
@@ -134,42 +129,14 @@ func (b *Backend) List(ctx context.Context, prefix string) (all []driver.Status,
 	return all, err
 }
 
-// Break implements driver.Breaker: it kills the holder's session. It refuses with a *driver.SharedSessionError if the session has other locks, or may
-// have: the server does not list a session's locks, and the table has only those of lockport.
-func (b *Backend) Break(ctx context.Context, name, owner string) error {
-	return b.kill(ctx, name, owner, false)
-}
-
-// BreakSession implements driver.SessionBreaker.
-func (b *Backend) BreakSession(ctx context.Context, name, owner string) error {
-	return b.kill(ctx, name, owner, true)
-}
-
-// kill kills the session on which owner has name, and waits for its end. Unless all is set, it refuses if the session has other locks.
-func (b *Backend) kill(ctx context.Context, name, owner string, all bool) error {
-	s := b.server
-	key, err := s.layout.Key(name)
-	if err != nil {
-		return err
-	}
-	return s.withConn(ctx, func(l link) error {
-		holders, err := s.find(ctx, l, name, key)
-		if err != nil {
-			return err
-		}
-		return session.Break(holders, owner, all,
-			func(h session.Holder) (*driver.SharedSessionError, error) { return s.others(ctx, l, h) },
-			func(h session.Holder) error { return s.end(ctx, l, h.Key, h.Session) })
-	})
-}
-
-// others returns the other locks of h's session; -1: unknown. All locks of a lockport session have rows in the table.
-func (s *server) others(ctx context.Context, l link, h session.Holder) (*driver.SharedSessionError, error) {
+// Others implements session.Looker. All locks of a lockport session have rows in the table. The server lists no locks, so those of other sessions are
+// unknown.
+func (l looker) Others(ctx context.Context, h session.Holder) (*driver.SharedSessionError, error) {
 	others := &driver.SharedSessionError{Session: fmt.Sprintf("connection %d", h.Session), Others: -1}
 	if h.Foreign {
 		return others, nil
 	}
-	all, err := s.holders(ctx, l, fmt.Sprintf("session=%d", h.Session))
+	all, err := l.holders(ctx, fmt.Sprintf("session=%d", h.Session))
 	for _, other := range all {
 		if others.Others++; other.Key != h.Key || other.Owner != h.Owner {
 			others.Names = append(others.Names, other.Name)
@@ -181,9 +148,9 @@ func (s *server) others(ctx context.Context, l link, h session.Holder) (*driver.
 	return others, err
 }
 
-// end kills the session if it still has key: since the look, another may have got it. ErrLost: it does not have it.
-func (s *server) end(ctx context.Context, l link, key session.Key, thread int64) error {
-	err := l.exec(ctx, fmt.Sprintf("KILL IF(IS_USED_LOCK(%s)=%d,%[2]d,0)", literal(key), thread))
+// End implements session.Looker. It waits until the session no longer has the lock.
+func (l looker) End(ctx context.Context, h session.Holder) error {
+	err := l.exec(ctx, fmt.Sprintf("KILL IF(IS_USED_LOCK(%s)=%d,%[2]d,0)", literal(h.Key), h.Session))
 	if number(err) != 0 {
 		return err
 	}
@@ -192,13 +159,13 @@ func (s *server) end(ctx context.Context, l link, key session.Key, thread int64)
 	}
 	for began := time.Now(); ; { // it ends asynchronously
 		if time.Since(began) > endTime {
-			return fmt.Errorf("%w: the holder's session %d does not end", driver.ErrUnknown, thread)
+			return fmt.Errorf("%w: the holder's session %d does not end", driver.ErrUnknown, h.Session)
 		}
-		r, err := l.row(ctx, "SELECT SLEEP(0.002),IS_USED_LOCK("+literal(key)+")")
+		r, err := l.row(ctx, "SELECT SLEEP(0.002),IS_USED_LOCK("+literal(h.Key)+")")
 		if err != nil {
-			return fmt.Errorf("%w: the holder's session %d was killed: %w", driver.ErrUnknown, thread, err)
+			return fmt.Errorf("%w: the holder's session %d was killed: %w", driver.ErrUnknown, h.Session, err)
 		}
-		if r.Number(1) != thread {
+		if r.Number(1) != h.Session {
 			return nil
 		}
 	}

@@ -38,23 +38,3 @@ func (l link) rows(ctx context.Context, query string) ([]sqlrow.Row, error) {
 	}
 	return sqlrow.All(rows)
 }
-
-// withConn runs f with a connection for looking at locks, in transactions of one statement. It holds no locks, and is closed afterwards.
-func (s *server) withConn(ctx context.Context, f func(l link) error) error {
-	l, err := s.connect(ctx)
-	if err != nil {
-		return classify(ctx, err)
-	}
-	defer l.discard()
-	_, err = l.readFacts(ctx)
-	if err == nil {
-		err = l.exec(ctx, "ROLLBACK") // the transaction that an earlier user of the connection left open: autocommit=1 would commit it
-	}
-	if err == nil {
-		err = l.exec(ctx, "SET SESSION autocommit=1,SESSION time_zone='+00:00'")
-	}
-	if err == nil {
-		err = f(l)
-	}
-	return classify(ctx, err)
-}

@@ -30,13 +30,13 @@ func openBare(ctx context.Context, rawURL string) (driver.Backend, error) {
 	if err != nil {
 		return nil, err
 	}
-	return bare{b.(*Backend).engine, b}, nil
+	whole := b.(*Backend)
+	return bare{whole, whole, whole}, nil
 }
 
-// bare is a backend without optional interfaces.
+// bare is a backend without Inspect, Break and Check.
 type bare struct {
-	engine
-	whole driver.Backend
+	driver.Backend
+	driver.Waiter
+	driver.BatchRenewer
 }
-
-func (b bare) Close() error { return b.whole.Close() }

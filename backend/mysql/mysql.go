@@ -1,6 +1,7 @@
 package mysql
 
 import (
+	"context"
 	"database/sql"
 	"errors"
 	"strings"
@@ -43,7 +44,10 @@ func newBackend(db *sql.DB, closeDB func() error, o Options) (*Backend, error) {
 		Beat:         beat,
 		Layout:       layout,
 		Capabilities: capabilities(o),
-		Close:        closeDB,
+		Look: func(ctx context.Context, f func(session.Looker) error) error {
+			return s.look(ctx, func(l looker) error { return f(l) })
+		},
+		Close: closeDB,
 	})}, nil
 }
 
@@ -66,6 +70,8 @@ type engine interface {
 	driver.Backend
 	driver.Waiter
 	driver.BatchRenewer
+	driver.SessionBreaker
+	Inspect(ctx context.Context, name string) (driver.Status, error)
 }
 
 const backendName = "mysql"

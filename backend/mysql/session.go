@@ -44,30 +44,37 @@ type conn struct {
 // open takes a connection from the pool, makes it a session for locks, and returns the server's facts.
 func (s *server) open(ctx context.Context) (_ *conn, known facts, err error) {
 	c := &conn{server: s, marker: markerPrefix + rand.Text()[:22]}
-	if c.link, err = s.connect(ctx); err != nil {
-		return nil, nil, classify(ctx, err)
+	if c.link, known, err = s.connect(ctx); err != nil {
+		return nil, nil, err
 	}
-	if known, err = c.setUp(ctx); err != nil {
+	if err = c.setUp(ctx, known.isMariaDB()); err != nil {
 		c.Close()
 		return nil, nil, classify(ctx, err)
 	}
 	return c, known, nil
 }
 
-// connect takes a connection from the pool. Except on Windows, go-sql-driver passes over those that have ended while idle.
-func (s *server) connect(ctx context.Context) (l link, err error) {
+// connect takes a connection to a server that can hold locks from the pool. Except on Windows, go-sql-driver passes over those that have ended while
+// idle.
+func (s *server) connect(ctx context.Context) (l link, known facts, err error) {
 	if l.Conn, err = s.db.Conn(ctx); err != nil {
-		return l, err
+		return l, nil, classify(ctx, err)
 	}
 	// ProxySQL answers exactly this text itself.
 	rows, err := l.rows(ctx, "select @@version_comment limit 1")
 	if len(rows) > 0 && rows[0].Text(0) == "(ProxySQL)" {
 		err = errProxy
 	}
+	if err == nil {
+		known, err = l.readFacts(ctx)
+	}
+	if err == nil { // an earlier user of the connection, or init_connect, may have left a transaction open, which autocommit=1 would commit
+		err = l.exec(ctx, "ROLLBACK")
+	}
 	if err != nil {
 		l.discard()
 	}
-	return l, err
+	return l, known, classify(ctx, err)
 }
 
 // discard closes the connection. Back in the pool, it would pass on its locks and settings.
@@ -79,13 +86,8 @@ func (l link) discard() {
 const markerPrefix = "lockport.session."
 
 // setUp makes the connection a session for locks, or returns why this server does not allow it.
-func (c *conn) setUp(ctx context.Context) (facts, error) {
-	s := c.server
-	known, err := c.readFacts(ctx)
-	if err != nil {
-		return nil, err
-	}
-	s.foldsCase.Store(!known.isMariaDB())
+func (c *conn) setUp(ctx context.Context, isMariaDB bool) error {
+	c.server.foldsCase.Store(!isMariaDB)
 	settings := []string{
 		fmt.Sprint("wait_timeout=", int64(c.server.o.TTL/time.Second)),
 		"time_zone='+00:00'", // where no hour repeats
@@ -94,21 +96,18 @@ func (c *conn) setUp(ctx context.Context) (facts, error) {
 		// A table locked by another session must not keep this session silent.
 		"lock_wait_timeout=1", "innodb_lock_wait_timeout=1",
 	}
-	if known.isMariaDB() {
+	if isMariaDB {
 		settings = append(settings, "max_statement_time=0", "tx_isolation='REPEATABLE-READ'", "tx_read_only=0")
 	} else {
 		settings = append(settings, "max_execution_time=0", "transaction_isolation='REPEATABLE-READ'", "transaction_read_only=0")
 	}
-	// An earlier user of the connection, or init_connect, may have left a transaction open.
-	for _, query := range []string{"ROLLBACK", "SET SESSION " + strings.Join(settings, ",SESSION ")} {
-		if err := c.exec(ctx, query); err != nil {
-			return nil, err
-		}
+	if err := c.exec(ctx, "SET SESSION "+strings.Join(settings, ",SESSION ")); err != nil {
+		return err
 	}
-	if err := c.mark(ctx); err != nil || s.o.NoTokens {
-		return known, err
+	if err := c.mark(ctx); err != nil || c.server.o.NoTokens {
+		return err
 	}
-	return known, c.prepareTable(ctx)
+	return c.prepareTable(ctx)
 }
 
 // mark takes the session's marker, and checks that the connection is one session: its second statement must see the lock of the first, under the

@@ -60,7 +60,7 @@ func TestInspectAndBreak(t *testing.T) {
 	require.ErrorIs(t, b.Break(t.Context(), "one", st.Owner), driver.ErrLost, "Break ended a later holder")
 
 	// An ordinary role may not end a superuser's session.
-	key, err := b.layout.Key("foreign")
+	key, err := b.server.layout.Key("foreign")
 	require.NoError(t, err)
 	conn := foreignHolder(t, p.AdminURL(), fmt.Sprintf(`SELECT pg_advisory_lock(%s)`, key))
 	st, err = b.Inspect(t.Context(), "foreign")
@@ -78,8 +78,8 @@ func TestBreakEndsOnlyWhoHasTheLock(t *testing.T) {
 	b := backendAt(t, p.URL())
 	conn := foreignHolder(t, p.URL(), `SELECT pg_advisory_lock(-7), pg_advisory_lock_shared(8), pg_advisory_lock(0, 9)`)
 	terminate := func(key int64) error {
-		return b.server.withConn(t.Context(), func(c *pgx.Conn) error {
-			return terminate(t.Context(), c, session.Holder{Session: int64(pidOf(conn)), Key: sessionKey(key)})
+		return b.server.look(t.Context(), func(l session.Looker) error {
+			return l.End(t.Context(), session.Holder{Session: int64(pidOf(conn)), Key: sessionKey(key)})
 		})
 	}
 	for _, key := range []int64{7, 8, 9} {

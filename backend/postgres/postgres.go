@@ -55,7 +55,7 @@ func newBackend(db *sql.DB, owned bool, o Options) (*Backend, error) {
 		}
 		return nil, err
 	}
-	s := &server{db: db, ttl: o.TTL, tokens: tokens{schema: o.Schema}}
+	s := &server{db: db, ttl: o.TTL, layout: layout, tokens: tokens{schema: o.Schema}}
 	so := session.Options{
 		Dial:         s.dial,
 		TTL:          o.TTL,
@@ -63,19 +63,19 @@ func newBackend(db *sql.DB, owned bool, o Options) (*Backend, error) {
 		Layout:       layout,
 		Limit:        func() int { return int(s.limit.Load()) },
 		Capabilities: capabilities(o.TTL),
+		Look:         s.look,
 		As:           leaseAs,
 	}
 	if owned {
 		so.Close = db.Close
 	}
-	return &Backend{engine: session.New(so), server: s, layout: layout, blockers: o.Blockers}, nil
+	return &Backend{engine: session.New(so), server: s, blockers: o.Blockers}, nil
 }
 
 // Backend is the driver.Backend. Safe for concurrent use.
 type Backend struct {
 	*engine
 	server   *server
-	layout   session.Layout
 	blockers int
 }
 

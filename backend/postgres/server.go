@@ -24,6 +24,7 @@ const minVersion = 14
 type server struct {
 	db     *sql.DB
 	ttl    time.Duration
+	layout session.Layout
 	tokens tokens
 
 	limit         atomic.Int64 // half the size of the lock table; 0 before the first session
@@ -78,6 +79,16 @@ func (s *server) connect(ctx context.Context) (link, facts, error) {
 		l.close()
 	}
 	return l, f, classify(err)
+}
+
+// withConn runs f with a connection of its own.
+func (s *server) withConn(ctx context.Context, f func(c *pgx.Conn) error) error {
+	l, _, err := s.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer l.close()
+	return classify(l.use(f))
 }
 
 // open opens a connection. It ends a transaction that the connection's earlier user left open.

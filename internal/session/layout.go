@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/lockurl"
 )
 
@@ -42,4 +43,13 @@ func (l Layout) Key(name string) (Key, error) {
 // Permit returns a key of permits: n = 0 is for all permits of the name whose lock is key, n from 1 on for one of the permits of the set key.
 func (l Layout) Permit(key Key, n int) Key {
 	return l.hash(sha256.Sum256(fmt.Appendf(nil, "lockport.permit:%s:%d", key, n)))
+}
+
+// Permits returns the keys of all permits of the name whose lock is key.
+func (l Layout) Permits(key Key) []Key {
+	set, keys := l.Permit(key, 0), make([]Key, driver.MaxPermits)
+	for i := range keys {
+		keys[i] = l.Permit(set, i+1)
+	}
+	return keys
 }

@@ -130,6 +130,9 @@ type Options struct {
 	// Capabilities is what the backend promises: Ends is driver.EndsSession, FixedTTL is TTL, and Prompt is set.
 	Capabilities driver.Capabilities
 
+	// Look runs f with a Looker, and gives its error a class.
+	Look func(ctx context.Context, f func(Looker) error) error
+
 	// As serves Lock.As, if not nil. If it knows the type of target, a pointer, it sets it to the backend's view of the lock key on the session c.
 	// It must not let its caller use c.
 	As func(c Conn, key Key, target any) bool
