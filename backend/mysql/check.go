@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 
@@ -39,9 +38,6 @@ func (l link) readFacts(ctx context.Context) (facts, error) {
 	return known, cmp.Or(err, known.refuseVersion(), known.refuseRole())
 }
 
-// versionForm matches the beginning of a version. MariaDB once prefixed its own for the sake of MySQL replicas.
-var versionForm = regexp.MustCompile(`^(?:5\.5\.5-)?(\d+)\.(\d+)`)
-
 // refuseVersion refuses versions that were unmaintained when this was written. Several locks per session are older: they came with MariaDB 10.0.2 and
 // MySQL 5.7.5.
 func (f facts) refuseVersion() error {
@@ -49,12 +45,9 @@ func (f facts) refuseVersion() error {
 	if f.isMariaDB() {
 		name, oldest = "MariaDB", 10_05
 	}
-	var major, minor int
-	if numbers := versionForm.FindStringSubmatch(f["version"]); numbers != nil {
-		major, _ = strconv.Atoi(numbers[1])
-		minor, _ = strconv.Atoi(numbers[2])
-	}
-	if 100*major+minor < oldest {
+	var major, minor int // MariaDB once prefixed its own for the sake of MySQL replicas
+	n, _ := fmt.Sscanf(strings.TrimPrefix(f["version"], "5.5.5-"), "%d.%d", &major, &minor)
+	if n < 2 || 100*major+minor < oldest {
 		return fmt.Errorf("%w: the server is %s %q; %d.%d or newer is needed", driver.ErrRefused, name, f["version"], oldest/100, oldest%100)
 	}
 	return nil
