@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -17,32 +18,21 @@ import (
 
 // Check implements driver.Checker. It opens a session as for locks, which creates the token sequence and table if they are missing. Its marker is
 // a lock. It reads the server's settings.
-func (b *Backend) Check(ctx context.Context) ([]driver.Notice, error) {
+func (b *Backend) Check(ctx context.Context) (notices []driver.Notice, err error) {
 	s := b.server
-	l, f, err := s.connect(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer l.close()
-	var notices notice.List
-	err = l.use(func(c *pgx.Conn) error {
-		if err := s.setUp(ctx, c, f, "check", rand.Int64()); err != nil {
+	err = s.withConn(ctx, func(c *pgx.Conn) error {
+		if err := s.setUp(ctx, c, "check", rand.Int64()); err != nil {
 			return err
 		}
-		notices.Add(inTheClear(c)...)
 		found, err := s.notices(ctx, c)
-		notices.Add(found...)
 		if err != nil {
 			return err
 		}
-		found, err = s.catalog(ctx, c, 1+b.blockers)
-		notices.Add(found...)
+		more, err := s.catalog(ctx, c, 1+b.blockers)
+		notices = slices.Concat(inTheClear(c), found, more)
 		return err
 	})
-	if err != nil {
-		return nil, classify(err)
-	}
-	return notices, nil
+	return notices, err
 }
 
 // inTheClear warns of a password on a connection without TLS. pgx does not report the authentication method.

@@ -34,10 +34,8 @@ type server struct {
 
 // facts are what the server reports at the start of a session.
 type facts struct {
-	pid        int64
-	recovering bool
-	slots      int64 // of the lock table
-	version    int
+	pid   int64
+	slots int64 // of the lock table
 }
 
 // dial is session.Options.Dial.
@@ -52,7 +50,7 @@ func (s *server) dial(ctx context.Context, label string, e session.Events) (sess
 	}
 	err = l.use(func(p *pgx.Conn) error {
 		keepAlive(p.PgConn().Conn(), s.ttl)
-		return s.setUp(ctx, p, f, label, c.marker)
+		return s.setUp(ctx, p, label, c.marker)
 	})
 	if err != nil {
 		l.close()
@@ -112,17 +110,19 @@ func (s *server) open(ctx context.Context) (link, error) {
 
 // readFacts reads facts, and refuses servers that cannot hold locks.
 func (s *server) readFacts(ctx context.Context, c *pgx.Conn) (f facts, err error) {
+	var recovering bool
+	var version int
 	err = c.QueryRow(ctx, `SELECT pg_is_in_recovery(), pg_backend_pid()::bigint,
 		current_setting('max_locks_per_transaction')::bigint *
 			(current_setting('max_connections')::bigint + current_setting('max_prepared_transactions')::bigint),
 		current_setting('server_version_num')::int / 10000`, once).
-		Scan(&f.recovering, &f.pid, &f.slots, &f.version)
+		Scan(&recovering, &f.pid, &f.slots, &version)
 	switch {
 	case err != nil:
 		return f, err
-	case f.version < minVersion:
-		return f, fmt.Errorf("%w: the server is PostgreSQL %d, but %d or newer is needed", driver.ErrRefused, f.version, minVersion)
-	case f.recovering:
+	case version < minVersion:
+		return f, fmt.Errorf("%w: the server is PostgreSQL %d, but %d or newer is needed", driver.ErrRefused, version, minVersion)
+	case recovering:
 		const text = "the server is a read-only replica, whose locks exclude nobody elsewhere: connect to the primary"
 		if s.primary.Load() { // perhaps a fail-over is under way
 			return f, fmt.Errorf("%w: %s", driver.ErrUnavailable, text)
@@ -156,32 +156,24 @@ func (s *server) checkPooler(ctx context.Context, c *pgx.Conn, pid int64) error 
 		return err
 	}
 	defer other.close()
-	return other.use(func(o *pgx.Conn) error { return s.checkSharing(ctx, c, pid, o) })
-}
-
-// checkSharing checks whether the pooler lets the session of c, whose process is pid, serve o too.
-func (s *server) checkSharing(ctx context.Context, c *pgx.Conn, pid int64, o *pgx.Conn) error {
-	for range poolerRounds {
-		if err := run(ctx, o, "BEGIN"); err != nil {
-			return err
+	return other.use(func(o *pgx.Conn) error {
+		for range poolerRounds {
+			if err := run(ctx, o, "BEGIN"); err != nil {
+				return err
+			}
+			if theirs, err := processOf(ctx, o); err != nil || theirs == pid { // c would wait for the end of the transaction
+				return cmp.Or(err, errSharing)
+			}
+			if ours, err := processOf(ctx, c); err != nil || ours != pid {
+				return cmp.Or(err, errSharing)
+			}
+			if err := run(ctx, o, "COMMIT"); err != nil {
+				return err
+			}
 		}
-		theirs, err := processOf(ctx, o)
-		if err != nil {
-			return err
-		}
-		ours, err := processBeside(ctx, c, o)
-		switch {
-		case err != nil:
-			return err
-		case ours != pid || theirs == pid:
-			return errSharing
-		}
-		if err := run(ctx, o, "COMMIT"); err != nil {
-			return err
-		}
-	}
-	s.wholeSessions.Store(true)
-	return nil
+		s.wholeSessions.Store(true)
+		return nil
+	})
 }
 
 var errSharing = fmt.Errorf("%w: %s", driver.ErrRefused, poolerText)
@@ -190,33 +182,6 @@ var errSharing = fmt.Errorf("%w: %s", driver.ErrRefused, poolerText)
 func processOf(ctx context.Context, c *pgx.Conn) (pid int64, err error) {
 	err = c.QueryRow(ctx, "SELECT pg_backend_pid()::bigint", once).Scan(&pid)
 	return pid, err
-}
-
-// processBeside is processOf for c while o is in a transaction. A pooler without another session lets c wait: it answers o twice, a second apart, but not c.
-// A pooler that stalls answers neither.
-func processBeside(ctx context.Context, c, o *pgx.Conn) (pid int64, err error) {
-	asking, cancel := context.WithCancel(ctx)
-	defer cancel()
-	done := make(chan error, 1)
-	go func() {
-		var err error
-		pid, err = processOf(asking, c)
-		done <- err
-	}()
-	var stalled error
-	for i := 0; i < 2 && stalled == nil; i++ {
-		select {
-		case err := <-done:
-			return pid, err
-		case <-time.After(time.Second):
-			_, stalled = processOf(ctx, o)
-		}
-	}
-	cancel()
-	if <-done == nil {
-		return pid, nil
-	}
-	return 0, cmp.Or(stalled, errSharing)
 }
 
 // sideLockTimeout bounds how long a session waits for a side lock. A release holds it for one statement.
@@ -228,13 +193,14 @@ const waitLockTimeout = time.Minute
 
 // setUp makes c a session for locks. It releases the locks of the connection's earlier user, which this session would share. The side lock of marker
 // identifies the session: a pooler may give its process to another client, but only after it has released all locks.
-func (s *server) setUp(ctx context.Context, c *pgx.Conn, f facts, label string, marker int64) error {
+func (s *server) setUp(ctx context.Context, c *pgx.Conn, label string, marker int64) error {
 	var sql strings.Builder
 	hi, lo := side(marker)
 	fmt.Fprintf(&sql, "SELECT pg_advisory_unlock_all(), pg_advisory_lock(%d, %d), ", hi, lo)
-	for _, setting := range s.settings(f.version, label) {
+	for _, setting := range s.settings(label) {
 		fmt.Fprintf(&sql, "set_config(%s, %s, false), ", quote(setting[0]), quote(setting[1]))
 	}
+	sql.WriteString("CASE WHEN current_setting('server_version_num')::int >= 170000 THEN set_config('transaction_timeout', '0', false) END, ")
 	// It ends a waiting session whose client is gone. Outside Linux, at least some versions accept only 0.
 	fmt.Fprintf(&sql, "set_config('client_connection_check_interval', CASE WHEN version() LIKE '%%linux%%' THEN '%s' ELSE '0' END, false)",
 		milliseconds(max(s.ttl/4, 10*time.Millisecond)))
@@ -247,9 +213,9 @@ func (s *server) setUp(ctx context.Context, c *pgx.Conn, f facts, label string, 
 
 // settings override those of the server and the role. The server ends a session that was silent for the TTL, and must not do so before. If the
 // network is gone, its keep-alives end a waiting session after more than one and less than two TTLs, or 2 s if that is longer.
-func (s *server) settings(version int, label string) [][2]string {
+func (s *server) settings(label string) [][2]string {
 	seconds := func(d time.Duration) string { return strconv.FormatInt(int64((d+time.Second-1)/time.Second), 10) }
-	settings := [][2]string{
+	return [][2]string{
 		{"idle_session_timeout", milliseconds(s.ttl)},
 		{"tcp_keepalives_idle", seconds(s.ttl / 2)},
 		{"tcp_keepalives_interval", seconds(s.ttl / 6)},
@@ -266,10 +232,6 @@ func (s *server) settings(version int, label string) [][2]string {
 		{"client_min_messages", "error"},
 		{"application_name", applicationName(label)},
 	}
-	if version >= 17 {
-		settings = append(settings, [2]string{"transaction_timeout", "0"})
-	}
-	return settings
 }
 
 func milliseconds(d time.Duration) string {
