@@ -50,15 +50,12 @@ func (c *conn) draw(ctx context.Context, granted []*session.Op) error {
 			return err
 		}
 	}
-	var values, keys []string
+	var written, keys []string
 	for _, op := range granted {
 		keys = append(keys, literal(op.Key))
-		values = append(values, fmt.Sprintf("(%s,LAST_INSERT_ID(%s),%s,%s,%d,'%s',NOW())",
-			literal(op.Key), clock, binary(op.Name), binary(op.Owner), c.thread, c.marker))
+		written = append(written, c.fenceRow(op.Key, "LAST_INSERT_ID("+clock+")", op))
 	}
-	last, err := c.insert(ctx, "INSERT INTO "+s.table+" (id,token,name,owner,session,marker,at) VALUES "+strings.Join(values, ",")+
-		" ON DUPLICATE KEY UPDATE token=LAST_INSERT_ID(GREATEST(token+1,"+clock+")),"+
-		"name=VALUES(name),owner=VALUES(owner),session=VALUES(session),marker=VALUES(marker),at=VALUES(at)")
+	last, err := c.write(ctx, written, "LAST_INSERT_ID(GREATEST(token+1,"+clock+"))")
 	tokens := map[string]int64{string(granted[0].Key): last}
 	if err == nil && len(granted) > 1 { // nobody else can change the rows while this session has the locks
 		var rows []sqlrow.Row
@@ -93,17 +90,22 @@ func (c *conn) drawForPermit(ctx context.Context, op *session.Op) error {
 	if err := c.draw(ctx, []*session.Op{op}); err != nil || !op.OK || c.server.o.NoTokens {
 		return err
 	}
-	_, err := c.insert(ctx, fmt.Sprintf("INSERT INTO %s (id,token,name,owner,session,marker,at) VALUES (%s,%d,%s,%s,%d,'%s',NOW())"+
-		" ON DUPLICATE KEY UPDATE token=VALUES(token),name=VALUES(name),owner=VALUES(owner),session=VALUES(session),marker=VALUES(marker),at=VALUES(at)",
-		c.server.table, literal(op.Slot), op.Token, binary(op.Name), binary(op.Owner), c.thread, c.marker))
+	_, err := c.write(ctx, []string{c.fenceRow(op.Slot, fmt.Sprint(op.Token), op)}, "VALUES(token)")
 	if number(err) != 0 {
 		return c.undoTries(ctx, []*session.Op{op}, err)
 	}
 	return err
 }
 
-// insert executes a statement that draws tokens, and returns the last one.
-func (c *conn) insert(ctx context.Context, query string) (last int64, err error) {
+// fenceRow is the row of key for the claim of op. token is SQL.
+func (c *conn) fenceRow(key session.Key, token string, op *session.Op) string {
+	return fmt.Sprintf("(%s,%s,%s,%s,%d,'%s',NOW())", literal(key), token, binary(op.Name), binary(op.Owner), c.thread, c.marker)
+}
+
+// write writes rows, and returns the last token that was drawn. token is the SQL of the token where the table has a row already.
+func (c *conn) write(ctx context.Context, rows []string, token string) (last int64, err error) {
+	query := "INSERT INTO " + c.server.table + " (id,token,name,owner,session,marker,at) VALUES " + strings.Join(rows, ",") +
+		" ON DUPLICATE KEY UPDATE token=" + token + ",name=VALUES(name),owner=VALUES(owner),session=VALUES(session),marker=VALUES(marker),at=VALUES(at)"
 	for range drawAttempts {
 		var result sql.Result
 		if result, err = c.ExecContext(ctx, query); err == nil {

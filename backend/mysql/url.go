@@ -16,16 +16,12 @@ import (
 )
 
 func init() {
-	var o Options
-	if _, err := o.prepare(); err != nil {
-		panic(err)
-	}
 	lockport.Register(lockport.Scheme{
 		Name:         "mysql",
 		Open:         open,
 		Example:      "mysql://user:password@localhost:3306/database",
 		Params:       params,
-		Capabilities: capabilities(o),
+		Capabilities: capabilities(Options{TTL: lockport.DefaultTTL}),
 	})
 }
 
