@@ -7,12 +7,10 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport"
@@ -153,33 +151,6 @@ func TestPgBouncer(t *testing.T) {
 		}
 		refuses(t, b.URL(), driver.ErrRefused, "pool_mode = session")
 	})
-}
-
-// stall freezes a pooler for a while when a session is first probed.
-type stall struct {
-	traced
-	once   sync.Once
-	pooler *servers.PgBouncer
-}
-
-func (s *stall) TraceQueryStart(ctx context.Context, _ *pgx.Conn, d pgx.TraceQueryStartData) context.Context {
-	if strings.Contains(d.SQL, "SELECT pg_backend_pid()") {
-		s.once.Do(func() {
-			_ = s.pooler.Freeze()
-			time.AfterFunc(3*time.Second, func() { _ = s.pooler.Thaw() })
-		})
-	}
-	return ctx
-}
-
-// A pooler in session mode that stalls is not taken for one that shares sessions.
-func TestPgBouncerStalls(t *testing.T) {
-	t.Parallel()
-	b := servers.NeedPgBouncer(t, servers.PgBouncerOptions{Server: servers.SharedPostgres(t)})
-	pool := poolAt(t, b.URL(), func(config *pgxpool.Config) { config.ConnConfig.Tracer = &stall{pooler: b} })
-	s, err := NewBackend(pool, Options{TTL: time.Minute})
-	require.NoError(t, err)
-	dialled(t, s.server)
 }
 
 // A role without CREATE is told which objects to have created.

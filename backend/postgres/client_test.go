@@ -21,16 +21,10 @@ import (
 	"github.com/lockport/lockport/internal/session"
 )
 
-// traced records the statements that pgx sends, singly or in batches.
+// traced records the statements that pgx sends.
 type traced struct {
 	mu  sync.Mutex
 	all []string
-}
-
-func (r *traced) add(sql string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.all = append(r.all, sql)
 }
 
 // taken returns the statements since its last call.
@@ -43,18 +37,12 @@ func (r *traced) taken() []string {
 }
 
 func (r *traced) TraceQueryStart(ctx context.Context, _ *pgx.Conn, d pgx.TraceQueryStartData) context.Context {
-	r.add(d.SQL)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.all = append(r.all, d.SQL)
 	return ctx
 }
 func (r *traced) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
-
-func (r *traced) TraceBatchStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceBatchStartData) context.Context {
-	return ctx
-}
-func (r *traced) TraceBatchQuery(_ context.Context, _ *pgx.Conn, d pgx.TraceBatchQueryData) {
-	r.add(d.SQL)
-}
-func (r *traced) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData) {}
 
 // The tracer of the caller's pool sees the set-up of a session, and every statement on locks.
 func TestTracerSeesEveryStatement(t *testing.T) {
