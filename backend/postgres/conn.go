@@ -149,7 +149,7 @@ func (c *conn) Wait(ctx context.Context, op *session.Op) error {
 			turn, cancel := context.WithTimeout(ctx, waitLockTimeout+c.server.ttl)
 			rows, err := c.query(turn, p, c.statements.wait, key, op.Shared)
 			cancel()
-			if !lockTimeout(err) {
+			if !hasCode(err, "55P03") { // lock_timeout
 				return c.recordAnswers(ctx, p, []*session.Op{op}, rows, err)
 			}
 			// The server may have granted the lock before the timeout: as the draw of the token waited, or just then. The next turn would take it twice.

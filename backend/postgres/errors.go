@@ -19,9 +19,6 @@ import (
 const poolerText = "the connection goes through a pooler such as PgBouncer in transaction or statement mode, where session locks do not exclude: " +
 	"connect to the server itself, set pool_mode = session for this database, or keep the locks in a table (table+postgres:)"
 
-// lockTimeout reports whether a statement waited for a lock until lock_timeout.
-func lockTimeout(err error) bool { return hasCode(err, "55P03") }
-
 // hasCode reports whether err is the server's with this SQLSTATE.
 func hasCode(err error, code string) bool {
 	var pg *pgconn.PgError

@@ -51,9 +51,7 @@ func waitForNotification(ctx context.Context, c *pgx.Conn) (*pgconn.Notification
 // close closes the connection at once, and lets its DB forget it.
 func (l link) close() {
 	_ = l.use(func(c *pgx.Conn) error {
-		ended, cancel := context.WithCancel(context.Background())
-		cancel()
-		_ = c.Close(ended)
+		_ = c.Close(expired)
 		_ = c.PgConn().Conn().Close() // pgx may still be closing it
 		return sqldriver.ErrBadConn
 	})
@@ -76,7 +74,7 @@ func openDB(config *pgx.ConnConfig, before func(context.Context, *pgx.ConnConfig
 		}
 		config.OnNotification = nil // so that pgx keeps notifications for WaitForNotification
 		config.BuildContextWatcherHandler = func(c *pgconn.PgConn) ctxwatch.Handler {
-			return &pgconn.DeadlineContextWatcherHandler{Conn: c.Conn()} // the end of Listen must not cancel the next request
+			return &pgconn.DeadlineContextWatcherHandler{Conn: c.Conn()} // a session ends without waiting for the server to cancel its statement
 		}
 		return err
 	}), stdlib.OptionAfterConnect(func(ctx context.Context, c *pgx.Conn) (err error) {
