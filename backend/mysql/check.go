@@ -34,7 +34,7 @@ func (l link) readFacts(ctx context.Context) (facts, error) {
 		return nil, err
 	}
 	err := known.ask(ctx, l, "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('version','read_only','super_read_only','innodb_read_only','wsrep_on',"+
-		"'group_replication_group_name','innodb_flush_log_at_trx_commit','log_bin','sync_binlog')")
+		"'group_replication_group_name','innodb_flush_log_at_trx_commit','log_bin','sync_binlog','max_connections')")
 	return known, cmp.Or(err, known.refuseVersion(), known.refuseRole())
 }
 
@@ -76,7 +76,6 @@ func (b *Backend) Check(ctx context.Context) (notices []driver.Notice, err error
 	queries := []string{
 		"SHOW GLOBAL STATUS WHERE Variable_name IN ('Threads_connected','Slaves_connected','Slaves_running','Slave_running')",
 		"SHOW SESSION STATUS WHERE Variable_name='Ssl_cipher'",
-		"SELECT 'max_connections',@@GLOBAL.max_connections",
 		"SELECT 'client',SUBSTRING_INDEX(USER(),'@',-1)",
 	}
 	for _, query := range queries {

@@ -1,7 +1,6 @@
 package mysql
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -96,7 +95,7 @@ func TestWithoutTokensTheSessionIsTheOwner(t *testing.T) {
 	require.Zero(t, holderOf(t, m, name))
 }
 
-// TestBreak: Break kills a session only while the owner has the lock. It refuses if the session has others; BreakSession does not.
+// TestBreak: Break kills a session only while the owner has the lock. It refuses if the session has others, and names them.
 func TestBreak(t *testing.T) {
 	m := servers.SharedMariaDB(t)
 	a, b := backendFor(t, m, Options{}), backendFor(t, m, Options{})
@@ -108,19 +107,12 @@ func TestBreak(t *testing.T) {
 	var shared *driver.SharedSessionError
 	require.ErrorAs(t, err, &shared)
 	require.Equal(t, driver.SharedSessionError{Session: fmt.Sprint("connection ", holderOf(t, m, first)), Others: 1, Names: []string{second}}, *shared)
-	for _, end := range []func(context.Context, string, string) error{b.Break, b.BreakSession} {
-		require.ErrorIs(t, end(t.Context(), first, newOwner()), driver.ErrLost)
-		require.NotZero(t, holderOf(t, m, first))
-	}
+	require.ErrorIs(t, b.Break(t.Context(), first, newOwner()), driver.ErrLost)
+	require.NotZero(t, holderOf(t, m, first))
 	require.NoError(t, leases[1].Release(t.Context()))
 	require.NoError(t, b.Break(t.Context(), first, owner))
 	require.Zero(t, holderOf(t, m, first))
 	require.ErrorIs(t, b.Break(t.Context(), first, owner), driver.ErrLost)
-
-	claims(t, backendFor(t, m, Options{}), owner, first, second)
-	require.NoError(t, b.BreakSession(t.Context(), first, owner))
-	require.Zero(t, holderOf(t, m, first))
-	require.Zero(t, holderOf(t, m, second))
 }
 
 // TestBreakIsAimedAtTheOwner: the lock may change hands at any moment before the session is killed.
