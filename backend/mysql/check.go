@@ -91,7 +91,7 @@ func (b *Backend) Check(ctx context.Context) (notices []driver.Notice, err error
 	}
 	used, _ := strconv.Atoi(known["threads_connected"])
 	limit, _ := strconv.Atoi(known["max_connections"])
-	notices = append(notices, notice.Connections(used, limit, 1+s.blockers())...)
+	notices = append(notices, notice.Connections(used, limit, 1+s.o.Blockers)...)
 	notices = append(notices, judgeReplication(known)...)
 	return append(notices, judgeTransport(known)...), nil
 }

@@ -69,7 +69,7 @@ func TestSmallPools(t *testing.T) {
 		p, db := tapFor(t, m.DSN())
 		db.SetMaxOpenConns(most)
 		b := backendOn(t, db, Options{})
-		require.Equal(t, blockers, b.server.blockers(), most)
+		require.Equal(t, blockers, b.server.o.Blockers, most)
 		c, err := lockport.New(b, lockport.Logger(nil))
 		require.NoError(t, err)
 		held, name := acquire(t, c, newName()), newName()

@@ -36,11 +36,12 @@ func newBackend(db *sql.DB, closeDB func() error, o Options) (*Backend, error) {
 		}
 		return nil, lockport.InvalidOption(backendName, err)
 	}
+	o.Blockers = session.Blockers(db, o.Blockers)
 	s := &server{o: o, db: db, layout: layout, table: "`" + strings.ReplaceAll(o.Table, ".", "`.`") + "`"}
 	return &Backend{server: s, engine: session.New(session.Options{
 		Dial:         s.dial,
 		TTL:          o.TTL,
-		Blockers:     s.blockers(),
+		Blockers:     o.Blockers,
 		Beat:         beat,
 		Layout:       layout,
 		Capabilities: capabilities(o),
@@ -49,14 +50,6 @@ func newBackend(db *sql.DB, closeDB func() error, o Options) (*Backend, error) {
 		},
 		Close: closeDB,
 	})}, nil
-}
-
-// blockers is Options.Blockers, or less if the pool is too small: it keeps one connection for locks and one for other queries.
-func (s *server) blockers() int {
-	if most := s.db.Stats().MaxOpenConnections; most > 0 {
-		return max(0, min(s.o.Blockers, most-2))
-	}
-	return s.o.Blockers
 }
 
 // Backend is the driver.Backend. Safe for concurrent use.

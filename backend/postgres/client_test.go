@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -112,6 +113,29 @@ func TestDB(t *testing.T) {
 	require.ErrorIs(t, err, lockport.ErrInvalidOption)
 	require.ErrorContains(t, err, "github.com/jackc/pgx/v5/stdlib")
 	require.NotContains(t, err.Error(), "\n")
+}
+
+// A client that waits leaves one connection of a small DB to the caller's queries.
+func TestSmallDB(t *testing.T) {
+	t.Parallel()
+	p := database(t)
+	db, err := sql.Open("pgx", p.URL())
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	db.SetMaxOpenConns(2)
+	c, err := NewDB(db, Options{}, lockport.Logger(nil))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, c.Close()) })
+	l, conn := acquire(t, clientAt(t, p.URL()), "x"), admin(t, p.AdminURL())
+	got := peer.Acquiring(t, c, "x")
+	require.Eventually(t, func() bool {
+		return query[bool](t, conn, "SELECT EXISTS (SELECT FROM locks WHERE NOT granted OR objsubid = 2)")
+	}, soon, time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), soon/2)
+	defer cancel()
+	require.NoError(t, db.PingContext(ctx), "the waiter has taken the last connection")
+	require.NoError(t, l.Release(t.Context()))
+	require.NoError(t, peer.Eventually(t, got).Release(t.Context()))
 }
 
 // foreign is a driver of database/sql other than pgx.

@@ -20,7 +20,8 @@ type Options struct {
 	TTL time.Duration
 
 	// Blockers limits how many names wait in the server's own queue, each on a connection of its own. Waiters for other names are notified, and
-	// try again once a second. So a client has at most 1 + Blockers connections. Default: 4. At most 1000.
+	// try again once a second. So a client has at most 1 + Blockers connections. An earlier SetMaxOpenConns of the DB that NewDB gets limits it to
+	// that limit less two. Default: 4. At most 1000.
 	Blockers int
 
 	// Prefix is hashed before each name. Clients share locks if they share it. Default: "lockport:".

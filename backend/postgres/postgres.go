@@ -28,8 +28,8 @@ func NewBackend(pool *pgxpool.Pool, o Options) (*Backend, error) {
 }
 
 // NewDB returns a client for locks in db's database. db must use the driver of pgx (github.com/jackc/pgx/v5/stdlib), unwrapped. NewDB does no I/O;
-// closing the client does not close db. Its connections, at most 1 + Options.Blockers, come from db: they count toward SetMaxOpenConns, and are
-// closed after use. If db has an OnNotification of its own, that gets the notifications instead of lockport, and waiters beyond Blockers try only once
+// closing the client does not close db. Its connections, at most 1 + Options.Blockers, come from db: they count toward SetMaxOpenConns, which limits
+// Blockers, and are closed after use. If db has an OnNotification of its own, that gets the notifications instead of lockport, and waiters beyond Blockers try only once
 // a second.
 func NewDB(db *sql.DB, o Options, opts ...lockport.Option) (*lockport.Client, error) {
 	return lockport.NewSession(backendName, &o.TTL, opts, func() (driver.Backend, error) { return NewDBBackend(db, o) })
@@ -55,6 +55,7 @@ func newBackend(db *sql.DB, owned bool, o Options) (*Backend, error) {
 		}
 		return nil, err
 	}
+	o.Blockers = session.Blockers(db, o.Blockers)
 	s := &server{db: db, ttl: o.TTL, layout: layout, tokens: tokens{schema: o.Schema}}
 	so := session.Options{
 		Dial:         s.dial,

@@ -8,6 +8,7 @@ package session
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"sync"
 	"time"
@@ -49,6 +50,14 @@ func New(o Options) *Backend {
 	b := &Backend{o: o, errHeld: &driver.HeldError{Poll: min(poll, o.TTL/3)}, table: make(map[Key][]*claim), watches: make(map[Key]*watch)}
 	b.ctx, b.cancel = context.WithCancel(context.Background())
 	return b
+}
+
+// Blockers returns limit, or less if a pool that Dial takes connections from is too small: one is for locks, and one for other queries.
+func Blockers(pool *sql.DB, limit int) int {
+	if most := pool.Stats().MaxOpenConnections; most > 0 {
+		return max(0, min(limit, most-2))
+	}
+	return limit
 }
 
 // Capabilities implements driver.Backend.
