@@ -8,7 +8,6 @@ import (
 	sqldriver "database/sql/driver"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -142,22 +141,15 @@ func (c *conn) Listen(ctx context.Context) error {
 	return nil
 }
 
-// Do implements session.Conn: what fits into one statement, then the rest. Nobody can tell that from carrying ops out in order. When ctx ends,
-// go-sql-driver closes the connection: ctx ends only with the session or with an overdue answer.
+// Do implements session.Conn. When ctx ends, go-sql-driver closes the connection: ctx ends only with the session or with an overdue answer.
 func (c *conn) Do(ctx context.Context, ops []*session.Op) error {
-	apart := func(op *session.Op) bool { return op.Kind == session.End || len(op.Slots) > 0 }
-	err := c.locks(ctx, slices.DeleteFunc(slices.Clone(ops), apart), 0)
-	for _, op := range ops {
-		switch {
-		case err != nil:
-			return err
-		case op.Kind == session.End:
-			err = c.endEarlier(ctx, op)
-		case apart(op):
-			err = c.tryPermit(ctx, op)
-		}
+	switch op := ops[0]; {
+	case op.Kind == session.End:
+		return c.endEarlier(ctx, op)
+	case len(op.Slots) > 0:
+		return c.tryPermit(ctx, op)
 	}
-	return err
+	return c.locks(ctx, ops, 0)
 }
 
 // Wait implements session.Conn.

@@ -64,7 +64,8 @@ func TestTracerSeesEveryStatement(t *testing.T) {
 		{[]*session.Op{op(session.Ping, 0)}, []string{"lp_ping"}},
 		{[]*session.Op{op(session.Free, 1), op(session.Try, 2), op(session.Try, 3)}, []string{"lp_free_lp_try"}},
 		{[]*session.Op{op(session.Free, 2)}, []string{"lp_free"}},
-		{[]*session.Op{op(session.Await, 4), op(session.Leave, 4)}, []string{"lp_await", "lp_leave"}},
+		{[]*session.Op{op(session.Await, 4)}, []string{"lp_await"}},
+		{[]*session.Op{op(session.Leave, 4)}, []string{"lp_leave"}},
 		{[]*session.Op{{Kind: session.End, Earlier: &conn{pid: 1}}}, []string{"lp_end"}},
 	} {
 		ask(t, a, step.ops...)

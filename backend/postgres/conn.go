@@ -42,7 +42,7 @@ func (c *conn) count(op *session.Op, n int) {
 // Do implements session.Conn. Frees and tries share a statement: nobody can tell that from carrying them out in order.
 func (c *conn) Do(ctx context.Context, ops []*session.Op) error {
 	return c.link.use(func(p *pgx.Conn) error {
-		var frees, tries, others []*session.Op
+		var frees, tries []*session.Op
 		for _, op := range ops {
 			switch {
 			case op.Kind == session.Free:
@@ -50,15 +50,12 @@ func (c *conn) Do(ctx context.Context, ops []*session.Op) error {
 			case op.Kind == session.Try && len(op.Slots) == 0:
 				tries = append(tries, op)
 			default:
-				others = append(others, op)
+				if err := c.doOne(ctx, p, op); err != nil {
+					return err
+				}
 			}
 		}
 		err := c.change(ctx, p, frees, tries)
-		for _, op := range others {
-			if err == nil {
-				err = c.doOne(ctx, p, op)
-			}
-		}
 		c.drainNotifications(p)
 		return err
 	})
@@ -113,7 +110,7 @@ func (c *conn) tryPermit(ctx context.Context, p *pgx.Conn, op *session.Op) error
 	return nil
 }
 
-// doOne carries out an op that does not fit into a batch: neither a Free nor the Try of a lock.
+// doOne carries out an op that is neither a Free nor the Try of a lock.
 func (c *conn) doOne(ctx context.Context, p *pgx.Conn, op *session.Op) error {
 	ops := []*session.Op{op}
 	key := number(op.Key)

@@ -265,7 +265,7 @@ func TestErrorBehindTheLock(t *testing.T) {
 	reader, permit := op(session.Try, 6), op(session.Try, 7)
 	reader.Shared, permit.Slots = true, []session.Key{"8", "9"}
 	for _, ops := range [][]*session.Op{
-		{op(session.Try, 2)}, {op(session.Try, 3), op(session.Try, 4), op(session.Try, 5)}, {reader, permit},
+		{op(session.Try, 2)}, {op(session.Try, 3), op(session.Try, 4), op(session.Try, 5)}, {reader}, {permit},
 	} {
 		require.NoError(t, c.Do(t.Context(), ops), "the session ended")
 		for _, o := range ops {

@@ -107,35 +107,28 @@ func (b *Backend) await(ctx context.Context, op *Op) bool {
 	return op.settled
 }
 
-// maxSingle is how many ops of one request may be single. The next Ping, and the answers to all ops, wait for the whole request.
-const maxSingle = 8
+// alone reports whether a Conn carries op out by itself.
+func (op *Op) alone() bool { return op.Kind >= Await || len(op.Slots) > 0 || op.waits }
 
-// single reports whether a Conn may need statements for op alone.
-func (op *Op) single() bool { return op.Kind >= Await || len(op.Slots) > 0 }
-
-// batch returns how many of the queued ops go into the next request.
-func (s *session) batch() int {
-	n := min(len(s.queue), MaxBatch)
-	singles := 0
-	for i, op := range s.queue[:n] {
-		if op.single() {
-			singles++
+// next takes from the queue what goes into the next request: an op that is carried out alone, or those that are not. Ops of the two sorts may change
+// places: no answer depends on their order. So a Ping, or the answer to another op, waits for one op at most that is carried out alone.
+func (s *session) next() (ops []*Op) {
+	s.queue = slices.DeleteFunc(s.queue, func(op *Op) bool {
+		taken := len(ops) == 0 || !ops[0].alone() && !op.alone() && len(ops) < MaxBatch
+		if taken {
+			ops = append(ops, op)
 		}
-		if singles > maxSingle {
-			return i
-		}
-	}
-	return n
+		return taken
+	})
+	return ops
 }
 
-// request sends what is queued, or the first part of it, as one request. Called with mu held; waits without it.
+// request sends what is queued, or a part of it, as one request. Called with mu held; waits without it.
 func (s *session) request() {
-	n := s.batch()
-	ops := slices.Clone(s.queue[:n])
-	s.queue = slices.Delete(s.queue, 0, n)
+	ops := s.next()
 	s.busy = true
 	var err error
-	if ops[0].waits { // alone: a session without claims gets no other ops
+	if ops[0].waits {
 		err = s.wait(ops[0])
 	} else {
 		err = s.do(ops)

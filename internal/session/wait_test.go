@@ -125,10 +125,11 @@ func TestNotify(t *testing.T) {
 		require.Empty(t, h.dials, "the woken waiters ask")
 		next := h.try(t.Context(), request("a"))
 		c = h.accept()
-		require.Equal(t, "Ta Aa", c.asked())
-		c.ops[1].Err = driver.ErrUnavailable
-		c.finish(nil)
+		c.answer("Ta", "a")
 		next.is(t, driver.ErrHeld)
+		require.Equal(t, "Aa", c.asked())
+		c.ops[0].Err = driver.ErrUnavailable
+		c.finish(nil)
 		require.Equal(t, before+1, woken["a"], "a failed Await wakes nobody")
 		notify("a")
 		c.answer("Aa")
