@@ -37,10 +37,7 @@ func refusal(c *pgx.Conn, err error) error {
 // ended explains why a session has ended.
 func ended(err error) error {
 	var pg *pgconn.PgError
-	switch {
-	case err == nil:
-		return nil
-	case errors.As(err, &pg):
+	if errors.As(err, &pg) {
 		return fmt.Errorf("the server ended the session: %s (SQLSTATE %s)", session.OneLine(pg.Message), pg.Code)
 	}
 	return fmt.Errorf("the connection has ended: %w", err)

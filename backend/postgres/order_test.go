@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"context"
 	"fmt"
 	"testing"
 
@@ -17,7 +18,8 @@ func TestBatchesDrawTokensInTheOrderOfTheirLocks(t *testing.T) {
 	one := dialled(t, s)
 	many := dialled(t, s)
 	var newest uint64 // token of the last key; only its holder reads or writes it
-	stop, ended := make(chan struct{}), make(chan struct{})
+	running, stop := context.WithCancel(t.Context())
+	ended := make(chan struct{})
 	wrong := ""
 	takes := func(who string, token uint64) {
 		if token <= newest {
@@ -27,12 +29,7 @@ func TestBatchesDrawTokensInTheOrderOfTheirLocks(t *testing.T) {
 	}
 	go func() {
 		defer close(ended)
-		for {
-			select {
-			case <-stop:
-				return
-			default:
-			}
+		for running.Err() == nil {
 			if o := op(session.Try, keys); one.Do(t.Context(), []*session.Op{o}) == nil && o.OK {
 				takes("one", o.Token)
 				_ = one.Do(t.Context(), []*session.Op{op(session.Free, keys)})
@@ -55,7 +52,7 @@ func TestBatchesDrawTokensInTheOrderOfTheirLocks(t *testing.T) {
 		}
 		ask(t, many, frees...)
 	}
-	close(stop)
+	stop()
 	<-ended
 	require.Empty(t, wrong)
 }

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -156,10 +157,8 @@ func (c *claim) outcome(ctx context.Context) error {
 		return unknown(ctx.Err())
 	case c.err != nil:
 		return c.err
-	case c.s.endErr != nil: // meanwhile
-		return unknown(c.s.endErr)
 	}
-	return unknown(errCancelled) // abandoned meanwhile
+	return unknown(cmp.Or(c.s.endErr, errCancelled)) // its session ended meanwhile, or it was abandoned
 }
 
 // idleBlocker returns a session without claims beside the main one, or errHeld if all are in use. Caller holds mu.
