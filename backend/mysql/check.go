@@ -74,7 +74,7 @@ func (b *Backend) Check(ctx context.Context) (notices []driver.Notice, err error
 	}
 	defer c.Close()
 	queries := []string{
-		"SHOW GLOBAL STATUS WHERE Variable_name IN ('Threads_connected','Slaves_connected','Slaves_running','Slave_running')",
+		"SHOW GLOBAL STATUS WHERE Variable_name IN ('Threads_connected','Slaves_connected','Slaves_running')",
 		"SHOW SESSION STATUS WHERE Variable_name='Ssl_cipher'",
 		"SELECT 'client',SUBSTRING_INDEX(USER(),'@',-1)",
 	}
@@ -130,7 +130,7 @@ func judgeReplication(known facts) []driver.Notice {
 			Text:   "The server writes a binary log, and does not say whether it has replicas. GET_LOCK is not replicated: a promoted replica grants locks that are held here.",
 			Remedy: "Look yourself (SHOW REPLICAS)."})
 	}
-	if running > 0 || known["slave_running"] == "ON" {
+	if running > 0 {
 		notices = append(notices, driver.Notice{ID: "replica",
 			Text:   "This server is a replica that accepts writes: locks taken here exclude nobody on its primary.",
 			Remedy: "Use the primary for all locks, and set read_only on replicas."})

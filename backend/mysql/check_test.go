@@ -77,7 +77,6 @@ func TestJudges(t *testing.T) {
 		{judgeReplication, facts{"log_bin": "ON"}, []string{"replication?"}}, // MySQL
 		{judgeReplication, facts{"log_bin": "OFF"}, nil},
 		{judgeReplication, facts{"slaves_connected": "0", "slaves_running": "1"}, []string{"replica"}},
-		{judgeReplication, facts{"log_bin": "OFF", "slave_running": "ON"}, []string{"replica"}},
 		{judgeTransport, facts{"ssl_cipher": "", "client": "192.0.2.1"}, []string{"password-in-the-clear"}},
 		{judgeTransport, facts{"ssl_cipher": "", "client": "localhost"}, nil},
 		{judgeTransport, facts{"ssl_cipher": "", "client": "::1"}, nil},
