@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -19,17 +18,11 @@ import (
 // Check implements driver.Checker. It opens a session as for locks, which creates the token sequence and table if they are missing. Its marker is
 // a lock. It reads the server's settings.
 func (b *Backend) Check(ctx context.Context) (notices []driver.Notice, err error) {
-	s := b.server
-	err = s.withConn(ctx, func(c *pgx.Conn) error {
-		if err := s.setUp(ctx, c, "check", rand.Int64()); err != nil {
-			return err
+	err = b.server.withConn(ctx, func(c *pgx.Conn) error {
+		err := b.server.setUp(ctx, c, "check", rand.Int64())
+		if err == nil {
+			notices, err = b.server.notices(ctx, c, 1+b.blockers)
 		}
-		found, err := s.notices(ctx, c)
-		if err != nil {
-			return err
-		}
-		more, err := s.catalog(ctx, c, 1+b.blockers)
-		notices = slices.Concat(inTheClear(c), found, more)
 		return err
 	})
 	return notices, err
@@ -73,8 +66,9 @@ func (s *server) catalog(ctx context.Context, c *pgx.Conn, connections int) ([]d
 	return notices, nil
 }
 
-// notices returns settings and state that put locks at risk.
-func (s *server) notices(ctx context.Context, c *pgx.Conn) (notices []driver.Notice, err error) {
+// notices returns what puts locks at risk. connections: see catalog.
+func (s *server) notices(ctx context.Context, c *pgx.Conn, connections int) ([]driver.Notice, error) {
+	notices := inTheClear(c)
 	var unsafe bool
 	if err := c.QueryRow(ctx, `SELECT current_setting('fsync') = 'off' OR current_setting('full_page_writes') = 'off'`, once).Scan(&unsafe); err != nil {
 		return nil, err
@@ -89,5 +83,6 @@ func (s *server) notices(ctx context.Context, c *pgx.Conn) (notices []driver.Not
 			Text:   "The connection goes through a pooler such as PgBouncer, now in session mode: in any other mode locks would not exclude.",
 			Remedy: "Connect to the server itself; otherwise leave pool_mode = session."})
 	}
-	return notices, nil
+	found, err := s.catalog(ctx, c, connections)
+	return append(notices, found...), err
 }
