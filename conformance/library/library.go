@@ -45,6 +45,8 @@ type Hold struct {
 	Release func(ctx context.Context) error
 	// Abort ends what Client.Close leaves. nil: nothing.
 	Abort func()
+
+	stop func() // stops watching Lost
 }
 
 // Driver returns a driver over a client. caps are what the library's documentation states, and zero where it states nothing.
@@ -60,6 +62,7 @@ type backend struct {
 	client Client
 	caps   driver.Capabilities
 
+	busy sync.Map // by owner, the claims whose calls have not returned
 	held sync.Map // by owner, the *Hold, until it is released
 	sent sync.Map // by owner, the time.Time when a claim returned an unknown outcome
 }
@@ -95,9 +98,11 @@ func (b *backend) claim(ctx context.Context, req driver.Request, wait bool) (dri
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("%w: %w", driver.ErrUnavailable, err)
 	}
-	if req.TTL < b.caps.MinTTL {
-		return nil, fmt.Errorf("%w: the TTL %v is below %v", driver.ErrRefused, req.TTL, b.caps.MinTTL)
+	if fixed := b.caps.FixedTTL; req.TTL < b.caps.MinTTL || fixed > 0 && req.TTL != fixed {
+		return nil, fmt.Errorf("%w: the TTL %v is below %v, or not the only one, %v", driver.ErrRefused, req.TTL, b.caps.MinTTL, fixed)
 	}
+	b.busy.Store(req.Owner, true)
+	defer b.busy.Delete(req.Owner)
 	h, err := b.client.Take(ctx, Claim{req.Name, req.Owner, req.TTL, wait})
 	switch {
 	case errors.Is(err, driver.ErrHeld):
@@ -105,6 +110,7 @@ func (b *backend) claim(ctx context.Context, req driver.Request, wait bool) (dri
 	case errors.Is(err, driver.ErrUnavailable):
 		return nil, err
 	case err != nil && h != nil:
+		h.stop = func() {}
 		b.held.Store(req.Owner, h)
 	case err != nil:
 		b.sent.Store(req.Owner, time.Now())
@@ -112,12 +118,12 @@ func (b *backend) claim(ctx context.Context, req driver.Request, wait bool) (dri
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", driver.ErrUnknown, err)
 	}
-	release, stop := h.Release, func() {}
-	if h.Lost != nil {
-		stop = tell(h.Lost, req.Lost)
+	release := h.Release
+	if h.stop = func() {}; h.Lost != nil {
+		h.stop = tell(h.Lost, req.Lost)
 	}
 	h.Release = func(ctx context.Context) error {
-		stop()
+		h.stop()
 		err := release(ctx)
 		if err == nil {
 			b.held.Delete(req.Owner)
@@ -136,15 +142,25 @@ const pollEvery = 50 * time.Millisecond
 
 // Abandon implements driver.Backend. Without Undo it releases the Hold of the claim, or awaits the claim's expiry.
 func (b *backend) Abandon(ctx context.Context, req driver.Request) error {
-	if b.client.Undo != nil {
-		return b.client.Undo(ctx, Claim{Name: req.Name, Owner: req.Owner, TTL: req.TTL})
-	}
-	if h, found := b.held.Load(req.Owner); found {
+	_, busy := b.busy.Load(req.Owner) // first: a call that has returned has left its outcome
+	h, held := b.held.Load(req.Owner)
+	sent, unknown := b.sent.Load(req.Owner)
+	switch {
+	case b.client.Undo != nil:
+		if err := b.client.Undo(ctx, Claim{Name: req.Name, Owner: req.Owner, TTL: req.TTL}); err != nil {
+			return err
+		}
+	case busy:
+		return fmt.Errorf("%w: the call of the library has not returned", driver.ErrUnknown)
+	case held:
 		if err := h.(*Hold).Release(ctx); err != nil && !errors.Is(err, driver.ErrLost) {
 			return err
 		}
-	} else if sent, found := b.sent.Load(req.Owner); found && time.Since(sent.(time.Time)) < req.TTL+req.TTL/10 {
+	case unknown && time.Since(sent.(time.Time)) < req.TTL+req.TTL/10:
 		return fmt.Errorf("%w: the library cannot undo a claim; it ends with its TTL", driver.ErrUnknown)
+	}
+	if held {
+		h.(*Hold).stop()
 	}
 	b.held.Delete(req.Owner)
 	b.sent.Delete(req.Owner)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -34,18 +35,19 @@ func locks(release func(*sync.Mutex)) library.Client {
 	}}
 }
 
-// A sound library passes, and one that releases nothing fails.
+// A sound library passes, and one that releases nothing fails. A TTL other than a fixed one is refused.
 func TestDriver(t *testing.T) {
 	for outcome, release := range map[conformance.Outcome]func(*sync.Mutex){
 		conformance.Pass: (*sync.Mutex).Unlock, conformance.Fail: func(*sync.Mutex) {},
 	} {
-		client := locks(release)
+		client, ids := locks(release), []string{"contract/release", "exclusion/two-backends"}
+		if outcome == conformance.Pass {
+			ids = append(ids, "capabilities/fixed-ttl")
+		}
 		report := conformance.Run(t.Context(), conformance.Config{Local: true, Open: func(context.Context, string) (driver.Backend, error) {
-			return library.Driver(driver.Capabilities{Backend: "locks", Ends: driver.EndsProcess}, client), nil
-		}}, conformance.Match(func(c conformance.Case) bool {
-			return c.ID() == "contract/release" || c.ID() == "exclusion/two-backends"
-		}))
-		require.Len(t, report.Results, 2)
+			return library.Driver(driver.Capabilities{Backend: "locks", Ends: driver.EndsProcess, FixedTTL: time.Second}, client), nil
+		}}, conformance.Match(func(c conformance.Case) bool { return slices.Contains(ids, c.ID()) }))
+		require.Len(t, report.Results, len(ids))
 		for _, res := range report.Results {
 			require.Equal(t, outcome, res.Outcome, res.Message())
 		}
@@ -69,6 +71,45 @@ func TestUnknown(t *testing.T) {
 	require.ErrorIs(t, library.LostIf(true, nil), driver.ErrLost)
 	require.ErrorIs(t, library.LostIf(true, io.EOF), io.EOF)
 	require.NoError(t, library.LostIf(false, nil))
+}
+
+// Abandon is not certain before the call of the library has returned: the claim may still be granted.
+func TestAbandonDuringACall(t *testing.T) {
+	answer, released := make(chan struct{}), false
+	b := library.Driver(driver.Capabilities{}, library.Client{Take: func(context.Context, library.Claim) (*library.Hold, error) {
+		<-answer
+		return &library.Hold{Release: func(context.Context) error { released = true; return nil }}, nil
+	}})
+	req := driver.Request{Name: "n", Owner: "o", TTL: time.Second}
+	returned := make(chan error)
+	go func() {
+		_, err := b.TryAcquire(t.Context(), req)
+		returned <- err
+	}()
+	require.Eventually(t, func() bool { return errors.Is(b.Abandon(t.Context(), req), driver.ErrUnknown) }, 10*time.Second, time.Millisecond)
+	close(answer)
+	require.NoError(t, <-returned)
+	require.NoError(t, b.Abandon(t.Context(), req))
+	require.True(t, released)
+}
+
+// A claim that was undone is forgotten, and its loss is not told.
+func TestUndoneIsForgotten(t *testing.T) {
+	gone := make(chan struct{})
+	client := library.Client{
+		Close: func() error { return nil },
+		Undo:  func(context.Context, library.Claim) error { return nil },
+		Take: func(context.Context, library.Claim) (*library.Hold, error) {
+			return &library.Hold{Lost: gone, Abort: func() { t.Error("a claim that was undone was kept until Close") }}, nil
+		},
+	}
+	b := library.Driver(driver.Capabilities{}, client)
+	req := driver.Request{Name: "n", Owner: "o", TTL: time.Second, Lost: func(error) { t.Error("told of the loss of a claim that was undone") }}
+	_, err := b.TryAcquire(t.Context(), req)
+	require.NoError(t, err)
+	require.NoError(t, b.Abandon(t.Context(), req))
+	close(gone)
+	require.NoError(t, b.Close())
 }
 
 // A released claim is forgotten, and Abandon of it does not call the library again.
