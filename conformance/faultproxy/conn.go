@@ -1,6 +1,7 @@
 package faultproxy
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -132,7 +133,7 @@ func (c *conn) read(src *net.TCPConn, queue chan<- chunk) {
 	buf := make([]byte, chunkSize)
 	for {
 		n, err := src.Read(buf)
-		next := chunk{data: append([]byte(nil), buf[:n]...), err: err}
+		next := chunk{data: bytes.Clone(buf[:n]), err: err}
 		c.p.locked(func() {
 			if n > 0 && src == c.client {
 				c.p.requests++
@@ -269,10 +270,6 @@ func (c *conn) kill() {
 // fire reports the sprung traps to their setters. p.mu is held.
 func (c *conn) fire() {
 	for _, t := range c.sprung {
-		t.fired.Do(func() {
-			if t.event.left.Add(-1) == 0 {
-				close(t.event.done)
-			}
-		})
+		t.fired()
 	}
 }

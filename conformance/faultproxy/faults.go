@@ -21,20 +21,7 @@ type trap struct {
 	match func(request []byte) bool
 	left  int // 1: acts on the next match; n: on the n-th request or a later one
 	act   action
-	fired sync.Once
-	event *event
-}
-
-// event belongs to one trap, or to the traps of several proxies. It happens when all have fired.
-type event struct {
-	left atomic.Int64 // traps that have not fired yet
-	done chan struct{}
-}
-
-func newEvent(traps int) *event {
-	e := &event{done: make(chan struct{})}
-	e.left.Store(int64(traps))
-	return e
+	fired func() // says that it has acted; further calls do nothing
 }
 
 // action is what a trap does with its request.
@@ -96,30 +83,37 @@ func (p *Proxy) Delay(d time.Duration) { p.locked(func() { p.faults.delay = max(
 // drop a request that it has not begun, and its first bytes need not be the reply. It happens once; the channel is closed when
 // the server's side is. match must not block, call the proxy or keep its argument.
 func (p *Proxy) DropReply(match func(request []byte) bool) <-chan struct{} {
-	return p.set(&trap{match: match, left: 1, act: dropReply})
+	return Group{p}.trap(1, dropReply, match)
 }
 
 // CutAfter lets n more requests (at least 1) through, on all connections together. When the last of them has been forwarded, it
 // closes that connection before the reply is delivered. It happens once; the channel is closed when it has. The server gets the
 // whole request and then an end of file. Whether it carries the request out depends on the server; Redis does.
 func (p *Proxy) CutAfter(n int) <-chan struct{} {
-	return p.set(&trap{left: max(n, 1), act: cutAfter})
+	return Group{p}.trap(n, cutAfter, nil)
 }
 
 // SeverAfter lets n more requests (at least 1) through, on all connections together, and then acts as Cut. It closes the
 // connection of the last request as DropReply does: the server has carried that request out, its reply is not delivered, and
 // nothing else gets through. The channel is closed then.
 func (p *Proxy) SeverAfter(n int) <-chan struct{} {
-	return p.set(&trap{left: max(n, 1), act: severAfter})
+	return Group{p}.trap(n, severAfter, nil)
 }
 
-// set sets a trap, with an event of its own if it has none.
-func (p *Proxy) set(t *trap) <-chan struct{} {
-	if t.event == nil {
-		t.event = newEvent(1)
-	}
-	p.locked(func() { p.faults.traps = append(p.faults.traps, t) })
-	return t.event.done
+// trap sets a trap at every proxy. The channel is closed when all have acted.
+func (all Group) trap(left int, act action, match func(request []byte) bool) <-chan struct{} {
+	done := make(chan struct{})
+	var waiting atomic.Int64
+	waiting.Store(int64(len(all)))
+	all.Each(func(p *Proxy) {
+		t := &trap{match: match, left: max(left, 1), act: act, fired: sync.OnceFunc(func() {
+			if waiting.Add(-1) == 0 {
+				close(done)
+			}
+		})}
+		p.locked(func() { p.faults.traps = append(p.faults.traps, t) })
+	})
+	return done
 }
 
 // spring returns the trap that request springs, or nil. If several are due, the one set first takes the request, and the others

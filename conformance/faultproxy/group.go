@@ -24,12 +24,6 @@ func (all Group) Faults(isOp func(op conformance.Op, request []byte) bool) confo
 	each := func(f func(*Proxy)) func(context.Context) error {
 		return func(context.Context) error { all.Each(f); return nil }
 	}
-	// trapped sets a trap at every proxy.
-	trapped := func(left int, act action, match func([]byte) bool) <-chan struct{} {
-		event := newEvent(len(all))
-		all.Each(func(p *Proxy) { p.set(&trap{match: match, left: left, act: act, event: event}) })
-		return event.done
-	}
 	return conformance.Faults{
 		Restore: func() { all.Each((*Proxy).Restore) },
 		Sever:   each((*Proxy).Cut),
@@ -43,11 +37,9 @@ func (all Group) Faults(isOp func(op conformance.Op, request []byte) bool) confo
 			if isOp == nil {
 				return nil, errors.ErrUnsupported
 			}
-			return trapped(1, dropReply, func(request []byte) bool { return isOp(op, request) }), nil
+			return all.trap(1, dropReply, func(request []byte) bool { return isOp(op, request) }), nil
 		},
-		CutAfter: func(_ context.Context, n int) (<-chan struct{}, error) {
-			return trapped(max(n, 1), cutAfter, nil), nil
-		},
+		CutAfter: func(_ context.Context, n int) (<-chan struct{}, error) { return all.trap(n, cutAfter, nil), nil },
 		Conns: func(context.Context) (n int, _ error) {
 			all.Each(func(p *Proxy) { n += p.Conns() })
 			return n, nil

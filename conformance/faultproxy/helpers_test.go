@@ -124,8 +124,8 @@ func (c *client) wantClosed() {
 	require.NoError(c.t, c.SetReadDeadline(time.Now().Add(patience)))
 	got, err := io.ReadAll(c.replies)
 	require.Empty(c.t, got)
-	var timeout net.Error
-	require.False(c.t, errors.As(err, &timeout) && timeout.Timeout(), "still open")
+	timeout, ok := errors.AsType[net.Error](err)
+	require.False(c.t, ok && timeout.Timeout(), "still open")
 }
 
 // wantSilence requires the connection to stay open without another byte.
