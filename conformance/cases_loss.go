@@ -57,8 +57,8 @@ var lossCases = group("loss",
 // breaks returns a function that breaks the claim on a name.
 func (e *Env) breaks() func(name string) {
 	p := e.party()
-	breaks, inspect := breaker(p), inspector(p)
-	return func(name string) { e.check(breaks(name, inspect(name).Owner), "Break") }
+	optional[driver.Breaker](p)
+	return func(name string) { e.check(p.breaks(name, p.inspect(name).Owner), "Break") }
 }
 
 // toldOfLoss calls end to end a lock at the server, and checks what its holder is told.

@@ -12,19 +12,15 @@ import (
 // optionalCases test the optional interfaces of package driver.
 var optionalCases = group("optional",
 	quick("batch", "contract: RenewBatch returns for each lease, at its index, what Renew would return, for any number of leases", renewsMany),
-	full("batch-keeps", "P1 exclusion: claims that RenewBatch renews stay held", func(e *Env) {
-		p := e.party()
-		p.renewedStay(optional[driver.BatchRenewer](p).RenewBatch)
-	}),
 	quick("requeue", "contract: Requeue releases the old claim and makes a new one, behind clients that already wait", requeues),
 	quick("inspect", "contract: Inspect returns the holder of a name, its token and expiry, and changes nothing", func(e *Env) {
-		p, inspect := e.party(), inspector(e.party())
+		p, other := e.party(), e.party()
 		name := e.name() + "*?[é/ %"
-		st := inspect(name)
+		st := other.inspect(name)
 		e.require(!st.Held && st.Name == name, "nobody ever held the name, but Inspect returned: %+v", st)
 		req := p.request(name)
 		lease := p.claimAs(req)
-		st = inspect(name)
+		st = other.inspect(name)
 		left, since := time.Until(st.Expires), time.Since(st.Since)
 		e.require(st.Held && !st.Foreign && st.Name == name, "a lockport client holds the name, but Inspect returned: %+v", st)
 		e.require(st.Owner == req.Owner || e.namesSessionOf(st.Owner, req.Owner), "Inspect returned the owner %q; it is %q", st.Owner, req.Owner)
@@ -33,17 +29,17 @@ var optionalCases = group("optional",
 			"Inspect says that the lock expires in %v, but its TTL is %v", left, e.ttl)
 		e.require(st.Since.IsZero() || since <= e.ttl+callTime && since >= -time.Second, "the lock is new, but Inspect says that it is held for %v", since)
 		p.release(lease)
-		st = inspect(name)
+		st = other.inspect(name)
 		e.require(!st.Held, "the name was released, but Inspect returned: %+v", st)
 	}),
 	full("inspect-does-not-renew", "contract: Inspect and List do not extend a claim", func(e *Env) {
 		p, other, name := e.two()
-		inspect, lists := inspector(other), optional[driver.Inspector](other)
+		inspector := optional[driver.Inspector](other)
 		e.needsTTL()
 		p.claim(name)
 		e.eventually(e.takeover(), func() bool {
-			st := inspect(name)
-			e.check(errOf(lists.List(e.ctx, name)), "List")
+			st := other.inspect(name)
+			e.check(errOf(inspector.List(e.ctx, name)), "List")
 			return !st.Held
 		}, "a claim that is inspected but not renewed ends with its TTL")
 	}),
@@ -70,10 +66,10 @@ var optionalCases = group("optional",
 		}
 	}),
 	full("inspect-foreign", "contract: Inspect marks a holder that is not a lockport client as Foreign", func(e *Env) {
-		inspect, name := inspector(e.party()), e.name()
-		e.party().wantFree(name, "the name is new")
+		p, name := e.party(), e.name()
+		p.wantFree(name, "the name is new")
 		e.overwrite(name)
-		st := inspect(name)
+		st := p.inspect(name)
 		e.require(st.Held && st.Foreign, "a foreign client holds the name, but Inspect returned: %+v", st)
 	}, "Overwrite"),
 	quick("check", "contract: Check of a healthy server returns no error, its notices say what to do, and it affects no lock", func(e *Env) {
@@ -111,14 +107,11 @@ func checkFails(fault func(*Env)) func(*Env) {
 	}
 }
 
-// inspector returns a function that inspects a name.
-func inspector(p *party) func(name string) driver.Status {
-	inspector := optional[driver.Inspector](p)
-	return func(name string) driver.Status {
-		st, err := inspector.Inspect(p.e.ctx, name)
-		p.e.check(err, "Inspect")
-		return st
-	}
+// inspect inspects a name.
+func (p *party) inspect(name string) driver.Status {
+	st, err := optional[driver.Inspector](p).Inspect(p.e.ctx, name)
+	p.e.check(err, "Inspect")
+	return st
 }
 
 // renewsMany renews many claims together, some of them lost.
@@ -181,7 +174,7 @@ func requeues(e *Env) {
 		return
 	}
 	waits := b.queueing(name)
-	e.is(errOf(b.try(waits)), "a claim on a held name was not ErrHeld but", driver.ErrHeld)
+	b.wantHeldAs(waits, "the name is held")
 	_, again, released, err := requeue(lease)
 	e.check(released, "Requeue did not release the old claim")
 	if e.caps.Fair != driver.FairNone {

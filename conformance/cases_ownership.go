@@ -57,14 +57,7 @@ var ownershipCases = group("ownership",
 		e.is(err, "the renewal of an expired claim was not ErrLost but", driver.ErrLost)
 		b.wantFree(name, "the claim expired, and its renewal returned ErrLost")
 	}),
-	full("renewed-claim-stays", "P1 exclusion: a claim that is renewed stays held", func(e *Env) {
-		p := e.party()
-		p.renewedStay(func(_ context.Context, leases []driver.Lease, results []driver.Renewal) {
-			for i, lease := range leases {
-				results[i].Until, results[i].Err = p.renew(lease)
-			}
-		})
-	}),
+	full("renewed-claim-stays", "P1 exclusion: claims that are renewed, together where the backend is a BatchRenewer, stay held", renewedStay),
 )
 
 const ruleAbandoned = "P4 ownership: a late release, renewal or second Abandon of an abandoned claim does not affect the next holder"
@@ -83,45 +76,47 @@ func (p *party) abandonedTwice(b *party, name string) {
 	b.stillHolds(name, next, "the abandoned claim was abandoned again and released")
 }
 
-// renewedStay renews claims for three TTLs, and checks that another client cannot get them while they are valid. If the machine
-// stalls until they expire, it starts again.
-func (p *party) renewedStay(renew func(context.Context, []driver.Lease, []driver.Renewal)) {
+// renewedStay renews claims for three TTLs, and checks that another client cannot get them while they are valid.
+func renewedStay(e *Env) {
 	const why = "the holder renews its claim successfully and in time"
-	e, other := p.e, p.e.party()
-	e.unlessStalled(func() (ran bool) {
-		names := []string{e.name(), e.name(), e.name()}
-		leases, ends := make([]driver.Lease, len(names)), make([]time.Time, len(names))
-		for i, name := range names {
-			leases[i] = p.claim(name)
-			e.needsRenewal(leases[i])
-			ends[i] = leases[i].Grant().Until
+	p, other, names := e.party(), e.party(), []string{e.name(), e.name(), e.name()}
+	batch, batches := driver.As[driver.BatchRenewer](p.Backend)
+	leases, ends := make([]driver.Lease, len(names)), make([]time.Time, len(names))
+	for i, name := range names {
+		leases[i] = p.claim(name)
+		e.needsRenewal(leases[i])
+		ends[i] = leases[i].Grant().Until
+	}
+	inTime := func() {
+		if !time.Now().Before(slices.MinFunc(ends, time.Time.Compare)) {
+			e.stalled()
 		}
-		tooLate := func() bool { return !time.Now().Before(slices.MinFunc(ends, time.Time.Compare)) }
-		for end := time.Now().Add(3 * e.ttl); time.Now().Before(end); {
-			e.sleep(e.ttl / 4)
-			results, began := make([]driver.Renewal, len(leases)), time.Now()
-			renew(e.ctx, leases, results)
-			if tooLate() {
-				return false
-			}
-			for i, r := range results {
-				e.check(r.Err, "a renewal in time failed")
-				e.require(r.Until.After(began), "a renewal returned a validity that ended %v before the renewal was sent", began.Sub(r.Until))
-				ends[i] = r.Until
-			}
-			for _, name := range names {
-				lease, err := other.try(other.request(name))
-				if tooLate() {
-					return false
-				}
-				e.refused(lease, err, why)
+	}
+	for end := time.Now().Add(3 * e.ttl); time.Now().Before(end); {
+		e.sleep(e.ttl / 4)
+		results, began := make([]driver.Renewal, len(leases)), time.Now()
+		if batches {
+			batch.RenewBatch(e.ctx, leases, results)
+		} else {
+			for i, lease := range leases {
+				results[i].Until, results[i].Err = p.renew(lease)
 			}
 		}
-		for _, lease := range leases {
-			p.release(lease)
+		inTime()
+		for i, r := range results {
+			e.check(r.Err, "a renewal in time failed")
+			e.require(r.Until.After(began), "a renewal returned a validity that ended %v before the renewal was sent", began.Sub(r.Until))
+			ends[i] = r.Until
 		}
-		return true
-	})
+		for _, name := range names {
+			lease, err := other.try(other.request(name))
+			inTime()
+			e.refused(lease, err, why)
+		}
+	}
+	for _, lease := range leases {
+		p.release(lease)
+	}
 }
 
 // late makes a case in which a client calls call for an expired claim while another client holds the name. call must return want.

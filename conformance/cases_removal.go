@@ -14,10 +14,10 @@ var removalCases = group("removal",
 		"P3b removal: when the server forgets a lock, its holder is told once, within Capabilities.RemovalNotice; "+
 			"its renewal and release return ErrLost and do not affect the next holder", func(e *Env) {
 			a, b, name := e.two()
-			told := a.watched(name)
+			told := a.watched(a.request(name))
 			e.remove(name)
 			told.within("the lock was removed at the server")
-			next := b.takeAs(b.patientRequest(name), e.takeover(), "the server forgot the lock")
+			next := b.take(name, e.takeover(), "the server forgot the lock")
 			told.isLost()
 			b.stillHolds(name, next, "the earlier holder renewed and released late")
 			told.once()
@@ -26,7 +26,7 @@ var removalCases = group("removal",
 		"P3b removal: when a foreign value replaces a lock, its holder is told once, within Capabilities.RemovalNotice; "+
 			"its renewal and release return ErrLost, and neither they nor Abandon affect that value", func(e *Env) {
 			a, b, name := e.two()
-			told := a.watched(name)
+			told := a.watched(a.request(name))
 			e.overwrite(name)
 			told.within("the lock was overwritten at the server")
 			b.wantHeld(name, "a foreign client has the name")
@@ -38,22 +38,21 @@ var removalCases = group("removal",
 		}, "Overwrite"),
 	quick("broken", "P3b removal: Break ends only the claim of the given owner, which is told once, within Capabilities.RemovalNotice", func(e *Env) {
 		a, b, name := e.two()
-		breaks, inspect := breaker(b), inspector(b)
-		told := a.watched(name)
-		st := inspect(name)
-		e.is(breaks(name, a.request(name).Owner), "Break of an owner that does not have the name was not ErrLost but", driver.ErrLost)
+		told := a.watched(a.request(name))
+		st := b.inspect(name)
+		e.is(b.breaks(name, a.request(name).Owner), "Break of an owner that does not have the name was not ErrLost but", driver.ErrLost)
 		b.wantHeld(name, "Break was called for another owner")
-		e.check(breaks(name, st.Owner), "Break")
+		e.check(b.breaks(name, st.Owner), "Break")
 		told.within("the lock was broken")
-		next := b.takeAs(b.patientRequest(name), soon, "the lock was broken")
+		next := b.take(name, soon, "the lock was broken")
 		told.isLost()
-		e.is(breaks(name, st.Owner), "the second Break of the same owner was not ErrLost but", driver.ErrLost)
+		e.is(b.breaks(name, st.Owner), "the second Break of the same owner was not ErrLost but", driver.ErrLost)
 		b.stillHolds(name, next, "the former holder renewed and released late, and Break was repeated")
 		told.once()
 	}),
 	full("no-false-alarm", "P3b removal: a holder is never told of a loss while it has its claim", func(e *Env) {
 		a, b, name := e.two()
-		told := a.watched(name)
+		told := a.watched(a.request(name))
 		stop := a.keepAlive(told.lease)
 		e.during(2*e.ttl, e.ttl/10, func() { b.wantHeld(name, "the holder renews its claim") })
 		stop()
@@ -63,21 +62,13 @@ var removalCases = group("removal",
 	}),
 )
 
-// breaker returns a function that breaks the claim of owner on a name.
-func breaker(p *party) func(name, owner string) error {
-	b := optional[driver.Breaker](p)
-	_, shows := driver.As[driver.Inspector](p.Backend)
-	p.e.require(shows, "a driver.Breaker must be a driver.Inspector too, to show the owners of locks")
-	return func(name, owner string) error {
-		return b.Break(p.e.ctx, name, owner)
-	}
+// breaks breaks the claim of owner on a name.
+func (p *party) breaks(name, owner string) error {
+	return optional[driver.Breaker](p).Break(p.e.ctx, name, owner)
 }
 
-// watched claims name with a Lost callback.
-func (p *party) watched(name string) *told { return p.watchedAs(p.request(name)) }
-
-// watchedAs is watched with a given request.
-func (p *party) watchedAs(req driver.Request) *told {
+// watched makes a claim with a Lost callback.
+func (p *party) watched(req driver.Request) *told {
 	t := &told{p: p, first: make(chan struct{})}
 	req.Lost = func(err error) {
 		if t.count.Add(1) == 1 {

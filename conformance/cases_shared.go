@@ -131,7 +131,7 @@ var sharedCases = stated("shared", func(c driver.Capabilities) bool { return c.S
 	}),
 	full("removed", "P3b removal: when the server forgets the readers, each is told within the stated time", func(e *Env) {
 		a, b, name := e.two()
-		here, there := a.watchedAs(a.reading(name)), b.watchedAs(b.reading(name))
+		here, there := a.watched(a.reading(name)), b.watched(b.reading(name))
 		e.remove(name)
 		here.within("the lock was removed at the server")
 		there.within("the lock was removed at the server")
@@ -178,11 +178,11 @@ const ruleInspected = "P3b removal: Inspect shows all holders that share a name,
 // inspected breaks one of two claims that share a name.
 func inspected(e *Env, as mode) {
 	a, b, name := e.two()
-	breaks, inspect := breaker(b), inspector(b)
+	optional[driver.Breaker](b)
 	reqs, shown := []driver.Request{as(a, name), as(b, name)}, make([]string, 2)
-	told, stays := a.watchedAs(reqs[0]), b.claimAs(reqs[1])
+	told, stays := a.watched(reqs[0]), b.claimAs(reqs[1])
 	stop, unheard := b.keepAlive(stays), a.keepAlive(told.lease)
-	st := inspect(name)
+	st := b.inspect(name)
 	e.require(st.Held && len(st.Others) == 1, "two claims hold the name, and Inspect says: %+v", st)
 	for _, holder := range append(st.Others, st) {
 		for i, req := range reqs {
@@ -194,9 +194,9 @@ func inspected(e *Env, as mode) {
 	}
 	e.require(shown[0] != "" && shown[1] != "", "%s and %s hold the name, and Inspect says: %+v", reqs[0].Owner, reqs[1].Owner, st)
 	unheard()
-	e.check(breaks(name, shown[0]), "Break")
+	e.check(b.breaks(name, shown[0]), "Break")
 	told.within("the claim was broken")
-	st = inspect(name)
+	st = b.inspect(name)
 	e.require(st.Owner == shown[1] && len(st.Others) == 0, "one of two claims was broken, and Inspect says: %+v", st)
 	told.isLost()
 	stop()

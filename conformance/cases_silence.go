@@ -79,33 +79,30 @@ var silenceCases = group("silence",
 // was left to renew, and nothing was tested.
 func survives(e *Env, why string, mayEnd bool, harm func(*lockport.Lock)) {
 	other, look := e.open(cmp.Or(e.cfg.Direct, e.cfg.Target)).connected(), func() {}
-	e.unlessStalled(func() (ran bool) {
-		l, notice := e.acquire(e.client(), e.name()), time.Duration(0)
-		if mayEnd {
-			notice = e.noticeTime(l)
-		}
-		if e.cfg.Direct != "" { // the server may stall too
-			look = func() {
-				lease, err := other.try(other.request(l.Name()))
-				if err == nil && !poll(e.ctx, notice, func() bool { return l.Err() != nil }) {
-					e.fail(fmt.Errorf("%s, yet another claim was granted (token %d), and the holder was not told within %v", why, lease.Grant().Token, notice))
-				}
+	l, notice := e.acquire(e.client(), e.name()), time.Duration(0)
+	if mayEnd {
+		notice = e.noticeTime(l)
+	}
+	if e.cfg.Direct != "" { // the server may stall too
+		look = func() {
+			lease, err := other.try(other.request(l.Name()))
+			if err == nil && !poll(e.ctx, notice, func() bool { return l.Err() != nil }) {
+				e.fail(fmt.Errorf("%s, yet another claim was granted (token %d), and the holder was not told within %v", why, lease.Grant().Token, notice))
 			}
 		}
-		stalled := stalls(look)
-		harm(l)
-		switch late := stalled(); {
-		case l.Err() == nil:
-			e.stillHeld(l, other, why)
-			e.release(l)
-		case mayEnd:
-		case late > e.ttl/8:
-			return false
-		default:
-			e.failf("%s, and the lock was lost: %w", why, l.Err())
-		}
-		return true
-	})
+	}
+	stalled := stalls(look)
+	harm(l)
+	switch late := stalled(); {
+	case l.Err() == nil:
+		e.stillHeld(l, other, why)
+		e.release(l)
+	case mayEnd:
+	case late > e.ttl/8:
+		e.stalled()
+	default:
+		e.failf("%s, and the lock was lost: %w", why, l.Err())
+	}
 }
 
 // toldBeforeGrant cuts a holder off from its server by fault, and has an observer claim the name as soon as the server grants it.

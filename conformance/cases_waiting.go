@@ -2,7 +2,6 @@ package conformance
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/lockport/lockport/driver"
@@ -54,7 +53,7 @@ var waitingCases = group("waiting",
 		for round := range 10 {
 			name := e.name()
 			lease, req := a.claim(name), b.queueing(name)
-			e.is(errOf(b.try(req)), "a claim on a held name was not ErrHeld but", driver.ErrHeld)
+			b.wantHeldAs(req, "the name is held")
 			when := "after"
 			if round%2 == 0 {
 				when = "before"
@@ -148,37 +147,22 @@ func (p *party) startsToWait(name string) (stop func()) {
 		return func() {}
 	}
 	req, end := p.queueing(name), func() {}
-	p.e.is(errOf(p.try(req)), "a claim on a held name was not ErrHeld but", driver.ErrHeld)
+	p.wantHeldAs(req, "the name is held")
 	if n, ok := driver.As[driver.Notifier](p.Backend); ok {
 		end = n.Notify(req, func() {})
 	}
 	return func() { end(); p.abandon(req) }
 }
 
-// serverOrder has three clients queue, and serves them. An advisory queue skips a client that is slow to answer, so an attempt
-// with a long pause is repeated.
+// serverOrder has three clients queue, and serves them. An advisory queue skips a client that is slow to answer.
 func serverOrder(e *Env) {
 	if e.caps.Fair == driver.FairNone {
 		e.notRun("Capabilities.Fair states no order")
 	}
 	if !e.caps.Queue {
-		_, waits := driver.As[driver.Waiter](e.party().Backend)
-		e.require(waits, "Capabilities.Fair states %v, but there is neither a queue (Capabilities.Queue) nor a driver.Waiter", e.caps.Fair)
 		e.inOrderOfClients(3)
 		return
 	}
-	var err error
-	for range 5 {
-		var took time.Duration
-		if took, err = queueOrder(e); err == nil || took < 100*time.Millisecond {
-			break
-		}
-	}
-	e.check(err, "waiters must be served in the order of the queue")
-}
-
-// queueOrder tests the order of claims with Request.Queue. It returns the longest time that a waiter took to claim.
-func queueOrder(e *Env) (slowest time.Duration, _ error) {
 	holder, newcomer, name, lease := e.held()
 	stop := holder.keepAlive(lease)
 	var queue []*party
@@ -186,34 +170,26 @@ func queueOrder(e *Env) (slowest time.Duration, _ error) {
 	for i := range 3 {
 		p := e.party()
 		queue, reqs = append(queue, p), append(reqs, p.queueing(name))
-		e.is(errOf(p.try(reqs[i])), "a claim on a held name was not ErrHeld but", driver.ErrHeld)
+		p.wantHeldAs(reqs[i], "the name is held")
+		defer p.abandon(reqs[i])
 	}
 	stop()
-	defer func() {
-		for i, p := range queue {
-			p.abandon(reqs[i])
-		}
-	}()
 	for i, p := range queue {
 		start := time.Now()
-		holder.release(lease)
-		if got, err := newcomer.try(newcomer.request(name)); err == nil {
-			newcomer.release(got)
-			return time.Since(start), fmt.Errorf("a newcomer was granted the name before waiter %d", i+1)
-		}
-		for j := len(queue) - 1; j > i; j-- {
-			if got, err := queue[j].try(reqs[j]); err == nil {
-				queue[j].release(got)
-				return time.Since(start), overtaken(j, i)
+		inTurn := func(ok bool, seen string, args ...any) {
+			if !ok && e.caps.Fair == driver.FairAdvice && time.Since(start) >= 100*time.Millisecond {
+				e.stalled()
 			}
+			e.require(ok, seen, args...)
+		}
+		holder.release(lease)
+		inTurn(errOf(newcomer.try(newcomer.request(name))) != nil, "a newcomer was granted the name before waiter %d", i+1)
+		for j := len(queue) - 1; j > i; j-- {
+			inTurn(errOf(queue[j].try(reqs[j])) != nil, "%w", overtaken(j, i))
 		}
 		next, err := p.try(reqs[i])
-		slowest = max(slowest, time.Since(start))
-		if err != nil {
-			return slowest, fmt.Errorf("the name was released and waiter %d is first, yet its claim returned: %w", i+1, err)
-		}
+		inTurn(err == nil, "the name was released and waiter %d is first, yet its claim returned: %w", i+1, err)
 		holder, lease = p, next
 	}
 	holder.release(lease)
-	return slowest, nil
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/lockport/lockport/backend/file"
 	"github.com/lockport/lockport/backend/memory"
+	"github.com/lockport/lockport/backend/memory/memorytest"
 	"github.com/lockport/lockport/driver"
 )
 
@@ -216,24 +217,34 @@ func TestFailuresAreReported(t *testing.T) {
 	}
 }
 
-// A lock that is lost while the machine stalls does not fail a case at once. Without a stall it does, and so does any other error.
+// A case does not fail at once if a lock was lost while the machine stalled, or if a quick case lasted so long that its claims may have expired.
 func TestALossWhileTheMachineStalls(t *testing.T) {
 	for _, c := range []struct {
 		stall     time.Duration
+		late      bool // the case lasts longer than the TTL
 		err       error
 		bad, runs int // how many runs fail, and how many there must be
 		want      Outcome
 	}{
-		{time.Minute, driver.ErrLost, 1, 2, Pass},
-		{time.Minute, driver.ErrLost, 9, 1 + maxStalled, Fail},
-		{time.Minute, driver.ErrUnknown, 1, 1, Fail},
-		{0, driver.ErrLost, 1, 1, Fail},
+		{time.Minute, false, driver.ErrLost, 1, 2, Pass},
+		{time.Minute, false, driver.ErrLost, 9, 1 + maxStalled, Fail},
+		{time.Minute, false, driver.ErrUnknown, 1, 1, Fail},
+		{time.Minute, false, errGranted, 1, 1, Fail},
+		{0, false, driver.ErrLost, 1, 1, Fail},
+		{0, false, errGranted, 1, 1, Fail},
+		{0, true, errGranted, 9, 1 + maxStalled, Fail},
+		{0, true, driver.ErrUnknown, 1, 1, Fail},
+		{0, false, errStalled, 1, 2, Pass},
+		{0, false, errStalled, 9, 1 + maxStalled, NotRun},
 	} {
 		r, err := newRunner(t.Context(), onMemory())
 		require.NoError(t, err)
 		r.stalls = func() func() time.Duration { return func() time.Duration { return c.stall } }
+		if c.late {
+			r.ttl = time.Nanosecond
+		}
 		runs := 0
-		res := r.run(t.Context(), r.cfg, Case{run: func(e *Env) {
+		res := r.run(t.Context(), r.cfg, Case{Quick: true, run: func(e *Env) {
 			if runs++; runs <= c.bad {
 				e.check(fmt.Errorf("renewed: %w", c.err), "a renewal failed")
 			}
@@ -241,6 +252,51 @@ func TestALossWhileTheMachineStalls(t *testing.T) {
 		require.Equal(t, c.want, res.Outcome, res.Reason)
 		require.Equal(t, c.runs, runs)
 	}
+}
+
+// A sound lock does not fail the cases that hold claims without renewing them, if the server answers so late that the claims expire.
+func TestServerThatStalls(t *testing.T) {
+	for _, id := range []string{"exclusion/two-backends", "contract/held", "shared/readers-and-writers", "permits/counted"} {
+		t.Run(id, func(t *testing.T) {
+			t.Parallel()
+			var slow memorytest.Faults
+			server := memory.NewServer()
+			cfg := Config{Local: true, MinTTL: 500 * time.Millisecond, Open: func(context.Context, string) (driver.Backend, error) {
+				return memorytest.NewBackend(server, &slow), nil
+			}}
+			slow.DelayNext(memorytest.Claim, 0)
+			slow.DelayNext(memorytest.Claim, cfg.MinTTL*3/2)
+			report := Run(t.Context(), cfg, Match(func(c Case) bool { return c.ID() == id }))
+			require.Len(t, report.Results, 1)
+			require.Equal(t, Pass, report.Results[0].Outcome, report.Results[0].Message())
+			require.Positive(t, report.Results[0].Again)
+		})
+	}
+}
+
+// A soak ends with the first lock that is lost, even if the machine stalled.
+func TestSoakEndsWithTheFirstLoss(t *testing.T) {
+	server, opened := memory.NewServer(), 0
+	operator := memory.NewBackend(memory.Options{Server: server})
+	cfg := Config{Local: true, MinTTL: 20 * time.Millisecond, Open: func(context.Context, string) (driver.Backend, error) { // any machine stalls for an eighth of that
+		opened++
+		return memory.NewBackend(memory.Options{Server: server}), nil
+	}}
+	ctx, cancel := context.WithCancel(t.Context())
+	var losing sync.WaitGroup
+	losing.Go(func() {
+		for <-time.After(200 * time.Millisecond); ctx.Err() == nil; <-time.After(time.Millisecond) {
+			all, _ := operator.List(ctx, "")
+			for _, st := range all {
+				server.Lose(st.Name, nil)
+			}
+		}
+	})
+	report := Soak(ctx, cfg, SoakOptions{For: 20 * time.Second, Processes: 1, Goroutines: 16})
+	cancel()
+	losing.Wait()
+	require.Contains(t, report.Broken, driver.ErrLost.Error())
+	require.Equal(t, 2, opened, "the first one reads the capabilities")
 }
 
 // A leaked goroutine fails the case that started it, directly or not, and no other.

@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/lockport/lockport/driver"
@@ -24,26 +25,22 @@ type Env struct {
 	ttl    time.Duration
 	caps   driver.Capabilities
 
+	err    atomic.Pointer[error] // the first failure
+	names  atomic.Int64
+	faulty bool // Restore must end a fault
+
 	mu      sync.Mutex
-	err     error // the first failure
-	names   int
 	closers []func() // run when the case has ended, last one first
-	faulty  bool     // Restore must end a fault
 }
 
 // fail records a failure. Only the first one counts. Any goroutine may call it.
-func (e *Env) fail(err error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.err == nil {
-		e.err = err
-	}
-}
+func (e *Env) fail(err error) { e.err.CompareAndSwap(nil, &err) }
 
 func (e *Env) failure() error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.err
+	if err := e.err.Load(); err != nil {
+		return *err
+	}
+	return nil
 }
 
 // stopIfFailed ends the case if one of its goroutines has failed.
@@ -64,7 +61,8 @@ func (e *Env) failf(format string, args ...any) {
 	runtime.Goexit()
 }
 
-var errNone = errors.New("no error")
+// errNone is the error of a call that had to fail and did not, and errGranted that of a claim on a held name.
+var errNone, errGranted = errors.New("no error"), errors.New("another claim was granted")
 
 // require ends the case with what was seen, unless ok.
 func (e *Env) require(ok bool, seen string, args ...any) {
@@ -190,16 +188,15 @@ func (e *Env) after(f func()) {
 }
 
 // name returns a name that no other case uses. Any goroutine may call it.
-func (e *Env) name() string {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.names++
-	return e.prefix + strconv.Itoa(e.names)
-}
+func (e *Env) name() string { return e.prefix + strconv.FormatInt(e.names.Add(1), 10) }
 
-// detached returns a context for clean-up that must happen even after the case's time is over.
-func (e *Env) detached(d time.Duration) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.WithoutCancel(e.ctx), d)
+// undo runs f when the case has ended, with a context that does not end with the case's time.
+func (e *Env) undo(f func(ctx context.Context)) {
+	e.after(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(e.ctx), callTime)
+		defer cancel()
+		f(ctx)
+	})
 }
 
 // sound checks the form of what TryAcquire, Wait and Requeue return. Any goroutine may call it.
@@ -220,28 +217,27 @@ func (e *Env) sound(lease driver.Lease, err error) (driver.Lease, error) {
 // classes are the error classes of drivers.
 var classes = []error{driver.ErrHeld, driver.ErrLost, driver.ErrUnavailable, driver.ErrRefused, driver.ErrUnknown}
 
+// matched returns the classes that err matches.
+func matched(err error) (found []error) {
+	for _, c := range classes {
+		if errors.Is(err, c) {
+			found = append(found, c)
+		}
+	}
+	return found
+}
+
 // class returns the class of a driver's error.
 func class(err error) error {
 	if err == nil {
 		return nil
 	}
-	for _, c := range classes {
-		if errors.Is(err, c) {
-			return c
-		}
-	}
-	return driver.ErrUnknown
+	return append(matched(err), driver.ErrUnknown)[0]
 }
 
 // oneClass records a failure if err matches several classes. Any goroutine may call it.
 func (e *Env) oneClass(err error) {
-	n := 0
-	for _, c := range classes {
-		if errors.Is(err, c) {
-			n++
-		}
-	}
-	if n > 1 {
+	if n := len(matched(err)); n > 1 {
 		e.fail(fmt.Errorf("P10 errors: an error must match exactly one class; this one matches %d: %w", n, err))
 	}
 }

@@ -54,11 +54,7 @@ func (e *Env) restart(keepData bool) {
 // overwrite makes a foreign client the holder of name until the case has ended.
 func (e *Env) overwrite(name string) {
 	e.inject("Overwrite", func() error { return e.cfg.Faults.Overwrite(e.ctx, name) })
-	e.after(func() {
-		ctx, cancel := e.detached(callTime)
-		defer cancel()
-		outside(func() { _ = e.cfg.Faults.Remove(ctx, name) })
-	})
+	e.undo(func(ctx context.Context) { outside(func() { _ = e.cfg.Faults.Remove(ctx, name) }) })
 }
 
 // replyLost drops the reply to f's request. If the fault finds no such request, nothing was tested, and the case is not run.

@@ -148,11 +148,7 @@ func (p *party) tryIn(ctx context.Context, req driver.Request) (driver.Lease, er
 
 // abandonAtEnd abandons a claim when the case has ended.
 func (p *party) abandonAtEnd(req driver.Request) {
-	p.e.after(func() {
-		ctx, cancel := p.e.detached(callTime)
-		defer cancel()
-		_ = p.Abandon(ctx, req)
-	})
+	p.e.undo(func(ctx context.Context) { _ = p.Abandon(ctx, req) })
 }
 
 // claim makes a claim that must be granted, because nobody has the name.
@@ -177,7 +173,7 @@ func (p *party) wantHeldAs(req driver.Request, why string) {
 // refused checks that a claim returned ErrHeld; why is the reason.
 func (e *Env) refused(lease driver.Lease, err error, why string) {
 	if err == nil {
-		e.failf("%s, yet another claim was granted (token %d)", why, lease.Grant().Token)
+		e.failf("%s, yet %w (token %d)", why, errGranted, lease.Grant().Token)
 	}
 	e.is(err, why+", so another claim must return ErrHeld; it returned", driver.ErrHeld)
 }
@@ -197,9 +193,9 @@ func (p *party) wantFreeAs(req driver.Request, d time.Duration, why string) uint
 	return lease.Grant().Token
 }
 
-// take polls until a claim is granted, and ends the case after d.
+// take polls until a claim is granted that outlasts the waits of a case, and ends the case after d.
 func (p *party) take(name string, d time.Duration, why string) driver.Lease {
-	return p.takeAs(p.request(name), d, why)
+	return p.takeAs(p.patientRequest(name), d, why)
 }
 
 // takeAs is take with a given request.

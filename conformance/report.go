@@ -21,7 +21,7 @@ type Result struct {
 	// Reason says how the rule was broken, or why the case was not run.
 	Reason string        `json:"reason,omitempty"`
 	Took   time.Duration `json:"took_ns"`
-	// Again is how often the case started again, because a lock was lost while the machine stalled.
+	// Again is how often the case started again, because machine or server stalled and the failure showed nothing.
 	Again int `json:"again,omitempty"`
 }
 

@@ -114,14 +114,12 @@ func (r *runner) run(ctx context.Context, cfg Config, c Case) Result {
 	var err error
 	res.Again, err = r.attempt(ctx, cfg, c)
 	res.Took = time.Since(start)
-	var notRun errNotRun
-	switch {
-	case err == nil:
-		res.Outcome = Pass
-	case errors.As(err, &notRun):
+	if notRun, ok := errors.AsType[errNotRun](err); ok {
 		res.Outcome, res.Reason = NotRun, notRun.reason
-	default:
+	} else if err != nil {
 		res.Outcome, res.Reason = Fail, err.Error()
+	} else {
+		res.Outcome = Pass
 	}
 	return res
 }

@@ -3,6 +3,7 @@ package conformance
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"time"
 )
@@ -97,16 +98,15 @@ func Soak(ctx context.Context, cfg Config, o SoakOptions) SoakReport {
 		return report
 	}
 	report.Backend, report.TTL = r.caps.Backend, r.ttl
-	res := r.run(ctx, r.cfg, Case{
-		Group: "exclusion", Name: "crowd", Rule: ruleCrowd, Alone: true, Limit: o.For + 2*o.Patience + time.Minute,
-		run: func(e *Env) { e.crowds(o, r.ttl, &report) },
+	start := time.Now()
+	err = r.once(ctx, r.cfg, Case{
+		Alone: true, Limit: o.For + 2*o.Patience + time.Minute, run: func(e *Env) { e.crowds(o, r.ttl, &report) },
 	})
-	report.Took = res.Took
-	switch res.Outcome {
-	case Fail:
-		report.Broken = res.Message()
-	case NotRun:
-		report.Error = res.Reason
+	report.Took = time.Since(start)
+	if notRun, ok := errors.AsType[errNotRun](err); ok {
+		report.Error = notRun.reason
+	} else if err != nil {
+		report.Broken = Result{Rule: ruleCrowd, Reason: err.Error()}.Message()
 	}
 	return report
 }

@@ -34,24 +34,23 @@ func stalls(look func()) (longest func() time.Duration) {
 // maxStalled is how often a case may start again because of a stall.
 const maxStalled = 2
 
-// attempt runs a case. If a lock was lost while the machine stalled, its TTL may have passed, which shows nothing about the backend: the case starts
-// again. n is how often it did.
+// errStalled ends a run that shows nothing, because machine or server were too slow.
+var errStalled = errNotRun{"the machine stalls for too long"}
+
+// stalled ends the case's run with errStalled.
+func (e *Env) stalled() { e.notRun("%s", errStalled.reason) }
+
+// attempt runs a case, and again if a run shows nothing: the case measured a stall itself; a lock was lost while the machine stalled; or a quick case,
+// which renews few claims, lasted longer than their TTL, and one was lost or granted to another. n is how often it started again.
 func (r *runner) attempt(ctx context.Context, cfg Config, c Case) (n int, err error) {
 	for ; ; n++ {
-		longest := r.stalls()
+		start, longest := time.Now(), r.stalls()
 		err = r.once(ctx, cfg, c)
-		if longest() < r.ttl/8 || !errors.Is(err, driver.ErrLost) || n == maxStalled {
+		expired := c.Quick && r.caps.Ends == driver.EndsTTL && time.Since(start) >= r.ttl
+		stalled := longest() >= r.ttl/8 || expired
+		lost, granted := errors.Is(err, driver.ErrLost), errors.Is(err, errGranted) || errors.Is(err, errNone)
+		if n == maxStalled || !errors.Is(err, errStalled) && !(lost && stalled) && !(granted && expired) {
 			return n, err
 		}
 	}
-}
-
-// unlessStalled calls try until it reports that the machine has not stalled. If it always stalls, the case is not run.
-func (e *Env) unlessStalled(try func() (ran bool)) {
-	for range 5 {
-		if try() {
-			return
-		}
-	}
-	e.notRun("the machine stalls for too long")
 }
