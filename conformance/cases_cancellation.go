@@ -39,30 +39,16 @@ var cancellationCases = group("cancellation",
 		if !e.caps.Queue {
 			e.notRun("the server keeps no queue")
 		}
-		a, b, name, lease := e.held()
-		queued := b.queueing(name)
-		e.is(errOf(b.try(queued)), "a queued claim on a held name must return ErrHeld; it returned", driver.ErrHeld)
-		b.abandon(queued)
-		b.abandon(queued)
-		a.release(lease)
-		e.party().wantFree(name, "the only waiter abandoned its claim")
-		e.leftovers("all claims were released or abandoned")
+		leavesTheQueue(e, func(b *party, req driver.Request) { b.wantHeldAs(req, "the name is held") })
 	}),
 	quick("waiting", "P6 cancellation: Wait returns when its context ends, and leaves nothing behind once its claim is abandoned", func(e *Env) {
-		a, b, name := e.two()
-		waiter := b.waiter()
-		lease := a.claim(name)
-		stop := a.keepAlive(lease)
-		req := b.request(name)
-		w := begin(e, "Wait", func(ctx context.Context) (driver.Lease, error) { return waiter.Wait(ctx, req) })
-		w.notYet(e.ttl/4, "the name is held")
-		w.cancel()
-		e.is(errOf(w.ended(endTime, "its context has ended")), "a cancelled Wait must return context.Canceled; it returned", context.Canceled)
-		b.abandon(req)
-		stop()
-		a.release(lease)
-		e.party().wantFree(name, "the only waiter abandoned its claim")
-		e.leftovers("all claims were released or abandoned")
+		leavesTheQueue(e, func(b *party, req driver.Request) {
+			waiter := b.waiter()
+			w := begin(e, "Wait", func(ctx context.Context) (driver.Lease, error) { return waiter.Wait(ctx, req) })
+			w.notYet(e.ttl/4, "the name is held")
+			w.cancel()
+			e.is(errOf(w.ended(endTime, "its context has ended")), "a cancelled Wait must return context.Canceled; it returned", context.Canceled)
+		})
 	}),
 	full("waiting-at-the-grant", ruleCancellation+" (context of Wait cancelled around the grant)", func(e *Env) {
 		a, b, name := e.two()
@@ -100,6 +86,19 @@ var cancellationCases = group("cancellation",
 		cancelledAfterEachRequest(e, e.party().connected(), func() *claimant { return a })
 	}, "Delay", "Requests"),
 )
+
+// leavesTheQueue has b wait for a held name, and abandons its claim. Then the name must be free once its holder releases it.
+func leavesTheQueue(e *Env, wait func(b *party, req driver.Request)) {
+	a, b, name, lease := e.held()
+	stop, req := a.keepAlive(lease), b.queueing(name)
+	wait(b, req)
+	b.abandon(req)
+	b.abandon(req)
+	stop()
+	a.release(lease)
+	e.party().wantFree(name, "the only waiter abandoned its claim")
+	e.leftovers("all claims were released or abandoned")
+}
 
 // aroundTheRelease cancels a wait just before the release of the name, just after it, or concurrently, in turn.
 func aroundTheRelease(round int, cancel, release func()) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"reflect"
+	"slices"
 	"time"
 
 	"github.com/lockport/lockport"
@@ -42,6 +43,8 @@ var capabilitiesCases = group("capabilities",
 		_, notifier := driver.As[driver.Notifier](b)
 		_, requeuer := driver.As[driver.Requeuer](b)
 		_, attacher := driver.As[driver.Attacher](b)
+		_, breaker := driver.As[driver.Breaker](b)
+		_, inspector := driver.As[driver.Inspector](b)
 		switch {
 		case e.caps.Wake == driver.WakeNotify && !notifier:
 			e.failf("Wake is WakeNotify, but no driver.Notifier is found")
@@ -55,6 +58,8 @@ var capabilitiesCases = group("capabilities",
 			e.failf("Detach is %t, but whether driver.As finds a driver.Attacher: %t", e.caps.Detach, attacher)
 		case requeuer && !waiter && !e.caps.Queue:
 			e.failf("the backend is a driver.Requeuer, but there is neither a driver.Waiter nor a queue")
+		case breaker && !inspector:
+			e.failf("the backend is a driver.Breaker, but no driver.Inspector, which shows the owners of locks")
 		}
 	}),
 	quick("smallest-ttl", "capabilities: a TTL of MinTTL is accepted, and a smaller one is ErrRefused", func(e *Env) {
@@ -125,10 +130,9 @@ func prompt(e *Env) {
 	}
 	connected, fresh := e.party().connected(), e.party()
 	e.freeze()
-	const rounds, together, limit, most = 3, 4, 50 * time.Millisecond, 100 * time.Millisecond
-	tooLate, longest := 0, time.Duration(0)
-	for i := range rounds {
-		p := []*party{connected, fresh}[i%2]
+	const together, limit, most = 4, 50 * time.Millisecond, 100 * time.Millisecond
+	var lates []time.Duration
+	for _, p := range []*party{connected, fresh, connected} {
 		late := make(chan time.Duration, together)
 		stalled := stalls(func() {})
 		e.storm(together, func(ctx context.Context, _ int) error {
@@ -144,16 +148,13 @@ func prompt(e *Env) {
 		})
 		machine := 2 * stalled() // once for the end of the context, once for the return
 		for range together {
-			d := <-late - machine
-			longest = max(longest, d)
-			if d > most {
-				tooLate++
-			}
+			lates = append(lates, <-late-machine)
 		}
 	}
-	const calls = rounds * together
-	e.require(tooLate <= calls/4 && longest <= endTime, // stalls may have missed a busy moment of the machine
-		"of %d calls %d returned later than %v after their context's end, the latest %v after it", calls, tooLate, most, longest)
+	slices.Sort(lates)
+	longest := lates[len(lates)-1]
+	e.require(lates[len(lates)*2/3] <= most && longest <= endTime, // stalls may have missed a busy moment of the machine
+		"of %d calls too many returned later than %v after their context's end, the latest %v after it", len(lates), most, longest)
 }
 
 // wantTTLRefused checks that a claim with this TTL returns ErrRefused.

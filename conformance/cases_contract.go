@@ -63,11 +63,11 @@ var contractCases = group("contract",
 		token := a.claimAs(req).Grant().Token
 		err := errOf(b.try(b.request(name)))
 		e.is(err, "a second claim was not ErrHeld but", driver.ErrHeld)
-		var held *driver.HeldError
-		if errors.As(err, &held) && (held.ExpiresIn < 0 || held.ExpiresIn > e.ttl || held.Poll < 0) {
+		held, ok := errors.AsType[*driver.HeldError](err)
+		if ok && (held.ExpiresIn < 0 || held.ExpiresIn > e.ttl || held.Poll < 0) {
 			e.failf("HeldError is %+v, but the TTL is %v", *held, e.ttl)
 		}
-		if held != nil && held.Holder.Owner != "" && (held.Holder.Owner != req.Owner && !strings.HasSuffix(held.Holder.Owner, driver.OwnerClient(req.Owner)) ||
+		if ok && held.Holder.Owner != "" && (held.Holder.Owner != req.Owner && !strings.HasSuffix(held.Holder.Owner, driver.OwnerClient(req.Owner)) ||
 			held.Holder.Foreign || held.Holder.Token != 0 && held.Holder.Token != token) {
 			e.failf("HeldError.Holder is %+v, but the holder is %s with token %d", held.Holder, req.Owner, token)
 		}

@@ -64,10 +64,9 @@ func (e *Env) acquireMany(c *lockport.Client, n int) []*lockport.Lock {
 
 // pollInterval returns how often a waiter for a held name polls.
 func (p *party) pollInterval(name string) time.Duration {
-	held := &driver.HeldError{}
 	err := errOf(p.try(p.request(name)))
 	p.e.is(err, "a claim on a held name was not ErrHeld but", driver.ErrHeld)
-	if errors.As(err, &held) && held.Poll > 0 {
+	if held, ok := errors.AsType[*driver.HeldError](err); ok && held.Poll > 0 {
 		return held.Poll
 	}
 	return 250 * time.Millisecond

@@ -14,8 +14,8 @@ var errorsCases = group("errors",
 		l := e.acquire(e.client(), e.name())
 		_, err := e.client().TryAcquire(e.ctx, l.Name())
 		e.is(err, "TryAcquire of a held name must return ErrHeld; it returned", lockport.ErrHeld)
-		var framed *lockport.Error
-		e.require(errors.As(err, &framed), "TryAcquire must return an *Error; it returned: %w", err)
+		framed, ok := errors.AsType[*lockport.Error](err)
+		e.require(ok, "TryAcquire must return an *Error; it returned: %w", err)
 		e.require(framed.Op == "try" && framed.Name == l.Name() && framed.Backend == e.caps.Backend, "a field of the *Error is wrong: %+v", *framed)
 	}),
 	quick("released", "P10 errors: after Release, Err is ErrReleased, another Release returns nil, and the lock is never lost", func(e *Env) {

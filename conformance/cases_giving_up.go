@@ -21,7 +21,7 @@ var givingUpCases = group("giving-up",
 		func(e *Env) { e.claimantOf(e.patient(), soon).cancelledAtAnyMoment(e.party()) }),
 	quick("while-waiting", ruleGiveUp+" (cancelled while it waits for another client)", func(e *Env) {
 		l, b := e.acquire(e.patient(), e.name()), e.party()
-		err := e.giveUp(e.beginAndWait(e.patientOf(b), b, l.Name()))
+		err := e.giveUp(e.beginAndWait(e.clientOf(b, lockport.TTL(e.longTTL())), b, l.Name()))
 		e.require(errors.Is(err, context.Canceled) && errors.Is(err, lockport.ErrHeld), "a cancelled Acquire lacks Canceled or ErrHeld: %w", err)
 		e.release(l)
 		e.party().wantFreeIn(l.Name(), soon, "the only waiter was cancelled")
@@ -86,7 +86,7 @@ var givingUpCases = group("giving-up",
 			var err error
 			e.replyLost(OpRelease, func() { err = l.Release(e.ctx) })
 			e.is(err, "a Release whose reply was lost must return nil or ErrUnavailable; it returned", nil, lockport.ErrUnavailable)
-			next := other.takeAs(other.patientRequest(l.Name()), soon, "the release was carried out")
+			next := other.take(l.Name(), soon, "the release was carried out")
 			e.sleep(e.ttl / 4) // the client's retries must not affect the next holder
 			_ = l.Release(e.ctx)
 			other.stillHolds(l.Name(), next, "the release whose reply was lost was repeated")

@@ -78,7 +78,13 @@ var livenessCases = group("liveness",
 	}),
 	full("no-starvation",
 		"P7 liveness: where Contended or Fair is stated, goroutines that hand a name to each other do not keep it from a waiting client",
-		noStarvation),
+		func(e *Env) {
+			if !e.caps.Contended && e.caps.Fair == driver.FairNone {
+				e.notRun("neither Contended nor Fair is stated")
+			}
+			c := e.client()
+			served(e, soon, 16, 100*time.Microsecond, func(ctx context.Context, name string, _ int) (*lockport.Lock, error) { return c.Acquire(ctx, name) })
+		}),
 	full("server-gone", ruleOutage+" (unreachable)", func(e *Env) { waitThrough(e, e.sever) }, "Sever", "Direct"),
 	full("server-frozen", ruleOutage+" (silent)", func(e *Env) { waitThrough(e, e.freeze) }, "Freeze", "Direct"),
 	full("cut", "P7 liveness: a waiter whose connections were closed gets the lock when it is released", func(e *Env) {
@@ -117,15 +123,6 @@ func waitThrough(e *Env, fault func()) {
 	e.release(holder)
 	e.restore()
 	e.release(early.granted(e.takeover()+2*callTime, "the server is back and the name was released"))
-}
-
-// noStarvation has a client acquire a name that goroutines of another client hand to each other.
-func noStarvation(e *Env) {
-	if !e.caps.Contended && e.caps.Fair == driver.FairNone {
-		e.notRun("neither Contended nor Fair is stated")
-	}
-	c := e.client()
-	served(e, soon, 16, 100*time.Microsecond, func(ctx context.Context, name string, _ int) (*lockport.Lock, error) { return c.Acquire(ctx, name) })
 }
 
 // starving is how many acquisitions by others starve a waiting client. Time alone does not: on a busy machine others make no progress either.

@@ -89,7 +89,7 @@ var unknownCases = group("unknown",
 				if err != nil && !errors.Is(err, driver.ErrLost) {
 					a.abandon(req)
 				}
-				next := other.takeAs(other.patientRequest(name), soon, fmt.Sprintf("the release (cut off after request %d) returned %v, and "+
+				next := other.take(name, soon, fmt.Sprintf("the release (cut off after request %d) returned %v, and "+
 					"the claim was abandoned if it may still be held", n, err))
 				_ = a.tryRelease(lease)
 				other.stillHolds(name, next, "the release that was cut off was repeated")
@@ -127,7 +127,7 @@ func repeatsLostRelease(a, next *party) {
 	lease := a.claimAs(req)
 	var first error
 	e.replyLost(OpRelease, func() { first = a.tryRelease(lease) })
-	claim := next.takeAs(next.patientRequest(name), e.takeover(), "the release was carried out")
+	claim := next.take(name, e.takeover(), "the release was carried out")
 	second := a.tryRelease(lease)
 	if first != nil && second != nil && !errors.Is(second, driver.ErrLost) {
 		a.abandon(req)

@@ -24,11 +24,7 @@ func (e *Env) clientOf(b driver.Backend, opts ...lockport.Option) *lockport.Clie
 }
 
 // patient makes a client with a TTL that outlasts the waits of a case, so its claims end by release and not by expiry.
-func (e *Env) patient() *lockport.Client { return e.patientOf(e.party()) }
-
-func (e *Env) patientOf(b driver.Backend) *lockport.Client {
-	return e.clientOf(b, lockport.TTL(e.longTTL()))
-}
+func (e *Env) patient() *lockport.Client { return e.client(lockport.TTL(e.longTTL())) }
 
 // longTTL is the TTL of patient clients.
 func (e *Env) longTTL() time.Duration { return e.atLeast(max(10*e.ttl, 10*time.Second)) }
@@ -101,22 +97,16 @@ func (e *Env) watch(l *lockport.Lock) (lostWithin func(limit time.Duration, why 
 	}
 }
 
-// lostWithin waits for the loss of a lock that nobody watched.
+// lostWithin waits for the loss of a lock that nobody watched, and checks what the lock says then.
 func (e *Env) lostWithin(l *lockport.Lock, limit time.Duration, why string) {
 	select {
 	case <-l.Lost():
 	case <-time.After(limit):
 		e.failf("%s, but after %v Lost is not closed (Valid: %t, Err: %v)", why, limit, l.Valid(), l.Err())
 	}
-	e.wantLost(l)
-}
-
-// wantLost checks what a lost lock says.
-func (e *Env) wantLost(l *lockport.Lock) {
 	err := l.Err()
 	e.require(!l.Valid() && errors.Is(err, lockport.ErrLost), "the lock is lost, but Valid is %t, and Err returns: %w", l.Valid(), err)
-	var framed *lockport.Error
-	if !errors.As(err, &framed) || framed.Name != l.Name() {
+	if framed, ok := errors.AsType[*lockport.Error](err); !ok || framed.Name != l.Name() {
 		e.failf("P10 errors: Err must be a *lockport.Error with the lock's name; it is: %w", err)
 	}
 }

@@ -32,9 +32,6 @@ func contend(clients, goroutines int, all crowd, run func(*race)) func(*Env) {
 		all.TTL = e.ttl
 		r := e.race(all)
 		run(r)
-		took := int64(clients*goroutines*all.Rounds) - r.register.TooSlow // the machine stalled
-		n := r.register.Acquired
-		e.require(n == took, "%d holds were counted, %d took place", n, took)
 		r.allFree(1)
 	}
 }

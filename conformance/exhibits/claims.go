@@ -77,9 +77,11 @@ var claims = []Exhibit{
 			l.grant = func(l *lease) { l.grant.Token = last.Add(1) }
 		}},
 	{"no-tokens", "tokens are stated, but there are none", sees{"the token is 0"},
-		caught{"contract/grant"}, granting(func(l *lease) { l.grant.Token = 0 })},
+		caught{"contract/grant"}, func(l *lock) { l.grant = func(l *lease) { l.grant.Token = 0 } }},
 	{"counts-the-grant-from-its-reply", "the validity of a grant counts from its reply", sees{"late"},
-		caught{"contract/grant-counts-from-sending"}, granting(func(l *lease) { l.grant.Until = time.Now().Add(l.req.TTL) })},
+		caught{"contract/grant-counts-from-sending"}, func(l *lock) {
+			l.grant = func(l *lease) { l.grant.Until = time.Now().Add(l.req.TTL) }
+		}},
 	{"rounds-the-ttl-down", "the TTL goes to the server in whole tenths of a second, rounded down", sees{"lasted for"},
 		caught{"capabilities/grain"}, asking(func(req *driver.Request) { req.TTL = max(req.TTL.Truncate(100*time.Millisecond), time.Millisecond) })},
 }
@@ -102,11 +104,6 @@ func claiming(claim func(*lock, context.Context, driver.Request) (driver.Lease, 
 			return l.sound.Wait(ctx, req)
 		}
 	}
-}
-
-// granting changes leases.
-func granting(change func(*lease)) func(*lock) {
-	return func(l *lock) { l.grant = change }
 }
 
 // asking changes requests.
