@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -274,18 +275,24 @@ func TestServerThatStalls(t *testing.T) {
 	}
 }
 
-// A soak ends with the first lock that is lost, even if the machine stalled.
+// A soak ends with the first lock that is lost, even while the machine stalls.
 func TestSoakEndsWithTheFirstLoss(t *testing.T) {
 	server, opened := memory.NewServer(), 0
 	operator := memory.NewBackend(memory.Options{Server: server})
-	cfg := Config{Local: true, MinTTL: 20 * time.Millisecond, Open: func(context.Context, string) (driver.Backend, error) { // any machine stalls for an eighth of that
+	cfg := Config{Local: true, MinTTL: 80 * time.Millisecond, Open: func(context.Context, string) (driver.Backend, error) {
 		opened++
 		return memory.NewBackend(memory.Options{Server: server}), nil
 	}}
 	ctx, cancel := context.WithCancel(t.Context())
-	var losing sync.WaitGroup
-	losing.Go(func() {
-		for <-time.After(200 * time.Millisecond); ctx.Err() == nil; <-time.After(time.Millisecond) {
+	var others sync.WaitGroup
+	for range 4 * runtime.GOMAXPROCS(0) { // the stall: each has the processor for 10 ms at a time
+		others.Go(func() {
+			for ctx.Err() == nil {
+			}
+		})
+	}
+	others.Go(func() {
+		for <-time.After(300 * time.Millisecond); ctx.Err() == nil; <-time.After(time.Millisecond) {
 			all, _ := operator.List(ctx, "")
 			for _, st := range all {
 				server.Lose(st.Name, nil)
@@ -294,7 +301,7 @@ func TestSoakEndsWithTheFirstLoss(t *testing.T) {
 	})
 	report := Soak(ctx, cfg, SoakOptions{For: 20 * time.Second, Processes: 1, Goroutines: 16})
 	cancel()
-	losing.Wait()
+	others.Wait()
 	require.Contains(t, report.Broken, driver.ErrLost.Error())
 	require.Equal(t, 2, opened, "the first one reads the capabilities")
 }
