@@ -22,7 +22,7 @@ var overtakeAfter = 250 * time.Millisecond
 type waiter struct {
 	file  *lockFile
 	next  bool      // it has the file's turnstile: no waiter overtakes it
-	tried time.Time // when it last tried to lock the file, or first found another next
+	tried time.Time // when it last tried to lock the file, or began
 }
 
 // TryAcquire implements driver.Backend. With req.Queue, a claim that finds the name held keeps the file open and its turn, until it is granted or
@@ -39,7 +39,7 @@ func (b *Backend) TryAcquire(ctx context.Context, req driver.Request) (driver.Le
 	}
 	w := b.waiting[key]
 	if w == nil {
-		w = new(waiter)
+		w = &waiter{tried: time.Now()}
 	}
 	delete(b.waiting, key)
 	l, err := b.attempt(req, w)
@@ -91,9 +91,6 @@ func (w *waiter) try(req driver.Request) (bool, error) {
 	now := time.Now()
 	overtakes := false
 	if (req.Queue || req.Shared) && !w.next {
-		if w.tried.IsZero() {
-			w.tried = now
-		}
 		overtakes = w.file.isTurnstileTaken()
 		if overtakes && (!req.Queue || now.Sub(w.tried) < overtakeAfter) {
 			return false, nil
@@ -114,7 +111,7 @@ func (w *waiter) try(req driver.Request) (bool, error) {
 	return w.file.tryLock()
 }
 
-// grant makes a lease of w's locked file, and takes the file from w. nil without an error: it cannot be granted now.
+// grant makes a lease of w's locked file. nil without an error: it cannot be granted now.
 func (b *Backend) grant(req driver.Request, w *waiter) (*lease, error) {
 	own, r, err := w.file, record{}, error(nil)
 	switch {
@@ -130,7 +127,7 @@ func (b *Backend) grant(req driver.Request, w *waiter) (*lease, error) {
 	}
 	if err != nil || own == nil {
 		if own != nil && own != w.file {
-			own.free(false)
+			own.close()
 		}
 		_ = w.file.unlock()
 		return nil, err
@@ -147,7 +144,6 @@ func (b *Backend) grant(req driver.Request, w *waiter) (*lease, error) {
 		l.main = own
 		w.close() // the gate
 	}
-	*w = waiter{}
 	return l, nil
 }
 
@@ -156,5 +152,4 @@ func (w *waiter) close() {
 	if w.file != nil {
 		_ = w.file.Close()
 	}
-	*w = waiter{tried: w.tried}
 }

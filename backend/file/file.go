@@ -15,7 +15,6 @@ import (
 type Backend struct {
 	mu      sync.Mutex // held for a whole attempt, which never waits
 	dir     folder
-	closed  bool
 	held    map[claimKey]*lease
 	waiting map[claimKey]*waiter // claims between two attempts
 	timer   *time.Timer          // runs checkFiles; nil: nothing is held
@@ -54,11 +53,9 @@ func (b *Backend) Dir() string { return b.dir.path }
 // Capabilities implements driver.Backend.
 func (b *Backend) Capabilities() driver.Capabilities { return capabilities }
 
-// begin returns why a call cannot be carried out. The caller holds mu, as Abandon does: a claim whose context has ended by then has no effect.
+// begin returns why a call cannot be carried out. For a claim, the caller holds mu, as Abandon does: if its context has ended by then, it has no
+// effect.
 func (b *Backend) begin(ctx context.Context) error {
-	if b.closed {
-		return fmt.Errorf("%w: the backend is closed", driver.ErrRefused)
-	}
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("%w: %w", driver.ErrUnavailable, err)
 	}
@@ -78,7 +75,7 @@ func (b *Backend) Abandon(_ context.Context, req driver.Request) error {
 		w.close()
 	}
 	if l := b.held[key]; l != nil {
-		b.end(l, true)
+		b.end(l)
 	}
 	return nil
 }
@@ -86,14 +83,12 @@ func (b *Backend) Abandon(_ context.Context, req driver.Request) error {
 // Close implements driver.Backend: it unlocks all held files, as the end of the process would.
 func (b *Backend) Close() error {
 	b.mu.Lock()
-	b.closed = true
 	for _, l := range b.held {
-		b.end(l, true)
+		b.end(l)
 	}
 	for _, w := range b.waiting {
 		w.close()
 	}
-	clear(b.waiting)
 	b.mu.Unlock()
 	b.pruning.Wait()
 	return nil

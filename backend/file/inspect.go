@@ -16,7 +16,7 @@ import (
 // Inspect implements driver.Inspector. If the file is locked, it reports who last wrote to it. A program that locks without writing, such as
 // flock(1), is reported as foreign, without an owner.
 func (b *Backend) Inspect(ctx context.Context, name string) (driver.Status, error) {
-	if err := b.beginRead(ctx); err != nil {
+	if err := b.begin(ctx); err != nil {
 		return driver.Status{}, err
 	}
 	st, err := b.inspect(name, nil)
@@ -25,7 +25,7 @@ func (b *Backend) Inspect(ctx context.Context, name string) (driver.Status, erro
 
 // List implements driver.Inspector.
 func (b *Backend) List(ctx context.Context, prefix string) ([]driver.Status, error) {
-	if err := b.beginRead(ctx); err != nil {
+	if err := b.begin(ctx); err != nil {
 		return nil, err
 	}
 	files, err := os.ReadDir(b.dir.path)
@@ -54,13 +54,6 @@ func (b *Backend) List(ctx context.Context, prefix string) ([]driver.Status, err
 		}
 	}
 	return all, nil
-}
-
-// beginRead is begin for a call that only reads.
-func (b *Backend) beginRead(ctx context.Context) error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.begin(ctx)
 }
 
 // look calls f with a file, opened to read it, if it exists.
@@ -162,7 +155,7 @@ func (f *lockFile) isLocked(try func() (bool, error)) (bool, error) {
 
 // Check implements driver.Checker.
 func (b *Backend) Check(ctx context.Context) ([]driver.Notice, error) {
-	if err := b.beginRead(ctx); err != nil {
+	if err := b.begin(ctx); err != nil {
 		return nil, err
 	}
 	fi, err := os.Stat(b.dir.path)

@@ -37,25 +37,23 @@ func (l *lease) Release(context.Context) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	here, err := l.main.isHere()
-	here = here || err != nil
-	if !b.end(l, here) || !here {
+	if !b.end(l) || !here && err == nil {
 		return l.lostError()
 	}
 	return nil
 }
 
-// end ends l if it has not ended, and reports that. write: its file still counts. The caller holds mu.
-func (b *Backend) end(l *lease, write bool) bool {
+// end ends l if it has not ended, and reports that. The caller holds mu.
+func (b *Backend) end(l *lease) bool {
 	key := keyOf(l.req)
 	if b.held[key] != l {
 		return false
 	}
 	delete(b.held, key)
-	if l.own != l.main {
-		l.own.free(true)
-		write = false // the name's record is a writer's
+	l.own.free()
+	if l.main != l.own {
+		l.main.close()
 	}
-	l.main.free(write)
 	return true
 }
 

@@ -112,14 +112,16 @@ func (f *lockFile) writeRecord(r record) error {
 	return err
 }
 
-// free frees the lock, and first, if write is set, records it as free, for people to read. An error of that is ignored: only the lock counts. The
-// lock is freed before the file is closed: a child process that is being started has a copy of the descriptor until it executes its program.
-func (f *lockFile) free(write bool) {
-	if write {
-		free := f.record
-		free.held = false
-		_ = f.writeRecord(free)
-	}
+// free records the lock as free, for people to read, and frees it. An error of the record is ignored: only the lock counts.
+func (f *lockFile) free() {
+	free := f.record
+	free.held = false
+	_ = f.writeRecord(free)
+	f.close()
+}
+
+// close frees the lock before it closes the file: a child process that is being started has a copy of the descriptor until it executes its program.
+func (f *lockFile) close() {
 	_ = f.unlock()
 	_ = f.Close()
 }

@@ -43,7 +43,7 @@ func TestReadersDoNotOvertakeAWriter(t *testing.T) {
 	release(t, claim(t, c, late))
 }
 
-// A reader after a killed writer, whose record still says held; and one of a damaged file.
+// A reader after a killed writer, whose record still says held; and one of a damaged file. While it has the file, the record names nobody.
 func TestReaderOfADamagedFile(t *testing.T) {
 	dir := t.TempDir()
 	b := backend(t, dir)
@@ -51,7 +51,7 @@ func TestReaderOfADamagedFile(t *testing.T) {
 	release(t, last)
 	path := filepath.Join(dir, FileName("x"))
 	for _, damage := range []func() error{
-		func() error { return nil },
+		func() error { put(t, path, record{held: true, token: last.Grant().Token}); return nil },
 		func() error { return os.Truncate(path, 700) },
 		func() error { return os.Remove(path) },
 	} {
@@ -59,6 +59,10 @@ func TestReaderOfADamagedFile(t *testing.T) {
 		reader := claim(t, b, reading("x"))
 		require.Greater(t, reader.Grant().Token, last.Grant().Token)
 		release(t, claim(t, b, reading("x")))
+		_, err := b.TryAcquire(t.Context(), request("x"))
+		var held *driver.HeldError
+		require.ErrorAs(t, err, &held)
+		require.Empty(t, held.Holder.Owner)
 		release(t, reader)
 		next := claim(t, b, request("x"))
 		require.Greater(t, next.Grant().Token, reader.Grant().Token)

@@ -112,18 +112,6 @@ func TestTokensOfPermits(t *testing.T) {
 	}
 }
 
-// While readers have a file, its record names nobody, also after a killed writer.
-func TestReadersClearTheRecordOfADeadWriter(t *testing.T) {
-	dir := t.TempDir()
-	put(t, filepath.Join(dir, FileName("x")), record{held: true, token: 1})
-	b := backend(t, dir)
-	claim(t, b, reading("x"))
-	_, err := b.TryAcquire(t.Context(), request("x"))
-	var held *driver.HeldError
-	require.ErrorAs(t, err, &held)
-	require.Empty(t, held.Holder.Owner)
-}
-
 // put creates the file at path with r as its only record.
 func put(t *testing.T, path string, r record) {
 	t.Helper()

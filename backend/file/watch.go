@@ -31,7 +31,7 @@ func (b *Backend) checkFiles() {
 	b.mu.Lock()
 	for _, l := range b.held {
 		if here, err := l.main.isHere(); !here && err == nil {
-			b.end(l, false)
+			b.end(l)
 			lost = append(lost, l)
 		}
 	}
@@ -84,12 +84,11 @@ func pruneOne(path string, now time.Time) {
 	if err != nil {
 		return
 	}
-	defer f.Close()
+	defer f.close()
 	if locked, err := f.tryLock(); err != nil || !locked {
 		return
 	}
 	if fi, err := os.Lstat(path); err == nil && os.SameFile(fi, f.info) && now.Sub(fi.ModTime()) > unused {
 		_ = os.Remove(path)
 	}
-	_ = f.unlock()
 }
