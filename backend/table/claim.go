@@ -52,6 +52,9 @@ func (b *Backend) TryAcquire(ctx context.Context, req driver.Request) (driver.Le
 		}
 		return &claim{b, req, driver.Grant{Token: uint64(token), Until: a.sent.Add(req.TTL)}}, nil
 	}
+	if a.again {
+		return nil, errAgain
+	}
 	st, err := b.Inspect(ctx, req.Name)
 	if err != nil {
 		return nil, err
@@ -92,20 +95,22 @@ func (b *Backend) Break(ctx context.Context, name, owner string) error {
 	case err != nil || a.changed > 0:
 		return err
 	case a.again:
-		return fmt.Errorf("%w: an earlier copy of the statement may have ended the hold", driver.ErrUnknown)
+		return errAgain
 	}
 	return errLost
 }
+
+// errAgain: the statement changed nothing, but it may have been executed before, or may be later.
+var errAgain = fmt.Errorf("%w: an earlier copy of the statement may take effect", driver.ErrUnknown)
 
 // errLost: no row of the claim was found.
 var errLost = fmt.Errorf("%w: its row has another owner, or its TTL has passed", driver.ErrLost)
 
 // RenewBatch implements driver.BatchRenewer: one statement for 1024 claims, and a second one if that did not find them all.
 func (b *Backend) RenewBatch(ctx context.Context, leases []driver.Lease, results []driver.Renewal) {
-	for len(leases) > 0 {
-		n := min(len(leases), 1024)
-		b.renew(ctx, leases[:n], results[:n])
-		leases, results = leases[n:], results[n:]
+	for some := range slices.Chunk(leases, 1024) {
+		b.renew(ctx, some, results)
+		results = results[len(some):]
 	}
 }
 

@@ -314,6 +314,10 @@ func TestDeadConnection(t *testing.T) {
 		b, err := NewBackend(sql.OpenDB(&dying{refusal: refusal}), Postgres, Options{})
 		require.NoError(t, err)
 		require.ErrorIs(t, b.Break(t.Context(), "a", someOwner), driver.ErrUnknown, n)
+		b, err = NewBackend(sql.OpenDB(&dying{refusal: refusal}), MySQL, Options{}) // whose claims return no rows
+		require.NoError(t, err)
+		_, err = b.TryAcquire(t.Context(), request("a", 1))
+		require.ErrorIs(t, err, driver.ErrUnknown, n)
 		if refusal != nil {
 			_, err = b.Inspect(t.Context(), "a") // changes nothing
 			require.NotErrorIs(t, err, driver.ErrUnknown, n)
@@ -342,6 +346,10 @@ func (d *dying) ExecContext(context.Context, string, []sqldriver.NamedValue) (sq
 	}
 	d.tried = true
 	return nil, sqldriver.ErrBadConn
+}
+
+func (*dying) QueryContext(context.Context, string, []sqldriver.NamedValue) (sqldriver.Rows, error) {
+	return nil, errors.New("nothing to read")
 }
 
 func (*dying) Close() error { return nil }
