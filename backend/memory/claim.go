@@ -2,34 +2,28 @@ package memory
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/lockport/lockport/driver"
 )
 
-// claim is one claim, and its lease once granted. The server's mutex guards state and the fields after it; grant does not change after the grant.
+// claim is one claim, and its lease once granted. It has ended if it is neither a holder of its entry nor in the queue. The server's mutex guards req
+// and the fields after it; grant does not change after the grant.
 type claim struct {
 	backend *Backend
 	entry   *entry
 	waits   chan struct{} // closed by the grant; nil: granted at once
 	grant   driver.Grant
 
-	state   state
 	req     driver.Request
 	since   time.Time // when it was granted
 	expires time.Time // when it ends unless it is renewed
 }
 
-// state is the state of a claim.
-type state int
-
-const (
-	waiting state = iota
-	held
-	over
-)
+func (c *claim) isHeld() bool    { return slices.Contains(c.entry.holders, c) }
+func (c *claim) isWaiting() bool { return slices.Contains(c.entry.queue, c) }
 
 // isForeignTo reports whether c and other belong to different clients.
 func (c *claim) isForeignTo(other *claim) bool {
@@ -38,13 +32,13 @@ func (c *claim) isForeignTo(other *claim) bool {
 
 // outcome returns what the client of c learns now. Caller holds the mutex.
 func (c *claim) outcome(now time.Time) (driver.Lease, error) {
-	switch c.state {
-	case held:
+	switch {
+	case c.isHeld():
 		return c, nil
-	case waiting:
+	case c.isWaiting():
 		return nil, c.entry.held(now)
 	}
-	return nil, unknown(errors.New("the claim ended before its client heard of it"))
+	return nil, fmt.Errorf("%w: the claim ended before its client heard of it", driver.ErrUnknown)
 }
 
 // Grant implements driver.Lease.
@@ -73,7 +67,7 @@ func (c *claim) release(now time.Time) error {
 
 // lost returns an error if c is not held any more. Caller holds the mutex.
 func (c *claim) lost(now time.Time) error {
-	if c.backend.server.expire(c.entry, now); c.state != held {
+	if c.backend.server.expire(c.entry, now); !c.isHeld() {
 		return fmt.Errorf("%w: the name is not held by this claim any more", driver.ErrLost)
 	}
 	return nil

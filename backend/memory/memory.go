@@ -2,7 +2,6 @@ package memory
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -14,9 +13,8 @@ import (
 // be called concurrently.
 type Backend struct {
 	server  *Server
-	network Network         // nil: none
-	open    context.Context // ends with Close
-	close   context.CancelFunc
+	network Network // nil: none
+	closed  bool    // guarded by the server's mutex
 }
 
 var _ interface {
@@ -35,9 +33,7 @@ func NewBackend(o Options) *Backend {
 	if o.Server == nil {
 		o.Server = NewServer()
 	}
-	b := &Backend{server: o.Server, network: o.Network}
-	b.open, b.close = context.WithCancel(context.Background())
-	return b
+	return &Backend{server: o.Server, network: o.Network}
 }
 
 // Server returns the server that keeps the locks.
@@ -71,14 +67,11 @@ func (b *Backend) call(ctx context.Context, method string, f func(s *Server, now
 	return b.carry(ctx, method, func(ctx context.Context) error { return b.serve(ctx, f) })
 }
 
-// carry is Network.Call. Close ends the call.
+// carry is Network.Call.
 func (b *Backend) carry(ctx context.Context, method string, serve func(context.Context) error) error {
 	if b.network == nil {
 		return serve(ctx)
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	defer context.AfterFunc(b.open, func() { cancel(errClosed) })()
 	return b.network.Call(ctx, method, serve)
 }
 
@@ -88,8 +81,8 @@ func (b *Backend) serve(ctx context.Context, f func(s *Server, now time.Time) er
 	s := b.server
 	s.mu.Lock()
 	defer s.unlock()
-	if b.open.Err() != nil {
-		return fmt.Errorf("%w: %w", driver.ErrRefused, errClosed)
+	if b.closed {
+		return fmt.Errorf("%w: the backend is closed", driver.ErrRefused)
 	}
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("%w: %w", driver.ErrUnavailable, err)
@@ -117,38 +110,31 @@ func (b *Backend) TryAcquire(ctx context.Context, req driver.Request) (lease dri
 func (b *Backend) Wait(ctx context.Context, req driver.Request) (driver.Lease, error) {
 	sent := time.Now()
 	var lease driver.Lease
-	err := b.carry(ctx, "Wait", func(ctx context.Context) (err error) {
-		lease, err = b.wait(ctx, req, sent)
+	err := b.carry(ctx, "Wait", func(ctx context.Context) error {
+		var c *claim
+		err := b.serve(ctx, func(s *Server, now time.Time) (err error) {
+			c, err = s.enter(b, req, true, sent, now)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		if c.waits != nil {
+			select {
+			case <-c.waits:
+			case <-ctx.Done():
+				return fmt.Errorf("%w: %w", driver.ErrUnknown, ctx.Err())
+			}
+		}
+		b.server.mu.Lock()
+		defer b.server.unlock()
+		lease, err = c.outcome(time.Now())
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
 	return lease, nil
-}
-
-// wait is Wait at the server.
-func (b *Backend) wait(ctx context.Context, req driver.Request, sent time.Time) (lease driver.Lease, err error) {
-	var c *claim
-	err = b.serve(ctx, func(s *Server, now time.Time) (err error) {
-		c, err = s.enter(b, req, true, sent, now)
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	if c.waits != nil {
-		select {
-		case <-c.waits:
-		case <-ctx.Done():
-			return nil, unknown(ctx.Err())
-		case <-b.open.Done():
-			return nil, unknown(errClosed)
-		}
-	}
-	b.server.mu.Lock()
-	defer b.server.unlock()
-	return c.outcome(time.Now())
 }
 
 // Abandon implements driver.Backend.
@@ -212,12 +198,11 @@ func (b *Backend) Attach(ctx context.Context, req driver.Request, owner string, 
 			return nil
 		}
 		old := e.find(owner)
-		if old == nil || old.state != held || old.grant.Token != token {
+		if old == nil || !old.isHeld() || old.grant.Token != token {
 			return fmt.Errorf("%w: the detached claim has ended, or was attached", driver.ErrLost)
 		}
-		c := &claim{backend: b, req: req, entry: e, state: held, since: old.since, expires: now.Add(req.TTL)}
+		c := &claim{backend: b, req: req, entry: e, since: old.since, expires: now.Add(req.TTL)}
 		c.grant = driver.Grant{Token: token, Until: sent.Add(req.TTL), Contended: len(e.queue) > 0}
-		old.state = over
 		e.holders[slices.Index(e.holders, old)] = c
 		s.arm(e)
 		lease = c
@@ -235,19 +220,13 @@ func (b *Backend) Close() error {
 	s := b.server
 	s.mu.Lock()
 	defer s.unlock()
-	b.close()
+	b.closed = true
 	for _, e := range s.names {
 		for _, c := range slices.Clone(e.queue) {
-			if c.backend == b && c.state == waiting {
+			if c.backend == b && c.isWaiting() {
 				s.end(c, nil, time.Now())
 			}
 		}
 	}
 	return nil
 }
-
-// errClosed is why a closed Backend refuses calls.
-var errClosed = errors.New("the backend is closed")
-
-// unknown returns ErrUnknown because of err.
-func unknown(err error) error { return fmt.Errorf("%w: %w", driver.ErrUnknown, err) }

@@ -107,7 +107,7 @@ func (s *Server) grant(c *claim, sent, now time.Time) {
 	}
 	s.names[e.key] = e
 	s.token++
-	e.holders, c.state = append(e.holders, c), held
+	e.holders = append(e.holders, c)
 	c.since, c.expires = now, now.Add(c.req.TTL)
 	c.grant = driver.Grant{Token: s.token, Until: sent.Add(c.req.TTL), Contended: slices.ContainsFunc(e.queue, c.isForeignTo)}
 	if c.waits != nil {
@@ -118,7 +118,6 @@ func (s *Server) grant(c *claim, sent, now time.Time) {
 // end removes c, held or waiting, from the name, and grants the name to the next claims if c held it. reason, if not nil, is told to its client.
 func (s *Server) end(c *claim, reason error, now time.Time) {
 	e := c.entry
-	c.state = over
 	if reason != nil && c.req.Lost != nil {
 		s.callback(c.backend, func() { c.req.Lost(reason) })
 	}
@@ -177,18 +176,13 @@ func (s *Server) arm(e *entry) {
 
 // callback has unlock call f, a callback of b's client, if it is not nil.
 func (s *Server) callback(b *Backend, f func()) {
-	if f == nil {
+	if f == nil || b.closed {
 		return
 	}
-	call := func() {
-		if b.open.Err() == nil {
-			f()
-		}
+	if told := f; b.network != nil {
+		f = func() { b.network.Tell(told) }
 	}
-	if told := call; b.network != nil {
-		call = func() { b.network.Tell(told) }
-	}
-	s.callbacks = append(s.callbacks, call)
+	s.callbacks = append(s.callbacks, f)
 }
 
 // unlock frees the mutex, then runs the callbacks: they may take the client's locks.

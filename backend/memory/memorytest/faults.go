@@ -39,8 +39,8 @@ type Faults struct {
 
 // fault is what happens to one call.
 type fault struct {
-	kind      Call // anyCall: any kind
-	calls     int  // it hits the calls-th call of the kind from now on
+	kind      Call // anyCall: the calls-th call of any kind from now on
+	calls     int
 	delay     time.Duration
 	err       error
 	loseReply bool
@@ -71,19 +71,11 @@ func (f *Faults) LoseNextReply(c Call) <-chan struct{} {
 	return f.add(fault{kind: c, loseReply: true})
 }
 
-// add adds a fault, of the next call of its kind that has none yet unless it counts calls itself.
+// add adds a fault of a later call.
 func (f *Faults) add(one fault) <-chan struct{} {
 	one.happened = make(chan struct{})
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if one.calls == 0 {
-		one.calls = 1
-		for _, earlier := range f.next {
-			if earlier.kind == one.kind {
-				one.calls++
-			}
-		}
-	}
 	f.next = append(f.next, &one)
 	return one.happened
 }
@@ -181,12 +173,17 @@ func (f *Faults) take(c Call) (fault, context.Context) {
 		f.conn, f.cut = context.WithCancel(context.Background())
 	}
 	var met fault
+	found := false // one of this kind: the next one is for the next call
 	f.next = slices.DeleteFunc(f.next, func(one *fault) bool {
-		if one.kind == c || one.kind == anyCall {
-			one.calls--
-		}
-		if one.calls > 0 {
+		switch {
+		case one.kind == anyCall:
+			if one.calls--; one.calls > 0 {
+				return false
+			}
+		case one.kind != c || found:
 			return false
+		default:
+			found = true
 		}
 		met = fault{delay: met.delay + one.delay, err: cmp.Or(met.err, one.err), loseReply: met.loseReply || one.loseReply, cut: met.cut || one.cut}
 		close(one.happened)

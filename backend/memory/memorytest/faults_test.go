@@ -88,7 +88,7 @@ func TestCut(t *testing.T) {
 	})
 }
 
-// Restore withdraws all faults, and Close ends the calls that one blocks.
+// Restore withdraws all faults.
 func TestRestore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newClient(t, "a", nil, nil)
@@ -99,10 +99,5 @@ func TestRestore(t *testing.T) {
 		a.CutAfter(1)
 		a.Restore()
 		a.Frees(a.Takes(a.Request("x")))
-		a.Pause()
-		w := wait(t.Context(), a, a.Request("x"))
-		synctest.Wait() // it is blocked
-		require.NoError(t, a.Close())
-		require.ErrorIs(t, <-w, driver.ErrUnknown)
 	})
 }
