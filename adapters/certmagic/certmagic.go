@@ -18,8 +18,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/caddyserver/certmagic"
@@ -33,102 +33,103 @@ type Storage struct {
 	certmagic.Storage
 	locker lockport.Locker
 	opts   []lockport.AcquireOption
-
-	mu   sync.Mutex
-	held map[string][]held // by name, until Unlock, the latest first; at most one per name is not lost
+	jobs   sync.Map // of name to *job
 }
 
-// held is a lock, and certmagic's job that has it: nil until the job's first RenewLockLease.
-type held struct {
-	*lockport.Lock
-	job *int
+// job is certmagic's work under a name, from Lock to Unlock. Unlock does not tell which job calls. So this process has one of a name at a time, also
+// after the job has lost its lock.
+type job struct {
+	lock atomic.Pointer[lockport.Lock] // nil: not acquired yet, or being released
+	over chan struct{}                 // closed at the end
 }
-
-func (h held) lost() bool { return !h.Valid() }
 
 // New wraps inner. It acquires locks from locker, with opts, under certmagic's names, such as "issue_cert_example.com". You close locker.
 func New(inner certmagic.Storage, locker lockport.Locker, opts ...lockport.AcquireOption) *Storage {
-	return &Storage{Storage: inner, locker: locker, opts: opts, held: make(map[string][]held)}
+	return &Storage{Storage: inner, locker: locker, opts: opts}
 }
 
 // Lock waits for the lock until ctx ends. Its errors are those of lockport.Locker.Acquire.
-func (s *Storage) Lock(ctx context.Context, name string) error {
-	lock, err := s.locker.Acquire(ctx, name, s.opts...)
+func (s *Storage) Lock(ctx context.Context, name string) error { return s.begin(ctx, name, true) }
+
+// TryLock makes one attempt. It returns false without an error if another client, or another job of this process, has the lock.
+func (s *Storage) TryLock(ctx context.Context, name string) (bool, error) {
+	err := s.begin(ctx, name, false)
+	if errors.Is(err, lockport.ErrHeld) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// begin acquires the lock after the end of this process's earlier job. wait: it waits for that, and for the lock, until ctx ends.
+func (s *Storage) begin(ctx context.Context, name string, wait bool) error {
+	j, acquire := &job{over: make(chan struct{})}, s.locker.TryAcquire
+	if wait {
+		acquire = s.locker.Acquire
+	}
+	for earlier, found := s.jobs.LoadOrStore(name, j); found; earlier, found = s.jobs.LoadOrStore(name, j) {
+		if !wait {
+			return lockport.ErrHeld
+		}
+		select {
+		case <-earlier.(*job).over:
+		case <-ctx.Done():
+			return fmt.Errorf("lockport: another job of this process has %q: %w: %w", name, lockport.ErrHeld, ctx.Err())
+		}
+	}
+	lock, err := acquire(ctx, name, s.opts...)
 	if err != nil {
+		s.end(name, j)
 		return err
 	}
-	s.add(held{Lock: lock})
+	j.lock.Store(lock)
 	return nil
 }
 
-// TryLock makes one attempt. It returns false without an error if another client has the lock.
-func (s *Storage) TryLock(ctx context.Context, name string) (bool, error) {
-	lock, err := s.locker.TryAcquire(ctx, name, s.opts...)
-	if errors.Is(err, lockport.ErrHeld) {
-		return false, nil
-	} else if err != nil {
-		return false, err
-	}
-	s.add(held{Lock: lock})
-	return true, nil
+func (s *Storage) end(name string, j *job) {
+	s.jobs.Delete(name)
+	close(j.over)
 }
 
-func (s *Storage) add(lock held) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.held[lock.Name()] = slices.Insert(s.held[lock.Name()], 0, lock)
+// job returns the job of name. It has no lock if there is none.
+func (s *Storage) job(name string) *job {
+	if j, ok := s.jobs.Load(name); ok {
+		return j.(*job)
+	}
+	return new(job)
 }
 
-// take removes one of the locks of name: the latest that the first of wanted accepts, else the second and so on, else the latest.
-func (s *Storage) take(name string, wanted ...func(held) bool) (held, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	locks := s.held[name]
-	if len(locks) == 0 {
-		return held{}, fmt.Errorf("lockport: %q is not locked", name)
-	}
-	i := 0
-	for _, want := range slices.Backward(wanted) {
-		if found := slices.IndexFunc(locks, want); found >= 0 {
-			i = found
-		}
-	}
-	lock := locks[i]
-	if s.held[name] = slices.Delete(locks, i, i+1); len(locks) == 1 {
-		delete(s.held, name)
-	}
-	return lock, nil
-}
+func notLocked(name string) error { return fmt.Errorf("lockport: %q is not locked", name) }
 
 // Unlock releases the lock. Its errors are those of lockport.Lock.Release: lockport.ErrLost means that the lock did not protect the work to its end.
 func (s *Storage) Unlock(ctx context.Context, name string) error {
-	lock, err := s.take(name, held.lost) // which job calls is unknown: do not release the lock under which another one works
-	if err == nil {
-		err = lock.Release(ctx)
+	j := s.job(name)
+	lock := j.lock.Swap(nil)
+	if lock == nil {
+		return notLocked(name)
 	}
-	return err
+	defer s.end(name, j)
+	return lock.Release(ctx)
 }
 
 // RenewLockLease returns nil if the lock is held, by the clock: lockport renews it, whatever the duration. If the lock was lost, it makes one
 // attempt to acquire it again, and fails if another client has it. certmagic calls it at the start of an attempt, and then checks
 // whether another client has done the work.
 func (s *Storage) RenewLockLease(ctx context.Context, name string, _ time.Duration) error {
-	job, _ := ctx.Value(certmagic.AttemptsCtxKey).(*int)
-	own := func(h held) bool { return h.job == job }
-	unused := func(h held) bool { return h.job == nil }
-	lock, err := s.take(name, own, unused, held.Valid) // if another job's Unlock took the own one, that job left its valid one
+	j := s.job(name)
+	lock := j.lock.Load()
+	if lock == nil {
+		return notLocked(name)
+	}
+	lost := lock.Err()
+	if lost == nil {
+		return nil
+	}
+	again, err := s.locker.TryAcquire(ctx, name, s.opts...)
 	if err != nil {
-		return err
+		return fmt.Errorf("%w; not acquired again: %w", lost, err)
 	}
-	lock.job = job
-	if lost := lock.Err(); lost != nil {
-		again, failed := s.locker.TryAcquire(ctx, name, s.opts...)
-		if failed != nil {
-			err = fmt.Errorf("%w; not acquired again: %w", lost, failed)
-		} else {
-			lock.Lock = again
-		}
+	if !j.lock.CompareAndSwap(lock, again) { // Unlock by certmagic.CleanUpOwnLocks
+		return errors.Join(notLocked(name), again.Release(ctx))
 	}
-	s.add(lock)
-	return err
+	return nil
 }
