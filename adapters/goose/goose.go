@@ -17,7 +17,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"sync"
+	"sync/atomic"
 
 	"github.com/lockport/lockport"
 )
@@ -28,36 +28,37 @@ type Locker struct {
 	name   string
 	opts   []lockport.AcquireOption
 
-	mu   sync.Mutex
-	held []*lockport.Lock // in order of acquisition: only the last can be valid
+	turn chan struct{} // full from Lock until Unlock, also if the lock is lost meanwhile: Unlock does not tell which Provider calls
+	lock atomic.Pointer[lockport.Lock]
 }
 
 // New returns a Locker that acquires name from locker, with opts. All processes that migrate a database need the same name. You close locker.
 func New(locker lockport.Locker, name string, opts ...lockport.AcquireOption) *Locker {
-	return &Locker{locker: locker, name: name, opts: opts}
+	return &Locker{locker: locker, name: name, opts: opts, turn: make(chan struct{}, 1)}
 }
 
 // Lock waits for the lock until ctx ends. Its errors are those of lockport.Locker.Acquire. It does not use the database.
 func (l *Locker) Lock(ctx context.Context, _ *sql.DB) error {
+	select {
+	case l.turn <- struct{}{}:
+	case <-ctx.Done():
+		return fmt.Errorf("lockport: another Provider of this process has %q: %w: %w", l.name, lockport.ErrHeld, ctx.Err())
+	}
 	lock, err := l.locker.Acquire(ctx, l.name, l.opts...)
 	if err != nil {
+		<-l.turn
 		return err
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.held = append(l.held, lock)
+	l.lock.Store(lock)
 	return nil
 }
 
 // Unlock releases the lock. Its errors are those of lockport.Lock.Release: lockport.ErrLost means that the lock did not protect all migrations.
 func (l *Locker) Unlock(ctx context.Context, _ *sql.DB) error {
-	l.mu.Lock()
-	if len(l.held) == 0 {
-		l.mu.Unlock()
+	lock := l.lock.Swap(nil)
+	if lock == nil {
 		return fmt.Errorf("lockport: %q is not locked", l.name)
 	}
-	lock := l.held[0] // a lost one first: no goroutine releases the lock under which another one works
-	l.held = l.held[1:]
-	l.mu.Unlock()
+	defer func() { <-l.turn }()
 	return lock.Release(ctx)
 }

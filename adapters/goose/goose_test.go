@@ -88,26 +88,27 @@ func TestLocker(t *testing.T) {
 	require.NoError(t, err)
 	defer locks.Close()
 	ours, theirs := gooselock.New(locks, t.Name()), gooselock.New(locks, t.Name())
-	blocked := func() {
+	blocked := func(l *gooselock.Locker) {
 		t.Helper()
 		soon, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
 		defer cancel()
-		err := theirs.Lock(soon, nil)
+		err := l.Lock(soon, nil)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.ErrorIs(t, err, lockport.ErrHeld)
 	}
 
 	require.Error(t, ours.Unlock(ctx, nil), "without Lock")
 	require.NoError(t, ours.Lock(ctx, nil))
-	blocked()
+	blocked(theirs)
 
-	// Lost, and another Provider with the same Locker has it: neither Unlock releases the other Provider's lock.
+	// Lost: another Provider with the same Locker waits, so that each gets the outcome of its own lock.
 	status, err := locks.Inspect(ctx, t.Name())
 	require.NoError(t, err)
 	require.NoError(t, locks.Break(ctx, t.Name(), status.Owner))
-	require.NoError(t, ours.Lock(ctx, nil))
+	blocked(ours)
 	require.ErrorIs(t, ours.Unlock(ctx, nil), lockport.ErrLost)
-	blocked()
+	require.NoError(t, ours.Lock(ctx, nil))
+	blocked(theirs)
 	require.NoError(t, ours.Unlock(ctx, nil))
 	require.NoError(t, theirs.Lock(ctx, nil))
 }
