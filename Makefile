@@ -32,10 +32,10 @@ lint: ## run gofmt, go mod tidy, go vet and staticcheck for Linux and macOS, and
 BENCH ?= -docs ../docs
 
 bench: servers ## compare lockport with other libraries and update docs/benchmarks.md; takes 45 minutes (BENCH=-quick takes a few and writes nothing)
-	@cd bench && go run . $(BENCH)
+	@cd bench && go run . $(BENCH) && go test -count=1 -run=TestPage ./page -update
 
 referee: servers ## run the conformance suite on other libraries and update docs/referee.md; takes 15 minutes
-	@cd referee && LOCKPORT_TEST_FULL=1 go test -count=1 -run=TestReproductions . && go run . -docs ../docs
+	@cd referee && LOCKPORT_TEST_FULL=1 go test -count=1 -run=TestReproductions . && go run . -docs ../docs && go test -count=1 -run=TestPage . -update
 
 # The duration of the fault runs, and their random seed; 0 picks a new one each time.
 FOR ?= 30m

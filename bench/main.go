@@ -1,9 +1,9 @@
 // Command bench runs the same scenarios on lockport and on other libraries, on the same servers, in alternating turns of one run. It writes the
-// results as a page. It is a nested module, so that lockport's users do not depend on those libraries.
+// results as text, or for docs/benchmarks.md. It is a nested module, so that lockport's users do not depend on those libraries.
 //
 //	go run . -docs ../docs                                  measure everything for the page, in 45 minutes
 //	go run . -docs ../docs -family redis                    measure one family of servers again
-//	go run . -docs ../docs -page                            render the page from existing results
+//	go test ./page -run TestPage -update                    render the page from the results
 //	go run . -quick -family redis -scenario 'cycle|own-64'  check quickly that it works
 //	taskset -c 1 go run . -scenario cycle                   compare code path lengths: client and server on one core
 //
@@ -17,6 +17,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"regexp"
 	"syscall"
 
@@ -36,8 +37,7 @@ func main() {
 func bench() error {
 	turns := flag.Int("turns", full.turns, "number of turns; every turn measures everything, and the page shows medians of turns")
 	short := flag.Bool("quick", false, "a quick check that everything works: one turn, short times, few locks")
-	docs := flag.String("docs", "", "update the tables in this folder's benchmarks.md, and write each family's results to its benchmarks/FAMILY.json")
-	again := flag.Bool("page", false, "measure nothing; with -docs, render the page from existing results")
+	docs := flag.String("docs", "", "write each family's results to this folder's benchmarks/FAMILY.json")
 	family := flag.String("family", ".*", "regular expression: measure these families of servers")
 	scenario := flag.String("scenario", ".*", "regular expression: measure these scenarios")
 	library := flag.String("library", ".*", "regular expression: measure these libraries")
@@ -45,8 +45,6 @@ func bench() error {
 	switch {
 	case flag.NArg() > 0 || *turns < 1:
 		return errors.New("invalid arguments: see -help")
-	case *again:
-		return page.Write(*docs)
 	case *docs != "" && (*short || *scenario+*library != ".*.*" || *turns < full.turns):
 		return fmt.Errorf("-docs needs complete results: do not combine it with -scenario, -library, -quick or fewer than %d turns", full.turns)
 	}
@@ -76,7 +74,7 @@ func bench() error {
 			return err
 		case len(r.Scenarios) == 0: // nothing matches
 		case *docs != "":
-			if err := page.Keep(r, *docs); err != nil {
+			if err := r.Write(filepath.Join(*docs, "benchmarks", f.Name+".json")); err != nil {
 				return err
 			}
 		default:

@@ -3,14 +3,13 @@
 //
 //	go run . -library redislock -runs 1 -v
 //	go run . -docs ../docs
-//	go run . -docs ../docs -page
+//	go test -run TestPage -update
 package main
 
 import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -30,17 +29,12 @@ func main() {
 	library := flag.String("library", "", "judge only this library (default: all)")
 	runs := flag.Int("runs", 3, "number of runs of the suite; a case refutes a promise if it fails in all of them")
 	match := flag.String("case", "", "run only cases whose ids contain this text")
-	docs := flag.String("docs", "", "write referee.md, referee.json and referee.svg into this folder")
-	again := flag.Bool("page", false, "judge nothing; with -docs, render the page from existing results")
+	docs := flag.String("docs", "", "write the results to referee.json in this folder")
 	verbose := flag.Bool("v", false, "print each case when it ends")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	judge := func() error { return run(ctx, *library, *match, *runs, *docs, *verbose) }
-	if *again {
-		judge = func() error { return render(*docs) }
-	}
-	if err := judge(); err != nil {
+	if err := run(ctx, *library, *match, *runs, *docs, *verbose); err != nil {
 		fmt.Fprintln(os.Stderr, "referee:", err)
 		os.Exit(1)
 	}
@@ -91,29 +85,7 @@ func run(ctx context.Context, library, match string, runs int, docs string, verb
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(docs+"/referee.json", append(data, '\n'), 0o644); err != nil {
-		return err
-	}
-	return render(docs)
-}
-
-// read reads the results in the folder docs.
-func read(docs string) (*Page, error) {
-	data, err := os.ReadFile(docs + "/referee.json")
-	if err != nil {
-		return nil, err
-	}
-	page := new(Page)
-	return page, json.Unmarshal(data, page)
-}
-
-// render writes the page and the picture of the results in the folder docs.
-func render(docs string) error {
-	page, err := read(docs)
-	if err != nil {
-		return err
-	}
-	return errors.Join(os.WriteFile(docs+"/referee.md", markdown("page", page), 0o644), os.WriteFile(docs+"/referee.svg", page.svg(), 0o644))
+	return os.WriteFile(docs+"/referee.json", append(data, '\n'), 0o644)
 }
 
 // judged starts servers for a library, runs the suite and judges it.

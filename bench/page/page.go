@@ -4,8 +4,6 @@ import (
 	_ "embed"
 	"fmt"
 	"math"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"text/template"
@@ -14,60 +12,12 @@ import (
 	"github.com/lockport/lockport/internal/lab/measure"
 )
 
-// Generated text stands between these two lines. Hand-written text around them stays.
-const (
-	begin = "<!-- Written by make bench from docs/benchmarks/*.json: do not edit. -->\n"
-	end   = "<!-- end of what is written by make bench -->\n"
-)
-
-// pageFile and folder, below the folder of documentation, are the page and the folder of results.
-const (
-	pageFile = "benchmarks.md"
-	folder   = "benchmarks"
-)
-
 //go:embed page.md.tmpl
 var text string
 
 var page = template.Must(template.New("page").Parse(text))
 
-// Keep writes one family's results below docs and renders the page.
-func Keep(r *Results, docs string) error {
-	if err := r.Write(filepath.Join(docs, folder, r.Scenarios[0].Family+".json")); err != nil {
-		return err
-	}
-	return Write(docs)
-}
-
-// Write renders the results in docs/benchmarks/*.json into docs/benchmarks.md, between its two marker lines.
-func Write(docs string) error {
-	text, err := rendered(docs)
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(filepath.Join(docs, pageFile), []byte(text), 0o644)
-}
-
-// rendered returns the page as [Write] writes it.
-func rendered(docs string) (string, error) {
-	old, err := os.ReadFile(filepath.Join(docs, pageFile))
-	if err != nil {
-		return "", err
-	}
-	runs, err := read(filepath.Join(docs, folder))
-	if err != nil {
-		return "", err
-	}
-	before, rest, ok := strings.Cut(string(old), begin)
-	_, after, ended := strings.Cut(rest, end)
-	if !ok || !ended {
-		return "", fmt.Errorf("%s lacks the lines that mark the generated text", pageFile)
-	}
-	text, err := Text(runs, false)
-	return before + begin + "\n" + text + end + after, err
-}
-
-// Text returns the page's text on the runs, by family. whole: with every figure of every scenario, instead of the headlines.
+// Text returns what docs/benchmarks.md says of the runs, by family. whole: with every figure of every scenario, instead of the headlines.
 func Text(runs map[string]*Results, whole bool) (string, error) {
 	var sections []section
 	for _, f := range lib.Families {

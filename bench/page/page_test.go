@@ -1,8 +1,7 @@
 package page
 
 import (
-	"os"
-	"path/filepath"
+	"encoding/json"
 	"testing"
 	"time"
 
@@ -10,6 +9,7 @@ import (
 
 	"github.com/lockport/lockport/bench/lib"
 	"github.com/lockport/lockport/internal/lab/measure"
+	"github.com/lockport/lockport/internal/pages"
 )
 
 func TestNumber(t *testing.T) {
@@ -51,31 +51,22 @@ func TestTable(t *testing.T) {
 	require.Equal(t, "bad: it failed in every turn. bad: failed turns: 1, such as turn 1: why.", s.Notes())
 }
 
-// Writing the page keeps the hand-written text around the results.
-func TestWrite(t *testing.T) {
-	docs := t.TempDir()
-	require.NoError(t, os.Mkdir(filepath.Join(docs, folder), 0o755))
-	file := filepath.Join(docs, pageFile)
-	require.NoError(t, os.WriteFile(file, []byte("By hand.\n"), 0o600))
-	require.ErrorContains(t, Write(docs), "lacks the lines")
-	require.NoError(t, os.WriteFile(file, []byte("By hand.\n"+begin+"old\n"+end+"Below.\n"), 0o600))
-	require.NoError(t, Keep(sample(), docs))
-	text, err := os.ReadFile(file)
+func TestText(t *testing.T) {
+	text, err := Text(map[string]*Results{"redis": sample()}, false)
 	require.NoError(t, err)
-	require.Regexp(t, "(?s)^By hand.\n.*## Goals.*[|]slow <one>[|]2,040[|]\n.*bad: failed turns: 1, such as turn 1: why.*Below.\n$", string(text))
-	require.NotContains(t, string(text), "old\n")
-	require.NoError(t, os.WriteFile(filepath.Join(docs, folder, "etcd.json"), []byte("{"), 0o600))
-	require.ErrorContains(t, Write(docs), "etcd.json")
+	require.Regexp(t, "(?s)^## Goals.*[|]slow <one>[|]2,040[|]\n.*bad: failed turns: 1, such as turn 1: why", text)
 }
 
 // docs/benchmarks.md matches the stored results.
 func TestPage(t *testing.T) {
-	docs := filepath.Join("..", "..", "docs")
-	must, err := rendered(docs)
+	runs := make(map[string]*Results)
+	for _, f := range lib.Families {
+		runs[f.Name] = new(Results)
+		require.NoError(t, json.Unmarshal([]byte(pages.Read(t, "benchmarks/"+f.Name+".json")), runs[f.Name]))
+	}
+	text, err := Text(runs, false)
 	require.NoError(t, err)
-	is, err := os.ReadFile(filepath.Join(docs, pageFile))
-	require.NoError(t, err)
-	require.True(t, string(is) == must, "docs/benchmarks.md is out of date: run go run . -docs ../docs -page in bench")
+	pages.Holds(t, "benchmarks.md", "measurements", text)
 }
 
 func TestOutcome(t *testing.T) {

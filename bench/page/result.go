@@ -1,14 +1,10 @@
-// Package page stores a run's measurements as JSON, defines lockport's goals, and renders the page that shows both.
+// Package page stores a run's measurements as JSON, defines lockport's goals, and renders both. Its test keeps the text in docs/benchmarks.md.
 package page
 
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
-	"fmt"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"time"
@@ -65,24 +61,4 @@ func (r *Results) Write(file string) error {
 	}
 	text = numbers.ReplaceAllFunc(text, func(list []byte) []byte { return bytes.Join(bytes.Fields(list), nil) })
 	return os.WriteFile(file, append(text, '\n'), 0o644)
-}
-
-// read reads the files NAME.json of a folder, one for each measured family.
-func read(folder string) (map[string]*Results, error) {
-	runs := make(map[string]*Results)
-	for _, f := range lib.Families {
-		file := filepath.Join(folder, f.Name+".json")
-		text, err := os.ReadFile(file)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err == nil {
-			runs[f.Name] = new(Results)
-			err = json.Unmarshal(text, runs[f.Name])
-		}
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", file, err)
-		}
-	}
-	return runs, nil
 }

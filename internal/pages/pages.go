@@ -47,14 +47,14 @@ func Read(t testing.TB, name string) string {
 	return string(text)
 }
 
-// file is the path of docs/NAME in the module of the running test.
+// file is the path of docs/NAME: docs is beside the running test, or above it.
 func file(name string) string {
-	dir := "."
+	dir := "docs"
 	for len(dir) < 30 {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+		if _, err := os.Stat(dir); err == nil {
 			break
 		}
 		dir = filepath.Join("..", dir)
 	}
-	return filepath.Join(dir, "docs", name)
+	return filepath.Join(dir, name)
 }
