@@ -123,31 +123,23 @@ func judged(ctx context.Context, s libraries.Subject, match string, runs int, ve
 	return r, nil
 }
 
-// lanes is how many cases that need a fault run concurrently.
-const lanes = 4
-
 // once runs the suite once.
 func once(ctx context.Context, s libraries.Subject, servers *environment.Running, options []conformance.RunOption) (conformance.Report, error) {
-	direct := s.Name + " " + servers.URL()
-	cfg := conformance.Config{Open: openTarget, Direct: direct, MinTTL: 2 * time.Second}
-	for i := range lanes + 1 {
-		endpoint, err := servers.Endpoint()
-		if err != nil {
-			return conformance.Report{}, err
-		}
-		defer endpoint.Close()
-		faults := endpoint.Links.Faults(s.IsOp)
-		if s.Remove != nil {
-			faults.Remove = func(ctx context.Context, name string) error { return s.Remove(ctx, servers.URL(), name) }
-		}
-		lane := conformance.Lane{Target: s.Name + " " + endpoint.URL, Faults: faults}
-		if i == 0 {
-			cfg.Target, cfg.Faults = lane.Target, faults
-			cfg.Faults.Restart = servers.Restart
-			continue
-		}
-		cfg.Lanes = append(cfg.Lanes, lane)
+	lanes, end, err := servers.Lanes(s.IsOp)
+	if err != nil {
+		return conformance.Report{}, err
 	}
+	defer end()
+	for i := range lanes {
+		lanes[i].Target = s.Name + " " + lanes[i].Target
+		if s.Remove != nil {
+			lanes[i].Faults.Remove = func(ctx context.Context, name string) error { return s.Remove(ctx, servers.URL(), name) }
+		}
+	}
+	cfg := conformance.Config{
+		Open: openTarget, Direct: s.Name + " " + servers.URL(), MinTTL: 2 * time.Second, Target: lanes[0].Target, Faults: lanes[0].Faults, Lanes: lanes[1:],
+	}
+	cfg.Faults.Restart = servers.Restart
 	report := conformance.Run(ctx, cfg, options...)
 	if report.Error != "" {
 		return report, fmt.Errorf("the suite did not run: %s", report.Error)

@@ -21,38 +21,45 @@ const lanes = 4
 func (r *Running) Config(t testing.TB, open func(ctx context.Context, url string) (driver.Backend, error), isOp func(conformance.Op, []byte) bool) conformance.Config {
 	t.Helper()
 	c := r.Unproxied(open)
-	c.Direct = c.Target
-	server := c.Faults
-	first := r.lane(t, server, isOp)
-	c.Target, c.Faults = first.Target, first.Faults
-	c.Faults.Restart = server.Restart
-	for i := range c.Lanes {
-		c.Lanes[i] = r.lane(t, server, isOp)
-	}
-	return c
-}
-
-// lane returns a lane whose connections go through proxies of its own. server holds the faults that need no proxy.
-func (r *Running) lane(t testing.TB, server conformance.Faults, isOp func(conformance.Op, []byte) bool) conformance.Lane {
-	t.Helper()
-	endpoint, err := r.Endpoint()
+	all, end, err := r.Lanes(isOp)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(endpoint.Close)
-	var live faultproxy.Group
+	t.Cleanup(end)
+	for i := range all {
+		f := &all[i].Faults
+		f.Remove, f.Overwrite, f.Leftovers = c.Faults.Remove, c.Faults.Overwrite, c.Faults.Leftovers
+	}
+	all[0].Faults.Restart = c.Faults.Restart
+	c.Direct, c.Target, c.Faults, c.Lanes = c.Target, all[0].Target, all[0].Faults, all[1:]
+	return c
+}
+
+// Lanes makes ways to the servers, each through proxies of its own, with the faults of the network. The first is for Config.Target and Config.Faults
+// of the suite, the others are for Config.Lanes. isOp is as for Config. The caller must call end.
+func (r *Running) Lanes(isOp func(conformance.Op, []byte) bool) (all []conformance.Lane, end func(), err error) {
+	var links faultproxy.Group
 	nodes := r.Nodes()
-	for i, link := range endpoint.Links {
-		if i >= len(nodes) || nodes[i].Thaw() == nil { // it is an error if the node is down
-			live = append(live, link)
+	for range 1 + lanes {
+		endpoint, err := r.Endpoint()
+		if err != nil {
+			links.Close()
+			return nil, nil, err
 		}
+		links = append(links, endpoint.Links...)
+		var live faultproxy.Group
+		for i, link := range endpoint.Links {
+			if i >= len(nodes) || nodes[i].Thaw() == nil { // it is an error if the node is down
+				live = append(live, link)
+			}
+		}
+		lane := conformance.Lane{Target: endpoint.URL}
+		if len(live) > 0 {
+			lane.Faults = live.Faults(isOp)
+		}
+		all = append(all, lane)
 	}
-	var f conformance.Faults
-	if len(live) > 0 {
-		f = live.Faults(isOp)
-	}
-	f.Remove, f.Overwrite, f.Leftovers = server.Remove, server.Overwrite, server.Leftovers
-	return conformance.Lane{Target: endpoint.URL, Faults: f}
+	return all, links.Close, nil
 }
 
 // Unproxied is Config without proxies: Target leads to the servers directly, and only the servers can inject faults.
