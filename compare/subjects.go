@@ -26,18 +26,18 @@ const ownTTL = 2 * time.Second
 var ownSubjects = []subject{
 	{Subject: report.Subject{Name: report.Article, Title: "An article's lock", Servers: "Redis"}, kind: "redis"},
 	own("file", "File", "", "", "a folder of this machine", measure.StartFolder),
-	own("redis", "Redis", "Redis", "redis", "one Redis, which writes nothing to disk", measure.Start(1, servers.StartRedis, servers.RedisOptions{})),
+	own("redis", "Redis", "Redis", "redis", "one Redis, which writes nothing to disk", measure.Start(servers.StartRedis, servers.RedisOptions{})),
 	own("redlock", "Redlock", "Redis", "redis", "five independent Redis, which write nothing to disk",
-		measure.Start(5, servers.StartRedis, servers.RedisOptions{})),
+		measure.Start(servers.StartVoters(5), servers.RedisOptions{})),
 	own("etcd", "etcd", "etcd", "etcd", "three etcds, which sync every change to disk; default heartbeats and elections",
-		measure.Start(1, servers.StartEtcdCluster, servers.EtcdOptions{Tick: 100 * time.Millisecond})),
+		measure.Start(servers.StartEtcdCluster, servers.EtcdOptions{Tick: 100 * time.Millisecond})),
 	// Nodes take a silence of 1.5 s for a failure. A shorter limit makes a busy machine elect new leaders needlessly.
 	own("zookeeper", "ZooKeeper", "ZooKeeper", "zookeeper",
 		"three ZooKeepers, which sync every change to disk; tickTime is 100 ms instead of 2 s, to allow short sessions",
-		measure.Start(1, servers.StartEnsemble, servers.ZooKeeperOptions{Config: []string{"forceSync=yes", "syncLimit=15"}})),
+		measure.Start(servers.StartEnsemble, servers.ZooKeeperOptions{Config: []string{"forceSync=yes", "syncLimit=15"}})),
 	own("postgres", "PostgreSQL", "PostgreSQL", "postgres", "one PostgreSQL, which syncs commits to disk", startPostgres),
 	own("mysql", "MariaDB", "MariaDB", "mariadb", "one MariaDB, which syncs commits to disk",
-		measure.Start(1, servers.StartMariaDB, servers.MariaDBOptions{Config: []string{"innodb-flush-log-at-trx-commit=1"}})),
+		measure.Start(servers.StartMariaDB, servers.MariaDBOptions{Config: []string{"innodb-flush-log-at-trx-commit=1"}})),
 	own("table", "Table", "PostgreSQL", "postgres", "a table of one PostgreSQL, which syncs commits to disk", startTable),
 }
 
@@ -45,7 +45,7 @@ func own(name, title, server, kind, setup string, start func(context.Context) (*
 	return subject{report.Subject{Name: name, Title: title, Servers: server, Page: name}, kind, setup, ownTTL, start}
 }
 
-var startPostgres = measure.Start(1, servers.StartPostgres, servers.PostgresOptions{Config: []string{"fsync = on", "full_page_writes = on"}})
+var startPostgres = measure.Start(servers.StartPostgres, servers.PostgresOptions{Config: []string{"fsync = on", "full_page_writes = on"}})
 
 func startTable(ctx context.Context) (*measure.Servers, error) {
 	s, err := startPostgres(ctx)

@@ -60,18 +60,7 @@ func (n nodes) restart(s *play.Phase) { play.Check(n(s)[0].Restart(s.Ctx)) }
 // wiped kills servers and starts them again at once, without their data.
 func (n nodes) wiped(s *play.Phase) {
 	s.Note("servers are killed, lose their data and start again")
-	play.Check(environment.AtOnce(n(s), func(node *servers.Server) error { return wipe(s, node) }))
-}
-
-// wipe loses the data of one server.
-func wipe(s *play.Phase, node *servers.Server) error {
-	if err := node.Kill(); err != nil {
-		return err
-	}
-	if err := node.WipeData(); err != nil {
-		return err
-	}
-	return node.Restart(s.Ctx)
+	play.Check(environment.AtOnce(n(s), func(node *servers.Server) error { return node.RestartEmpty(s.Ctx) }))
 }
 
 // granting is the server that grants the locks, and everyNode are all such servers.

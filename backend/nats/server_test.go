@@ -156,11 +156,7 @@ func (c *cluster) Leader(ctx context.Context) (i int, err error) {
 }
 
 func (c *cluster) LoseDisk(ctx context.Context, i int) (back bool, err error) {
-	n := c.Nodes()[i]
-	if err := n.Kill(); err != nil {
-		return false, err
-	}
-	return true, errors.Join(n.WipeData(), n.Restart(ctx))
+	return true, c.Nodes()[i].RestartEmpty(ctx)
 }
 
 func (*cluster) Lag(context.Context) error      { return errors.ErrUnsupported }

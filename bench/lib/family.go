@@ -22,13 +22,13 @@ var limit = []string{"max_connections=800"}
 // Families are all families. Their servers sync nothing to disk before they answer, except etcd: we compare libraries, and the disk's time would hide the
 // differences.
 var Families = []Family{
-	{"redis", "Redis", "redis", "one server without persistence", measure.Start(1, servers.StartRedis, servers.RedisOptions{})},
-	{"redlock", "Redlock, five Redis", "redis", "five servers without persistence", measure.Start(5, servers.StartRedis, servers.RedisOptions{})},
-	{"etcd", "etcd", "etcd", "one server", measure.Start(1, servers.StartEtcd, servers.EtcdOptions{})},
-	{"zookeeper", "ZooKeeper", "zookeeper", "one server without fsync", measure.Start(1, servers.StartZooKeeper, servers.ZooKeeperOptions{})},
-	{"postgres", "PostgreSQL", "postgres", "one server without fsync", measure.Start(1, servers.StartPostgres, servers.PostgresOptions{Config: limit})},
-	{"mysql", "MariaDB", "mariadb", "one server without fsync", measure.Start(1, servers.StartMariaDB, servers.MariaDBOptions{Config: limit})},
-	{"table", "A table of PostgreSQL", "postgres", "one server without fsync", measure.Start(1, servers.StartPostgres, servers.PostgresOptions{Config: limit})},
+	{"redis", "Redis", "redis", "one server without persistence", measure.Start(servers.StartRedis, servers.RedisOptions{})},
+	{"redlock", "Redlock, five Redis", "redis", "five servers without persistence", measure.Start(servers.StartVoters(5), servers.RedisOptions{})},
+	{"etcd", "etcd", "etcd", "one server", measure.Start(servers.StartEtcd, servers.EtcdOptions{})},
+	{"zookeeper", "ZooKeeper", "zookeeper", "one server without fsync", measure.Start(servers.StartZooKeeper, servers.ZooKeeperOptions{})},
+	{"postgres", "PostgreSQL", "postgres", "one server without fsync", measure.Start(servers.StartPostgres, servers.PostgresOptions{Config: limit})},
+	{"mysql", "MariaDB", "mariadb", "one server without fsync", measure.Start(servers.StartMariaDB, servers.MariaDBOptions{Config: limit})},
+	{"table", "A table of PostgreSQL", "postgres", "one server without fsync", measure.Start(servers.StartPostgres, servers.PostgresOptions{Config: limit})},
 	{"nats", "NATS JetStream", "nats", "one server that syncs every two minutes, the default; internal/lab/servers/natsserver pins its version", startNATS},
 	{"file", "Files", "", "a folder, without a server", measure.StartFolder},
 }

@@ -24,6 +24,9 @@ type base struct {
 	forgets bool
 	// reset undoes faults in running servers and waits until they serve.
 	reset func(ctx context.Context) error
+	// open ends at Close: what the holders of Overwrite keep open is closed then.
+	open context.Context
+	end  context.CancelFunc
 }
 
 // quorum is the interface of package servers to clusters and ensembles.
@@ -36,7 +39,8 @@ type quorum interface {
 }
 
 func baseOf(url func() string, all ...*servers.Server) base {
-	return base{all: all, url: url, reset: func(context.Context) error { return nil }}
+	open, end := context.WithCancel(context.Background())
+	return base{all: all, url: url, open: open, end: end, reset: func(context.Context) error { return nil }}
 }
 
 // clusterOf returns the base of a cluster's members.
@@ -71,6 +75,7 @@ func (b *base) Heal(ctx context.Context) error {
 }
 
 func (b *base) Close() error {
+	b.end()
 	if b.quorum != nil {
 		return b.quorum.Close()
 	}
@@ -103,14 +108,11 @@ func (b *base) Restart(ctx context.Context, keepData bool) error {
 	if err := AtOnce(up, b.halt); err != nil {
 		return err
 	}
-	return AtOnce(up, func(s *servers.Server) error {
-		if !keepData {
-			if err := s.WipeData(); err != nil {
-				return err
-			}
-		}
-		return s.Restart(ctx)
-	})
+	restart := (*servers.Server).Restart
+	if !keepData {
+		restart = (*servers.Server).RestartEmpty
+	}
+	return AtOnce(up, func(s *servers.Server) error { return restart(s, ctx) })
 }
 
 // isDown reports whether a server is down. It thaws a frozen one.

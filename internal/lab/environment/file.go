@@ -8,16 +8,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"sync"
 )
 
 // Folder is a folder on this machine that holds locks as files.
 type Folder struct {
 	base
 	path string
-
-	mu      sync.Mutex
-	foreign []*os.File // locked by Overwrite
 }
 
 func startFolder(context.Context) (Servers, error) {
@@ -26,14 +22,12 @@ func startFolder(context.Context) (Servers, error) {
 		return nil, err
 	}
 	path := filepath.Join(parent, "locks")
-	return &Folder{base: base{url: func() string { return "file://" + path }}, path: path}, os.Mkdir(path, 0o700)
+	return &Folder{baseOf(func() string { return "file://" + path }), path}, os.Mkdir(path, 0o700)
 }
 
 // Close removes the folder.
 func (f *Folder) Close() error {
-	for _, other := range f.foreign {
-		_ = other.Close()
-	}
+	f.end()
 	return os.RemoveAll(filepath.Dir(f.path))
 }
 
@@ -73,9 +67,7 @@ func (f *Folder) Overwrite(_ context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.foreign = append(f.foreign, other)
+	context.AfterFunc(f.open, func() { _ = other.Close() })
 	return flock(other)
 }
 

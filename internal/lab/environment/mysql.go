@@ -28,7 +28,7 @@ func startMySQL(own bool, clients string, locks layout) starter {
 		m := &MySQL{Server: s, Admin: mySQLAdmin(s)}
 		b := sqlBase{baseOf(func() string { return locks.url(cmp.Or(m.Spare.Load(), s).URL()) }, s.Server), m.Admin}
 		b.halt = (*servers.Server).Kill
-		b.reset = m.Admin.running()
+		b.reset = m.Admin.ready
 		m.Servers = locks.on(b)
 		return m
 	})

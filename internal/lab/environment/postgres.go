@@ -36,7 +36,7 @@ func startPostgres(locks layout) starter {
 
 func postgresOf(b base, locks layout, s *servers.Postgres, pooler *servers.PgBouncer) *Postgres {
 	p := &Postgres{Server: s, Pooler: pooler, Admin: postgresAdmin(s)}
-	b.reset = p.Admin.running()
+	b.reset = p.Admin.ready
 	b.halt = (*servers.Server).Stop
 	p.Servers = locks.on(sqlBase{b, p.Admin})
 	return p

@@ -58,15 +58,16 @@ func (p *PostgresPair) rejoin(ctx context.Context) error {
 func (p *PostgresPair) CatchUp(ctx context.Context) error {
 	a := postgresAdmin(p.Primary)
 	defer func() { _ = a.Close() }()
-	// The primary sends only WAL that is on disk. This message's commit flushes everything written before it.
-	var upTo []string
-	return inOrder(ctx, a.running(), func(ctx context.Context) (err error) {
-		upTo, err = texts(ctx, a, "SELECT pg_logical_emit_message(true, 'lockport', 'up to here')::text")
+	if err := a.ready(ctx); err != nil {
 		return err
-	}, func(ctx context.Context) error {
-		return servers.Poll(ctx, func(ctx context.Context) error {
-			return a.Run(ctx, "SELECT 1 / count(*) FROM pg_stat_replication WHERE replay_lsn >= '"+upTo[0]+"'") // fails until it has caught up
-		})
+	}
+	// The primary sends only WAL that is on disk. This message's commit flushes everything written before it.
+	upTo, err := texts(ctx, a, "SELECT pg_logical_emit_message(true, 'lockport', 'up to here')::text")
+	if err != nil {
+		return err
+	}
+	return servers.Poll(ctx, func(ctx context.Context) error {
+		return a.Run(ctx, "SELECT 1 / count(*) FROM pg_stat_replication WHERE replay_lsn >= '"+upTo[0]+"'") // fails until it has caught up
 	})
 }
 

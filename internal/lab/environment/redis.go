@@ -32,13 +32,6 @@ func redisOf(url func() string, nodes ...*servers.Redis) *Redis {
 	return r
 }
 
-// hiddenRedis makes an environment whose clients find the servers through one URL, without proxies of ours.
-func hiddenRedis(url string, nodes ...*servers.Redis) *Redis {
-	r := redisOf(func() string { return url }, nodes...)
-	r.hidden = true
-	return r
-}
-
 // startRedis starts a server that syncs every change to disk before it acknowledges it. Heal restores the initial settings, but not the clock:
 // setting it right while locks are held would be another jump.
 func startRedis(ctx context.Context) (Servers, error) {
@@ -57,7 +50,8 @@ func startRedis(ctx context.Context) (Servers, error) {
 // startCluster starts a Redis Cluster, whose nodes announce their own addresses to clients.
 var startCluster = starts(servers.StartCluster, servers.RedisOptions{}, func(c *servers.Cluster) *Redis {
 	addrs := c.Addrs()
-	r := hiddenRedis("redis+cluster://"+addrs[0]+"?addr="+strings.Join(addrs[1:], "&addr="), c.Nodes...)
+	r := redisOf(func() string { return "redis+cluster://" + addrs[0] + "?addr=" + strings.Join(addrs[1:], "&addr=") }, c.Nodes...)
+	r.hidden = true
 	r.Do = func(ctx context.Context, args ...any) (reply any, err error) { // on the node that has the key
 		for _, node := range c.Nodes {
 			if reply, err = node.Do(ctx, args...); err == nil || !strings.Contains(err.Error(), "MOVED ") {
@@ -73,22 +67,12 @@ var startCluster = starts(servers.StartCluster, servers.RedisOptions{}, func(c *
 func startVoters(n int, config ...string) starter {
 	return func(ctx context.Context) (Servers, error) {
 		o := servers.RedisOptions{Config: config, Clock: len(config) == 0 && servers.ClockInstalled() == nil}
-		r := &Redis{quorum: n/2 + 1}
-		r.base = baseOf(func() string {
-			var addrs []string
-			for _, node := range r.Members {
-				addrs = append(addrs, node.Addr())
-			}
-			return "redlock://" + strings.Join(addrs, ",")
-		})
-		r.halt, r.forgets = (*servers.Server).Stop, true
-		for range n {
-			node, err := servers.StartRedis(ctx, o)
-			if err != nil {
-				return nil, errors.Join(err, r.Close())
-			}
-			r.Members, r.all = append(r.Members, node), append(r.all, node.Server)
+		voters, err := servers.StartVoters(n)(ctx, o)
+		if err != nil {
+			return nil, err
 		}
+		r := redisOf(voters.URL, voters.Nodes...)
+		r.quorum, r.halt, r.forgets = n/2+1, (*servers.Server).Stop, true
 		r.Do = func(ctx context.Context, args ...any) (any, error) { // on all running servers
 			return nil, AtOnce(r.Members, func(node *servers.Redis) error {
 				if isDown(node.Server) {
@@ -110,7 +94,8 @@ type RedisSentinel struct {
 }
 
 var startSentinel = starts(servers.StartSentinel, servers.RedisOptions{}, func(set *servers.Sentinel) *RedisSentinel {
-	r := hiddenRedis(set.URL(), set.Pair...)
+	r := redisOf(set.URL, set.Pair...)
+	r.hidden = true
 	r.Do = func(ctx context.Context, args ...any) (any, error) {
 		master, err := set.Master(ctx)
 		if err != nil {

@@ -26,7 +26,7 @@ var (
 
 // Remove implements Servers.
 func (r *rows) Remove(ctx context.Context, name string) error {
-	if err := r.Admin.Run(ctx); err != nil {
+	if err := r.Admin.ready(ctx); err != nil {
 		return err
 	}
 	result, err := r.Admin.ExecContext(ctx, "DELETE FROM lockport_locks WHERE name = "+r.mark, name)

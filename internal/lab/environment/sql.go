@@ -36,17 +36,6 @@ type sessions struct {
 	used, end, lock string
 	leftovers       func(ctx context.Context, prefix string) ([]string, error)
 	names           sync.Map // names of requests, if the server's keys do not contain them
-
-	mu      sync.Mutex
-	foreign []*sql.Conn // hold the locks that Overwrite took
-}
-
-// Close implements Servers.
-func (s *sessions) Close() error {
-	for _, conn := range s.foreign {
-		_ = conn.Close()
-	}
-	return s.sqlBase.Close()
 }
 
 // Leftovers implements Servers.
@@ -56,7 +45,7 @@ func (s *sessions) Leftovers(ctx context.Context, prefix string) ([]string, erro
 
 // Remove ends the sessions that hold the lock on name, and returns when they no longer hold it. A waiter may hold it then.
 func (s *sessions) Remove(ctx context.Context, name string) error {
-	if err := s.Admin.Run(ctx); err != nil {
+	if err := s.Admin.ready(ctx); err != nil {
 		return err
 	}
 	first, err := texts(ctx, s.Admin, s.used, []byte(name))
@@ -79,9 +68,7 @@ func (s *sessions) Overwrite(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	s.mu.Lock()
-	s.foreign = append(s.foreign, conn)
-	s.mu.Unlock()
+	context.AfterFunc(s.open, func() { _ = conn.Close() })
 	for got := false; !got; { // a waiter may be quicker
 		if err := s.Remove(ctx, name); err != nil && !errors.Is(err, ErrNotHeld) {
 			return err
@@ -101,9 +88,12 @@ func newAdmin(db *sql.DB) *admin {
 	return &admin{db}
 }
 
-// Run runs statements as soon as the server accepts the administrator: it may be recovering from a crash.
+// ready waits until the server accepts the administrator: it may be recovering from a crash.
+func (a *admin) ready(ctx context.Context) error { return servers.Poll(ctx, a.PingContext) }
+
+// Run runs statements as soon as the server is ready.
 func (a *admin) Run(ctx context.Context, statements ...string) error {
-	if err := servers.Poll(ctx, a.PingContext); err != nil {
+	if err := a.ready(ctx); err != nil {
 		return err
 	}
 	for _, statement := range statements {
@@ -112,11 +102,6 @@ func (a *admin) Run(ctx context.Context, statements ...string) error {
 		}
 	}
 	return nil
-}
-
-// running makes a step that runs statements.
-func (a *admin) running(statements ...string) func(ctx context.Context) error {
-	return func(ctx context.Context) error { return a.Run(ctx, statements...) }
 }
 
 // texts returns the rows of a query for one text column.

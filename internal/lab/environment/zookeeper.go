@@ -8,7 +8,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -24,9 +23,6 @@ const zooKeeperSync = "syncLimit=15"
 type ZooKeeper struct {
 	base
 	nodes []*servers.ZooKeeper
-
-	mu      sync.Mutex
-	foreign []*zk.Conn // the sessions of Overwrite's claims
 }
 
 var startEnsemble = starts(servers.StartEnsemble, servers.ZooKeeperOptions{Config: []string{zooKeeperSync}}, func(e *servers.Ensemble) *ZooKeeper {
@@ -43,15 +39,7 @@ func startZooKeeper(ttl time.Duration) starter {
 
 func zooKeeperOf(b base, nodes ...*servers.ZooKeeper) *ZooKeeper {
 	b.reset = func(ctx context.Context) error { return serve(ctx, nodes, askZooKeeper) }
-	return &ZooKeeper{base: b, nodes: nodes}
-}
-
-// Close implements Servers.
-func (z *ZooKeeper) Close() error {
-	for _, conn := range z.foreign {
-		conn.Close()
-	}
-	return z.base.Close()
+	return &ZooKeeper{b, nodes}
 }
 
 // askZooKeeper has a node write something, which takes a quorum. The node's mode is not enough: a node still calls itself leader or follower for a
@@ -142,9 +130,7 @@ func (z *ZooKeeper) EndSession(ctx context.Context, name string) error {
 func (z *ZooKeeper) Overwrite(ctx context.Context, name string) error {
 	parent, open := "/"+zooKeeperNode(name), zk.WorldACL(zk.PermAll)
 	foreign := dialZooKeeper(z.nodes[0]) // a new client: after a server's restart, an old one may wait a minute for an answer that never comes
-	z.mu.Lock()
-	z.foreign = append(z.foreign, foreign)
-	z.mu.Unlock()
+	context.AfterFunc(z.open, foreign.Close)
 	if _, err := foreign.CreateContainer(parent, nil, zk.FlagContainer, open); err != nil && !errors.Is(err, zk.ErrNodeExists) {
 		return err
 	}

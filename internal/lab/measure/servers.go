@@ -2,9 +2,7 @@ package measure
 
 import (
 	"context"
-	"errors"
 	"os"
-	"strings"
 )
 
 // Servers are the servers to measure. The caller must Close them.
@@ -13,28 +11,18 @@ type Servers struct {
 	Close func() error
 }
 
-// Start returns a function that starts n servers or clusters of one kind, and returns when they serve. Several Redis form a Redlock. If a program
-// is not installed, the error is a *servers.NotInstalled.
+// Start returns a function that starts servers with o, and returns when they serve. If a program is not installed, the error is a
+// *servers.NotInstalled.
 func Start[S interface {
 	URL() string
 	Close() error
-}, O any](n int, start func(context.Context, O) (S, error), o O) func(context.Context) (*Servers, error) {
+}, O any](start func(context.Context, O) (S, error), o O) func(context.Context) (*Servers, error) {
 	return func(ctx context.Context) (*Servers, error) {
-		var hosts []string
-		all := &Servers{Close: func() error { return nil }}
-		for range n {
-			s, err := start(ctx, o)
-			if err != nil {
-				return nil, errors.Join(err, all.Close())
-			}
-			others := all.Close
-			all.URL, all.Close = s.URL(), func() error { return errors.Join(s.Close(), others()) }
-			hosts = append(hosts, strings.TrimSuffix(strings.TrimPrefix(all.URL, "redis://"), "/0"))
+		s, err := start(ctx, o)
+		if err != nil {
+			return nil, err
 		}
-		if n > 1 {
-			all.URL = "redlock://" + strings.Join(hosts, ",")
-		}
-		return all, nil
+		return &Servers{s.URL(), s.Close}, nil
 	}
 }
 

@@ -122,13 +122,7 @@ func create(ctx context.Context, dir string) error {
 // primary's, and restarts it. It returns when the replica accepts reads. ctx bounds the start. Do not call it concurrently with other methods of p.
 func (p *Postgres) Follow(ctx context.Context, primary *Postgres) error {
 	p.options.Primary = primary
-	if err := p.Kill(); err != nil {
-		return err
-	}
-	if err := p.WipeData(); err != nil {
-		return err
-	}
-	return p.Restart(ctx)
+	return p.RestartEmpty(ctx)
 }
 
 // URL returns "postgres://lockport:password@127.0.0.1:port/lockport", for the ordinary role.

@@ -201,6 +201,17 @@ func (s *Server) Freeze() error {
 // Thaw resumes a frozen server. It is an error if the server is down.
 func (s *Server) Thaw() error { return s.control(s.thaw) }
 
+// RestartEmpty kills the server, wipes its data, and restarts it. ctx bounds the start.
+func (s *Server) RestartEmpty(ctx context.Context) error {
+	if err := s.Kill(); err != nil {
+		return err
+	}
+	if err := s.WipeData(); err != nil {
+		return err
+	}
+	return s.Restart(ctx)
+}
+
 // Restart stops the server if it runs, starts it on the same port and in the same folder, and returns when it is ready. Its options determine which
 // data survive. ctx bounds the start.
 func (s *Server) Restart(ctx context.Context) error {
