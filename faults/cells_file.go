@@ -12,23 +12,22 @@ import (
 var fileCells = slices.Concat(
 	Common(true, play.Cell{Fault: "holder-stopped", Outcome: report.Safe, Why: "a stopped process (SIGSTOP) keeps its lock as long as it exists"}),
 	[]play.Cell{
-		{Fault: "file-removed", Outcome: report.Fenced, Script: removedOpenly(remove, true), Gone: true, Tries: 5,
+		{Fault: "file-removed", Outcome: report.Fenced, Script: removedOpenly(Remove, true), Gone: true, Tries: 5,
 			Why: "the next client creates and locks a new file; the holder checks for its file four times a second"},
 		{Fault: "folder-replaced", Outcome: report.Fenced, Script: removedOpenly(replaceFolder, true), Gone: true, Tries: 5,
 			Why: "as when all files are removed; tokens of new files start at the time of day, ahead of earlier ones"},
-		{Fault: "folder-away", Outcome: report.Unavailable, Script: play.Storm(unavailable(folderAway, 2, 0.1, 1)),
+		{Fault: "folder-away", Outcome: report.Unavailable, Script: play.Storm(unavailable(FolderAway, 2, 0.1, 1)),
 			Why: "holders learn that their files are gone; a missing file cannot be locked"},
 	})
 
 // replaceFolder replaces the folder of the locks by an empty one.
 func replaceFolder(s *play.Phase) {
-	folderAway(s)
+	FolderAway(s)
 	play.Check(in[*environment.Folder](s).Heal(s.Ctx))
 }
 
-// folderAway moves the folder away.
-func folderAway(s *play.Phase) (end func()) {
-	f := in[*environment.Folder](s)
-	away := play.Must(f.MoveAway())
-	return func() { play.Check(f.MoveBack(away)) }
+// FolderAway moves the folder away.
+func FolderAway(s *play.Phase) (end func()) {
+	back := play.Must(in[*environment.Folder](s).MoveAway())
+	return func() { play.Check(back()) }
 }

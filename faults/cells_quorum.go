@@ -50,9 +50,9 @@ func etcdCells(pausedTries int) []play.Cell {
 		{Fault: "lease-revoked-behind-silence", Outcome: report.Fenced, Script: endedBehindSilence(revoked), Gone: true, Tries: overtakenTries,
 			Why: "Revoking a lease deletes its keys at once; a holder with a silent link trusts its lock until its deadline."},
 		{Fault: "lease-revoked", Outcome: report.Fenced, Script: removedOpenly(revoked, false), Gone: true, Argued: true, Why: whyWatched},
-		{Fault: "key-deleted-behind-silence", Outcome: report.Fenced, Script: endedBehindSilence(remove), Gone: true, Tries: overtakenTries,
+		{Fault: "key-deleted-behind-silence", Outcome: report.Fenced, Script: endedBehindSilence(Remove), Gone: true, Tries: overtakenTries,
 			Why: "The next waiter is granted at once; a holder with a silent link trusts its lock until its deadline."},
-		{Fault: "key-deleted", Outcome: report.Fenced, Script: removedOpenly(remove, false), Gone: true, Argued: true, Why: whyWatched},
+		{Fault: "key-deleted", Outcome: report.Fenced, Script: removedOpenly(Remove, false), Gone: true, Argued: true, Why: whyWatched},
 	})
 }
 
@@ -71,7 +71,7 @@ func etcdLeaderPaused(s *play.Phase) {
 	e := in[*environment.Etcd](s)
 	i := play.Must(e.Leader(s.Ctx))
 	first, other := e.Members[i], e.Members[(i+1)%len(e.Members)]
-	older, newer := s.Two()
+	older, newer := s.Worker(), s.Worker()
 	for _, w := range []*play.Worker{older, newer} {
 		w.Endpoint.Links[i].Cut() // it uses the others
 	}
@@ -131,7 +131,7 @@ var zooKeeperCells = slices.Concat(Common(false), []play.Cell{
 		Why: "Ending a session deletes its nodes at once; a holder with a silent link trusts its lock until its deadline."},
 	{Fault: "session-ended", Outcome: report.Fenced, Script: removedOpenly(endSession, false), Gone: true, Argued: true,
 		Why: "The holder's server reports it within milliseconds, but the next waiter may be granted first."},
-	{Fault: "node-deleted-behind-silence", Outcome: report.Fenced, Script: endedBehindSilence(remove), Gone: true, Tries: overtakenTries,
+	{Fault: "node-deleted-behind-silence", Outcome: report.Fenced, Script: endedBehindSilence(Remove), Gone: true, Tries: overtakenTries,
 		Why: "The next waiter has the lock once the node is gone; a holder with a silent link trusts its lock until its deadline."},
-	{Fault: "node-deleted", Outcome: report.Fenced, Script: removedOpenly(remove, false), Gone: true, Argued: true, Why: whyWatched},
+	{Fault: "node-deleted", Outcome: report.Fenced, Script: removedOpenly(Remove, false), Gone: true, Argued: true, Why: whyWatched},
 })

@@ -34,7 +34,7 @@ var redisCells = slices.Concat(Common(false), leaseCells, []play.Cell{
 		Why: "under a memory limit with an allkeys policy Redis evicts locks; the holder notices at its next renewal"},
 	{Fault: "server-restarted-empty", Outcome: report.Fenced, Script: overtaken(granting.wiped), Tries: overtakenTries,
 		Why: "a server without its data grants held locks again; tokens start from its clock and still rise"},
-	{Fault: "lock-deleted", Outcome: report.Fenced, Script: play.InOrder(overtaken(remove), removedOpenly(remove, false)), Tries: overtakenTries,
+	{Fault: "lock-deleted", Outcome: report.Fenced, Script: play.InOrder(overtaken(Remove), removedOpenly(Remove, false)), Tries: overtakenTries,
 		Why: "an operator's DEL frees the lock at once; the holder notices at its next renewal"},
 	{Fault: "clock-set-forward", Outcome: report.Fenced, Script: overtaken(granting.clocksForward), Tries: overtakenTries,
 		Why: "keys expire by the server's clock: set forward, it ends locks early"},

@@ -67,7 +67,7 @@ func redisMasterReplacedUnseen(s *play.Phase) {
 
 // redisMasterLostUnseen keeps a lock from the replica, kills the master and promotes the replica.
 func redisMasterLostUnseen(s *play.Phase) {
-	older, newer := s.Two()
+	older, newer := s.Worker(), s.Worker()
 	lag(s)
 	overtakes(s, older, newer, func(s *play.Phase) {
 		s.Note("the master is killed, and its replica is promoted")
@@ -116,7 +116,7 @@ func sentinelMasterGone(harm func(*servers.Redis) error) play.Act {
 // sentinelMasterLostUnseen keeps a lock from the replicas, and kills the master. A master that refuses replication is equivalent to a cut link.
 func sentinelMasterLostUnseen(s *play.Phase) {
 	set := in[*environment.RedisSentinel](s).Set
-	older, newer := s.Two()
+	older, newer := s.Worker(), s.Worker()
 	master := play.Must(set.Master(s.Ctx))
 	play.Must(master.Do(s.Ctx, "ACL", "SETUSER", "default", "-psync", "-sync"))
 	// A restarted master has forgotten the setting. If something fails and the master still runs, it must not go on refusing.

@@ -37,7 +37,7 @@ var redlockCells = slices.Concat(Common(false), []play.Cell{
 		Why: "the holder has three of five votes; one node expires its vote early, and one is enough"},
 	{Fault: "clocks-of-a-majority-set-forward", Outcome: report.Unsafe, Script: allVoted(someNodes(votes).clocksForward), Tries: overtakenTries,
 		Why: "a majority expires its votes early and votes again; the holder notices at its next renewal"},
-	{Fault: "lock-deleted", Outcome: report.Unsafe, Script: play.InOrder(allVoted(remove), removedOpenly(remove, false)), Tries: overtakenTries,
+	{Fault: "lock-deleted", Outcome: report.Unsafe, Script: play.InOrder(allVoted(Remove), removedOpenly(Remove, false)), Tries: overtakenTries,
 		Why: "an operator's DEL on the nodes frees the lock at once; the holder notices at its next renewal"},
 })
 
@@ -45,7 +45,7 @@ var redlockCells = slices.Concat(Common(false), []play.Cell{
 // another worker acquires the lock with the votes of that node and of the first two.
 func bareMajority(forget func(n nodes, s *play.Phase)) play.Act {
 	return func(s *play.Phase) {
-		older, newer := s.Two()
+		older, newer := s.Worker(), s.Worker()
 		order := someNodes(len(s.Environment.Nodes()))(s)
 		for _, missing := range order[votes:] {
 			older.Endpoint.Links[slices.Index(s.Environment.Nodes(), missing)].Cut()

@@ -11,7 +11,7 @@ import (
 
 // tableCells are the faults of one SQL server with a table of locks.
 var tableCells = slices.Concat(Common(false), leaseCells, []play.Cell{
-	{Fault: "row-deleted", Outcome: report.Fenced, Script: play.InOrder(overtaken(remove), removedOpenly(remove, false)), Tries: overtakenTries,
+	{Fault: "row-deleted", Outcome: report.Fenced, Script: play.InOrder(overtaken(Remove), removedOpenly(Remove, false)), Tries: overtakenTries,
 		Why: "an operator's DELETE frees the lock at once; the holder notices at its next renewal. The next token is the server's clock and still rises"},
 })
 
@@ -29,7 +29,7 @@ var tableFailoverCells = []play.Cell{
 
 // lostWithItsRow acquires the lock while the replica lags, and promotes the replica while the holder's link is silent.
 func lostWithItsRow(s *play.Phase) {
-	older, newer := s.Two()
+	older, newer := s.Worker(), s.Worker()
 	s.Acquire(older).Release() // creates the table
 	play.Check(in[*environment.PostgresPair](s).CatchUp(s.Ctx))
 	lag(s)

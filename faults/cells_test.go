@@ -51,7 +51,7 @@ func TestMain(m *testing.M) {
 	if *seedFlag == 0 {
 		*seedFlag = rand.Uint64() >> 16
 	}
-	if err := flag.Set("test.parallel", strconv.Itoa(len(faults.All()))); err != nil { // lanes is the limit: the tests mostly wait
+	if err := flag.Set("test.parallel", strconv.Itoa(len(environment.All()))); err != nil { // lanes is the limit: the tests mostly wait
 		panic(err)
 	}
 	os.Exit(m.Run())
@@ -67,17 +67,17 @@ func TestCells(t *testing.T) {
 	r := &record{begun: time.Now(), sums: make(map[string]sum)}
 	t.Cleanup(func() { r.finish(t) })
 	free := make(chan struct{}, *lanes)
-	all, choice := faults.All(), rand.New(rand.NewPCG(*seedFlag, 0))
+	all, choice := environment.All(), rand.New(rand.NewPCG(*seedFlag, 0))
 	sampled := !*full && flag.Lookup("test.run").Value.String() == ""
-	for i := range all {
-		a := all[i]
-		all[i].Cells = slices.DeleteFunc(slices.Clone(a.Cells), func(c play.Cell) bool {
+	cells := make(map[string][]play.Cell)
+	for _, a := range all {
+		cells[a.Name] = slices.DeleteFunc(slices.Clone(faults.Cells(a.Name)), func(c play.Cell) bool {
 			return !*full && faults.OnlyInSoak(&a, &c) || sampled && choice.IntN(*part) > 0
 		})
 	}
-	all = slices.DeleteFunc(all, func(a faults.Environment) bool { return len(a.Cells) == 0 })
+	all = slices.DeleteFunc(all, func(a environment.Environment) bool { return len(cells[a.Name]) == 0 })
 	// Parallel subtests resume in reverse order, so the longest one begins first.
-	slices.SortStableFunc(all, func(a, b faults.Environment) int { return len(a.Cells) - len(b.Cells) })
+	slices.SortStableFunc(all, func(a, b environment.Environment) int { return len(cells[a.Name]) - len(cells[b.Name]) })
 	for _, a := range all {
 		t.Run(a.Name, func(t *testing.T) {
 			t.Parallel()
@@ -85,21 +85,21 @@ func TestCells(t *testing.T) {
 				func() {
 					free <- struct{}{}
 					defer func() { <-free }() // even if the test is skipped
-					lap(t, &a, n, r)
+					lap(t, &a, cells[a.Name], n, r)
 				}()
 			}
 		})
 	}
 }
 
-// lap starts the servers of a and plays each of its cells.
-func lap(t *testing.T, a *faults.Environment, n int, r *record) {
+// lap starts the servers of a and plays cells there.
+func lap(t *testing.T, a *environment.Environment, cells []play.Cell, n int, r *record) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	w, err := a.Open(ctx)
 	servers.NeedInstalled(t, err, a.Needs...)
 	defer func() { require.NoError(t, w.Close()) }()
-	order := rand.New(rand.NewPCG(*seedFlag, uint64(n))).Perm(len(a.Cells))
+	order := rand.New(rand.NewPCG(*seedFlag, uint64(n))).Perm(len(cells))
 	if *forTime == 0 {
 		slices.Sort(order)
 	}
@@ -112,7 +112,7 @@ func lap(t *testing.T, a *faults.Environment, n int, r *record) {
 	var together sync.WaitGroup
 	places := make(chan struct{}, sideBySide)
 	for _, i := range order {
-		c := &a.Cells[i]
+		c := &cells[i]
 		if c.Harmless {
 			places <- struct{}{}
 			together.Go(func() {
@@ -123,7 +123,7 @@ func lap(t *testing.T, a *faults.Environment, n int, r *record) {
 	}
 	together.Wait()
 	for _, i := range order {
-		if c := &a.Cells[i]; !c.Harmless {
+		if c := &cells[i]; !c.Harmless {
 			run(c)
 		}
 	}

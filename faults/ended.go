@@ -44,7 +44,7 @@ func removedOpenly(end play.Act, retaken bool) play.Act {
 // holds the lock until its deadline, or until the link reports the loss.
 func endedBehindSilence(end play.Act) play.Act {
 	return func(s *play.Phase) {
-		older, newer := s.Two()
+		older, newer := s.Worker(), s.Worker()
 		had := s.Acquire(older)
 		defer s.Apart(older, "silent", older.Endpoint.Links, (*faultproxy.Proxy).Freeze)((*faultproxy.Proxy).DropHeld)
 		s.Injected()
@@ -56,7 +56,7 @@ func endedBehindSilence(end play.Act) play.Act {
 // overtaken has one worker acquire the lock, damages the servers, and has another worker acquire it too. Then both go on.
 func overtaken(damage play.Act) play.Act {
 	return func(s *play.Phase) {
-		older, newer := s.Two()
+		older, newer := s.Worker(), s.Worker()
 		overtakes(s, older, newer, damage)
 	}
 }
@@ -84,7 +84,7 @@ const overtakenTries = 5
 // the moment of the fault.
 func contested(inject play.Act) play.Act {
 	return func(s *play.Phase) {
-		keeper, rival := s.Two()
+		keeper, rival := s.Worker(), s.Worker()
 		s.Acquire(keeper)
 		trying := s.Tries(rival, 5*time.Millisecond)
 		defer func() {

@@ -7,16 +7,9 @@ import (
 	"github.com/lockport/lockport/internal/lab/play"
 )
 
-// Environment is an environment with the faults that can happen there.
-type Environment struct {
-	environment.Environment
-	// Cells are the faults, with their stated outcomes.
-	Cells []play.Cell
-}
-
-// All returns all environments, the backends in their usual order.
-func All() []Environment {
-	cells := map[string][]play.Cell{
+// Cells returns the faults that can happen in an environment of [environment.All], with their stated outcomes.
+func Cells(environment string) []play.Cell {
+	return map[string][]play.Cell{
 		"file":           fileCells,
 		"redis":          redisCells,
 		"redis-failover": redisFailoverCells,
@@ -41,25 +34,20 @@ func All() []Environment {
 		"table-pgbouncer": tablePoolerCells,
 		"table-failover":  tableFailoverCells,
 		"table-mysql":     tableCells,
-	}
-	var all []Environment
-	for _, e := range environment.All() {
-		all = append(all, Environment{e, cells[e.Name]})
-	}
-	return all
+	}[environment]
 }
 
 // OnlyInSoak says that only long runs play the cell: the environment is a variant, or an earlier environment shows the same. That environment has
 // the same backend. For harmless faults, it may be one whose locks end in the same way: the conformance suite shows what each backend does then.
-func OnlyInSoak(e *Environment, c *play.Cell) bool {
+func OnlyInSoak(e *environment.Environment, c *play.Cell) bool {
 	if e.Variant {
 		return true
 	}
-	for _, o := range All() {
+	for _, o := range environment.All() {
 		if o.Name == e.Name {
 			break
 		}
-		shown := slices.ContainsFunc(o.Cells, func(x play.Cell) bool { return same(&x, c) })
+		shown := slices.ContainsFunc(Cells(o.Name), func(x play.Cell) bool { return same(&x, c) })
 		if shown && (o.Backend == e.Backend || c.Harmless && o.Sessions == e.Sessions) {
 			return true
 		}

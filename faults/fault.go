@@ -25,8 +25,8 @@ func named[S any](method func(S, context.Context, string) error) play.Act {
 	return func(s *play.Phase) { play.Check(method(in[S](s), s.Ctx, s.Name())) }
 }
 
-// remove removes the lock at its server, as an operator does.
-func remove(s *play.Phase) {
+// Remove removes the lock at its server, as an operator does.
+func Remove(s *play.Phase) {
 	s.Note("the lock is removed")
 	named(environment.Servers.Remove)(s)
 }

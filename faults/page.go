@@ -8,6 +8,7 @@ import (
 	"strings"
 	"text/template"
 
+	"github.com/lockport/lockport/internal/lab/environment"
 	"github.com/lockport/lockport/internal/lab/play"
 	"github.com/lockport/lockport/internal/lab/report"
 )
@@ -22,7 +23,7 @@ var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{
 }).Parse(pageText))
 
 // Render renders as Markdown what all cells state.
-func Render(environments []Environment) string {
+func Render() string {
 	var p struct {
 		Common   []*row
 		Sections []section
@@ -31,9 +32,9 @@ func Render(environments []Environment) string {
 		p.Common = append(p.Common, &row{Cell: c})
 	}
 	said := make(map[string][2]string) // where a reason was given first: the environment and the fault
-	for _, e := range environments {
+	for _, e := range environment.All() {
 		s := section{Environment: e}
-		for _, c := range e.Cells {
+		for _, c := range Cells(e.Name) {
 			r := &row{Cell: c}
 			if i := slices.IndexFunc(p.Common, func(u *row) bool { return same(&u.Cell, &c) }); i >= 0 {
 				p.Common[i].In++
@@ -77,7 +78,7 @@ func (r *row) cite(first [2]string, environment string) {
 
 // section is an environment on the page.
 type section struct {
-	Environment
+	environment.Environment
 	rows []*row
 }
 

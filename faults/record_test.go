@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/lockport/lockport/faults"
+	"github.com/lockport/lockport/internal/lab/environment"
 )
 
 // record sums up what phases have shown. Safe for concurrent use.
@@ -31,7 +32,7 @@ func (r *record) add(environment string, v *faults.Verdict) {
 func (r *record) finish(t *testing.T) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, a := range faults.All() {
+	for _, a := range environment.All() {
 		const many = 300 // acquisitions that only storms reach
 		s := r.sums[a.Name]
 		t.Logf("%s: %d phases, %d acquisitions", a.Name, s.phases, s.acquisitions)

@@ -26,9 +26,9 @@ func sessionCells(ended string) []play.Cell {
 			Why: "a paused server grants nothing; resumed, it ends only sessions silent for a TTL, whose holders know"},
 		{Fault: "server-paused", Outcome: report.Unavailable, Script: play.Storm(unavailable(granting.frozen, 1, 0.1, 1)),
 			Why: "holders get no answer for a TTL and end their holds"},
-		{Fault: ended, Outcome: report.Fenced, Script: removedOpenly(remove, false), Gone: true, Argued: true,
+		{Fault: ended, Outcome: report.Fenced, Script: removedOpenly(Remove, false), Gone: true, Argued: true,
 			Why: "the server frees an ended session's locks at once; the holder sees its socket close within milliseconds, but the next waiter may be granted first"},
-		{Fault: ended + "-behind-silence", Outcome: report.Fenced, Script: endedBehindSilence(remove), Gone: true, Tries: overtakenTries,
+		{Fault: ended + "-behind-silence", Outcome: report.Fenced, Script: endedBehindSilence(Remove), Gone: true, Tries: overtakenTries,
 			Why: "the server frees an ended session's locks at once; a holder with a silent link trusts its lock until its deadline"},
 	}
 }

@@ -148,7 +148,7 @@ func loseReplies(s *play.Phase) {
 // loseAcquireReply grants a claim but loses the reply. The caller gives up before it can ask again, and another worker must get the lock before the
 // claim's TTL has passed. On a busy machine it may come too late, so there are three tries.
 func loseAcquireReply(s *play.Phase) {
-	hasty, patient := s.Two()
+	hasty, patient := s.Worker(), s.Worker()
 	s.Warm(hasty)
 	s.Warm(patient)
 	for i := range 3 {
@@ -206,7 +206,7 @@ func checkAfterPause(s *play.Phase) {
 // probeUntilExpiry stops a holder while another worker keeps trying to get its lock. Waiters ask only when the lock should be free, so in a storm
 // nobody would notice a lock that is granted a little too early. The holder resumes as soon as the other has the lock.
 func probeUntilExpiry(s *play.Phase) {
-	holder, rival := s.Two()
+	holder, rival := s.Worker(), s.Worker()
 	s.Acquire(holder)
 	s.Injected()
 	holder.Stop()

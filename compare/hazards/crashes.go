@@ -35,13 +35,13 @@ func holderKilledWhileOthersTry(s *play.Phase) {
 	trying := s.Tries(b, ttl/8)
 	s.Until(limit(s), trying.Ended)
 	if h := trying.Stop(); h != nil {
-		found(s, report.Safe, "B got the lock %s after A was killed, on attempt %d.", text(after(killed, h)), trying.Tries)
+		s.Found(report.Safe, "B got the lock %s after A was killed, on attempt %d.", text(after(killed, h)), trying.Tries)
 		return
 	}
 	notAcquired(s, trying.Err, b, killed, fmt.Sprintf("A was killed and B tried %d times", trying.Tries))
 	s.Wait(ttl * 3 / 2)
 	if _, err := b.TryAcquire(s.Name(), ttl); err == nil {
-		found(s, report.Stuck, "After B stopped asking for %s, the lock was free: each attempt had extended it.", text(ttl*3/2))
+		s.Found(report.Stuck, "After B stopped asking for %s, the lock was free: each attempt had extended it.", text(ttl*3/2))
 	}
 }
 

@@ -6,12 +6,13 @@ import (
 	"time"
 
 	"github.com/lockport/lockport/conformance/faultproxy"
+	"github.com/lockport/lockport/internal/lab/environment"
 	"github.com/lockport/lockport/internal/lab/history"
 	"github.com/lockport/lockport/internal/lab/play"
 	"github.com/lockport/lockport/internal/lab/report"
 )
 
-// In the scripts of this file a holder works for too long, releases too late, or asks again.
+// In the scripts of this file a holder works for too long, releases too late, asks again, or loses its lock to an operator.
 
 // worksLong has A hold the lock for longer than its TTL.
 func worksLong(s *play.Phase) {
@@ -20,7 +21,7 @@ func worksLong(s *play.Phase) {
 	waiting, work := s.Asks(wb, maxWait), s.TTL*5/2
 	if s.Until(work, waiting.Ended) {
 		b := waiting.Got()
-		found(s, report.Safe, "A had held the lock for %s (TTL %s) when B got it too.", text(after(a.Event(history.Got).At, b)), text(s.TTL))
+		s.Found(report.Safe, "A had held the lock for %s (TTL %s) when B got it too.", text(after(a.Event(history.Got).At, b)), text(s.TTL))
 		s.Both(a, b)
 		return
 	}
@@ -28,7 +29,7 @@ func worksLong(s *play.Phase) {
 	released := history.Now()
 	a.Release()
 	b := waiting.Got()
-	found(s, report.Safe, "A worked for %s, 2.5 times its TTL. B waited, and got the lock %s after A began to release it.", text(work), text(after(released, b)))
+	s.Found(report.Safe, "A worked for %s, 2.5 times its TTL. B waited, and got the lock %s after A began to release it.", text(work), text(after(released, b)))
 	b.Update()
 }
 
@@ -61,7 +62,7 @@ func losesItWhileStopped(s *play.Phase, wa *play.Worker, meanwhile play.Act) {
 	a.Update()
 	class, said := toldSince(s, a, resumed)
 	s.Healed()
-	found(s, class, "A resumed and wrote before it checked its lock. It %s.", said)
+	s.Found(class, "A resumed and wrote before it checked its lock. It %s.", said)
 }
 
 // stoppedBeforeItReleases stops A until B has the lock. Then A resumes and releases.
@@ -122,12 +123,12 @@ func enters(s *play.Phase, c *play.Worker, next *play.Hold, released *play.Task,
 	h, valid := trying.Stop(), next.Valid()
 	switch {
 	case h != nil:
-		found(s, report.Safe, "%s ended B's lock, and C got it.", why) // the judge classifies it
+		s.Found(report.Safe, "%s ended B's lock, and C got it.", why) // the judge classifies it
 		s.Both(next, h)
 	case !valid:
 		play.Check(errors.New("client B lost its lock for another reason"))
 	default:
-		found(s, report.Safe, "%s ended nothing: B kept the lock. C asked for it %d times and was refused each time.", why, trying.Tries)
+		s.Found(report.Safe, "%s ended nothing: B kept the lock. C asked for it %d times and was refused each time.", why, trying.Tries)
 	}
 }
 
@@ -140,7 +141,7 @@ func asksTwice(s *play.Phase) {
 		second, err = a.Acquire(s.Name(), patient)
 	}
 	if err == nil {
-		found(s, report.Safe, "A held the lock, asked again, and got it a second time.")
+		s.Found(report.Safe, "A held the lock, asked again, and got it a second time.")
 		s.Both(first, second)
 		return
 	}
@@ -148,7 +149,27 @@ func asksTwice(s *play.Phase) {
 		play.Check(err)
 	}
 	first.Release()
-	found(s, report.Safe, "A's second attempt was refused at once: the lock was held. An attempt that waited was given up after %s.", text(patient))
+	s.Found(report.Safe, "A's second attempt was refused at once: the lock was held. An attempt that waited was given up after %s.", text(patient))
 	s.Acquire(a)
-	found(s, report.Safe, "After A released the lock once, it was free again.")
+	s.Found(report.Safe, "After A released the lock once, it was free again.")
+}
+
+// tampered removes A's lock at the server, and observes when A is told. Then it does so again while A is stopped.
+func tampered(remove play.Act) play.Act {
+	return func(s *play.Phase) {
+		w := s.Worker()
+		a := holds(s, w) // votes still on their way would restore A's lock
+		begun := history.Now()
+		remove(s)
+		class, said := toldSince(s, a, begun)
+		s.Found(class, "The lock was removed while A ran. A %s.", said)
+		a.Release()
+		losesItWhileStopped(s, w, remove)
+	}
+}
+
+// articleDeleted has an operator delete the key of an article's lock.
+func articleDeleted(s *play.Phase) {
+	s.Note("the key is deleted")
+	play.Must(s.Environment.Servers.(*environment.Redis).Do(s.Ctx, "DEL", "lock:"+s.Name()))
 }

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/lockport/lockport/conformance/faultproxy"
-	"github.com/lockport/lockport/internal/lab/environment"
+	"github.com/lockport/lockport/faults"
 	"github.com/lockport/lockport/internal/lab/history"
 	"github.com/lockport/lockport/internal/lab/play"
 	"github.com/lockport/lockport/internal/lab/report"
@@ -29,9 +29,9 @@ func slowAnswers(note string, slow func(links faultproxy.Group)) play.Act {
 		s.Until(maxWait, func() bool { return !a.Valid() })
 		s.Healed()
 		asked, had := a.Event(history.Asked).At, a.Event(history.Got).At
-		found(s, report.Safe, "A needed %s to get the lock, and then trusted it for %s; the TTL is %s.", text(had.Sub(asked)), text(a.Deadline.Sub(had)), text(s.TTL))
+		s.Found(report.Safe, "A needed %s to get the lock, and then trusted it for %s; the TTL is %s.", text(had.Sub(asked)), text(a.Deadline.Sub(had)), text(s.TTL))
 		if gap := after(a.Deadline, b); gap > 0 {
-			found(s, report.Safe, "B got the lock %s after A stopped trusting it.", text(gap))
+			s.Found(report.Safe, "B got the lock %s after A stopped trusting it.", text(gap))
 		}
 	}
 }
@@ -54,7 +54,7 @@ func lastAnswer(s *play.Phase) {
 	b := s.Acquire(wb)
 	a := slow.Got()
 	asked := a.Event(history.Asked).At
-	found(s, report.Safe, "A needed %s to get the lock, which the servers keep for %s. They granted it to B %s after A asked.",
+	s.Found(report.Safe, "A needed %s to get the lock, which the servers keep for %s. They granted it to B %s after A asked.",
 		text(after(asked, a)), text(s.TTL), text(after(asked, b)))
 	s.Both(a, b)
 }
@@ -82,7 +82,7 @@ func waitersCounted(s *play.Phase) {
 	if each > many {
 		class = report.Costly
 	}
-	found(s, class, "Each of the three waiters sent %.1f requests a second (all together %d in %s).", each, n, text(took))
+	s.Found(class, "Each of the three waiters sent %.1f requests a second (all together %d in %s).", each, n, text(took))
 }
 
 // outage makes the servers unreachable for workers until back is called.
@@ -100,9 +100,7 @@ var silently, openly = unreachable("falls silent", "silent", freeze), unreachabl
 
 func folderAway(s *play.Phase, _, _ *play.Worker) (back func()) {
 	s.Note("the folder is moved away")
-	folder := s.Environment.Servers.(*environment.Folder)
-	away := play.Must(folder.MoveAway())
-	return func() { play.Check(folder.MoveBack(away)) }
+	return faults.FolderAway(s)
 }
 
 // away makes the server unreachable for A and B. A releases its lock, and B asks for another one. When the server is back, C asks for A's lock.
@@ -126,18 +124,18 @@ func away(gone outage) play.Act {
 		}
 		switch took := time.Since(begun); {
 		case refusal.Class == history.ClassHeld:
-			found(s, report.Misled, "B was told after %s that somebody else held a lock that was free.", text(took))
+			s.Found(report.Misled, "B was told after %s that somebody else held a lock that was free.", text(took))
 		case took > askedFor+slow:
-			found(s, report.Stuck, "B hung: its attempt with a limit of %s returned after %s.", text(askedFor), text(took))
+			s.Found(report.Stuck, "B hung: its attempt with a limit of %s returned after %s.", text(askedFor), text(took))
 		default:
-			found(s, report.Unavailable, "B's attempt with a limit of %s failed after %s: %s.", text(askedFor), text(took), said(refusal.Class))
+			s.Found(report.Unavailable, "B's attempt with a limit of %s failed after %s: %s.", text(askedFor), text(took), said(refusal.Class))
 		}
 		returned := s.Until(hung, released.Ended)
 		back()
 		s.Healed()
 		s.Note("the fault is over")
 		if !returned {
-			found(s, report.Stuck, "A's Release had not returned after %s.", text(hung))
+			s.Found(report.Stuck, "A's Release had not returned after %s.", text(hung))
 			return
 		}
 		play.Check(released.Err)
@@ -150,15 +148,15 @@ func afterRelease(s *play.Phase, a *play.Hold, c *play.Worker) {
 	ended := a.Event(history.Released)
 	took, back := text(ended.At.Sub(a.Event(history.Releasing).At)), history.Now()
 	if ended.Err != "" {
-		found(s, report.Unavailable, "A's Release failed after %s: %s.", took, said(ended.Class))
+		s.Found(report.Unavailable, "A's Release failed after %s: %s.", took, said(ended.Class))
 		takesOver(s, c, back, "the server was back")
 		return
 	}
 	switch _, err := c.TryAcquire(s.Name(), maxWait); {
 	case err == nil:
-		found(s, report.Safe, "A's Release returned after %s without an error. When the server was back, C got A's lock at once.", took)
+		s.Found(report.Safe, "A's Release returned after %s without an error. When the server was back, C got A's lock at once.", took)
 	case play.IsRefusal(err, history.ClassHeld):
-		found(s, report.Misled, "A's Release returned after %s without an error. But when the server was back, the lock was still taken: C was refused.", took)
+		s.Found(report.Misled, "A's Release returned after %s without an error. But when the server was back, the lock was still taken: C was refused.", took)
 	default:
 		play.Check(err)
 	}

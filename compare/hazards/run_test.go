@@ -98,10 +98,10 @@ func TestCellsOfPlays(t *testing.T) {
 	}
 	n := 0
 	all := []scenario{
-		at("H1", "redis", "there", func(s *play.Phase) { found(s, report.Safe, "Nothing.") }),
+		at("H1", "redis", "there", func(s *play.Phase) { s.Found(report.Safe, "Nothing.") }),
 		at("H2", "redis", "there", func(s *play.Phase) {
 			if n++; n != 1 {
-				found(s, report.Costly, "Time %d.", n)
+				s.Found(report.Costly, "Time %d.", n)
 			}
 		}),
 		at("H3", "redis", "there", func(*play.Phase) { play.Check(errors.New("something\nbroke")) }),
@@ -158,7 +158,7 @@ func TestPlaysThatBreakOff(t *testing.T) {
 			n := -1
 			cells, _, err := run(t.Context(), Options{}, []scenario{{hazard: "H1", subject: "file", environment: "there", plays: 1, script: func(s *play.Phase) {
 				n++
-				found(s, c.plays[n], "Found.")
+				s.Found(c.plays[n], "Found.")
 				if n < len(c.plays)-1 {
 					play.Check(broke)
 				}

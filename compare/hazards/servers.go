@@ -18,8 +18,7 @@ import (
 // of is the script of a fault of package faults in the same environment.
 func of(fault string) play.Act {
 	return func(s *play.Phase) {
-		all := faults.All()
-		here := all[slices.IndexFunc(all, func(e faults.Environment) bool { return e.Name == s.Environment.Name })].Cells
+		here := faults.Cells(s.Environment.Name)
 		here[slices.IndexFunc(here, func(c play.Cell) bool { return c.Fault == fault })].Script(s)
 		s.Workers()[0].Kill() // it may get no answers, and would try to release for 5 s
 	}
@@ -37,12 +36,12 @@ func watched(damage play.Act) play.Act {
 		harmed := time.Now()
 		free, err := wc.AcquireAtLast(s.Name()+"-free", maxWait, maxWait)
 		if taken(err) {
-			found(s, report.Unavailable, "Nobody could get a lock for %s.", text(time.Since(harmed)))
+			s.Found(report.Unavailable, "Nobody could get a lock for %s.", text(time.Since(harmed)))
 			rival.Stop()
 			return
 		}
 		play.Check(err)
-		found(s, report.Safe, "C could get another lock after %s.", text(time.Since(harmed)))
+		s.Found(report.Safe, "C could get another lock after %s.", text(time.Since(harmed)))
 		s.Note("other locks are available again")
 		s.Healed()
 		free.Release()
@@ -59,9 +58,9 @@ func watched(damage play.Act) play.Act {
 		case b != nil && (!told() || a.Event(history.Told).At > b.Event(history.Got).At):
 			s.Both(a, b)
 		case told():
-			found(s, report.Safe, "A was told that its lock was lost.")
+			s.Found(report.Safe, "A was told that its lock was lost.")
 		default:
-			found(s, report.Safe, "A kept its lock. B kept asking for it and did not get it.")
+			s.Found(report.Safe, "A kept its lock. B kept asking for it and did not get it.")
 		}
 	}
 }
@@ -98,14 +97,14 @@ func replicated(s *play.Phase) {
 	w, asked := s.Worker(), time.Now()
 	h, err := w.TryAcquire(s.Name()+"-unheard", 2*time.Second)
 	if err == nil {
-		found(s, report.Unsafe, "A lock was granted that the replica did not have.")
+		s.Found(report.Unsafe, "A lock was granted that the replica did not have.")
 		h.Release()
 		return
 	}
 	if !play.IsRefusal(err, history.ClassUnavailable, history.ClassTimedOut) {
 		play.Check(err)
 	}
-	found(s, report.Unavailable, "While the replica received nothing, no lock was granted: D's attempt failed after %s.", text(time.Since(asked)))
+	s.Found(report.Unavailable, "While the replica received nothing, no lock was granted: D's attempt failed after %s.", text(time.Since(asked)))
 	s.Note("the server is killed, and its replica is promoted")
 	s.FailOver()
 	s.Note("the replica serves")
@@ -119,9 +118,9 @@ func diskLost(s *play.Phase) {
 	defer cancel()
 	if play.Must(s.Environment.LoseDisk(ctx, (leader+1)%len(s.Environment.Nodes()))) {
 		s.Note("it is back")
-		found(s, report.Safe, "The member without its disk came back, and got the data of the others.")
+		s.Found(report.Safe, "The member without its disk came back, and got the data of the others.")
 		return
 	}
 	s.Note("it does not come back")
-	found(s, report.Safe, "The member without its disk did not come back: it refuses to start as a known member until an operator adds it anew.")
+	s.Found(report.Safe, "The member without its disk did not come back: it refuses to start as a known member until an operator adds it anew.")
 }

@@ -21,11 +21,6 @@ const (
 	patientTTL = 30 * time.Second
 )
 
-// found adds an observation to the history, as a sentence.
-func found(s *play.Phase, class report.Class, format string, args ...any) {
-	s.Found(history.Class(class), format, args...)
-}
-
 // limit is how long a worker waits for a lock that should end with its TTL, or with its process.
 func limit(s *play.Phase) time.Duration {
 	if s.Environment.Local {
@@ -46,7 +41,7 @@ func holds(s *play.Phase, w *play.Worker) *play.Hold {
 func takesOver(s *play.Phase, w *play.Worker, since history.Instant, what string) *play.Hold {
 	h, err := w.AcquireAtLast(s.Name(), limit(s), limit(s))
 	if err == nil {
-		found(s, report.Safe, "%s got the lock %s after %s.", clientName(w.Name), text(after(since, h)), what)
+		s.Found(report.Safe, "%s got the lock %s after %s.", clientName(w.Name), text(after(since, h)), what)
 		return h
 	}
 	notAcquired(s, err, w, since, what)
@@ -65,7 +60,7 @@ func notAcquired(s *play.Phase, err error, w *play.Worker, since history.Instant
 			class, why = report.Safe, clientName(hold.Worker)+" still held it"
 		}
 	}
-	found(s, class, "%s (%.1f TTLs) after %s, %s still did not have the lock: %s.", text(took), float64(took)/float64(s.TTL), what, clientName(w.Name), why)
+	s.Found(class, "%s (%.1f TTLs) after %s, %s still did not have the lock: %s.", text(took), float64(took)/float64(s.TTL), what, clientName(w.Name), why)
 }
 
 // taken says that a worker was refused because another one has the lock, or timed out waiting for it.

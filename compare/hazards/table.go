@@ -5,8 +5,11 @@ import (
 	_ "embed"
 	"encoding/json"
 	"slices"
+	"strings"
 	"time"
 
+	"github.com/lockport/lockport/faults"
+	"github.com/lockport/lockport/internal/lab/environment"
 	"github.com/lockport/lockport/internal/lab/play"
 	"github.com/lockport/lockport/internal/lab/report"
 )
@@ -46,28 +49,16 @@ func (s *scenario) planned() *report.Cell {
 	return c
 }
 
-// backends are in the order of the columns, each with its usual environment.
-var backends = []struct{ subject, environment, what string }{
-	{"file", "file", "A folder on one machine"}, {"redis", "redis", "One Redis that keeps its data"}, {"redlock", "redlock", "Five Redis under Redlock"},
-	{"etcd", "etcd", "Three etcds"}, {"zookeeper", "zookeeper", "Three ZooKeepers"}, {"postgres", "postgres", "One PostgreSQL"}, {"mysql", "mysql", "One MariaDB"},
-	{"table", "table-postgres", "A table of one PostgreSQL"},
-}
-
 // subjects are the columns, in their order.
-var subjects = func() []string {
-	all := []string{report.Article}
-	for _, s := range backends {
-		all = append(all, s.subject)
-	}
-	return all
-}()
+var subjects = []string{report.Article, "file", "redis", "redlock", "etcd", "zookeeper", "postgres", "mysql", "table"}
 
-// everywhere makes scenarios of s for each backend, and of instead, whose empty fields come from s. A setup begins with the servers.
+// everywhere makes scenarios of s for each backend, and of instead, whose empty fields come from s. The usual environment of a backend has its name,
+// but for the table's. A setup begins with the servers.
 func everywhere(s scenario, instead ...scenario) []scenario {
 	all := instead
-	for _, at := range backends {
-		if !slices.ContainsFunc(instead, func(o scenario) bool { return o.subject == at.subject && o.variant == "" }) {
-			all = append(all, scenario{subject: at.subject, environment: at.environment})
+	for _, subject := range subjects[1:] {
+		if !slices.ContainsFunc(instead, func(o scenario) bool { return o.subject == subject && o.variant == "" }) {
+			all = append(all, scenario{subject: subject})
 		}
 	}
 	for i := range all {
@@ -76,13 +67,14 @@ func everywhere(s scenario, instead ...scenario) []scenario {
 		if one.notRun != "" {
 			continue
 		}
-		one.environment, one.ttl, one.plays = cmp.Or(one.environment, one.subject), cmp.Or(one.ttl, s.ttl), cmp.Or(one.plays, s.plays, 1)
+		one.environment = cmp.Or(one.environment, map[string]string{"table": "table-postgres"}[one.subject], one.subject)
+		one.ttl, one.plays = cmp.Or(one.ttl, s.ttl), cmp.Or(one.plays, s.plays, 1)
 		if one.lock != "" && s.plays > 1 {
 			one.plays = 3
 		}
 		if one.setup == "" {
-			at := slices.IndexFunc(backends, func(o struct{ subject, environment, what string }) bool { return o.environment == one.environment })
-			one.setup = backends[at].what + ". " + s.setup
+			at, _ := environment.Named(one.environment) // a test checks the names
+			one.setup = strings.ToUpper(at.Title[:1]) + at.Title[1:] + ". " + s.setup
 		}
 		if one.script == nil {
 			one.script = s.script
@@ -171,7 +163,7 @@ func clientHazards() []scenario {
 			setup: "A holds the lock, and three other processes wait for it. Their requests are counted for 3 s."},
 			articleLock("asks-every-five-milliseconds"),
 			impossible("H11", "file", "There is no server to keep busy: waiters check a file of their own machine every 10 to 30 ms.")),
-		everywhere(scenario{hazard: "H13", ttl: 4 * time.Second, script: tampered(removed), setup: "An operator removes the lock while A holds it (deletes its key or " +
+		everywhere(scenario{hazard: "H13", ttl: 4 * time.Second, script: tampered(faults.Remove), setup: "An operator removes the lock while A holds it (deletes its key or " +
 			"file, or ends its session), twice. The first time, A runs and is told. The second time, A is stopped in the middle of its work, B acquires the lock and " +
 			"writes, and A resumes and writes too."},
 			articleLock("set-nx-px").doing("One Redis that keeps its data. An operator deletes the key while A holds the lock: once while A runs, and once while A is "+

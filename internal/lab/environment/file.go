@@ -83,11 +83,8 @@ func (f *Folder) Restart(_ context.Context, keepData bool) error {
 	return err
 }
 
-// MoveAway renames the folder, so that it is missing.
-func (f *Folder) MoveAway() (to string, err error) {
-	to = f.path + "-" + rand.Text()
-	return to, os.Rename(f.path, to)
+// MoveAway renames the folder, so that it is missing until back is called.
+func (f *Folder) MoveAway() (back func() error, err error) {
+	away := f.path + "-" + rand.Text()
+	return func() error { return os.Rename(away, f.path) }, os.Rename(f.path, away)
 }
-
-// MoveBack undoes MoveAway.
-func (f *Folder) MoveBack(from string) error { return os.Rename(from, f.path) }

@@ -11,6 +11,7 @@ import (
 	"github.com/lockport/lockport/conformance/faultproxy"
 	"github.com/lockport/lockport/internal/lab/environment"
 	"github.com/lockport/lockport/internal/lab/history"
+	"github.com/lockport/lockport/internal/lab/report"
 )
 
 // Phase is one run of a cell: several workers, and a fault. Methods that can fail but return no error end the calling act: see [Check]. Safe for
@@ -103,9 +104,9 @@ func (s *Phase) Note(format string, args ...any) {
 	s.record(history.Event{Kind: history.Noted, Err: fmt.Sprintf(format, args...)})
 }
 
-// Found adds a script's observation that the events do not show.
-func (s *Phase) Found(class history.Class, format string, args ...any) {
-	s.record(history.Event{Kind: history.Found, Class: class, Err: fmt.Sprintf(format, args...)})
+// Found adds a script's observation that the events do not show, as a sentence.
+func (s *Phase) Found(class report.Class, format string, args ...any) {
+	s.record(history.Event{Kind: history.Found, Class: history.Class(class), Err: fmt.Sprintf(format, args...)})
 }
 
 // Injected records that the fault is about to happen.

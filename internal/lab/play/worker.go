@@ -33,9 +33,6 @@ type Worker struct {
 // Worker starts a worker with its own endpoint, and returns when it is ready. The worker executes the parent's commands.
 func (s *Phase) Worker() *Worker { return Must(s.start()) }
 
-// Two starts two more workers.
-func (s *Phase) Two() (a, b *Worker) { return s.Worker(), s.Worker() }
-
 // start is Worker for any goroutine.
 func (s *Phase) start() (*Worker, error) {
 	endpoint, err := s.Environment.Endpoint()
