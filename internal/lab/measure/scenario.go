@@ -1,6 +1,7 @@
 package measure
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -83,9 +84,7 @@ func (on *Subject) keep(kind string, samples []float64) {
 
 func (on *Subject) config(s Scenario) Config {
 	c := on.Config
-	if s.TTL > 0 {
-		c.TTL = s.TTL
-	}
+	c.TTL = cmp.Or(s.TTL, c.TTL)
 	return c
 }
 

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/lockport/lockport/internal/lab/history"
@@ -146,16 +145,11 @@ func (m *measurer) wait(o order) (answer, error) {
 
 // inParallel calls f with 0 to n-1, in 64 goroutines.
 func inParallel(n int, f func(i int) error) error {
-	errs := make([]error, 64)
-	var next atomic.Int64
-	var all sync.WaitGroup
-	for g := range errs {
-		all.Go(func() {
-			for i := next.Add(1); i <= int64(n) && errs[g] == nil; i = next.Add(1) {
-				errs[g] = f(int(i - 1))
-			}
-		})
-	}
-	all.Wait()
-	return worker.First(errs)
+	goroutines := make([]struct{}, 64)
+	return worker.First(worker.AtOnce(goroutines, func(i int, _ struct{}) (err error) {
+		for ; i < n && err == nil; i += len(goroutines) {
+			err = f(i)
+		}
+		return err
+	}))
 }

@@ -24,7 +24,6 @@ type hold struct {
 	lock   *lockport.Lock
 	op     int64
 	name   string
-	mode   history.Mode
 	token  lockport.Token
 	over   chan struct{} // closed before the release
 

@@ -164,7 +164,7 @@ func (w *worker) acquire(op int64, name string, mode history.Mode, within time.D
 	if err != nil {
 		return nil, w.record(history.Event{Kind: history.Failed, Op: op, Name: name}, err)
 	}
-	h := &hold{worker: w, lock: lock, op: op, name: name, mode: mode, over: make(chan struct{})}
+	h := &hold{worker: w, lock: lock, op: op, name: name, over: make(chan struct{})}
 	h.token, _ = lock.Token()
 	if h.readDeadline(); h.deadline == 0 && !lock.Valid() {
 		h.deadline = asked // the worker was stopped until the hold had ended; without a deadline, it would count as held until told

@@ -68,19 +68,18 @@ func (h *Handle[O, A]) write(v any) error {
 // lineWriter calls handle with each complete line that is written to it. It drops an unfinished last line: the process was killed while it wrote.
 type lineWriter struct {
 	handle func([]byte)
-	rest   []byte
+	line   []byte // its beginning
 }
 
 func (l *lineWriter) Write(text []byte) (int, error) {
-	l.rest = append(l.rest, text...)
-	for {
-		i := bytes.IndexByte(l.rest, '\n')
-		if i < 0 {
-			return len(text), nil
+	for part := range bytes.Lines(text) {
+		l.line = append(l.line, part...)
+		if line, complete := bytes.CutSuffix(l.line, []byte("\n")); complete {
+			l.handle(line)
+			l.line = nil
 		}
-		l.handle(l.rest[:i])
-		l.rest = l.rest[i+1:]
 	}
+	return len(text), nil
 }
 
 // handleLine delivers an answer to the call that waits for it.
