@@ -48,7 +48,10 @@ func run(ctx context.Context, f lib.Family, o options) (*page.Results, error) {
 		}
 		var subjects []*measure.Subject
 		for _, l := range all {
-			subjects = append(subjects, subject(l, sc, s))
+			subjects = append(subjects, &measure.Subject{
+				Row: measure.Row{Library: l.Name, Kind: l.Kind}, Config: measure.Config{URL: s.URL, Family: l.Family, Library: l.Name},
+				Locks: letters.ReplaceAllString("bench-"+sc.Name+"-"+l.Name, ""), Try: l.Kind == lib.Floor,
+			})
 			if !slices.ContainsFunc(r.Libraries, func(known lib.Library) bool { return known.Name == l.Name }) {
 				l.Version = libraries.Version(l.Module)
 				r.Libraries = append(r.Libraries, l)
@@ -71,11 +74,3 @@ func run(ctx context.Context, f lib.Family, o options) (*page.Results, error) {
 
 // letters matches what some servers do not accept in a name.
 var letters = regexp.MustCompile(`[^a-zA-Z0-9-]`)
-
-// subject makes the measure.Subject of a library in a scenario.
-func subject(l lib.Library, sc scenario, s *measure.Servers) *measure.Subject {
-	return &measure.Subject{
-		Row: measure.Row{Library: l.Name, Kind: l.Kind}, Config: measure.Config{URL: s.URL, Family: l.Family, Library: l.Name},
-		Locks: letters.ReplaceAllString("bench-"+sc.Name+"-"+l.Name, ""), Try: l.Kind == lib.Floor,
-	}
-}

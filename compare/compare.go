@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/compare/hazards"
 	"github.com/lockport/lockport/internal/lab/measure"
 	"github.com/lockport/lockport/internal/lab/report"
@@ -17,7 +18,9 @@ import (
 // import the backends.
 func WorkerMain() {
 	hazards.WorkerMain()
-	measureWorkerMain()
+	measure.WorkerMain(func(ctx context.Context, c measure.Config) (measure.Locker, error) {
+		return measure.Open(ctx, c, nil, lockport.Label("compare"))
+	})
 }
 
 // Options select what to compare. The zero value compares everything on servers that this process starts.

@@ -8,17 +8,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/internal/lab/measure"
 	"github.com/lockport/lockport/internal/lab/report"
 	"github.com/lockport/lockport/internal/lab/servers"
 )
-
-func measureWorkerMain() {
-	measure.WorkerMain(func(ctx context.Context, c measure.Config) (measure.Locker, error) {
-		return measure.Open(ctx, c, nil, lockport.Label("compare"))
-	})
-}
 
 // turns is how often cycles and hand-offs are measured.
 const turns = 5

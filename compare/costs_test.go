@@ -3,7 +3,6 @@ package compare
 import (
 	"context"
 	"errors"
-	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -90,17 +89,9 @@ func TestBrokenLock(t *testing.T) {
 	require.Contains(t, c.NotRun["handoff"], "before the release")
 }
 
-// Missing servers are reported, and others are measured. A server that does not start ends the run.
-func TestServersThatAreNotThere(t *testing.T) {
-	absent := func(name string, err error) subject {
-		return subject{Subject: report.Subject{Name: name, Title: name}, start: func(context.Context) (*measure.Servers, error) { return nil, err }}
-	}
-	missing := fmt.Errorf("in a test: %w", &servers.NotInstalled{Program: "lockd", Install: "get it"})
-	o := &Options{Scenarios: []string{"cycle"}}
-	seen, told, err := o.costs(t.Context(), []subject{absent("a", missing), absent("b", missing)})
-	require.NoError(t, err)
-	require.Empty(t, seen)
-	require.Equal(t, []report.Missing{{Subject: "a", Program: "lockd", Install: "get it"}, {Subject: "b", Program: "lockd", Install: "get it"}}, told)
-	_, _, err = o.costs(t.Context(), []subject{absent("Lockd", errors.New("no room"))})
+// A server that does not start ends the run. One that is not installed does not: see TestCompareWithoutAServer of the command.
+func TestServersThatDoNotStart(t *testing.T) {
+	broken := subject{Subject: report.Subject{Title: "Lockd"}, start: func(context.Context) (*measure.Servers, error) { return nil, errors.New("no room") }}
+	_, _, err := (&Options{Scenarios: []string{"cycle"}}).costs(t.Context(), []subject{broken})
 	require.EqualError(t, err, "the servers of Lockd: no room")
 }

@@ -101,12 +101,6 @@ func TestHandOff(t *testing.T) {
 	}
 }
 
-func TestTakeover(t *testing.T) {
-	times := measured(t, Scenario{Do: Takeover, Processes: 3, N: 3}, config(t, "")).Samples["times"]
-	require.Len(t, times, 3)
-	require.Positive(t, times[0])
-}
-
 // Each turn measures each subject, starting with a different one.
 func TestTurns(t *testing.T) {
 	var order []string
