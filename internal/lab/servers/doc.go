@@ -1,7 +1,7 @@
 // Package servers finds and starts real lock servers, for tests, benchmarks and comparisons. No other package starts one.
 //
-// The kinds are "redis" (alone, with a replica, with Sentinels, or as a cluster), "etcd" (alone or as a cluster, the installed version or a current
-// one that is built here), "zookeeper" (alone or as an ensemble), "postgres" (alone or with replicas), "pgbouncer", "mariadb", "mysql" (Oracle's
+// The kinds are "redis" (alone, several, with a replica, with Sentinels, or as a cluster), "etcd" (alone or as a cluster, the installed version or a
+// current one that is built here), "zookeeper" (alone or as an ensemble), "postgres" (alone or with replicas), "pgbouncer", "mariadb", "mysql" (Oracle's
 // server, required only if LOCKPORT_TEST_REQUIRE lists it by name), and "nats" (built here).
 //
 // Servers are children of this process on free ports of 127.0.0.1. Each has its own temporary folder and syncs nothing to disk unless an option
