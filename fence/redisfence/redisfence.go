@@ -24,14 +24,14 @@ type Fence struct {
 // New makes a fence at key on client: a *redis.Client (also for Sentinel) or a *redis.ClusterClient. It does no I/O, needs no closing, and does
 // not close client. The guarded data must be on the same server; in a Cluster they must have the same hash tag.
 func New(client goredis.UniversalClient, key string) (*Fence, error) {
-	switch client.(type) {
-	case nil:
+	_, ring := client.(*goredis.Ring)
+	switch {
+	case redisscript.IsNil(client):
 		return nil, errors.New("redisfence: the client is nil")
-	case *goredis.Ring:
+	case ring:
 		return nil, fmt.Errorf("redisfence: %w: a Ring moves keys to another server when one is down; use a single server, Sentinel or Cluster",
 			errors.ErrUnsupported)
-	}
-	if key == "" {
+	case key == "":
 		return nil, errors.New("redisfence: the fence's key is empty")
 	}
 	return &Fence{redisscript.NewPipe(client, 0, 0), fencecheck.Place{Package: "redisfence", Key: key}}, nil

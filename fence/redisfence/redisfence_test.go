@@ -39,9 +39,11 @@ func TestCases(t *testing.T) {
 
 func TestBadInput(t *testing.T) {
 	p := newPlace(t)
-	_, err := New(nil, "k")
-	require.ErrorContains(t, err, "nil")
-	_, err = New(p.client, "")
+	for _, client := range []goredis.UniversalClient{nil, (*goredis.Client)(nil)} {
+		_, err := New(client, "k")
+		require.ErrorContains(t, err, "nil")
+	}
+	_, err := New(p.client, "")
 	require.ErrorContains(t, err, "empty")
 	ring := goredis.NewRing(&goredis.RingOptions{})
 	t.Cleanup(func() { _ = ring.Close() })
