@@ -9,7 +9,6 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/lab/fencetest"
 	"github.com/lockport/lockport/internal/lab/servers"
@@ -26,20 +25,13 @@ func both(t *testing.T, f func(t *testing.T, p *place)) {
 func TestCases(t *testing.T) {
 	both(t, func(t *testing.T, p *place) {
 		fencetest.Cases(t, fencetest.Subject{
-			Place:  fencetest.Place{Store: p.server.Addr(), Locks: p.server.Addr()},
+			Place:  fencetest.Place{Store: p.server.Addr(), Locks: p.server.URL()},
 			Errors: errs, Addr: p.server.Addr(),
-			Stored: func(name string, token lockport.Token) {
-				require.Equal(t, p.fence.place.Format(token), p.get("fence/"+name))
-			},
+			Layout: "%020d",
+			Text:   func(name string) string { return p.get("fence/" + name) },
 			Remove: func(name string) { p.remove("fence/" + name) },
+			Put:    func(name, odd string) { p.put("fence/"+name, odd) },
 			Odd:    []string{"", "0", "5", "x", "!", "x\n", "00000000000000000000", "0000000000000000005x", "-0000000000000000005", "9999999999999999999999"},
-			Put: func(name, odd string) func() {
-				p.put("fence/"+name, odd)
-				return func() {
-					require.Equal(t, odd, p.get("fence/"+name))
-					p.remove("fence/" + name)
-				}
-			},
 		})
 	})
 }
@@ -100,11 +92,10 @@ func TestUnknownOutcome(t *testing.T) {
 }
 
 func TestBadInput(t *testing.T) {
-	p := newPlace(t, servers.SharedEtcd(t))
 	_, err := New(nil, "k")
 	require.ErrorContains(t, err, "nil")
 	_, err = New(new(clientv3.Client), "k")
 	require.ErrorContains(t, err, "clientv3.New")
-	_, err = New(p.client, "")
+	_, err = New(&clientv3.Client{KV: clientv3.NewKVFromKVClient(nil, nil)}, "")
 	require.ErrorContains(t, err, "empty")
 }

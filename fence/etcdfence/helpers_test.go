@@ -6,7 +6,6 @@ import (
 	"os"
 	"strconv"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -106,11 +105,7 @@ func open(_ context.Context, addr string) (*fencetest.Store, error) {
 	}, err
 }
 
-func openLocks(ctx context.Context, addr string, ttl time.Duration) (*lockport.Client, error) {
-	return lockport.Open(ctx, "etcd://"+addr+"?ttl="+ttl.String(), lockport.Logger(nil))
-}
-
-func TestMain(m *testing.M) { os.Exit(fencetest.Main(m, openLocks, open)) }
+func TestMain(m *testing.M) { os.Exit(fencetest.Main(m, open)) }
 
 var registers = fencetest.Registers[*Guard]
 

@@ -96,11 +96,7 @@ func open(_ context.Context, rawURL string) (*fencetest.Store, error) {
 	}, nil
 }
 
-func openLocks(ctx context.Context, rawURL string, ttl time.Duration) (*lockport.Client, error) {
-	return lockport.Open(ctx, rawURL, lockport.TTL(ttl), lockport.Logger(nil))
-}
-
-func TestMain(m *testing.M) { os.Exit(fencetest.Main(m, openLocks, open)) }
+func TestMain(m *testing.M) { os.Exit(fencetest.Main(m, open)) }
 
 // writes are the ways to write value to key through a guard.
 var writes = map[string]func(ctx context.Context, g *Guard, key, value string) error{

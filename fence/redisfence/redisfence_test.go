@@ -1,7 +1,6 @@
 package redisfence
 
 import (
-	"strconv"
 	"testing"
 	"time"
 
@@ -22,18 +21,11 @@ func TestCases(t *testing.T) {
 	fencetest.Cases(t, fencetest.Subject{
 		Place:  fencetest.Place{Store: p.server.URL(), Locks: p.server.URL()},
 		Errors: errs, Addr: p.server.Addr(),
-		Stored: func(name string, token lockport.Token) {
-			require.Equal(t, strconv.FormatUint(uint64(token), 10), p.get(key(name)))
-		},
+		Layout: "%d",
+		Text:   func(name string) string { return p.get(key(name)) },
 		Remove: func(name string) { require.NoError(t, p.client.Del(t.Context(), key(name)).Err()) },
+		Put:    func(name, odd string) { require.NoError(t, p.client.Set(t.Context(), key(name), odd, 0).Err()) },
 		Odd:    []string{"", "0", "x", "12x", "-5", "1\n2", "x\n", "007", "123456789012345678901"},
-		Put: func(name, odd string) func() {
-			require.NoError(t, p.client.Set(t.Context(), key(name), odd, 0).Err())
-			return func() {
-				require.Equal(t, odd, p.get(key(name)))
-				require.NoError(t, p.client.Del(t.Context(), key(name)).Err())
-			}
-		},
 	})
 }
 
@@ -97,13 +89,18 @@ func TestRun(t *testing.T) {
 	require.Error(t, err, "the guard's variables are invisible")
 }
 
+func newLocks(t *testing.T, client goredis.UniversalClient) *lockport.Client {
+	locks, err := redis.New(client, redis.Options{}, lockport.Logger(nil))
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = locks.Close() })
+	return locks
+}
+
 func TestCluster(t *testing.T) {
 	cluster := servers.NeedCluster(t, servers.RedisOptions{})
 	client := goredis.NewClusterClient(&goredis.ClusterOptions{Addrs: cluster.Addrs()})
 	t.Cleanup(func() { _ = client.Close() })
-	locks, err := redis.New(client, redis.Options{}, lockport.Logger(nil))
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = locks.Close() })
+	locks := newLocks(t, client)
 	for _, tag := range []string{"a", "b", "c", "d", "e"} { // on one node or another
 		name := "account-" + tag
 		l, err := locks.Acquire(t.Context(), name)
@@ -131,9 +128,7 @@ func TestCluster(t *testing.T) {
 // A lock's key with a value of another type is not the lock.
 func TestLockOfAnotherType(t *testing.T) {
 	p := newPlace(t)
-	locks, err := redis.New(p.client, redis.Options{}, lockport.Logger(nil))
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = locks.Close() })
+	locks := newLocks(t, p.client)
 	l, err := locks.Acquire(t.Context(), t.Name())
 	require.NoError(t, err)
 	g, err := p.fence.RegisterLock(t.Context(), l)
@@ -148,9 +143,7 @@ func TestLockOfAnotherType(t *testing.T) {
 // Readers' locks and permits are refused: no key proves that they are held.
 func TestReadersAndPermitsAreRefused(t *testing.T) {
 	p := newPlace(t)
-	locks, err := redis.New(p.client, redis.Options{}, lockport.Logger(nil))
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = locks.Close() })
+	locks := newLocks(t, p.client)
 	for _, as := range []lockport.AcquireOption{lockport.Shared(), lockport.Permits(2)} {
 		l, err := locks.Acquire(t.Context(), t.Name(), as)
 		require.NoError(t, err)

@@ -31,7 +31,7 @@ func testGuard(t *testing.T, d door) {
 
 	// write adds a row to the data and ignores errors of Guard.
 	write := func(name string, token lockport.Token) (guarded, committed error) {
-		tx := d.open(t)
+		tx := d.begin(t, "")
 		guarded = tx.guard(ctx, f, name, token)
 		_ = tx.exec(ctx, "INSERT INTO "+data+" VALUES (1)")
 		return guarded, tx.commit(ctx)
@@ -91,7 +91,7 @@ func testNoTime(t *testing.T, d door) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	for range 20 {
-		tx := d.open(t)
+		tx := d.begin(t, "")
 		require.NoError(t, tx.exec(t.Context(), "INSERT INTO "+data+" VALUES (1)"))
 		require.ErrorIs(t, tx.guard(ended, f, "n", 5), context.Canceled)
 		require.Error(t, tx.commit(t.Context()))
@@ -154,7 +154,7 @@ func testWithoutTable(t *testing.T, d door) {
 	ctx := soon(t)
 	f, err := sqlfence.New(d.dialect, "no_such_table")
 	require.NoError(t, err)
-	tx := d.open(t)
+	tx := d.begin(t, "")
 	err = tx.guard(ctx, f, "n", 1)
 	require.ErrorContains(t, err, "no_such_table")
 	require.NotErrorIs(t, err, fence.ErrStale)
@@ -180,7 +180,7 @@ func testSavepoint(t *testing.T, d door) {
 	ctx := soon(t)
 	f := d.fence(t, table())
 	require.NoError(t, d.register(ctx, f, "n", 5))
-	outer := d.open(t).(pgxTx)
+	outer := d.begin(t, "").(pgxTx)
 	inner, err := outer.Begin(ctx)
 	require.NoError(t, err)
 	require.ErrorIs(t, f.GuardPgx(ctx, inner, "n", 4), fence.ErrStale)
@@ -189,7 +189,7 @@ func testSavepoint(t *testing.T, d door) {
 	require.NoError(t, outer.commit(ctx))
 	require.ErrorIs(t, d.register(ctx, f, "n", 5), fence.ErrStale)
 
-	tx := d.open(t).(pgxTx)
+	tx := d.begin(t, "").(pgxTx)
 	other, err := sqlfence.New(sqlfence.MySQL, "")
 	require.NoError(t, err)
 	require.ErrorContains(t, other.GuardPgx(ctx, tx, "n", 7), "Postgres")

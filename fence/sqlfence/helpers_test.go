@@ -114,7 +114,7 @@ type session interface {
 	undo(ctx context.Context) error
 }
 
-// begin begins a transaction that ends with t.
+// begin begins a transaction that ends with t. isolation may be empty: the server's default.
 func (d door) begin(t testing.TB, isolation string) session {
 	tx, err := d.start(soon(t), isolation)
 	require.NoError(t, err)
@@ -134,9 +134,6 @@ func (d door) fence(t testing.TB, table string) *sqlfence.Fence {
 	require.NoError(t, d.exec(t.Context(), f.Schema()))
 	return f
 }
-
-// open begins a transaction with the server's defaults.
-func (d door) open(t testing.TB) session { return d.begin(t, "") }
 
 type standardTx struct{ *sql.Tx }
 

@@ -45,10 +45,7 @@ type place struct {
 }
 
 func newPlace(t testing.TB) *place {
-	return newPlaceOn(t, servers.SharedZooKeeper(t))
-}
-
-func newPlaceOn(t testing.TB, s *servers.ZooKeeper) *place {
+	s := servers.SharedZooKeeper(t)
 	p := &place{t: t, server: s, conn: newConn(t, s.Addr())}
 	name := rand.Text()
 	p.data = "/" + name
@@ -63,9 +60,6 @@ func newFence(t testing.TB, c *zk.Conn, path string) *Fence {
 	require.NoError(t, err)
 	return f
 }
-
-// at is p's fence as another client sees it.
-func (p *place) at(addr string) *Fence { return newFence(p.t, newConn(p.t, addr), p.fence.Path()) }
 
 // get returns the data of a node.
 func (p *place) get(path string) string {
@@ -138,11 +132,7 @@ func open(_ context.Context, addr string) (*fencetest.Store, error) {
 	}, err
 }
 
-func openLocks(ctx context.Context, addr string, ttl time.Duration) (*lockport.Client, error) {
-	return lockport.Open(ctx, "zookeeper://"+addr+"?ttl="+ttl.String(), lockport.Logger(nil))
-}
-
-func TestMain(m *testing.M) { os.Exit(fencetest.Main(m, openLocks, open)) }
+func TestMain(m *testing.M) { os.Exit(fencetest.Main(m, open)) }
 
 var registers = fencetest.Registers[*Guard]
 

@@ -1,12 +1,12 @@
 package zkfence
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
-	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/fence"
 	"github.com/lockport/lockport/internal/lab/fencetest"
 )
@@ -16,21 +16,20 @@ func TestCases(t *testing.T) {
 	p := newPlace(t)
 	path := func(name string) string { return "/fences/of/" + name }
 	fencetest.Cases(t, fencetest.Subject{
-		Place:  fencetest.Place{Store: p.server.Addr(), Locks: p.server.Addr()},
+		Place:  fencetest.Place{Store: p.server.Addr(), Locks: p.server.URL()},
 		Errors: errs, Addr: p.server.Addr(),
-		Stored: func(name string, token lockport.Token) {
-			require.Equal(t, p.fence.place.Format(token), p.get(path(name)))
+		Layout: "%020d",
+		Text: func(name string) string {
 			children, _, err := p.conn.Children(path(name))
 			require.NoError(t, err)
-			require.Equal(t, []string{p.fence.place.Format(token)}, children)
+			return strings.Join(children, " ")
 		},
 		Remove: func(name string) { p.remove(path(name)) },
 		Beside: true,
 		Odd:    []string{"5", "x", "00000000000000000000", "0000000000000000005x", "99999999999999999999"},
-		Put: func(name, odd string) func() {
+		Put: func(name, odd string) {
 			_, err := p.conn.Create(path(name)+"/"+odd, nil, 0, zk.WorldACL(zk.PermAll))
 			require.NoError(t, err)
-			return func() { require.NoError(t, p.conn.Delete(path(name)+"/"+odd, -1)) }
 		},
 	})
 }
@@ -40,6 +39,7 @@ func TestMulti(t *testing.T) {
 	p := newPlace(t)
 	ctx := t.Context()
 	g := registers(t, p.fence, 5)
+	require.Equal(t, "00000000000000000005", p.get(p.fence.Path()))
 	r, err := g.Multi(ctx,
 		&zk.CreateRequest{Path: p.data + "/x", Acl: zk.WorldACL(zk.PermAll)}, &zk.SetDataRequest{Path: p.data, Data: []byte("1"), Version: 0})
 	require.NoError(t, err)
@@ -92,9 +92,9 @@ func TestACL(t *testing.T) {
 	f, err := New(p.conn, "/private/fence", Options{ACL: zk.AuthACL(zk.PermAll)})
 	require.NoError(t, err)
 	require.NoError(t, write(t.Context(), registers(t, f, 5), p.data, "x"))
-	_, err = p.at(p.server.Addr()).Register(t.Context(), 5)
-	require.NoError(t, err, "another fence")
-	_, err = newFence(t, newConn(t, p.server.Addr()), "/private/fence").Register(t.Context(), 6)
+	stranger := newConn(t, p.server.Addr())
+	registers(t, newFence(t, stranger, p.fence.Path()), 5) // another fence
+	_, err = newFence(t, stranger, "/private/fence").Register(t.Context(), 6)
 	require.ErrorIs(t, err, zk.ErrNoAuth)
 	require.ErrorContains(t, err, "ACL")
 	errs.OneLine(t, err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"maps"
 	"math"
 	"strings"
@@ -22,13 +23,14 @@ import (
 type Subject struct {
 	Place
 	Errors
-	Addr   string                                  // the server's address in Place.Store
-	Max    lockport.Token                          // the greatest token that a fence accepts; 0: any
-	Stored func(name string, token lockport.Token) // requires the documented storage layout
-	Remove func(name string)                       // removes the fence
-	Odd    []string                                // values that are no token
-	Put    func(name, odd string) (undo func())    // stores odd in the fence; undo requires that it is still there
-	Beside bool                                    // Put stores odd beside the token, which stays
+	Addr   string                   // the server's address in Place.Store
+	Max    lockport.Token           // the greatest token that a fence accepts; 0: any
+	Layout string                   // of a stored token: "%d", or "%020d"
+	Text   func(name string) string // what the fence stores
+	Remove func(name string)        // removes the fence
+	Odd    []string                 // values that are no token
+	Put    func(name, odd string)   // stores odd in the fence
+	Beside bool                     // Put stores odd beside the token, which stays
 	// Transactional: a guard is a statement of the caller's transaction. It knows the token alone and no lock. It creates a missing fence, and its
 	// errors are the database client's.
 	Transactional bool
@@ -67,17 +69,6 @@ func (f *fixture) at(addr string) *fixture {
 	require.NoError(f, err)
 	f.Cleanup(there.Store.Close)
 	return &there
-}
-
-// through returns the fixture behind a proxy. Its holder has written 1 with the token 5, so the connection exists.
-func (f *fixture) through() (*fixture, Write, *faultproxy.Proxy) {
-	proxy, err := faultproxy.New(f.Addr)
-	require.NoError(f, err)
-	f.Cleanup(func() { _ = proxy.Close() })
-	far := f.at(proxy.Addr())
-	write := far.registers(5)
-	far.writes(write, 1)
-	return far, write, proxy
 }
 
 func (f *fixture) register(token lockport.Token) (Write, error) {
@@ -137,7 +128,7 @@ func tokens(f *fixture) {
 		for i, write := range []Write{first, second, first} {
 			f.writes(write, int64(i))
 		}
-		f.Stored(f.name, token)
+		require.Equal(f, fmt.Sprintf(f.Layout, token), f.Text(f.name))
 		if token > 1 {
 			_, err := f.register(token - 1)
 			f.Stale(f, err, token-1, token)
@@ -164,19 +155,22 @@ func missingFence(f *fixture) {
 
 // If the fence contains something else, registering and writing fail, and the content stays.
 func somethingElse(f *fixture) {
-	holder := f.registers(5)
 	for _, odd := range f.Odd {
-		undo := f.Put(f.name, odd)
+		holder := f.registers(5)
+		f.Put(f.name, odd)
 		for _, token := range []lockport.Token{4, 5, 6} {
 			_, err := f.register(token)
 			f.fails(err, "a place of its own")
 			require.NotErrorIs(f, err, fence.ErrStale, odd)
 		}
-		if !f.Beside {
+		if f.Beside {
+			require.Contains(f, strings.Fields(f.Text(f.name)), odd)
+		} else {
 			f.fails(holder(f.Context(), 1), "a place of its own")
 			f.has(0)
+			require.Equal(f, odd, f.Text(f.name))
 		}
-		undo()
+		f.Remove(f.name)
 	}
 	f.writes(f.registers(5), 1)
 }
@@ -198,10 +192,10 @@ func lockElsewhere(f *fixture) {
 
 // If the lock is on the same server, the fence also checks the lock's entry, immediately. That entry alone is not enough.
 func lockOnTheSameServer(f *fixture) {
-	c, err := locks(f.Context(), f.Locks, longTTL/6)
+	c, err := f.locks(f.Context(), longTTL/6)
 	require.NoError(f, err)
 	defer func() { _ = c.Close() }()
-	l, l2 := HandOff(f, c, "account "+rand.Text())
+	l, l2 := handOff(f, c, "account "+rand.Text())
 	token, _ := l.Token()
 	token2, _ := l2.Token()
 	register := func(l *lockport.Lock) Write {
@@ -230,18 +224,15 @@ func lockOnTheSameServer(f *fixture) {
 	f.Stale(f, second(f.Context(), 4), token2, token2+1)
 }
 
-// Holders write after they were stopped until their locks had expired.
-func lateHolders(f *fixture) {
-	Late(f.T, f.Place, nil, Bare, ByToken)
-	if !f.Transactional {
-		Late(f.T, f.Place, nil, ByLock)
-	}
-}
-
 // Every call returns the context's error soon after its context has ended: at once if it ended before the call, and also while the network is
 // silent.
 func contextEnds(f *fixture) {
-	far, write, proxy := f.through()
+	proxy, err := faultproxy.New(f.Addr)
+	require.NoError(f, err)
+	defer proxy.Close()
+	far := f.at(proxy.Addr())
+	write := far.registers(5)
+	far.writes(write, 1) // now the connection exists
 	for what, call := range map[string]func(context.Context) error{
 		"register": func(ctx context.Context) error { _, err := far.Register(ctx, f.name, 5, nil); return err },
 		"write":    func(ctx context.Context) error { return write(ctx, 2) },

@@ -15,13 +15,6 @@ import (
 	"github.com/lockport/lockport/internal/lab/worker"
 )
 
-// The ways to write to a store. They are test names too.
-const (
-	ByToken = "fence"
-	ByLock  = "fence that looks at the lock too"
-	Bare    = "no fence"
-)
-
 const (
 	rounds   = 200              // of a run, concurrently: in each, a holder loses its lock without knowing and writes late
 	longTTL  = 30 * time.Second // of locks that must not expire, even on a busy machine
@@ -29,23 +22,16 @@ const (
 	patience = 30 * time.Second // bounds each step
 )
 
-// Late runs 200 rounds in each way. A fence must refuse each late write, and no update may be lost. Without a fence, the same run must lose some
-// updates; this shows that it would detect a broken fence. If lose is nil, the child's locks expire. Otherwise lose makes the server take these
-// names away, for example by ending the child's sessions.
-func Late(t *testing.T, p Place, lose func(ctx context.Context, names []string) error, ways ...string) {
-	for _, way := range ways {
-		t.Run(way, func(t *testing.T) {
-			refused, lost := late(t, config{Place: p, Way: way, TTL: longTTL}, lose)
-			if way == Bare {
-				require.True(t, refused == 0 && lost > 0, "without a fence %d late writes were refused and %d updates lost: the run proves nothing", refused, lost)
-			} else {
-				require.True(t, refused == rounds && lost == 0, "%d of %d late writes were refused and %d updates lost", refused, rounds, lost)
-			}
-		})
-	}
+// Holders write after they were stopped until their locks had expired. A fence must refuse each late write, and no update may be lost. Without a fence,
+// the same run must lose some updates; this shows that it would detect a broken fence.
+func lateHolders(f *fixture) {
+	refused, lost := late(f.T, config{Place: f.Place, TTL: longTTL})
+	require.True(f, refused == rounds && lost == 0, "%d of %d late writes were refused and %d updates lost", refused, rounds, lost)
+	refused, lost = late(f.T, config{Place: f.Place, Bare: true, TTL: longTTL})
+	require.True(f, refused == 0 && lost > 0, "without a fence %d late writes were refused and %d updates lost: the run proves nothing", refused, lost)
 }
 
-func late(t *testing.T, c config, lose func(context.Context, []string) error) (refused int, lost int64) {
+func late(t *testing.T, c config) (refused int, lost int64) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 4*patience)
 	defer cancel()
@@ -53,16 +39,11 @@ func late(t *testing.T, c config, lose func(context.Context, []string) error) (r
 		c.Names = append(c.Names, fmt.Sprintf("fencetest %s %d", rand.Text(), i))
 	}
 	theirs := c
-	if lose == nil {
-		theirs.TTL = shortTTL
-	}
+	theirs.TTL = shortTTL
 	child, err := lateWorker.Start(ctx, theirs)
 	require.NoError(t, err)
 	defer child.Kill()
 	require.NoError(t, child.Freeze())
-	if lose != nil {
-		require.NoError(t, lose(ctx, c.Names))
-	}
 	ours, err := begin(ctx, c) // takes the locks as soon as the child has lost them
 	require.NoError(t, err)
 	defer ours.Close()
@@ -95,7 +76,7 @@ func late(t *testing.T, c config, lose func(context.Context, []string) error) (r
 // config is the configuration of a party.
 type config struct {
 	Place
-	Way   string
+	Bare  bool // without a fence
 	TTL   time.Duration
 	Names []string
 }
@@ -122,16 +103,15 @@ func begin(ctx context.Context, c config) (*party, error) {
 	if err != nil {
 		return nil, err
 	}
-	client, err := locks(ctx, c.Locks, c.TTL)
+	client, err := c.locks(ctx, c.TTL)
 	if err != nil {
 		return nil, err
 	}
 	p := &party{store, client, make([]int64, len(c.Names)), make([]Write, len(c.Names))}
 	return p, errors.Join(worker.AtOnce(c.Names, func(i int, name string) error {
 		for {
-			err := p.take(ctx, c.Way, i, name)
-			lost := errors.Is(err, lockport.ErrUnavailable) || errors.Is(err, lockport.ErrLost) // a short TTL may end before take is done
-			if !lost || ctx.Err() != nil {
+			err := p.take(ctx, c.Bare, i, name)
+			if !errors.Is(err, lockport.ErrUnavailable) || ctx.Err() != nil { // a short TTL may end before a grant is known
 				return err
 			}
 		}
@@ -139,25 +119,19 @@ func begin(ctx context.Context, c config) (*party, error) {
 }
 
 // take acquires the lock of one name, registers, and reads.
-func (p *party) take(ctx context.Context, way string, i int, name string) error {
+func (p *party) take(ctx context.Context, bare bool, i int, name string) error {
 	l, err := p.client.Acquire(ctx, name)
 	if err != nil {
 		return err
 	}
 	token, _ := l.Token()
-	switch way {
-	case ByToken:
+	if bare {
+		p.writes[i] = func(ctx context.Context, value int64) error { return p.Bare(ctx, name, value) }
+	} else {
 		p.writes[i], err = p.Register(ctx, name, token, nil)
-	case ByLock:
-		p.writes[i], err = p.Register(ctx, name, token, l)
-	case Bare:
-		p.writes[i] = func(ctx context.Context, value int64) error { return p.Store.Bare(ctx, name, value) }
 	}
 	if err == nil {
 		p.values[i], err = p.Get(ctx, name)
-	}
-	if errors.Is(err, lockport.ErrLost) {
-		_ = l.Release(ctx) // returns ErrLost
 	}
 	return err
 }

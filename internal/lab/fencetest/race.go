@@ -14,9 +14,9 @@ import (
 	"github.com/lockport/lockport/fence"
 )
 
-// HandOff makes two holds of name that share one claim. before was released and handed to after inside the process, so the server saw nothing of
+// handOff makes two holds of name that share one claim. before was released and handed to after inside the process, so the server saw nothing of
 // it. after is held.
-func HandOff(t testing.TB, c *lockport.Client, name string) (before, after *lockport.Lock) {
+func handOff(t testing.TB, c *lockport.Client, name string) (before, after *lockport.Lock) {
 	t.Helper()
 	for range 100 { // until the second caller waits when the first hold is released
 		before, err := c.Acquire(t.Context(), name)

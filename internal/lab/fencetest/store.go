@@ -51,19 +51,20 @@ func Registers[G any](t testing.TB, f Fence[G], token lockport.Token) G {
 	return g
 }
 
-// Place locates a store and its locks.
+// Place locates a store, in a form that open reads, and its locks, by URL.
 type Place struct{ Store, Locks string }
 
-// open opens the store at a target, and locks makes a client of the locks with this TTL at a target. They are Main's arguments.
-var (
-	open  func(ctx context.Context, target string) (*Store, error)
-	locks func(ctx context.Context, target string, ttl time.Duration) (*lockport.Client, error)
-)
+// locks makes a client of the locks.
+func (p Place) locks(ctx context.Context, ttl time.Duration) (*lockport.Client, error) {
+	return lockport.Open(ctx, p.Locks, lockport.TTL(ttl), lockport.Logger(nil))
+}
 
-// Main runs the tests and returns the exit code for TestMain. In the child process of Late it does not return.
-func Main(m *testing.M, openLocks func(ctx context.Context, target string, ttl time.Duration) (*lockport.Client, error),
-	openStore func(ctx context.Context, target string) (*Store, error)) int {
-	open, locks = openStore, openLocks
+// open opens the store at a place. It is Main's argument.
+var open func(ctx context.Context, place string) (*Store, error)
+
+// Main runs the tests and returns the exit code for TestMain. In the child process of late holders it does not return.
+func Main(m *testing.M, openStore func(ctx context.Context, place string) (*Store, error)) int {
+	open = openStore
 	lateWorker.Main(func(ctx context.Context, c config) (worker.Worker[struct{}, counts], error) { return begin(ctx, c) })
 	return m.Run()
 }
