@@ -26,7 +26,7 @@ func breakVerb(ctx context.Context, c *console, args []string) error {
 	case options.NArg() == 0:
 		return usagef("the lock's name is missing; try: lockport break --help")
 	case options.NArg() > 1:
-		return usagef("break takes one lock name: %q", options.Args())
+		return usagef("break takes one lock name, not %d", options.NArg())
 	}
 	name := options.Arg(0)
 	url, err := server.url()
@@ -54,7 +54,7 @@ func breakVerb(ctx context.Context, c *console, args []string) error {
 	}
 	_ = writeTable(c.err, st)
 	if _, ok := driver.As[driver.Breaker](client.Backend()); !ok {
-		return failf(exitUnavailable, "the backend %s cannot end a hold by force: %s", caps.Backend, instead(st, caps))
+		return failf(exitUnavailable, "the backend %s cannot end a hold by force: end %s", caps.Backend, processOf(st))
 	}
 	if !*yes && !c.confirm("End this hold?") {
 		return failf(exitFailed, "nothing was ended")
@@ -137,17 +137,12 @@ func ended(st lockport.Status, caps driver.Capabilities, ttl time.Duration) stri
 	return done + learns + "."
 }
 
-// instead says what to do if a hold cannot be ended by force.
-func instead(st lockport.Status, caps driver.Capabilities) string {
-	switch process := caps.Ends == driver.EndsProcess; {
-	case process && st.PID > 0:
-		return fmt.Sprintf("it ends with its process: kill %d (on %s)", st.PID, legible(st.Host))
-	case process:
-		return "it ends with its process"
-	case st.PID > 0:
-		return fmt.Sprintf("end its process, %d on %s", st.PID, legible(st.Host))
+// processOf names the holder's process, as far as known.
+func processOf(st lockport.Status) string {
+	if st.PID == 0 {
+		return "the holder's process"
 	}
-	return "end its holder"
+	return fmt.Sprintf("process %d on %s", st.PID, legible(st.Host))
 }
 
 // confirm asks a yes-or-no question; the default answer is no.

@@ -28,7 +28,7 @@ func compareVerb(ctx context.Context, c *console, args []string) (err error) {
 	if err := options.parseAlone(args); err != nil {
 		return err
 	}
-	if o.URLs, err = server.named(); err != nil {
+	if o.URLs, err = server.urls(); err != nil {
 		return err
 	}
 	if err := o.Check(); err != nil {
@@ -44,12 +44,19 @@ func compareVerb(ctx context.Context, c *console, args []string) (err error) {
 	defer stop(nil)
 	// SIGPIPE must not end this process at once: it would leave the servers' folders.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
-	p := &progress{c, time.Now()}
-	o.Progress = p.show
-	stopMessage := context.AfterFunc(ctx, func() { p.end(); c.say("stopping the servers; interrupt again to stop at once") })
+	began := time.Now()
+	show := func(line string) { // replaces the one line of progress
+		if c.interactive {
+			_, _ = io.WriteString(c.err, "\r\x1b[K"+line)
+		}
+	}
+	o.Progress = func(part string, done, total int, what string) {
+		show(short(fmt.Sprintf("%3.0f s  %s %d/%d  %s", time.Since(began).Seconds(), part, done, total, what), 100))
+	}
+	stopMessage := context.AfterFunc(ctx, func() { show(""); c.say("stopping the servers; interrupt again to stop at once") })
 	r, err := compare.Run(ctx, o)
 	stopMessage()
-	p.end()
+	show("")
 	switch {
 	case interruption(ctx) != nil:
 		return interruption(ctx)

@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
-	"time"
 )
 
 // console is what a verb writes to and reads from: data goes to out, messages for people go to err, and answers come from in.
@@ -70,30 +69,4 @@ func interruption(ctx context.Context) error {
 		return exit
 	}
 	return nil
-}
-
-// progress shows the progress of long work on a terminal, in one changing line. Not safe for concurrent use.
-type progress struct {
-	c     *console
-	began time.Time
-}
-
-const (
-	progressWidth = 100 // columns
-	clearLine     = "\r\x1b[K"
-)
-
-// show shows that done of total steps of a part are done, and what is under way.
-func (p *progress) show(part string, done, total int, what string) {
-	if p.c.interactive {
-		line := fmt.Sprintf("%3.0f s  %s %d/%d  %s", time.Since(p.began).Seconds(), part, done, total, what)
-		_, _ = fmt.Fprint(p.c.err, clearLine, short(line, progressWidth))
-	}
-}
-
-// end removes the line.
-func (p *progress) end() {
-	if p.c.interactive {
-		_, _ = fmt.Fprint(p.c.err, clearLine)
-	}
 }

@@ -13,10 +13,9 @@ import (
 
 // doctorVerb is "lockport doctor".
 func doctorVerb(ctx context.Context, c *console, args []string) error {
-	var asJSON bool
 	options := newOptions("doctor")
 	server := options.server()
-	options.BoolVar(&asJSON, "json", false, "")
+	asJSON := options.Bool("json", false, "")
 	if err := options.parseAlone(args); err != nil {
 		return err
 	}
@@ -24,11 +23,13 @@ func doctorVerb(ctx context.Context, c *console, args []string) error {
 	if err != nil {
 		return err
 	}
-	d, err := diagnose(ctx, rawURL)
+	client, err := openServer(ctx, rawURL)
 	if err != nil {
 		return err
 	}
-	if asJSON {
+	defer client.Close()
+	d := newDiagnosis(rawURL, client.Capabilities(), client.Notices()...)
+	if *asJSON {
 		err = encode(c.out, d)
 	} else {
 		err = writeDiagnosis(c.out, d)
@@ -37,24 +38,9 @@ func doctorVerb(ctx context.Context, c *console, args []string) error {
 		return failf(exitFailed, "the findings cannot be written: %v", err)
 	}
 	if len(d.Endangers) > 0 {
-		return exitWith(exitFailed)
+		err = exitWith(exitFailed)
 	}
-	return nil
-}
-
-// diagnose collects doctor's findings about the server of a URL.
-func diagnose(ctx context.Context, rawURL string) (*diagnosis, error) {
-	client, err := openServer(ctx, rawURL)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = client.Close() }()
-	caps := client.Capabilities()
-	d := newDiagnosis(address(rawURL), caps, client.Notices()...)
-	if caps.Ends != driver.EndsProcess {
-		d.TTLMS = clientTTL(rawURL, caps).Milliseconds()
-	}
-	return d, nil
+	return err
 }
 
 // diagnosis is doctor's report, in JSON.
@@ -64,8 +50,6 @@ type diagnosis struct {
 	TTLMS     int64     `json:"ttl_ms,omitempty"`
 	Endangers []finding `json:"endangers"`
 	Unknown   []finding `json:"unknown"`
-
-	ends driver.Ending
 }
 
 // finding is a driver.Notice.
@@ -75,8 +59,11 @@ type finding struct {
 	Remedy string `json:"remedy"`
 }
 
-func newDiagnosis(address string, caps driver.Capabilities, notices ...driver.Notice) *diagnosis {
-	d := &diagnosis{URL: address, Backend: caps.Backend, ends: caps.Ends, Endangers: []finding{}, Unknown: []finding{}}
+func newDiagnosis(rawURL string, caps driver.Capabilities, notices ...driver.Notice) *diagnosis {
+	d := &diagnosis{URL: address(rawURL), Backend: caps.Backend, Endangers: []finding{}, Unknown: []finding{}}
+	if caps.Ends != driver.EndsProcess {
+		d.TTLMS = clientTTL(rawURL, caps).Milliseconds()
+	}
 	for _, n := range notices {
 		list := &d.Endangers
 		if n.Unknown {
@@ -93,10 +80,7 @@ func address(rawURL string) string {
 	if err != nil {
 		return ""
 	}
-	if u.Opaque != "" || u.Host == "" && u.Path == "" {
-		return u.Scheme + ":" + u.Opaque
-	}
-	return u.Scheme + "://" + u.Host + u.Path
+	return (&url.URL{Scheme: u.Scheme, Opaque: u.Opaque, Host: u.Host, Path: u.Path}).String()
 }
 
 // writeDiagnosis writes d for people.
@@ -106,7 +90,7 @@ func writeDiagnosis(w io.Writer, d *diagnosis) error {
 	if d.TTLMS > 0 {
 		fmt.Fprintf(&b, "A lock is released after a silence of %v.\n", time.Duration(d.TTLMS)*time.Millisecond)
 	} else {
-		fmt.Fprintf(&b, "A lock ends with its %v.\n", d.ends)
+		b.WriteString("A lock ends with its process.\n")
 	}
 	for _, part := range []struct {
 		title string
@@ -127,12 +111,12 @@ func writeDiagnosis(w io.Writer, d *diagnosis) error {
 
 // verdict is the last line.
 func (d *diagnosis) verdict() string {
-	found := "No risks found here"
+	found := "No risks found"
 	if n := len(d.Endangers); n > 0 {
 		found = fmt.Sprintf("Risks for locks: %d", n)
 	}
 	if n := len(d.Unknown); n > 0 {
-		found += fmt.Sprintf("; not known: %d", n)
+		found += fmt.Sprintf("; not checked: %d", n)
 	}
 	return found + "."
 }

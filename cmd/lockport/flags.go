@@ -22,7 +22,7 @@ func newOptions(verb string) options {
 func (o options) duration(to *time.Duration, smallest time.Duration, name, short string) {
 	o.FuncP(name, short, "", func(s string) (err error) {
 		if *to, err = time.ParseDuration(s); err != nil || *to < smallest {
-			return usagef("bad duration %q: want at least %v, as in 10s, 1m30s or 250ms", s, smallest)
+			return usagef("want a duration of at least %v, as in 10s, 1m30s or 250ms", smallest)
 		}
 		return nil
 	})
@@ -32,7 +32,7 @@ func (o options) duration(to *time.Duration, smallest time.Duration, name, short
 func (o options) count(to *int, name string) {
 	o.Func(name, "", func(s string) (err error) {
 		if *to, err = strconv.Atoi(s); err != nil || *to < 1 {
-			return usagef("bad number %q: want at least 1", s)
+			return usagef("want a number of at least 1")
 		}
 		return nil
 	})

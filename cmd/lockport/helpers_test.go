@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -178,10 +179,10 @@ func refuses(t *testing.T, url string, code int, line string, args ...string) {
 	require.NotContains(t, stderr, "secret")
 }
 
-// holds starts a command that holds the lock until it is ended.
-func holds(t *testing.T, url, name string) *process {
+// holds starts a command that holds a lock, given as for run, until it is ended.
+func holds(t *testing.T, url string, lock ...string) *process {
 	t.Helper()
-	p := start(t, url, "run", name, "--", "sh", "-c", "echo ready; exec sleep 1000")
+	p := start(t, url, slices.Concat([]string{"run"}, lock, []string{"--", "sh", "-c", "echo ready; exec sleep 1000"})...)
 	p.says(t, "ready")
 	return p
 }

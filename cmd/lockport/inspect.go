@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/lockport/lockport"
 )
@@ -95,9 +94,8 @@ func quoted(names []string) string {
 
 // plain is s, in quotes if s could be misread or would affect the terminal.
 func plain(s string) string {
-	odd := func(r rune) bool { return r == ' ' || r == '"' || r == '\\' || !strconv.IsPrint(r) }
-	if s == "" || strings.ContainsFunc(s, odd) || !utf8.ValidString(s) {
-		return strconv.Quote(s)
+	if quoted := strconv.Quote(s); s == "" || strings.Contains(s, " ") || quoted != `"`+s+`"` {
+		return quoted
 	}
 	return s
 }

@@ -84,18 +84,16 @@ func failf(code int, format string, args ...any) error {
 // usagef is a usage error.
 func usagef(format string, args ...any) error { return failf(exitUsage, format, args...) }
 
-// codeOf is the exit code for an error of the library before the command was started.
-func codeOf(err error) int {
+// libraryError makes an exitError of an error of the library. If it is not about the server, it is about the URL, an option or a name.
+func libraryError(err error) error {
+	code := exitUsage
 	for _, class := range []error{lockport.ErrUnavailable, lockport.ErrRefused, lockport.ErrLost, driver.ErrUnknown, context.DeadlineExceeded, context.Canceled} {
 		if errors.Is(err, class) {
-			return exitUnavailable
+			code = exitUnavailable
 		}
 	}
-	return exitUsage // what is left: a bad URL, scheme, parameter, TTL or name
+	return &exitError{code, oneLine(err.Error())}
 }
-
-// libraryError makes an exitError of an error of the library.
-func libraryError(err error) error { return &exitError{codeOf(err), oneLine(err.Error())} }
 
 // oneLine makes a message one line without the program's name, which say adds.
 func oneLine(s string) string {

@@ -25,7 +25,7 @@ func statusVerb(ctx context.Context, c *console, args []string) error {
 	case err != nil:
 		return err
 	case options.NArg() > 1:
-		return usagef("status takes one lock name, or none: %q", options.Args())
+		return usagef("status takes one lock name or none, not %d", options.NArg())
 	case options.NArg() == 1 && options.Changed("prefix"):
 		return usagef("a lock's name and --prefix exclude each other")
 	case options.NArg() == 1 && options.Arg(0) == "":
@@ -40,52 +40,42 @@ func statusVerb(ctx context.Context, c *console, args []string) error {
 		return err
 	}
 	defer client.Close()
+	var all []lockport.Status
 	if options.NArg() == 1 {
-		return showOne(ctx, c, client, options.Arg(0), *asJSON)
-	}
-	return showAll(ctx, c, client, *prefix, *asJSON)
-}
-
-func showOne(ctx context.Context, c *console, client *lockport.Client, name string, asJSON bool) error {
-	st, err := inspect(ctx, client, name)
-	switch {
-	case err != nil:
+		all = make([]lockport.Status, 1)
+		if all[0], err = inspect(ctx, client, options.Arg(0)); err != nil {
+			return err
+		}
+		if !all[0].Held {
+			err = exitWith(exitFailed)
+		}
+	} else if all, err = list(ctx, client, *prefix); len(all) == 0 && err != nil {
 		return err
-	case asJSON:
-		err = writeLocks(c.out, client, st)
-	default:
-		err = writeTable(c.out, st)
 	}
-	if err == nil && !st.Held {
-		err = exitWith(exitFailed)
-	}
-	return err
-}
-
-func showAll(ctx context.Context, c *console, client *lockport.Client, prefix string, asJSON bool) error {
-	ctx, cancel := context.WithTimeout(ctx, answerLimit)
-	defer cancel()
-	all, err := client.List(ctx, prefix)
-	incomplete := inspectError(err)
-	if errors.Is(err, errors.ErrUnsupported) {
-		return failf(exitUnavailable, "%v; name the lock: lockport status NAME", incomplete)
-	}
-	if len(all) == 0 && incomplete != nil {
-		return incomplete
-	}
-	slices.SortFunc(all, func(a, b lockport.Status) int { return cmp.Compare(a.Name, b.Name) })
-	err = nil
+	var written error
 	switch {
-	case asJSON:
-		err = writeLocks(c.out, client, all...)
+	case *asJSON:
+		written = writeLocks(c.out, client, all)
 	case len(all) > 0:
-		err = writeTable(c.out, all...)
-	case prefix != "":
-		c.say("no held lock has a name that starts with %q", prefix)
+		written = writeTable(c.out, all...)
+	case *prefix != "":
+		c.say("no held lock has a name that starts with %q", *prefix)
 	default:
 		c.say("no lock is held (%s)", client.Capabilities().Backend)
 	}
-	return cmp.Or(err, incomplete)
+	return cmp.Or(written, err)
+}
+
+// list returns the locks whose names start with prefix, sorted. With an error, some may be missing.
+func list(ctx context.Context, client *lockport.Client, prefix string) ([]lockport.Status, error) {
+	ctx, cancel := context.WithTimeout(ctx, answerLimit)
+	defer cancel()
+	all, err := client.List(ctx, prefix)
+	slices.SortFunc(all, func(a, b lockport.Status) int { return cmp.Compare(a.Name, b.Name) })
+	if errors.Is(err, errors.ErrUnsupported) {
+		err = fmt.Errorf("%w; name the lock: lockport status NAME", err)
+	}
+	return all, inspectError(err)
 }
 
 // lockJSON is a lock in the output of --json, an interface for programs.
@@ -125,7 +115,7 @@ func newLockJSON(st lockport.Status) lockJSON {
 }
 
 // writeLocks writes the output of --json.
-func writeLocks(w io.Writer, client *lockport.Client, all ...lockport.Status) error {
+func writeLocks(w io.Writer, client *lockport.Client, all []lockport.Status) error {
 	report := struct {
 		Backend string     `json:"backend"`
 		Locks   []lockJSON `json:"locks"`

@@ -156,8 +156,7 @@ func testHolders(t *testing.T, url string) {
 	for _, mode := range []string{"--shared", "--permits=4"} {
 		name, holders, pids := "holders"+mode, map[int]*process{}, []int(nil)
 		for range 3 {
-			p := start(t, url, "run", mode, name, "--", "sh", "-c", "echo ready; exec sleep 1000")
-			p.says(t, "ready")
+			p := holds(t, url, mode, name)
 			holders[p.Process.Pid], pids = p, append(pids, p.Process.Pid)
 		}
 		slices.Sort(pids)
@@ -180,7 +179,7 @@ func testHolders(t *testing.T, url string) {
 		one := all[1]
 		if scheme(url) == "file" {
 			_, stderr := ran(t, 69, url, "break", "--yes", "--owner", one.Owner, name)
-			require.Contains(t, stderr, "it ends with its process: kill "+strconv.Itoa(one.PID))
+			require.Contains(t, stderr, ": end process "+strconv.Itoa(one.PID))
 			require.NoError(t, holders[one.PID].Process.Kill())
 			holders[one.PID].code(t)
 		} else {
@@ -201,8 +200,7 @@ func TestStatusOfFiles(t *testing.T) {
 	require.Regexp(t, `^NAME .*\na +nobody( +-){5}\n$`, stdout)
 	require.Empty(t, stderr)
 
-	holder := start(t, url, "run", "a", "b c", "ab", "\x1b[31mred\n", `"`, "é", strings.Repeat("ä", 512), "--", "sh", "-c", "echo ready; exec sleep 1000")
-	holder.says(t, "ready")
+	holder := holds(t, url, "a", "b c", "ab", "\x1b[31mred\n", `"`, "é", strings.Repeat("ä", 512))
 	stdout, stderr = ran(t, 0, url, "status")
 	require.Empty(t, stderr)
 	var shown []string
@@ -220,7 +218,7 @@ func TestStatusOfFiles(t *testing.T) {
 
 	stdout, stderr = ran(t, 69, url, "break", "--yes", "é")
 	require.Empty(t, stdout)
-	require.Contains(t, stderr, fmt.Sprintf("\nlockport: the backend file cannot end a hold by force: it ends with its process: kill %d (on ", holder.Process.Pid))
+	require.Contains(t, stderr, fmt.Sprintf("\nlockport: the backend file cannot end a hold by force: end process %d on ", holder.Process.Pid))
 	require.False(t, holder.ended())
 }
 

@@ -26,37 +26,39 @@ const defaultURL = "file:"
 const answerLimit = 10 * time.Second
 
 // server is the lock server named by the command line or the environment.
-type server struct{ urls, files []string }
+type server struct {
+	options options
+	given   []string // the URLs from the options
+}
 
 // server adds the options that name a lock server. An empty URL is an error. Otherwise an unset variable would select this machine's files, which two
 // machines do not share.
 func (o options) server() *server {
-	s := new(server)
-	add := func(to *[]string, name, what string) {
-		o.Func(name, "", func(value string) error {
-			if value == "" {
-				return usagef("%s", what)
-			}
-			*to = append(*to, value)
-			return nil
-		})
-	}
-	add(&s.urls, "url", "the URL is empty: give a lock server's, or "+defaultURL+" for files of this machine")
-	add(&s.files, "url-file", "the name of the file is empty")
+	s := &server{options: o}
+	o.Func("url", "", func(url string) error {
+		if url == "" {
+			return usagef("the URL is empty: give that of a lock server, or %s for files of this machine", defaultURL)
+		}
+		s.given = append(s.given, url)
+		return nil
+	})
+	o.Func("url-file", "", func(file string) error {
+		url, err := readURL(file)
+		s.given = append(s.given, url)
+		return err
+	})
 	return s
 }
 
 // url returns the URL to use: from the options, else from the environment, else defaultURL.
 func (s *server) url() (string, error) {
-	named, err := s.named()
+	given, err := s.urls()
+	file, url := os.Getenv("LOCKPORT_URL_FILE"), os.Getenv("LOCKPORT_URL")
 	switch {
 	case err != nil:
 		return "", err
-	case len(named) > 0:
-		return named[len(named)-1], nil
-	}
-	file, url := os.Getenv("LOCKPORT_URL_FILE"), os.Getenv("LOCKPORT_URL")
-	switch {
+	case len(given) > 0:
+		return given[len(given)-1], nil
 	case file != "" && url != "":
 		return "", usagef("LOCKPORT_URL and LOCKPORT_URL_FILE exclude each other")
 	case file != "":
@@ -65,32 +67,24 @@ func (s *server) url() (string, error) {
 	return cmp.Or(url, defaultURL), nil
 }
 
-// named returns the URLs from the options.
-func (s *server) named() ([]string, error) {
-	if len(s.urls) > 0 && len(s.files) > 0 {
+// urls returns the URLs from the options.
+func (s *server) urls() ([]string, error) {
+	if s.options.Changed("url") && s.options.Changed("url-file") {
 		return nil, usagef("options --url and --url-file exclude each other")
 	}
-	urls := s.urls
-	for _, file := range s.files {
-		url, err := readURL(file)
-		if err != nil {
-			return nil, err
-		}
-		urls = append(urls, url)
-	}
-	return urls, nil
+	return s.given, nil
 }
 
 // readURL reads a URL from a file, which keeps its password out of the process list.
 func readURL(file string) (string, error) {
 	f, err := os.Open(file)
 	if err != nil {
-		return "", usagef("the file with the URL: %v", err)
+		return "", usagef("the URL cannot be read: %v", err)
 	}
 	defer f.Close()
 	text, err := io.ReadAll(io.LimitReader(f, 64<<10)) // /dev/zero has no end
 	if err != nil {
-		return "", usagef("the file with the URL: %v", err)
+		return "", usagef("the URL cannot be read: %v", err)
 	}
 	url := strings.TrimSpace(string(text))
 	if url == "" || strings.ContainsAny(url, "\r\n") {
