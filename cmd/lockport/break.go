@@ -25,6 +25,8 @@ func breakVerb(ctx context.Context, c *console, args []string) error {
 		return err
 	case options.NArg() == 0:
 		return usagef("the lock's name is missing; try: lockport break --help")
+	case options.Changed("owner") && *owner == "": // as from an unset variable: it would select the only holder, whoever that is
+		return usagef("the owner's id is empty")
 	case options.NArg() > 1:
 		return usagef("break takes one lock name, not %d", options.NArg())
 	}

@@ -150,6 +150,7 @@ func TestRefusals(t *testing.T) {
 		{64, "name is missing", []string{"break"}},
 		{64, "one lock name", []string{"break", "--yes", "a", "b"}},
 		{64, "--yes", []string{"break", "a"}},
+		{64, "the owner's id is empty", []string{"break", "--yes", "--owner", "", "a"}},
 		{64, "invisible to other processes", []string{"break", "--yes", "--url", "memory:", "a"}},
 		{69, "refused", []string{"break", "--yes", "--url", "redis://u:secret@127.0.0.1:1", "a"}},
 
