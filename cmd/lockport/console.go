@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 )
 
 // console is what a verb writes to and reads from: data goes to out, messages for people go to err, and answers come from in.
@@ -24,9 +25,21 @@ func newConsole() *console {
 	return &console{in: bufio.NewReader(os.Stdin), out: os.Stdout, err: os.Stderr, interactive: isTerminal(os.Stderr), answers: isTerminal(os.Stdin)}
 }
 
-// say writes one line for people. It ignores write errors.
+// sayLimit bounds the writing of a message. Ctrl-S stops a terminal, and a pipe can be full: neither must keep lockport from ending a command.
+const sayLimit = time.Second
+
+// say writes one line for people. It ignores write errors. After sayLimit it leaves the write behind.
 func (c *console) say(format string, args ...any) {
-	_, _ = fmt.Fprintf(c.err, "lockport: %s\n", oneLine(fmt.Sprintf(format, args...)))
+	line := "lockport: " + oneLine(fmt.Sprintf(format, args...)) + "\n"
+	written := make(chan struct{})
+	go func() {
+		_, _ = io.WriteString(c.err, line)
+		close(written)
+	}()
+	select {
+	case <-written:
+	case <-time.After(sayLimit):
+	}
 }
 
 // encode writes JSON for programs and for people.

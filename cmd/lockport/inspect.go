@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -67,13 +68,15 @@ func who(st lockport.Status) string {
 	return legible(st.Owner)
 }
 
-// holder returns the first held name of names, with its holder and since when, as far as known.
+// holder returns the first of names that another process holds, with its holder and since when, as far as known.
 func holder(ctx context.Context, client *lockport.Client, names []string) (name, by string) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
+	here, _ := os.Hostname()
 	for _, name := range names {
 		switch st, err := client.Inspect(ctx, name); {
 		case err != nil || !st.Held || st.Owner == "":
+		case st.Host == here && st.PID == os.Getpid(): // it has this one, and waits for another
 		case st.Since.IsZero():
 			return name, who(st)
 		default:

@@ -52,11 +52,16 @@ func (k *keeper) lead(ctx context.Context, term *lockport.Lock) error {
 		return nil
 	}
 	code, asked, err := k.supervise(term, []*lockport.Lock{term})
-	switch {
-	case err != nil:
+	if err != nil {
 		k.end(err)
+		return nil
+	}
+	signal := k.keepMinHold(term)
+	switch {
 	case asked:
 		k.end(&exitError{code: code})
+	case signal != 0:
+		k.end(&exitError{code: signalCode(signal)})
 	case term.Err() == nil && code != exitOK:
 		return errEnded(code)
 	}

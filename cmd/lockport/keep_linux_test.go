@@ -104,6 +104,19 @@ func testKeep(t *testing.T, url string) {
 	require.False(t, groupAlive(pid))
 }
 
+// Each term keeps the lock for --min-hold. One signal ends lockport then.
+func TestRunKeepMinHold(t *testing.T) {
+	t.Parallel()
+	url := folder(t)
+	p := start(t, url, "run", "--keep", "--min-hold", "1h", "a", "--", "sh", "-c", "echo group=$$")
+	group := p.group(t)
+	eventually(t, func() bool { return guardOf(group) == 0 }, "the command does not end")
+	ran(t, 75, url, "run", "-n", "a", "--", "true")
+	require.NoError(t, p.Process.Signal(syscall.SIGTERM))
+	require.Equal(t, 143, p.code(t))
+	ran(t, 0, url, "run", "-n", "a", "--", "true")
+}
+
 func TestRunKeep(t *testing.T) {
 	t.Parallel()
 	p := start(t, folder(t), "run", "--keep", "a", "--", "sh", "-c", "echo round; kill -HUP $$") // it dies of a signal that lockport did not get

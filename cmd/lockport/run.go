@@ -22,6 +22,7 @@ type runner struct {
 	path    string         // of the command
 	signals chan os.Signal // sent to lockport
 	client  *lockport.Client
+	began   time.Time // when the command was about to begin, under a lock just acquired
 }
 
 // runVerb is "lockport run".
@@ -104,8 +105,16 @@ func (r *runner) untilEnded(done <-chan struct{}) (end syscall.Signal) {
 	return end
 }
 
-// close closes the client. The client keeps the lock for --min-hold, and undoes claims of unknown outcome. A signal ends the wait: the rest then ends
-// with this process or with the TTL.
+// keepMinHold keeps lock until the end of --min-hold. It returns sooner if the lock is lost, or a signal ends lockport: then it returns the signal.
+func (r *runner) keepMinHold(lock hold) (end syscall.Signal) {
+	held, cancel := lock.Context(context.Background())
+	defer cancel()
+	kept, stop := context.WithDeadline(held, r.began.Add(r.o.minHold))
+	defer stop()
+	return r.untilEnded(kept.Done())
+}
+
+// close closes the client, which undoes claims of unknown outcome. A signal ends the wait: the rest then ends with this process or with the TTL.
 func (r *runner) close() {
 	if r.client == nil {
 		return
@@ -117,7 +126,7 @@ func (r *runner) close() {
 
 // open opens the server.
 func (r *runner) open(ctx context.Context) (err error) {
-	options := []lockport.Option{lockport.MinHold(r.o.minHold)}
+	var options []lockport.Option
 	if r.o.ttlGiven {
 		options = append(options, lockport.TTL(r.o.ttl))
 	}
@@ -181,10 +190,15 @@ func (r *runner) explainWaiting(ctx context.Context) (stop func()) {
 	return func() { cancel(); explaining.Wait() }
 }
 
-// finish releases the lock and decides the exit code: a lost lock overrides the command's status.
+// finish releases the lock, after --min-hold, and decides the exit code: a lock lost while the command ran overrides the command's status.
 func (r *runner) finish(lock *lockport.Set, code int, failed error) error {
+	kept := failed == nil && lock.Err() == nil && time.Since(r.began) < r.o.minHold
+	if kept {
+		r.keepMinHold(lock)
+	}
 	err := lock.Release(context.Background())
 	switch {
+	case errors.Is(err, lockport.ErrLost) && kept: // after the command
 	case errors.Is(err, lockport.ErrLost):
 		if code != exitLost {
 			r.c.say("%v", err)

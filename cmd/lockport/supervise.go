@@ -36,14 +36,16 @@ type supervisor struct {
 	guard     *guard
 	forwarded map[syscall.Signal]bool // signals forwarded to the command
 
-	lost   bool      // the lock is gone, or the command was ended before it would be
-	killAt time.Time // not zero: SIGTERM was sent because of the lock, and SIGKILL follows at this time
-	killed bool      // SIGKILL was sent
+	validity time.Duration // of a lock just renewed; shorter than the TTL if ZooKeeper grants shorter sessions
+	lost     bool          // the lock is gone, or the command was ended before it would be
+	killAt   time.Time     // not zero: SIGTERM was sent because of the lock, and SIGKILL follows at this time
+	killed   bool          // SIGKILL was sent
 }
 
 // supervise runs the command under lock, which consists of locks. It returns the exit code when the command has ended, or its whole group if it was
 // ended because of the lock. asked: it ended because lockport was asked to end. err: it could not be started.
 func (r *runner) supervise(lock hold, locks []*lockport.Lock) (code int, asked bool, err error) {
+	r.began = time.Now()
 	s := &supervisor{runner: r, lock: lock, forwarded: make(map[syscall.Signal]bool)}
 	var holding []*os.File // descriptors that hold the lock
 	for _, one := range locks {
@@ -66,8 +68,8 @@ func (r *runner) supervise(lock hold, locks []*lockport.Lock) (code int, asked b
 	s.check(time.Now())
 	s.child.open(!s.lost || r.o.ignore)
 	s.watch()
-	s.endGroup()
 	paused := s.guard.mayHaveKilled()
+	s.endGroup()
 	s.guard.release()
 	status := s.child.reap() // after the guard, which must not kill another group with the same id
 	return s.code(status, paused), s.askedToEnd(status), nil
@@ -108,11 +110,12 @@ func (s *supervisor) check(now time.Time) time.Duration {
 			slack := killSlack(s.o.ttl)
 			s.guard.setDeadline(deadline.Add(-slack / 2)) // later than our own SIGKILL: the guard acts if we cannot
 			killAt := deadline.Add(-slack)
-			termAt := killAt.Add(-s.o.killAfter)
+			s.validity = max(s.validity, deadline.Sub(now))
+			termAt := killAt.Add(-min(s.o.killAfter, s.validity/2))
 			if !now.Before(termAt) {
-				s.c.say("the lock server did not answer in time; ending the command before another client can acquire %s", s.o.title())
 				s.lost = true
 				s.terminate(killAt)
+				s.c.say("the lock server did not answer in time; ending the command before another client can acquire %s", s.o.title())
 			} else {
 				again = min(again, termAt.Sub(now))
 			}
@@ -132,6 +135,7 @@ func (s *supervisor) check(now time.Time) time.Duration {
 // handleLoss handles a lock that is known to be lost, once.
 func (s *supervisor) handleLoss(err error, now time.Time) {
 	silence := errors.Is(err, lockport.ErrSilence)
+	then := "ending the command"
 	switch {
 	case !s.killAt.IsZero():
 		if silence { // no time is left for SIGTERM
@@ -141,15 +145,15 @@ func (s *supervisor) handleLoss(err error, now time.Time) {
 	case s.lost:
 		return
 	case s.o.ignore:
-		s.c.say("%v; the command continues, because of --on-lost ignore", err)
+		then = "the command continues, because of --on-lost ignore"
 	case silence:
-		s.c.say("%v; killing the command", err)
+		then = "killing the command"
 		s.terminate(now)
 	default:
-		s.c.say("%v; ending the command", err)
 		s.terminate(now.Add(s.o.killAfter))
 	}
 	s.lost = true
+	s.c.say("%v; %s", err, then)
 }
 
 // terminate asks the command's group to end by killAt. A stopped process must be continued to receive SIGTERM.

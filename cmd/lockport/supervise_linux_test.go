@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -28,6 +29,7 @@ func TestSuperviseRemoval(t *testing.T) {
 		removed   string // when the lock is removed: "before" the command begins, or when it is "running" or "stopped"
 		wrote     string
 	}{
+		"unread messages":   {loop, 20 * time.Minute, "running", ""},
 		"before it began":   {`echo began >>"$0"`, time.Second, "before", ""},
 		"heeds":             {`trap 'echo asked >>"$0"; sleep 0.3; echo cleaned up >>"$0"; exit 0' TERM; ` + loop, 20 * time.Minute, "running", "asked\ncleaned up\n"},
 		"ignores":           {`trap 'echo asked >>"$0"' TERM; ` + loop, 300 * time.Millisecond, "running", "asked\n"},
@@ -53,8 +55,13 @@ func TestSuperviseRemoval(t *testing.T) {
 				server.Lose("a", nil)
 			}
 			var said strings.Builder
+			var messages io.Writer = &said
+			unread := name == "unread messages"
+			if unread { // as on a terminal that Ctrl-S stopped
+				_, messages = io.Pipe()
+			}
 			o := runOptions{names: []string{"a"}, command: []string{"sh", "-c", tt.script, file}, ttl: time.Hour, killAfter: tt.killAfter}
-			r := &runner{c: &console{err: &said}, o: o, path: "/bin/sh", signals: make(chan os.Signal, 1), client: client}
+			r := &runner{c: &console{err: messages}, o: o, path: "/bin/sh", signals: make(chan os.Signal, 1), client: client}
 			var code int
 			var asked bool
 			done := make(chan struct{})
@@ -73,7 +80,9 @@ func TestSuperviseRemoval(t *testing.T) {
 			require.NoError(t, err)
 			require.False(t, asked)
 			require.Equal(t, 79, code, "a command that was ended because of the lock has not succeeded")
-			require.Regexp(t, `^lockport: [^\n]+; ending the command\n$`, said.String())
+			if !unread {
+				require.Regexp(t, `^lockport: [^\n]+; ending the command\n$`, said.String())
+			}
 			group, rest := wrote()
 			require.Equal(t, tt.wrote, rest)
 			if tt.removed == "before" {
@@ -84,6 +93,35 @@ func TestSuperviseRemoval(t *testing.T) {
 			}
 		})
 	}
+}
+
+// untilThen is a lock that is valid until then.
+type untilThen struct {
+	hold
+	then time.Time
+}
+
+func (untilThen) Err() error                    { return nil }
+func (u untilThen) Deadline() (time.Time, bool) { return u.then, true }
+
+// TestSuperviseShortValidity: a command continues while the server answers, even if the server grants less than the TTL, as ZooKeeper may.
+func TestSuperviseShortValidity(t *testing.T) {
+	reads, writes, err := os.Pipe()
+	require.NoError(t, err)
+	defer reads.Close()
+	defer writes.Close()
+	granted := time.Now()
+	s := &supervisor{
+		runner: &runner{c: &console{err: io.Discard}, o: runOptions{ttl: 15 * time.Second, killAfter: 5 * time.Second}},
+		lock:   untilThen{then: granted.Add(5200 * time.Millisecond)}, // a session of 8 s, less a tick of 2 s and the margin
+		guard:  &guard{pipe: writes},
+		child:  &child{group: 1 << 30}, // no process has this id
+	}
+	s.check(granted)
+	s.check(granted.Add(time.Second)) // when it is renewed
+	require.False(t, s.lost)
+	s.check(granted.Add(3 * time.Second))
+	require.True(t, s.lost, "the command could outlive the lock")
 }
 
 // TestRunGuardActsWhereLockportCannot stops lockport, so that it neither renews nor ends its command. The memory backend suffices: its validity is

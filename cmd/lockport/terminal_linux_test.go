@@ -180,12 +180,13 @@ func TestTerminalStopWithoutJobControl(t *testing.T) {
 	require.Equal(t, 0, lockport.code(t))
 }
 
+// TestTerminalSaysWhoHolds: of several locks, the waiter has one and names the holder of the other.
 func TestTerminalSaysWhoHolds(t *testing.T) {
 	t.Parallel()
 	url := folder(t)
-	holder := holds(t, url, "a")
-	waiter := onTerminal(t, url, program(), "run", "a", "--", "echo", "mine")
-	waiter.says(t, `lockport: waiting for "a", held by `)
+	holder := holds(t, url, "b")
+	waiter := onTerminal(t, url, program(), "run", "a", "b", "--", "echo", "mine")
+	waiter.says(t, `lockport: waiting for "b", held by `)
 	waiter.says(t, fmt.Sprintf(", pid %d, ", holder.Process.Pid))
 	require.NoError(t, holder.Process.Signal(syscall.SIGTERM))
 	waiter.says(t, "mine\n")
