@@ -74,39 +74,44 @@ func TestAbandonedClaimIsRefusedWhenItArrives(t *testing.T) {
 	}
 }
 
-// Somebody deletes the key of a lock. Its release keeps out a late copy of the claim, and deletes the key that such a copy has made.
+// Somebody deletes the key of a lock. Its release says so, whether the holder was told before or not. It keeps out a late copy of the claim, and
+// deletes the key that such a copy has made.
 func TestLostClaimThatArrivesAgain(t *testing.T) {
 	t.Parallel()
 	s := servers.NeedEtcd(t, servers.EtcdOptions{})
 	etcd, n := newClient(t, s.Addr()), newNode(t, s.URL())
-	for _, requeue := range []bool{false, true} {
-		for _, first := range []string{"release", "copy"} {
-			req, next := n.Request("x"), n.Request("x")
-			c, txn := n.sends(req)
-			arrives := func() {
-				_, err := n.arrives(txn)
-				require.NoError(t, err)
-			}
-			arrives()
-			lease := n.Takes(req)
-			_, err := etcd.Delete(t.Context(), c.key)
+	for i := range 8 {
+		requeue, copied, told := i&1 > 0, i&2 > 0, i&4 > 0
+		req, next := n.Request("x"), n.Request("x")
+		c, txn := n.sends(req)
+		arrives := func() {
+			_, err := n.arrives(txn)
 			require.NoError(t, err)
-			c.lose()
-			if first == "copy" {
-				arrives()
-			}
-			if requeue {
-				var released error
-				_, released, err = n.Requeue(t.Context(), lease, next)
-				require.NoError(t, err)
-				require.ErrorIs(t, released, driver.ErrLost)
-				n.Abandons(next)
-			} else {
-				require.ErrorIs(t, n.Releases(lease), driver.ErrLost)
-			}
-			arrives()
-			require.Empty(t, keysOf(t, etcd, "x"))
 		}
+		arrives()
+		lease := n.Takes(req)
+		n.mu.Lock()
+		c.unwatch()
+		n.mu.Unlock()
+		_, err := etcd.Delete(t.Context(), c.key)
+		require.NoError(t, err)
+		if told {
+			c.lose()
+		}
+		if copied {
+			arrives()
+		}
+		var released error
+		if requeue {
+			_, released, err = n.Requeue(t.Context(), lease, next)
+			require.NoError(t, err)
+			n.Abandons(next)
+		} else {
+			released = n.Releases(lease)
+		}
+		require.ErrorIs(t, released, driver.ErrLost, "requeue %v, copied %v, told %v", requeue, copied, told)
+		arrives()
+		require.Empty(t, keysOf(t, etcd, "x"))
 	}
 }
 

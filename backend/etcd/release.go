@@ -18,11 +18,11 @@ func (c *claim) Release(ctx context.Context) error {
 	case isNoSpace(err):
 		return c.delete(ctx, err)
 	case isLeaseNotFound(err): // then there is nothing to attach a tombstone to
-		return c.removed(false)
+		return c.removed(0)
 	case err != nil:
 		return err
 	}
-	return c.removed(r.Succeeded)
+	return c.removed(deleted(r))
 }
 
 // delete releases c when etcd is out of space: transactions then fail, even those that only delete. The deletion compares nothing: if it
@@ -32,7 +32,7 @@ func (c *claim) delete(ctx context.Context, full error) error {
 	c.b.retire(c.lease)
 	c.b.mu.Unlock()
 	r, err := do(ctx, c.b, true, func(ctx context.Context, client *clientv3.Client) (*clientv3.DeleteResponse, error) {
-		return client.Delete(ctx, c.key)
+		return client.Delete(ctx, c.key, clientv3.WithPrevKV())
 	})
 	switch {
 	case err != nil:
@@ -40,7 +40,7 @@ func (c *claim) delete(ctx context.Context, full error) error {
 	case r.Deleted == 0: // perhaps the transaction deleted it
 		return full
 	}
-	return c.removed(true)
+	return c.removed(r.PrevKvs[0].CreateRevision)
 }
 
 // close ends c's watch before a release. It returns how c was lost; nil: it was not, as far as is known, or a late request may put its key again.
@@ -56,12 +56,13 @@ func (c *claim) close() error {
 	return c.ended
 }
 
-// removed records the answer to removal: whether the key was there. It returns the result of the release.
-func (c *claim) removed(there bool) error {
+// removed records the create revision of the key that a request deleted; 0: none. It returns the result of the release. Another revision than the
+// granted one is that of a late request, which put the key again after it was lost.
+func (c *claim) removed(rev int64) error {
 	c.b.mu.Lock()
 	defer c.b.mu.Unlock()
 	c.b.drop(c)
-	if c.ended == nil && !there {
+	if c.ended == nil && uint64(rev) != c.grant.Token {
 		return errKeyGone
 	}
 	return c.ended
@@ -80,7 +81,7 @@ func (b *Backend) Requeue(ctx context.Context, from driver.Lease, req driver.Req
 		if err != nil {
 			return nil, err
 		}
-		released = old.removed(part(r, 0).Succeeded)
+		released = old.removed(deleted(part(r, 0)))
 		return part(r, 1), nil
 	}
 	lease, err = b.claim(req, func(c *claim) (place, error) { return b.acquire(ctx, c, req.Queue, send) })
@@ -116,7 +117,7 @@ func (b *Backend) Abandon(ctx context.Context, req driver.Request) error {
 func (c *claim) removal() request {
 	c.b.mu.Lock()
 	defer c.b.mu.Unlock()
-	r := request{name: c.req.Name, when: []clientv3.Cmp{created(c.key, c.rev)}, then: []clientv3.Op{clientv3.OpDelete(c.key)}}
+	r := request{name: c.req.Name, when: []clientv3.Cmp{created(c.key, c.rev)}, then: []clientv3.Op{clientv3.OpDelete(c.key, clientv3.WithPrevKV())}}
 	if c.rev == 0 || c.late { // the key may exist or not, or was deleted and put again
 		r.when[0] = clientv3.Compare(clientv3.Value(c.key), "=", valueOf(c.req.Owner))
 	}
@@ -126,6 +127,14 @@ func (c *claim) removal() request {
 		r.then = append(r.then, r.or...)
 	}
 	return r
+}
+
+// deleted returns the create revision of the key that removal, answered by r, deleted; 0: none.
+func deleted(r *clientv3.TxnResponse) int64 {
+	if !r.Succeeded {
+		return 0
+	}
+	return r.Responses[0].GetResponseDeleteRange().PrevKvs[0].CreateRevision
 }
 
 // putTombstone keeps out late requests for c's key. They are attached to the same lease, so the tombstone ends no earlier.
