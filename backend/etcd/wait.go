@@ -16,30 +16,17 @@ const lookEvery = 5 * time.Second
 // Wait implements driver.Waiter. It keeps the claim's lease alive. The claim keeps its place in the queue across interruptions shorter than
 // the TTL.
 func (b *Backend) Wait(ctx context.Context, req driver.Request) (driver.Lease, error) {
-	return b.claim(req, func(c *claim) (place, error) {
-		p, err := b.enter(ctx, c)
-		if err == nil && p.ahead > 0 {
-			p, err = b.waitTurn(ctx, c, p)
+	return b.claim(req, func(c *claim) (p place, err error) {
+		b.mu.Lock()
+		queued := c.rev != 0
+		b.mu.Unlock()
+		if !queued {
+			if p, err = b.acquire(ctx, c, true, b.put); err != nil || p.ahead == 0 {
+				return p, err
+			}
 		}
-		return p, err
+		return b.waitTurn(ctx, c, p)
 	})
-}
-
-// enter is acquire for a claim that will wait. If the claim is in the queue already, each try is short: only the next one sends another keep-alive,
-// and asks another member.
-func (b *Backend) enter(ctx context.Context, c *claim) (p place, err error) {
-	b.mu.Lock()
-	queued := c.rev != 0
-	b.mu.Unlock()
-	if !queued {
-		return b.acquire(ctx, c, true, b.put)
-	}
-	for again := true; again; again = errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-		soon, cancel := context.WithTimeout(ctx, c.lease.ttl/replaceBelow)
-		p, err = b.acquire(soon, c, true, b.put)
-		cancel()
-	}
-	return p, err
 }
 
 // wakeup wakes a waiting claim after enough keys were deleted.
@@ -61,10 +48,13 @@ func (t *wakeup) missed() {
 	}
 }
 
-// waitTurn waits in the queue until c is granted.
+// waitTurn waits in the queue until c is granted. A zero p: its place is not known, so it looks at once.
 func (b *Backend) waitTurn(ctx context.Context, c *claim, p place) (place, error) {
 	woken := &wakeup{wake: make(chan struct{}, 1)}
 	woken.left.Store(int64(p.ahead))
+	if p.ahead == 0 {
+		woken.missed()
+	}
 	var ahead *watch
 	defer func() {
 		b.mu.Lock()
@@ -74,7 +64,7 @@ func (b *Backend) waitTurn(ctx context.Context, c *claim, p place) (place, error
 	pulse := time.NewTicker(c.lease.ttl / 6)
 	defer pulse.Stop()
 	for looked := time.Now(); ; {
-		if ahead == nil || ahead.key != p.before {
+		if p.ahead > 0 && (ahead == nil || ahead.key != p.before) {
 			b.mu.Lock()
 			b.watches.remove(ahead)
 			ahead = &watch{prefix: c.prefix, key: p.before, seen: p.revision, events: woken}
