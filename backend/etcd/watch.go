@@ -32,7 +32,6 @@ type watches struct {
 	names  map[string][]*watch // by prefix
 	n      int
 	shared context.CancelFunc // ends the shared watch; nil: each has its own
-	next   int64              // first revision that the shared watch has not reported; 0: not started
 }
 
 const (
@@ -47,10 +46,8 @@ func (ws *watches) add(w *watch) {
 	ws.names[w.prefix] = append(ws.names[w.prefix], w)
 	ws.n++
 	switch {
-	case ws.shared != nil:
-		if max(w.from, w.seen+1) < ws.next {
-			ws.b.background(w.events.missed)
-		}
+	case ws.shared != nil: // it may have reported w's first events already
+		ws.b.background(w.events.missed)
 	case ws.n <= ownWatches:
 		ws.begin(w)
 	default:
@@ -62,7 +59,7 @@ func (ws *watches) add(w *watch) {
 		})
 		all := &watch{prefix: ws.b.layout.prefix, events: (*shared)(ws)}
 		ws.begin(all)
-		ws.shared, ws.next = all.stop, 0
+		ws.shared = all.stop
 	}
 }
 
@@ -125,13 +122,6 @@ func (ws *watches) follow(ctx context.Context, w *watch) {
 					if w.from == 0 {
 						w.from, missed = r.Header.Revision+1, r.Header.Revision != w.seen
 					}
-				}
-				if _, all := w.events.(*shared); all {
-					ws.b.mu.Lock()
-					if ctx.Err() == nil { // else next is that of a later shared watch
-						ws.next = w.from
-					}
-					ws.b.mu.Unlock()
 				}
 				if missed {
 					w.events.missed()
