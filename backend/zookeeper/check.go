@@ -83,7 +83,7 @@ func (b *Backend) abandonCheck(req driver.Request) {
 		}
 		select {
 		case <-time.After(time.Second):
-		case <-b.done:
+		case <-b.ctx.Done():
 			return
 		}
 	}

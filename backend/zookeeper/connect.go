@@ -139,11 +139,11 @@ func (b *Backend) ready(ctx context.Context) error {
 		return unavailable(fmt.Errorf("%w (while connecting)", ctx.Err()))
 	}
 	b.mu.Lock()
-	prepared, closed := !b.prepared.IsZero(), b.closed
+	prepared := !b.prepared.IsZero()
 	b.mu.Unlock()
 	var err error
 	switch {
-	case closed:
+	case b.ctx.Err() != nil:
 		return unavailable(errClosed)
 	case !prepared:
 		err = b.prepare(ctx)
@@ -170,7 +170,7 @@ func (b *Backend) prepare(ctx context.Context) error {
 	}
 	b.mu.Lock()
 	var err error
-	if b.conn == nil && !b.closed {
+	if b.conn == nil && b.ctx.Err() == nil {
 		b.session, b.observed = session{}, time.Now()
 		b.conn, err = b.connect(b.o.TTL, b.o.Log)
 	}
@@ -235,6 +235,7 @@ func (b *Backend) giveUp() {
 	}
 	go b.hangUp(b.conn)
 	b.conn, b.session, b.prepared = nil, session{}, time.Time{}
+	clear(b.watches) // of the old connection
 }
 
 // hangUp closes a connection of our own. go-zookeeper reads the answer to CreateContainer even if Close cut it off: such calls must end first.

@@ -68,16 +68,10 @@ func (c *claim) sleep(ctx context.Context, path string) error {
 	case <-safety.C:
 	case <-ctx.Done():
 		return unknown(ctx.Err())
-	case <-c.b.done:
+	case <-c.b.ctx.Done():
 		return unavailable(errClosed)
 	}
 	return nil
-}
-
-// watched is what waiters watch, on a connection.
-type watched struct {
-	conn *zk.Conn
-	path string
 }
 
 // watchAhead watches for the next change of path, as waitsFor returned it. Waiters share one watch of a path: go-zookeeper cannot cancel a watch. It
@@ -86,8 +80,7 @@ type watched struct {
 func (c *claim) watchAhead(path string) (events <-chan zk.Event, free bool, err error) {
 	b := c.b
 	b.mu.Lock()
-	key := watched{b.conn, path}
-	events = b.watches[key]
+	events = b.watches[path]
 	b.mu.Unlock()
 	if events != nil && fired(events) {
 		events = nil
@@ -101,7 +94,7 @@ func (c *claim) watchAhead(path string) (events <-chan zk.Event, free bool, err 
 	if err == nil {
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		b.watches[key] = events
+		b.watches[path] = events
 	}
 	return events, free, err
 }

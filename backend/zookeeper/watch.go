@@ -3,6 +3,7 @@ package zookeeper
 import (
 	"errors"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -25,7 +26,7 @@ func (b *Backend) tend() {
 		case <-ticker.C:
 			b.sweep()
 			b.beat()
-		case <-b.done:
+		case <-b.ctx.Done():
 			return
 		}
 	}
@@ -59,7 +60,7 @@ func (b *Backend) sweep() {
 			unwatched = append(unwatched, c)
 		}
 	}
-	maps.DeleteFunc(b.watches, func(_ watched, events <-chan zk.Event) bool { return fired(events) })
+	maps.DeleteFunc(b.watches, func(_ string, events <-chan zk.Event) bool { return fired(events) })
 	b.mu.Unlock()
 	for c, reason := range lost {
 		c.lose(reason)
@@ -71,21 +72,20 @@ var errSessionEnded = errors.New("the session has ended")
 
 // watchAll watches the nodes of held claims, and finds which are gone. The next sweep retries those that it cannot watch now.
 func watchAll(claims []*claim) {
-	var watchers sync.WaitGroup
-	busy := make(chan struct{}, maxWatchers)
-	for _, c := range claims {
-		busy <- struct{}{}
-		watchers.Go(func() {
-			defer func() { <-busy }()
-			switch events, err := c.b.watch(c.node()); {
-			case err == nil:
-				c.b.mu.Lock()
-				c.watch = events
-				c.b.mu.Unlock()
-			case errors.Is(err, zk.ErrNoNode):
-				c.lose(errGone)
-			}
-		})
+	for some := range slices.Chunk(claims, maxWatchers) {
+		var watchers sync.WaitGroup
+		for _, c := range some {
+			watchers.Go(func() {
+				switch events, err := c.b.watch(c.node()); {
+				case err == nil:
+					c.b.mu.Lock()
+					c.watch = events
+					c.b.mu.Unlock()
+				case errors.Is(err, zk.ErrNoNode):
+					c.lose(errGone)
+				}
+			})
+		}
+		watchers.Wait()
 	}
-	watchers.Wait()
 }

@@ -53,10 +53,12 @@ func ConnectBackend(addresses []string, o Options) (*Backend, error) {
 }
 
 func makeBackend(o Options) *Backend {
-	return &Backend{
-		o: o, caps: capabilities(o.TTL), tick: o.TickTime, preparing: make(chan struct{}, 1), done: make(chan struct{}),
-		claims: make(map[claimKey]*claim), watches: make(map[watched]<-chan zk.Event),
+	b := &Backend{
+		o: o, caps: capabilities(o.TTL), tick: o.TickTime, preparing: make(chan struct{}, 1),
+		claims: make(map[claimKey]*claim), watches: make(map[string]<-chan zk.Event),
 	}
+	b.ctx, b.cancel = context.WithCancel(context.Background())
+	return b
 }
 
 // Backend is the driver.Backend. Safe for concurrent use.
@@ -66,7 +68,9 @@ type Backend struct {
 	addresses []string      // of the ensemble's servers; nil: the connection is the caller's
 	plaintext bool          // a password is sent without TLS, as far as we know
 	preparing chan struct{} // full while a goroutine prepares the connection
-	done      chan struct{} // closed by Close
+
+	ctx    context.Context // ends with Close
+	cancel context.CancelFunc
 
 	authenticated *zk.Conn // it has the credentials; guarded by preparing
 
@@ -75,14 +79,13 @@ type Backend struct {
 	released   recent.Values[int64] // by lock, the number of our last released node
 
 	mu       sync.Mutex
-	conn     *zk.Conn  // nil: not made, or given up
-	prepared time.Time // when the connection became usable; zero: not yet
-	closed   bool
+	conn     *zk.Conn      // nil: not made, or given up
+	prepared time.Time     // when the connection became usable; zero: not yet
 	tick     time.Duration // the servers' tickTime; 0: not known yet
 	observed time.Time     // when the connection's session was last observed
 	session  session
 	claims   map[claimKey]*claim
-	watches  map[watched]<-chan zk.Event // of what waiters wait for
+	watches  map[string]<-chan zk.Event // of what waiters wait for, by path
 }
 
 var _ interface {
@@ -125,13 +128,9 @@ var errClosed = errors.New("the backend is closed")
 // could not release end with that connection's session.
 func (b *Backend) Close() error {
 	b.mu.Lock()
-	conn, closed := b.conn, b.closed
-	b.closed = true
+	b.cancel()
+	conn := b.conn
 	b.mu.Unlock()
-	if closed {
-		return nil
-	}
-	close(b.done)
 	if b.addresses == nil || conn == nil {
 		return nil
 	}
