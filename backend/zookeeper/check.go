@@ -23,22 +23,17 @@ func (b *Backend) Check(ctx context.Context) ([]driver.Notice, error) {
 }
 
 func (b *Backend) check(ctx context.Context) ([]driver.Notice, error) {
-	var id [16]byte
-	_, _ = rand.Read(id[:])
-	req := driver.Request{Name: checkName, Owner: fmt.Sprintf("%x:check", id), TTL: b.o.TTL, Queue: true}
-	c, err := b.register(ctx, req)
+	req := driver.Request{Name: checkName, Owner: rand.Text() + ":check", TTL: b.o.TTL}
+	lease, err := b.TryAcquire(ctx, req)
 	if err == nil {
-		if _, _, err = c.place(ctx); err != nil {
-			err = c.failed(err)
-		} else if err = c.withdraw(); errors.Is(err, driver.ErrUnavailable) { // its node is left
-			err = unknown(err)
-		}
+		err = lease.Release(ctx)
 	}
 	switch {
-	case oneOf(err, driver.ErrUnknown): // only this check's own lock is affected
+	case err == nil, oneOf(err, driver.ErrHeld, driver.ErrLost): // the node is deleted
+	case errors.Is(err, driver.ErrUnknown), lease != nil && errors.Is(err, driver.ErrUnavailable): // it may be left
 		go b.abandonCheck(req)
 		return nil, unavailable(err)
-	case err != nil:
+	default:
 		return nil, err
 	}
 	var notices []driver.Notice
