@@ -15,7 +15,6 @@ import (
 	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/lab/peer"
 	"github.com/lockport/lockport/internal/lab/servers"
-	"github.com/lockport/lockport/internal/recent"
 )
 
 // go-zookeeper queues a creation while there is no connection, and sends it after its context has ended. Abandon undoes it, and is certain
@@ -170,46 +169,38 @@ func TestWaitersShareAWatch(t *testing.T) {
 	})
 }
 
-// A transaction is inferred from a list only if no other node can have existed.
+// A claim whose node is the only child takes its token from the list. Tokens rise, whoever else comes and goes.
 func TestDeduction(t *testing.T) {
 	t.Parallel()
 	s := servers.SharedZooKeeper(t)
 	raw := newRaw(t, s.Addr())
 	b := newBackend(t, Options{TTL: 10 * time.Second}, s.Addr())
-	name := fresh(t)
+	name, last := fresh(t), uint64(0)
 	require.NoError(t, b.ready(within(t, soon)))
-	somebody := func() {
-		path, err := raw.CreateProtectedEphemeralSequential("/"+name+"/lock-", nil, b.o.ACL)
-		require.NoError(t, err)
-		require.NoError(t, raw.Delete(path, -1))
-	}
-	deduced := func() bool {
-		t.Helper()
+	for _, other := range []string{"none", "gone", "none", "behind", "none"} {
 		c := b.newClaim(request(b, name))
-		_, _, err := c.place(within(t, soon))
+		_, err := c.create(within(t, soon))
 		require.NoError(t, err)
-		known := c.czxid != 0
+		path := ""
+		if other != "none" {
+			path, err = raw.CreateProtectedEphemeralSequential("/"+name+"/lock-", nil, b.o.ACL)
+			require.NoError(t, err)
+		}
+		if other == "gone" {
+			require.NoError(t, raw.Delete(path, -1))
+		}
+		_, _, err = c.place(within(t, soon))
+		require.NoError(t, err)
+		require.Equal(t, other != "behind", c.czxid != 0)
 		require.NoError(t, c.win(within(t, soon), false))
 		_, czxid, err := b.get(c.node())
 		require.NoError(t, err)
-		require.Equal(t, uint64(czxid), c.Grant().Token)
+		require.Equal(t, other == "gone", c.Grant().Token > uint64(czxid))
+		require.Greater(t, c.Grant().Token, last)
+		last = c.Grant().Token
 		b.Frees(c)
-		return known
+		if other == "behind" {
+			require.NoError(t, raw.Delete(path, -1))
+		}
 	}
-	require.True(t, deduced(), "no other node ever existed")
-	require.True(t, deduced())
-	b.released = recent.Values[int64]{}
-	require.False(t, deduced(), "nothing is known")
-	require.True(t, deduced())
-	somebody()
-	require.False(t, deduced(), "another node existed")
-	require.True(t, deduced())
-	c := b.newClaim(request(b, name))
-	_, err := c.create(within(t, soon))
-	require.NoError(t, err)
-	somebody()
-	_, _, err = c.place(within(t, soon))
-	require.NoError(t, err)
-	require.Zero(t, c.czxid, "another node came and went after it was created")
-	require.NoError(t, c.withdraw())
 }
