@@ -64,9 +64,6 @@ func (b *Backend) ready(ctx context.Context) (*clientv3.Client, error) {
 	}
 }
 
-// watchConnAfter is the age at which do starts watching a request's connection: most end sooner, and cost no goroutine.
-const watchConnAfter = 50 * time.Millisecond
-
 // do sends a request once the client has a connection. f's context ends soon after the connection fails: clientv3 would queue the request until
 // the next one. The error is classified; for late, see classify.
 func do[T any](ctx context.Context, b *Backend, late bool, f func(context.Context, *clientv3.Client) (T, error)) (answer T, err error) {
@@ -77,11 +74,10 @@ func do[T any](ctx context.Context, b *Backend, late bool, f func(context.Contex
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	if conn := client.ActiveConnection(); conn != nil {
-		look := time.AfterFunc(watchConnAfter, func() {
+		go func() {
 			conn.WaitForStateChange(ctx, connectivity.Ready)
 			cancel()
-		})
-		defer look.Stop()
+		}()
 	}
 	answer, err = f(ctx, client)
 	return answer, classify(ctx, err, late)
