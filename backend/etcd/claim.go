@@ -7,6 +7,7 @@ import (
 	"math"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/lockport/lockport/driver"
@@ -24,7 +25,7 @@ type claim struct {
 	rev   int64 // create revision of the key; 0: the key is not known to exist
 	grant driver.Grant
 	watch *watch      // the holder's; nil: not held
-	timer *time.Timer // starts watch; nil: it has started
+	timer *time.Timer // starts watch
 	ended error       // why the holder's key is gone; nil: it exists, or may
 
 	late    bool // a request that creates the key may still arrive, or arrive again
@@ -156,7 +157,7 @@ func (b *Backend) acquire(ctx context.Context, c *claim, queue bool, send sender
 		switch {
 		case err == nil && p.ahead == 0:
 			_ = k.wait(ctx, true) // on failure the validity is shorter
-		case isLeaseNotFound(err) && !again: // the lease was revoked, and no claim was made
+		case errors.Is(err, rpctypes.ErrLeaseNotFound) && !again: // the lease was revoked, and no claim was made
 			l = nil
 			continue
 		}
@@ -269,7 +270,7 @@ func (b *Backend) put(ctx context.Context, c *claim, txn request) (*clientv3.Txn
 	r, err := b.write(ctx, txn)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if c.late = late || err != nil && !certain(err) || time.Since(sent) > repeatedAfter; c.late || isLeaseNotFound(err) {
+	if c.late = late || err != nil && !certain(err) || time.Since(sent) > repeatedAfter; c.late || errors.Is(err, rpctypes.ErrLeaseNotFound) {
 		b.retire(c.lease)
 	}
 	return r, err

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/lockport/lockport/driver"
@@ -68,7 +69,7 @@ func TestAbandonedClaimIsRefusedWhenItArrives(t *testing.T) {
 			require.NoError(t, err)
 			require.NoError(t, n.Abandon(t.Context(), req))
 			_, err = n.arrives(txn)
-			require.True(t, isLeaseNotFound(err), "%v", err)
+			require.ErrorIs(t, err, rpctypes.ErrLeaseNotFound)
 			require.Empty(t, keysOf(t, etcd, "x"))
 		}
 	}

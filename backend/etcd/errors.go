@@ -86,11 +86,3 @@ func text(err error) string {
 func certain(err error) bool {
 	return errors.Is(err, driver.ErrHeld) || errors.Is(err, driver.ErrUnavailable) || errors.Is(err, driver.ErrRefused)
 }
-
-// isNoSpace reports that etcd is out of space.
-func isNoSpace(err error) bool { return errors.Is(rpctypes.Error(err), rpctypes.ErrNoSpace) }
-
-// isLeaseNotFound reports that etcd does not know the lease.
-func isLeaseNotFound(err error) bool {
-	return errors.Is(rpctypes.Error(err), rpctypes.ErrLeaseNotFound)
-}

@@ -28,8 +28,7 @@ func (b *Backend) win(c *claim, p place) error {
 	c.timer = time.AfterFunc(watchDelay, func() {
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		if c.timer != nil {
-			c.timer = nil
+		if !c.closing && c.ended == nil {
 			b.watches.add(c.watch)
 		}
 	})
@@ -39,11 +38,10 @@ func (b *Backend) win(c *claim, p place) error {
 // watchDelay is the age at which a hold gets a watch. Short holds need none.
 const watchDelay = 50 * time.Millisecond
 
-// unwatch ends the holder's watch. The mutex is held.
+// unwatch ends the watch of a holder that is closing or has ended. The mutex is held.
 func (c *claim) unwatch() {
 	if c.timer != nil {
 		c.timer.Stop()
-		c.timer = nil
 	}
 	c.b.watches.remove(c.watch)
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/lockport/lockport/driver"
@@ -78,7 +79,7 @@ func (b *Backend) expiry(ctx context.Context, id clientv3.LeaseID) (at time.Time
 		return client.TimeToLive(ctx, id)
 	})
 	switch {
-	case isLeaseNotFound(err), errors.Is(err, driver.ErrRefused):
+	case errors.Is(err, rpctypes.ErrLeaseNotFound), errors.Is(err, driver.ErrRefused):
 		return at, nil
 	case err == nil && r.TTL > 0:
 		at = time.Now().Add(time.Duration(r.TTL) * time.Second)

@@ -2,9 +2,11 @@ package etcd
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/lockport/lockport/driver"
@@ -106,7 +108,7 @@ func (b *Backend) keepAlive(l *lease, k *call) error {
 		l.pending = nil
 	}
 	switch {
-	case isLeaseNotFound(err): // its claims learn of it by their keys' watches, or by their next renewals
+	case errors.Is(err, rpctypes.ErrLeaseNotFound): // its claims learn of it by their keys' watches, or by their next renewals
 		l.gone = true
 		b.retire(l)
 		return errKeyGone

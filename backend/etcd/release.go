@@ -2,7 +2,9 @@ package etcd
 
 import (
 	"context"
+	"errors"
 
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/lockport/lockport/driver"
@@ -15,9 +17,9 @@ func (c *claim) Release(ctx context.Context) error {
 	}
 	r, err := c.b.write(ctx, c.removal())
 	switch {
-	case isNoSpace(err):
+	case errors.Is(err, rpctypes.ErrNoSpace):
 		return c.delete(ctx, err)
-	case isLeaseNotFound(err): // then there is nothing to attach a tombstone to
+	case errors.Is(err, rpctypes.ErrLeaseNotFound): // then there is nothing to attach a tombstone to
 		return c.removed(0)
 	case err != nil:
 		return err
@@ -103,7 +105,7 @@ func (b *Backend) Abandon(ctx context.Context, req driver.Request) error {
 	asked := c.lease != nil
 	b.mu.Unlock()
 	if asked {
-		if _, err := b.write(ctx, c.removal()); err != nil && !isLeaseNotFound(err) { // without its lease it takes no effect
+		if _, err := b.write(ctx, c.removal()); err != nil && !errors.Is(err, rpctypes.ErrLeaseNotFound) { // without its lease it takes no effect
 			return err
 		}
 	}
