@@ -22,8 +22,8 @@ func (b *Backend) Check(ctx context.Context) ([]driver.Notice, error) {
 			Then(clientv3.OpPut(prefix+"/", ""), clientv3.OpDelete(prefix+"/\x00", clientv3.WithRange(clientv3.GetPrefixRangeEnd(prefix)))).
 			Else(clientv3.OpGet(prefix, clientv3.WithPrefix(), clientv3.WithLimit(1), clientv3.WithKeysOnly())).Commit()
 	})
-	if errors.Is(err, errUnreachable) && b.link.config != nil {
-		err = cmp.Or(b.link.diagnose(ctx), err)
+	if errors.Is(err, errUnreachable) && b.config != nil {
+		err = cmp.Or(b.diagnose(ctx), err)
 	}
 	if err != nil {
 		return nil, err
@@ -48,7 +48,7 @@ func (b *Backend) Check(ctx context.Context) ([]driver.Notice, error) {
 		}
 		notices = append(notices, notice.Members(voters, len(endpoints))...)
 	}
-	if b.link.plaintextPassword() {
+	if b.plaintextPassword() {
 		notices = append(notices, notice.InTheClear(endpoints...)...)
 	}
 	return notices, nil

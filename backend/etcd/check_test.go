@@ -170,7 +170,7 @@ func TestNotices(t *testing.T) {
 	for rawURL, want := range map[string]bool{
 		"etcd://u:secret@etcd.example.com": true, "etcd://etcd.example.com": false, "etcds://u:secret@etcd.example.com": false,
 	} {
-		require.Equal(t, want, newNode(t, rawURL).link.plaintextPassword(), rawURL)
+		require.Equal(t, want, newNode(t, rawURL).plaintextPassword(), rawURL)
 	}
 }
 

@@ -37,15 +37,15 @@ func NewBackend(client *clientv3.Client, o Options) (*Backend, error) {
 	if client == nil || client.KV == nil || client.Lease == nil || client.Watcher == nil {
 		return nil, errors.New("the client is nil or has no KV, Lease or Watcher: make it with clientv3.New")
 	}
-	return newBackend(&link{client: client}, o)
+	return newBackend(client, nil, o)
 }
 
-func newBackend(l *link, o Options) (*Backend, error) {
+func newBackend(client *clientv3.Client, config *clientv3.Config, o Options) (*Backend, error) {
 	prefix, err := lockurl.Prefix(o.Prefix, o.NoPrefix, defaultPrefix)
 	if err != nil {
 		return nil, err
 	}
-	b := &Backend{link: l, layout: layout{prefix: prefix}, claims: make(map[string]*claim), leases: make(map[time.Duration]*lease)}
+	b := &Backend{client: client, config: config, layout: layout{prefix: prefix}, claims: make(map[string]*claim), leases: make(map[time.Duration]*lease)}
 	b.ctx, b.cancel = context.WithCancel(context.Background())
 	b.writes = batch.Queue[request, answer]{Send: b.send, Alone: b.commit, Apart: func(r request) string { return r.name }}
 	b.watches = watches{b: b, names: make(map[string][]*watch)}
@@ -54,7 +54,7 @@ func newBackend(l *link, o Options) (*Backend, error) {
 
 // Backend is the driver.Backend. Safe for concurrent use.
 type Backend struct {
-	link   *link
+	config *clientv3.Config // of our own client; nil: the client is the caller's
 	layout layout
 	writes batch.Queue[request, answer] // transactions that write; a batch has one per name
 
@@ -62,11 +62,13 @@ type Backend struct {
 	cancel  context.CancelFunc
 	running sync.WaitGroup // goroutines that end with ctx; Close waits for them
 
-	mu        sync.Mutex
-	claims    map[string]*claim // in progress, waiting or held, by owner
-	leases    map[time.Duration]*lease
-	watches   watches
-	confirmed int // counts the claims that renewals have confirmed
+	mu         sync.Mutex
+	client     *clientv3.Client
+	connecting *call             // creates our own client; nil: not in progress
+	claims     map[string]*claim // in progress, waiting or held, by owner
+	leases     map[time.Duration]*lease
+	watches    watches
+	confirmed  int // counts the claims that renewals have confirmed
 }
 
 var _ interface {
@@ -108,7 +110,13 @@ func (b *Backend) Close() error {
 	b.cancel()
 	b.mu.Unlock()
 	b.running.Wait()
-	return b.link.close()
+	if b.config == nil || b.client == nil {
+		return nil
+	}
+	if err := b.client.Close(); !errors.Is(err, context.Canceled) { // that is config.Context's
+		return err
+	}
+	return nil
 }
 
 // background runs f on a goroutine that Close waits for. The mutex is held.

@@ -53,7 +53,7 @@ func openURL(u *url.URL, _ lockport.SchemeOptions) (driver.Backend, error) {
 	if err := p.Err(); err != nil {
 		return nil, err
 	}
-	return newBackend(&link{config: config}, o)
+	return newBackend(nil, config, o)
 }
 
 const (

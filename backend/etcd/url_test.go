@@ -27,7 +27,7 @@ func TestURLs(t *testing.T) {
 		b, err := peer.Open(t.Context(), rawURL)
 		require.NoError(t, err, rawURL)
 		e := b.(*Backend)
-		c := e.link.config
+		c := e.config
 		require.Equal(t, want.endpoints, c.Endpoints, rawURL)
 		require.Equal(t, []string{want.user, want.password, want.prefix}, []string{c.Username, c.Password, e.layout.prefix}, rawURL)
 		require.NoError(t, b.Close())

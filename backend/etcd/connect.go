@@ -14,16 +14,6 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// link provides a connection to etcd: the caller's client, or one from a URL. That one is made at first use, since clientv3 requests a token
-// on creation.
-type link struct {
-	config *clientv3.Config // of our own client; nil: the client is the caller's
-
-	// Guarded by Backend.mu.
-	client     *clientv3.Client
-	connecting *call // creates our own client; nil: not in progress
-}
-
 var (
 	errClosed      = fmt.Errorf("%w: the backend or its client is closed", driver.ErrUnavailable)
 	errUnreachable = fmt.Errorf("%w: etcd cannot be reached: is it running, is the address right, and do both sides agree on TLS?", driver.ErrUnavailable)
@@ -83,24 +73,23 @@ func do[T any](ctx context.Context, b *Backend, late bool, f func(context.Contex
 	return answer, classify(ctx, err, late)
 }
 
-// connect returns the client, or the call that creates our own.
+// connect returns the client, or the call that creates our own. It is created at first use, since clientv3 requests a token then.
 func (b *Backend) connect() (*clientv3.Client, *call) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	l := b.link
-	if l.client == nil && l.connecting == nil {
-		l.connecting = b.begin(func(*call) (err error) {
-			config := *l.config
+	if b.client == nil && b.connecting == nil {
+		b.connecting = b.begin(func(*call) (err error) {
+			config := *b.config
 			config.Context = b.ctx
 			var client *clientv3.Client
 			if config.Username != "" { // clientv3 does not say why it cannot get a token
-				err = l.diagnose(b.ctx)
+				err = b.diagnose(b.ctx)
 			}
 			if err == nil {
 				client, err = clientv3.New(config)
 			}
 			b.mu.Lock()
-			l.client, l.connecting = client, nil
+			b.client, b.connecting = client, nil
 			b.mu.Unlock()
 			if certain(err) {
 				return err
@@ -108,18 +97,18 @@ func (b *Backend) connect() (*clientv3.Client, *call) {
 			return classify(context.Background(), err, false)
 		})
 	}
-	return l.client, l.connecting
+	return b.client, b.connecting
 }
 
 // diagnose dials etcd directly to find out why it is unreachable: gRPC reports that only as text. nil: an endpoint answers.
-func (l *link) diagnose(ctx context.Context) (err error) {
+func (b *Backend) diagnose(ctx context.Context) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
 	dial := new(net.Dialer).DialContext
-	if l.config.TLS != nil {
-		dial = (&tls.Dialer{Config: l.config.TLS}).DialContext
+	if b.config.TLS != nil {
+		dial = (&tls.Dialer{Config: b.config.TLS}).DialContext
 	}
-	for _, addr := range l.config.Endpoints {
+	for _, addr := range b.config.Endpoints {
 		conn, failed := dial(ctx, "tcp", addr)
 		if failed == nil {
 			return conn.Close()
@@ -134,20 +123,9 @@ func (l *link) diagnose(ctx context.Context) (err error) {
 	return fmt.Errorf("%w (%w)", errUnreachable, err)
 }
 
-// close closes our own client. Nothing creates it any more.
-func (l *link) close() error {
-	if l.config == nil || l.client == nil {
-		return nil
-	}
-	if err := l.client.Close(); !errors.Is(err, context.Canceled) { // that is config.Context's
-		return err
-	}
-	return nil
-}
-
 // plaintextPassword reports that our own client sends a password without TLS.
-func (l *link) plaintextPassword() bool {
-	return l.config != nil && l.config.Username != "" && l.config.TLS == nil
+func (b *Backend) plaintextPassword() bool {
+	return b.config != nil && b.config.Username != "" && b.config.TLS == nil
 }
 
 // call is an operation that many goroutines may wait for.
