@@ -25,7 +25,6 @@ type claim struct {
 	path      string        // of its node; "": none, or not known
 	session   int64         // owner of the node; 0: not known
 	czxid     int64         // the transaction that created the node; 0: not known
-	ahead     string        // what it waited for at the last listing, see waitsFor; "": nothing, or not known
 	grant     driver.Grant
 	held      bool            // granted, and not known to be lost
 	watch     <-chan zk.Event // of the node, while held; nil: none
@@ -75,51 +74,43 @@ func (c *claim) forget() {
 	}
 }
 
-// attempt runs f to have the claim of req granted, and classifies its error.
-func (b *Backend) attempt(ctx context.Context, req driver.Request, f func(*claim) (granted bool, err error)) (driver.Lease, error) {
+// attempt runs f to have the claim of req granted, and classifies its error. ahead is the result of advance.
+func (b *Backend) attempt(ctx context.Context, req driver.Request, f func(*claim) (ahead string, err error)) (driver.Lease, error) {
 	return inTime(ctx, driver.ErrUnknown, func() (driver.Lease, error) {
 		c, err := b.register(ctx, req)
 		if err != nil {
 			return nil, err
 		}
-		switch granted, err := f(c); {
-		case granted:
-			return c, nil
+		switch ahead, err := f(c); {
 		case err != nil:
 			return nil, c.failed(err)
+		case ahead != "":
+			return nil, &driver.HeldError{}
 		}
-		return nil, &driver.HeldError{}
+		return c, nil
 	})
 }
 
 // TryAcquire implements driver.Backend.
 func (b *Backend) TryAcquire(ctx context.Context, req driver.Request) (driver.Lease, error) {
-	return b.attempt(ctx, req, func(c *claim) (granted bool, err error) {
-		if granted, err = c.advance(ctx); err == nil && !granted && !req.Queue {
+	return b.attempt(ctx, req, func(c *claim) (ahead string, err error) {
+		if ahead, err = c.advance(ctx); err == nil && ahead != "" && !req.Queue {
 			err = c.withdraw()
 		}
-		return granted, err
+		return ahead, err
 	})
 }
 
-// advance ensures that the claim has a node, and grants the lock if nothing is ahead. Otherwise it records what is ahead.
-func (c *claim) advance(ctx context.Context) (granted bool, err error) {
+// advance ensures that the claim has a node, and grants the lock if nothing is ahead. Otherwise it returns what is, see waitsFor.
+func (c *claim) advance(ctx context.Context) (ahead string, err error) {
 	children, at, err := c.place(ctx)
-	if err != nil {
-		return false, err
+	if err == nil {
+		ahead, err = c.waitsFor(children, at)
 	}
-	ahead, err := c.waitsFor(children, at)
-	if err != nil {
-		return false, err
-	}
-	if ahead == "" {
+	if err == nil && ahead == "" {
 		err = c.win(ctx, len(children) > holdersOf(children))
-		return err == nil, err
 	}
-	c.b.mu.Lock()
-	defer c.b.mu.Unlock()
-	c.ahead = ahead
-	return false, nil
+	return ahead, err
 }
 
 // waitsFor returns the path that the claim, whose node is children[at], must wait for: the node ahead; for a reader, the last writer's node

@@ -14,19 +14,17 @@ import (
 
 // Wait implements driver.Waiter. The claim keeps its place in the queue across lost connections, while the session lives.
 func (b *Backend) Wait(ctx context.Context, req driver.Request) (driver.Lease, error) {
-	return b.attempt(ctx, req, func(c *claim) (granted bool, err error) {
+	return b.attempt(ctx, req, func(c *claim) (ahead string, err error) {
 		for {
-			if path := c.nodeAhead(); path != "" {
-				err = c.sleep(ctx, path)
-			} else {
-				granted, err = c.advance(ctx)
+			if ahead, err = c.advance(ctx); err == nil && ahead == "" {
+				return "", nil
+			} else if err == nil {
+				err = c.sleep(ctx, ahead)
 			}
 			switch {
-			case granted:
-				return true, nil
 			case err == nil:
 			case ctx.Err() != nil, !oneOf(err, errNoAnswer, driver.ErrUnavailable):
-				return false, err
+				return ahead, err
 			default: // the servers are unreachable; the session may live
 				select {
 				case <-time.After(retryPause):
@@ -36,15 +34,6 @@ func (b *Backend) Wait(ctx context.Context, req driver.Request) (driver.Lease, e
 			}
 		}
 	})
-}
-
-// nodeAhead returns, once, the node that the claim waits for.
-func (c *claim) nodeAhead() string {
-	c.b.mu.Lock()
-	defer c.b.mu.Unlock()
-	path := c.ahead
-	c.ahead = ""
-	return path
 }
 
 // retryPause is the pause between attempts while the servers are unreachable.
