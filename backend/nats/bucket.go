@@ -143,11 +143,23 @@ func (b *Backend) replace(ctx context.Context, name, value string, ttl time.Dura
 var errLags = fmt.Errorf("%w: the answering server lags behind another", driver.ErrUnavailable)
 
 // lags reports whether the stream's leader has not seen revision known, or does not say.
-func (b *Backend) lags(ctx context.Context, known uint64) (yes bool) {
-	err := b.request(ctx, false, func(ctx context.Context, js jetstream.JetStream) error {
+func (b *Backend) lags(ctx context.Context, known uint64) bool {
+	state, err := b.state(ctx)
+	return err != nil || state.LastSeq < known
+}
+
+// state asks the stream's leader for its state.
+func (b *Backend) state(ctx context.Context, opts ...jetstream.StreamInfoOpt) (state jetstream.StreamState, err error) {
+	err = b.request(ctx, false, func(ctx context.Context, js jetstream.JetStream) error {
 		stream, err := js.Stream(ctx, b.stream())
-		yes = err == nil && stream.CachedInfo().State.LastSeq < known
+		if err != nil {
+			return err
+		}
+		info, err := stream.Info(ctx, opts...)
+		if err == nil {
+			state = info.State
+		}
 		return err
 	})
-	return yes || err != nil
+	return state, err
 }

@@ -86,8 +86,8 @@ func (b *Backend) List(ctx context.Context, start string) (all []driver.Status, 
 	if err != nil {
 		return nil, err
 	}
-	subjects, err := b.subjects(ctx)
-	for subject := range subjects {
+	state, err := b.state(ctx, jetstream.WithSubjectFilter(b.subject(">")))
+	for subject := range state.Subjects { // those of markers too
 		key := strings.TrimPrefix(subject, b.subject(""))
 		name, bad := nameOf(key)
 		if bad != nil || keyOf(name) != key || !strings.HasPrefix(name, start) {
@@ -105,22 +105,6 @@ func (b *Backend) List(ctx context.Context, start string) (all []driver.Status, 
 			all = append(all, st)
 		}
 	}
-	return all, err
-}
-
-// subjects returns the subjects of all keys, also of those that are markers.
-func (b *Backend) subjects(ctx context.Context) (all map[string]uint64, err error) {
-	err = b.request(ctx, false, func(ctx context.Context, js jetstream.JetStream) error {
-		stream, err := js.Stream(ctx, b.stream())
-		if err != nil {
-			return err
-		}
-		info, err := stream.Info(ctx, jetstream.WithSubjectFilter(b.subject(">")))
-		if err == nil {
-			all = info.State.Subjects
-		}
-		return err
-	})
 	return all, err
 }
 
