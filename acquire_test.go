@@ -1,7 +1,6 @@
 package lockport_test
 
 import (
-	"context"
 	"os"
 	"strings"
 	"testing"
@@ -101,38 +100,27 @@ func TestWhoCameDuringTheClaimHasWaited(t *testing.T) {
 	})
 }
 
-// owners is a backend that records the owners of its claims, and holds the first back.
-type owners struct {
-	*memorytest.Backend
-	first chan struct{}
-	seen  []string
-}
-
-func (b *owners) TryAcquire(ctx context.Context, req driver.Request) (driver.Lease, error) {
-	b.seen = append(b.seen, req.Owner)
-	<-b.first
-	return b.Backend.TryAcquire(ctx, req)
-}
-
-func (b *owners) Wait(ctx context.Context, req driver.Request) (driver.Lease, error) {
-	b.seen = append(b.seen, req.Owner)
-	return b.Backend.Wait(ctx, req)
-}
-
 // A driver forgets a claim without a place in its queue. So the claim is not repeated for a waiter that came meanwhile.
 func TestClaimWithoutAPlaceIsNotRepeated(t *testing.T) {
 	bubble(t, func(w *world) {
 		holder, _ := w.client()
 		held := w.acquire(holder, "x")
-		b := &owners{Backend: memorytest.NewBackend(w.server, nil), first: make(chan struct{})}
-		c := w.on(b)
+		first := make(chan struct{})
+		var owners []string
+		c := w.on(w.around(func(c call) error {
+			owners = append(owners, c.req.Owner)
+			if c.method == "TryAcquire" {
+				<-first
+			}
+			return c.do()
+		}))
 		go func() { _, _ = c.TryAcquire(w.ctx, "x") }()
 		synctest.Wait()
 		waits := w.begin(c, "x")
-		close(b.first)
+		close(first)
 		synctest.Wait()
 		w.release(held)
 		waits.got()
-		require.NotEqual(t, b.seen[0], b.seen[1])
+		require.NotEqual(t, owners[0], owners[1])
 	})
 }

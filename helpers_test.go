@@ -34,17 +34,6 @@ func bubble(t *testing.T, f func(w *world)) {
 	}
 }
 
-// notPrompt is a backend whose calls may return late.
-type notPrompt struct{ driver.Backend }
-
-func (b notPrompt) Unwrap() driver.Backend { return b.Backend }
-
-func (b notPrompt) Capabilities() driver.Capabilities {
-	caps := b.Backend.Capabilities()
-	caps.Prompt = false
-	return caps
-}
-
 // client makes a client of the server that does not log, and the backend that controls it.
 func (w *world) client(opts ...lockport.Option) (*lockport.Client, *memorytest.Backend) {
 	b := memorytest.NewBackend(w.server, nil)
@@ -56,7 +45,7 @@ func (w *world) client(opts ...lockport.Option) (*lockport.Client, *memorytest.B
 // on makes a client of d that does not log.
 func (w *world) on(d driver.Backend, opts ...lockport.Option) *lockport.Client {
 	if w.tardy {
-		d = notPrompt{d}
+		d = stating{d, func(caps *driver.Capabilities) { caps.Prompt = false }}
 	}
 	c, err := lockport.New(d, append([]lockport.Option{lockport.TTL(ttl), lockport.Logger(nil)}, opts...)...)
 	require.NoError(w, err)
@@ -144,40 +133,37 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// remade is a backend that replaces each lease by remake's result.
-type remade struct {
+// stating is a backend with other capabilities.
+type stating struct {
 	driver.Backend
-	remake func(driver.Lease) driver.Lease
+	change func(*driver.Capabilities)
 }
 
-func (b remade) TryAcquire(ctx context.Context, req driver.Request) (driver.Lease, error) {
-	l, err := b.Backend.TryAcquire(ctx, req)
-	if err != nil {
-		return nil, err
-	}
-	return b.remake(l), nil
+func (b stating) Unwrap() driver.Backend { return b.Backend }
+
+func (b stating) Capabilities() driver.Capabilities {
+	caps := b.Backend.Capabilities()
+	b.change(&caps)
+	return caps
 }
 
-// renewing makes a backend whose leases renew with renew.
-func (w *world) renewing(renew func(context.Context, driver.Lease) (time.Time, error)) driver.Backend {
-	return remade{memorytest.NewBackend(w.server, nil), func(l driver.Lease) driver.Lease { return renewedLease{l, renew} }}
-}
-
-type renewedLease struct {
-	driver.Lease
-	renew func(context.Context, driver.Lease) (time.Time, error)
-}
-
-func (l renewedLease) Renew(ctx context.Context) (time.Time, error) { return l.renew(ctx, l.Lease) }
-
-// around is a backend whose calls go through do, which gets the method's name.
+// around is a backend whose calls go through handle.
 type around struct {
 	*memorytest.Backend
-	do func(ctx context.Context, method string, call func())
+	handle func(call) error
 }
 
-func (w *world) around(do func(ctx context.Context, method string, call func())) around {
-	return around{memorytest.NewBackend(w.server, nil), do}
+// call is a call of a driver's method.
+type call struct {
+	ctx     context.Context
+	method  string
+	do      func() error
+	req     driver.Request   // of TryAcquire, Wait and Requeue
+	results []driver.Renewal // of RenewBatch, after do
+}
+
+func (w *world) around(handle func(call) error) around {
+	return around{memorytest.NewBackend(w.server, nil), handle}
 }
 
 type aroundLease struct {
@@ -193,17 +179,20 @@ func (b around) lease(l driver.Lease, err error) (driver.Lease, error) {
 }
 
 func (b around) TryAcquire(ctx context.Context, req driver.Request) (l driver.Lease, err error) {
-	b.do(ctx, "TryAcquire", func() { l, err = b.Backend.TryAcquire(ctx, req) })
+	err = b.handle(call{ctx: ctx, method: "TryAcquire", req: req, do: func() error { l, err = b.Backend.TryAcquire(ctx, req); return err }})
 	return b.lease(l, err)
 }
 
 func (b around) Wait(ctx context.Context, req driver.Request) (l driver.Lease, err error) {
-	b.do(ctx, "Wait", func() { l, err = b.Backend.Wait(ctx, req) })
+	err = b.handle(call{ctx: ctx, method: "Wait", req: req, do: func() error { l, err = b.Backend.Wait(ctx, req); return err }})
 	return b.lease(l, err)
 }
 
 func (b around) Requeue(ctx context.Context, old driver.Lease, req driver.Request) (l driver.Lease, released, err error) {
-	b.do(ctx, "Requeue", func() { l, released, err = b.Backend.Requeue(ctx, old.(aroundLease).Lease, req) })
+	err = b.handle(call{ctx: ctx, method: "Requeue", req: req, do: func() error {
+		l, released, err = b.Backend.Requeue(ctx, old.(aroundLease).Lease, req)
+		return err
+	}})
 	l, err = b.lease(l, err)
 	return l, released, err
 }
@@ -213,26 +202,24 @@ func (b around) RenewBatch(ctx context.Context, leases []driver.Lease, results [
 	for i, l := range leases {
 		inner[i] = l.(aroundLease).Lease
 	}
-	b.do(ctx, "RenewBatch", func() { b.Backend.RenewBatch(ctx, inner, results) })
+	_ = b.handle(call{ctx: ctx, method: "RenewBatch", results: results, do: func() error { b.Backend.RenewBatch(ctx, inner, results); return nil }})
 }
 
 // Detach goes on after its context ended, as a request that is under way does.
-func (b around) Detach(ctx context.Context, l driver.Lease) (err error) {
-	b.do(ctx, "Detach", func() { err = b.Backend.Detach(context.WithoutCancel(ctx), l.(aroundLease).Lease) })
-	return err
+func (b around) Detach(ctx context.Context, l driver.Lease) error {
+	return b.handle(call{ctx: ctx, method: "Detach", do: func() error { return b.Backend.Detach(context.WithoutCancel(ctx), l.(aroundLease).Lease) }})
 }
 
 func (b around) Inspect(ctx context.Context, name string) (st driver.Status, err error) {
-	b.do(ctx, "Inspect", func() { st, err = b.Backend.Inspect(ctx, name) })
+	err = b.handle(call{ctx: ctx, method: "Inspect", do: func() error { st, err = b.Backend.Inspect(ctx, name); return err }})
 	return st, err
 }
 
 func (b around) Check(ctx context.Context) (notices []driver.Notice, err error) {
-	b.do(ctx, "Check", func() { notices, err = b.Backend.Check(ctx) })
+	err = b.handle(call{ctx: ctx, method: "Check", do: func() error { notices, err = b.Backend.Check(ctx); return err }})
 	return notices, err
 }
 
-func (l aroundLease) Release(ctx context.Context) (err error) {
-	l.b.do(ctx, "Release", func() { err = l.Lease.Release(ctx) })
-	return err
+func (l aroundLease) Release(ctx context.Context) error {
+	return l.b.handle(call{ctx: ctx, method: "Release", do: func() error { return l.Lease.Release(ctx) }})
 }

@@ -21,13 +21,13 @@ import (
 func (w *world) stubborn(most *int32, methods ...string) *lockport.Client {
 	var running atomic.Int32
 	w.tardy = true
-	return w.on(w.around(func(_ context.Context, method string, call func()) {
+	return w.on(w.around(func(c call) error {
 		*most = max(*most, running.Add(1))
 		defer running.Add(-1)
-		if slices.Contains(methods, method) {
+		if slices.Contains(methods, c.method) {
 			time.Sleep(time.Hour)
 		}
-		call()
+		return c.do()
 	}))
 }
 
@@ -75,10 +75,18 @@ func TestNobodyWaitsForALateBackend(t *testing.T) {
 	}
 }
 
+// unrenewable is a backend whose leases nothing can renew.
+type unrenewable struct{ driver.Backend }
+
+func (b unrenewable) TryAcquire(ctx context.Context, req driver.Request) (driver.Lease, error) {
+	l, err := b.Backend.TryAcquire(ctx, req)
+	return struct{ driver.Lease }{l}, err
+}
+
 // The client refuses a lease that expires and that nothing can renew.
 func TestLeaseThatNothingCanRenew(t *testing.T) {
 	bubble(t, func(w *world) {
-		c := w.on(remade{memorytest.NewBackend(w.server, nil), func(l driver.Lease) driver.Lease { return struct{ driver.Lease }{l} }})
+		c := w.on(unrenewable{memorytest.NewBackend(w.server, nil)})
 		_, err := c.Acquire(w.ctx, "a")
 		require.ErrorContains(t, err, "driver.Renewer")
 		w.nobodyHolds("a")
@@ -118,12 +126,6 @@ type notifying struct {
 	wakes *sync.Map
 }
 
-func (b notifying) Capabilities() driver.Capabilities {
-	caps := b.Backend.Capabilities()
-	caps.Wake, caps.Fair, caps.Queue = driver.WakeNotify, driver.FairNone, false
-	return caps
-}
-
 func (b notifying) Notify(req driver.Request, wake func()) (stop func()) {
 	b.wakes.Store(req.Owner, wake)
 	return func() { b.wakes.Delete(req.Owner) }
@@ -135,7 +137,9 @@ func TestWhenAWaiterLooksAgain(t *testing.T) {
 		bubble(t, func(w *world) {
 			holder, _ := w.client()
 			l := w.acquire(holder, "a")
-			b := notifying{memorytest.NewBackend(w.server, nil), new(sync.Map)}
+			b := notifying{stating{memorytest.NewBackend(w.server, nil), func(caps *driver.Capabilities) {
+				caps.Wake, caps.Fair, caps.Queue = driver.WakeNotify, driver.FairNone, false
+			}}, new(sync.Map)}
 			client := w.on(b)
 			waiting := w.begin(client, "a")
 			w.sleep(700 * time.Millisecond)

@@ -26,10 +26,11 @@ func TestPlaceInTheQueueIsGivenUp(t *testing.T) {
 			require.Zero(t, status.Waiters)
 		}
 		ctx, cancel := context.WithCancel(w.ctx)
-		leaves := w.around(func(_ context.Context, _ string, call func()) {
-			call()
+		leaves := w.around(func(c call) error {
+			err := c.do()
 			cancel() // when the server has answered
 			time.Sleep(time.Millisecond)
+			return err
 		})
 		_, err := w.on(leaves).Acquire(ctx, "a")
 		require.ErrorIs(t, err, context.Canceled)

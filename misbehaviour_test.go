@@ -10,26 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport"
-	"github.com/lockport/lockport/backend/memory/memorytest"
 	"github.com/lockport/lockport/driver"
 )
-
-// odd is a backend that panics after its first grant. It reports the second grant lost before it returns it, without a reason.
-type odd struct {
-	*memorytest.Backend
-	calls *int
-}
-
-func (b odd) TryAcquire(ctx context.Context, req driver.Request) (driver.Lease, error) {
-	lease, err := b.Backend.TryAcquire(ctx, req)
-	switch *b.calls++; *b.calls {
-	case 1:
-		panic("oops")
-	case 2:
-		req.Lost(nil)
-	}
-	return lease, err
-}
 
 // A release that panics counts as an unknown outcome: it is undone and can be repeated, with or without waiters.
 func TestReleaseThatPanics(t *testing.T) {
@@ -39,12 +21,12 @@ func TestReleaseThatPanics(t *testing.T) {
 				return // a panic on a goroutine of the client's own ends the program
 			}
 			panics := 1
-			c := w.on(w.around(func(_ context.Context, method string, call func()) {
-				if panics > 0 && (method == "Release" || method == "Requeue") {
+			c := w.on(w.around(func(c call) error {
+				if panics > 0 && (c.method == "Release" || c.method == "Requeue") {
 					panics--
 					panic("oops")
 				}
-				call()
+				return c.do()
 			}), lockport.WithoutHandOff())
 			l := w.acquire(c, "a")
 			var mine, foreign *acquiring
@@ -76,23 +58,18 @@ type stepped struct {
 
 func (s stepped) Deadline() (time.Time, bool) { return s.deadline, true }
 
-// punctual is a backend whose socket has the deadline of the context, by the wall clock.
-type punctual struct{ *memorytest.Backend }
-
-func (b punctual) TryAcquire(ctx context.Context, req driver.Request) (driver.Lease, error) {
-	if d, ok := ctx.Deadline(); ok && !time.Now().Before(d) {
-		return nil, fmt.Errorf("%w: i/o timeout", driver.ErrUnknown)
-	}
-	return b.Backend.TryAcquire(ctx, req)
-}
-
 // No other caller waits for the end of a context whose deadline has passed, but which has not ended.
 func TestCallersContextBehindItsDeadline(t *testing.T) {
 	bubble(t, func(w *world) {
 		if w.tardy {
 			return // the attempt has the client's own context
 		}
-		c := w.on(punctual{memorytest.NewBackend(w.server, nil)})
+		c := w.on(w.around(func(c call) error { // its socket has the deadline of the context, by the wall clock
+			if d, ok := c.ctx.Deadline(); ok && c.method == "TryAcquire" && !time.Now().Before(d) {
+				return fmt.Errorf("%w: i/o timeout", driver.ErrUnknown)
+			}
+			return c.do()
+		}))
 		ctx, cancel := context.WithTimeout(w.ctx, time.Minute)
 		defer cancel()
 		failed := make(chan error, 1)
@@ -116,7 +93,19 @@ func TestOddBackend(t *testing.T) {
 		if w.tardy {
 			return // a panic on a goroutine of the client's own ends the program
 		}
-		c := w.on(odd{memorytest.NewBackend(w.server, nil), new(int)})
+		grants := 0
+		c := w.on(w.around(func(c call) error {
+			err := c.do()
+			if c.method == "TryAcquire" {
+				switch grants++; grants {
+				case 1:
+					panic("oops")
+				case 2:
+					c.req.Lost(nil)
+				}
+			}
+			return err
+		}))
 		require.PanicsWithValue(t, "oops", func() { _, _ = c.TryAcquire(w.ctx, "a") })
 		w.nobodyHolds("a")
 		_, err := c.TryAcquire(w.ctx, "a")

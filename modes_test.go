@@ -15,21 +15,15 @@ import (
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/backend/memory"
 	"github.com/lockport/lockport/backend/memory/memorytest"
+	"github.com/lockport/lockport/driver"
 )
 
-// two are two clients of one server, as in two processes.
-func two(t *testing.T) (a, b *lockport.Client) {
-	w := &world{T: t, server: memory.NewServer()}
+// two are two clients of one server, as in two processes, in a world whose time is real outside a bubble.
+func two(t *testing.T) (w *world, a, b *lockport.Client) {
+	w = &world{T: t, ctx: t.Context(), server: memory.NewServer()}
 	a, _ = w.client()
 	b, _ = w.client()
-	return a, b
-}
-
-func acquire(t *testing.T, c *lockport.Client, opts ...lockport.AcquireOption) *lockport.Lock {
-	t.Helper()
-	lock, err := c.Acquire(t.Context(), "x", opts...)
-	require.NoError(t, err)
-	return lock
+	return w, a, b
 }
 
 func requireHeld(t *testing.T, c *lockport.Client, opts ...lockport.AcquireOption) {
@@ -39,12 +33,12 @@ func requireHeld(t *testing.T, c *lockport.Client, opts ...lockport.AcquireOptio
 }
 
 func TestReadersShareAClaim(t *testing.T) {
-	a, b := two(t)
+	w, a, b := two(t)
 	readers := make([]*lockport.Lock, 10_000)
 	for i := range readers {
-		readers[i] = acquire(t, a, lockport.Shared())
+		readers[i] = w.acquire(a, "x", lockport.Shared())
 	}
-	elsewhere := acquire(t, b, lockport.Shared())
+	elsewhere := w.acquire(b, "x", lockport.Shared())
 	requireHeld(t, a)
 	requireHeld(t, b)
 	st, err := b.Inspect(t.Context(), "x")
@@ -61,7 +55,7 @@ func TestReadersShareAClaim(t *testing.T) {
 	}
 	requireHeld(t, a)
 	require.NoError(t, elsewhere.Release(t.Context()))
-	writer := acquire(t, a)
+	writer := w.acquire(a, "x")
 	token, _ := writer.Token()
 	require.Greater(t, token, first)
 	requireHeld(t, a, lockport.Shared())
@@ -138,9 +132,9 @@ func TestReadersBesideAWriterThatGaveUp(t *testing.T) {
 // MaxHold ends one reader's hold only, and the others are renewed.
 func TestReadersEndOneByOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, _ := two(t)
-		long := acquire(t, a, lockport.Shared())
-		short := acquire(t, a, lockport.Shared(), lockport.MaxHold(time.Second))
+		w, a, _ := two(t)
+		long := w.acquire(a, "x", lockport.Shared())
+		short := w.acquire(a, "x", lockport.Shared(), lockport.MaxHold(time.Second))
 		time.Sleep(2 * time.Second)
 		require.ErrorIs(t, short.Err(), lockport.ErrMaxHold)
 		<-short.Lost()
@@ -148,25 +142,25 @@ func TestReadersEndOneByOne(t *testing.T) {
 		require.NoError(t, long.Err())
 		require.ErrorIs(t, short.Release(t.Context()), lockport.ErrLost)
 		require.NoError(t, long.Release(t.Context()))
-		acquire(t, a)
+		w.acquire(a, "x")
 	})
 }
 
 func TestReadersAreLostTogether(t *testing.T) {
-	a, b := two(t)
-	locks := []*lockport.Lock{acquire(t, a, lockport.Shared()), acquire(t, a, lockport.Shared())}
+	w, a, b := two(t)
+	locks := []*lockport.Lock{w.acquire(a, "x", lockport.Shared()), w.acquire(a, "x", lockport.Shared())}
 	require.NoError(t, b.Break(t.Context(), "x", locks[0].Owner()))
 	for _, lock := range locks {
 		require.ErrorIs(t, lock.Err(), lockport.ErrLost)
 		<-lock.Lost()
 		require.ErrorIs(t, lock.Release(t.Context()), lockport.ErrLost)
 	}
-	acquire(t, a)
+	w.acquire(a, "x")
 }
 
 func TestReenter(t *testing.T) {
-	a, b := two(t)
-	outer := acquire(t, a)
+	w, a, b := two(t)
+	outer := w.acquire(a, "x")
 	ctx := lockport.WithLock(t.Context(), outer)
 	_, err := a.TryAcquire(ctx, "x")
 	require.ErrorIs(t, err, lockport.ErrHeld, "not without Reenter")
@@ -195,18 +189,14 @@ func TestReenter(t *testing.T) {
 	}
 	_, err = a.Acquire(ctx, "x", lockport.Reenter())
 	require.ErrorIs(t, err, lockport.ErrReleased)
-	acquire(t, b)
-}
 
-func TestReaderCannotReenterAsAWriter(t *testing.T) {
-	a, _ := two(t)
-	ctx := lockport.WithLock(t.Context(), acquire(t, a, lockport.Shared()))
-	_, err := a.TryAcquire(ctx, "x", lockport.Reenter())
-	require.ErrorIs(t, err, lockport.ErrInvalidOption)
+	ctx = lockport.WithLock(t.Context(), w.acquire(b, "x", lockport.Shared()))
+	_, err = b.TryAcquire(ctx, "x", lockport.Reenter())
+	require.ErrorIs(t, err, lockport.ErrInvalidOption, "a reader as a writer")
 }
 
 func TestAcquireAll(t *testing.T) {
-	a, b := two(t)
+	w, a, b := two(t)
 	set, err := lockport.AcquireAll(t.Context(), a, []string{"z", "x"})
 	require.NoError(t, err)
 	require.Equal(t, []string{"x", "z"}, []string{set.Locks()[0].Name(), set.Locks()[1].Name()})
@@ -219,7 +209,7 @@ func TestAcquireAll(t *testing.T) {
 	require.ErrorIs(t, context.Cause(held), lockport.ErrLost)
 	require.ErrorIs(t, set.Err(), lockport.ErrLost)
 	require.ErrorIs(t, set.Release(t.Context()), lockport.ErrLost)
-	acquire(t, b)
+	w.acquire(b, "x")
 
 	for _, names := range [][]string{nil, {"p", "q", "p"}} {
 		_, err = lockport.AcquireAll(t.Context(), a, names)
@@ -230,7 +220,7 @@ func TestAcquireAll(t *testing.T) {
 // MinHold does not keep names that were acquired for a set that did not come about.
 func TestSetThatFailsIgnoresMinHold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, b := two(t)
+		_, a, b := two(t)
 		held, err := b.Acquire(t.Context(), "z")
 		require.NoError(t, err)
 		_, err = lockport.TryAcquireAll(t.Context(), a, []string{"y", "z"}, lockport.MinHold(time.Minute))
@@ -277,20 +267,20 @@ func TestDetachAfterHandOff(t *testing.T) {
 func TestDetachWithoutAnAnswer(t *testing.T) {
 	bubble(t, func(w *world) {
 		var detaching, beside atomic.Bool
-		c := w.on(w.around(func(ctx context.Context, method string, call func()) {
-			if detaching.Load() && slices.Contains([]string{"Release", "RenewBatch", "Detach"}, method) {
+		c := w.on(w.around(func(c call) error {
+			if detaching.Load() && slices.Contains([]string{"Release", "RenewBatch", "Detach"}, c.method) {
 				beside.Store(true)
 			}
-			switch method {
+			switch c.method {
 			case "Detach":
 				detaching.Store(true)
-				<-ctx.Done()
+				<-c.ctx.Done()
 				time.Sleep(time.Second)
 				detaching.Store(false)
 			case "RenewBatch":
 				time.Sleep(time.Second)
 			}
-			call()
+			return c.do()
 		}))
 		lock := w.acquire(c, "x")
 		ended, cancel := context.WithCancel(w.ctx)
@@ -331,8 +321,8 @@ func TestDetachWithoutAnAnswer(t *testing.T) {
 }
 
 func TestTicketsThatAreNone(t *testing.T) {
-	a, b := two(t)
-	lock := acquire(t, a)
+	w, a, b := two(t)
+	lock := w.acquire(a, "x")
 	ticket, err := lock.Detach(t.Context())
 	require.NoError(t, err)
 	for _, s := range []string{"", "lp1.", "lp2." + ticket[4:], ticket[:len(ticket)-3], "lp1.e30"} {
@@ -395,32 +385,33 @@ func TestMaxHoldBesideMinHold(t *testing.T) {
 
 // Close releases all holds in every mode.
 func TestCloseInEveryMode(t *testing.T) {
-	a, b := two(t)
+	w, a, b := two(t)
 	var locks []*lockport.Lock
 	for range 3 {
-		locks = append(locks, acquire(t, a, lockport.Shared()), acquire(t, a, lockport.Permits(3)))
+		locks = append(locks, w.acquire(a, "x", lockport.Shared()), w.acquire(a, "x", lockport.Permits(3)))
 	}
 	require.NoError(t, a.Close())
 	for _, lock := range locks {
 		require.ErrorIs(t, lock.Err(), lockport.ErrClosed)
 	}
-	acquire(t, b)
+	w.acquire(b, "x")
 	for range 3 {
-		acquire(t, b, lockport.Permits(3))
+		w.acquire(b, "x", lockport.Permits(3))
 	}
 }
 
 func TestModesThatMakeNoSense(t *testing.T) {
-	a, _ := two(t)
+	_, a, _ := two(t)
 	for _, opts := range [][]lockport.AcquireOption{{lockport.Permits(0)}, {lockport.Permits(1025)}, {lockport.Shared(), lockport.Permits(2)}} {
 		_, err := a.Acquire(t.Context(), "x", opts...)
 		require.ErrorIs(t, err, lockport.ErrInvalidOption)
 	}
-	plain := thinClient(t)
+	plain, err := lockport.New(stating{memorytest.NewBackend(nil, nil), func(caps *driver.Capabilities) { caps.Shared, caps.Permits = false, false }})
+	require.NoError(t, err)
 	for _, opt := range []lockport.AcquireOption{lockport.Shared(), lockport.Permits(2)} {
 		_, err := plain.Acquire(t.Context(), "x", opt)
 		require.ErrorIs(t, err, errors.ErrUnsupported)
 	}
-	_, err := memory.New(memory.Options{}, lockport.Require(lockport.NeedShared, lockport.NeedPermits, lockport.NeedDetach))
+	_, err = memory.New(memory.Options{}, lockport.Require(lockport.NeedShared, lockport.NeedPermits, lockport.NeedDetach))
 	require.NoError(t, err)
 }

@@ -4,54 +4,42 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
+	"weak"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport"
+	"github.com/lockport/lockport/backend/memory"
 	"github.com/lockport/lockport/backend/memory/memorytest"
 	"github.com/lockport/lockport/driver"
 )
-
-// forgetful is a backend that answers a repeated release with ErrLost, since it cannot know who ended the claim.
-type forgetful struct {
-	*memorytest.Backend
-	again *bool
-}
-
-func (b forgetful) TryAcquire(ctx context.Context, req driver.Request) (driver.Lease, error) {
-	l, err := b.Backend.TryAcquire(ctx, req)
-	return forgetfulLease{l, l.(driver.Renewer), b.again}, err
-}
-
-type forgetfulLease struct {
-	driver.Lease
-	driver.Renewer
-	again *bool
-}
-
-func (l forgetfulLease) Release(ctx context.Context) error {
-	if *l.again {
-		return driver.ErrLost
-	}
-	*l.again = true
-	return l.Lease.Release(ctx)
-}
 
 // A repeated release that finds the claim gone is a loss only if its time was up.
 func TestReleaseRepeatedAfterALostReply(t *testing.T) {
 	for want, late := range map[error]time.Duration{nil: 0, lockport.ErrLost: 3 * time.Second} {
 		bubble(t, func(w *world) {
-			b := forgetful{memorytest.NewBackend(w.server, nil), new(bool)}
-			c := w.on(plain{b}, lockport.TTL(2*time.Second))
+			again := false
+			b := w.around(func(c call) error {
+				if c.method != "Release" {
+					return c.do()
+				}
+				if again {
+					return driver.ErrLost // the backend cannot know who ended the claim
+				}
+				again = true
+				return c.do()
+			})
+			c := w.on(b, lockport.TTL(2*time.Second))
 			l := w.acquire(c, "a")
 			b.LoseNextReply(memorytest.Release)
 			b.Delay(late)
 			time.AfterFunc(time.Second, func() { b.Delay(0) })
 			require.ErrorIs(t, l.Release(w.ctx), want)
-			require.True(t, *b.again)
+			require.True(t, again)
 			require.NoError(t, c.Close())
 		})
 	}
@@ -79,10 +67,10 @@ func TestReleaseThatIsNotConfirmed(t *testing.T) {
 
 // keeps is a backend that keeps the contexts of its calls, and waits for their ends, as client libraries do.
 func (w *world) keeps(contexts *[]context.Context) around {
-	return w.around(func(ctx context.Context, _ string, call func()) {
-		_ = ctx.Done()
-		*contexts = append(*contexts, ctx)
-		call()
+	return w.around(func(c call) error {
+		_ = c.ctx.Done()
+		*contexts = append(*contexts, c.ctx)
+		return c.do()
 	})
 }
 
@@ -128,6 +116,19 @@ func TestConcurrentReleases(t *testing.T) {
 		}
 		require.Equal(t, 1, b.Calls(memorytest.Release))
 	})
+}
+
+// A closed client leaves nothing that keeps it in memory.
+func TestCloseLeavesNothing(t *testing.T) {
+	c, err := memory.New(memory.Options{}, lockport.TTL(time.Hour))
+	require.NoError(t, err)
+	l, err := c.Acquire(t.Context(), "a")
+	require.NoError(t, err)
+	require.NoError(t, l.Release(t.Context()))
+	require.NoError(t, c.Close())
+	left := weak.Make(c)
+	c, l = nil, nil
+	require.Eventually(t, func() bool { runtime.GC(); return left.Value() == nil }, 10*time.Second, time.Millisecond)
 }
 
 // Background releases end with the client, even those that began late because only so many run at once.

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport"
+	"github.com/lockport/lockport/backend/memory"
 	"github.com/lockport/lockport/backend/memory/memorytest"
 	"github.com/lockport/lockport/driver"
 )
@@ -26,7 +27,7 @@ func TestSilenceEndsTheHoldInTime(t *testing.T) {
 		defer cancel()
 		w.sleep(ttl)
 		b.Pause()
-		deadline, _ := l.Deadline()
+		deadline, _ := l.Deadline() // the last of the renewals begins shortly before
 		other, _ := w.client()
 		next := w.begin(other, "a")
 		w.sleep(time.Until(deadline) - time.Nanosecond)
@@ -39,6 +40,7 @@ func TestSilenceEndsTheHoldInTime(t *testing.T) {
 		require.ErrorIs(t, l.Err(), lockport.ErrSilence)
 		require.True(t, isClosed(ctx.Done()))
 		require.ErrorIs(t, context.Cause(ctx), lockport.ErrSilence)
+		require.Equal(t, 1, b.Calls(memorytest.Release), "no renewal outlasts the deadline, so the claim is undone at once")
 		require.False(t, next.finished())
 		second := next.got()
 		require.Greater(t, w.token(second), w.token(l))
@@ -75,15 +77,50 @@ func TestRenewalThatComesTooLateRevivesNothing(t *testing.T) {
 	for range 100 {
 		bubble(t, func(w *world) {
 			end := time.Now().Add(ttl - ttl/20 - 10*time.Millisecond)
-			c := w.on(w.renewing(func(ctx context.Context, l driver.Lease) (time.Time, error) { // it ignores its context
-				until, err := l.(driver.Renewer).Renew(ctx)
-				time.Sleep(time.Until(end))
-				return until, err
+			c := w.on(w.around(func(c call) error {
+				err := c.do()
+				if c.method == "RenewBatch" {
+					time.Sleep(time.Until(end)) // it ignores its context
+				}
+				return err
 			}))
 			l := w.acquire(c, "a")
 			deadline, _ := l.Deadline()
 			require.True(t, end.Equal(deadline))
 			w.sleep(ttl)
+			require.ErrorIs(t, l.Err(), lockport.ErrSilence)
+			require.NoError(t, c.Close())
+		})
+	}
+}
+
+// A renewal may return no result, or a validity no later than the known one. The known one stays, and the next renewal is not sent at once.
+func TestRenewalThatMovesNothing(t *testing.T) {
+	for _, none := range []bool{true, false} {
+		bubble(t, func(w *world) {
+			var earlier driver.Renewal
+			if !none {
+				earlier.Until = time.Now().Add(ttl - time.Second)
+			}
+			renewals := 0
+			c := w.on(w.around(func(c call) error {
+				if c.method != "RenewBatch" {
+					return c.do()
+				}
+				if renewals++; renewals > 100 {
+					<-c.ctx.Done() // or time would stand still
+				}
+				c.results[0] = earlier
+				return nil
+			}))
+			l := w.acquire(c, "a")
+			deadline, _ := l.Deadline()
+			w.sleep(time.Until(deadline) - time.Nanosecond)
+			unmoved, ok := l.Deadline()
+			require.True(t, ok)
+			require.Equal(t, deadline, unmoved)
+			require.LessOrEqual(t, renewals, 9) // one in each twelfth of the TTL
+			w.sleep(time.Nanosecond)
 			require.ErrorIs(t, l.Err(), lockport.ErrSilence)
 			require.NoError(t, c.Close())
 		})
@@ -169,34 +206,23 @@ func TestEndlessMaxHold(t *testing.T) {
 	})
 }
 
-// batches counts the round trips of a backend that renews at most 500 claims with each.
-type batches struct {
-	*memorytest.Backend
-	trips atomic.Int64
-}
-
-func (b *batches) RenewBatch(ctx context.Context, leases []driver.Lease, results []driver.Renewal) {
-	b.trips.Add(int64(len(leases)+499) / 500)
-	b.Backend.RenewBatch(ctx, leases, results)
-}
-
 // Ten thousand locks acquired at odd times are renewed in full batches, by a constant number of goroutines.
 func TestManyLocksRenewTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := &batches{Backend: memorytest.NewBackend(nil, nil)}
-		c, err := lockport.New(b, lockport.TTL(30*time.Second), lockport.Logger(nil))
-		require.NoError(t, err)
+		var trips atomic.Int64 // of at most 500 renewals each
+		w := &world{T: t, ctx: t.Context(), server: memory.NewServer()}
+		b := w.around(func(c call) error { trips.Add(int64(len(c.results)+499) / 500); return c.do() })
+		c := w.on(b, lockport.TTL(30*time.Second))
 		locks := make([]*lockport.Lock, 10_000)
 		for i := range locks {
-			locks[i], err = c.Acquire(t.Context(), fmt.Sprint(i))
-			require.NoError(t, err)
+			locks[i] = w.acquire(c, fmt.Sprint(i))
 			time.Sleep(time.Duration(i%7) * time.Millisecond)
 		}
 		time.Sleep(30 * time.Second)
 		require.Less(t, runtime.NumGoroutine(), 50)
-		before, calls := b.trips.Load(), b.Calls(memorytest.Renew)
+		before, calls := trips.Load(), b.Calls(memorytest.Renew)
 		time.Sleep(100 * time.Second)
-		require.LessOrEqual(t, b.trips.Load()-before, int64(10*25), "20 full ones in each third of the TTL, and at most 5 that are not")
+		require.LessOrEqual(t, trips.Load()-before, int64(10*25), "20 full ones in each third of the TTL, and at most 5 that are not")
 		require.LessOrEqual(t, b.Calls(memorytest.Renew)-calls, 10*6)
 		for _, l := range locks {
 			require.True(t, l.Valid())
