@@ -133,20 +133,19 @@ func (q *Queue[Q, A]) start() {
 
 // take removes the requests of the next batch from the waiting ones. The mutex is held.
 func (q *Queue[Q, A]) take() []*item[Q, A] {
-	if q.Apart == nil {
-		n := min(size, len(q.waiting))
-		items := slices.Clone(q.waiting[:n])
-		q.waiting = slices.Delete(q.waiting, 0, n)
-		return items
-	}
 	var items []*item[Q, A]
-	keys := make(map[string]bool, len(q.waiting))
+	keys := make(map[string]bool)
 	q.waiting = slices.DeleteFunc(q.waiting, func(it *item[Q, A]) bool {
-		key := q.Apart(it.request)
-		if len(items) == size || keys[key] {
+		if len(items) == size {
 			return false
 		}
-		keys[key] = true
+		if q.Apart != nil {
+			key := q.Apart(it.request)
+			if keys[key] {
+				return false
+			}
+			keys[key] = true
+		}
 		items = append(items, it)
 		return true
 	})

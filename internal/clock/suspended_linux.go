@@ -1,7 +1,6 @@
 package clock
 
 import (
-	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -20,17 +19,8 @@ var (
 	known   atomic.Int64 // the greatest reading of Suspended so far
 	lead    atomic.Int64 // how far the wall clock was ahead of the monotonic one when known was last read
 	reading sync.Mutex
-	jumps   atomic.Pointer[[]jump] // the latest rises of known, oldest first; nil: none
+	resumed atomic.Pointer[time.Time] // when known was last seen to rise; nil: it has not risen
 )
-
-// jump is a rise of Suspended, noticed at the instant at. Until then its value was before.
-type jump struct {
-	at     time.Time
-	before time.Duration
-}
-
-// maxJumps is how many jumps are kept.
-const maxJumps = 16
 
 // grain is the unit to which Suspended is rounded down.
 const grain = time.Millisecond
@@ -39,7 +29,7 @@ func init() {
 	for range 10 { // at least one is not interrupted
 		read()
 	}
-	jumps.Store(nil) // none was a suspend
+	resumed.Store(nil) // none was a suspend
 }
 
 // Suspended is how long the machine has been suspended since boot, in whole milliseconds. It never falls. Only its differences are meaningful: the
@@ -48,10 +38,8 @@ func init() {
 //
 // A suspend moves the wall clock ahead of the monotonic one. If the two have kept step, there was none, and no system call is needed.
 func Suspended() time.Duration {
-	if inStep(time.Now()) {
-		return time.Duration(known.Load())
-	}
-	return read()
+	_, suspended := Present()
+	return suspended
 }
 
 // Present is Now, and Suspended as of just before, mostly with one reading of the clocks.
@@ -72,15 +60,11 @@ func inStep(now time.Time) bool {
 // leadAt is how far the wall clock is ahead of the monotonic one.
 func leadAt(now time.Time) int64 { return now.UnixNano() - int64(now.Sub(started)) }
 
-// SuspendedAt is what Suspended was at t, or less. Use it for validity that counts from before the call. It reads no clock: a suspend that was not
-// noticed yet is missing from earlier results of Suspended too.
+// SuspendedAt is what Suspended was at t, or 0 if the machine was suspended since. Use it for validity that counts from before the call. It reads no
+// clock: a suspend that was not noticed yet is missing from earlier results of Suspended too.
 func SuspendedAt(t time.Time) time.Duration {
-	if all := jumps.Load(); all != nil {
-		for _, j := range *all {
-			if t.Before(j.at) {
-				return j.before
-			}
-		}
+	if at := resumed.Load(); at != nil && t.Before(*at) {
+		return 0
 	}
 	return time.Duration(known.Load())
 }
@@ -95,13 +79,9 @@ func read() time.Duration {
 	after := kernelClock(clockMonotonic)
 	// The later reading is subtracted, so that an interruption makes the difference smaller, never larger.
 	d := (boottime - after).Truncate(grain)
-	if old := time.Duration(known.Load()); d > old {
-		var all []jump
-		if p := jumps.Load(); p != nil {
-			all = (*p)[max(0, len(*p)-maxJumps+1):]
-		}
-		all = append(slices.Clone(all), jump{time.Now(), old})
-		jumps.Store(&all)
+	if int64(d) > known.Load() {
+		now := time.Now()
+		resumed.Store(&now)
 		known.Store(int64(d))
 	}
 	if after-before < grain { // otherwise it was interrupted, and the next call reads again

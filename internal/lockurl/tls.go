@@ -44,9 +44,9 @@ func (p *Params) TLS(host string) *tls.Config {
 
 // NoTLS makes each TLS parameter an error, because needs, such as "tls=true", is missing.
 func (p *Params) NoTLS(needs string) {
-	for _, name := range []string{"ca", "cert", "key", "servername"} {
-		if p.Has(name) {
-			p.Fail("the URL parameter %s needs %s", name, needs)
+	for _, param := range TLSParams {
+		if p.Has(param.Name) {
+			p.Fail("the URL parameter %s needs %s", param.Name, needs)
 		}
 	}
 }
