@@ -121,9 +121,7 @@ func (c *Client) enqueue(w *waiter, name string) (q *queue, mine *claim, err err
 		return q, c.newClaim(q), nil
 	}
 	w.ready = make(chan struct{})
-	if q.claim == nil {
-		c.startClaim(q)
-	}
+	c.claimForNext(q)
 	return q, nil, nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -22,7 +23,6 @@ type claim struct {
 	contended bool // another client is known to wait
 	renewing  bool // a renewal, or a Detach, is under way
 	detaching bool // a Detach is under way: the claim serves no other caller
-	undo      bool // undo the claim when that renewal ends
 
 	handOffs int16 // holds after the first
 	since    int16 // hand-offs since contended was set
@@ -43,8 +43,7 @@ type claim struct {
 	renewAt   time.Duration
 	due       time.Duration // when timers acts on it
 
-	first Lock     // the hold it was made for
-	space [1]*Lock // of holds: most claims have one
+	first Lock // the hold it was made for
 }
 
 type claimState uint8
@@ -65,7 +64,6 @@ func margin(ttl time.Duration) time.Duration { return ttl/20 + 10*time.Milliseco
 // newClaim makes the claim of q for its first waiter, and sends no request. The mutex is held.
 func (c *Client) newClaim(q *queue) *claim {
 	cl := &claim{client: c, queue: q}
-	cl.holds = cl.space[:0]
 	cl.req = driver.Request{
 		Name: q.name, Owner: newOwner(c.identity), TTL: q.head.ttl, Shared: q.shared, Permits: int(q.permits),
 		Lost: cl.onLost, Contended: cl.onContended,
@@ -73,19 +71,6 @@ func (c *Client) newClaim(q *queue) *claim {
 	q.claim = cl
 	c.unsettled++
 	return cl
-}
-
-// startClaim starts a claim for the first waiter of q, which has no claim, in the background. The mutex is held.
-func (c *Client) startClaim(q *queue) {
-	cl := c.newClaim(q)
-	ctx := cl.ownContext(q.head.ctx)
-	c.inBackground(func() { cl.run(ctx, outcome{}) })
-}
-
-// ownContext returns the context in which the claim is made. It has the values of caller, but does not end with it. The mutex is held.
-func (cl *claim) ownContext(caller context.Context) (ctx context.Context) {
-	ctx, cl.cancel = context.WithCancel(context.WithoutCancel(caller))
-	return ctx
 }
 
 // granted makes the claim held, and gives it to the first waiter. A shared claim goes to the other waiters too. The mutex is held.
@@ -105,15 +90,15 @@ func (cl *claim) granted(deadline, now time.Duration) {
 		return
 	}
 	q.claim, q.newest = nil, cl
-	q.grants[cl] = struct{}{}
+	q.grants = append(q.grants, cl)
 	cl.admit(now)
 	cl.client.claimForNext(q)
 }
 
-// claimForNext starts a claim if q has waiters and no claim is being made. The mutex is held.
+// claimForNext starts a claim in the background if q has waiters and no claim. The mutex is held.
 func (c *Client) claimForNext(q *queue) {
 	if q.head != nil && q.claim == nil {
-		c.startClaim(q)
+		c.newClaim(q).runLater(q.head.ctx, outcome{})
 	}
 }
 
@@ -126,20 +111,10 @@ func (cl *claim) leave() {
 	if q.newest == cl {
 		q.newest = nil
 	}
-	delete(q.grants, cl)
+	q.grants = slices.DeleteFunc(q.grants, func(other *claim) bool { return other == cl })
 	cl.client.claimForNext(q)
 	cl.client.tidy(q)
 }
-
-// detach removes from its queue a claim that is being made and has no waiter left. The goroutine that makes it undoes it. The mutex is held.
-func (cl *claim) detach() {
-	cl.leave()
-	if cl.cancel != nil {
-		cl.cancel()
-	}
-}
-
-func (cl *claim) detached() bool { return cl.state == gone }
 
 // onLost is Request.Lost: the driver calls it when the claim is gone.
 func (cl *claim) onLost(err error) {

@@ -37,7 +37,6 @@ type outcome struct {
 	suspended time.Duration // clock.Suspended before the request
 	gaveUp    bool          // the request ran on a caller's goroutine and failed because that caller's context ended
 	abandoned bool          // the outcome was unknown, and the claim is now certainly gone
-	pause     time.Duration // before the next Abandon; 0: none was made yet
 }
 
 // newOutcome makes an outcome of a driver's results. It calls the lease without the mutex, which a driver's callbacks lock.
@@ -68,8 +67,7 @@ func (cl *claim) runHere(w *waiter) {
 			cl.queue.drop(w)
 		}
 		if cl.conclude(&o) {
-			ctx := cl.ownContext(w.ctx)
-			c.inBackground(func() { cl.run(ctx, o) })
+			cl.runLater(w.ctx, o)
 		}
 		if !w.done() {
 			w.ready = make(chan struct{})
@@ -86,6 +84,13 @@ func hasEnded(ctx context.Context) bool {
 	return ctx.Err() != nil || ok && ctx.Done() != nil && !clock.Now().Before(d)
 }
 
+// runLater starts run in the background. It uses only the values of caller. The mutex is held.
+func (cl *claim) runLater(caller context.Context, o outcome) {
+	var ctx context.Context
+	ctx, cl.cancel = context.WithCancel(context.WithoutCancel(caller))
+	cl.client.inBackground(func() { cl.run(ctx, o) })
+}
+
 // run makes attempts until the claim is granted or nobody wants it any more. o is the outcome of an attempt already made, or zero.
 func (cl *claim) run(ctx context.Context, o outcome) {
 	c, wake := cl.client, make(chan struct{}, 1)
@@ -100,13 +105,12 @@ func (cl *claim) run(ctx context.Context, o outcome) {
 		switch class := classOf(o.err); {
 		case class == nil: // no attempt was made yet
 		case class == driver.ErrUnknown: // it may be held: waiters get another claim once it certainly is not
-			if o.pause > 0 {
-				sleep(ctx, jitter(o.pause), nil)
-			}
-			if err := abandon(ctx, c.backend, cl.req, o.lease); err == nil {
+			sleep(ctx, jitter(pause), nil)
+			pause = nextPause(pause)
+			if err := cl.abandon(ctx); err == nil {
 				o = outcome{abandoned: true}
 			} else {
-				o = outcome{lease: o.lease, err: fmt.Errorf("%w: %w", driver.ErrUnknown, err), pause: nextPause(o.pause)}
+				o = outcome{lease: o.lease, err: fmt.Errorf("%w: %w", driver.ErrUnknown, err)}
 			}
 			continue
 		case class != ErrHeld:
@@ -157,12 +161,12 @@ func (cl *claim) attempt(ctx context.Context, wait bool) outcome {
 	if cl.cancel == nil { // it is made on a caller's goroutine
 		cl.cancel = cancel
 	}
-	detached := cl.detached()
-	if !detached { // a claim that has asked for a place in the server's queue goes on asking, so that judge undoes it
+	unwanted := cl.state == gone
+	if !unwanted { // a claim that has asked for a place in the server's queue goes on asking, so that conclude undoes it
 		cl.req.Queue = cl.req.Queue || c.caps.Queue && !cl.queue.head.try
 	}
 	c.mu.Unlock()
-	if detached {
+	if unwanted {
 		return outcome{err: driver.ErrUnavailable} // no request was sent
 	}
 	var lease driver.Lease
@@ -185,42 +189,38 @@ func (cl *claim) settle(o *outcome) (again bool) {
 	return cl.conclude(o)
 }
 
-// conclude applies the outcome of an attempt. true: run continues, with the same owner. The mutex is held.
+// conclude acts on the outcome of an attempt. true: another one follows, with the same owner. The mutex is held.
 func (cl *claim) conclude(o *outcome) (again bool) {
-	if again = cl.judge(o); !again {
+	defer func() {
+		if again {
+			return
+		}
 		cl.client.settled()
 		if cl.cancel != nil {
 			cl.cancel()
 		}
 		cl.cancel = nil // a lease should not keep a context
-	}
-	return again
-}
-
-// judge acts on the outcome of an attempt, and reports whether another one follows. The mutex is held.
-func (cl *claim) judge(o *outcome) (again bool) {
+	}()
 	c, q, class := cl.client, cl.queue, classOf(o.err)
+	if q.attached != nil {
+		class = classOfRelease(o.err) // ErrLost is an answer of Attach
+	}
+	cl.lease = o.lease
 	switch {
 	case o.abandoned:
-		if !cl.detached() {
+		if cl.state != gone {
 			cl.leave()
 		}
 		return false
-	case cl.detached():
+	case cl.state == gone:
 		if class == nil || class == driver.ErrUnknown || cl.req.Queue {
-			c.undoLater(cl.req, o.lease)
+			cl.undoLater()
 		}
 		return false
-	}
-	if q.attached != nil && classOfRelease(o.err) == ErrLost {
-		q.answerAll(o.err, nil)
-		cl.leave()
-		return false
-	}
-	if class == nil {
+	case class == nil:
 		now := c.now()
 		deadline := c.deadline(o.grant.Until, o.suspended, cl.req.TTL)
-		cl.lease, cl.token, cl.contended = o.lease, o.grant.Token, cl.contended || o.grant.Contended
+		cl.token, cl.contended = o.grant.Token, cl.contended || o.grant.Contended
 		if q.attached != nil {
 			cl.handOffs = int16(q.attached.Token % driver.TokensPerGrant)
 		}
@@ -230,7 +230,7 @@ func (cl *claim) judge(o *outcome) (again bool) {
 		case now >= deadline:
 			o.err = fmt.Errorf("%w: the lock was granted too late, after its deadline", driver.ErrUnknown)
 		case q.head.ttl != cl.req.TTL: // it was made for a waiter with another TTL, which has left
-			c.undoLater(cl.req, cl.lease)
+			cl.undoLater()
 			cl.leave()
 			return false
 		default:
@@ -248,7 +248,7 @@ func (cl *claim) judge(o *outcome) (again bool) {
 		return true
 	}
 	if class == driver.ErrUnknown || cl.req.Queue { // the server may keep a queue entry that nobody wants, or with the wrong TTL
-		c.undoLater(cl.req, o.lease)
+		cl.undoLater()
 	}
 	cl.leave()
 	return false
@@ -263,13 +263,13 @@ func (cl *claim) answer(class, err error) {
 	case ErrHeld:
 		q.blocked = newHeldError(q.name, err)
 		if first {
-			q.answerAll(q.blocked, func(w *waiter) bool { return w.try })
+			q.answerAll(q.blocked, true)
 		}
-	case ErrRefused:
-		q.answerAll(err, nil)
+	case ErrRefused, ErrLost:
+		q.answerAll(err, false)
 	default:
 		if q.blocked = unavailable(err); first {
-			q.answerAll(q.blocked, nil)
+			q.answerAll(q.blocked, false)
 		}
 	}
 }

@@ -63,7 +63,7 @@ func (c *Client) endAll() (kept time.Duration) {
 	now := c.now()
 	var claims []*claim
 	for _, q := range c.queues {
-		q.answerAll(ErrClosed, nil)
+		q.answerAll(ErrClosed, false)
 		q.stopIfUnwanted()
 		for _, cl := range q.granted() {
 			if cl.expire(now) { // lost before it was closed

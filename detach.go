@@ -61,14 +61,13 @@ func (l *Lock) detach(ctx context.Context) (ticket, error) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	cl.joinRenewal(ctx)
+	lease := cl.joinRenewal(ctx)
 	switch e := l.endAt(c.now()); {
 	case e != nil:
 		return t, e.err
 	case ctx.Err() != nil: // a renewal may be under way
 		return t, fmt.Errorf("%w: %w", ErrUnavailable, ctx.Err())
 	}
-	lease := cl.lease
 	cl.renewing, cl.detaching = true, true // others wait for it instead of renewing
 	cl.schedule()
 	c.mu.Unlock()

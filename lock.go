@@ -221,7 +221,6 @@ func (cl *claim) expireHolds(now time.Duration) (over bool) {
 
 // lose ends the held claim and its holds for reason, and undoes what may be left at the server. The mutex is held.
 func (cl *claim) lose(reason error) {
-	c := cl.client
 	if !errors.Is(reason, ErrLost) {
 		reason = fmt.Errorf("%w: %w", ErrLost, reason)
 	}
@@ -229,12 +228,7 @@ func (cl *claim) lose(reason error) {
 		l.lose(reason)
 	}
 	cl.holds = nil
-	c.timers.remove(cl)
-	if cl.renewing {
-		cl.undo = true // when the renewal returns
-		c.unsettled++
-	} else {
-		c.undoLater(cl.req, cl.lease)
-	}
+	cl.client.timers.remove(cl)
+	cl.undoLater()
 	cl.leave()
 }

@@ -2,7 +2,6 @@ package lockport
 
 import (
 	"context"
-	"maps"
 	"slices"
 )
 
@@ -16,10 +15,10 @@ type queueKey struct {
 // may be held, grants has the granted ones.
 type queue struct {
 	queueKey
-	claim   *claim              // being made; if only one may be held, also held or being released; nil: none
-	grants  map[*claim]struct{} // held or being released; nil if only one may be held
-	newest  *claim              // the latest of grants, which shared holds join; nil: none
-	head    *waiter             // first in, first out; a list, because thousands may leave at once
+	claim   *claim   // being made; if only one may be held, also held or being released; nil: none
+	grants  []*claim // held or being released; none if only one may be held
+	newest  *claim   // the latest grant, which shared holds join; nil: it has ended
+	head    *waiter  // first in, first out; a list, because thousands may leave at once
 	tail    *waiter
 	blocked error // why waiters were told to wait: ErrHeld, or a later server failure; nil: none was
 }
@@ -73,10 +72,13 @@ func (q *queue) drop(w *waiter) {
 	q.stopIfUnwanted()
 }
 
-// stopIfUnwanted detaches a claim that is being made and has no waiter left. The client's mutex is held.
+// stopIfUnwanted removes a claim that is being made and has no waiter left. The goroutine that makes it undoes it. The client's mutex is held.
 func (q *queue) stopIfUnwanted() {
-	if q.head == nil && q.claim != nil && q.claim.state == claiming {
-		q.claim.detach()
+	if cl := q.claim; q.head == nil && cl != nil && cl.state == claiming {
+		cl.leave()
+		if cl.cancel != nil {
+			cl.cancel()
+		}
 	}
 }
 
@@ -85,7 +87,7 @@ func (q *queue) granted() []*claim {
 	if q.claim != nil && q.claim.state != claiming {
 		return []*claim{q.claim}
 	}
-	return slices.Collect(maps.Keys(q.grants))
+	return slices.Clone(q.grants)
 }
 
 // answer ends w's wait. The client's mutex is held.
@@ -97,11 +99,11 @@ func (q *queue) answer(w *waiter, lock *Lock, err error) {
 	}
 }
 
-// answerAll ends with err the waits of all waiters that which accepts; a nil which accepts all. The client's mutex is held.
-func (q *queue) answerAll(err error, which func(*waiter) bool) {
+// answerAll ends the waits of all waiters with err, or only those of TryAcquire. The client's mutex is held.
+func (q *queue) answerAll(err error, onlyTries bool) {
 	for w := q.head; w != nil; {
 		next := w.next
-		if which == nil || which(w) {
+		if w.try || !onlyTries {
 			q.answer(w, nil, err)
 		}
 		w = next
@@ -113,9 +115,6 @@ func (c *Client) queueOf(key queueKey) *queue {
 	q := c.queues[key]
 	if q == nil {
 		q = &queue{queueKey: key}
-		if q.several() {
-			q.grants = make(map[*claim]struct{})
-		}
 		c.queues[key] = q
 	}
 	return q
@@ -131,7 +130,7 @@ func (c *Client) markContended(q *queue) {
 	if other.claim != nil {
 		other.claim.contended = true
 	}
-	for cl := range other.grants {
+	for _, cl := range other.grants {
 		cl.contended = true
 	}
 }

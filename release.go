@@ -117,11 +117,7 @@ func (cl *claim) release(ctx context.Context) (err error) {
 	c, q := cl.client, cl.queue
 	var next *claim
 	c.mu.Lock()
-	cl.joinRenewal(ctx)
-	lease := cl.lease
-	if cl.renewing { // the renewal outlasts its context, and only Abandon may run beside it
-		lease = nil
-	}
+	lease := cl.joinRenewal(ctx)
 	// A polling client is not known to wait, and needs a moment in which the name is free. If nobody is known to wait, a requeue leaves none.
 	if q.claim == cl && q.head != nil && c.requeuer != nil && cl.contended && lease != nil {
 		cl.state = gone
@@ -134,7 +130,7 @@ func (cl *claim) release(ctx context.Context) (err error) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if class := classOfRelease(err); class != nil && class != ErrLost {
-			c.undoLater(cl.req, lease)
+			cl.undoLater()
 		}
 		if next == nil {
 			cl.leave()
@@ -161,8 +157,7 @@ func (cl *claim) requeue(ctx context.Context, next *claim) error {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if next.conclude(&o) {
-			own := next.ownContext(ctx)
-			c.inBackground(func() { next.run(own, o) })
+			next.runLater(ctx, o)
 		}
 	}()
 	suspended := clock.Suspended()

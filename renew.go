@@ -120,19 +120,15 @@ func (cl *claim) apply(r driver.Renewal, suspended, sent, now time.Duration) (fa
 // renewalEnded notes that the renewal under way has ended, and wakes its waiters. The mutex is held.
 func (cl *claim) renewalEnded() {
 	cl.renewing = false
-	if cl.undo { // it was lost meanwhile
-		cl.undo = false
-		cl.client.undoLater(cl.req, cl.lease)
-		cl.client.settled()
-	}
 	if cl.renewed != nil {
 		close(cl.renewed)
 		cl.renewed = nil
 	}
 }
 
-// joinRenewal waits until no renewal of the claim is under way, or ctx ends. The mutex is held, except during the wait.
-func (cl *claim) joinRenewal(ctx context.Context) {
+// joinRenewal waits until no renewal of the claim is under way, or ctx ends. It returns the lease for the next call. nil: there is none, or the
+// renewal outlasts its context, and only Abandon may run beside it. The mutex is held, except during the wait.
+func (cl *claim) joinRenewal(ctx context.Context) driver.Lease {
 	for cl.renewing && ctx.Err() == nil {
 		if cl.renewed == nil {
 			cl.renewed = make(chan struct{})
@@ -145,4 +141,8 @@ func (cl *claim) joinRenewal(ctx context.Context) {
 		}
 		cl.client.mu.Lock()
 	}
+	if cl.renewing {
+		return nil
+	}
+	return cl.lease
 }

@@ -178,7 +178,7 @@ func TestReleaseBehindAHungRenewal(t *testing.T) {
 	})
 }
 
-// A claim lost during a renewal is undone after the renewal has returned, not beside it.
+// A claim lost during a renewal is undone after the renewal has returned, or after its context has ended.
 func TestLossDuringARenewal(t *testing.T) {
 	bubble(t, func(w *world) {
 		c, b := w.client(lockport.MaxHold(4500 * time.Millisecond))
@@ -190,6 +190,14 @@ func TestLossDuringARenewal(t *testing.T) {
 		w.sleep(time.Second)
 		require.Equal(t, 1, b.Calls(memorytest.Release))
 		w.nobodyHolds("a")
+	})
+	bubble(t, func(w *world) {
+		c := w.stubborn(new(int32), "RenewBatch") // it is undone all the same
+		l := w.acquire(c, "a", lockport.MaxHold(4500*time.Millisecond))
+		w.sleep(7100 * time.Millisecond)
+		require.ErrorIs(t, l.Err(), lockport.ErrMaxHold)
+		w.nobodyHolds("a")
+		w.sleep(2 * time.Hour)
 	})
 }
 

@@ -4,8 +4,6 @@ import (
 	"context"
 	"log/slog"
 	"time"
-
-	"github.com/lockport/lockport/driver"
 )
 
 // maxUndoers bounds the goroutines that undo claims.
@@ -14,16 +12,16 @@ const maxUndoers = 8
 // undo is a claim that nobody wants and that the server may still hold: its outcome is unknown, its release failed, or it was lost. The client
 // retries until the claim is certainly gone.
 type undo struct {
-	req   driver.Request
-	lease driver.Lease // nil: not known
+	claim *claim
 	due   time.Duration
 	pause time.Duration // before the last attempt; 0: none was made yet
 }
 
-// undoLater undoes a claim in the background. The mutex is held.
-func (c *Client) undoLater(req driver.Request, lease driver.Lease) {
+// undoLater undoes the claim in the background. The mutex is held.
+func (cl *claim) undoLater() {
+	c := cl.client
 	c.unsettled++
-	c.undos = append(c.undos, undo{req: req, lease: lease})
+	c.undos = append(c.undos, undo{claim: cl})
 	if c.undoers < maxUndoers {
 		c.undoers++
 		c.inBackground(c.undoAll)
@@ -41,10 +39,10 @@ func (c *Client) undoAll() {
 		c.mu.Unlock()
 
 		sleep(c.ctx, wait, nil)
-		err := abandon(c.ctx, c.backend, u.req, u.lease)
+		err := u.claim.abandon(c.ctx)
 		if err != nil && u.pause == 0 {
 			c.logger().LogAttrs(c.ctx, slog.LevelWarn, "lockport: a lock could not be released, retrying",
-				slog.String("backend", c.caps.Backend), slog.String("name", u.req.Name), slog.Any("error", err))
+				slog.String("backend", c.caps.Backend), slog.String("name", u.claim.req.Name), slog.Any("error", err))
 		}
 
 		c.mu.Lock()
@@ -59,17 +57,19 @@ func (c *Client) undoAll() {
 	c.undoers--
 }
 
-// abandon makes one attempt to end a claim for certain. If there is a lease, it releases that first, which frees what the driver keeps for it.
-func abandon(ctx context.Context, b driver.Backend, req driver.Request, lease driver.Lease) error {
+// abandon makes one attempt to end the claim for certain. If there is a lease, it releases that first, which frees what the driver keeps for it.
+func (cl *claim) abandon(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, maxAttempt)
 	defer cancel()
+	half, cancel := context.WithTimeout(ctx, maxAttempt/2) // if it hangs, Abandon still has time
+	defer cancel()
+	cl.client.mu.Lock()
+	lease := cl.joinRenewal(half)
+	cl.client.mu.Unlock()
 	if lease != nil {
-		half, cancel := context.WithTimeout(ctx, maxAttempt/2) // if it hangs, Abandon still has time
-		err := lease.Release(half)
-		cancel()
-		if err == nil || classOfRelease(err) == ErrLost {
+		if err := lease.Release(half); err == nil || classOfRelease(err) == ErrLost {
 			return nil
 		}
 	}
-	return b.Abandon(ctx, req)
+	return cl.client.backend.Abandon(ctx, cl.req)
 }
