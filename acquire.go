@@ -1,6 +1,7 @@
 package lockport
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -84,12 +85,7 @@ func (c *Client) newWaiter(ctx context.Context, try bool, name string, opts []Ac
 			return nil, err
 		}
 	}
-	if len(opts) > 0 { // New has checked the defaults
-		if err := w.check(c.caps); err != nil {
-			return nil, err
-		}
-	}
-	return w, ctx.Err()
+	return w, cmp.Or(w.check(c.caps), ctx.Err())
 }
 
 // enqueue adds w to its queue of name. If the queue has no claim, it starts one, or returns one for w to make, counted as background work.
@@ -125,8 +121,8 @@ func (c *Client) enqueue(w *waiter, name string) (q *queue, mine *claim, err err
 	return q, nil, nil
 }
 
-// leave removes w, whose context has ended with cause, from q. If w was granted a hold meanwhile, the next waiter gets it. If that hold has ended too,
-// its end was reported, so leave returns it.
+// leave removes w, whose context has ended with cause, from q. If w was granted a hold meanwhile, the next waiter gets its claim. If that hold has
+// ended too, its end was reported, so leave returns it.
 func (c *Client) leave(q *queue, w *waiter, cause error) (*Lock, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -134,12 +130,14 @@ func (c *Client) leave(q *queue, w *waiter, cause error) (*Lock, error) {
 	if !w.done() {
 		q.drop(w)
 		c.tidy(q)
-	} else if w.lock != nil {
-		if w.lock.ended.Load() != nil {
-			return w.lock, nil
+	} else if l := w.lock; l != nil {
+		if l.ended.Load() != nil {
+			return l, nil
 		}
-		if ended := w.lock.giveUp(); ended != nil {
-			c.inBackground(ended.releaseUnseen)
+		l.unused()
+		l.finish(released)
+		if l.leaves(c.now()) {
+			c.inBackground(l.claim.releaseUnseen)
 		}
 	}
 	switch {

@@ -43,7 +43,7 @@ type claim struct {
 	renewAt   time.Duration
 	due       time.Duration // when timers acts on it
 
-	first Lock // the hold it was made for
+	first Lock // the hold it was made for; later ones were handed off
 }
 
 type claimState uint8

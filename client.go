@@ -1,6 +1,7 @@
 package lockport
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -70,12 +71,7 @@ func New(b driver.Backend, opts ...Option) (*Client, error) {
 	if err != nil {
 		return fail(caps.Backend, err)
 	}
-	if cfg.ttl == 0 {
-		cfg.ttl = DefaultTTL
-		if caps.FixedTTL > 0 {
-			cfg.ttl = caps.FixedTTL
-		}
-	}
+	cfg.ttl = cmp.Or(cfg.ttl, caps.FixedTTL, DefaultTTL)
 	if err := cfg.acquisition.check(caps); err != nil {
 		return fail(caps.Backend, err)
 	}

@@ -66,13 +66,17 @@ func (c *Client) endAll() (kept time.Duration) {
 		q.answerAll(ErrClosed, false)
 		q.stopIfUnwanted()
 		for _, cl := range q.granted() {
-			if cl.expire(now) { // lost before it was closed
+			if cl.expire(now) || cl.state != held { // lost before it was closed, or being released
 				continue
 			}
-			if cl.close(now) {
-				claims = append(claims, cl)
+			for _, l := range cl.holds {
+				l.finish(closed)
+				l.reportEnded()
 			}
-			if cl.state == held {
+			cl.holds = nil
+			if cl.next(now) {
+				claims = append(claims, cl)
+			} else {
 				kept = max(kept, cl.keepUntil-now)
 			}
 		}
@@ -85,19 +89,6 @@ func (c *Client) endAll() (kept time.Duration) {
 		})
 	})
 	return kept
-}
-
-// close ends the holds of the claim. true: the caller must release the claim. The mutex is held.
-func (cl *claim) close(now time.Duration) (release bool) {
-	if cl.state != held || len(cl.holds) == 0 {
-		return false
-	}
-	for _, l := range cl.holds {
-		l.finish(closed)
-		l.reportEnded()
-	}
-	cl.holds = nil
-	return cl.next(now)
 }
 
 // settled notes that one claim is no longer being made or undone. The mutex is held.

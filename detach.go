@@ -46,32 +46,30 @@ func parseTicket(s string) (*ticket, error) {
 //
 // Detach fails with errors.ErrUnsupported for readers, permits and inner holds, and if the lock belongs to a session (see Capabilities.Detach).
 func (l *Lock) Detach(ctx context.Context) (string, error) {
-	t, err := l.detach(ctx)
-	if err != nil {
+	if err := l.detach(ctx); err != nil {
 		return "", l.claim.client.fail("detach", l.Name(), err)
 	}
-	return t.String(), nil
+	return ticket{Name: l.Name(), Owner: l.Owner(), Token: l.token, TTL: l.TTL()}.String(), nil
 }
 
-func (l *Lock) detach(ctx context.Context) (ticket, error) {
+func (l *Lock) detach(ctx context.Context) error {
 	c, cl := l.claim.client, l.claim
-	t := ticket{Name: l.Name(), Owner: l.Owner(), Token: l.token, TTL: cl.req.TTL}
 	if !c.caps.Detach || cl.queue.several() || l.outer != nil {
-		return t, fmt.Errorf("%w: this hold cannot be detached", errors.ErrUnsupported)
+		return fmt.Errorf("%w: this hold cannot be detached", errors.ErrUnsupported)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	lease := cl.joinRenewal(ctx)
 	switch e := l.endAt(c.now()); {
 	case e != nil:
-		return t, e.err
+		return e.err
 	case ctx.Err() != nil: // a renewal may be under way
-		return t, fmt.Errorf("%w: %w", ErrUnavailable, ctx.Err())
+		return fmt.Errorf("%w: %w", ErrUnavailable, ctx.Err())
 	}
 	cl.renewing, cl.detaching = true, true // others wait for it instead of renewing
 	cl.schedule()
 	c.mu.Unlock()
-	call, cancel := context.WithTimeout(ctx, renewalTimeout(t.TTL))
+	call, cancel := context.WithTimeout(ctx, renewalTimeout(cl.req.TTL))
 	defer cancel()
 	_, err := ask(call, c, func() (struct{}, error) { return struct{}{}, c.attacher.Detach(call, lease) })
 	c.mu.Lock()
@@ -99,7 +97,7 @@ func (l *Lock) detach(ctx context.Context) (ticket, error) {
 	if e != nil {
 		err = e.err
 	}
-	return t, err
+	return err
 }
 
 // Attach takes over the hold that Detach gave up for ticket, with its token. If several callers present the ticket, one succeeds. ErrLost: the hold

@@ -95,19 +95,27 @@ func query[D, T any](ctx context.Context, c *Client, op, name, ability string, f
 	return answer, err
 }
 
-// ask calls f, which calls the backend, for a caller with context ctx. It leaves f behind if ctx ends first.
+// ask calls f, which calls the backend, as background work. It leaves f behind if ctx ends first.
 func ask[T any](ctx context.Context, c *Client, f func() (T, error)) (T, error) {
-	var answer T
-	var err error
 	c.mu.Lock()
 	begun := c.begin()
 	c.mu.Unlock()
 	if !begun {
-		return answer, ErrClosed
+		var none T
+		return none, ErrClosed
 	}
+	return within(ctx, func() (T, error) {
+		defer c.background.Done()
+		return f()
+	})
+}
+
+// within calls f, and leaves it behind if ctx ends first.
+func within[T any](ctx context.Context, f func() (T, error)) (T, error) {
+	var answer T // not a result: f may set it after the return
+	var err error
 	answered := make(chan struct{})
 	go func() {
-		defer c.background.Done()
 		defer close(answered)
 		answer, err = f()
 	}()

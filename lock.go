@@ -52,9 +52,6 @@ var (
 // Name is the name that is locked.
 func (l *Lock) Name() string { return l.claim.req.Name }
 
-// handedOff reports that another hold had the claim before.
-func (l *Lock) handedOff() bool { return l != &l.claim.first }
-
 // Owner is the id under which the server knows the holder: 32 hexadecimal digits, a colon, and host, process id and label for people. Holds handed
 // off within the process share one.
 func (l *Lock) Owner() string { return l.claim.req.Owner }

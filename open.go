@@ -93,9 +93,11 @@ func (m *Mux) openBackend(rawURL string, ttl time.Duration) (driver.Backend, tim
 	}
 	m.mu.RLock()
 	s, ok := m.schemes[u.Scheme]
+	known := strings.Join(slices.Sorted(maps.Keys(m.schemes)), ", ")
 	m.mu.RUnlock()
 	if !ok {
-		return nil, 0, fmt.Errorf("unknown scheme %q in the lock URL; known: %s", u.Scheme, m.names())
+		return nil, 0, fmt.Errorf("unknown scheme %q in the lock URL; known: %s", u.Scheme,
+			cmp.Or(known, "none (import a backend, such as github.com/lockport/lockport/backend/redis)"))
 	}
 	var urlTTL time.Duration
 	if all := q["ttl"]; len(all) > 0 {
@@ -108,13 +110,6 @@ func (m *Mux) openBackend(rawURL string, ttl time.Duration) (driver.Backend, tim
 	}
 	b, err := s.Open(u, SchemeOptions{TTL: cmp.Or(ttl, urlTTL, DefaultTTL)})
 	return b, urlTTL, err
-}
-
-// names lists the registered schemes.
-func (m *Mux) names() string {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	return cmp.Or(strings.Join(slices.Sorted(maps.Keys(m.schemes)), ", "), "none (import a backend, such as github.com/lockport/lockport/backend/redis)")
 }
 
 // Open makes a client of rawURL and checks its server. It logs settings that put locks at risk as warnings. An option overrides the same

@@ -7,8 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-
-	"github.com/lockport/lockport/driver"
 )
 
 // newIdentity makes the part of owner ids that all claims of one client share: host, process id and label for people, and random digits that make it
@@ -35,6 +33,5 @@ func newIdentity(label string, hideHost bool) string {
 func newOwner(identity string) string {
 	var id [16]byte
 	_, _ = rand.Read(id[:]) // never fails
-	owner := hex.AppendEncode(make([]byte, 0, driver.MaxOwnerLength), id[:])
-	return string(append(append(owner, ':'), identity...))
+	return hex.EncodeToString(id[:]) + ":" + identity
 }

@@ -38,9 +38,7 @@ func (l *Lock) Release(ctx context.Context) (err error) {
 	if atServer {
 		err = l.releaseInTime(ctx)
 	}
-	if len(c.cfg.hooks) > 0 {
-		c.reportReleased(l.event(now, err))
-	}
+	c.reportReleased(l.event(now, err))
 	return err
 }
 
@@ -59,43 +57,25 @@ func (l *Lock) leaves(now time.Duration) (release bool) {
 func (l *Lock) releaseInTime(ctx context.Context) (err error) {
 	c, cl := l.claim.client, l.claim
 	defer l.releasing.Done() // also if the driver panics
-	call, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
-	if c.caps.Prompt {
+	ctx = context.WithoutCancel(ctx)
+	release := func() (struct{}, error) {
 		defer c.background.Done()
+		call, cancel := context.WithTimeout(ctx, releaseTimeout)
 		defer cancel()
-		err = cl.release(call)
+		return struct{}{}, cl.release(call)
+	}
+	if c.caps.Prompt {
+		_, err = release()
 	} else {
-		answered := make(chan error, 1)
-		go func() {
-			defer c.background.Done()
-			defer cancel()
-			answered <- cl.release(call)
-		}()
-		patience := time.NewTimer(releaseTimeout + 100*time.Millisecond)
-		defer patience.Stop()
-		select {
-		case err = <-answered:
-		case <-patience.C:
-			err = fmt.Errorf("%w: no answer to the release", ErrUnavailable)
-		}
+		patience, cancel := context.WithTimeout(ctx, releaseTimeout+100*time.Millisecond)
+		defer cancel()
+		_, err = within(patience, release)
 	}
 	if err != nil {
 		err = c.fail("release", l.Name(), err)
 	}
 	l.outcome = err
 	return err
-}
-
-// giveUp ends a hold that its caller never saw. It returns the claim if that must now be released. The mutex is held.
-func (l *Lock) giveUp() *claim {
-	l.unused()
-	if l.finish(released) {
-		l.claim.remove(l)
-		if l.claim.next(l.claim.client.now()) {
-			return l.claim
-		}
-	}
-	return nil
 }
 
 // unused says that no work has begun under l: its claim need not be kept for MinHold. That of readers may be, for others. The mutex is held.

@@ -22,7 +22,7 @@ func (c *Client) reportAcquiring(ctx context.Context, name string) context.Conte
 func (c *Client) reportAcquired(ctx context.Context, name string, start time.Time, l *Lock, err error) {
 	e := AcquireEvent{Backend: c.caps.Backend, Name: name, Wait: clock.Now().Sub(start), Err: err}
 	if l != nil {
-		e.Token, e.HandedOff = l.token, l.handedOff()
+		e.Token, e.HandedOff = l.token, l != &l.claim.first
 	}
 	for _, h := range c.cfg.hooks {
 		if h.AcquireDone != nil {

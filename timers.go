@@ -8,10 +8,9 @@ import (
 // timers acts on claims when something is due: a renewal, or the end of their validity, MaxHold or MinHold. One timer and a heap serve all claims of
 // a client, so a held lock costs no goroutine. Guarded by the client's mutex.
 type timers struct {
-	heap    dueFirst
-	timer   *time.Timer
-	armed   time.Duration // when timer fires; meaningless unless it runs
-	running bool
+	heap  dueFirst
+	timer *time.Timer
+	armed time.Duration // when timer fires; 0: it does not run
 }
 
 // schedule tells the timers when the claim is next due. The mutex is held.
@@ -49,11 +48,10 @@ func (t *timers) remove(cl *claim) {
 // arm makes the timer fire when the first claim is due. The mutex is held.
 func (c *Client) arm() {
 	t := &c.timers
-	if len(t.heap) == 0 || t.running && t.armed <= t.heap[0].due {
+	if len(t.heap) == 0 || t.armed > 0 && t.armed <= t.heap[0].due {
 		return // firing too early does no harm
 	}
 	t.armed = t.heap[0].due
-	t.running = true
 	d := max(t.armed-c.now(), 0)
 	if t.timer == nil {
 		t.timer = time.AfterFunc(d, c.tick)
@@ -67,7 +65,7 @@ func (c *Client) tick() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	t := &c.timers
-	t.running = false
+	t.armed = 0
 	now := c.now()
 	var due []*claim // to be renewed
 	for len(t.heap) > 0 && t.heap[0].due <= now {
