@@ -119,14 +119,5 @@ func lost(reply any) error {
 	if owner, foreign := redisscript.Owner(value); !foreign {
 		return fmt.Errorf("%w: %q holds it now", driver.ErrLost, owner)
 	}
-	return fmt.Errorf("%w: a foreign client overwrote it with %q", driver.ErrLost, clip(value))
-}
-
-// clip shortens text that another client wrote.
-func clip(s string) string {
-	const limit = 100
-	if len(s) > limit {
-		return s[:limit] + "…"
-	}
-	return s
+	return fmt.Errorf("%w: a foreign client overwrote it with %.100q", driver.ErrLost, value)
 }

@@ -74,10 +74,13 @@ func TestReplicasMustAcknowledge(t *testing.T) {
 	_, err = n.Renews(lease)
 	require.ErrorIs(t, err, driver.ErrUnknown, "no promise that a fail-over would break")
 	n.Frees(lease)
-	_, err = n.Try(n.Request(t.Name()))
+	client, err := New(n.client, n.o)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, client.Close()) }()
+	_, err = client.TryAcquire(t.Context(), t.Name())
 	require.ErrorIs(t, err, driver.ErrUnavailable)
 	require.ErrorContains(t, err, "only 0 of 1 replicas")
-	require.Equal(t, int64(0), do(t, master, "EXISTS", key(t.Name())), "released")
+	peer.Until(t, func() bool { return do(t, master, "EXISTS", key(t.Name())) == int64(0) }) // released
 	require.NoError(t, replica.Thaw())
 	require.Eventually(t, func() bool {
 		lease, err := n.Try(n.Request(t.Name()))

@@ -111,7 +111,7 @@ func (b *Backend) TryAcquire(ctx context.Context, req driver.Request) (driver.Le
 			r.Err = redisscript.WithContextErr(ctx, fmt.Errorf("%w: after a request that was not answered: %v", driver.ErrUnknown, r.Err))
 		}
 	}
-	lease, err := b.outcome(ctx, c, sent, r)
+	lease, err := b.outcome(c, sent, r)
 	b.claims.Answered(c, req.Queue, err)
 	if held, ok := err.(*driver.HeldError); ok && held.Holder.Shared && req.Queue && !c.beside() { // tell the readers that a writer waits
 		keys := b.besideKeys(b.layout.Key(req.Name), 0)
@@ -121,7 +121,7 @@ func (b *Backend) TryAcquire(ctx context.Context, req driver.Request) (driver.Le
 }
 
 // outcome converts the script's reply to a claim.
-func (b *Backend) outcome(ctx context.Context, c *claim, sent time.Time, r redisscript.Reply) (driver.Lease, error) {
+func (b *Backend) outcome(c *claim, sent time.Time, r redisscript.Reply) (driver.Lease, error) {
 	got, err := r.Claimed()
 	if err != nil {
 		return nil, err
@@ -132,8 +132,8 @@ func (b *Backend) outcome(ctx context.Context, c *claim, sent time.Time, r redis
 		switch {
 		case easy && c.beside(), got.Number <= 0, got.Number > driver.MaxToken: // scripts for readers and permits have no easy case
 			return nil, r.Unexpected()
-		case r.Acked < b.o.Replicas:
-			return nil, b.undoGrant(ctx, c, r.Acked)
+		case r.Unacked != nil:
+			return nil, r.Unacked
 		}
 		c.grant = driver.Grant{Token: uint64(got.Number), Until: sent.Add(c.Req.TTL), Contended: got.Flag}
 		return c, nil
@@ -170,15 +170,6 @@ func (b *Backend) held(c *claim, got redisscript.Claimed) *driver.HeldError {
 		}
 	}
 	return h
-}
-
-// undoGrant releases a grant that too few replicas acknowledged.
-func (b *Backend) undoGrant(ctx context.Context, c *claim, acked int) error {
-	what := fmt.Sprintf("only %d of %d replicas acknowledged the lock within %v", acked, b.o.Replicas, b.o.WaitTimeout)
-	if r := c.run(ctx, redisscript.Release); r.Err != nil {
-		return fmt.Errorf("%w: %s, and releasing it failed: %v", driver.ErrUnknown, what, r.Err)
-	}
-	return fmt.Errorf("%w: %s", driver.ErrUnavailable, what)
 }
 
 // Abandon implements driver.Backend. If the claim may still arrive, the server refuses it for a minute.
@@ -218,7 +209,7 @@ func (b *Backend) Requeue(ctx context.Context, old driver.Lease, req driver.Requ
 		released, err = r.Err, r.Err
 	} else {
 		released = from.releaseOutcome(reply[0])
-		lease, err = b.outcome(ctx, c, sent, redisscript.Reply{Value: reply[1], Acked: r.Acked})
+		lease, err = b.outcome(c, sent, redisscript.Reply{Value: reply[1], Unacked: r.Unacked})
 	}
 	b.claims.Answered(c, true, err)
 	return lease, released, err
@@ -245,7 +236,7 @@ func (b *Backend) Attach(ctx context.Context, req driver.Request, owner string, 
 		b.claims.Leave(c)
 		return nil, lost(reply[1])
 	}
-	lease, err = b.outcome(ctx, c, sent, r)
+	lease, err = b.outcome(c, sent, r)
 	b.claims.Answered(c, false, err)
 	return lease, err
 }

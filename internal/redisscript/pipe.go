@@ -44,8 +44,10 @@ type node struct {
 // Reply is the outcome of a call.
 type Reply struct {
 	Value any   // what the script returned: int64, string, nil, or a []any of these and of errors
-	Acked int   // how many replicas acknowledged it, if the pipe waits for them
 	Err   error // classified; nil if the script ran
+
+	// Unacked is ErrUnknown, and says why replicas may lack what the script wrote. nil: enough have it, or need not.
+	Unacked error
 }
 
 // NewPipe makes a pipe on client, which it does not close. If replicas > 0, grants and renewals wait until that many replicas acknowledge

@@ -69,13 +69,7 @@ func (s *Script) Names(request []byte) bool {
 // command is a script call that go-redis must not send twice.
 type command struct{ *goredis.Cmd }
 
-func newCommand(args []any) *command {
-	c := &command{goredis.NewCmd(context.Background(), args...)}
-	if len(args) > 3 {
-		c.SetFirstKeyPos(3) // a cluster client finds the node by it
-	}
-	return c
-}
+func newCommand(args []any) *command { return &command{goredis.NewCmd(context.Background(), args...)} }
 
 // NoRetry tells go-redis not to resend the command after an error.
 func (*command) NoRetry() bool { return true }
