@@ -165,12 +165,18 @@ func (p *Pipe) nodeOf(ctx context.Context, c Call) (*node, error) {
 	defer p.mu.Unlock()
 	n := p.nodes[addr]
 	if n == nil || n.client != master { // go-redis makes a new client when a node returns
+		if len(p.nodes) >= maxNodes {
+			clear(p.nodes) // calls under way keep theirs
+		}
 		n = &node{client: master}
 		n.queue.Send = func(ctx context.Context, calls []Call) []Reply { return p.send(latestDeadline(ctx, calls), n, calls) }
 		p.nodes[addr] = n
 	}
 	return n, nil
 }
+
+// maxNodes bounds the nodes of a Pipe: more than a Cluster has, but the addresses of its nodes may change for ever.
+const maxNodes = 1024
 
 // IsNil reports that client is nil, or a nil pointer.
 func IsNil(client goredis.UniversalClient) bool {

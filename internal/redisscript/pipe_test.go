@@ -108,6 +108,21 @@ func TestPipeKnowsWhatItHasNotSent(t *testing.T) {
 	require.ErrorIs(t, p.Run(t.Context(), echoCall(1)).Err, goredis.ErrClosed)
 }
 
+// A Pipe does not remember all addresses that a Cluster's nodes ever had.
+func TestNodesAreBounded(t *testing.T) {
+	p := NewPipe(goredis.NewClusterClient(&goredis.ClusterOptions{}), 0, 0)
+	for i := range 2 * maxNodes {
+		addr := fmt.Sprint("127.0.0.1:", i+1)
+		p.cluster = goredis.NewClusterClient(&goredis.ClusterOptions{ClusterSlots: func(context.Context) ([]goredis.ClusterSlot, error) {
+			return []goredis.ClusterSlot{{End: slots - 1, Nodes: []goredis.ClusterNode{{Addr: addr}}}}, nil
+		}})
+		_, err := p.nodeOf(t.Context(), echoCall(1))
+		require.NoError(t, err)
+		require.NoError(t, p.cluster.Close())
+		require.LessOrEqual(t, len(p.nodes), maxNodes)
+	}
+}
+
 // Calls on a connection that the server refuses have its error, alone or together.
 func TestPipeReportsARefusedConnection(t *testing.T) {
 	s := servers.NeedRedis(t, servers.RedisOptions{Users: []string{"some on >secret ~* &* +@all"}})
