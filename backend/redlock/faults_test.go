@@ -200,6 +200,28 @@ func TestAbandonedClaimIsRefusedWhenItArrives(t *testing.T) {
 	}
 }
 
+// An abandoned claim leaves the queues that it joined, also those of nodes to which its last request was not sent.
+func TestAbandonedClaimLeavesEveryQueue(t *testing.T) {
+	t.Parallel()
+	x := plainNodes(t, 3)
+	a, b := newClient(t, x.url(), "a"), newClient(t, x.url(), "b")
+	lease, req := a.Takes(a.Request("x")), b.Request("x")
+	x.full(t, "x")
+	b.Waits(req)
+	for _, n := range b.nodes[:2] {
+		n.mu.Lock()
+		n.restReason, n.restEnd = noAnswer, time.Now().Add(time.Second)
+		n.mu.Unlock()
+	}
+	_, err := b.Try(req)
+	require.ErrorIs(t, err, driver.ErrUnavailable)
+	peer.Until(t, func() bool { return b.Abandon(t.Context(), req) == nil })
+	for _, s := range x.servers {
+		peer.Until(t, func() bool { return do(t, s, "ZSCORE", redisscript.Side(key("x"), queueKey), req.Owner) == nil })
+	}
+	a.Frees(lease)
+}
+
 // Break may have ended the hold although a majority of the nodes did not answer.
 func TestBreakWithoutAnAnswer(t *testing.T) {
 	t.Parallel()

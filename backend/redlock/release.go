@@ -126,15 +126,15 @@ type undone struct {
 }
 
 // free asks all nodes to free the claim. It waits until enough have, or until they time out. Where a claim request may still arrive, the node
-// refuses it for redisclaims.TombstoneTTL. unrecorded: there may be requests that this backend does not know of. The mutex is held.
-func (c *claim) free(ctx context.Context, abandon, unrecorded bool, enough func(*undone) bool) (*undone, error) {
+// refuses it for redisclaims.TombstoneTTL. The mutex is held.
+func (c *claim) free(ctx context.Context, abandon bool, enough func(*undone) bool) (*undone, error) {
 	begun, f := time.Now(), &undone{errs: make([]error, len(c.votes))}
 	c.ended = true
 	c.frees++
 	turn := c.frees
 	request := func(v *vote) undo {
 		switch {
-		case v.strayClaim, v.inFlight, unrecorded:
+		case v.strayClaim, v.inFlight:
 			return undo{redisscript.Abandon, redisclaims.TombstoneTTL.Milliseconds()}
 		case abandon:
 			return undo{redisscript.Abandon, 0}
@@ -143,7 +143,7 @@ func (c *claim) free(ctx context.Context, abandon, unrecorded bool, enough func(
 	}
 	for i := range c.votes {
 		v := &c.votes[i]
-		if v.state == failed && !v.open() && !unrecorded {
+		if v.state == failed && !v.open() && (!abandon || c.round == 1) { // in an earlier round it may have joined the node's queue
 			f.cleared++
 			continue
 		}
@@ -202,7 +202,7 @@ func (c *claim) Release(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	q := c.b.quorum
-	f, err := c.free(ctx, false, false, func(f *undone) bool { return f.freed >= q || f.absent >= q })
+	f, err := c.free(ctx, false, func(f *undone) bool { return f.freed >= q || f.absent >= q })
 	if err == nil && (f.absent >= q || f.freed < q && !time.Now().Before(c.until)) {
 		err = c.lost()
 	}
@@ -215,6 +215,11 @@ func (b *Backend) Abandon(ctx context.Context, req driver.Request) error {
 	c, unresolved := b.claims.Unresolved(req)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	_, err := c.free(ctx, true, unresolved && c.round == 0, func(f *undone) bool { return f.cleared >= b.quorum })
+	if unresolved && c.round == 0 { // another backend may have made it
+		for i := range c.votes {
+			c.votes[i].strayClaim = true
+		}
+	}
+	_, err := c.free(ctx, true, func(f *undone) bool { return f.cleared >= b.quorum })
 	return err
 }
