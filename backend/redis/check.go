@@ -85,6 +85,6 @@ func (b *Backend) checkReplicas(info map[string]string, all *notice.List) error 
 
 // tryCommands runs the scripts' commands on a key that nobody uses.
 func (b *Backend) tryCommands(ctx context.Context, all *notice.List) error {
-	keys := b.keysOf(b.layout.Key("lockport-check-" + rand.Text()))
+	keys := b.keysOf("lockport-check-" + rand.Text())
 	return redisscript.Tried(b.pipe.Run(ctx, redisscript.Check.Call(keys)), all)
 }

@@ -25,24 +25,24 @@ func (b *Backend) newClaim(req driver.Request) *claim {
 
 // The purposes of side keys.
 const (
-	queueKey        = "queue"
 	readersKey      = "readers"
 	permitsKey      = "permits"
 	permitsQueueKey = "permits-queue"
 )
 
-// keysOf returns the keys of a lock: the lock, the queue, and the last token of the server or slot.
-func (b *Backend) keysOf(lock string) []string {
-	return []string{lock, redisscript.Side(lock, queueKey), redisscript.LastToken(lock, b.pipe.Cluster())}
+// keysOf returns the keys of the lock on name: the lock, the queue, and the last token of the server or slot.
+func (b *Backend) keysOf(name string) []string {
+	keys := b.layout.Keys(name)
+	return append(keys, redisscript.LastToken(keys[0], b.pipe.Cluster()))
 }
 
 // besideKeys are the keys for readers or, if permits > 0, for permits, which have their own queue. The set of holders comes last.
-func (b *Backend) besideKeys(lock string, permits int) []string {
-	keys, holders := b.keysOf(lock), readersKey
+func (b *Backend) besideKeys(name string, permits int) []string {
+	keys, holders := b.keysOf(name), readersKey
 	if permits > 0 {
-		keys[1], holders = redisscript.Side(lock, permitsQueueKey), permitsKey
+		keys[1], holders = redisscript.Side(keys[0], permitsQueueKey), permitsKey
 	}
-	return append(keys, redisscript.Side(lock, holders))
+	return append(keys, redisscript.Side(keys[0], holders))
 }
 
 // beside reports whether the claim holds its name beside others: a reader or a permit.
@@ -51,11 +51,10 @@ func (c *claim) beside() bool { return c.Req.Shared || c.Req.Permits > 0 }
 // call makes a call of script, whose arguments are the claim's value and argv. For a claim beside others it uses script.Beside, whose
 // arguments are the owner, the number of permits and argv.
 func (c *claim) call(script *redisscript.Script, argv ...any) redisscript.Call {
-	lock := c.b.layout.Key(c.Req.Name)
 	if c.beside() {
-		return script.Beside.Call(c.b.besideKeys(lock, c.Req.Permits), append([]any{c.Req.Owner, c.Req.Permits}, argv...)...)
+		return script.Beside.Call(c.b.besideKeys(c.Req.Name, c.Req.Permits), append([]any{c.Req.Owner, c.Req.Permits}, argv...)...)
 	}
-	return script.Call(c.b.keysOf(lock), append([]any{c.value()}, argv...)...)
+	return script.Call(c.b.keysOf(c.Req.Name), append([]any{c.value()}, argv...)...)
 }
 
 // run makes a call of script and runs it.
@@ -102,7 +101,7 @@ func (c *claim) releaseOutcome(reply any) error {
 }
 
 // Queue implements redisclaims.Member.
-func (c *claim) Queue() string { return c.b.besideKeys(c.b.layout.Key(c.Req.Name), c.Req.Permits)[1] }
+func (c *claim) Queue() string { return c.b.besideKeys(c.Req.Name, c.Req.Permits)[1] }
 
 // lost says from a script's reply who has the lock instead.
 func lost(reply any) error {

@@ -12,7 +12,6 @@ import (
 	"github.com/lockport/lockport/internal/lab/peer"
 	"github.com/lockport/lockport/internal/lab/servers"
 	"github.com/lockport/lockport/internal/redisclaims"
-	"github.com/lockport/lockport/internal/redisscript"
 )
 
 // A claim that arrives after it was abandoned is refused: the network may deliver requests late.
@@ -39,7 +38,7 @@ func TestAbandonedClaimIsRefusedWhenItArrives(t *testing.T) {
 		require.ErrorIs(t, err, driver.ErrRefused, mode)
 		next := direct.Request(req.Name) // not in the queue
 		direct.Frees(direct.Takes(next))
-		require.LessOrEqual(t, do(t, s, "PTTL", side(req.Name, queueKey)).(int64), redisclaims.TombstoneTTL.Milliseconds(), "refused for a minute")
+		require.LessOrEqual(t, do(t, s, "PTTL", queueOf(req.Name)).(int64), redisclaims.TombstoneTTL.Milliseconds(), "refused for a minute")
 	}
 }
 
@@ -187,7 +186,7 @@ func TestAbandonOnAFullServer(t *testing.T) {
 	a, other := newNode(t, s.URL(), "a", Options{}), newNode(t, s.URL(), "other", Options{}) // for which the claim may still arrive
 	for _, req := range []driver.Request{a.Request("x"), a.reading("x")} {
 		a.Takes(req)
-		queue := redisscript.Side("lockport:x", queueKey)
+		queue := queueOf("x")
 		do(t, s, "DEL", queue)
 		do(t, s, "ZADD", queue, int64(4e15+1), "~old")
 		do(t, s, "CONFIG", "SET", "maxmemory", "1")

@@ -152,10 +152,12 @@ func key(name string) string { return redisscript.Layout{Prefix: redisscript.Def
 
 func side(name, what string) string { return redisscript.Side(key(name), what) }
 
+func queueOf(name string) string { return side(name, redisscript.QueueKey) }
+
 // leaves checks that Redis has nothing for name.
 func leaves(t testing.TB, s *servers.Redis, name string) {
 	t.Helper()
-	for _, k := range []string{key(name), side(name, queueKey), side(name, readersKey), side(name, permitsKey), side(name, permitsQueueKey)} {
+	for _, k := range []string{key(name), queueOf(name), side(name, readersKey), side(name, permitsKey), side(name, permitsQueueKey)} {
 		require.Equal(t, int64(0), do(t, s, "EXISTS", k), k)
 	}
 }

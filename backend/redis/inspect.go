@@ -30,10 +30,9 @@ func (b *Backend) Inspect(ctx context.Context, name string) (driver.Status, erro
 func (b *Backend) inspect(ctx context.Context, names ...string) (all []driver.Status, err error) {
 	calls := make([]redisscript.Call, len(names))
 	for i, name := range names {
-		lock := b.layout.Key(name)
-		keys := []string{lock}
-		for _, what := range []string{queueKey, readersKey, permitsQueueKey, permitsKey} {
-			keys = append(keys, redisscript.Side(lock, what))
+		keys := b.layout.Keys(name)
+		for _, what := range []string{readersKey, permitsQueueKey, permitsKey} {
+			keys = append(keys, redisscript.Side(keys[0], what))
 		}
 		calls[i] = redisscript.Inspect.Call(keys)
 	}
@@ -53,7 +52,7 @@ func (b *Backend) List(ctx context.Context, prefix string) ([]driver.Status, err
 	names := make(map[string]bool)
 	err := redisscript.Guard(ctx, func() error {
 		return b.eachNode(ctx, func(ctx context.Context, node goredis.Cmdable) error {
-			return b.layout.Scan(ctx, node, prefix, func(name string) { names[name] = true }, queueKey, permitsKey, permitsQueueKey)
+			return b.layout.Scan(ctx, node, prefix, func(name string) { names[name] = true })
 		})
 	})
 	if err != nil {
@@ -79,18 +78,17 @@ func (b *Backend) eachNode(ctx context.Context, f func(context.Context, goredis.
 
 // Break implements driver.Breaker.
 func (b *Backend) Break(ctx context.Context, name, owner string) error {
-	lock := b.layout.Key(name)
 	run := func(call redisscript.Call) (over bool, err error) {
 		r := b.pipe.Run(ctx, call)
 		return r.Err != nil || r.Value == int64(1), r.Err
 	}
 	for _, value := range redisscript.ValuesOf(owner) {
-		if over, err := run(redisscript.Break.Call(b.keysOf(lock), value)); over {
+		if over, err := run(redisscript.Break.Call(b.keysOf(name), value)); over {
 			return err
 		}
 	}
 	for permits := range 2 {
-		if over, err := run(redisscript.BreakBeside.Call(b.besideKeys(lock, permits), owner, permits, true)); over {
+		if over, err := run(redisscript.BreakBeside.Call(b.besideKeys(name, permits), owner, permits, true)); over {
 			return err
 		}
 	}

@@ -114,8 +114,7 @@ func (b *Backend) TryAcquire(ctx context.Context, req driver.Request) (driver.Le
 	lease, err := b.outcome(c, sent, r)
 	b.claims.Answered(c, req.Queue, err)
 	if held, ok := err.(*driver.HeldError); ok && held.Holder.Shared && req.Queue && !c.beside() { // tell the readers that a writer waits
-		keys := b.besideKeys(b.layout.Key(req.Name), 0)
-		_ = b.pipe.Run(ctx, redisscript.Contend.Call(keys, req.Owner, 0)) // advice: c polls, and readers ask, if it is lost
+		_ = b.pipe.Run(ctx, redisscript.Contend.Call(b.besideKeys(req.Name, 0), req.Owner, 0)) // advice: c polls
 	}
 	return lease, err
 }
@@ -200,7 +199,7 @@ func (b *Backend) Requeue(ctx context.Context, old driver.Lease, req driver.Requ
 		return nil, err, err
 	}
 	sent := time.Now()
-	r := b.pipe.Run(ctx, redisscript.Requeue.Call(b.keysOf(b.layout.Key(req.Name)), from.value(), c.value(), c.TTL()))
+	r := b.pipe.Run(ctx, redisscript.Requeue.Call(b.keysOf(req.Name), from.value(), c.value(), c.TTL()))
 	reply, _ := r.Value.([]any)
 	if r.Err == nil && len(reply) != 2 {
 		r.Err = r.Unexpected()

@@ -153,7 +153,7 @@ func TestFirstRequestThatArrivesLate(t *testing.T) {
 			require.NoError(t, err)
 			n.Frees(own)
 		}
-		keys, sent := n.keysOf(key(name)), n.requests.Load()
+		keys, sent := n.keysOf(name), n.requests.Load()
 		first := redisscript.Acquire.Call(keys, redisscript.Value(req.Owner), 10_000, "0", sent)
 		r := n.pipe.Run(t.Context(), first) // a late delivery
 		require.NoError(t, r.Err)

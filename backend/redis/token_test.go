@@ -23,7 +23,7 @@ func TestTokensRise(t *testing.T) {
 	t.Parallel()
 	s := servers.NeedRedis(t, servers.RedisOptions{})
 	n := newNode(t, s.URL(), "a", Options{})
-	keys := n.keysOf(key("x"))
+	keys := n.keysOf("x")
 	first := n.takesToken("x")
 	require.InDelta(t, time.Now().UnixMicro(), first, 5e6, "the server's clock")
 

@@ -71,7 +71,7 @@ func TestForeignValuesExclude(t *testing.T) {
 	require.Zero(t, h.ExpiresIn)
 	require.ErrorIs(t, n.Break(t.Context(), name, "somebody else"), driver.ErrLost)
 	require.NoError(t, n.Break(t.Context(), name, "for ever"))
-	do(t, s, "DEL", side(name, queueKey))
+	do(t, s, "DEL", queueOf(name))
 
 	// A hash, like Redisson's locks.
 	do(t, s, "HSET", key, "thread", 1)
@@ -80,7 +80,7 @@ func TestForeignValuesExclude(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, st.Held && st.Foreign)
 	require.NoError(t, n.Break(t.Context(), name, st.Owner))
-	do(t, s, "DEL", side(name, queueKey))
+	do(t, s, "DEL", queueOf(name))
 
 	// A lease whose key was overwritten does not change the new value.
 	lease = n.Takes(n.Request(name))

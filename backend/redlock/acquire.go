@@ -96,7 +96,7 @@ func (c *claim) claimAt(ctx context.Context, i int, round int32, argv []any) {
 	}
 	v.inFlight, v.mayHold = true, true
 	c.mu.Unlock()
-	r := c.b.nodes[i].runAdmitted(ctx, c.nodeTimeout(), redisscript.QuorumAcquire, c.keys[:], argv...)
+	r := c.b.nodes[i].runAdmitted(ctx, c.nodeTimeout(), redisscript.QuorumAcquire, c.keys, argv...)
 	c.mu.Lock()
 	v.inFlight = false
 	st := v.answered(r)

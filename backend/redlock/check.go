@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"sync"
 
 	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/notice"
@@ -18,11 +17,10 @@ func (b *Backend) Check(ctx context.Context) ([]driver.Notice, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*maxNodeTimeout)
 	defer cancel()
 	found := make([]*nodeCheck, len(b.nodes))
-	var all sync.WaitGroup
-	for i := range b.nodes {
-		all.Go(func() { found[i] = b.checkNode(ctx, i) })
-	}
-	all.Wait()
+	_ = b.onEach(ctx, func(i int, n *node) error {
+		found[i] = b.checkNode(ctx, n)
+		return nil
+	})
 	return b.judge(found)
 }
 
@@ -33,10 +31,10 @@ type nodeCheck struct {
 	err     error
 }
 
-// checkNode checks node i, and returns soon after ctx ends.
-func (b *Backend) checkNode(ctx context.Context, i int) *nodeCheck {
+// checkNode checks n, and returns soon after ctx ends.
+func (b *Backend) checkNode(ctx context.Context, n *node) *nodeCheck {
 	c := &nodeCheck{}
-	err := redisscript.Guard(ctx, func() error { return b.askNode(ctx, i, c) })
+	err := redisscript.Guard(ctx, func() error { return b.askNode(ctx, n, c) })
 	if ctx.Err() != nil {
 		return &nodeCheck{err: fmt.Errorf("%w: %s", driver.ErrUnavailable, noAnswer)} // askNode still uses c
 	}
@@ -45,8 +43,7 @@ func (b *Backend) checkNode(ctx context.Context, i int) *nodeCheck {
 }
 
 // askNode checks a node's settings and role, and tries the scripts' commands on it.
-func (b *Backend) askNode(ctx context.Context, i int, c *nodeCheck) error {
-	n := b.nodes[i]
+func (b *Backend) askNode(ctx context.Context, n *node, c *nodeCheck) error {
 	info, ahead, err := redisscript.Info(ctx, n.client, &c.notices)
 	if err != nil {
 		return err
@@ -57,8 +54,7 @@ func (b *Backend) askNode(ctx context.Context, i int, c *nodeCheck) error {
 			return err
 		}
 	}
-	key := b.layout.Key("lockport-check-" + rand.Text())
-	tried := n.run(ctx, maxNodeTimeout, redisscript.Check, []string{key, redisscript.Side(key, queueKey)})
+	tried := n.run(ctx, maxNodeTimeout, redisscript.Check, b.layout.Keys("lockport-check-"+rand.Text()))
 	return redisscript.Tried(tried, &c.notices)
 }
 

@@ -15,9 +15,9 @@ import (
 type claim struct {
 	redisclaims.Claim
 	b     *Backend
-	keys  [2]string // the lock, the queue
-	value string    // the lock's value
-	place int64     // in the queues: when the claim was first made, in µs
+	keys  []string // the lock, the queue
+	value string   // the lock's value
+	place int64    // in the queues: when the claim was first made, in µs
 
 	mu      sync.Mutex    // guards the following fields
 	votes   []vote        // by node
@@ -66,16 +66,11 @@ const (
 	releasing              // a release of what the node granted, or may still grant, is under way
 )
 
-const (
-	queueKey = "queue"
-	maxPlace = 4e15 - 1 // see queue.lua
-)
+const maxPlace = 4e15 - 1 // see queue.lua
 
 func (b *Backend) newClaim(req driver.Request) *claim {
-	lock := b.layout.Key(req.Name)
 	c := &claim{
-		b: b, value: redisscript.Value(req.Owner),
-		keys:  [2]string{lock, redisscript.Side(lock, queueKey)},
+		b: b, value: redisscript.Value(req.Owner), keys: b.layout.Keys(req.Name),
 		place: min(max(time.Now().UnixMicro(), 1), maxPlace),
 		votes: make([]vote, len(b.nodes)),
 	}
@@ -94,17 +89,11 @@ func (c *claim) signal() {
 // await waits until patience returns 0 or less, or returns ctx's error when ctx ends. It calls patience at first, after each change, and when the
 // duration that patience returned has passed. The mutex is held, except while await waits.
 func (c *claim) await(ctx context.Context, patience func() time.Duration) error {
-	var timer *time.Timer
 	for {
 		left := patience()
 		if left <= 0 {
 			return nil
 		}
-		if timer == nil {
-			timer = time.NewTimer(left)
-			defer timer.Stop()
-		}
-		timer.Reset(left)
 		if c.changed == nil {
 			c.changed = make(chan struct{})
 		}
@@ -112,7 +101,7 @@ func (c *claim) await(ctx context.Context, patience func() time.Duration) error 
 		c.mu.Unlock()
 		select {
 		case <-changed:
-		case <-timer.C:
+		case <-time.After(left):
 		case <-ctx.Done():
 			ended = true
 		}

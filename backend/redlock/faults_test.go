@@ -196,7 +196,7 @@ func TestAbandonedClaimIsRefusedWhenItArrives(t *testing.T) {
 	require.ErrorIs(t, err, driver.ErrRefused)
 	direct.Frees(direct.Takes(direct.Request("x")))
 	for _, s := range x.servers {
-		require.LessOrEqual(t, do(t, s, "PTTL", redisscript.Side(key("x"), queueKey)).(int64), redisclaims.TombstoneTTL.Milliseconds(), "refused for a minute")
+		require.LessOrEqual(t, do(t, s, "PTTL", queueOf("x")).(int64), redisclaims.TombstoneTTL.Milliseconds(), "refused for a minute")
 	}
 }
 
@@ -217,7 +217,7 @@ func TestAbandonedClaimLeavesEveryQueue(t *testing.T) {
 	require.ErrorIs(t, err, driver.ErrUnavailable)
 	peer.Until(t, func() bool { return b.Abandon(t.Context(), req) == nil })
 	for _, s := range x.servers {
-		peer.Until(t, func() bool { return do(t, s, "ZSCORE", redisscript.Side(key("x"), queueKey), req.Owner) == nil })
+		peer.Until(t, func() bool { return do(t, s, "ZSCORE", queueOf("x"), req.Owner) == nil })
 	}
 	a.Frees(lease)
 }

@@ -94,7 +94,7 @@ func (x *nodes) kill(t testing.TB, which ...int) {
 
 // leftovers counts what a node has of name: the lock, and queue members that are not tombstones.
 func leftovers(t testing.TB, s *servers.Redis, name string) int64 {
-	queue := redisscript.Side(key(name), queueKey)
+	queue := queueOf(name)
 	return do(t, s, "EXISTS", key(name)).(int64) + do(t, s, "ZCOUNT", queue, "-inf", "(4000000000000000").(int64)
 }
 
@@ -170,6 +170,8 @@ func plainNodes(t testing.TB, n int) *nodes {
 }
 
 func key(name string) string { return redisscript.Layout{Prefix: redisscript.DefaultPrefix}.Key(name) }
+
+func queueOf(name string) string { return redisscript.Side(key(name), redisscript.QueueKey) }
 
 // answer is the outcome of a script call on one node.
 func (c *client) answer(i int, script *redisscript.Script, keys []string, argv ...any) error {

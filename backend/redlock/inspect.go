@@ -14,8 +14,8 @@ import (
 // Inspect implements driver.Inspector. A name is held if a majority of the nodes has it for the same owner. It expires
 // as one of them says.
 func (b *Backend) Inspect(ctx context.Context, name string) (driver.Status, error) {
-	st, key := driver.Status{Name: name}, b.layout.Key(name)
-	replies, err := b.askAll(ctx, redisscript.Inspect, []string{key, redisscript.Side(key, queueKey)})
+	st := driver.Status{Name: name}
+	replies, err := b.askAll(ctx, redisscript.Inspect, b.layout.Keys(name))
 	if err != nil {
 		return st, err
 	}
@@ -71,7 +71,7 @@ func (b *Backend) scan(ctx context.Context, prefix string) ([]string, error) {
 				mu.Lock()
 				defer mu.Unlock()
 				found[name] = true
-			}, queueKey)
+			})
 		}), false)
 	})
 	if err != nil {
@@ -82,10 +82,8 @@ func (b *Backend) scan(ctx context.Context, prefix string) ([]string, error) {
 
 // Break implements driver.Breaker.
 func (b *Backend) Break(ctx context.Context, name, owner string) error {
-	key := b.layout.Key(name)
-	keys := []string{key, redisscript.Side(key, queueKey)}
 	for _, value := range redisscript.ValuesOf(owner) {
-		replies, err := b.askAll(ctx, redisscript.Break, keys, value)
+		replies, err := b.askAll(ctx, redisscript.Break, b.layout.Keys(name), value)
 		if err != nil {
 			if slices.ContainsFunc(replies, func(r redisscript.Reply) bool { return r.Value == int64(1) || r.Err != nil && !certain(r.Err) }) {
 				err = fmt.Errorf("%w: %s", driver.ErrUnknown, reason(err)) // the hold may have ended

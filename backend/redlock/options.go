@@ -60,13 +60,11 @@ func checkNodes(nodes []goredis.UniversalClient) error {
 		if redisscript.IsNil(client) {
 			return fmt.Errorf("the client of node %d is nil", i+1)
 		}
-		addr, several := addrOf(client, i), false
-		switch client.(type) {
-		case *goredis.ClusterClient, *goredis.Ring:
-			several = true
-		}
+		addr := addrOf(client, i)
+		_, cluster := client.(*goredis.ClusterClient)
+		_, ring := client.(*goredis.Ring)
 		switch {
-		case several || addr == "FailoverClient": // found by Sentinel
+		case cluster, ring, addr == "FailoverClient": // found by Sentinel
 			return fmt.Errorf("%w: the client of node %d is for several servers; a Redlock node must be one server that no replica ever replaces: "+
 				"use its own address", errors.ErrUnsupported, i+1)
 		case seen[addr]:

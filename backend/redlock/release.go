@@ -36,7 +36,7 @@ func (c *claim) undoAt(ctx context.Context, i int, request func(*vote) undo, onR
 		if u.script == nil {
 			return
 		}
-		r := n.run(ctx, c.undoTimeout(), u.script, c.keys[:], c.value, u.arg)
+		r := n.run(ctx, c.undoTimeout(), u.script, c.keys, c.value, u.arg)
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		defer c.signal()

@@ -175,7 +175,7 @@ func (c *claim) retakeAt(i int, clock int64, at time.Time) {
 	v.inFlight, v.mayHold = true, true
 	end := clock - 1 + c.until.Sub(at).Milliseconds()
 	c.mu.Unlock()
-	r := c.b.nodes[i].run(context.Background(), maxNodeTimeout, redisscript.QuorumRetake, c.keys[:], c.value, c.TTL(), end)
+	r := c.b.nodes[i].run(context.Background(), maxNodeTimeout, redisscript.QuorumRetake, c.keys, c.value, c.TTL(), end)
 	c.mu.Lock()
 	v.inFlight = false
 	v.strayClaim = v.strayClaim || r.Err != nil && !certain(r.Err)

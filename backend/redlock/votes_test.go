@@ -14,7 +14,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport/driver"
-	"github.com/lockport/lockport/internal/redisscript"
 )
 
 // clientsOf makes as many clients as there are nodes. Each asks a different node first.
@@ -125,7 +124,7 @@ func TestAllNodesHaveOneOrder(t *testing.T) {
 	}
 	for _, s := range x.servers {
 		require.Eventually(t, func() bool {
-			got, _ := do(t, s, "ZRANGE", redisscript.Side(key("x"), queueKey), 0, -1).([]any)
+			got, _ := do(t, s, "ZRANGE", queueOf("x"), 0, -1).([]any)
 			return slices.Equal(got, want)
 		}, soon, time.Millisecond)
 	}

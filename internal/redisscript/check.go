@@ -1,7 +1,6 @@
 package redisscript
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"strconv"
@@ -28,7 +27,12 @@ func Info(ctx context.Context, node goredis.Cmdable, all *notice.List) (info map
 	if err != nil {
 		return nil, 0, err
 	}
-	info = parseInfo(text)
+	info = make(map[string]string)
+	for line := range strings.Lines(text) {
+		if key, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {
+			info[key] = value
+		}
+	}
 	if us, err := strconv.ParseInt(info["server_time_usec"], 10, 64); err == nil {
 		ahead = notice.ClockOffset(sent, time.UnixMicro(us), time.Now())
 	}
@@ -52,17 +56,6 @@ func Settings(info map[string]string, remedy string, all *notice.List) {
 			Text:   "Without the append-only file (appendonly yes) the server can forget locks when it restarts, even held ones.",
 			Remedy: remedy})
 	}
-}
-
-// parseInfo parses the reply to INFO.
-func parseInfo(text string) map[string]string {
-	info := make(map[string]string)
-	for lines := bufio.NewScanner(strings.NewReader(text)); lines.Scan(); {
-		if key, value, ok := strings.Cut(strings.TrimSpace(lines.Text()), ":"); ok {
-			info[key] = value
-		}
-	}
-	return info
 }
 
 // Tried judges the reply of the script Check: an error for the first command that the server or the user's ACL refuses, or a notice if that is

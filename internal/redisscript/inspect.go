@@ -80,41 +80,19 @@ func heldBy(st driver.Status, holders any) driver.Status {
 
 const scanCount = 1000 // keys per request that Redis looks at
 
-// Scan calls found for each name that starts with prefix and has, on node, a lock or a side key for one of the purposes: perhaps several times.
-func (l Layout) Scan(ctx context.Context, node goredis.Cmdable, prefix string, found func(name string), sides ...string) error {
-	pattern := GlobEscape(l.Key(prefix)) + "*"
-	report := func(key string) {
-		if name, ok := l.Name(key); ok {
-			found(name)
+// Scan calls found for each name that starts with prefix and has a lock or a side key on node: perhaps several times.
+func (l Layout) Scan(ctx context.Context, node goredis.Cmdable, prefix string, found func(name string)) error {
+	locks := GlobEscape(l.Key(prefix)) + "*"
+	for _, pattern := range []string{locks, Side(locks, "*")} {
+		keys := node.Scan(ctx, 0, pattern, scanCount).Iterator()
+		for keys.Next(ctx) {
+			if name, ok := l.Name(LockOf(keys.Val())); ok {
+				found(name)
+			}
 		}
-	}
-	err := scanKeys(ctx, node, pattern, report)
-	for _, what := range sides {
-		if err == nil {
-			err = scanKeys(ctx, node, Side(pattern, what), func(side string) {
-				if key, ok := SideOf(side, what); ok {
-					report(key)
-				}
-			})
-		}
-	}
-	return err
-}
-
-func scanKeys(ctx context.Context, node goredis.Cmdable, pattern string, found func(key string)) error {
-	for cursor := uint64(0); ; {
-		keys, next, err := node.Scan(ctx, cursor, pattern, scanCount).Result()
-		if err != nil {
-			return err
-		}
-		for _, key := range keys {
-			found(key)
-		}
-		if cursor = next; cursor == 0 {
-			return nil
-		}
-		if err := ctx.Err(); err != nil {
+		if err := keys.Err(); err != nil {
 			return err
 		}
 	}
+	return nil
 }

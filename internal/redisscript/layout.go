@@ -43,6 +43,12 @@ var escape = strings.NewReplacer("%", "%25", "{", "%7B", "}", "%7D")
 // Key is the key of the lock on name.
 func (l Layout) Key(name string) string { return l.Prefix + escape.Replace(name) }
 
+// Keys are the keys of the lock on name that every script for it needs: the lock and the queue.
+func (l Layout) Keys(name string) []string {
+	lock := l.Key(name)
+	return append(make([]string, 0, 4), lock, Side(lock, QueueKey))
+}
+
 // Name is the name whose lock has the key. ok is false if no name has that key.
 func (l Layout) Name(key string) (name string, ok bool) {
 	rest, ok := strings.CutPrefix(key, l.Prefix)
@@ -53,19 +59,19 @@ func (l Layout) Name(key string) (name string, ok bool) {
 	return name, err == nil && name != "" && l.Key(name) == key
 }
 
+// QueueKey is the purpose of the queue's key.
+const QueueKey = "queue"
+
 // sidePrefix begins the keys that accompany a lock. The braces put them into the lock's slot.
 const sidePrefix = "lockport.side:{"
 
 // Side is the side key of the lock with key for the purpose what.
 func Side(key, what string) string { return sidePrefix + key + "}:" + what }
 
-// SideOf is the inverse of Side: the key of the lock.
-func SideOf(side, what string) (key string, ok bool) {
-	key, ok = strings.CutPrefix(side, sidePrefix)
-	if !ok {
-		return "", false
-	}
-	return strings.CutSuffix(key, "}:"+what)
+// LockOf is the key of the lock that has key, or has it as a side key.
+func LockOf(key string) string {
+	key, _, _ = strings.Cut(strings.TrimPrefix(key, sidePrefix), "}:")
+	return key
 }
 
 // Value is the lock's value while owner holds it.
@@ -78,8 +84,6 @@ func Owner(value string) (owner string, foreign bool) {
 }
 
 // GlobEscape returns a SCAN pattern that matches s literally.
-func GlobEscape(s string) string {
-	return globEscape.Replace(s)
-}
+func GlobEscape(s string) string { return globEscape.Replace(s) }
 
 var globEscape = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`)

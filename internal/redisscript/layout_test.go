@@ -24,9 +24,8 @@ func TestLayoutGolden(t *testing.T) {
 		name, ok := l.Name(v.key)
 		require.True(t, ok)
 		require.Equal(t, v.name, name)
-		key, ok := SideOf(v.queue, "queue")
-		require.True(t, ok)
-		require.Equal(t, v.key, key)
+		require.Equal(t, v.key, LockOf(v.key))
+		require.Equal(t, v.key, LockOf(v.queue))
 	}
 	require.Equal(t, "lp1:0123:host/1/x", Value("0123:host/1/x"))
 	require.Equal(t, "lockport.side:{}:last-token", LastToken("lockport:nightly-report", false))
@@ -40,8 +39,6 @@ func TestKeysThatNoNameHas(t *testing.T) {
 		_, ok := l.Name(key)
 		require.False(t, ok, key)
 	}
-	_, ok := SideOf("lockport.side:{x}:token", "queue")
-	require.False(t, ok)
 }
 
 func FuzzLayout(f *testing.F) {

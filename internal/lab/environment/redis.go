@@ -183,9 +183,7 @@ func (r *Redis) Leftovers(ctx context.Context, prefix string) (left []string, er
 
 // isQueue reports whether a key is the queue of a lock or of permits.
 func isQueue(key string) bool {
-	_, ofLock := redisscript.SideOf(key, "queue")
-	_, ofPermits := redisscript.SideOf(key, "permits-queue")
-	return ofLock || ofPermits
+	return redisscript.LockOf(key) != key && strings.HasSuffix(key, redisscript.QueueKey)
 }
 
 // remembered reports whether a key stays on purpose: a queue with nothing but abandoned claims, which are kept for a minute.
