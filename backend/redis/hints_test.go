@@ -64,16 +64,3 @@ func TestListeningSurvivesASilentConnection(t *testing.T) {
 	peer.Eventually(t, woken)
 	n.Frees(n.Takes(req))
 }
-
-func TestCloseDoesNotWaitForASilentServer(t *testing.T) {
-	t.Parallel()
-	s := servers.SharedRedis(t)
-	n, proxy := proxied(t, s)
-	proxy.Freeze()
-	req := n.Request(t.Name())
-	defer n.Notify(req, func() {})() // starts to connect
-	start := time.Now()
-	require.NoError(t, n.Backend.Close())
-	require.Less(t, time.Since(start), 3*time.Second, "go-redis' read timeout is 5 s")
-	proxy.Restore()
-}

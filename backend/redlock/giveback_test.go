@@ -80,22 +80,6 @@ func (x *nodes) releasing(t *testing.T, a *client) (driver.Request, *claim) {
 	return req, c
 }
 
-// A vote with an unanswered release does not count when the same claim is made again: it may vanish at any time.
-func TestVoteThatIsBeingGivenBackDoesNotCount(t *testing.T) {
-	t.Parallel()
-	x := plainNodes(t, 3)
-	a := newClient(t, x.proxied()+"?node_timeout=300ms", "a")
-	req := x.taint(t, a)
-	do(t, x.servers[1], "DEL", key("x"))
-	a.Waits(req)
-	x.proxies[0].Restore()
-	peer.Until(t, func() bool { return a.reaches(0) == nil })
-	a.Waits(req)
-	do(t, x.servers[2], "DEL", key("x"))
-	a.Frees(a.TakesSoon(req))
-	x.empty(t, "x")
-}
-
 // A failed claim also releases votes whose answers were lost.
 func TestVotesWhoseAnswersWereLostAreGivenBack(t *testing.T) {
 	t.Parallel()

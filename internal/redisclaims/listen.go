@@ -25,12 +25,12 @@ const (
 // listen subscribes to the channel of owner's client on one connection to each server, in the background. The connections stay. The claims of
 // another client poll as if nobody listened. The mutex is held.
 func (r *Registry[M]) listen(owner string) {
-	if r.channel != "" || r.ctx.Err() != nil {
+	if r.channel != "" {
 		return
 	}
 	r.channel = channelOf(owner)
 	for server := range r.o.Pipes {
-		r.running.Go(func() { r.hear(server, channelOf(owner)) })
+		go r.hear(server, r.channel)
 	}
 }
 
@@ -47,7 +47,7 @@ func (r *Registry[M]) hear(server int, channel string) {
 		err := r.receive(server, channel)
 		r.setHeard(server, false)
 		pause := reconnect
-		if reply := goredis.Error(nil); errors.As(err, &reply) {
+		if _, refused := errors.AsType[goredis.Error](err); refused {
 			pause = reconnectLate
 		}
 		select {
@@ -65,8 +65,8 @@ func (r *Registry[M]) receive(server int, channel string) error {
 	defer context.AfterFunc(r.ctx, closing)() // ends a pending receive
 	for confirmed, pinged := false, false; ; {
 		got, err := pubsub.ReceiveTimeout(r.ctx, pingAfter)
-		var timeout net.Error
-		if confirmed && !pinged && errors.As(err, &timeout) && timeout.Timeout() {
+		failed, ofNetwork := errors.AsType[net.Error](err)
+		if confirmed && !pinged && ofNetwork && failed.Timeout() {
 			pinged, err = true, pubsub.Ping(r.ctx)
 		} else {
 			pinged = false
@@ -109,7 +109,7 @@ func (r *Registry[M]) setHeard(server int, heard bool) {
 		f()
 	}
 	if len(holders) > 0 {
-		r.running.Go(func() { r.askContended(server, holders) })
+		go r.askContended(server, holders)
 	}
 }
 

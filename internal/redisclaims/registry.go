@@ -39,10 +39,9 @@ type Options[M Member] struct {
 
 // Registry has all pending, waiting and held claims, by owner. Safe for concurrent use.
 type Registry[M Member] struct {
-	o       Options[M]
-	ctx     context.Context // ends when the registry is closed
-	cancel  context.CancelFunc
-	running sync.WaitGroup
+	o      Options[M]
+	ctx    context.Context // ends when the registry is closed
+	cancel context.CancelFunc
 
 	mu      sync.Mutex
 	members map[string]M
@@ -150,16 +149,8 @@ func (r *Registry[M]) Notify(req driver.Request, wake func()) (stop func()) {
 	}
 }
 
-// Close ends the subscriptions. go-redis may wait for a silent server, so Close waits for a second at most.
-func (r *Registry[M]) Close() {
-	r.mu.Lock()
-	r.cancel() // from now on nothing starts to listen
-	r.mu.Unlock()
-	_ = redisscript.CloseInTime(func() error {
-		r.running.Wait()
-		return nil
-	})
-}
+// Close ends the subscriptions, without waiting: go-redis may wait for a silent server.
+func (r *Registry[M]) Close() { r.cancel() }
 
 // handle handles a published message.
 func (r *Registry[M]) handle(server int, word string) {

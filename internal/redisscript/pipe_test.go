@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"sync"
 	"testing"
 
 	goredis "github.com/redis/go-redis/v9"
@@ -40,23 +39,6 @@ func does(t *testing.T, s *servers.Redis, args ...any) any {
 	reply, err := s.Do(t.Context(), args...)
 	require.NoError(t, err)
 	return reply
-}
-
-func TestPipeGivesEachItsReply(t *testing.T) {
-	p := pipeOf(t, optionsOf(t, servers.SharedRedis(t).URL()))
-	var wg sync.WaitGroup
-	for g := range 50 {
-		wg.Go(func() {
-			for i := range 40 {
-				n := 100*g + i
-				r := p.Run(t.Context(), echoCall(n))
-				if r.Err != nil || r.Value != fmt.Sprint(n) {
-					t.Errorf("reply %v, %v, want %d", r.Value, r.Err, n)
-				}
-			}
-		})
-	}
-	wg.Wait()
 }
 
 // go-redis never resends a command with an unknown outcome, alone or in a pipeline. A Cluster client retries more often than a single-server one.
