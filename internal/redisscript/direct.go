@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"time"
 
 	"github.com/lockport/lockport/driver"
@@ -21,12 +22,15 @@ const (
 // the script Again, which waits longer and makes the server refuse the first request.
 var ErrImpatient = errors.New("not answered at once")
 
+// lone are the scripts that direct runs. Those of Redlock have deadlines, and their callers do not cancel them.
+var lone = []*Script{Acquire, Release, QuorumAcquire, QuorumRelease}
+
 // direct runs c on the caller's goroutine. That saves two goroutine switches, which take longer than the script on a local Redis. It needs
 // ContextTimeoutEnabled: the client then honours context deadlines, but not cancellation. A claim, unlike a release, must return soon after
 // cancellation, so it gets a deadline of its own. false: c was not run.
 func (p *Pipe) direct(ctx context.Context, c Call) (Reply, bool) {
 	claim := c.script == Acquire
-	if p.single == nil || !claim && c.script != Release || p.waits(c.script) || ctx.Err() != nil || p.closed.Load() ||
+	if p.single == nil || !slices.Contains(lone, c.script) || p.waits(c.script) || ctx.Err() != nil || p.closed.Load() ||
 		time.Now().UnixNano() < p.slow.Load() {
 		return Reply{}, false
 	}
