@@ -178,7 +178,7 @@ func serverOrder(e *Env) {
 		start := time.Now()
 		inTurn := func(ok bool, seen string, args ...any) {
 			if !ok && e.caps.Fair == driver.FairAdvice && time.Since(start) >= 100*time.Millisecond {
-				e.stalled()
+				seen, args = seen+" (%w)", append(args, errSlow)
 			}
 			e.require(ok, seen, args...)
 		}

@@ -222,7 +222,7 @@ func TestFailuresAreReported(t *testing.T) {
 func TestALossWhileTheMachineStalls(t *testing.T) {
 	for _, c := range []struct {
 		stall     time.Duration
-		late      bool // the case lasts longer than the TTL
+		late      bool // a claim of the case may have expired
 		err       error
 		bad, runs int // how many runs fail, and how many there must be
 		want      Outcome
@@ -237,15 +237,18 @@ func TestALossWhileTheMachineStalls(t *testing.T) {
 		{0, true, driver.ErrUnknown, 1, 1, Fail},
 		{0, false, errStalled, 1, 2, Pass},
 		{0, false, errStalled, 9, 1 + maxStalled, NotRun},
+		{0, false, errSlow, 1, 2, Pass},
+		{0, false, errSlow, 9, 1 + maxStalled, Fail},
 	} {
 		r, err := newRunner(t.Context(), onMemory())
 		require.NoError(t, err)
 		r.stalls = func() func() time.Duration { return func() time.Duration { return c.stall } }
-		if c.late {
-			r.ttl = time.Nanosecond
-		}
 		runs := 0
 		res := r.run(t.Context(), r.cfg, Case{Quick: true, run: func(e *Env) {
+			e.claims(time.Hour)
+			if c.late {
+				e.claims(-1)
+			}
 			if runs++; runs <= c.bad {
 				e.check(fmt.Errorf("renewed: %w", c.err), "a renewal failed")
 			}

@@ -30,11 +30,33 @@ type Env struct {
 	faulty bool // Restore must end a fault
 
 	mu      sync.Mutex
-	closers []func() // run when the case has ended, last one first
+	closers []func()  // run when the case has ended, last one first
+	expires time.Time // when the first of the case's claims expires, if nobody renews it; zero: none was made
+}
+
+// claims notes that a claim with this TTL is about to be made. Any goroutine may call it.
+func (e *Env) claims(ttl time.Duration) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if end := time.Now().Add(ttl); e.expires.IsZero() || end.Before(e.expires) {
+		e.expires = end
+	}
+}
+
+// expired reports whether a claim of the case may have expired.
+func (e *Env) expired() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return !e.expires.IsZero() && time.Now().After(e.expires)
 }
 
 // fail records a failure. Only the first one counts. Any goroutine may call it.
-func (e *Env) fail(err error) { e.err.CompareAndSwap(nil, &err) }
+func (e *Env) fail(err error) {
+	if e.expired() {
+		err = errExpired{err}
+	}
+	e.err.CompareAndSwap(nil, &err)
+}
 
 func (e *Env) failure() error {
 	if err := e.err.Load(); err != nil {

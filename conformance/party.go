@@ -65,6 +65,7 @@ func (p *party) Unwrap() driver.Backend { return p.Backend }
 
 // TryAcquire implements driver.Backend.
 func (p *party) TryAcquire(ctx context.Context, req driver.Request) (driver.Lease, error) {
+	p.e.claims(req.TTL)
 	lease, err := p.e.sound(p.Backend.TryAcquire(ctx, req))
 	if errors.Is(err, driver.ErrHeld) {
 		p.refused.Store(true)

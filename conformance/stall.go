@@ -40,16 +40,27 @@ var errStalled = errNotRun{"the machine stalls for too long"}
 // stalled ends the case's run with errStalled.
 func (e *Env) stalled() { e.notRun("%s", errStalled.reason) }
 
-// attempt runs a case, and again if a run shows nothing: the case measured a stall itself; a lock was lost while the machine stalled; or a quick case,
-// which renews few claims, lasted longer than their TTL, and one was lost or granted to another. n is how often it started again.
+// errExpired is a failure that was seen when a claim of the case may have expired.
+type errExpired struct{ error }
+
+func (e errExpired) Unwrap() error { return e.error }
+
+// errSlow is part of a failure that a slow machine or server may explain.
+var errSlow = errors.New("the machine or the server was slow")
+
+// attempt runs a case, and again if a run shows nothing: the case measured a stall itself; its failure may be one of slowness; a lock was lost while
+// the machine stalled; or a quick case, which renews few claims, lost one or saw it granted to another when it may have expired. n is how often it
+// started again.
 func (r *runner) attempt(ctx context.Context, cfg Config, c Case) (n int, err error) {
 	for ; ; n++ {
-		start, longest := time.Now(), r.stalls()
+		longest := r.stalls()
 		err = r.once(ctx, cfg, c)
-		expired := c.Quick && r.caps.Ends == driver.EndsTTL && time.Since(start) >= r.ttl
+		_, late := errors.AsType[errExpired](err)
+		expired := late && c.Quick && r.caps.Ends == driver.EndsTTL
 		stalled := longest() >= r.ttl/8 || expired
 		lost, granted := errors.Is(err, driver.ErrLost), errors.Is(err, errGranted) || errors.Is(err, errNone)
-		if n == maxStalled || !errors.Is(err, errStalled) && !(lost && stalled) && !(granted && expired) {
+		slow := errors.Is(err, errStalled) || errors.Is(err, errSlow)
+		if n == maxStalled || !slow && !(lost && stalled) && !(granted && expired) {
 			return n, err
 		}
 	}

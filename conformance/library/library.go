@@ -150,14 +150,16 @@ func (b *backend) Abandon(ctx context.Context, req driver.Request) error {
 		if err := b.client.Undo(ctx, Claim{Name: req.Name, Owner: req.Owner, TTL: req.TTL}); err != nil {
 			return err
 		}
-	case busy:
-		return fmt.Errorf("%w: the call of the library has not returned", driver.ErrUnknown)
+	case busy: // it has no outcome yet
 	case held:
 		if err := h.(*Hold).Release(ctx); err != nil && !errors.Is(err, driver.ErrLost) {
 			return err
 		}
 	case unknown && time.Since(sent.(time.Time)) < req.TTL+req.TTL/10:
 		return fmt.Errorf("%w: the library cannot undo a claim; it ends with its TTL", driver.ErrUnknown)
+	}
+	if busy {
+		return fmt.Errorf("%w: the call of the library has not returned", driver.ErrUnknown)
 	}
 	if held {
 		h.(*Hold).stop()

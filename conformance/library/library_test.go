@@ -75,22 +75,27 @@ func TestUnknown(t *testing.T) {
 
 // Abandon is not certain before the call of the library has returned: the claim may still be granted.
 func TestAbandonDuringACall(t *testing.T) {
-	answer, released := make(chan struct{}), false
-	b := library.Driver(driver.Capabilities{}, library.Client{Take: func(context.Context, library.Claim) (*library.Hold, error) {
-		<-answer
-		return &library.Hold{Release: func(context.Context) error { released = true; return nil }}, nil
-	}})
-	req := driver.Request{Name: "n", Owner: "o", TTL: time.Second}
-	returned := make(chan error)
-	go func() {
-		_, err := b.TryAcquire(t.Context(), req)
-		returned <- err
-	}()
-	require.Eventually(t, func() bool { return errors.Is(b.Abandon(t.Context(), req), driver.ErrUnknown) }, 10*time.Second, time.Millisecond)
-	close(answer)
-	require.NoError(t, <-returned)
-	require.NoError(t, b.Abandon(t.Context(), req))
-	require.True(t, released)
+	ended := false
+	end := func(context.Context) error { ended = true; return nil }
+	for _, undo := range []func(context.Context, library.Claim) error{nil, func(ctx context.Context, _ library.Claim) error { return end(ctx) }} {
+		answer := make(chan struct{})
+		b := library.Driver(driver.Capabilities{}, library.Client{Undo: undo, Take: func(context.Context, library.Claim) (*library.Hold, error) {
+			<-answer
+			ended = false
+			return &library.Hold{Release: end}, nil
+		}})
+		req := driver.Request{Name: "n", Owner: "o", TTL: time.Second}
+		returned := make(chan error)
+		go func() {
+			_, err := b.TryAcquire(t.Context(), req)
+			returned <- err
+		}()
+		require.Eventually(t, func() bool { return errors.Is(b.Abandon(t.Context(), req), driver.ErrUnknown) }, 10*time.Second, time.Millisecond)
+		close(answer)
+		require.NoError(t, <-returned)
+		require.NoError(t, b.Abandon(t.Context(), req))
+		require.True(t, ended)
+	}
 }
 
 // A claim that was undone is forgotten, and its loss is not told.
