@@ -24,6 +24,7 @@ type conn struct {
 	statements *statements
 	prepared   map[string]bool
 	shares     map[session.Key]int // how many times the session has a key in shared mode
+	patient    bool                // Wait has raised lock_timeout
 }
 
 // Close implements session.Conn.
@@ -54,6 +55,12 @@ func (c *conn) Do(ctx context.Context, ops []*session.Op) error {
 					return err
 				}
 			}
+		}
+		if c.patient && len(tries) > 0 { // a reader's: the draw of its token must not wait long with the lock
+			if err := run(ctx, p, "SET lock_timeout = "+milliseconds(sideLockTimeout)); err != nil {
+				return ended(err)
+			}
+			c.patient = false
 		}
 		err := c.change(ctx, p, frees, tries)
 		c.drainNotifications(p)
@@ -136,6 +143,7 @@ func (c *conn) doOne(ctx context.Context, p *pgx.Conn, op *session.Op) error {
 func (c *conn) Wait(ctx context.Context, op *session.Op) error {
 	return c.link.use(func(p *pgx.Conn) error {
 		key := number(op.Key)
+		c.patient = true
 		if _, err := c.query(ctx, p, c.statements.contend, key); err != nil {
 			if op.Err = refusal(p, err); op.Err != nil {
 				return nil

@@ -7,7 +7,7 @@
 //     after the TTL of silence if the network is gone. The holder knows before.
 //   - A holder whose session ends is told within milliseconds: its connection is always being read.
 //   - Fencing tokens rise for each name, also over crashes and restarts.
-//   - One session carries all locks of a client, and requests of many goroutines go to the server together. A client has at most 1 + Blockers
+//   - One session carries the locks that a client gets without waiting, and requests of many goroutines go to the server together. A client has at most 1 + Blockers
 //     connections. New opens them beside the caller's pool; NewDB takes them from the caller's sql.DB.
 //   - Readers (lockport.Shared) and writers wait in the server's queue, where neither overtakes the other. Of n permits (lockport.Permits) at most n
 //     are held.
@@ -18,7 +18,7 @@
 //   - A fail-over to a replica loses all locks: replication does not copy them. Their sessions end with the old primary. If that lives on unnoticed,
 //     both servers grant.
 //   - Names are hashed to 64 bits: among a million names, two share a lock with a probability of 1 in 37 million.
-//   - All locks of a client are lost together, with its session. They share one TTL.
+//   - All locks of a session are lost together. All locks of a client share one TTL.
 //   - Waiting clients have no order beyond the first Blockers names, and waiters for permits have none.
 //   - PgBouncer and other poolers are refused in transaction or statement mode.
 //

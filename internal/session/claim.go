@@ -166,7 +166,6 @@ func (b *Backend) idleBlocker() (*session, error) {
 	if b.ctx.Err() != nil {
 		return nil, unavailable(errClosed)
 	}
-	b.blockers = slices.DeleteFunc(b.blockers, func(s *session) bool { return s.endErr != nil && len(s.claims) == 0 })
 	for _, s := range b.blockers {
 		if s.endErr == nil && len(s.claims) == 0 && s.idle() && !s.stale() {
 			return s, nil

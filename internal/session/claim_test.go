@@ -38,6 +38,18 @@ func TestValidityCountsFromTheSendingOfTheAnsweredRequest(t *testing.T) {
 	})
 }
 
+// A session that has ended leaves room for others.
+func TestEndedSessionsDoNotCount(t *testing.T) {
+	byHand(t, Options{Blockers: 1, Limit: func() int { return 1 }}, func(t *testing.T, h *hand) {
+		o := h.wait(t.Context(), request("a"))
+		h.refuse(unavailable(errors.New("too many connections")))
+		o.is(t, driver.ErrUnavailable)
+		o = h.try(t.Context(), request("b"))
+		h.accept().answer("Tb")
+		o.is(t, nil)
+	})
+}
+
 // A Conn that knows an answer itself does not ask the server, so such an answer confirms nothing.
 func TestValidityCountsFromWhatTheServerAnswered(t *testing.T) {
 	byHand(t, Options{}, func(t *testing.T, h *hand) {

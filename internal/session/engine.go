@@ -10,6 +10,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -115,8 +116,10 @@ func (b *Backend) keyOf(req *driver.Request) (Key, error) {
 	return key, err
 }
 
-// full returns an error if this client has no room for so many more locks, beside those that it has or awaits. Caller holds mu.
+// full returns an error if this client has no room for so many more locks, beside those that it has or awaits. It forgets the ended blockers that
+// left nothing behind. Caller holds mu.
 func (b *Backend) full(more int) error {
+	b.blockers = slices.DeleteFunc(b.blockers, func(s *session) bool { return s.endErr != nil && len(s.claims) == 0 })
 	if b.o.Limit == nil {
 		return nil
 	}

@@ -111,7 +111,7 @@ func (b *Backend) await(ctx context.Context, op *Op) bool {
 func (op *Op) alone() bool { return op.Kind >= Await || len(op.Slots) > 0 || op.waits }
 
 // next takes from the queue what goes into the next request: an op that is carried out alone, or those that are not. Ops of the two sorts may change
-// places: no answer depends on their order. So a Ping, or the answer to another op, waits for one op at most that is carried out alone.
+// places: no answer depends on their order. A Ping is first in the queue, so it waits for one op at most that is carried out alone.
 func (s *session) next() (ops []*Op) {
 	s.queue = slices.DeleteFunc(s.queue, func(op *Op) bool {
 		taken := len(ops) == 0 || !ops[0].alone() && !op.alone() && len(ops) < MaxBatch
