@@ -20,6 +20,7 @@ type keeper struct {
 	stopListening  func()                  // stops the listener for signals, which runs while no command does
 	stopExplaining func()                  // stops explaining a long wait
 	last           error                   // why the last term ended, if nothing follows
+	done           bool                    // the command of the last term ended before its lock
 }
 
 // keep runs the command again and again, until a signal ends lockport.
@@ -38,7 +39,7 @@ func (r *runner) keep(ctx context.Context) error {
 	if !errors.As(context.Cause(ctx), &exit) {
 		return err
 	}
-	if errors.Is(k.last, lockport.ErrLost) && exit.code != exitLost && exit.code != exitCannotStart {
+	if errors.Is(k.last, lockport.ErrLost) && !k.done && exit.code != exitLost && exit.code != exitCannotStart {
 		return failf(exitLost, "%v", k.last)
 	}
 	return exit
@@ -56,13 +57,14 @@ func (k *keeper) lead(ctx context.Context, term *lockport.Lock) error {
 		k.end(err)
 		return nil
 	}
+	k.done = term.Err() == nil
 	signal := k.keepMinHold(term)
 	switch {
 	case asked:
 		k.end(&exitError{code: code})
 	case signal != 0:
 		k.end(&exitError{code: signalCode(signal)})
-	case term.Err() == nil && code != exitOK:
+	case k.done && code != exitOK:
 		return errEnded(code)
 	}
 	return nil
