@@ -100,14 +100,15 @@ func (cl *claim) run(ctx context.Context, o outcome) {
 			stopHints()
 		}
 	}()
-	wait, pause := false, time.Duration(0)
+	wait, pause, undoing := false, time.Duration(0), time.Duration(0)
 	for again := true; again; again = cl.settle(&o) {
 		switch class := classOf(o.err); {
 		case class == nil: // no attempt was made yet
 		case class == driver.ErrUnknown: // it may be held: waiters get another claim once it certainly is not
-			sleep(ctx, jitter(pause), nil)
-			pause = nextPause(pause)
+			sleep(ctx, jitter(undoing), nil)
+			undoing = nextPause(undoing)
 			if err := cl.abandon(ctx); err == nil {
+				sleep(ctx, jitter(minPause), nil) // the server may never be able to confirm a grant
 				o = outcome{abandoned: true}
 			} else {
 				o = outcome{lease: o.lease, err: fmt.Errorf("%w: %w", driver.ErrUnknown, err)}

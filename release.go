@@ -2,6 +2,7 @@ package lockport
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -69,7 +70,9 @@ func (l *Lock) releaseInTime(ctx context.Context) (err error) {
 	} else {
 		patience, cancel := context.WithTimeout(ctx, releaseTimeout+100*time.Millisecond)
 		defer cancel()
-		_, err = within(patience, release)
+		if _, err = within(patience, release); errors.Is(err, errNoAnswer) { // the context is ours, not the caller's
+			err = fmt.Errorf("%w: no answer to the release", ErrUnavailable)
+		}
 	}
 	if err != nil {
 		err = c.fail("release", l.Name(), err)

@@ -21,7 +21,8 @@ func renewalTimeout(ttl time.Duration) time.Duration {
 	return min(max(ttl/4, 10*time.Millisecond), maxRenewal)
 }
 
-// maxRenewal leaves a waiting release most of its time.
+// maxRenewal leaves a waiting release most of its time. It is below maxAttempt/2: abandon waits that long for a renewal, and may then call Abandon
+// beside it only because the renewal's context has ended.
 const maxRenewal = 2 * time.Second
 
 // maxRenewers bounds the goroutines that renew, where the backend renews one claim at a time.

@@ -194,8 +194,12 @@ func TestLossDuringARenewal(t *testing.T) {
 	bubble(t, func(w *world) {
 		c := w.stubborn(new(int32), "RenewBatch") // it is undone all the same
 		l := w.acquire(c, "a", lockport.MaxHold(4500*time.Millisecond))
-		w.sleep(7100 * time.Millisecond)
+		w.sleep(5900 * time.Millisecond)
 		require.ErrorIs(t, l.Err(), lockport.ErrMaxHold)
+		other, _ := w.client()
+		_, err := other.TryAcquire(w.ctx, "a")
+		require.ErrorIs(t, err, lockport.ErrHeld, "the renewal's context has not ended")
+		w.sleep(1200 * time.Millisecond)
 		w.nobodyHolds("a")
 		w.sleep(2 * time.Hour)
 	})

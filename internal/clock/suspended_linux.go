@@ -19,8 +19,14 @@ var (
 	known   atomic.Int64 // the greatest reading of Suspended so far
 	lead    atomic.Int64 // how far the wall clock was ahead of the monotonic one when known was last read
 	reading sync.Mutex
-	resumed atomic.Pointer[time.Time] // when known was last seen to rise; nil: it has not risen
+	resumed atomic.Pointer[resume] // the latest rise of known; nil: it has not risen
 )
+
+// resume is a rise of known, noticed at the instant at. From the rise before it, noticed at earlier, until then its value was before.
+type resume struct {
+	at, earlier time.Time
+	before      time.Duration
+}
 
 // grain is the unit to which Suspended is rounded down.
 const grain = time.Millisecond
@@ -60,13 +66,17 @@ func inStep(now time.Time) bool {
 // leadAt is how far the wall clock is ahead of the monotonic one.
 func leadAt(now time.Time) int64 { return now.UnixNano() - int64(now.Sub(started)) }
 
-// SuspendedAt is what Suspended was at t, or 0 if the machine was suspended since. Use it for validity that counts from before the call. It reads no
+// SuspendedAt is what Suspended was at t, or 0 if the machine was suspended twice since. Use it for validity that counts from before the call. It reads no
 // clock: a suspend that was not noticed yet is missing from earlier results of Suspended too.
 func SuspendedAt(t time.Time) time.Duration {
-	if at := resumed.Load(); at != nil && t.Before(*at) {
+	switch r := resumed.Load(); {
+	case r == nil || !t.Before(r.at):
+		return time.Duration(known.Load())
+	case t.Before(r.earlier):
 		return 0
+	default:
+		return r.before
 	}
-	return time.Duration(known.Load())
 }
 
 // read reads the kernel's clocks.
@@ -79,9 +89,12 @@ func read() time.Duration {
 	after := kernelClock(clockMonotonic)
 	// The later reading is subtracted, so that an interruption makes the difference smaller, never larger.
 	d := (boottime - after).Truncate(grain)
-	if int64(d) > known.Load() {
-		now := time.Now()
-		resumed.Store(&now)
+	if old := time.Duration(known.Load()); d > old {
+		rise := &resume{at: time.Now(), before: old}
+		if last := resumed.Load(); last != nil {
+			rise.earlier = last.at
+		}
+		resumed.Store(rise)
 		known.Store(int64(d))
 	}
 	if after-before < grain { // otherwise it was interrupted, and the next call reads again
