@@ -202,3 +202,22 @@ func TestBreakBesideReleases(t *testing.T) {
 	over.Store(true)
 	all.Wait()
 }
+
+// Without a prefix, the pattern of a list can match side keys of other names.
+func TestListWithoutPrefix(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, servers.SharedRedis(t).URL(), "a", Options{NoPrefix: true})
+	lease := n.Takes(n.permit(t.Name()))
+	for prefix, want := range map[string]int{"lockport.side:": 0, "Test": 1} {
+		all, err := n.List(t.Context(), prefix)
+		require.NoError(t, err)
+		found := 0
+		for _, st := range all {
+			if st.Name == t.Name() {
+				found++
+			}
+		}
+		require.Equal(t, want, found, prefix)
+	}
+	n.Frees(lease)
+}

@@ -72,6 +72,9 @@ func TestReplicasMustAcknowledge(t *testing.T) {
 	require.NoError(t, replica.Freeze())
 	_, err = n.Renews(lease)
 	require.ErrorIs(t, err, driver.ErrUnknown, "no promise that a fail-over would break")
+	held := n.Request(t.Name())
+	held.Queue = false
+	n.Waits(held) // whatever the replicas say
 	n.Frees(lease)
 	client, err := New(n.client, n.o)
 	require.NoError(t, err)

@@ -26,8 +26,8 @@ var ErrImpatient = errors.New("not answered at once")
 var lone = []*Script{Acquire, Release, QuorumAcquire, QuorumRelease}
 
 // direct runs c on the caller's goroutine. That saves two goroutine switches, which take longer than the script on a local Redis. It needs
-// ContextTimeoutEnabled: the client then honours context deadlines, but not cancellation. A claim, unlike a release, must return soon after
-// cancellation, so it gets a deadline of its own. false: c was not run.
+// ContextTimeoutEnabled: the client then honours context deadlines, but not cancellation. A claim on a single server must return soon after
+// cancellation, so it gets a deadline of its own. A release and Redlock's requests need not. false: c was not run.
 func (p *Pipe) direct(ctx context.Context, c Call) (Reply, bool) {
 	claim := c.script == Acquire
 	if p.single == nil || !slices.Contains(lone, c.script) || p.waits(c.script) || ctx.Err() != nil || p.closed.Load() ||
@@ -48,7 +48,7 @@ func (p *Pipe) direct(ctx context.Context, c Call) (Reply, bool) {
 	late := errors.As(err, &timeout) && timeout.Timeout()
 	err = Classify(err, true)
 	switch {
-	case late && errors.Is(err, driver.ErrUnavailable): // no connection in time
+	case late && sooner != ctx && errors.Is(err, driver.ErrUnavailable): // no connection within directWait
 		return Reply{}, false
 	case late && sooner != ctx:
 		p.slow.Store(time.Now().Add(directPause).UnixNano())

@@ -121,7 +121,7 @@ func (p *Pipe) exchange(ctx context.Context, n *node, requests []*request) (unac
 	case err != nil:
 		return fmt.Errorf("%w: waiting for replicas: %w", driver.ErrUnknown, err)
 	case int(acked) < p.replicas:
-		return fmt.Errorf("%w: only %d of %d replicas acknowledged it within %v", driver.ErrUnknown, acked, p.replicas, p.waitTime)
+		return fmt.Errorf("%w: only %d of %d replicas acknowledged the write within %v", driver.ErrUnknown, acked, p.replicas, p.waitTime)
 	}
 	return nil
 }

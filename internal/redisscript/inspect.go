@@ -3,6 +3,7 @@ package redisscript
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	goredis "github.com/redis/go-redis/v9"
@@ -82,11 +83,11 @@ const scanCount = 1000 // keys per request that Redis looks at
 
 // Scan calls found for each name that starts with prefix and has a lock or a side key on node: perhaps several times.
 func (l Layout) Scan(ctx context.Context, node goredis.Cmdable, prefix string, found func(name string)) error {
-	locks := GlobEscape(l.Key(prefix)) + "*"
+	locks := GlobEscape(l.Key(prefix)) + "*" // it may match side keys of other names too
 	for _, pattern := range []string{locks, Side(locks, "*")} {
 		keys := node.Scan(ctx, 0, pattern, scanCount).Iterator()
 		for keys.Next(ctx) {
-			if name, ok := l.Name(LockOf(keys.Val())); ok {
+			if name, ok := l.Name(LockOf(keys.Val())); ok && strings.HasPrefix(name, prefix) {
 				found(name)
 			}
 		}
