@@ -44,11 +44,13 @@ type job struct {
 }
 
 // New wraps inner. It acquires locks from locker, with opts, under certmagic's names, such as "issue_cert_example.com". You close locker.
+// Jobs of one name take turns in this process, whatever opts say (Permits, Shared, Reenter).
 func New(inner certmagic.Storage, locker lockport.Locker, opts ...lockport.AcquireOption) *Storage {
 	return &Storage{Storage: inner, locker: locker, opts: opts}
 }
 
-// Lock waits for the lock until ctx ends. Its errors are those of lockport.Locker.Acquire.
+// Lock waits for the lock until ctx ends. Its errors are those of lockport.Locker.Acquire. While another job of this process has name, Close of the
+// lockport.Locker does not end the wait.
 func (s *Storage) Lock(ctx context.Context, name string) error { return s.begin(ctx, name, true) }
 
 // TryLock makes one attempt. It returns false without an error if another client, or another job of this process, has the lock.

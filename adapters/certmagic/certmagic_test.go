@@ -246,4 +246,24 @@ func TestStorage(t *testing.T) {
 	require.NoError(t, ours.Unlock(ctx, name))
 	try(theirs, true)
 	require.NoError(t, theirs.Unlock(ctx, name))
+
+	// Unlocked while it acquires its lost lock again, as by certmagic.CleanUpOwnLocks: nobody keeps the lock.
+	var s *certmagiclock.Storage
+	s = certmagiclock.New(&certmagic.FileStorage{Path: t.TempDir()}, unlocking{ourLocks, func() { _ = s.Unlock(ctx, name) }})
+	require.NoError(t, s.Lock(ctx, name))
+	lose(ourLocks)
+	require.ErrorContains(t, s.RenewLockLease(ctx, name, time.Hour), "is not locked")
+	try(theirs, true)
+	require.NoError(t, theirs.Unlock(ctx, name))
+}
+
+// unlocking calls unlock before each attempt.
+type unlocking struct {
+	lockport.Locker
+	unlock func()
+}
+
+func (u unlocking) TryAcquire(ctx context.Context, name string, opts ...lockport.AcquireOption) (*lockport.Lock, error) {
+	u.unlock()
+	return u.Locker.TryAcquire(ctx, name, opts...)
 }

@@ -33,11 +33,13 @@ type Locker struct {
 }
 
 // New returns a Locker that acquires name from locker, with opts. All processes that migrate a database need the same name. You close locker.
+// Providers with one Locker take turns, whatever opts say (Permits, Shared, Reenter): do not nest them.
 func New(locker lockport.Locker, name string, opts ...lockport.AcquireOption) *Locker {
 	return &Locker{locker: locker, name: name, opts: opts, turn: make(chan struct{}, 1)}
 }
 
-// Lock waits for the lock until ctx ends. Its errors are those of lockport.Locker.Acquire. It does not use the database.
+// Lock waits for the lock until ctx ends. Its errors are those of lockport.Locker.Acquire. It does not use the database. While another Provider with
+// this Locker works, Close of the lockport.Locker does not end the wait.
 func (l *Locker) Lock(ctx context.Context, _ *sql.DB) error {
 	select {
 	case l.turn <- struct{}{}:

@@ -54,6 +54,9 @@ func (b *Backend) ready(ctx context.Context) (*clientv3.Client, error) {
 	}
 }
 
+// drainTime is how long a request may still be answered after its connection has failed: a proxy or a server that stops lets it drain.
+const drainTime = 50 * time.Millisecond
+
 // do sends a request once the client has a connection. f's context ends soon after the connection fails: clientv3 would queue the request until
 // the next one. The error is classified; for late, see classify.
 func do[T any](ctx context.Context, b *Backend, late bool, f func(context.Context, *clientv3.Client) (T, error)) (answer T, err error) {
@@ -65,7 +68,12 @@ func do[T any](ctx context.Context, b *Backend, late bool, f func(context.Contex
 	defer cancel()
 	if conn := client.ActiveConnection(); conn != nil {
 		go func() {
-			conn.WaitForStateChange(ctx, connectivity.Ready)
+			if conn.WaitForStateChange(ctx, connectivity.Ready) {
+				select {
+				case <-time.After(drainTime):
+				case <-ctx.Done():
+				}
+			}
 			cancel()
 		}()
 	}

@@ -61,7 +61,7 @@ func (b *Backend) waitTurn(ctx context.Context, c *claim, p place) (place, error
 		defer b.mu.Unlock()
 		b.watches.remove(ahead)
 	}()
-	pulse := time.NewTicker(c.lease.ttl / 6)
+	pulse := time.NewTicker(min(c.lease.ttl/6, lookEvery))
 	defer pulse.Stop()
 	for looked := time.Now(); ; {
 		if p.ahead > 0 && (ahead == nil || ahead.key != p.before) {

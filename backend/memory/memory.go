@@ -214,8 +214,8 @@ func (b *Backend) Attach(ctx context.Context, req driver.Request, owner string, 
 	return lease, nil
 }
 
-// Close implements driver.Backend. This client's holds last until their TTL has passed; its waiting claims end, and its callbacks are not called any
-// more.
+// Close implements driver.Backend. This client's holds last until their TTL has passed, and its waiting claims end. No callback begins any more, but
+// one that is on its way may still arrive.
 func (b *Backend) Close() error {
 	s := b.server
 	s.mu.Lock()

@@ -24,7 +24,7 @@ type claim struct {
 	conn      *zk.Conn      // the connection of the last creation
 	path      string        // of its node; "": none, or not known
 	session   int64         // owner of the node; 0: not known
-	czxid     int64         // the transaction that created the node; 0: not known
+	czxid     int64         // the token: the transaction that created the node, or a later one, see inferCzxid; 0: not known
 	grant     driver.Grant
 	held      bool            // granted, and not known to be lost
 	watch     <-chan zk.Event // of the node, while held; nil: none

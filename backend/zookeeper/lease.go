@@ -14,7 +14,7 @@ import (
 type Node struct {
 	Path    string // with the sequence number
 	Session int64  // owner of the node
-	Czxid   int64  // the driver's token: the transaction that created the node, or a later one that deleted an earlier claim's node
+	Czxid   int64  // the driver's token: the transaction that created the node, or a later one that deleted another claim's node
 }
 
 // Grant implements driver.Lease.
