@@ -99,6 +99,10 @@ func (m *Mux) openBackend(rawURL string, ttl time.Duration) (driver.Backend, tim
 		return nil, 0, fmt.Errorf("unknown scheme %q in the lock URL; known: %s", u.Scheme,
 			cmp.Or(known, "none (import a backend, such as github.com/lockport/lockport/backend/redis)"))
 	}
+	// Without an address, as in "redis:/:password@host", all of it is the path. Only URLs that never have an address may have an @ there.
+	if example, err := url.Parse(s.Example); err == nil && example.Host != "" && strings.Contains(u.EscapedPath()+u.EscapedFragment(), "@") {
+		return nil, 0, errors.New("the lock URL has no address before its @: write scheme://user:password@host, and percent-encode an @ in the path")
+	}
 	var urlTTL time.Duration
 	if all := q["ttl"]; len(all) > 0 {
 		urlTTL, err = time.ParseDuration(all[0])

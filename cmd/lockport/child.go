@@ -112,8 +112,13 @@ func (c *child) reap() syscall.WaitStatus {
 	for range c.stops { // until it has ended
 	}
 	for {
-		if _, err := syscall.Wait4(c.group, &c.status, 0, nil); err != syscall.EINTR {
-			return c.status // set by this call, or by watch
+		var status syscall.WaitStatus // Wait4 sets it to 0 if it fails
+		switch _, err := syscall.Wait4(c.group, &status, 0, nil); err {
+		case nil:
+			return status
+		case syscall.EINTR:
+		default: // watch has reaped it
+			return c.status
 		}
 	}
 }

@@ -2,8 +2,10 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -43,9 +45,21 @@ func (o options) parse(args []string) error {
 	if err := o.Parse(args); errors.Is(err, pflag.ErrHelp) {
 		return err
 	} else if err != nil {
-		return usagef("%s; try: lockport %s --help", oneLine(err.Error()), o.Name())
+		return usagef("%s; try: lockport %s --help", harmless(err), o.Name())
 	}
 	return nil
+}
+
+// harmless is pflag's error without the text after an option's name, which may be a secret: -url=redis://:password@host.
+func harmless(err error) string {
+	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok && unknown.GetSpecifiedShortnames() != "" {
+		return fmt.Sprintf("unknown option -%s (long options take two dashes)", unknown.GetSpecifiedName())
+	}
+	if bad, ok := errors.AsType[*pflag.InvalidSyntaxError](err); ok {
+		option, _, _ := strings.Cut(bad.GetSpecifiedFlag(), "=")
+		return "bad syntax of the option " + option
+	}
+	return oneLine(err.Error())
 }
 
 // parseAlone parses args of a verb that takes only options.

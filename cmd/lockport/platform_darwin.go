@@ -19,10 +19,10 @@ func (c *child) watch(stops chan<- syscall.Signal) {
 		if err == syscall.EINTR {
 			continue
 		}
-		if err != nil || !c.status.Stopped() {
+		if err != nil || c.status.Exited() || c.status.Signaled() {
 			return
 		}
-		stops <- c.status.StopSignal()
+		stops <- syscall.Signal(c.status>>8) & 0xFF // here, Go's Stopped and StopSignal do not count SIGSTOP
 	}
 }
 

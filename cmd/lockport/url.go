@@ -29,6 +29,7 @@ const answerLimit = 10 * time.Second
 type server struct {
 	options options
 	given   []string // the URLs from the options
+	err     error    // of --url-file
 }
 
 // server adds the options that name a lock server. An empty URL is an error. Otherwise an unset variable would select this machine's files, which two
@@ -44,8 +45,8 @@ func (o options) server() *server {
 	})
 	o.Func("url-file", "", func(file string) error {
 		url, err := readURL(file)
-		s.given = append(s.given, url)
-		return err
+		s.given, s.err = append(s.given, url), cmp.Or(s.err, err)
+		return nil // pflag would quote the argument
 	})
 	return s
 }
@@ -72,11 +73,14 @@ func (s *server) urls() ([]string, error) {
 	if s.options.Changed("url") && s.options.Changed("url-file") {
 		return nil, usagef("options --url and --url-file exclude each other")
 	}
-	return s.given, nil
+	return s.given, s.err
 }
 
 // readURL reads a URL from a file, which keeps its password out of the process list.
 func readURL(file string) (string, error) {
+	if strings.Contains(file, "://") || strings.Contains(file, "@") && strings.Contains(file, ":") {
+		return "", usagef("--url-file and LOCKPORT_URL_FILE take the name of a file that holds the URL, not the URL")
+	}
 	f, err := os.Open(file)
 	if err != nil {
 		return "", usagef("the URL cannot be read: %v", err)
