@@ -144,8 +144,16 @@ func (c *Client) deadline(until time.Time, suspended, ttl time.Duration) time.Du
 		return never
 	}
 	// A lease that several claims share may count its validity from before the request.
-	suspended = min(suspended, clock.SuspendedAt(until.Add(-ttl)))
+	suspended = min(suspended, clock.SuspendedAt(c.countedFrom(until, ttl)))
 	return until.Sub(c.base) + suspended - c.suspended - margin(ttl)
+}
+
+// countedFrom is the instant from which the validity until until counts. The server rounded the TTL up, unless it is that of a session.
+func (c *Client) countedFrom(until time.Time, ttl time.Duration) time.Time {
+	if grain := c.caps.TTLGrain; grain > 0 && c.caps.FixedTTL == 0 && ttl%grain > 0 {
+		ttl += grain - ttl%grain
+	}
+	return until.Add(-ttl)
 }
 
 // classOf returns the class of a driver's error, nil for nil. If the error matches several classes, the worst one counts.

@@ -111,7 +111,7 @@ func (cl *claim) run(ctx context.Context, o outcome) {
 				sleep(ctx, jitter(minPause), nil) // the server may never be able to confirm a grant
 				o = outcome{abandoned: true}
 			} else {
-				o = outcome{lease: o.lease, err: fmt.Errorf("%w: %w", driver.ErrUnknown, err)}
+				o = outcome{lease: o.lease, err: fmt.Errorf("%w: %v", driver.ErrUnknown, err)}
 			}
 			continue
 		case class != ErrHeld:
@@ -227,7 +227,7 @@ func (cl *claim) conclude(o *outcome) (again bool) {
 		}
 		switch {
 		case cl.lostEarly != nil:
-			o.err = fmt.Errorf("%w: the lock was lost as soon as it was granted: %w", driver.ErrUnknown, cl.lostEarly)
+			o.err = fmt.Errorf("%w: the lock was lost as soon as it was granted: %v", driver.ErrUnknown, cl.lostEarly)
 		case now >= deadline:
 			o.err = fmt.Errorf("%w: the lock was granted too late, after its deadline", driver.ErrUnknown)
 		case q.head.ttl != cl.req.TTL: // it was made for a waiter with another TTL, which has left

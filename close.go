@@ -72,6 +72,7 @@ func (c *Client) endAll() (kept time.Duration) {
 			for _, l := range cl.holds {
 				l.finish(closed)
 				l.reportEnded()
+				cl.keepUntil = max(cl.keepUntil, l.keep)
 			}
 			cl.holds = nil
 			if cl.next(now) {

@@ -98,7 +98,7 @@ func (cl *claim) give(w *waiter, now time.Duration) {
 		cl.keepUntil = 0
 	}
 	if w.minHold > 0 {
-		cl.keepUntil = max(cl.keepUntil, after(now, w.minHold))
+		l.keep = after(now, w.minHold)
 	}
 	cl.holds = append(cl.holds, l)
 	cl.queue.answer(w, l, nil)
@@ -109,6 +109,7 @@ func (cl *claim) give(w *waiter, now time.Duration) {
 func (cl *claim) remove(l *Lock) {
 	if i := slices.Index(cl.holds, l); i >= 0 {
 		cl.holds = slices.Delete(cl.holds, i, i+1)
+		cl.keepUntil = max(cl.keepUntil, l.keep)
 	}
 }
 

@@ -110,6 +110,7 @@ func TestOddBackend(t *testing.T) {
 		w.nobodyHolds("a")
 		_, err := c.TryAcquire(w.ctx, "a")
 		require.ErrorIs(t, err, lockport.ErrUnavailable, "lost before it was granted")
+		require.NotErrorIs(t, err, lockport.ErrLost, "nothing was held")
 		synctest.Wait()
 		l, err := c.TryAcquire(w.ctx, "a")
 		require.NoError(t, err)

@@ -415,3 +415,23 @@ func TestModesThatMakeNoSense(t *testing.T) {
 	_, err = memory.New(memory.Options{}, lockport.Require(lockport.NeedShared, lockport.NeedPermits, lockport.NeedDetach))
 	require.NoError(t, err)
 }
+
+// MinHold does not keep the names of readers whose set did not come about. It counts for a reader that was used beside an unused one.
+func TestSetOfReadersThatFailsIgnoresMinHold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, a, b := two(t)
+		w.acquire(b, "z")
+		_, err := lockport.TryAcquireAll(t.Context(), a, []string{"y", "z"}, lockport.Shared(), lockport.MinHold(time.Minute))
+		require.ErrorIs(t, err, lockport.ErrHeld)
+		free, err := b.TryAcquire(t.Context(), "y")
+		require.NoError(t, err)
+		require.NoError(t, free.Release(t.Context()))
+		w.release(w.acquire(a, "y", lockport.Shared(), lockport.MinHold(time.Minute)))
+		_, err = lockport.TryAcquireAll(t.Context(), a, []string{"y", "z"}, lockport.Shared(), lockport.MinHold(time.Second))
+		require.ErrorIs(t, err, lockport.ErrHeld)
+		time.Sleep(30 * time.Second)
+		_, err = b.TryAcquire(t.Context(), "y")
+		require.ErrorIs(t, err, lockport.ErrHeld)
+		time.Sleep(time.Minute)
+	})
+}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/lockport/lockport/driver"
@@ -81,12 +80,8 @@ func (l *Lock) releaseInTime(ctx context.Context) (err error) {
 	return err
 }
 
-// unused says that no work has begun under l: its claim need not be kept for MinHold. That of readers may be, for others. The mutex is held.
-func (l *Lock) unused() {
-	if cl := l.claim; !cl.queue.shared && slices.Contains(cl.holds, l) {
-		cl.keepUntil = 0
-	}
-}
+// unused says that no work has begun under l: its MinHold does not keep the claim. The mutex is held.
+func (l *Lock) unused() { l.keep = 0 }
 
 // releaseUnseen is release if no caller waits for its outcome. It ends with the client.
 func (cl *claim) releaseUnseen() {

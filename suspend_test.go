@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/clock"
 )
 
@@ -17,5 +18,13 @@ func TestDeadlineCountsSuspends(t *testing.T) {
 		c := &Client{base: clock.Now(), suspended: clock.Suspended() - asleep}
 		left := c.deadline(clock.Now().Add(ttl), suspended, ttl) - c.now()
 		require.InDelta(t, when-margin(ttl), left, float64(ttl/10))
+	}
+}
+
+// The server rounds a TTL up, and counts the validity from its rounded TTL before its end.
+func TestValidityOfARoundedTTL(t *testing.T) {
+	c, sent := &Client{caps: driver.Capabilities{TTLGrain: time.Second}}, clock.Now()
+	for _, ttl := range []time.Duration{1100 * time.Millisecond, 2 * time.Second} {
+		require.Equal(t, sent, c.countedFrom(sent.Add(2*time.Second), ttl))
 	}
 }
