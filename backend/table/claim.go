@@ -2,6 +2,7 @@ package table
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/bits"
 	"math/rand/v2"
@@ -17,6 +18,7 @@ type claim struct {
 	b     *Backend
 	req   driver.Request
 	grant driver.Grant
+	again bool // an earlier copy of its statement may still arrive
 }
 
 // column encodes a name for the table: a zero byte, which Postgres text cannot have, becomes \0, and a backslash \\. nameOf reverses it.
@@ -50,7 +52,7 @@ func (b *Backend) TryAcquire(ctx context.Context, req driver.Request) (driver.Le
 		if rand.N(1000) == 0 { // random, so that processes that take one lock each prune too
 			_, _ = b.run(ctx, driver.ErrUnknown, prune)
 		}
-		return &claim{b, req, driver.Grant{Token: uint64(token), Until: a.sent.Add(req.TTL)}}, nil
+		return &claim{b, req, driver.Grant{Token: uint64(token), Until: a.sent.Add(req.TTL)}, a.again}, nil
 	}
 	if a.again {
 		return nil, errAgain
@@ -79,13 +81,22 @@ func (b *Backend) Abandon(ctx context.Context, req driver.Request) error {
 // Grant implements driver.Lease.
 func (c *claim) Grant() driver.Grant { return c.grant }
 
-// Release implements driver.Lease, in one statement.
-func (c *claim) Release(ctx context.Context) error { return c.b.Break(ctx, c.req.Name, c.req.Owner) }
+// Release implements driver.Lease, in one statement, or in two if a copy of the claim may still arrive.
+func (c *claim) Release(ctx context.Context) error {
+	err := c.b.Break(ctx, c.req.Name, c.req.Owner)
+	if c.again && (err == nil || errors.Is(err, driver.ErrLost)) {
+		if failed := c.b.Abandon(ctx, c.req); failed != nil {
+			return failed
+		}
+	}
+	return err
+}
 
 const (
 	held    = "owner <> '' AND expires > {now}" // the name is held
 	release = "UPDATE {table} SET owner = '', expires = {now} WHERE " + held + " AND name = ? AND owner = ?"
-	renew   = "UPDATE {table} SET expires = {now} + ? WHERE " + held
+	// On MySQL, {now} stands still while a statement waits for a row: one that waited long must not shorten what a later one has confirmed.
+	renew = "UPDATE {table} SET expires = {greatest}(expires, {now} + ?) WHERE " + held
 )
 
 // Break implements driver.Breaker. The holder is told at its next renewal.

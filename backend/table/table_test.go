@@ -354,6 +354,54 @@ func (*dying) QueryContext(context.Context, string, []sqldriver.NamedValue) (sql
 
 func (*dying) Close() error { return nil }
 
+// A copy of a granted claim that arrives after the release takes nothing.
+func TestCopyOfAGrantedClaimThatArrivesLate(t *testing.T) {
+	onServers(t, func(t *testing.T, _ Dialect, b *Backend, _ string) {
+		lease, err := b.TryAcquire(t.Context(), request("a", 1))
+		require.NoError(t, err)
+		lease.(*claim).again = true // as run says after a dead connection
+		require.NoError(t, lease.Release(t.Context()))
+		_, err = b.TryAcquire(t.Context(), request("a", 1)) // the copy
+		require.ErrorIs(t, err, driver.ErrHeld)
+		st, err := b.Inspect(t.Context(), "a")
+		require.NoError(t, err)
+		require.False(t, st.Held)
+	})
+}
+
+// A renewal that waited for a row does not shorten what later ones have confirmed. Only MySQL goes on with a statement whose client has left.
+func TestLateRenewalShortensNothing(t *testing.T) {
+	onServers(t, func(t *testing.T, d Dialect, b *Backend, _ string) {
+		if d != MySQL {
+			return
+		}
+		var leases []driver.Lease
+		for i, name := range []string{"a", "b"} {
+			l, err := b.TryAcquire(t.Context(), request(name, i+1))
+			require.NoError(t, err)
+			leases = append(leases, l)
+		}
+		tx, err := b.db.BeginTx(t.Context(), nil)
+		require.NoError(t, err)
+		defer func() { _ = tx.Rollback() }()
+		var name string
+		require.NoError(t, tx.QueryRow(b.text("SELECT name FROM {table} WHERE name = 'a' FOR UPDATE")).Scan(&name))
+		short, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		defer cancel()
+		b.RenewBatch(short, leases, make([]driver.Renewal, 2)) // it goes on at the server
+		time.Sleep(time.Second)
+		_, err = driver.Renew(t.Context(), b, leases[1])
+		require.NoError(t, err)
+		expires := func(name string) int64 {
+			return number(do(t, b, "SELECT expires FROM {table} WHERE name = ?", name)[0][0])
+		}
+		a, confirmed := expires("a"), expires("b")
+		require.NoError(t, tx.Rollback())
+		require.Eventually(t, func() bool { return expires("a") != a }, within, 10*time.Millisecond) // the late renewal has run
+		require.GreaterOrEqual(t, expires("b"), confirmed)
+	})
+}
+
 func TestOptionsAndURLs(t *testing.T) {
 	for _, o := range []Options{{Table: "a.b.c"}, {Table: "a b"}, {Table: "a;"}, {Table: "1"}} {
 		_, err := NewBackend(new(sql.DB), Postgres, o)
