@@ -41,6 +41,9 @@ func New(locker lockport.Locker, name string, opts ...lockport.AcquireOption) *L
 // Lock waits for the lock until ctx ends. Its errors are those of lockport.Locker.Acquire. It does not use the database. While another Provider with
 // this Locker works, Close of the lockport.Locker does not end the wait.
 func (l *Locker) Lock(ctx context.Context, _ *sql.DB) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	select {
 	case l.turn <- struct{}{}:
 	case <-ctx.Done():

@@ -144,7 +144,7 @@ func (c *conn) Wait(ctx context.Context, op *session.Op) error {
 	return c.link.use(func(p *pgx.Conn) error {
 		key := number(op.Key)
 		c.patient = true
-		if _, err := c.query(ctx, p, c.statements.contend, key); err != nil {
+		if _, err := c.inTime(ctx, p, c.statements.contend, key); err != nil {
 			if op.Err = refusal(p, err); op.Err != nil {
 				return nil
 			}
@@ -158,11 +158,19 @@ func (c *conn) Wait(ctx context.Context, op *session.Op) error {
 				return c.recordAnswers(ctx, p, []*session.Op{op}, rows, err)
 			}
 			// The server may have granted the lock before the timeout: as the draw of the token waited, or just then. The next turn would take it twice.
-			if _, err := c.query(ctx, p, c.statements.free, freeArgs(op)...); err != nil {
+			if _, err := c.inTime(ctx, p, c.statements.free, freeArgs(op)...); err != nil {
 				return ended(err)
 			}
+			c.drainNotifications(p) // pgx keeps them, and the wait may last for days
 		}
 	})
+}
+
+// inTime is query with the TTL as its limit: the engine limits Do, not Wait.
+func (c *conn) inTime(ctx context.Context, p *pgx.Conn, st statement, args ...any) ([]pgtype.Int8, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.server.ttl)
+	defer cancel()
+	return c.query(ctx, p, st, args...)
 }
 
 // Listen implements session.Conn.
@@ -293,7 +301,7 @@ func (c *conn) undo(ctx context.Context, p *pgx.Conn, op *session.Op, failure er
 		if others > 0 {
 			return errors.New(failure.Error())
 		}
-		_, err := c.query(ctx, p, c.statements.free, freeArgs(op)...)
+		_, err := c.inTime(ctx, p, c.statements.free, freeArgs(op)...)
 		return err
 	case session.Await:
 		hi, lo := side(number(op.Key))

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockport/lockport/conformance/faultproxy"
 	"github.com/lockport/lockport/internal/lab/peer"
 	"github.com/lockport/lockport/internal/session"
 )
@@ -144,5 +146,40 @@ func TestSessionsOfGoneMachinesEnd(t *testing.T) {
 		"tcp_keepalives_idle": "5", "tcp_keepalives_interval": "2", "tcp_keepalives_count": "3",
 	} {
 		require.Equal(t, want, value[string](t, a, `SELECT setting FROM pg_settings WHERE name = $1`, setting))
+	}
+}
+
+// A session that waits passes on what it hears meanwhile, and keeps nothing.
+func TestWaitingSessionPassesNotificationsOn(t *testing.T) {
+	t.Parallel()
+	p := database(t)
+	s := backendAt(t, with(t, p.URL(), "ttl", "10s")).server
+	holder := dialled(t, s)
+	waiter, freed, _ := talking(t, s)
+	waiter.statements.contend.sql = strings.Replace(waiter.statements.contend.sql, milliseconds(waitLockTimeout), "20", 1)
+	ask(t, holder, op(session.Try, 1))
+	done := waits(t, waiter, op(session.Try, 1))
+	execute(t, admin(t, p.AdminURL()), `SELECT pg_notify('lockport', 'f7')`)
+	require.Eventually(t, func() bool { return len(freed) > 0 }, soon, time.Millisecond)
+	nothing(t, done)
+	ask(t, holder, op(session.Free, 1))
+	require.NoError(t, <-done)
+}
+
+func TestWaitOnASilentLinkEnds(t *testing.T) {
+	t.Parallel()
+	p := database(t)
+	u, err := url.Parse(p.URL())
+	require.NoError(t, err)
+	proxy, err := faultproxy.New(u.Host)
+	require.NoError(t, err)
+	t.Cleanup(func() { proxy.Restore(); _ = proxy.Close() })
+	c := dialled(t, backendAt(t, via(t, with(t, p.URL(), "ttl", "500ms"), proxy.Addr())).server)
+	proxy.Freeze()
+	select {
+	case err := <-waits(t, c, op(session.Try, 1)):
+		require.Error(t, err)
+	case <-time.After(soon):
+		require.Fail(t, "the wait hangs")
 	}
 }
