@@ -94,12 +94,14 @@ func (c *claim) claimAt(ctx context.Context, i int, round int32, argv []any) {
 		c.signal()
 		return
 	}
+	had := v.mayHold // since an earlier request: a refused one changes nothing at the node
 	v.inFlight, v.mayHold = true, true
 	c.mu.Unlock()
 	r := c.b.nodes[i].runAdmitted(ctx, c.nodeTimeout(), redisscript.QuorumAcquire, c.keys, argv...)
 	c.mu.Lock()
 	v.inFlight = false
 	st := v.answered(r)
+	v.mayHold = v.mayHold || had && certain(r.Err)
 	if st == held {
 		c.heard = time.Now()
 	}

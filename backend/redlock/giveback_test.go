@@ -208,3 +208,44 @@ func TestReleaseBeforeARetake(t *testing.T) {
 		}
 	}
 }
+
+// A node that refuses a release, and then the next claim, still has the vote: the lease's release asks it too.
+func TestVoteSurvivesARefusedClaim(t *testing.T) {
+	t.Parallel()
+	x := plainNodes(t, 3)
+	a := newClient(t, x.proxied(), "a")
+	a.Frees(a.Takes(a.Request("warm-up")))
+	awake := func() {
+		a.nodes[0].mu.Lock()
+		defer a.nodes[0].mu.Unlock()
+		a.nodes[0].restReason = ""
+	}
+	x.foreign(t, 1, 2)
+	x.proxies[1].Freeze()
+	x.proxies[2].Freeze()
+	req := a.Request("x")
+	req.TTL = time.Minute // its end must not free the first node
+	c, err := a.claims.Enter(req)
+	require.NoError(t, err)
+	done := make(chan error, 1)
+	go func() {
+		_, err := a.Try(req)
+		done <- err
+	}()
+	c.waitsUntil(t, func() bool { return c.votes[0].state == granted })
+	do(t, x.servers[0], "CONFIG", "SET", "min-replicas-to-write", "1") // it refuses all writes
+	x.proxies[1].Restore()
+	x.proxies[2].Restore()
+	require.ErrorIs(t, <-done, driver.ErrHeld)
+	c.waitsUntil(t, func() bool { return c.votes[0].state == unknown }) // the release was refused
+	do(t, x.servers[1], "DEL", key("x"))
+	do(t, x.servers[2], "DEL", key("x"))
+	awake()
+	lease := a.Takes(req)
+	c.waitsUntil(t, func() bool { return c.votes[0].state == failed })
+	do(t, x.servers[0], "CONFIG", "SET", "min-replicas-to-write", "0")
+	require.Equal(t, int64(1), do(t, x.servers[0], "EXISTS", key("x")))
+	awake()
+	a.Frees(lease)
+	x.empty(t, "x")
+}

@@ -1,6 +1,7 @@
 package redlock
 
 import (
+	"errors"
 	"fmt"
 	"net/url"
 	"strings"
@@ -45,6 +46,9 @@ func open(u *url.URL, _ lockport.SchemeOptions) (driver.Backend, error) {
 		one.Scheme, one.Host, one.RawQuery = strings.Replace(u.Scheme, "redlock", "redis", 1), strings.ToLower(host), rest.Encode()
 		var client *goredis.Options
 		if client, err = goredis.ParseURL(one.String()); err != nil {
+			if bad, ok := errors.AsType[*url.Error](err); ok { // its text has the whole URL, with the password
+				err = fmt.Errorf("bad address %q: %w", host, bad.Err)
+			}
 			err = fmt.Errorf("redlock URL: %w", err)
 			break
 		}
