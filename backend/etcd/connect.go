@@ -9,7 +9,9 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/status"
 
 	"github.com/lockport/lockport/driver"
 )
@@ -17,6 +19,8 @@ import (
 var (
 	errClosed      = fmt.Errorf("%w: the backend or its client is closed", driver.ErrUnavailable)
 	errUnreachable = fmt.Errorf("%w: etcd cannot be reached: is it running, is the address right, and do both sides agree on TLS?", driver.ErrUnavailable)
+
+	errDisconnected = errors.New("the connection to etcd was lost before the answer")
 )
 
 // ready returns the client once it has a connection. clientv3 queues requests without one, for any length of time. If ready fails, nothing was
@@ -64,6 +68,7 @@ func do[T any](ctx context.Context, b *Backend, late bool, f func(context.Contex
 	if err != nil {
 		return answer, err
 	}
+	caller := ctx
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	if conn := client.ActiveConnection(); conn != nil {
@@ -78,7 +83,10 @@ func do[T any](ctx context.Context, b *Backend, late bool, f func(context.Contex
 		}()
 	}
 	answer, err = f(ctx, client)
-	return answer, classify(ctx, err, late)
+	if caller.Err() == nil && ctx.Err() != nil && (errors.Is(err, context.Canceled) || status.Code(err) == codes.Canceled) {
+		err = errDisconnected // the request was ended here, not by its caller
+	}
+	return answer, classify(caller, err, late)
 }
 
 // connect returns the client, or the call that creates our own. It is created at first use, since clientv3 requests a token then.

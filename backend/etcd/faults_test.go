@@ -1,6 +1,7 @@
 package etcd
 
 import (
+	"context"
 	"fmt"
 	"strconv"
 	"testing"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/conformance/faultproxy"
+	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/lab/environment"
 	"github.com/lockport/lockport/internal/lab/peer"
 	"github.com/lockport/lockport/internal/lab/servers"
@@ -106,4 +108,25 @@ func TestSilentMemberIsNoticed(t *testing.T) {
 			require.FailNow(t, "the holder was not told")
 		}
 	}
+}
+
+// The end of a connection is not the end of the caller's context.
+func TestLostConnectionIsNotTheCallersCancellation(t *testing.T) {
+	t.Parallel()
+	s := servers.NeedEtcd(t, servers.EtcdOptions{})
+	proxy := peer.Proxy(t, s.Addr())
+	n := newNodeOn(t, newClient(t, proxy.Addr()))
+	_, err := n.Inspect(t.Context(), "a")
+	require.NoError(t, err)
+	proxy.BlackholeReplies()
+	failed := make(chan error, 1)
+	go func() {
+		_, err := n.Inspect(t.Context(), "a")
+		failed <- err
+	}()
+	<-time.After(100 * time.Millisecond)
+	proxy.Cut()
+	err = peer.Eventually(t, failed)
+	require.ErrorIs(t, err, driver.ErrUnavailable)
+	require.NotErrorIs(t, err, context.Canceled)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/lab/peer"
 	"github.com/lockport/lockport/internal/lab/servers"
+	"github.com/lockport/lockport/internal/recent"
 )
 
 // go-zookeeper queues a creation while there is no connection, and sends it after its context has ended. Abandon undoes it, and is certain
@@ -169,38 +170,68 @@ func TestWaitersShareAWatch(t *testing.T) {
 	})
 }
 
-// A claim whose node is the only child takes its token from the list. Tokens rise, whoever else comes and goes.
+// A transaction is inferred from a list only if no other node can have existed.
 func TestDeduction(t *testing.T) {
 	t.Parallel()
 	s := servers.SharedZooKeeper(t)
 	raw := newRaw(t, s.Addr())
 	b := newBackend(t, Options{TTL: 10 * time.Second}, s.Addr())
-	name, last := fresh(t), uint64(0)
+	name := fresh(t)
 	require.NoError(t, b.ready(within(t, soon)))
-	for _, other := range []string{"none", "gone", "none", "behind", "none"} {
+	somebody := func() {
+		path, err := raw.CreateProtectedEphemeralSequential("/"+name+"/lock-", nil, b.o.ACL)
+		require.NoError(t, err)
+		require.NoError(t, raw.Delete(path, -1))
+	}
+	deduced := func() bool {
+		t.Helper()
 		c := b.newClaim(request(b, name))
-		_, err := c.create(within(t, soon))
+		_, _, err := c.place(within(t, soon))
 		require.NoError(t, err)
-		path := ""
-		if other != "none" {
-			path, err = raw.CreateProtectedEphemeralSequential("/"+name+"/lock-", nil, b.o.ACL)
-			require.NoError(t, err)
-		}
-		if other == "gone" {
-			require.NoError(t, raw.Delete(path, -1))
-		}
-		_, _, err = c.place(within(t, soon))
-		require.NoError(t, err)
-		require.Equal(t, other != "behind", c.czxid != 0)
+		known := c.czxid != 0
 		require.NoError(t, c.win(within(t, soon), false))
 		_, czxid, err := b.get(c.node())
 		require.NoError(t, err)
-		require.Equal(t, other == "gone", c.Grant().Token > uint64(czxid))
-		require.Greater(t, c.Grant().Token, last)
-		last = c.Grant().Token
+		require.Equal(t, uint64(czxid), c.Grant().Token)
 		b.Frees(c)
-		if other == "behind" {
-			require.NoError(t, raw.Delete(path, -1))
-		}
+		return known
+	}
+	require.True(t, deduced(), "no other node ever existed")
+	require.True(t, deduced())
+	b.released = recent.Values[int64]{}
+	require.False(t, deduced(), "nothing is known")
+	require.True(t, deduced())
+	somebody()
+	require.False(t, deduced(), "another node existed")
+	require.True(t, deduced())
+	c := b.newClaim(request(b, name))
+	_, err := c.create(within(t, soon))
+	require.NoError(t, err)
+	somebody()
+	_, _, err = c.place(within(t, soon))
+	require.NoError(t, err)
+	require.Zero(t, c.czxid, "another node came and went after it was created")
+	require.NoError(t, c.withdraw())
+}
+
+// If an earlier session of the claim left a node, which ends with that session, Abandon deletes that of this session.
+func TestAbandonFindsTheLatestNode(t *testing.T) {
+	t.Parallel()
+	s := servers.SharedZooKeeper(t)
+	raw := newRaw(t, s.Addr()) // the earlier session
+	b := newBackend(t, Options{}, s.Addr())
+	for range 8 { // the server lists in no order
+		req := request(b, fresh(t))
+		c := b.newClaim(req)
+		require.NoError(t, b.ready(within(t, soon)))
+		require.NoError(t, b.makePath(c.parent))
+		_, err := raw.Create(c.prefix, []byte(req.Owner), zk.FlagEphemeralSequential, b.o.ACL)
+		require.NoError(t, err)
+		require.NoError(t, c.createOnce(within(t, soon)))
+		own := c.node()
+		require.NoError(t, b.Abandon(within(t, soon), req)) // c is not registered, so its node is found by its prefix
+		exists, _, err := raw.Exists(own)
+		require.NoError(t, err)
+		require.False(t, exists)
 	}
 }

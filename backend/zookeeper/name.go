@@ -28,6 +28,7 @@ const (
 	lockName        = "lock-"
 	readLockName    = "__READ__"
 	writeLockName   = "__WRIT__"
+	sequenceDigits  = 10
 	// lastSequence is our limit: slightly above, the server's counter turns negative, and a new node would sort before the holder's.
 	lastSequence = math.MaxInt32 - 1<<20
 )
@@ -149,10 +150,17 @@ func holdersOf(children []string) int {
 // sortsLast reports that child sorts after every sequence number, so that it excludes nobody: it is another program's.
 func sortsLast(child string) bool { return sortKey(child) > "9999999999" }
 
+// numberOf is the sequence number that the server gave a node.
+func numberOf(node string) (n int64, ok bool) {
+	digits := sortKey(node)
+	n, err := strconv.ParseInt(digits, 10, 32)
+	return n, err == nil && len(digits) == sequenceDigits && n >= 0
+}
+
 // exhausted reports that the parent's sequence numbers are used up, or nearly.
 func exhausted(node string) bool {
-	n, err := strconv.ParseInt(sortKey(node), 10, 32)
-	return err != nil || n < 0 || n > lastSequence
+	n, ok := numberOf(node)
+	return !ok || n > lastSequence
 }
 
 // base is the last part of a path.

@@ -39,19 +39,29 @@ func (c *claim) place(ctx context.Context) (children []string, at int, err error
 	switch at = slices.Index(l.children, own); {
 	case at < 0:
 		err = errGone
-	case len(l.children) == 1:
-		c.inferCzxid(l.stat.Pzxid)
+	case at == 0:
+		c.inferCzxid(l)
 	}
 	return l.children, at, err
 }
 
-// inferCzxid takes the claim's token from a list in which the claim's node is the only child. pzxid is the last change below the lock's node: the
-// creation of the claim's node, or a later deletion of another. Either way, tokens rise: earlier holders' nodes were deleted by then, and later ones
-// are created afterwards.
-func (c *claim) inferCzxid(pzxid int64) {
-	c.b.mu.Lock()
-	defer c.b.mu.Unlock()
-	c.czxid = cmp.Or(c.czxid, pzxid)
+// inferCzxid takes the claim's token from a list, if the claim's node is the only child, and no other was created since our last one, which was
+// deleted. (Without a last one: no other was ever created.) The token is then Pzxid, the last change below the lock's node: the creation of the
+// claim's node, or the deletion of our last one if that came later. If the lock's node was recreated and counts anew, it may be another deletion.
+// Tokens still rise: every later claim's node is created after it.
+func (c *claim) inferCzxid(l list) {
+	b := c.b
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	n, ok := numberOf(c.path)
+	last, known := b.released.Get(c.parent)
+	if !known {
+		last = -1
+	}
+	creations := (int64(l.stat.Cversion) + int64(l.stat.NumChildren)) / 2 // Cversion is creations plus deletions, NumChildren their difference
+	if c.czxid == 0 && ok && n == last+1 && creations == n+1 && len(l.children) == 1 && c.session != 0 {
+		c.czxid = l.stat.Pzxid
+	}
 }
 
 func (c *claim) node() string {
@@ -178,8 +188,11 @@ func (b *Backend) findNode(parent, prefix string) (string, error) {
 	if errors.Is(err, zk.ErrNoNode) {
 		return "", nil
 	}
-	if i := slices.IndexFunc(l.children, func(child string) bool { return strings.HasPrefix(child, prefix) }); err == nil && i >= 0 {
-		return parent + "/" + l.children[i], nil
+	inOrder(l.children)
+	for _, child := range slices.Backward(l.children) { // an earlier one is of a session that was given up, and ends with it
+		if err == nil && strings.HasPrefix(child, prefix) {
+			return parent + "/" + child, nil
+		}
 	}
 	return "", err
 }
