@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"sync"
 
 	"go.opentelemetry.io/otel"
@@ -64,7 +65,7 @@ func newMetrics(o Options) (*metrics, error) {
 
 // of returns the attributes of a lock, made once. New counters start at zero, so that the first loss is an increase.
 func (m *metrics) of(backend, name string) *lock {
-	k := key{backend, name}
+	k := key{backend, strings.ToValidUTF8(name, "\uFFFD")} // hooks also see names that Acquire refuses
 	if !m.names {
 		k.name = ""
 	}

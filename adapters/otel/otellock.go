@@ -74,22 +74,30 @@ func Hooks(o Options) (lockport.Hooks, error) {
 // spans makes spans and their events.
 type spans struct{ tracer trace.Tracer }
 
-// callerKey is the context key of the caller's span, if that records.
-type callerKey struct{}
+// The keys of a context, for each Hooks: several may be chained.
+type (
+	spanKey   struct{ of *spans } // the span of the acquisition
+	callerKey struct{ of *spans } // the caller's span, if that records
+)
 
 // begin starts the span of an acquisition.
 func (s *spans) begin(ctx context.Context, l *lock) context.Context {
 	caller := trace.SpanFromContext(ctx)
-	ctx, _ = s.tracer.Start(ctx, "lockport.acquire", l.start...)
+	ctx, span := s.tracer.Start(ctx, "lockport.acquire", l.start...)
+	ctx = context.WithValue(ctx, spanKey{s}, span)
 	if caller.IsRecording() {
-		ctx = context.WithValue(ctx, callerKey{}, caller)
+		ctx = context.WithValue(ctx, callerKey{s}, caller)
 	}
 	return ctx
 }
 
 // end ends the span of an acquisition. For TryAcquire, a held lock is an answer, not an error.
-func (*spans) end(ctx context.Context, e lockport.AcquireEvent) {
-	span, outcome := trace.SpanFromContext(ctx), e.Outcome()
+func (s *spans) end(ctx context.Context, e lockport.AcquireEvent) {
+	outcome := e.Outcome()
+	span, ok := ctx.Value(spanKey{s}).(trace.Span)
+	if !ok {
+		return
+	}
 	if span.IsRecording() {
 		span.SetAttributes(outcomeKey.String(outcome))
 		if e.Err == nil {
@@ -111,8 +119,8 @@ func reason(err error) string {
 }
 
 // lost adds the event of a loss to the caller's span. A span that has ended does not record it.
-func (*spans) lost(e lockport.HoldEvent, l *lock) {
-	if caller, ok := e.Context.Value(callerKey{}).(trace.Span); ok {
+func (s *spans) lost(e lockport.HoldEvent, l *lock) {
+	if caller, ok := e.Context.Value(callerKey{s}).(trace.Span); ok {
 		caller.AddEvent("lockport.lost", trace.WithAttributes(append(l.attributes, reasonKey.String(e.Reason()))...))
 	}
 }

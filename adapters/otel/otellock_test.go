@@ -18,6 +18,7 @@ import (
 
 	"github.com/lockport/lockport"
 	otellock "github.com/lockport/lockport/adapters/otel"
+	"github.com/lockport/lockport/backend/memory/memorytest"
 )
 
 // telemetry is an SDK whose spans and metrics a test can read.
@@ -158,4 +159,15 @@ func TestTelemetry(t *testing.T) {
 		require.Len(t, jobs, 1)
 		require.Contains(t, without(jobs[0]), ` lockport.lost {backend=memory,reason=removed}`)
 	}
+}
+
+func TestChainedHooks(t *testing.T) {
+	a, b := observe(t, false), observe(t, false)
+	c, err := lockport.New(memorytest.NewBackend(nil, nil), lockport.Observe(a.hooks), lockport.Observe(b.hooks))
+	require.NoError(t, err)
+	defer c.Close()
+	_, err = c.Acquire(t.Context(), "job")
+	require.NoError(t, err)
+	require.Len(t, a.ended("lockport.acquire"), 1)
+	require.Len(t, b.ended("lockport.acquire"), 1)
 }

@@ -2,6 +2,7 @@ package promlock
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -23,7 +24,7 @@ type series struct {
 
 // of returns the series of a lock.
 func (m *Metrics) of(backend, name string) *series {
-	k := key{backend, name}
+	k := key{backend, strings.ToValidUTF8(name, "\uFFFD")} // hooks also see names that Acquire refuses
 	if !m.names {
 		k.name = ""
 	}

@@ -127,3 +127,13 @@ func TestSilence(t *testing.T) {
 		require.NoError(t, c.Close())
 	})
 }
+
+// Hooks also see names that Acquire refuses.
+func TestInvalidName(t *testing.T) {
+	m, _ := register(t, promlock.Options{Names: true})
+	c, err := lockport.New(memorytest.NewBackend(nil, nil), lockport.Observe(m.Hooks()))
+	require.NoError(t, err)
+	defer c.Close()
+	_, err = c.Acquire(t.Context(), "a\xff")
+	require.ErrorIs(t, err, lockport.ErrInvalidName)
+}
