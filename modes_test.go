@@ -435,3 +435,19 @@ func TestSetOfReadersThatFailsIgnoresMinHold(t *testing.T) {
 		time.Sleep(time.Minute)
 	})
 }
+
+func TestAcquireAllReturnsWithItsContext(t *testing.T) {
+	bubble(t, func(w *world) {
+		other, _ := w.client()
+		w.acquire(other, "z")
+		c, b := w.client()
+		ctx, cancel := context.WithTimeout(w.ctx, time.Second)
+		defer cancel()
+		time.AfterFunc(time.Second/2, b.Pause)
+		start := time.Now()
+		_, err := lockport.AcquireAll(ctx, c, []string{"y", "z"})
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.LessOrEqual(t, time.Since(start), 1100*time.Millisecond)
+		b.Resume()
+	})
+}

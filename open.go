@@ -83,8 +83,12 @@ func (m *Mux) openBackend(rawURL string, ttl time.Duration) (driver.Backend, tim
 	if err != nil {
 		return nil, 0, errors.New("the parameters of the lock URL cannot be parsed: percent-encode special characters in them")
 	}
-	for name := range q { // a question mark in a password ends the address, and the rest of the password looks like a parameter
-		if strings.ContainsAny(name, "@:/") || name == "ttl" && strings.Contains(q.Get(name), "@") {
+	// A question mark in a password ends the address, and the rest of the password looks like a parameter.
+	if strings.Contains(u.RawQuery, "@") {
+		return nil, 0, errors.New("the lock URL has an @ after its question mark: percent-encode special characters in the password, and an @ in a parameter")
+	}
+	for name := range q {
+		if strings.ContainsAny(name, "@:/") {
 			return nil, 0, errors.New("the text after the question mark of the lock URL is not a parameter: percent-encode special characters in the password")
 		}
 	}

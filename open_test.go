@@ -78,19 +78,21 @@ func TestOpenRefusesBadURLs(t *testing.T) {
 	m := mux(memorytest.NewBackend(nil, nil), &o)
 	const secret = "s3cret"
 	for rawURL, want := range map[string]string{
-		"nonsense://host":                   `unknown scheme "nonsense" in the lock URL; known: fake`,
-		"host":                              `unknown scheme ""`,
-		"fake://host?ttl=soon":              `bad duration "soon" of the URL parameter ttl`,
-		"fake://host?ttl=-1s":               `bad duration "-1s"`,
-		"fake://host?x=1":                   "unknown parameter",
-		"fake://u:" + secret + "%zz@host":   "percent-encode special characters in the password",
-		"fake://u:" + secret + "@host:port": "check its scheme, host and port",
-		"fake://u:1?" + secret + "@host":    "percent-encode special characters in the password",
-		"fake://u:1?ttl=" + secret + "@h":   "percent-encode special characters in the password",
-		"fake://u:/" + secret + "@host":     "percent-encode special characters in the password",
-		"fake://u:1#" + secret + "@host":    "percent-encode special characters in the password",
-		"fake:u:" + secret + "@host":        "percent-encode special characters in the password",
-		"fa ke://u:" + secret + "@host":     "cannot be parsed",
+		"nonsense://host":                    `unknown scheme "nonsense" in the lock URL; known: fake`,
+		"host":                               `unknown scheme ""`,
+		"fake://host?ttl=soon":               `bad duration "soon" of the URL parameter ttl`,
+		"fake://host?ttl=-1s":                `bad duration "-1s"`,
+		"fake://host?x=1":                    "unknown parameter",
+		"fake://u:" + secret + "%zz@host":    "percent-encode special characters in the password",
+		"fake://u:" + secret + "@host:port":  "check its scheme, host and port",
+		"fake://u:1?" + secret + "@host":     "percent-encode special characters in the password",
+		"fake://u:1?ttl=" + secret + "@h":    "percent-encode special characters in the password",
+		"fake://u:1?" + secret + "=x@host":   "percent-encode special characters in the password",
+		"fake://u?ttl=a&ttl=" + secret + "@": "percent-encode special characters in the password",
+		"fake://u:/" + secret + "@host":      "percent-encode special characters in the password",
+		"fake://u:1#" + secret + "@host":     "percent-encode special characters in the password",
+		"fake:u:" + secret + "@host":         "percent-encode special characters in the password",
+		"fa ke://u:" + secret + "@host":      "cannot be parsed",
 	} {
 		_, err := m.Open(t.Context(), rawURL)
 		require.ErrorContains(t, err, want, rawURL)

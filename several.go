@@ -54,14 +54,14 @@ func TryAcquireAll(ctx context.Context, l Locker, names []string, opts ...Acquir
 	return nil, errs[failed]
 }
 
-// undo releases the holds of a set that did not come about. MinHold does not keep them: no work has begun.
+// undo releases the holds of a set that did not come about. It goes on in the background when ctx ends. MinHold does not keep them: no work has begun.
 func (s *Set) undo(ctx context.Context) {
 	for _, l := range s.locks {
 		l.claim.client.mu.Lock()
 		l.unused()
 		l.claim.client.mu.Unlock()
 	}
-	_ = s.Release(ctx)
+	_, _ = within(ctx, func() (struct{}, error) { return struct{}{}, s.Release(ctx) })
 }
 
 // DoAll is Do for several names.

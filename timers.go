@@ -45,14 +45,17 @@ func (t *timers) remove(cl *claim) {
 	}
 }
 
-// arm makes the timer fire when the first claim is due. The mutex is held.
+// maxSleep bounds the timer: Go's timers stand still while the machine is suspended.
+const maxSleep = 250 * time.Millisecond
+
+// arm makes the timer fire when the first claim is due, or sooner. The mutex is held.
 func (c *Client) arm() {
 	t := &c.timers
 	if len(t.heap) == 0 || t.armed > 0 && t.armed <= t.heap[0].due {
 		return // firing too early does no harm
 	}
 	t.armed = t.heap[0].due
-	d := max(t.armed-c.now(), 0)
+	d := min(max(t.armed-c.now(), 0), maxSleep)
 	if t.timer == nil {
 		t.timer = time.AfterFunc(d, c.tick)
 	} else {

@@ -134,7 +134,7 @@ func (c *candidate) endEarly(held context.Context, end context.CancelCauseFunc, 
 		select {
 		case <-held.Done():
 			return
-		case <-time.After(left):
+		case <-time.After(min(left, 250*time.Millisecond)): // Go's timers stand still while the machine is suspended
 		}
 	}
 }

@@ -397,3 +397,37 @@ func TestWatch(t *testing.T) {
 		}
 	})
 }
+
+// Watch yields an error if the server is silent, and no holder of a permit.
+func TestWatchOfASilentServer(t *testing.T) {
+	bubble(t, func(t *testing.T, s *memory.Server) {
+		observer, b := client(t, s)
+		other, _ := client(t, s)
+		_, err := other.Acquire(t.Context(), "n", lockport.Permits(2))
+		require.NoError(t, err)
+		ctx, cancel := context.WithCancel(t.Context())
+		var seen []lockport.Status
+		var errs []error
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			for st, err := range leader.Watch(ctx, observer, "n", time.Second) {
+				if err != nil {
+					errs = append(errs, err)
+				} else {
+					seen = append(seen, st)
+				}
+			}
+		}()
+		sleep(time.Second / 2)
+		require.Len(t, seen, 1)
+		require.False(t, seen[0].Held, "a permit is no leadership")
+		b.Pause()
+		sleep(time.Minute)
+		require.NotEmpty(t, errs)
+		require.ErrorIs(t, errs[0], lockport.ErrUnavailable)
+		b.Resume()
+		cancel()
+		<-done
+	})
+}

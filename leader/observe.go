@@ -62,6 +62,9 @@ func (c *candidate) reportStopping(held context.Context, term *lockport.Lock) (e
 	}
 }
 
+// lookTimeout bounds one Inspect of Watch: a client library may wait for a silent server for ever.
+const lookTimeout = 5 * time.Second
+
 // Watch yields who leads name, and again after every change, until ctx ends. Use it in processes that do not campaign. It polls client.Inspect, at
 // once and then after every pause, which must be positive. So it is late by up to a pause and can miss a short term. If Status.Held is false, nobody
 // leads. Since is the start of the term, and Token is the term's, if the backend knows them (docs/backends in the repository). A change is another
@@ -76,7 +79,12 @@ func Watch(ctx context.Context, client *lockport.Client, name string, pause time
 		}
 		var last *lockport.Status
 		for {
-			now, err := client.Inspect(ctx, name)
+			look, cancel := context.WithTimeout(ctx, lookTimeout)
+			now, err := client.Inspect(look, name)
+			cancel()
+			if err == nil && (now.Shared || now.Permits != 0) { // readers and holders of permits do not lead
+				now = lockport.Status{Name: now.Name, Waiters: now.Waiters}
+			}
 			switch {
 			case ctx.Err() != nil:
 				return

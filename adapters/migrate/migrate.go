@@ -57,14 +57,15 @@ func (d *Driver) Open(url string) (database.Driver, error) {
 	return inner, err
 }
 
-// Close releases the lock, if it is held, and closes the wrapped driver.
+// Close closes the wrapped driver, and then releases the lock, if it is held.
 func (d *Driver) Close() error {
 	d.close()
+	closed := d.Driver.Close() // first: it waits for a statement that runs, and no other may begin without the lock
 	err := d.Unlock()
 	if errors.Is(err, database.ErrNotLocked) {
 		err = nil
 	}
-	return errors.Join(err, d.Driver.Close())
+	return errors.Join(closed, err)
 }
 
 // Lock waits for the lock. database.ErrLocked: another client, or this Driver, has it. Its other errors are those of lockport.Locker.Acquire.

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 	"testing"
@@ -20,6 +21,7 @@ import (
 
 	"github.com/lockport/lockport"
 	migratelock "github.com/lockport/lockport/adapters/migrate"
+	"github.com/lockport/lockport/backend/memory"
 	_ "github.com/lockport/lockport/backend/redis"
 	"github.com/lockport/lockport/internal/lab/migrations"
 	"github.com/lockport/lockport/internal/lab/servers"
@@ -144,4 +146,43 @@ func TestDriver(t *testing.T) {
 		require.ErrorIs(t, d.Drop(), lockport.ErrLost)
 		require.ErrorIs(t, d.Unlock(), lockport.ErrLost)
 	})
+}
+
+// busy is a driver with a migration under way, which its Close waits for, as that of sql.Conn does.
+type busy struct {
+	database.Driver
+	began, end, over chan struct{}
+}
+
+func (b busy) Run(io.Reader) error {
+	close(b.began)
+	<-b.end
+	close(b.over)
+	return nil
+}
+
+func (b busy) Close() error {
+	<-b.over
+	return nil
+}
+
+func TestCloseDuringAMigration(t *testing.T) {
+	locks, err := memory.New(memory.Options{})
+	require.NoError(t, err)
+	defer locks.Close()
+	b := busy{began: make(chan struct{}), end: make(chan struct{}), over: make(chan struct{})}
+	d := migratelock.New(b, locks, "n", time.Minute)
+	require.NoError(t, d.Lock())
+	go func() { _ = d.Run(strings.NewReader("x")) }()
+	<-b.began
+	closed := make(chan error, 1)
+	go func() { closed <- d.Close() }()
+	free := func() bool {
+		_, err := locks.TryAcquire(t.Context(), "n")
+		return err == nil
+	}
+	require.Never(t, free, 200*time.Millisecond, 5*time.Millisecond)
+	close(b.end)
+	require.NoError(t, <-closed)
+	require.True(t, free())
 }
