@@ -3,6 +3,7 @@
 package file
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -19,6 +20,9 @@ var errUnsupported error
 // may have put there before touching it.
 func openLock(path string, flag int) (*lockFile, error) {
 	f, err := os.OpenFile(path, flag|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o600)
+	if errors.Is(err, syscall.EMLINK) { // FreeBSD's answer to a link
+		err = &fs.PathError{Op: "open", Path: path, Err: syscall.ELOOP}
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -166,10 +166,11 @@ func execVerb(c *console, args []string) error {
 
 // signalGroup sends s to every process of group. An empty group is not an error.
 func signalGroup(group int, s syscall.Signal) error {
-	if err := syscall.Kill(-group, s); err != nil && err != syscall.ESRCH {
-		return err
+	err := syscall.Kill(-group, s)
+	if err == syscall.ESRCH || err == syscall.EPERM && !groupAlive(group) { // macOS says EPERM if only zombies are left
+		return nil
 	}
-	return nil
+	return err
 }
 
 // killGroup kills every process of group and returns when none is left. It waits for a process that it cannot kill: one that changed its user, or

@@ -2,7 +2,10 @@ package main
 
 import (
 	"os"
+	"slices"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // executable is the program that this process runs.
@@ -26,16 +29,22 @@ func (c *child) watch(stops chan<- syscall.Signal) {
 	}
 }
 
-// groupAlive reports whether a process of group still runs. Here kill(2) does not count zombies.
-func groupAlive(group int) bool { return syscall.Kill(-group, 0) == nil }
+// groupAlive reports whether a process of group still runs. kill(2) fails with EPERM both for zombies and for processes of other users.
+func groupAlive(group int) bool {
+	if syscall.Kill(-group, 0) == syscall.ESRCH {
+		return false
+	}
+	const zombie = 5 // SZOMB
+	members, err := unix.SysctlKinfoProcSlice("kern.proc.pgrp", group)
+	return err != nil || slices.ContainsFunc(members, func(p unix.KinfoProc) bool { return p.Proc.P_stat != zombie })
+}
 
-// stopJob stops this process's job and, once it was continued, calls resumed. If no shell of the same session started this process, nobody would
-// continue it, so it is not stopped.
+// stopJob stops this process's job and, once it was continued, calls resumed. If no shell would continue the job, which the kernel knows, it is not
+// stopped: SIGSTOP, unlike SIGTSTP, would stop it all the same.
 func stopJob(resumed func()) {
+	self, err := unix.SysctlKinfoProc("kern.proc.pid", os.Getpid())
 	_ = syscall.Kill(0, syscall.SIGTSTP) // for the others: Go's handler swallows our own
-	parent, err := syscall.Getsid(syscall.Getppid())
-	own, err2 := syscall.Getsid(0)
-	if err == nil && err2 == nil && parent == own {
+	if err == nil && self.Eproc.Jobc > 0 {
 		_ = syscall.Kill(syscall.Getpid(), syscall.SIGSTOP)
 	}
 	resumed()
