@@ -27,16 +27,26 @@ var column, nameOf = strings.NewReplacer("\x00", `\0`, `\`, `\\`).Replace, strin
 // micros allows for a server whose clock has a grain of a millisecond.
 func micros(ttl time.Duration) int64 { return ttl.Microseconds() + 1000 }
 
+// enter admits claims and Abandons in order: database/sql would admit them at random, and renewals would queue behind those that wait for a row.
+func (b *Backend) enter(ctx context.Context) (leave func(), err error) {
+	if b.claims == nil {
+		return func() {}, nil
+	}
+	select {
+	case b.claims <- struct{}{}:
+		return func() { <-b.claims }, nil
+	case <-ctx.Done():
+		return nil, fmt.Errorf("%w: %w", driver.ErrUnavailable, ctx.Err())
+	}
+}
+
 // TryAcquire implements driver.Backend, in one statement if the name is free; if not, a second one reads the holder.
 func (b *Backend) TryAcquire(ctx context.Context, req driver.Request) (driver.Lease, error) {
-	if b.claims != nil {
-		select {
-		case b.claims <- struct{}{}: // database/sql would admit them in random order
-			defer func() { <-b.claims }()
-		case <-ctx.Done():
-			return nil, fmt.Errorf("%w: %w", driver.ErrUnavailable, ctx.Err())
-		}
+	leave, err := b.enter(ctx)
+	if err != nil {
+		return nil, err
 	}
+	defer leave()
 	a, err := b.run(ctx, driver.ErrUnknown, b.dialect.take, column(req.Name), req.Owner, micros(req.TTL))
 	if err != nil {
 		return nil, err
@@ -61,8 +71,11 @@ func (b *Backend) TryAcquire(ctx context.Context, req driver.Request) (driver.Le
 	if err != nil {
 		return nil, err
 	}
-	left := time.Until(st.Expires) - time.Millisecond // without what micros adds; negative if the name is free by now
-	return nil, &driver.HeldError{ExpiresIn: max(left, time.Millisecond), Holder: st}
+	left := time.Millisecond // the name is free by now
+	if st.Held {
+		left = max(left, time.Until(st.Expires)-time.Millisecond) // without what micros adds
+	}
+	return nil, &driver.HeldError{ExpiresIn: left, Holder: st}
 }
 
 // prune deletes rows untouched for a week, 500 at most.
@@ -74,7 +87,12 @@ const (
 // Abandon implements driver.Backend. The claim may still be in flight: the row of its name remembers it, so that it is not granted on arrival.
 // The row does so for at least a minute, unless a thousand other claims of the name are abandoned meanwhile.
 func (b *Backend) Abandon(ctx context.Context, req driver.Request) error {
-	_, err := b.run(ctx, driver.ErrUnknown, abandon, column(req.Name), req.Owner[:min(len(req.Owner), 32)], req.Owner)
+	leave, err := b.enter(ctx)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	_, err = b.run(ctx, driver.ErrUnknown, abandon, column(req.Name), req.Owner[:min(len(req.Owner), 32)], req.Owner)
 	return err
 }
 

@@ -34,9 +34,9 @@ WHERE (l.owner IN ('', excluded.owner) OR l.expires <= excluded.since) AND {find
 RETURNING token`
 
 	// MySQL's insert returns no rows, only the argument of LAST_INSERT_ID: the token, or 0 if somebody else has the name. It assigns from left to
-	// right, and later assignments see earlier ones: so owner and expires come last.
+	// right, and later assignments see earlier ones: so owner and expires come last. Without autocommit nothing would be committed: it refuses NULL.
 	takeMySQL = `INSERT INTO {table} (name, owner, token, since, expires, abandoned, abandoned_at)
-VALUES (?, ?, LAST_INSERT_ID({now}), {now}, {now} + ?, '', 0)
+VALUES (?, IF(@@autocommit, ?, NULL), LAST_INSERT_ID({now}), {now}, {now} + ?, '', 0)
 ON DUPLICATE KEY UPDATE
 token = CASE WHEN owner = VALUES(owner) AND expires > {now} THEN LAST_INSERT_ID(token)
 WHEN {free} THEN LAST_INSERT_ID(GREATEST(token + 1, VALUES(token))) ELSE token + LAST_INSERT_ID(token * 0) END,

@@ -50,7 +50,11 @@ func NewBackend(db *sql.DB, d Dialect, o Options) (*Backend, error) {
 	if err != nil {
 		return nil, lockport.InvalidOption(capabilities.Backend, err)
 	}
-	return &Backend{db: db, dialect: &dialects[d], words: strings.NewReplacer(slices.Concat(dialects[d].words, []string{"{table}", o.Table})...)}, nil
+	b := &Backend{db: db, dialect: &dialects[d], words: strings.NewReplacer(slices.Concat(dialects[d].words, []string{"{table}", o.Table})...)}
+	if most := db.Stats().MaxOpenConnections; most > 0 {
+		b.claims = make(chan struct{}, max(1, most-1))
+	}
+	return b, nil
 }
 
 // Backend is the driver.Backend, and a driver.BatchRenewer, Inspector, Breaker and Checker. Safe for concurrent use. It runs no goroutines.
@@ -58,7 +62,7 @@ type Backend struct {
 	db      *sql.DB
 	owned   bool          // db was made from a URL: Close closes it
 	create  bool          // Check creates the table
-	claims  chan struct{} // nil, or admits claims to db in order; one connection fewer than db has, so that renewals and releases need not queue
+	claims  chan struct{} // nil, or admits claims to db in order; one connection fewer than db may have, so that renewals and releases need not queue
 	dialect *dialect
 	words   *strings.Replacer
 	texts   sync.Map // the results of text, by statement

@@ -195,7 +195,13 @@ func TestClaimsLeaveAConnection(t *testing.T) {
 		require.NoError(t, err)
 		var claims sync.WaitGroup
 		for n := range 10 {
-			claims.Go(func() { _, _ = b.TryAcquire(t.Context(), request("free", n+1)) })
+			claims.Go(func() {
+				if n%2 > 0 {
+					_ = b.Abandon(t.Context(), request("free", n+1))
+				} else {
+					_, _ = b.TryAcquire(t.Context(), request("free", n+1))
+				}
+			})
 		}
 		require.Eventually(t, func() bool { return b.db.Stats().InUse >= 3 }, within, time.Millisecond)
 		ctx, cancel := context.WithTimeout(t.Context(), within/3)
@@ -399,6 +405,24 @@ func TestLateRenewalShortensNothing(t *testing.T) {
 		require.NoError(t, tx.Rollback())
 		require.Eventually(t, func() bool { return expires("a") != a }, within, 10*time.Millisecond) // the late renewal has run
 		require.GreaterOrEqual(t, expires("b"), confirmed)
+	})
+}
+
+// Without autocommit no lock would be committed.
+func TestAutocommitOff(t *testing.T) {
+	onServers(t, func(t *testing.T, d Dialect, b *Backend, _ string) {
+		if d != MySQL {
+			return
+		}
+		b.db.SetMaxOpenConns(1)
+		do(t, b, "SET autocommit = 0")
+		_, err := b.TryAcquire(t.Context(), request("a", 1))
+		require.ErrorIs(t, err, driver.ErrRefused)
+		require.ErrorContains(t, err, "autocommit=1")
+		do(t, b, "SET autocommit = 1")
+		lease, err := b.TryAcquire(t.Context(), request("a", 1))
+		require.NoError(t, err)
+		require.NoError(t, lease.Release(t.Context()))
 	})
 }
 

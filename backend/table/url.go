@@ -25,7 +25,7 @@ var schemes = map[string]struct {
 	"table+postgres": {Postgres, "table+postgres://user:password@localhost:5432/database", "pgx", "postgres", "github.com/jackc/pgx/v5/stdlib",
 		"default_query_exec_mode=exec", 4}, // no prepared statements: a pooler may not keep them
 	"table+mysql": {MySQL, "table+mysql://user:password@localhost:3306/database", "mysql", "mysql", "github.com/go-sql-driver/mysql",
-		"interpolateParams=true&timeout=5s", 4}, // one round trip per statement
+		"interpolateParams=true&timeout=5s&autocommit=1", 4}, // one round trip per statement
 	"table+sqlite": {SQLite, "table+sqlite:///var/lib/app/locks.db", "sqlite", "file", "modernc.org/sqlite; the lockport command has none: on one machine, use a file: URL",
 		"_pragma=busy_timeout(5000)", 1}, // a file has one writer: goroutines queue for the connection, which waits for other processes
 }
@@ -75,8 +75,5 @@ func open(u *url.URL, _ lockport.SchemeOptions) (driver.Backend, error) {
 		return nil, errors.Join(err, db.Close())
 	}
 	b.owned, b.create = true, create
-	if s.connections > 1 {
-		b.claims = make(chan struct{}, s.connections-1)
-	}
 	return b, nil
 }
