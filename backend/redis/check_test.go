@@ -118,6 +118,7 @@ func TestCheckOfRestrictedUsers(t *testing.T) {
 		"noinfo on >secret ~* &* +@all -config -info",
 		"nokeys on >secret ~other:* &* +@all",
 		"silent on >secret ~* resetchannels +@all -config",
+		"mute on >secret ~* &* +@all -config -publish",
 		"noset on >secret ~* &* +@all -set",
 		"noeval on >secret ~* &* +@all -evalsha",
 	}})
@@ -141,6 +142,16 @@ func TestCheckOfRestrictedUsers(t *testing.T) {
 	a, b := newNode(t, u, "a", Options{}), newNode(t, u, "b", Options{})
 	lease, waiting := a.Takes(a.Request(t.Name())), b.Request(t.Name())
 	defer b.Notify(waiting, func() {})()
+	require.Equal(t, redisclaims.PollUnheard, b.Waits(waiting).Poll)
+	a.Frees(lease)
+	b.Frees(b.Takes(waiting))
+
+	// Who may only subscribe is not woken by others of the same user.
+	u = s.UserURL("mute", "secret")
+	a, b = newNode(t, u, "a", Options{}), newNode(t, u, "b", Options{})
+	lease, waiting = a.Takes(a.Request("mute"+t.Name())), b.Request("mute"+t.Name())
+	defer b.Notify(waiting, func() {})()
+	time.Sleep(500 * time.Millisecond) // it may have subscribed by now
 	require.Equal(t, redisclaims.PollUnheard, b.Waits(waiting).Poll)
 	a.Frees(lease)
 	b.Frees(b.Takes(waiting))

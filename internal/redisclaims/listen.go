@@ -79,6 +79,10 @@ func (r *Registry[M]) receive(server int, channel string) error {
 			r.handle(server, m.Payload)
 		case *goredis.Subscription:
 			confirmed = true
+			// Without the right to publish, no script of this user wakes anybody.
+			if err := r.o.Pipes[server].Client.Publish(r.ctx, channel, "").Err(); goredis.IsPermissionError(err) {
+				return err
+			}
 			r.setHeard(server, true)
 		}
 	}

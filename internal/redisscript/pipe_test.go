@@ -1,10 +1,15 @@
 package redisscript
 
 import (
+	"bufio"
 	"context"
 	"fmt"
+	"io"
 	"net"
+	"strconv"
+	"strings"
 	"testing"
+	"time"
 
 	goredis "github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
@@ -113,5 +118,83 @@ func TestPipeReportsARefusedConnection(t *testing.T) {
 	for _, r := range p.RunAll(t.Context(), []Call{echoCall(1), echoCall(2)}) {
 		require.ErrorIs(t, r.Err, driver.ErrRefused)
 		require.ErrorContains(t, r.Err, "wrong user name or password")
+	}
+}
+
+// fakeNode answers commands; "hang up" closes the connection.
+func fakeNode(t *testing.T, answer func(command string) string) (addr string) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = l.Close() })
+	serve := func(c net.Conn) {
+		defer c.Close()
+		r := bufio.NewReader(c)
+		number := func() (int, error) {
+			s, err := r.ReadString('\n')
+			if err != nil {
+				return 0, err
+			}
+			return strconv.Atoi(strings.TrimSpace(s[1:]))
+		}
+		for {
+			n, err := number()
+			command := ""
+			for i := 0; i < n && err == nil; i++ {
+				var size int
+				if size, err = number(); err == nil {
+					text := make([]byte, size+2)
+					if _, err = io.ReadFull(r, text); i == 0 {
+						command = strings.ToLower(string(text[:size]))
+					}
+				}
+			}
+			if err != nil {
+				return
+			}
+			reply := answer(command)
+			if reply == "hang up" {
+				return
+			}
+			_, _ = io.WriteString(c, reply)
+		}
+	}
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go serve(c)
+		}
+	}()
+	return l.Addr().String()
+}
+
+// A node that got a redirected call and did not answer may have run it.
+func TestRedirectedCallsWithoutAnAnswer(t *testing.T) {
+	second := fakeNode(t, func(command string) string {
+		switch command {
+		case "asking":
+			return ""
+		case "evalsha":
+			time.Sleep(50 * time.Millisecond) // all of the pipeline has arrived
+			return "hang up"
+		}
+		return "-ERR unknown command\r\n"
+	})
+	for _, word := range []string{"ASK", "MOVED"} {
+		first := fakeNode(t, func(command string) string {
+			if command == "evalsha" {
+				return "-" + word + " 0 " + second + "\r\n"
+			}
+			return "-ERR unknown command\r\n"
+		})
+		client := goredis.NewClusterClient(&goredis.ClusterOptions{DisableIdentity: true, ClusterSlots: func(context.Context) ([]goredis.ClusterSlot, error) {
+			return []goredis.ClusterSlot{{End: slots - 1, Nodes: []goredis.ClusterNode{{Addr: first}}}}, nil
+		}})
+		for _, r := range NewPipe(client, 0, 0).RunAll(t.Context(), []Call{echoCall(1), echoCall(2)}) {
+			require.ErrorIs(t, r.Err, driver.ErrUnknown, word)
+		}
+		_ = client.Close()
 	}
 }

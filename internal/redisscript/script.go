@@ -66,10 +66,28 @@ func (s *Script) Names(request []byte) bool {
 		bytes.Contains(request, []byte(s.sha)) || bytes.Contains(request, []byte(s.source))
 }
 
-// command is a script call that go-redis must not send twice.
-type command struct{ *goredis.Cmd }
+// command is a script call that go-redis must not send twice after an error. It keeps its own error: a ClusterClient sends a command again after
+// MOVED, ASK or a failed dial, and keeps the error of that attempt if the next one is sent and not answered.
+type command struct {
+	*goredis.Cmd
+	err error
+}
 
-func newCommand(args []any) *command { return &command{goredis.NewCmd(context.Background(), args...)} }
+func newCommand(args []any) *command {
+	return &command{Cmd: goredis.NewCmd(context.Background(), args...)}
+}
+
+// SetErr replaces the error of an earlier attempt. A reply is final. go-redis also sets nil where it sees no error, which erases none.
+func (c *command) SetErr(err error) {
+	if c.Val() != nil {
+		c.err = nil
+	} else if err != nil {
+		c.err = err
+	}
+}
+
+// Err returns the error of the last attempt.
+func (c *command) Err() error { return c.err }
 
 // NoRetry tells go-redis not to resend the command after an error.
 func (*command) NoRetry() bool { return true }
