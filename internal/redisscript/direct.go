@@ -41,8 +41,10 @@ func (p *Pipe) direct(ctx context.Context, c Call) (Reply, bool) {
 	cmd := newCommand(c.args)
 	_ = p.single.Process(sooner, cmd) // cmd has the error too
 	value, err := cmd.outcome()
-	if isNoScript(err) {
-		return Reply{}, false
+	if isNoScript(err) { // so it has not run
+		cmd = newCommand(c.withSource())
+		_ = p.single.Process(sooner, cmd)
+		value, err = cmd.outcome()
 	}
 	var timeout net.Error
 	late := errors.As(err, &timeout) && timeout.Timeout()
