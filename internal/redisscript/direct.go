@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"slices"
 	"time"
 
 	"github.com/lockport/lockport/driver"
@@ -22,15 +21,12 @@ const (
 // the script Again, which waits longer and makes the server refuse the first request.
 var ErrImpatient = errors.New("not answered at once")
 
-// lone are the scripts that direct runs. Those of Redlock have deadlines, and their callers do not cancel them.
-var lone = []*Script{Acquire, Release, QuorumAcquire, QuorumRelease}
-
 // direct runs c on the caller's goroutine. That saves two goroutine switches, which take longer than the script on a local Redis. It needs
-// ContextTimeoutEnabled: the client then honours context deadlines, but not cancellation. A claim on a single server must return soon after
-// cancellation, so it gets a deadline of its own. A release and Redlock's requests need not. false: c was not run.
+// ContextTimeoutEnabled: the client then honours context deadlines, but not cancellation. A claim, unlike a release, must return soon after
+// cancellation, so it gets a deadline of its own. false: c was not run.
 func (p *Pipe) direct(ctx context.Context, c Call) (Reply, bool) {
 	claim := c.script == Acquire
-	if p.single == nil || !slices.Contains(lone, c.script) || p.waits(c.script) || ctx.Err() != nil || p.closed.Load() ||
+	if p.single == nil || !claim && c.script != Release || p.waits(c.script) || ctx.Err() != nil || p.closed.Load() ||
 		time.Now().UnixNano() < p.slow.Load() {
 		return Reply{}, false
 	}
@@ -41,10 +37,8 @@ func (p *Pipe) direct(ctx context.Context, c Call) (Reply, bool) {
 	cmd := newCommand(c.args)
 	_ = p.single.Process(sooner, cmd) // cmd has the error too
 	value, err := cmd.outcome()
-	if isNoScript(err) { // so it has not run
-		cmd = newCommand(c.withSource())
-		_ = p.single.Process(sooner, cmd)
-		value, err = cmd.outcome()
+	if isNoScript(err) {
+		return Reply{}, false
 	}
 	var timeout net.Error
 	late := errors.As(err, &timeout) && timeout.Timeout()

@@ -17,8 +17,8 @@ import (
 // Pipe runs scripts on one server or, with a *goredis.ClusterClient, on the node that has the slot of a call's first key. Calls of many
 // goroutines share a pipeline. In a Cluster each node has its own pipelines, so a hung node does not delay the others.
 //
-// Every call returns soon after its context ends, even if the client ignores contexts; requests already sent go on. Only a direct release, and
-// a direct request of Redlock, waits for its deadline or the client's time-out. Safe for concurrent use.
+// Every call returns soon after its context ends, even if the client ignores contexts; requests already sent go on. Only a direct release waits for
+// its deadline or the client's time-out. Safe for concurrent use.
 type Pipe struct {
 	// Client is the client given to NewPipe.
 	Client goredis.UniversalClient
