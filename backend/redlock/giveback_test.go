@@ -56,8 +56,9 @@ func (x *nodes) taint(t *testing.T, a *client) driver.Request {
 	return req
 }
 
-// releasing is taint, but does not wait for the time-out.
-func (x *nodes) releasing(t *testing.T, a *client) (driver.Request, *claim) {
+// half makes a claim that the first node has granted, and the others, where a foreign client holds x, will not: their proxies are frozen. done is
+// its outcome.
+func (x *nodes) half(t *testing.T, a *client, req driver.Request) (c *claim, done <-chan error) {
 	peer.Until(t, func() bool { // the first requests of a client may exceed the node timeout on a slow machine
 		req := a.Request("warm-up")
 		lease, err := a.Try(req)
@@ -71,15 +72,21 @@ func (x *nodes) releasing(t *testing.T, a *client) (driver.Request, *claim) {
 	x.foreign(t, 1, 2)
 	x.proxies[1].Freeze()
 	x.proxies[2].Freeze()
-	req := a.Request("x")
 	c, err := a.claims.Enter(req)
 	require.NoError(t, err)
-	done := make(chan error, 1)
+	outcome := make(chan error, 1)
 	go func() {
 		_, err := a.Try(req)
-		done <- err
+		outcome <- err
 	}()
 	c.waitsUntil(t, func() bool { return c.votes[0].state == granted })
+	return c, outcome
+}
+
+// releasing is taint, but does not wait for the time-out.
+func (x *nodes) releasing(t *testing.T, a *client) (driver.Request, *claim) {
+	req := a.Request("x")
+	c, done := x.half(t, a, req)
 	x.proxies[0].Freeze()
 	before := x.proxies[0].Requests()
 	x.proxies[1].Restore()
@@ -214,25 +221,14 @@ func TestVoteSurvivesARefusedClaim(t *testing.T) {
 	t.Parallel()
 	x := plainNodes(t, 3)
 	a := newClient(t, x.proxied(), "a")
-	a.Frees(a.Takes(a.Request("warm-up")))
 	awake := func() {
 		a.nodes[0].mu.Lock()
 		defer a.nodes[0].mu.Unlock()
 		a.nodes[0].restReason = ""
 	}
-	x.foreign(t, 1, 2)
-	x.proxies[1].Freeze()
-	x.proxies[2].Freeze()
 	req := a.Request("x")
 	req.TTL = time.Minute // its end must not free the first node
-	c, err := a.claims.Enter(req)
-	require.NoError(t, err)
-	done := make(chan error, 1)
-	go func() {
-		_, err := a.Try(req)
-		done <- err
-	}()
-	c.waitsUntil(t, func() bool { return c.votes[0].state == granted })
+	c, done := x.half(t, a, req)
 	do(t, x.servers[0], "CONFIG", "SET", "min-replicas-to-write", "1") // it refuses all writes
 	x.proxies[1].Restore()
 	x.proxies[2].Restore()
