@@ -21,27 +21,30 @@ type dialect struct {
 // take takes a name; its arguments are name, owner, TTL. abandon makes sure that a claim cannot take it later. Both lock the name's row, so that
 // they run one after the other.
 const (
-	// take inserts the row, or takes it over if the name is free. A claim that already has it keeps its token: a proxy may repeat statements.
-	// It writes nothing if somebody else has the name.
+	// take inserts the row, or takes it over if the name is free. A claim that already has it keeps its token, and an expiry that a renewal has set:
+	// a proxy may repeat statements. It writes nothing if somebody else has the name.
 	take = `INSERT INTO {table} AS l (name, owner, token, since, expires, abandoned, abandoned_at)
 SELECT c.name, c.owner, c.now, c.now, c.now + c.ttl, '', 0
 FROM (SELECT CAST(? AS text) AS name, CAST(? AS text) AS owner, CAST(? AS bigint) AS ttl, {now} AS now) AS c
 WHERE NOT EXISTS (SELECT 1 FROM {table} AS h WHERE h.name = c.name AND h.owner NOT IN ('', c.owner) AND h.expires > c.now)
 ON CONFLICT (name) DO UPDATE SET
 token = CASE WHEN l.owner = excluded.owner AND l.expires > excluded.since THEN l.token ELSE {greatest}(l.token + 1, excluded.token) END,
-since = excluded.since, owner = excluded.owner, expires = excluded.expires
+since = excluded.since, owner = excluded.owner,
+expires = {greatest}(excluded.expires, CASE WHEN l.owner = excluded.owner THEN l.expires ELSE 0 END)
 WHERE (l.owner IN ('', excluded.owner) OR l.expires <= excluded.since) AND {find}(l.abandoned, substr(excluded.owner, 1, 32)) = 0
 RETURNING token`
 
-	// MySQL's insert returns no rows, only the argument of LAST_INSERT_ID: the token, or 0 if somebody else has the name. It assigns from left to
-	// right, and later assignments see earlier ones: so owner and expires come last. Without autocommit nothing would be committed: it refuses NULL.
+	// MySQL's insert returns no rows, only the argument of LAST_INSERT_ID: the token, or 0 if somebody else has the name. Assignments see the earlier
+	// ones, or under SIMULTANEOUS_ASSIGNMENT the old row; both give the same row. A repetition keeps since, which tells expires of it. Without
+	// autocommit nothing would be committed: it refuses NULL.
 	takeMySQL = `INSERT INTO {table} (name, owner, token, since, expires, abandoned, abandoned_at)
 VALUES (?, IF(@@autocommit, ?, NULL), LAST_INSERT_ID({now}), {now}, {now} + ?, '', 0)
 ON DUPLICATE KEY UPDATE
 token = CASE WHEN owner = VALUES(owner) AND expires > {now} THEN LAST_INSERT_ID(token)
 WHEN {free} THEN LAST_INSERT_ID(GREATEST(token + 1, VALUES(token))) ELSE token + LAST_INSERT_ID(token * 0) END,
-since = IF({free}, VALUES(since), since), owner = IF({free}, VALUES(owner), owner),
-expires = IF(owner = VALUES(owner), VALUES(expires), expires)`
+since = IF({free} AND (owner <> VALUES(owner) OR expires <= {now}), VALUES(since), since),
+owner = IF({free}, VALUES(owner), owner),
+expires = IF({free}, GREATEST(VALUES(expires), IF(owner = VALUES(owner) AND since <> VALUES(since), expires, 0)), expires)`
 
 	// The arguments of abandon are name, the random part of the owner, which is remembered, and owner.
 	abandon = `INSERT INTO {table} (name, owner, token, since, expires, abandoned, abandoned_at)
