@@ -112,7 +112,6 @@ func (c *Client) enqueue(w *waiter, name string) (q *queue, mine *claim, err err
 		q.blocked = nil
 	}
 	q.push(w)
-	c.markContended(q)
 	if q.claim == nil && c.caps.Prompt && c.begin() {
 		return q, c.newClaim(q), nil
 	}

@@ -25,7 +25,7 @@ type claim struct {
 	detaching bool // a Detach is under way: the claim serves no other caller
 
 	handOffs int16 // holds after the first
-	since    int16 // hand-offs since contended was set
+	since    int16 // hand-offs while contended
 	index    int32 // in timers, see dueFirst
 
 	cancel    context.CancelFunc // ends the attempts to make it

@@ -43,11 +43,22 @@ func (cl *claim) mayServe(w *waiter, now time.Duration) bool {
 	switch {
 	case w.ttl != cl.req.TTL, cl.client.cfg.noHandOff:
 		return false
-	case cl.contended && cl.since >= maxContendedHandOffs, now-cl.grantedAt > maxHandOffTime && !endless:
+	case cl.isContended() && cl.since >= maxContendedHandOffs, now-cl.grantedAt > maxHandOffTime && !endless:
 		return false
 	}
 	deadline := time.Duration(cl.deadline.Load())
 	return deadline == never || deadline-now >= cl.req.TTL/3
+}
+
+// isContended reports whether another client is known to wait for the name, or a caller of this client in the other mode: readers wait for a writer,
+// and writers for readers. Permits are independent of both. The mutex is held.
+func (cl *claim) isContended() bool {
+	q := cl.queue
+	if cl.contended || q.permits > 0 {
+		return cl.contended
+	}
+	other := cl.client.queues[queueKey{q.name, mode{shared: !q.shared}}]
+	return other != nil && other.head != nil
 }
 
 // mayJoin reports whether w may share the claim with its present holds. The mutex is held.
@@ -57,7 +68,7 @@ func (cl *claim) mayJoin(w *waiter, now time.Duration) bool {
 
 // join gives w, which came after the grant, a hold of the claim. The mutex is held.
 func (cl *claim) join(w *waiter, now time.Duration) {
-	if cl.contended {
+	if cl.isContended() {
 		cl.since++
 	}
 	cl.give(w, now)

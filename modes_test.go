@@ -84,18 +84,27 @@ func TestARequestCutShortAfterAHandOff(t *testing.T) {
 	})
 }
 
-// A waiting writer, in this process or another, comes before later readers, even if they could join a held claim.
+// A waiting writer, in this process or another, comes before later readers, even if they could join a held claim. So does one of this process whose
+// request reaches the server after that of the first reader.
 func TestWriterIsNotStarved(t *testing.T) {
-	for _, here := range []bool{true, false} {
+	for _, how := range []string{"here", "elsewhere", "overtaken"} {
 		bubble(t, func(w *world) {
-			a, _ := w.client()
+			a, b := w.client()
 			with := a
-			if !here {
+			if how == "elsewhere" {
 				with, _ = w.client()
 			}
+			var writes *acquiring
+			if how == "overtaken" {
+				b.DelayNext(memorytest.Claim, time.Second)
+				writes = w.begin(with, "x")
+			}
 			joined := []*lockport.Lock{w.acquire(a, "x", lockport.Shared())}
-			writes := w.begin(with, "x")
-			for { // as many as the bounds let in
+			if writes == nil {
+				writes = w.begin(with, "x")
+			}
+			w.sleep(2 * time.Second) // the writer is in the server's queue
+			for {                    // as many as the bounds let in
 				require.Less(t, len(joined), 100, "the writer is starved")
 				ctx, cancel := context.WithTimeout(w.ctx, time.Millisecond)
 				next, err := a.Acquire(ctx, "x", lockport.Shared())

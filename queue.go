@@ -120,21 +120,6 @@ func (c *Client) queueOf(key queueKey) *queue {
 	return q
 }
 
-// markContended marks as contended the claims that a waiter of q finds in its way in the other queue of the name: readers wait for a writer, and
-// writers for readers. Permits are independent of both. The mutex is held.
-func (c *Client) markContended(q *queue) {
-	other := c.queues[queueKey{q.name, mode{shared: !q.shared}}]
-	if other == nil || q.permits > 0 {
-		return
-	}
-	if other.claim != nil {
-		other.claim.contended = true
-	}
-	for _, cl := range other.grants {
-		cl.contended = true
-	}
-}
-
 // tidy forgets q if it is empty. The mutex is held.
 func (c *Client) tidy(q *queue) {
 	if q.claim == nil && q.head == nil && len(q.grants) == 0 && c.queues[q.queueKey] == q {
