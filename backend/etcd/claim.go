@@ -209,6 +209,9 @@ func (b *Backend) claimTxn(c *claim, queue bool) request {
 	default:
 		r.when = append(r.when, created(from, 0).WithRange(to))
 		r.or = append(r.or, opGet(from, to, 1, clientv3.SortAscend))
+		if c.req.Shared { // the first writer may wait for earlier readers, which hold the name
+			r.or = append(r.or, opGet(c.prefix, clientv3.GetPrefixRangeEnd(c.prefix), 1, clientv3.SortAscend))
+		}
 	}
 	return r
 }
@@ -233,7 +236,7 @@ func (b *Backend) submit(ctx context.Context, c *claim, queue bool, send sender)
 		p.revision = c.rev
 		return p, nil
 	}
-	for i := range r.Responses { // the claim's own key is first
+	for i := range min(len(r.Responses), 2) { // the claim's own key, and its first rival
 		for _, e := range entries(rangeAt(r, i)) {
 			st := b.layout.claimant(e)
 			refused := c.otherPermits(st)
@@ -249,6 +252,8 @@ func (b *Backend) submit(ctx context.Context, c *claim, queue bool, send sender)
 				return place{}, refused
 			case c.req.Permits > 0: // another permit's claim excludes nobody
 				continue
+			case len(r.Responses) > 2 && i == 1:
+				st = b.layout.claimant(entries(rangeAt(r, 2))[0])
 			}
 			return place{}, &driver.HeldError{Holder: st}
 		}

@@ -3,6 +3,7 @@ package etcd
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
@@ -139,6 +140,28 @@ func TestRequeueAfterTheLeaseHasEnded(t *testing.T) {
 	_, err = etcd.Revoke(t.Context(), other.lease.id)
 	require.NoError(t, err)
 	n.Frees(n.Takes(n.Request("z"))) // on another lease
+}
+
+// A keep-alive said that a lease does not exist, before its member had applied the grant. The waiter's key must not stay in the queue.
+func TestWaiterWhoseLeaseExistsAfterAll(t *testing.T) {
+	t.Parallel()
+	s := servers.NeedEtcd(t, servers.EtcdOptions{})
+	n := newNode(t, s.URL())
+	holder := holds(t, newLocker(t, s.URL(), 15*time.Second), "x")
+	req := n.Request("x")
+	req.Queue = true
+	_, err := n.Try(req)
+	require.ErrorIs(t, err, driver.ErrHeld)
+	n.mu.Lock()
+	l := n.claims[req.Owner].lease
+	l.gone = true
+	n.retire(l)
+	n.mu.Unlock()
+	require.NoError(t, holder.Release(t.Context()))
+	_, err = n.Backend.Wait(t.Context(), req)
+	require.ErrorIs(t, err, driver.ErrUnknown)
+	require.NoError(t, n.Backend.Abandon(t.Context(), req))
+	require.Empty(t, keysOf(t, newClient(t, s.Addr()), "x"))
 }
 
 // A rejected request does not fail the others of its batch.

@@ -24,10 +24,10 @@ func TestDetachedKey(t *testing.T) {
 	lease := a.Takes(req)
 	before := keysOf(t, etcd, "x")[0]
 	require.NoError(t, a.Detach(t.Context(), lease))
-	require.ErrorIs(t, a.Releases(lease), driver.ErrLost, "it is not a's any more")
 	require.NotEqual(t, before.Lease, keysOf(t, etcd, "x")[0].Lease)
 	took, err := b.Attach(t.Context(), mine, req.Owner, lease.Grant().Token)
 	require.NoError(t, err)
+	require.ErrorIs(t, a.Releases(lease), driver.ErrLost, "it is not a's any more")
 	attached := keysOf(t, etcd, "x")[0]
 	require.Equal(t, []any{string(before.Key), before.CreateRevision, valueOf(mine.Owner)}, []any{string(attached.Key), attached.CreateRevision, string(attached.Value)})
 	var key Key
@@ -38,7 +38,10 @@ func TestDetachedKey(t *testing.T) {
 	a.Waits(next)
 	queued(t, etcd, "x", 2) // with a key of its own
 	b.Frees(took)
-	a.Frees(a.Takes(next))
+	lease = a.Takes(next)
+	require.NoError(t, a.Detach(t.Context(), lease))
+	a.Frees(lease) // nobody attached it
+	require.Empty(t, keysOf(t, etcd, "x"))
 }
 
 // An Attach whose answer was lost is granted once; an abandoned one, never.

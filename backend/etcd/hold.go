@@ -19,9 +19,8 @@ func (b *Backend) win(c *claim, p place) error {
 		return fmt.Errorf("%w: the claim ended meanwhile", driver.ErrUnavailable)
 	case c.watch != nil:
 		return nil // a repeated call
-	case c.lease.gone:
-		b.drop(c)
-		return fmt.Errorf("%w: its lease ended meanwhile", driver.ErrUnavailable)
+	case c.lease.gone: // says a keep-alive, perhaps of a leader that had not applied the grant: Abandon deletes a key that is there after all
+		return fmt.Errorf("%w: its lease ended meanwhile", driver.ErrUnknown)
 	}
 	c.grant = driver.Grant{Token: uint64(c.rev), Until: c.lease.until, Contended: p.contended}
 	c.watch = &watch{prefix: c.prefix, from: p.revision + 1, events: c}

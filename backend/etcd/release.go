@@ -17,7 +17,7 @@ func (c *claim) Release(ctx context.Context) error {
 	}
 	r, err := c.b.write(ctx, c.removal())
 	switch {
-	case errors.Is(err, rpctypes.ErrNoSpace):
+	case errors.Is(err, rpctypes.ErrNoSpace) && !c.isDetached():
 		return c.delete(ctx, err)
 	case errors.Is(err, rpctypes.ErrLeaseNotFound): // then there is nothing to attach a tombstone to
 		return c.removed(0)
@@ -45,17 +45,25 @@ func (c *claim) delete(ctx context.Context, full error) error {
 	return c.removed(r.PrevKvs[0].CreateRevision)
 }
 
-// close ends c's watch before a release. It returns how c was lost; nil: it was not, as far as is known, or a late request may put its key again.
+// close ends c's watch before a release. It returns how c was lost; nil: it was not, as far as is known, or a late request may put its key again, or
+// it was detached and nobody may have attached it.
 func (c *claim) close() error {
 	c.b.mu.Lock()
 	defer c.b.mu.Unlock()
 	c.closing = true
 	c.unwatch()
-	if c.ended == nil || c.late && c.ended != errDetached {
+	if c.ended == nil || c.ended == errDetached || c.late {
 		return nil
 	}
 	c.b.drop(c)
 	return c.ended
+}
+
+// isDetached reports whether Detach has ended c. Its key may be another claim's by now.
+func (c *claim) isDetached() bool {
+	c.b.mu.Lock()
+	defer c.b.mu.Unlock()
+	return c.ended == errDetached
 }
 
 // removed records the create revision of the key that a request deleted; 0: none. It returns the result of the release. Another revision than the
@@ -64,7 +72,10 @@ func (c *claim) removed(rev int64) error {
 	c.b.mu.Lock()
 	defer c.b.mu.Unlock()
 	c.b.drop(c)
-	if c.ended == nil && uint64(rev) != c.grant.Token {
+	switch freed := uint64(rev) == c.grant.Token; {
+	case freed && c.ended == errDetached:
+		return nil
+	case !freed && c.ended == nil:
 		return errKeyGone
 	}
 	return c.ended
@@ -120,10 +131,11 @@ func (c *claim) removal() request {
 	c.b.mu.Lock()
 	defer c.b.mu.Unlock()
 	r := request{name: c.req.Name, when: []clientv3.Cmp{created(c.key, c.rev)}, then: []clientv3.Op{clientv3.OpDelete(c.key, clientv3.WithPrevKV())}}
-	if c.rev == 0 || c.late { // the key may exist or not, or was deleted and put again
+	detached := c.ended == errDetached    // then Detach has put the tombstone
+	if c.rev == 0 || c.late || detached { // the key may exist or not, was deleted and put again, or is another claim's
 		r.when[0] = clientv3.Compare(clientv3.Value(c.key), "=", valueOf(c.req.Owner))
 	}
-	if c.late {
+	if c.late && !detached {
 		c.b.retire(c.lease)
 		r.or = []clientv3.Op{c.putTombstone()}
 		r.then = append(r.then, r.or...)

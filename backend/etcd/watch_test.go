@@ -70,3 +70,24 @@ func TestSharedWatch(t *testing.T) {
 	}
 	require.False(t, shares())
 }
+
+// A reader that is refused because of a waiting writer is told who holds the lock.
+func TestRefusedReaderIsToldTheHolder(t *testing.T) {
+	t.Parallel()
+	s := servers.SharedEtcd(t)
+	n := newNode(t, s.URL())
+	request := func(shared bool) driver.Request {
+		req := n.Request(t.Name())
+		req.Shared, req.Queue = shared, !shared
+		return req
+	}
+	first, writer := request(true), request(false)
+	lease := n.Takes(first)
+	n.Waits(writer)
+	_, err := n.Try(request(true))
+	var held *driver.HeldError
+	require.ErrorAs(t, err, &held)
+	require.Equal(t, first.Owner, held.Holder.Owner)
+	n.Frees(lease)
+	n.Frees(n.Takes(writer))
+}
