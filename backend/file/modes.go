@@ -50,15 +50,20 @@ func (b *Backend) takeReader(main *lockFile, req driver.Request) (own *lockFile,
 		}
 	}
 	own, _, err = b.takeFree(req.Name, reader, 0, mostReaders)
-	if own != nil {
-		err = own.read()
+	r = record{held: true, token: last.token + 1, since: time.Now()}
+	if own == nil {
+		return nil, r, err
 	}
-	return own, record{held: true, token: last.token + 1, since: time.Now()}, err
+	if err = own.read(); err == nil && !r.since.After(own.record.since) { // the clock was set back
+		r.since = own.record.since.Add(time.Microsecond)
+	}
+	return own, r, err
 }
 
 // takePermit returns the file and the record of a free permit. nil without an error: there is none.
 func (b *Backend) takePermit(gate *lockFile, req driver.Request) (own *lockFile, r record, err error) {
-	if err := b.setPermits(gate, req); err != nil {
+	most, err := b.checkPermits(gate, req)
+	if err != nil {
 		return nil, r, err
 	}
 	n := req.Permits
@@ -67,7 +72,7 @@ func (b *Backend) takePermit(gate *lockFile, req driver.Request) (own *lockFile,
 		return nil, r, err
 	}
 	r, err = own.next()
-	for other := range n {
+	for other := range most {
 		if err == nil && other != i {
 			r.token, err = b.tokenAfter(r.token, numbered(req.Name, permit, other+1))
 		}
@@ -90,22 +95,30 @@ func (b *Backend) tokenAfter(token uint64, file string) (uint64, error) {
 	return max(token, f.record.token+1), err
 }
 
-// setPermits makes sure that the gate records req's number of permits. Nobody locks the gate: concurrent claims write the same, unless they ask for
-// different numbers. Then only the next claim is refused.
-func (b *Backend) setPermits(gate *lockFile, req driver.Request) error {
+// checkPermits refuses a number of permits that the gate does not record, while permits are held. It returns the greater of the two numbers: so many
+// files may have tokens.
+func (b *Backend) checkPermits(gate *lockFile, req driver.Request) (most int, err error) {
 	_, n := gate.readLine() // 0: unknown
-	if n == req.Permits && time.Since(gate.info.ModTime()) < pruneEvery {
-		return nil
+	most = max(n, req.Permits)
+	if n == 0 || n == req.Permits {
+		return most, nil
 	}
-	if n != 0 && n != req.Permits {
-		st, err := b.holders(permit, driver.Status{Name: req.Name}, nil)
-		if err != nil {
-			return err
-		}
-		// The holder may have changed the number since it was read.
-		if _, n = gate.readLine(); st.Held && n != req.Permits {
-			return fmt.Errorf("%w: %w: the name has %d permits", driver.ErrRefused, driver.ErrInvalidOption, n)
-		}
+	st, err := b.holders(permit, driver.Status{Name: req.Name}, nil)
+	if err != nil {
+		return 0, err
+	}
+	// The holder may have changed the number since it was read.
+	if _, n = gate.readLine(); st.Held && n != req.Permits {
+		return 0, fmt.Errorf("%w: %w: the name has %d permits", driver.ErrRefused, driver.ErrInvalidOption, n)
+	}
+	return most, nil
+}
+
+// setPermits records req's number of permits in the gate, once the claim's token is recorded: later claims look at no other files. Nobody locks the gate:
+// concurrent claims write the same, unless they ask for different numbers. Then only the next claim is refused.
+func (b *Backend) setPermits(gate *lockFile, req driver.Request) error {
+	if _, n := gate.readLine(); n == req.Permits && time.Since(gate.info.ModTime()) < pruneEvery {
+		return nil
 	}
 	return gate.writeLine(gateLine(req.Name, req.Permits))
 }

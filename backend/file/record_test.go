@@ -225,3 +225,28 @@ func TestName(t *testing.T) {
 		}
 	}
 }
+
+// A claim of fewer permits has a greater token than each of the former permits, whatever the clock says.
+func TestTokenOfFewerPermits(t *testing.T) {
+	dir := t.TempDir()
+	b := backend(t, dir)
+	release(t, claim(t, b, permitOf("x", 5)))
+	ahead := uint64(time.Now().Add(time.Hour).UnixMicro())
+	put(t, filepath.Join(dir, numbered("x", permit, 5)), record{token: ahead})
+	var looks []*lockFile // as Inspect has them for a moment
+	for i := range 2 {
+		f, err := openLock(filepath.Join(dir, numbered("x", permit, i+1)), os.O_RDWR|os.O_CREATE)
+		require.NoError(t, err)
+		locked, err := f.tryShare()
+		require.NoError(t, err)
+		require.True(t, locked)
+		looks = append(looks, f)
+	}
+	requireHeld(t, b, permitOf("x", 2))
+	for _, f := range looks {
+		f.close()
+	}
+	next := claim(t, b, permitOf("x", 2))
+	require.Greater(t, next.Grant().Token, ahead)
+	release(t, next)
+}

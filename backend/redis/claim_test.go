@@ -140,6 +140,24 @@ func TestClusterSpreadsNames(t *testing.T) {
 	n.Frees(n.Takes(n.Request(name)))
 }
 
+// A Cluster begins to move the slot of a reader that is abandoned: its keys go, and the waiter is called.
+func TestReaderIsAbandonedWhileItsSlotIsMoved(t *testing.T) {
+	t.Parallel()
+	c, client := newCluster(t)
+	n := nodeOn(t, client, "a", Options{})
+	name := t.Name()
+	req := n.reading(name)
+	n.Takes(req)
+	n.Waits(n.Request(name))
+	slot := do(t, c.Nodes[0], "CLUSTER", "KEYSLOT", key(name)).(int64)
+	from := int(slot) * len(c.Nodes) / 16384
+	source, target := c.Nodes[from], c.Nodes[(from+1)%len(c.Nodes)]
+	do(t, target, "CLUSTER", "SETSLOT", slot, "IMPORTING", do(t, source, "CLUSTER", "MYID"))
+	do(t, source, "CLUSTER", "SETSLOT", slot, "MIGRATING", do(t, target, "CLUSTER", "MYID"))
+	require.NoError(t, n.Abandon(t.Context(), req))
+	require.NotContains(t, do(t, source, "CLUSTER", "GETKEYSINSLOT", slot, 1000), key(name))
+}
+
 // moveSlot gives an empty slot to another node.
 func moveSlot(t *testing.T, c *servers.Cluster, slot int64) {
 	from := int(slot) * len(c.Nodes) / 16384

@@ -114,12 +114,16 @@ func (c *claim) advance(ctx context.Context) (ahead string, err error) {
 }
 
 // waitsFor returns the path that the claim, whose node is children[at], must wait for: the node ahead; for a reader, the last writer's node
-// ahead; for a permit, whose holders end in any order, the parent of all. "": nothing. Lower numbers were created earlier, so the server that
+// ahead; for a permit, whose holders end in any order, the parent of all, or a node with another number of permits. "": nothing. Lower numbers were created earlier, so the server that
 // shows our node has seen them all.
 func (c *claim) waitsFor(children []string, at int) (path string, err error) {
 	if n := c.req.Permits; n > 0 {
-		for _, child := range children[:at] {
-			if other := permitsOf(modeOfNode(child)); other > 0 && other != n {
+		for i, child := range children[:at] {
+			switch other := permitsOf(modeOfNode(child)); {
+			case other == 0 || other == n:
+			case i > 0: // it will be refused itself, or its client has died
+				return c.parent + "/" + child, nil
+			default:
 				return "", fmt.Errorf("%w: %w: the name has %d permits, not %d", driver.ErrRefused, driver.ErrInvalidOption, other, n)
 			}
 		}

@@ -37,6 +37,22 @@ func TestNames(t *testing.T) {
 	}
 }
 
+// A claim with another number of permits does not make the others fail.
+func TestOtherNumberOfPermits(t *testing.T) {
+	t.Parallel()
+	var all []string
+	for i, n := range []int{5, 3, 5} {
+		all = append(all, fmt.Sprintf("%s%010d", nodePrefix(driver.Request{Owner: "00112233445566778899aabbccddeeff:h", Permits: n}, false), i))
+	}
+	c := &claim{parent: "/x", req: driver.Request{Permits: 5}}
+	ahead, err := c.waitsFor(all, 2)
+	require.NoError(t, err)
+	require.Equal(t, "/x/"+all[1], ahead)
+	c.req.Permits = 3
+	_, err = c.waitsFor(all, 1)
+	require.ErrorIs(t, err, driver.ErrInvalidOption)
+}
+
 func TestNodePrefix(t *testing.T) {
 	t.Parallel()
 	owner := "00112233445566778899aabbccddeeff:host/1/label/x"

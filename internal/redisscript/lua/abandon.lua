@@ -8,11 +8,11 @@ end
 if next_is_due then
   redis.call('ZREM', KEYS[2], '!')
 end
-if redis.pcall('GET', KEYS[1]) == ARGV[1] then
-  redis.call('DEL', KEYS[1])
-  next_is_due = true
-end
 local holder = redis.pcall('GET', KEYS[1])
+if holder == ARGV[1] then
+  redis.call('DEL', KEYS[1])
+  holder, next_is_due = false, true
+end
 if next_is_due and (not holder or holder == READERS) then -- a reader may be next
   call_head()
 end

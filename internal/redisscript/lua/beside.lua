@@ -31,6 +31,20 @@ local function settle()
   end
 end
 
+-- Ends the owner's hold. Returns whether the head of the queue may fit now. In a Cluster slot that is being moved, a script must not look at a key that
+-- it has deleted.
+local function leave()
+  local last = permits == 0 and count() == 1
+  if last then
+    call('DEL', KEYS[1])
+    call('DEL', KEYS[4])
+  else
+    call('ZREM', KEYS[4], owner)
+    settle()
+  end
+  return permits > 0 or last
+end
+
 -- What has the lock instead of the owner: its value, '' if not a string, 0 if free.
 local function lost()
   return lock and lock ~= READERS and (type(lock) == 'table' and '' or lock) or 0

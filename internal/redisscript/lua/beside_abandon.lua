@@ -7,9 +7,8 @@ end
 if next_is_due then
   call('ZREM', KEYS[2], '!')
 end
-if (permits > 0 or lock == READERS) and call('ZREM', KEYS[4], owner) == 1 then
-  settle()
-  next_is_due = next_is_due or permits > 0 or count() == 0
+if holds() and leave() then
+  next_is_due = true
 end
 if next_is_due then -- if it does not fit yet, it stays the head
   call_head()

@@ -2,18 +2,11 @@
 if not holds() then
   return lost()
 end
-local last = permits == 0 and count() == 1
-if last then -- in a Cluster slot that is being moved, a script must not look at a key that it has deleted
-  call('DEL', KEYS[1])
-  call('DEL', KEYS[4])
-else
-  call('ZREM', KEYS[4], owner)
-  settle()
-end
+local fits = leave()
 if ARGV[3] == '1' then
   tell(owner, 'l')
 end
-if permits > 0 or last then
+if fits then
   call_head()
 end
 return 1
