@@ -73,7 +73,12 @@ func (c *Client) List(ctx context.Context, prefix string) (all []Status, err err
 // the server can only end a session that has other locks too, Break ends nothing, and errors.As finds a *driver.SharedSessionError that counts them.
 // Backends that cannot end holds fail with errors.ErrUnsupported. driver.ErrUnknown, or the end of ctx: the hold may have ended; ask Inspect.
 func (c *Client) Break(ctx context.Context, name, owner string) error {
-	_, err := query(ctx, c, "break", name, "end a hold by force", func(b driver.Breaker) (struct{}, error) { return struct{}{}, b.Break(ctx, name, owner) })
+	_, err := query(ctx, c, "break", name, "end a hold by force", func(b driver.Breaker) (none struct{}, err error) {
+		if owner == "" { // of a holder whose id is unknown
+			return none, fmt.Errorf("%w: the owner id is empty", ErrLost)
+		}
+		return none, b.Break(ctx, name, owner)
+	})
 	return err
 }
 

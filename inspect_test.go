@@ -18,7 +18,7 @@ func TestInspectAndList(t *testing.T) {
 		holder, _ := w.client(lockport.Label("batch"))
 		looker, _ := w.client()
 		l := w.acquire(holder, "jobs/a")
-		w.acquire(holder, "other")
+		other := w.acquire(holder, "other")
 		st, err := looker.Inspect(w.ctx, "jobs/a")
 		require.NoError(t, err)
 		host, _ := os.Hostname()
@@ -32,6 +32,8 @@ func TestInspectAndList(t *testing.T) {
 		_, err = looker.Inspect(w.ctx, "")
 		require.ErrorIs(t, err, lockport.ErrInvalidName)
 		require.ErrorIs(t, looker.Break(w.ctx, "", "x"), lockport.ErrInvalidName)
+		require.ErrorIs(t, looker.Break(w.ctx, "other", ""), lockport.ErrLost)
+		require.NoError(t, other.Err())
 	})
 }
 

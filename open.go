@@ -121,7 +121,7 @@ func (m *Mux) openBackend(rawURL string, ttl time.Duration) (driver.Backend, tim
 }
 
 // Open makes a client of rawURL and checks its server. It logs settings that put locks at risk as warnings. An option overrides the same
-// parameter of the URL.
+// parameter of the URL. ErrInvalidOption: the URL is wrong.
 func (m *Mux) Open(ctx context.Context, rawURL string, opts ...Option) (*Client, error) {
 	cfg, err := newConfig(opts)
 	if err != nil {
@@ -129,6 +129,9 @@ func (m *Mux) Open(ctx context.Context, rawURL string, opts ...Option) (*Client,
 	}
 	b, urlTTL, err := m.openBackend(rawURL, cfg.ttl)
 	if err != nil {
+		if !errors.Is(err, ErrInvalidOption) {
+			err = fmt.Errorf("%w: %w", ErrInvalidOption, err)
+		}
 		return nil, &Error{Op: "open", Err: err}
 	}
 	if urlTTL > 0 {

@@ -96,6 +96,7 @@ func TestOpenRefusesBadURLs(t *testing.T) {
 	} {
 		_, err := m.Open(t.Context(), rawURL)
 		require.ErrorContains(t, err, want, rawURL)
+		require.ErrorIs(t, err, lockport.ErrInvalidOption)
 		require.NotContains(t, err.Error(), secret)
 		require.NotContains(t, err.Error(), "\n")
 	}
