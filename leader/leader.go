@@ -91,15 +91,15 @@ func (c *candidate) lead(ctx context.Context, term *lockport.Lock) (err error) {
 	endReport := func() {}
 	defer func() { // fn has returned, or panics
 		endReport()
-		ended, ctxErr := context.Cause(held), held.Err() // nil if fn returned first
+		cause, ctxErr := context.Cause(held), held.Err() // nil if fn returned first
 		end(nil)
 		cancel()
-		released := term.Release(ctx)
-		if ended == nil || ctx.Err() != nil || errors.Is(released, lockport.ErrLost) {
+		ended, released := cause, term.Release(ctx)
+		if cause == nil || ctx.Err() != nil || errors.Is(released, lockport.ErrLost) {
 			ended = released
 		}
 		switch {
-		case err == nil, errors.Is(ctxErr, err), errors.Is(ended, err): // fn's error says only that its context has ended
+		case err == nil, errors.Is(ctxErr, err), errors.Is(cause, err), errors.Is(ended, err): // fn's error says only that its context has ended
 			err = ended
 		case ended != nil:
 			err = errors.Join(ended, err)

@@ -238,7 +238,7 @@ func TestGraceThatIsNotKept(t *testing.T) {
 // Pauses double with each failure in a row, up to most. Each is cut by at most a half, at random.
 func TestBackoff(t *testing.T) {
 	const least, most = time.Second, 6 * time.Second
-	failure := errors.New("failure")
+	failure, stopped := errors.New("failure"), errors.New("stopped")
 	for name, tt := range map[string]struct {
 		fn    leader.Func
 		down  error // of every claim
@@ -258,7 +258,7 @@ func TestBackoff(t *testing.T) {
 					b.Fail(tt.down)
 					r := run(t.Context(), c, tt.fn, leader.Backoff(least, most))
 					sleep(time.Minute)
-					require.Equal(t, failure, r.stop(failure), "also in a pause")
+					require.Equal(t, stopped, r.stop(stopped), "also in a pause")
 					var pauses []time.Duration
 					for _, c := range r.told() {
 						if c.State == leader.Idle {
@@ -429,5 +429,16 @@ func TestWatchOfASilentServer(t *testing.T) {
 		b.Resume()
 		cancel()
 		<-done
+	})
+}
+
+// The cause of its context's end is no failure of fn either.
+func TestFnThatReturnsTheCause(t *testing.T) {
+	bubble(t, func(t *testing.T, s *memory.Server) {
+		c, _ := client(t, s)
+		r := run(t.Context(), c, func(ctx context.Context, _ *lockport.Lock) error { <-ctx.Done(); return context.Cause(ctx) })
+		stopped := errors.New("stopped")
+		require.Equal(t, stopped, r.stop(stopped))
+		require.Equal(t, leader.Change{State: leader.Idle}, r.last())
 	})
 }
