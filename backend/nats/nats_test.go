@@ -276,6 +276,20 @@ func TestDeadlineOfTheFirstRequest(t *testing.T) {
 	require.Equal(t, connectTimeout, b.(*Backend).js.Conn().Opts.Timeout)
 }
 
+// No error shows the password of a wrong URL, and a comma in a password does not split it.
+func TestPasswordsInURLs(t *testing.T) {
+	for _, bad := range []string{"nats://u:hidden@h1:42x2,h2:4222", "nats://u:hidden@h1?addr=h2:x"} {
+		_, err := peer.Open(t.Context(), bad)
+		require.ErrorContains(t, err, "bad address")
+		require.NotContains(t, err.Error(), "hidden")
+	}
+	b, err := peer.Open(t.Context(), strings.Replace(one.Need(t).URL(), "nats://", "nats://u:hidden%2Ctoo@", 1)) // a server without users accepts any
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = b.Close() })
+	_, err = b.(*Backend).Inspect(t.Context(), "x")
+	require.NoError(t, err)
+}
+
 // A list has each lock once, and every lock that is held throughout, even if claims are renewed meanwhile.
 func TestListOfABusyBucket(t *testing.T) {
 	r := one.Need(t)

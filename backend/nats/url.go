@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/url"
-	"strings"
 	"time"
 
 	natsgo "github.com/nats-io/nats.go"
@@ -44,7 +43,12 @@ func openURL(u *url.URL, _ lockport.SchemeOptions) (driver.Backend, error) {
 	}
 	for i, host := range servers {
 		servers[i] = (&url.URL{Scheme: "nats", User: u.User, Host: host}).String()
+		if _, err := url.Parse(servers[i]); err != nil { // nats.go would show it with the password
+			p.Fail("bad address %q in the URL: want host:port, several with commas between them", host)
+		}
 	}
+	// Connect would split a text at commas, and a password may have one.
+	opts = append(opts, func(o *natsgo.Options) error { o.Servers = servers; return nil })
 	if creds != "" {
 		opts = append(opts, natsgo.UserCredentials(creds))
 	}
@@ -63,7 +67,7 @@ func openURL(u *url.URL, _ lockport.SchemeOptions) (driver.Backend, error) {
 		}
 		done := make(chan result)
 		go func() {
-			nc, err := natsgo.Connect(strings.Join(servers, ","), opts...)
+			nc, err := natsgo.Connect("", opts...)
 			select {
 			case done <- result{nc, err}:
 			case <-ctx.Done():
