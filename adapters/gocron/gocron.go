@@ -7,6 +7,7 @@ package gocronlock
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 
 	"github.com/go-co-op/gocron/v2"
 
@@ -71,42 +72,59 @@ type Elector struct {
 	name   string
 	opts   []lockport.AcquireOption
 
-	mu   sync.Mutex
-	lock *lockport.Lock
+	turn chan struct{} // full while a goroutine campaigns or resigns
+	lock atomic.Pointer[lockport.Lock]
 }
 
 // NewElector makes an Elector. The leader is the process that holds the lock name, acquired from l with opts.
 func NewElector(l lockport.Locker, name string, opts ...lockport.AcquireOption) *Elector {
-	return &Elector{locker: l, name: name, opts: opts}
+	return &Elector{locker: l, name: name, opts: opts, turn: make(chan struct{}, 1)}
 }
 
 // IsLeader implements gocron.Elector. It returns nil if this process leads, or becomes leader without waiting. It leads until its lock is lost,
 // Resign, or the Locker is closed. The error matches lockport.ErrHeld if another process leads.
-func (e *Elector) IsLeader(ctx context.Context) (err error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.lock == nil || !e.lock.Valid() {
-		e.lock, err = e.locker.TryAcquire(ctx, e.name, e.opts...)
+func (e *Elector) IsLeader(ctx context.Context) error {
+	if e.leads() {
+		return nil
 	}
+	select {
+	case e.turn <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { <-e.turn }()
+	if e.leads() {
+		return nil
+	}
+	lock, err := e.locker.TryAcquire(ctx, e.name, e.opts...)
+	e.lock.Store(lock) // nil with an error
 	return err
+}
+
+// leads reports whether this process leads.
+func (e *Elector) leads() bool {
+	lock := e.lock.Load()
+	return lock != nil && lock.Valid()
 }
 
 // Context returns a context that ends with ctx, or when this process stops leading, with the reason as its cause. If this process does not lead,
 // the context has ended. You must call cancel.
 func (e *Elector) Context(ctx context.Context) (leading context.Context, cancel context.CancelFunc) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return during(ctx, e.lock)
+	return during(ctx, e.lock.Load())
 }
 
 // Resign lets another process lead. Call it after the scheduler's Shutdown: a job that is due later campaigns again.
 func (e *Elector) Resign(ctx context.Context) error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.lock == nil {
-		return nil
+	select {
+	case e.turn <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
 	}
-	return e.lock.Release(ctx)
+	defer func() { <-e.turn }()
+	if lock := e.lock.Load(); lock != nil {
+		return lock.Release(ctx)
+	}
+	return nil
 }
 
 // during is lock.Context; without a lock, the context has ended.

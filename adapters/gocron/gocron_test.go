@@ -157,3 +157,33 @@ func TestElector(t *testing.T) {
 	require.NoError(t, b.Resign(ctx))
 	require.NoError(t, a.IsLeader(ctx))
 }
+
+// stuck is a Locker whose server does not answer.
+type stuck struct {
+	lockport.Locker
+	asked, answer chan struct{}
+}
+
+func (s stuck) TryAcquire(context.Context, string, ...lockport.AcquireOption) (*lockport.Lock, error) {
+	s.asked <- struct{}{}
+	<-s.answer
+	return nil, lockport.ErrUnavailable
+}
+
+// A campaign that gets no answer delays no other job beyond its context.
+func TestCampaignDelaysNobody(t *testing.T) {
+	s := stuck{asked: make(chan struct{}), answer: make(chan struct{})}
+	e := gocronlock.NewElector(s, "leader")
+	campaign := make(chan error, 1)
+	go func() { campaign <- e.IsLeader(context.Background()) }()
+	<-s.asked
+	leading, cancel := e.Context(t.Context())
+	defer cancel()
+	require.Error(t, leading.Err())
+	short, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	require.ErrorIs(t, e.IsLeader(short), context.DeadlineExceeded)
+	require.ErrorIs(t, e.Resign(short), context.DeadlineExceeded)
+	close(s.answer)
+	require.ErrorIs(t, <-campaign, lockport.ErrUnavailable)
+}
