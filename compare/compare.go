@@ -3,6 +3,7 @@ package compare
 import (
 	"context"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -46,6 +47,7 @@ func Run(ctx context.Context, o Options) (*report.Report, error) {
 	var missing, more []report.Missing
 	all, err := userSubjects(ctx, o.URLs)
 	if len(o.URLs) == 0 {
+		forgetPostgres()
 		all = ownSubjects
 		r.Cells, missing, err = hazards.Run(ctx, hazards.Options{
 			Match:    func(hazard, subject string) bool { return o.match("hazards", hazard, subject) },
@@ -69,6 +71,15 @@ func Run(ctx context.Context, o Options) (*report.Report, error) {
 	r.Subjects = present(r, all, servers.Versions(ctx))
 	r.Seconds = time.Since(r.Began).Seconds()
 	return r, ctx.Err()
+}
+
+// forgetPostgres removes the user's settings for Postgres, such as PGSSLMODE, from the environment: clients of our own servers read them.
+func forgetPostgres() {
+	for _, e := range os.Environ() {
+		if name, _, _ := strings.Cut(e, "="); strings.HasPrefix(name, "PG") {
+			_ = os.Unsetenv(name)
+		}
+	}
 }
 
 // present are the subjects with results, and the versions of their servers.

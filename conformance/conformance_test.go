@@ -393,3 +393,16 @@ func TestWorkerEnds(t *testing.T) {
 	require.False(t, p.Alive())
 	require.False(t, p.State().Success())
 }
+
+// A user who interrupts the suite has not seen a broken lock.
+func TestInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	r, err := newRunner(ctx, onMemory())
+	require.NoError(t, err)
+	res := r.run(ctx, r.cfg, Case{run: func(e *Env) { cancel(); e.sleep(time.Hour) }})
+	require.Equal(t, NotRun, res.Outcome, res.Reason)
+	ctx, cancel = context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	report := Soak(ctx, onMemory(), SoakOptions{For: time.Minute, Processes: 1, Goroutines: 4})
+	require.Empty(t, report.Broken)
+}

@@ -116,6 +116,8 @@ func (r *runner) run(ctx context.Context, cfg Config, c Case) Result {
 	res.Took = time.Since(start)
 	if notRun, ok := errors.AsType[errNotRun](err); ok {
 		res.Outcome, res.Reason = NotRun, notRun.reason
+	} else if err != nil && ctx.Err() != nil { // a case that is cut off proves nothing
+		res.Outcome, res.Reason = NotRun, "the run ended meanwhile: "+ctx.Err().Error()
 	} else if err != nil {
 		res.Outcome, res.Reason = Fail, err.Error()
 	} else {

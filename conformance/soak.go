@@ -105,7 +105,7 @@ func Soak(ctx context.Context, cfg Config, o SoakOptions) SoakReport {
 	report.Took = time.Since(start)
 	if notRun, ok := errors.AsType[errNotRun](err); ok {
 		report.Error = notRun.reason
-	} else if err != nil {
+	} else if err != nil && ctx.Err() == nil {
 		report.Broken = Result{Rule: ruleCrowd, Reason: err.Error()}.Message()
 	}
 	return report

@@ -40,8 +40,8 @@ func findCommand(name string) (string, error) {
 	return "", failf(exitCannotStart, "cannot start %s: %v", name, err)
 }
 
-// isPipe reports whether f leads to another process. If standard output does, that may be a pager, which needs the terminal's foreground. The command
-// then gets the foreground when it first asks for it (see handleStop).
+// isPipe reports whether f leads to another process. If standard input or output does, that may be a program that needs the terminal's foreground, such as
+// a pager. The command then gets the foreground when it first asks for it (see handleStop).
 func isPipe(f *os.File) bool {
 	info, err := f.Stat()
 	return err == nil && info.Mode()&(fs.ModeNamedPipe|fs.ModeSocket) != 0
@@ -65,6 +65,7 @@ func startChild(path string, command, env []string) (*child, error) {
 		gate.Close()
 		return nil, err
 	}
+	lent := ttyFd() == 0 && inForeground() && !isPipe(os.Stdout)
 	cmd := &exec.Cmd{
 		Path:   self,
 		Args:   append([]string{command[0], verbExec, strconv.Itoa(int(fd)), path}, command...),
@@ -74,7 +75,7 @@ func startChild(path string, command, env []string) (*child, error) {
 		Stderr: os.Stderr,
 		SysProcAttr: childAttributes(&syscall.SysProcAttr{
 			Setpgid:    true,
-			Foreground: inForeground() && !isPipe(os.Stdout),
+			Foreground: lent,
 		}),
 	}
 	started, stops := make(chan error), make(chan syscall.Signal)
@@ -93,6 +94,9 @@ func startChild(path string, command, env []string) (*child, error) {
 		}
 	}()
 	if err := <-started; err != nil {
+		if lent { // the process got the terminal, and ended before it could run its program
+			setForeground(unix.Getpgrp())
+		}
 		gate.Close()
 		return nil, err
 	}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -12,7 +11,6 @@ import (
 	"time"
 
 	"github.com/lockport/lockport/compare"
-	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/lab/report"
 )
 
@@ -60,7 +58,7 @@ func compareVerb(ctx context.Context, c *console, args []string) (err error) {
 	switch {
 	case interruption(ctx) != nil:
 		return interruption(ctx)
-	case errors.Is(err, driver.ErrUnavailable), errors.Is(err, driver.ErrRefused): // with the same exit code as other verbs
+	case err != nil && len(o.URLs) > 0: // with the same exit code as other verbs
 		return libraryError(err)
 	case err != nil:
 		return failf(exitFailed, "%v", err)

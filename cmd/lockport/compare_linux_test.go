@@ -36,6 +36,17 @@ func leavesNothing(t *testing.T, temporary string) {
 	require.Empty(t, left)
 }
 
+// A comparison that is killed leaves no more than one that ends.
+func TestCompareKilled(t *testing.T) {
+	t.Parallel()
+	p, temporary, _ := comparing(t, "--backend", "file", "--scenario", "handoff")
+	p.begin(t)
+	eventually(t, func() bool { return len(processesWith(temporary)) > 2 }, "it started nothing")
+	require.NoError(t, p.Process.Kill())
+	<-p.done
+	leavesNothing(t, temporary)
+}
+
 // processesWith returns the processes whose environment mentions a folder.
 func processesWith(folder string) (names []string) {
 	all, _ := filepath.Glob("/proc/[0-9]*/environ")

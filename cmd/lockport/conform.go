@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -62,12 +63,12 @@ func conformVerb(ctx context.Context, c *console, args []string) error {
 	case o.list:
 		return listCases(c.out, o)
 	}
-	ctx, stop := interruptible(ctx) // cases under way still finish
+	ctx, stop := interruptible(ctx)
 	defer stop(nil)
 	// An unreachable server is one line, not a hundred failures.
 	client, err := openServer(ctx, o.url)
 	if err != nil {
-		return err
+		return cmp.Or(interruption(ctx), err)
 	}
 	_ = client.Close()
 	lines, results := c.out, io.Discard // for people, for programs

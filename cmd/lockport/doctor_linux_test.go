@@ -44,11 +44,14 @@ func TestDoctorOfRedis(t *testing.T) {
 func testInterrupted(t *testing.T, direct string) {
 	through, proxies := proxied(t, direct)
 	proxies[0].Freeze()
-	p := start(t, through, "run", "a", "--", "echo", "no")
-	eventually(t, func() bool { return proxies[0].Conns() > 0 }, "it does not connect")
-	require.NoError(t, p.Process.Signal(syscall.SIGINT))
-	began := time.Now()
-	require.Equal(t, 130, p.code(t), p.err.String())
-	require.Less(t, time.Since(began), answerLimit/2)
-	require.Empty(t, p.out.String()+p.err.String())
+	for _, args := range [][]string{{"run", "a", "--", "echo", "no"}, {"conform"}} {
+		before := proxies[0].Conns()
+		p := start(t, through, args...)
+		eventually(t, func() bool { return proxies[0].Conns() > before }, "it does not connect")
+		require.NoError(t, p.Process.Signal(syscall.SIGINT))
+		began := time.Now()
+		require.Equal(t, 130, p.code(t), p.err.String())
+		require.Less(t, time.Since(began), answerLimit/2)
+		require.Empty(t, p.out.String()+p.err.String())
+	}
 }

@@ -120,6 +120,7 @@ func TestRefusals(t *testing.T) {
 		{64, "give at least 100ms", []string{"run", "--url", "memory:?ttl=99ms", "a", "--", "true"}},
 		{64, "known: etcd, etcds, file, memory, mysql, postgres, postgresql, redis", []string{"run", "--url", "rdis://localhost", "a", "--", "true"}},
 		{64, "unknown scheme", []string{"run", "--url", "localhost:6379", "a", "--", "true"}},
+		{64, "unknown scheme", []string{"compare", "--url", "gopher://h", "--out", filepath.Join(dir, "report")}},
 		{64, "cannot be parsed", []string{"run", "--url", "redis://u:secret@host:port", "a", "--", "true"}},
 		{64, "unknown option -u", []string{"doctor", "-url=redis://:secret@h"}},
 		{64, "bad syntax", []string{"doctor", "---url=redis://:secret@h"}},

@@ -88,26 +88,26 @@ func guardVerb(_ *console, args []string) error {
 	if group <= 1 {
 		return usagef("%s is internal to lockport", verbGuard)
 	}
-	var instant int64
-	var deadline time.Time
-	for readable(deadline) && binary.Read(os.Stdin, binary.NativeEndian, &instant) == nil {
-		deadline = time.Now().Add(time.Duration(instant) - clock.Shared())
+	var deadline time.Duration
+	for readable(os.Stdin, deadline, clock.Shared) && binary.Read(os.Stdin, binary.NativeEndian, &deadline) == nil {
 	}
 	killGroup(group)
 	return nil
 }
 
-// readable waits until standard input is readable or deadline has passed; a zero deadline never does. Input that arrived by then counts, however late
-// this process runs: the guard must not kill the group of a renewed lock.
-func readable(deadline time.Time) bool {
+// readable waits until f is readable or deadline, an instant of now, has passed; a zero deadline never does. Input that arrived by then counts, however
+// late this process runs: the guard must not kill the group of a renewed lock.
+func readable(f *os.File, deadline time.Duration, now func() time.Duration) bool {
 	for {
 		limit := -1
-		if !deadline.IsZero() {
-			limit = int((max(time.Until(deadline), 0) + time.Millisecond - 1) / time.Millisecond)
+		if deadline != 0 { // poll(2) stands still while the machine is suspended
+			left := min(max(deadline-now(), 0), 250*time.Millisecond)
+			limit = int((left + time.Millisecond - 1) / time.Millisecond)
 		}
-		n, err := unix.Poll([]unix.PollFd{{Fd: 0, Events: unix.POLLIN}}, limit)
-		if err != unix.EINTR {
-			return err == nil && n > 0
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(f.Fd()), Events: unix.POLLIN}}, limit)
+		if err == unix.EINTR || err == nil && n == 0 && now() < deadline {
+			continue
 		}
+		return err == nil && n > 0
 	}
 }

@@ -5,6 +5,7 @@ package main
 import (
 	"os"
 	"runtime"
+	"sync"
 	"syscall"
 	"time"
 
@@ -69,22 +70,34 @@ func isTerminal(f *os.File) bool {
 	return err == nil
 }
 
-// inForeground reports whether standard input is this process's terminal and its group is in the foreground.
+// ttyFd is a descriptor of this process's terminal: 0 if standard input is one, else that of /dev/tty, as pagers and password prompts open it; -1:
+// there is none.
+var ttyFd = sync.OnceValue(func() int {
+	if _, err := unix.IoctlGetInt(0, unix.TIOCGPGRP); err == nil {
+		return 0
+	}
+	fd, err := unix.Open("/dev/tty", unix.O_RDWR|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return -1
+	}
+	return fd
+})
+
+// inForeground reports whether this process's group is in the foreground of its terminal.
 func inForeground() bool { return foreground() == unix.Getpgrp() }
 
-// foreground is the foreground group of the terminal on standard input, 0 if there is none.
+// foreground is the foreground group of the terminal, 0 if there is none.
 func foreground() int {
-	group, err := unix.IoctlGetInt(0, unix.TIOCGPGRP)
+	group, err := unix.IoctlGetInt(ttyFd(), unix.TIOCGPGRP)
 	if err != nil {
 		return 0
 	}
 	return group
 }
 
-// setForeground makes group the foreground group of the terminal on standard input. SIGTTOU must be ignored: a background process gets it for this
-// call.
+// setForeground makes group the foreground group of the terminal. SIGTTOU must be ignored: a background process gets it for this call.
 func setForeground(group int) {
-	_ = unix.IoctlSetPointerInt(0, unix.TIOCSPGRP, group) // the terminal may have hung up
+	_ = unix.IoctlSetPointerInt(ttyFd(), unix.TIOCSPGRP, group) // the terminal may have hung up
 }
 
 // lentTo reports whether group is the foreground group. macOS forgets a group when its last process has ended.

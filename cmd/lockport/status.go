@@ -63,7 +63,10 @@ func statusVerb(ctx context.Context, c *console, args []string) error {
 	default:
 		c.say("no lock is held (%s)", client.Capabilities().Backend)
 	}
-	return cmp.Or(written, err)
+	if written != nil { // the exit codes below tell a script about the lock
+		return failf(exitUnavailable, "the answer cannot be written: %v", written)
+	}
+	return err
 }
 
 // list returns the locks whose names start with prefix, sorted. With an error, some may be missing.

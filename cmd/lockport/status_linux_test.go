@@ -240,3 +240,17 @@ func TestWho(t *testing.T) {
 	}
 	require.Equal(t, "its other locks, which are not known, would be lost", losses(&driver.SharedSessionError{Others: -1}))
 }
+
+// A full disk must not look like a free lock.
+func TestStatusThatCannotBeWritten(t *testing.T) {
+	t.Parallel()
+	url := folder(t)
+	holds(t, url, "a")
+	p := prepare(url, "status", "a")
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	require.NoError(t, err)
+	defer full.Close()
+	p.Stdout = full
+	require.Equal(t, 69, p.begin(t).code(t))
+	require.Contains(t, p.err.String(), "cannot be written")
+}

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -171,6 +172,20 @@ func TestGuardThatReadsLate(t *testing.T) {
 	g.setDeadline(deadline)
 	eventually(t, func() bool { return !groupAlive(group) }, "group %d lives on", group)
 	require.False(t, time.Now().Before(deadline))
+}
+
+// The guard's timers stand still while the machine is suspended. Its clock does not.
+func TestGuardThatWasSuspended(t *testing.T) {
+	t.Parallel()
+	empty, w, err := os.Pipe()
+	require.NoError(t, err)
+	defer empty.Close()
+	defer w.Close()
+	var now atomic.Int64
+	ended := make(chan bool)
+	go func() { ended <- readable(empty, time.Hour, func() time.Duration { return time.Duration(now.Load()) }) }()
+	now.Store(int64(time.Hour))
+	require.False(t, <-ended)
 }
 
 func TestRunOnLostIgnore(t *testing.T) {

@@ -99,6 +99,17 @@ func TestTerminalPipeline(t *testing.T) {
 	require.Contains(t, after, "foreground="+strconv.Itoa(group)+"\n")
 }
 
+// Standard input comes from elsewhere, and the command uses the terminal, as pagers and password prompts do.
+func TestTerminalBesideStandardInput(t *testing.T) {
+	t.Parallel()
+	shell := onTerminal(t, folder(t), "sh", "-c",
+		`echo data | "$0" run a -- sh -c 'echo inside=1; read line </dev/tty; echo "read $line"'; echo code=$?`, program())
+	shell.number(t, "inside")
+	shell.types(t, "hello\n")
+	shell.says(t, "read hello\n")
+	require.Equal(t, 0, shell.number(t, "code"))
+}
+
 func TestTerminalInterruptKey(t *testing.T) {
 	t.Parallel()
 	for _, option := range []string{"", "--keep"} {

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"github.com/lockport/lockport/internal/lab/servers"
 )
 
 // Folder is a folder on this machine that holds locks as files.
@@ -17,7 +19,7 @@ type Folder struct {
 }
 
 func startFolder(context.Context) (Servers, error) {
-	parent, err := os.MkdirTemp("", "lockport-faults-")
+	parent, err := servers.Folder("faults")
 	if err != nil {
 		return nil, err
 	}

@@ -3,6 +3,8 @@ package measure
 import (
 	"context"
 	"os"
+
+	"github.com/lockport/lockport/internal/lab/servers"
 )
 
 // Servers are the servers to measure. The caller must Close them.
@@ -28,6 +30,6 @@ func Start[S interface {
 
 // StartFolder makes a folder for locks that are files. Close removes it.
 func StartFolder(context.Context) (*Servers, error) {
-	folder, err := os.MkdirTemp("", "lockport-measured-")
+	folder, err := servers.Folder("measured")
 	return &Servers{"file://" + folder, func() error { return os.RemoveAll(folder) }}, err
 }

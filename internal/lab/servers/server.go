@@ -84,17 +84,22 @@ func start(ctx context.Context, k kind) (_ *Server, err error) {
 		}
 	}
 	s.addr = hostPort(s.port)
-	above, err := processFolder()
-	if err != nil {
-		return nil, err
-	}
-	if s.dir, err = os.MkdirTemp(above, "lockport-"+k.name+"-"); err != nil {
+	if s.dir, err = Folder(k.name); err != nil {
 		return nil, err
 	}
 	if err := s.prepare(ctx); err != nil {
 		return nil, err
 	}
 	return s, s.launch(ctx)
+}
+
+// Folder makes an empty folder, with name in its own. It is removed when this process ends, however it ends.
+func Folder(name string) (string, error) {
+	above, err := processFolder()
+	if err != nil {
+		return "", err
+	}
+	return os.MkdirTemp(above, "lockport-"+name+"-")
 }
 
 // prepare fills the folder.
