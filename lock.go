@@ -151,8 +151,8 @@ func (l *Lock) watch(key any, f func(*end)) {
 	l.watchers[key] = f
 }
 
-// As sets target, a non-nil pointer, to the backend's own view of the lock, if it has one of that type. Examples are a key and revision of etcd, a
-// node of ZooKeeper, a connection of Postgres. The backend's page lists them.
+// As sets target, a non-nil pointer, to the backend's own view of the lock, if it has one of that type. The types are
+// *redis.Entry, *etcd.Key, *zookeeper.Node, *postgres.Session and, for the file backend, **os.File.
 func (l *Lock) As(target any) bool {
 	l.claim.client.mu.Lock()
 	lease := l.claim.lease // nil after a Detach without an answer

@@ -4,7 +4,7 @@
 //
 //   - Exclusion among all clients of a database that use the same keys, on its primary.
 //   - A hold ends when it is released, or when its session at the server ends. That is at once if its connection closes or the server restarts, and
-//     after the TTL of silence if the network is gone. The holder knows before.
+//     after the TTL of silence if the network is gone. After a silence the holder knows before; else it may know just after the next grant.
 //   - A holder whose session ends is told within milliseconds: its connection is always being read.
 //   - Fencing tokens rise for each name, also over crashes and restarts.
 //   - One session carries the locks that a client gets without waiting, and requests of many goroutines go to the server together. A client has at most 1 + Blockers
@@ -25,7 +25,8 @@
 // # URL
 //
 // "postgres://user:password@host:port/database?ttl=15s": several hosts with commas between them, sslmode and other parameters of libpq, and those of
-// this package: ttl, blockers, prefix, exact, schema. The environment (PGHOST and the like) is not read.
+// this package: ttl, blockers, prefix, exact, schema. The environment (PGHOST and the like) is not read,
+// but pgx reads the service file if PGSERVICE is set.
 //
 // # Server requirements
 //

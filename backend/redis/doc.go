@@ -1,5 +1,5 @@
-// Package redis implements locks on Redis 6.2 or newer, through go-redis: on one server, behind Sentinel or in a Cluster. Servers that
-// speak Redis's protocol and run its scripts work too.
+// Package redis implements locks on Redis 6.2 or newer, through go-redis: on one server, behind Sentinel or in a Cluster. Forks of
+// Redis were not tried: see docs/servers.md.
 //
 // # Guarantees
 //

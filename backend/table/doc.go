@@ -1,5 +1,5 @@
 // Package table provides locks in a table of the database you already run: Postgres, MariaDB, MySQL or SQLite, through any database/sql driver.
-// It needs no session and holds no transaction open, so it works behind PgBouncer in transaction mode, RDS Proxy and the like.
+// It needs no session and holds no transaction open, so it works behind PgBouncer in transaction mode. RDS Proxy and ProxySQL were not tried.
 //
 // # Guarantees
 //

@@ -15,7 +15,7 @@
 //
 // Tests call the Need functions, which start a server and close it when the test ends:
 //
-//   - under go test -short they always skip the test, so that the quick loop needs no server;
+//   - under go test -short they skip the test, so that the quick loop needs no server, unless LOCKPORT_TEST_SERVERS is set;
 //   - a program that is not installed skips the test and says what to install, or fails it if the variable
 //     LOCKPORT_TEST_REQUIRE is "all" or lists the kind or the program ("redis,etcd");
 //   - a server that is installed and does not start fails the test, with the end of the server's log;
