@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"github.com/lockport/lockport/internal/lab/servers"
 )
 
 // Folder is a folder on this machine that holds locks as files.
@@ -22,7 +24,7 @@ func startFolder(context.Context) (Servers, error) {
 		return nil, err
 	}
 	path := filepath.Join(parent, "locks")
-	return &Folder{baseOf(func() string { return "file://" + path }), path}, os.Mkdir(path, 0o700)
+	return &Folder{baseOf(func() string { return "file://" + path }, servers.SetOf()), path}, os.Mkdir(path, 0o700)
 }
 
 // Close removes the folder.
