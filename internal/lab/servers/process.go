@@ -37,14 +37,17 @@ func (s *Server) startProcess() (*worker.Process, error) {
 	return p, nil
 }
 
-// runTool runs a program that comes with a server, such as its installer, as the user of the servers.
+// runTool runs a program that comes with a server, such as its installer, as the user of the servers. dir becomes its folder; empty: a folder of ours.
 func runTool(ctx context.Context, dir, input, name string, args ...string) error {
 	path, err := find(name)
 	if err != nil {
 		return err
 	}
 	user, err := serverUser()
-	if err := errors.Join(err, user.own(dir)); err != nil {
+	if err == nil && dir != "" {
+		err = user.own(dir)
+	}
+	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, pollTime)

@@ -4,12 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 )
 
-const (
-	clusterMasters = 3
-	clusterSlots   = 16384
-)
+const clusterMasters = 3
 
 // StartVoters returns a function that starts n independent Redis, for Redlock.
 func StartVoters(n int) func(context.Context, RedisOptions) (*Group[*Redis], error) {
@@ -35,9 +33,10 @@ func StartCluster(ctx context.Context, o RedisOptions) (*Group[*Redis], error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, step := range []func(context.Context, []*Redis, int) error{joinCluster, clusterServes} {
-		for i := 0; i < clusterMasters && err == nil; i++ {
-			err = step(ctx, c.Nodes, i)
+	err = runTool(ctx, "", "", "redis-cli", slices.Concat([]string{"--cluster", "create"}, c.Addrs(), []string{"--cluster-yes"})...)
+	for _, node := range c.Nodes {
+		if err == nil {
+			err = node.servesCluster(ctx)
 		}
 	}
 	if err != nil {
@@ -46,30 +45,12 @@ func StartCluster(ctx context.Context, o RedisOptions) (*Group[*Redis], error) {
 	return c, nil
 }
 
-// joinCluster assigns slots to node i and introduces it to the first node. For the first node itself, the meeting has no effect.
-func joinCluster(ctx context.Context, nodes []*Redis, i int) error {
-	add := []any{"CLUSTER", "ADDSLOTS"}
-	for slot := i * clusterSlots / clusterMasters; slot < (i+1)*clusterSlots/clusterMasters; slot++ {
-		add = append(add, slot)
-	}
-	for _, command := range [][]any{
-		{"CLUSTER", "SET-CONFIG-EPOCH", i + 1}, // distinct epochs spare the nodes a negotiation
-		add,
-		{"CLUSTER", "MEET", "127.0.0.1", nodes[0].port},
-	} {
-		if _, err := nodes[i].Do(ctx, command...); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// clusterServes waits until node i reports that the cluster serves.
-func clusterServes(ctx context.Context, nodes []*Redis, i int) error {
+// servesCluster waits until the node reports that the cluster serves.
+func (r *Redis) servesCluster(ctx context.Context) error {
 	return Poll(ctx, func(ctx context.Context) error {
-		reply, err := nodes[i].Do(ctx, "CLUSTER", "INFO")
+		reply, err := r.Do(ctx, "CLUSTER", "INFO")
 		if info := fields(reply); info["cluster_state"] != "ok" || info["cluster_known_nodes"] != fmt.Sprint(clusterMasters) {
-			err = errors.Join(err, fmt.Errorf("redis %s: the cluster is incomplete: %v", nodes[i].Addr(), info))
+			err = errors.Join(err, fmt.Errorf("redis %s: the cluster is incomplete: %v", r.Addr(), info))
 		}
 		return err
 	})
