@@ -13,7 +13,8 @@ import (
 type RedisPair struct {
 	*Redis
 	Master, Replica *servers.Redis
-	// Link is the replica's link to the master.
+	// Link is the replica's link to the master. Only a proxy cuts it silently: a master that refused its replica would count none, and a client that
+	// requires one could not even open.
 	Link *faultproxy.Proxy
 }
 

@@ -109,7 +109,6 @@ func (s *Set) Join() { s.links.join() }
 // node is one server of a group.
 type node interface {
 	running
-	Addr() string
 	self() *Server
 }
 
