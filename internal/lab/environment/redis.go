@@ -35,7 +35,7 @@ var startRedis = starts(servers.StartRedis, servers.RedisOptions{Config: []strin
 		r := redisOf(s.URL, servers.SetOf(s.Server), s)
 		r.restarts, r.forgets = true, true
 		r.reset = func(ctx context.Context) error {
-			return errors.Join(r.Set(ctx, "maxmemory", 0, "maxmemory-policy", "noeviction", "save", ""), r.SaveAgain(ctx))
+			return errors.Join(r.ConfigSet(ctx, "maxmemory", 0, "maxmemory-policy", "noeviction", "save", ""), r.SaveAgain(ctx))
 		}
 		return r
 	})
@@ -73,15 +73,15 @@ func startVoters(n int, config ...string) starter {
 	})
 }
 
-// Set changes settings, given as names and values, until the server restarts.
-func (r *Redis) Set(ctx context.Context, settings ...any) error {
+// ConfigSet changes settings, given as names and values, until the server restarts.
+func (r *Redis) ConfigSet(ctx context.Context, settings ...any) error {
 	_, err := r.Do(ctx, append([]any{"CONFIG", "SET"}, settings...)...)
 	return err
 }
 
 // FailToSave makes the snapshot folder read-only, so that saving fails as on a full disk.
 func (r *Redis) FailToSave(ctx context.Context) error {
-	return errors.Join(r.saves(ctx, 0o500, "err"), r.Set(ctx, "save", "3600 1")) // without a save rule, Redis ignores the failure
+	return errors.Join(r.saves(ctx, 0o500, "err"), r.ConfigSet(ctx, "save", "3600 1")) // without a save rule, Redis ignores the failure
 }
 
 // SaveAgain undoes FailToSave.
