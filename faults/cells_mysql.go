@@ -38,7 +38,7 @@ func connectMySQL(s *play.Phase) (closeIt func()) {
 
 // lockTokenTable locks the table of tokens, as some backups do, for longer than a statement waits for it.
 func lockTokenTable(s *play.Phase) (end func()) {
-	conn := play.Must(in[*environment.MySQL](s).Admin.Conn(s.Ctx))
+	conn := play.Must(in[*environment.MySQL](s).Server.Admin.Conn(s.Ctx))
 	play.Must(conn.ExecContext(s.Ctx, "LOCK TABLES lockport_fence WRITE"))
 	return func() {
 		// Even after the context's end: the session returns to the pool, and would keep the table locked.
@@ -51,7 +51,7 @@ func lockTokenTable(s *play.Phase) (end func()) {
 func dropTokenTable(s *play.Phase) {
 	for range 5 {
 		s.Injected()
-		play.Must(in[*environment.MySQL](s).Admin.ExecContext(s.Ctx, "DROP TABLE IF EXISTS lockport_fence"))
+		play.Must(in[*environment.MySQL](s).Server.Admin.ExecContext(s.Ctx, "DROP TABLE IF EXISTS lockport_fence"))
 		s.Pause(0, 0.25)
 	}
 }

@@ -24,7 +24,7 @@ var postgresCells = slices.Concat(Common(false, closedBothWays...), sessionCells
 
 // lockTableFull has a foreign session take locks until the server has no room left, and take every lock that becomes free meanwhile.
 func lockTableFull(s *play.Phase) {
-	conn := play.Must(in[*environment.Postgres](s).Admin.Conn(s.Ctx))
+	conn := play.Must(in[*environment.Postgres](s).Server.Admin.Conn(s.Ctx))
 	defer func() { _ = conn.Close() }()
 	key := 0
 	usedUp(func(s *play.Phase) (closeIt func()) {
@@ -56,7 +56,7 @@ func isState(err error, code string) bool {
 
 var (
 	pooled = one(func(p *environment.Postgres) *servers.Server { return p.Server.Server })
-	pooler = one(func(p *environment.Postgres) *servers.Server { return p.Pooler.Server })
+	pooler = one(func(p *environment.Postgres) *servers.Server { return p.Pooler })
 )
 
 // postgresPoolerCells are the faults of a PostgreSQL behind PgBouncer, and of the PgBouncer.

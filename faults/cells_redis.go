@@ -44,7 +44,7 @@ var redisDiskFull = until(at((*environment.Redis).FailToSave), at((*environment.
 
 // redisSet is an act that changes settings.
 func redisSet(settings ...any) play.Act {
-	return at(func(r *environment.Redis, ctx context.Context) error { return r.Set(ctx, settings...) })
+	return at(func(r *environment.Redis, ctx context.Context) error { return r.ConfigSet(ctx, settings...) })
 }
 
 // redisFull uses up the server's memory while workers work. An additional worker must keep its lock.

@@ -102,7 +102,7 @@ var redisSentinelCells = slices.Concat(Common(true), []play.Cell{
 // sentinelMasterGone harms the master, waits until there is another one, and then resumes the old one if it was frozen.
 func sentinelMasterGone(harm func(*servers.Redis) error) play.Act {
 	return func(s *play.Phase) {
-		set := in[*environment.RedisSentinel](s).Set
+		set := in[*environment.RedisSentinel](s)
 		master := play.Must(set.Master(s.Ctx))
 		s.Injected()
 		play.Check(harm(master))
@@ -115,7 +115,7 @@ func sentinelMasterGone(harm func(*servers.Redis) error) play.Act {
 
 // sentinelMasterLostUnseen keeps a lock from the replicas, and kills the master. A master that refuses replication is equivalent to a cut link.
 func sentinelMasterLostUnseen(s *play.Phase) {
-	set := in[*environment.RedisSentinel](s).Set
+	set := in[*environment.RedisSentinel](s)
 	older, newer := s.Worker(), s.Worker()
 	master := play.Must(set.Master(s.Ctx))
 	play.Must(master.Do(s.Ctx, "ACL", "SETUSER", "default", "-psync", "-sync"))

@@ -97,7 +97,7 @@ func lap(t *testing.T, a *environment.Environment, cells []play.Cell, n int, r *
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	w, err := a.Open(ctx)
-	servers.NeedInstalled(t, err, a.Needs...)
+	servers.NeedInstalled(t, err)
 	defer func() { require.NoError(t, w.Close()) }()
 	order := rand.New(rand.NewPCG(*seedFlag, uint64(n))).Perm(len(cells))
 	if *forTime == 0 {
@@ -156,7 +156,7 @@ func playOnce(t *testing.T, w *environment.Running, c *play.Cell, seed uint64) *
 	begun := time.Now()
 	played, err := play.Play(t.Context(), w, c, seed)
 	if missing := new(*servers.NotInstalled); errors.As(err, missing) { // a program that makes the fault, such as a compiler
-		servers.NeedInstalled(t, *missing, w.Needs...)
+		servers.NeedInstalled(t, *missing)
 	}
 	if errors.Is(err, errors.ErrUnsupported) && runtime.GOOS == "windows" { // it cannot stop a process
 		t.Skip(err)

@@ -16,7 +16,6 @@ set -euo pipefail
 #   jar:NAME      a Java library, found where internal/lab/servers finds it
 needs='
 program:redis-server     redis-server     redis
-program:redis-sentinel   redis-sentinel   redis
 python:redis             python3-redis    -
 program:etcd             etcd-server      etcd
 program:etcdctl          etcd-client      etcd
@@ -31,7 +30,7 @@ program:pgbouncer        pgbouncer        pgbouncer
 
 # The same as in internal/lab/servers/find.go.
 usual_folders='/usr/bin /usr/sbin /usr/local/bin /usr/local/sbin /opt/homebrew/bin /opt/homebrew/sbin
-	/usr/lib/postgresql/*/bin /usr/share/zookeeper/bin'
+	/usr/lib/postgresql/*/bin'
 
 is_there() {
 	local name=${1#*:} folder

@@ -29,7 +29,7 @@ import (
 func TestCounterWithEtcdctl(t *testing.T) {
 	t.Parallel()
 	s := servers.NeedEtcd(t, servers.EtcdOptions{})
-	etcdctl := servers.NeedProgram(t, "etcdctl", "etcd")
+	etcdctl := servers.NeedProgram(t, "etcdctl")
 	file := filepath.Join(t.TempDir(), "counter")
 	require.NoError(t, os.WriteFile(file, []byte("0"), 0o600))
 	number := func() (int, error) {

@@ -29,7 +29,6 @@ func on(name, title string, n int) *environment.Environment {
 	const ttl = 2 * time.Second
 	return &environment.Environment{
 		Name: name, Title: title, Backend: "nats", TTL: ttl, Margin: ttl/20 + 10*time.Millisecond, Tokens: true,
-		Needs: []string{"nats"},
 		Start: func(ctx context.Context) (environment.Servers, error) {
 			s, err := servers.StartNATS(ctx, n)
 			if err != nil {
@@ -47,10 +46,11 @@ func on(name, title string, n int) *environment.Environment {
 }
 
 // cluster implements environment.Servers.
-type cluster struct{ *servers.NATS }
+type cluster struct {
+	*servers.Group[*servers.Server]
+}
 
-func (c *cluster) URL() string              { return "nats://" + strings.Join(c.Addrs(), ",") }
-func (c *cluster) Nodes() []*servers.Server { return c.Servers() }
+func (c *cluster) Nodes() []*servers.Server { return c.Servers }
 
 // at provides a connection, and a context that ends: a watch on a silent server would wait for ever.
 func (c *cluster) at(ctx context.Context, use func(ctx context.Context, js jetstream.JetStream) error) error {

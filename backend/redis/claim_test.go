@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/lab/environment"
 	"github.com/lockport/lockport/internal/lab/peer"
 	"github.com/lockport/lockport/internal/lab/servers"
 	"github.com/lockport/lockport/internal/redisclaims"
@@ -95,7 +96,7 @@ func TestReplicasMustAcknowledge(t *testing.T) {
 
 func TestSentinelFailover(t *testing.T) {
 	t.Parallel()
-	s := servers.NeedSentinel(t, servers.RedisOptions{})
+	s := environment.Need(t, "redis-sentinel").Servers.(*environment.RedisSentinel)
 	n := opened(t, s.URL())
 	_, err := n.Check(t.Context())
 	require.NoError(t, err)
@@ -109,7 +110,7 @@ func TestSentinelFailover(t *testing.T) {
 		next, err := n.Try(n.Request(t.Name() + "2"))
 		return err == nil && next.Grant().Token > lease.Grant().Token
 	}, 20*time.Second, 50*time.Millisecond)
-	do(t, s.Nodes[1], "DEL", key(t.Name())) // as if replication had been late
+	do(t, s.Members[1], "DEL", key(t.Name())) // as if replication had been late
 	require.Eventually(t, func() bool {
 		next, err := n.Try(n.Request(t.Name()))
 		return err == nil && next.Grant().Token > lease.Grant().Token
@@ -119,7 +120,7 @@ func TestSentinelFailover(t *testing.T) {
 func TestClusterSpreadsNames(t *testing.T) {
 	t.Parallel()
 	c, _ := newCluster(t)
-	n := opened(t, clusterURL(c))
+	n := opened(t, c.URL())
 	notices, err := n.Check(t.Context())
 	require.NoError(t, err)
 	require.NotEmpty(t, notices)
@@ -159,7 +160,7 @@ func TestReaderIsAbandonedWhileItsSlotIsMoved(t *testing.T) {
 }
 
 // moveSlot gives an empty slot to another node.
-func moveSlot(t *testing.T, c *servers.Cluster, slot int64) {
+func moveSlot(t *testing.T, c *servers.Group[*servers.Redis], slot int64) {
 	from := int(slot) * len(c.Nodes) / 16384
 	to := (from + 1) % len(c.Nodes)
 	for _, key := range do(t, c.Nodes[from], "CLUSTER", "GETKEYSINSLOT", slot, 1000).([]any) {

@@ -3,7 +3,6 @@ package redis
 import (
 	"context"
 	"fmt"
-	"net/url"
 	"sync"
 	"testing"
 
@@ -36,7 +35,7 @@ func newClient(t testing.TB, rawURL string, set ...func(*goredis.Options)) *gore
 // prompt makes a client honour context deadlines, like the clients that Open makes.
 func prompt(o *goredis.Options) { o.ContextTimeoutEnabled = true }
 
-func newCluster(t testing.TB) (*servers.Cluster, *goredis.ClusterClient) {
+func newCluster(t testing.TB) (*servers.Group[*servers.Redis], *goredis.ClusterClient) {
 	c := servers.NeedCluster(t, servers.RedisOptions{})
 	client := goredis.NewClusterClient(&goredis.ClusterOptions{Addrs: c.Addrs()})
 	t.Cleanup(func() { _ = client.Close() })
@@ -160,8 +159,4 @@ func leaves(t testing.TB, s *servers.Redis, name string) {
 	for _, k := range []string{key(name), queueOf(name), side(name, readersKey), side(name, permitsKey), side(name, permitsQueueKey)} {
 		require.Equal(t, int64(0), do(t, s, "EXISTS", k), k)
 	}
-}
-
-func clusterURL(c *servers.Cluster) string {
-	return "redis+cluster://" + c.Addrs()[0] + "?" + url.Values{"addr": c.Addrs()[1:]}.Encode()
 }

@@ -16,7 +16,7 @@ import (
 func TestRenewalBesideAHungNode(t *testing.T) {
 	t.Parallel()
 	c, client := newCluster(t)
-	n := opened(t, clusterURL(c))
+	n := opened(t, c.URL())
 	on := func(node *servers.Redis) string { // a name of the node
 		for i := 0; ; i++ {
 			name := fmt.Sprint("x", i)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/lab/environment"
 	"github.com/lockport/lockport/internal/lab/redishook"
 	"github.com/lockport/lockport/internal/lab/servers"
 	"github.com/lockport/lockport/internal/redisclaims"
@@ -30,7 +31,7 @@ func TestHooksSeeEveryCommand(t *testing.T) {
 			return client
 		},
 		"sentinel": func(t *testing.T) goredis.UniversalClient {
-			return opened(t, servers.NeedSentinel(t, servers.RedisOptions{}).URL()).client
+			return opened(t, environment.Need(t, "redis-sentinel").URL()).client
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

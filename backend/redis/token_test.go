@@ -65,7 +65,7 @@ func TestTokensRise(t *testing.T) {
 func TestTokensInACluster(t *testing.T) {
 	t.Parallel()
 	c, _ := newCluster(t)
-	n := opened(t, clusterURL(c))
+	n := opened(t, c.URL())
 	for range 2 {
 		leases, _ := n.many(1000)
 		n.freesAll(leases)

@@ -17,7 +17,7 @@ func TestLibraries(t *testing.T) {
 	for _, f := range Families {
 		t.Run(f.Name, func(t *testing.T) {
 			s, err := f.Start(t.Context())
-			servers.NeedInstalled(t, err, f.Kind)
+			servers.NeedInstalled(t, err)
 			t.Cleanup(func() { require.NoError(t, s.Close()) })
 			for _, l := range All {
 				if l.Family == f.Name {

@@ -168,7 +168,7 @@ func testTimeToCleanUp(t *testing.T, url string) {
 
 // testRemovalThatOnlyTheReleaseFinds: the command succeeded, but its lock was gone meanwhile.
 func testRemovalThatOnlyTheReleaseFinds(t *testing.T, url string) {
-	cli := servers.NeedProgram(t, "redis-cli", "redis")
+	cli := servers.NeedProgram(t, "redis-cli")
 	host, port, err := net.SplitHostPort(servers.SharedRedis(t).Addr())
 	require.NoError(t, err)
 	_, stderr := ran(t, 79, url, "run", "--ttl", "60s", "late", "--", cli, "-h", host, "-p", port, "DEL", "lockport:late")

@@ -49,7 +49,7 @@ func TestEnsemble(t *testing.T) {
 	}
 	old := registers(t, fences[cut], 100)
 	e.CutFromQuorum(cut)
-	defer e.Heal()
+	defer e.Join()
 	newer := registers(t, fences[other], 101)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()

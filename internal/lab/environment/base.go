@@ -4,108 +4,61 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 
 	"github.com/lockport/lockport/internal/lab/servers"
+	"github.com/lockport/lockport/internal/lab/worker"
 )
 
-// base is the part that all environments share: the servers and how they are run. It reports as unsupported what only some environments offer.
+// base is the part that all environments share: the servers and how they are run.
 type base struct {
-	all []*servers.Server
-	// hidden says that Nodes returns none.
-	hidden bool
-	url    func() string
-	// quorum is nil if the servers form none.
-	quorum quorum
-	// halt stops a server for Restart; nil: servers are not restarted. forgets says that a restart may also lose the data.
-	halt    func(*servers.Server) error
-	forgets bool
-	// reset undoes faults in running servers and waits until they serve.
+	unsupported
+	*servers.Set
+	url func() string
+	// restarts says that Restart restarts the servers, and forgets that it may also lose their data.
+	restarts, forgets bool
+	// reset undoes faults in servers that serve.
 	reset func(ctx context.Context) error
 	// open ends at Close: what the holders of Overwrite keep open is closed then.
 	open context.Context
 	end  context.CancelFunc
 }
 
-// quorum is the interface of package servers to clusters and ensembles.
-type quorum interface {
-	Servers() []*servers.Server
-	Leader(ctx context.Context) (int, error)
-	CutFromQuorum(i int)
-	Heal()
-	Close() error
-}
-
-func baseOf(url func() string, all ...*servers.Server) base {
+func baseOf(url func() string, all *servers.Set) base {
 	open, end := context.WithCancel(context.Background())
-	return base{all: all, url: url, open: open, end: end, reset: func(context.Context) error { return nil }}
+	return base{Set: all, url: url, open: open, end: end, reset: func(context.Context) error { return nil }}
 }
 
-// clusterOf returns the base of a cluster's members.
-func clusterOf(q quorum, url func() string) base {
-	b := baseOf(url, q.Servers()...)
-	b.quorum = q
-	return b
-}
-
-func (b *base) Nodes() []*servers.Server {
-	if b.hidden {
-		return nil
-	}
-	return b.all
-}
+func (b *base) Nodes() []*servers.Server { return b.Servers }
 
 func (b *base) URL() string { return b.url() }
 
-// CutFromQuorum cuts a member of a cluster from the other members.
-func (b *base) CutFromQuorum(i int) { b.quorum.CutFromQuorum(i) }
-
-// Join ends all cuts.
-func (b *base) Join() {
-	if b.quorum != nil {
-		b.quorum.Heal()
-	}
-}
-
 func (b *base) Heal(ctx context.Context) error {
 	b.Join()
-	return inOrder(ctx, running(b.all...), b.reset)
+	if err := Revive(ctx, b.Servers...); err != nil {
+		return err
+	}
+	if err := AtOnce(b.Servers, func(s *servers.Server) error { return s.Serves(ctx) }); err != nil {
+		return err
+	}
+	return b.reset(ctx)
 }
 
 func (b *base) Close() error {
 	b.end()
-	if b.quorum != nil {
-		return b.quorum.Close()
-	}
-	return AtOnce(b.all, (*servers.Server).Close)
-}
-
-func (b *base) Log() (all string) {
-	for _, s := range b.all {
-		all += fmt.Sprintf("--- %s\n%s", s.Addr(), s.Log())
-	}
-	return all
-}
-
-func (b *base) Leader(ctx context.Context) (int, error) {
-	if b.quorum == nil {
-		return 0, cannot("name a leader")
-	}
-	return b.quorum.Leader(ctx)
+	return b.Set.Close()
 }
 
 // Restart stops all running servers before it starts any of them.
 func (b *base) Restart(ctx context.Context, keepData bool) error {
 	switch {
-	case b.halt == nil:
+	case !b.restarts:
 		return cannot("restart the servers")
 	case !keepData && !b.forgets:
 		return cannot("restart the servers without their data")
 	}
-	up := slices.DeleteFunc(slices.Clone(b.all), isDown)
-	if err := AtOnce(up, b.halt); err != nil {
+	up := slices.DeleteFunc(slices.Clone(b.Servers), isDown)
+	if err := AtOnce(up, (*servers.Server).Stop); err != nil {
 		return err
 	}
 	restart := (*servers.Server).Restart
@@ -118,29 +71,30 @@ func (b *base) Restart(ctx context.Context, keepData bool) error {
 // isDown reports whether a server is down. It thaws a frozen one.
 func isDown(s *servers.Server) bool { return s.Thaw() != nil }
 
-// LoseDisk keeps the old disk, since etcd does not readmit a member that lost its data.
-func (b *base) LoseDisk(ctx context.Context, i int) (back bool, err error) {
-	if b.quorum == nil {
-		return false, cannot("lose a disk")
-	}
-	s := b.all[i]
-	disk := filepath.Join(s.Dir(), "data")
-	kept := disk + ".kept"
-	if err := inOrder(ctx, now(s.Kill), now(func() error { return os.Rename(disk, kept) }), now(s.WipeData)); err != nil {
-		return false, err
-	}
-	if s.Restart(ctx) == nil {
-		return true, os.RemoveAll(kept)
-	}
-	return false, errors.Join(s.Kill(), os.RemoveAll(disk), os.Rename(kept, disk))
+// Revive makes servers run again after any fault. It does so concurrently, since one server may need the others.
+func Revive(ctx context.Context, all ...*servers.Server) error {
+	return AtOnce(all, func(s *servers.Server) error {
+		if !isDown(s) {
+			return nil
+		}
+		return s.Restart(ctx)
+	})
 }
+
+// AtOnce calls f for all concurrently and returns their errors when all calls have returned.
+func AtOnce[M any](all []M, f func(M) error) error {
+	return errors.Join(worker.AtOnce(all, func(_ int, one M) error { return f(one) })...)
+}
+
+// unsupported has the methods that only some environments offer.
+type unsupported struct{}
 
 func cannot(what string) error { return fmt.Errorf("cannot %s: %w", what, errors.ErrUnsupported) }
 
-func (*base) Lag(context.Context) error               { return cannot("cut a replication link") }
-func (*base) FailOver(context.Context) error          { return cannot("fail over") }
-func (*base) Remove(context.Context, string) error    { return cannot("remove locks") }
-func (*base) Overwrite(context.Context, string) error { return cannot("overwrite locks") }
-func (*base) Leftovers(context.Context, string) ([]string, error) {
+func (unsupported) Lag(context.Context) error               { return cannot("cut a replication link") }
+func (unsupported) FailOver(context.Context) error          { return cannot("fail over") }
+func (unsupported) Remove(context.Context, string) error    { return cannot("remove locks") }
+func (unsupported) Overwrite(context.Context, string) error { return cannot("overwrite locks") }
+func (unsupported) Leftovers(context.Context, string) ([]string, error) {
 	return nil, cannot("list leftovers")
 }

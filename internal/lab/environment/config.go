@@ -77,17 +77,9 @@ func (r *Running) Unproxied(open func(ctx context.Context, url string) (driver.B
 	}
 	c.Lanes = slices.Repeat([]conformance.Lane{{Target: c.Target, Faults: c.Faults}}, lanes) // these faults touch single names
 	c.Faults.Restart = r.Restart
-	p, _ := r.Servers.(*Postgres)
-	if p == nil {
-		return c
-	}
-	if locks, ok := p.Servers.(*sessions); ok {
-		c.Open = func(ctx context.Context, url string) (driver.Backend, error) {
-			b, err := open(ctx, url)
-			if err != nil {
-				return nil, err
-			}
-			return &recorder{b, &locks.names}, nil
+	if p, ok := r.Servers.(*Postgres); ok {
+		if s, ok := p.locks.(*sessions); ok {
+			c.Open = s.record(open)
 		}
 	}
 	return c

@@ -36,8 +36,6 @@ type Environment struct {
 	Local bool
 	// Variant says that another environment differs only slightly, for example in the version. Variants are for long runs.
 	Variant bool
-	// Needs are the kinds of servers, as LOCKPORT_TEST_REQUIRE names them.
-	Needs []string
 
 	// Start starts the servers: see Open.
 	Start func(ctx context.Context) (Servers, error)
@@ -48,8 +46,7 @@ type Environment struct {
 type Servers interface {
 	// URL returns the URL that leads to the servers directly.
 	URL() string
-	// Nodes returns the servers that together grant the locks, in the order of URL. There are none if locks are files, or if another server may
-	// take over.
+	// Nodes returns the servers. Those behind the links of an [Endpoint] come first, in the order of the links. There are none if locks are files.
 	Nodes() []*servers.Server
 	// Heal makes the servers serve again after any fault, and returns when they do.
 	Heal(ctx context.Context) error

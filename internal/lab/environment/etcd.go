@@ -24,23 +24,17 @@ type Etcd struct {
 
 func startEtcds(o servers.EtcdOptions) starter {
 	o.Tick, o.Cuttable = EtcdTick, true
-	return starts(servers.StartEtcdCluster, o, func(c *servers.EtcdCluster) *Etcd { return etcdOf(clusterOf(c, c.URL), c.Nodes...) })
+	return starts(servers.StartEtcdCluster, o, func(c *servers.Group[*servers.Etcd]) *Etcd { return etcdOf(c.URL, &c.Set, c.Nodes...) })
 }
 
 func startEtcd(o servers.EtcdOptions) starter {
-	return starts(servers.StartEtcd, o, func(s *servers.Etcd) *Etcd { return etcdOf(baseOf(s.URL, s.Server), s) })
+	return starts(servers.StartEtcd, o, func(s *servers.Etcd) *Etcd { return etcdOf(s.URL, servers.SetOf(s.Server), s) })
 }
 
-func etcdOf(b base, members ...*servers.Etcd) *Etcd {
-	e := &Etcd{b, members}
-	e.halt = (*servers.Server).Kill // a graceful stop tries to transfer leadership, which is futile when all members stop
-	e.reset = func(ctx context.Context) error { return serve(ctx, members, askEtcd) }
+func etcdOf(url func() string, all *servers.Set, members ...*servers.Etcd) *Etcd {
+	e := &Etcd{baseOf(url, all), members}
+	e.restarts = true
 	return e
-}
-
-// askEtcd sends a member a linearizable read, which involves the leader.
-func askEtcd(ctx context.Context, node *servers.Etcd) error {
-	return node.Use(ctx, func(c *clientv3.Client) error { _, err := c.Get(ctx, "serves"); return err })
 }
 
 // etcdKeys returns the prefix of the keys of claims on name. A slash after it excludes longer names.

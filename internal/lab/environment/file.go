@@ -24,7 +24,7 @@ func startFolder(context.Context) (Servers, error) {
 		return nil, err
 	}
 	path := filepath.Join(parent, "locks")
-	return &Folder{baseOf(func() string { return "file://" + path }), path}, os.Mkdir(path, 0o700)
+	return &Folder{baseOf(func() string { return "file://" + path }, servers.SetOf()), path}, os.Mkdir(path, 0o700)
 }
 
 // Close removes the folder.

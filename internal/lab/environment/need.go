@@ -23,7 +23,7 @@ func Need(t testing.TB, name string) *Running {
 // Need starts the servers for t and closes them when t ends. If servers are not installed, it skips or fails t by the rules of package servers.
 func (e *Environment) Need(t testing.TB) *Running {
 	t.Helper()
-	return servers.Need(t, e.Title, func() (*Running, error) { return e.Open(context.Background()) }, e.Needs...)
+	return servers.Need(t, e.Title, e.Local, func() (*Running, error) { return e.Open(context.Background()) })
 }
 
 // full says that every environment runs every case: make soak sets this variable.

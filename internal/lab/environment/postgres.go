@@ -2,104 +2,31 @@ package environment
 
 import (
 	"context"
-	"database/sql"
+	"crypto/sha256"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
-	"sync"
 
-	_ "github.com/jackc/pgx/v5/stdlib" // the administrator's driver
-
-	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
 // Postgres is one PostgreSQL server.
 type Postgres struct {
-	Servers
+	base
+	locks
 	Server *servers.Postgres
 	// Pooler, if not nil, is between the clients and the server.
-	Pooler *servers.PgBouncer
-	// Admin opens the administrator's connections.
-	Admin *admin
+	Pooler *servers.Server
 }
 
-func startPostgres(locks layout) starter {
-	return func(ctx context.Context) (Servers, error) {
-		s, err := servers.StartPostgres(ctx, servers.PostgresOptions{Clock: servers.ClockInstalled() == nil}) // runs a compiler, hence only here
-		if err != nil {
-			return nil, err
-		}
-		return postgresOf(baseOf(func() string { return locks.url(s.URL()) }, s.Server), locks, s, nil), nil
-	}
-}
-
-func postgresOf(b base, locks layout, s *servers.Postgres, pooler *servers.PgBouncer) *Postgres {
-	p := &Postgres{Server: s, Pooler: pooler, Admin: postgresAdmin(s)}
-	b.reset = p.Admin.ready
-	b.halt = (*servers.Server).Stop
-	p.Servers = locks.on(sqlBase{b, p.Admin})
-	return p
-}
-
-func postgresAdmin(s *servers.Postgres) *admin {
-	db, _ := sql.Open("pgx", s.AdminURL()) // an error in the URL surfaces on use
-	return newAdmin(db)
-}
-
-// SQL for the layout on the backend's page, for the name $1: the lock's key, and the rows of the lock, its waiters and its first permits.
-const (
-	keyOfName = `('x' || encode(substring(sha256('lockport:'::bytea || $1::bytea), 1, 8), 'hex'))::bit(64)::bigint`
-	lockRows  = `FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1 AND (classid::bigint << 32 | objid::bigint) = ` + keyOfName
-	sideRows  = `FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 2 AND (classid::bigint << 32 | objid::bigint) =
-		('x' || encode(substring(sha256(convert_to('lockport.side:' || ` + keyOfName + `::text, 'UTF8')), 1, 8), 'hex'))::bit(64)::bigint`
-	permitRows = `FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1 AND (classid::bigint << 32 | objid::bigint) IN (
-		SELECT ('x' || encode(substring(sha256(convert_to('lockport.permit:' || ('x' || encode(substring(sha256(convert_to(
-			'lockport.permit:' || ` + keyOfName + `::text || ':0', 'UTF8')), 1, 8), 'hex'))::bit(64)::bigint::text || ':' || n, 'UTF8')), 1, 8), 'hex'))::bit(64)::bigint
-		FROM generate_series(1, 8) AS n)`
-)
-
-var postgresSessions = layout{sessionURL, func(b sqlBase) Servers {
-	s := &sessions{sqlBase: b, used: "SELECT pid::text " + lockRows + " AND granted",
-		end: "SELECT pg_terminate_backend(%s, 5000)", lock: "SELECT pg_try_advisory_lock(" + keyOfName + ")"}
-	s.leftovers = func(ctx context.Context, prefix string) (left []string, err error) { // for the names that Config's backends were asked for
-		conn, err := b.Admin.Conn(ctx) // one connection for possibly hundreds of names
-		if err != nil {
-			return nil, err
-		}
-		defer func() { _ = conn.Close() }()
-		for name := range s.names.Range {
-			if !strings.HasPrefix(name.(string), prefix) {
-				continue
-			}
-			rows, failed := texts(ctx, conn, "SELECT 'the lock' "+lockRows+" UNION ALL SELECT 'a permit' "+permitRows+" UNION ALL SELECT 'a waiter' "+sideRows, []byte(name.(string)))
-			err = errors.Join(err, failed)
-			for _, what := range rows {
-				left = append(left, fmt.Sprint(name, ": ", what))
-			}
-		}
-		return left, err
-	}
-	return s
-}}
-
-// recorder is a backend that records the names of requests.
-type recorder struct {
-	driver.Backend
-	names *sync.Map
-}
-
-// Unwrap implements driver.Unwrapper.
-func (r *recorder) Unwrap() driver.Backend { return r.Backend }
-
-// TryAcquire implements driver.Backend.
-func (r *recorder) TryAcquire(ctx context.Context, req driver.Request) (driver.Lease, error) {
-	r.names.Store(req.Name, true)
-	return r.Backend.TryAcquire(ctx, req)
+func startPostgres(l layout) starter {
+	return starts(servers.StartPostgres, servers.PostgresOptions{Clock: true}, func(s *servers.Postgres) *Postgres { return postgresOf(l, s, nil) })
 }
 
 // pooled starts a PostgreSQL server behind a PgBouncer in a mode, with size connections to the server.
-func pooled(mode string, size int, locks layout) starter {
+func pooled(mode string, size int, l layout) starter {
 	return func(ctx context.Context) (Servers, error) {
 		s, err := servers.StartPostgres(ctx, servers.PostgresOptions{})
 		if err != nil {
@@ -112,8 +39,63 @@ func pooled(mode string, size int, locks layout) starter {
 		if err != nil {
 			return nil, errors.Join(err, s.Close())
 		}
-		b := baseOf(func() string { return locks.url(pooler.URL()) }, pooler.Server, s.Server)
-		b.hidden = true
-		return postgresOf(b, locks, s, pooler), nil
+		p := postgresOf(l, s, pooler)
+		p.url = func() string { return l.url(pooler.URL()) }
+		p.Set.Servers = []*servers.Server{pooler, s.Server}
+		return p, nil
 	}
+}
+
+func postgresOf(l layout, s *servers.Postgres, pooler *servers.Server) *Postgres {
+	p := &Postgres{baseOf(func() string { return l.url(s.URL()) }, servers.SetOf(s.Server)), l.at(s.Server), s, pooler}
+	p.restarts = true
+	return p
+}
+
+// advisoryKey returns the key of an advisory lock: the beginning of a hash, by the layout on the backend's page.
+func advisoryKey(parts ...any) int64 {
+	sum := sha256.Sum256([]byte(fmt.Sprint(parts...)))
+	return int64(binary.BigEndian.Uint64(sum[:]))
+}
+
+// SQL for the keys of advisory locks, and for the rows of the lock with the key $1.
+const (
+	advisoryKeys = "(classid::bigint << 32 | objid::bigint)"
+	advisoryLock = "FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1 AND " + advisoryKeys + " = $1"
+)
+
+// kept returns what Postgres may keep for the lock on name: its rows, as postgresSessions lists them, and what they are. It has the first permits.
+func kept(name string) map[string]string {
+	key := advisoryKey("lockport:", name)
+	rows := map[string]string{fmt.Sprint(key, "/1"): "the lock", fmt.Sprint(advisoryKey("lockport.side:", key), "/2"): "a waiter"}
+	for n := 1; n <= 8; n++ {
+		rows[fmt.Sprint(advisoryKey("lockport.permit:", advisoryKey("lockport.permit:", key, ":0"), ":", n), "/1")] = "a permit"
+	}
+	return rows
+}
+
+var postgresSessions = layout{url: sessionURL, at: func(server *servers.Server) locks {
+	s := &sessions{
+		server: server, key: func(name string) any { return advisoryKey("lockport:", name) },
+		used: "SELECT pid::text " + advisoryLock + " AND granted", end: "SELECT pg_terminate_backend(%s, 5000)", lock: "SELECT pg_try_advisory_lock($1)",
+	}
+	s.leftovers = func(ctx context.Context, prefix string) (left []string, err error) { // for the names that Config's backends were asked for
+		rows, err := server.Texts(ctx, "SELECT "+advisoryKeys+" || '/' || objsubid FROM pg_locks WHERE locktype = 'advisory'")
+		for name := range s.names.Range {
+			for row, what := range kept(name.(string)) {
+				if strings.HasPrefix(name.(string), prefix) && slices.Contains(rows, row) {
+					left = append(left, fmt.Sprint(name, ": ", what))
+				}
+			}
+		}
+		return left, err
+	}
+	return s
+}}
+
+var postgresRows = layout{
+	url: func(server string) string { return rowsURL(server) + "&sslmode=disable" }, // otherwise the driver connects twice, first with TLS
+	at: func(s *servers.Server) locks {
+		return &rows{s, "$1", "extract(epoch FROM clock_timestamp()) * 1000000"}
+	},
 }

@@ -14,34 +14,34 @@ import (
 func TestCutFromQuorum(t *testing.T) {
 	t.Run("etcd", func(t *testing.T) {
 		t.Parallel()
-		e := Need(t, "etcd").Servers.(*Etcd)
-		testCut(t, &e.base, e.Members, askEtcd)
+		testCut(t, Need(t, "etcd").Servers.(*Etcd).Set)
 	})
 	t.Run("zookeeper", func(t *testing.T) {
 		t.Parallel()
-		z := Need(t, "zookeeper").Servers.(*ZooKeeper)
-		testCut(t, &z.base, z.nodes, askZooKeeper)
+		testCut(t, Need(t, "zookeeper").Servers.(*ZooKeeper).Set)
 	})
 }
 
-func testCut[N any](t *testing.T, b *base, nodes []N, ask func(context.Context, N) error) {
+func testCut(t *testing.T, s *servers.Set) {
 	soon := func(try func(ctx context.Context) error) { require.NoError(t, servers.Poll(t.Context(), try)) }
-	old, err := b.Leader(t.Context())
+	old, err := s.Leader(t.Context())
 	require.NoError(t, err)
-	b.CutFromQuorum(old)
+	s.CutFromQuorum(old)
 	soon(func(ctx context.Context) error {
-		next, err := b.Leader(ctx)
+		next, err := s.Leader(ctx)
 		if err == nil && next == old {
 			err = errors.New("it leads still")
 		}
-		return errors.Join(err, ask(ctx, nodes[next]))
+		return errors.Join(err, s.Servers[next].Serves(ctx))
 	})
 	soon(func(ctx context.Context) error {
-		if ask(ctx, nodes[old]) == nil {
-			return errors.New("a node that is cut off serves")
+		if s.Servers[old].Serves(ctx) == nil {
+			return errors.New("a server that is cut off serves")
 		}
 		return nil
 	})
-	b.Join()
-	require.NoError(t, serve(t.Context(), nodes, ask))
+	s.Join()
+	for _, one := range s.Servers {
+		require.NoError(t, one.Serves(t.Context()))
+	}
 }

@@ -24,34 +24,25 @@ type Redis struct {
 	quorum int
 }
 
-func redisOf(url func() string, nodes ...*servers.Redis) *Redis {
-	r := &Redis{base: baseOf(url), Members: nodes, Do: nodes[0].Do}
-	for _, node := range nodes {
-		r.all = append(r.all, node.Server)
-	}
-	return r
+func redisOf(url func() string, all *servers.Set, nodes ...*servers.Redis) *Redis {
+	return &Redis{base: baseOf(url, all), Members: nodes, Do: nodes[0].Do}
 }
 
 // startRedis starts a server that syncs every change to disk before it acknowledges it. Heal restores the initial settings, but not the clock:
 // setting it right while locks are held would be another jump.
-func startRedis(ctx context.Context) (Servers, error) {
-	s, err := servers.StartRedis(ctx, servers.RedisOptions{Config: []string{"appendonly yes", "appendfsync always"}, Clock: servers.ClockInstalled() == nil})
-	if err != nil {
-		return nil, err
-	}
-	r := redisOf(s.URL, s)
-	r.halt, r.forgets = (*servers.Server).Stop, true
-	r.reset = func(ctx context.Context) error {
-		return errors.Join(r.Set(ctx, "maxmemory", 0, "maxmemory-policy", "noeviction", "save", ""), r.SaveAgain(ctx))
-	}
-	return r, nil
-}
+var startRedis = starts(servers.StartRedis, servers.RedisOptions{Config: []string{"appendonly yes", "appendfsync always"}, Clock: true},
+	func(s *servers.Redis) *Redis {
+		r := redisOf(s.URL, servers.SetOf(s.Server), s)
+		r.restarts, r.forgets = true, true
+		r.reset = func(ctx context.Context) error {
+			return errors.Join(r.ConfigSet(ctx, "maxmemory", 0, "maxmemory-policy", "noeviction", "save", ""), r.SaveAgain(ctx))
+		}
+		return r
+	})
 
 // startCluster starts a Redis Cluster, whose nodes announce their own addresses to clients.
-var startCluster = starts(servers.StartCluster, servers.RedisOptions{}, func(c *servers.Cluster) *Redis {
-	addrs := c.Addrs()
-	r := redisOf(func() string { return "redis+cluster://" + addrs[0] + "?addr=" + strings.Join(addrs[1:], "&addr=") }, c.Nodes...)
-	r.hidden = true
+var startCluster = starts(servers.StartCluster, servers.RedisOptions{}, func(c *servers.Group[*servers.Redis]) *Redis {
+	r := redisOf(c.URL, &c.Set, c.Nodes...)
 	r.Do = func(ctx context.Context, args ...any) (reply any, err error) { // on the node that has the key
 		for _, node := range c.Nodes {
 			if reply, err = node.Do(ctx, args...); err == nil || !strings.Contains(err.Error(), "MOVED ") {
@@ -65,14 +56,10 @@ var startCluster = starts(servers.StartCluster, servers.RedisOptions{}, func(c *
 
 // startVoters starts n independent servers for Redlock with more lines of configuration. Servers without such lines get private clocks.
 func startVoters(n int, config ...string) starter {
-	return func(ctx context.Context) (Servers, error) {
-		o := servers.RedisOptions{Config: config, Clock: len(config) == 0 && servers.ClockInstalled() == nil}
-		voters, err := servers.StartVoters(n)(ctx, o)
-		if err != nil {
-			return nil, err
-		}
-		r := redisOf(voters.URL, voters.Nodes...)
-		r.quorum, r.halt, r.forgets = n/2+1, (*servers.Server).Stop, true
+	o := servers.RedisOptions{Config: config, Clock: len(config) == 0}
+	return starts(servers.StartVoters(n), o, func(voters *servers.Group[*servers.Redis]) *Redis {
+		r := redisOf(voters.URL, &voters.Set, voters.Nodes...)
+		r.quorum, r.restarts, r.forgets = n/2+1, true, true
 		r.Do = func(ctx context.Context, args ...any) (any, error) { // on all running servers
 			return nil, AtOnce(r.Members, func(node *servers.Redis) error {
 				if isDown(node.Server) {
@@ -82,40 +69,19 @@ func startVoters(n int, config ...string) starter {
 				return err
 			})
 		}
-		return r, nil
-	}
+		return r
+	})
 }
 
-// RedisSentinel is a master with a replica and three Sentinels.
-type RedisSentinel struct {
-	*Redis
-	// Set are the servers.
-	Set *servers.Sentinel
-}
-
-var startSentinel = starts(servers.StartSentinel, servers.RedisOptions{}, func(set *servers.Sentinel) *RedisSentinel {
-	r := redisOf(set.URL, set.Pair...)
-	r.hidden = true
-	r.Do = func(ctx context.Context, args ...any) (any, error) {
-		master, err := set.Master(ctx)
-		if err != nil {
-			return nil, err
-		}
-		return master.Do(ctx, args...)
-	}
-	r.all, r.reset = set.Servers(), set.Mend
-	return &RedisSentinel{r, set}
-})
-
-// Set changes settings, given as names and values, until the server restarts.
-func (r *Redis) Set(ctx context.Context, settings ...any) error {
+// ConfigSet changes settings, given as names and values, until the server restarts.
+func (r *Redis) ConfigSet(ctx context.Context, settings ...any) error {
 	_, err := r.Do(ctx, append([]any{"CONFIG", "SET"}, settings...)...)
 	return err
 }
 
 // FailToSave makes the snapshot folder read-only, so that saving fails as on a full disk.
 func (r *Redis) FailToSave(ctx context.Context) error {
-	return errors.Join(r.saves(ctx, 0o500, "err"), r.Set(ctx, "save", "3600 1")) // without a save rule, Redis ignores the failure
+	return errors.Join(r.saves(ctx, 0o500, "err"), r.ConfigSet(ctx, "save", "3600 1")) // without a save rule, Redis ignores the failure
 }
 
 // SaveAgain undoes FailToSave.

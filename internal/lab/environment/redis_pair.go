@@ -13,24 +13,22 @@ import (
 type RedisPair struct {
 	*Redis
 	Master, Replica *servers.Redis
-	// Link is the replica's link to the master.
+	// Link is the replica's link to the master. Only a proxy cuts it silently: a master that refused its replica would count none, and a client that
+	// requires one could not even open.
 	Link *faultproxy.Proxy
 }
 
 // startRedisPair starts a pair. With replicas=1 in query, every grant and renewal waits for the replica's acknowledgement.
 func startRedisPair(query string) starter {
-	return func(ctx context.Context) (_ Servers, err error) {
-		p := &RedisPair{}
-		if p.Master, err = servers.StartRedis(ctx, servers.RedisOptions{}); err != nil {
+	return func(ctx context.Context) (Servers, error) {
+		master, replica, err := startMasterAndReplica(ctx)
+		if err != nil {
 			return nil, err
 		}
-		if p.Replica, err = servers.StartReplica(ctx, p.Master); err != nil {
-			return nil, errors.Join(err, p.Master.Close())
-		}
-		p.Redis = redisOf(func() string { return p.Master.URL() + query }, p.Master, p.Replica)
-		p.hidden = true
+		p := &RedisPair{Master: master, Replica: replica}
+		p.Redis = redisOf(func() string { return p.Master.URL() + query }, servers.SetOf(master.Server, replica.Server), master, replica)
 		p.Do = func(ctx context.Context, args ...any) (any, error) { return p.Master.Do(ctx, args...) }
-		if p.Link, err = faultproxy.New(p.Master.Addr()); err != nil {
+		if p.Link, err = faultproxy.New(master.Addr()); err != nil {
 			return nil, errors.Join(err, p.Redis.Close())
 		}
 		if err := p.Follow(ctx); err != nil {
@@ -38,6 +36,16 @@ func startRedisPair(query string) starter {
 		}
 		return p, nil
 	}
+}
+
+func startMasterAndReplica(ctx context.Context) (master, replica *servers.Redis, err error) {
+	if master, err = servers.StartRedis(ctx, servers.RedisOptions{}); err != nil {
+		return nil, nil, err
+	}
+	if replica, err = servers.StartReplica(ctx, master); err != nil {
+		return nil, nil, errors.Join(err, master.Close())
+	}
+	return master, replica, nil
 }
 
 // Promote makes the replica the master. New connections go there; existing ones stay. The old master is now Replica, but does not know it until
@@ -53,14 +61,21 @@ func (p *RedisPair) Promote(ctx context.Context) error {
 // Follow restarts the replica if needed and makes it replicate the master.
 func (p *RedisPair) Follow(ctx context.Context) error {
 	p.Link.Restore()
-	return inOrder(ctx, running(p.Replica.Server),
-		now(func() error { return p.Link.Retarget(p.Master.Addr()) }),
-		func(ctx context.Context) error { return p.Replica.Follow(ctx, p.Master, p.Link.Addr()) })
+	if err := errors.Join(Revive(ctx, p.Replica.Server), p.Link.Retarget(p.Master.Addr())); err != nil {
+		return err
+	}
+	return p.Replica.Follow(ctx, p.Master, p.Link.Addr())
 }
 
 // Heal implements Servers.
 func (p *RedisPair) Heal(ctx context.Context) error {
-	return inOrder(ctx, running(p.Master.Server), p.Master.Promote, p.Follow) // Promote does nothing to a master
+	if err := Revive(ctx, p.Master.Server); err != nil {
+		return err
+	}
+	if err := p.Master.Promote(ctx); err != nil { // does nothing to a master
+		return err
+	}
+	return p.Follow(ctx)
 }
 
 // Lag implements Servers.
@@ -68,7 +83,10 @@ func (p *RedisPair) Lag(context.Context) error { p.Link.Freeze(); return nil }
 
 // FailOver implements Servers. The old master stays down until Follow: clients that still connect there would find a replica.
 func (p *RedisPair) FailOver(ctx context.Context) error {
-	return inOrder(ctx, now(p.Master.Kill), p.Promote)
+	if err := p.Master.Kill(); err != nil {
+		return err
+	}
+	return p.Promote(ctx)
 }
 
 // Close implements Servers.

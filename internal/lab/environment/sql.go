@@ -2,37 +2,40 @@ package environment
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
+	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
-// layout is a way to keep locks on a SQL server: by sessions, or in rows. url makes a lock URL from the server's URL.
+// layout is a way to keep locks on a SQL server: by sessions, or in rows.
 type layout struct {
+	// url makes a lock URL from the server's URL.
 	url func(server string) string
-	on  func(b sqlBase) Servers
+	// at returns the locks of a server.
+	at func(s *servers.Server) locks
+	// forgets says that the server may be restarted without its data.
+	forgets bool
 }
 
-// sqlBase is the base of environments of SQL servers.
-type sqlBase struct {
-	base
-	// Admin opens the administrator's connections.
-	Admin *admin
+// locks are the locks of a SQL server: see Servers.
+type locks interface {
+	Remove(ctx context.Context, name string) error
+	Overwrite(ctx context.Context, name string) error
+	Leftovers(ctx context.Context, prefix string) ([]string, error)
 }
-
-// Close implements Servers.
-func (b *sqlBase) Close() error { return errors.Join(b.Admin.Close(), b.base.Close()) }
 
 func sessionURL(server string) string { return withTTL(server, usualTTL) }
 
-// sessions is an environment whose locks belong to sessions with a SQL server.
+// sessions are locks that belong to sessions with a SQL server.
 type sessions struct {
-	sqlBase
-	// SQL: used lists the ids of the sessions that hold the lock on a name, end ends the session with an id, and lock takes the lock on a name.
+	server *servers.Server
+	key    func(name string) any // the server's key of the lock on name
+	// SQL: used lists the ids of the sessions that hold the lock with a key, end ends the session with an id, and lock takes the lock with a key.
 	used, end, lock string
 	leftovers       func(ctx context.Context, prefix string) ([]string, error)
 	names           sync.Map // names of requests, if the server's keys do not contain them
@@ -45,77 +48,99 @@ func (s *sessions) Leftovers(ctx context.Context, prefix string) ([]string, erro
 
 // Remove ends the sessions that hold the lock on name, and returns when they no longer hold it. A waiter may hold it then.
 func (s *sessions) Remove(ctx context.Context, name string) error {
-	if err := s.Admin.ready(ctx); err != nil {
+	if err := s.server.Serves(ctx); err != nil {
 		return err
 	}
-	first, err := texts(ctx, s.Admin, s.used, []byte(name))
+	first, err := s.server.Texts(ctx, s.used, s.key(name))
 	if err == nil && len(first) == 0 {
 		return ErrNotHeld
 	}
 	for holders := first; err == nil && len(holders) > 0; {
 		for _, holder := range holders {
-			_, _ = s.Admin.ExecContext(ctx, fmt.Sprintf(s.end, holder)) // the session may just have ended
+			_, _ = s.server.Admin.ExecContext(ctx, fmt.Sprintf(s.end, holder)) // the session may just have ended
 		}
-		holders, err = texts(ctx, s.Admin, s.used, []byte(name))
+		holders, err = s.server.Texts(ctx, s.used, s.key(name))
 		holders = slices.DeleteFunc(holders, func(h string) bool { return !slices.Contains(first, h) })
 	}
 	return err
 }
 
-// Overwrite implements Servers.
+// Overwrite implements Servers. The foreign session ends with the server.
 func (s *sessions) Overwrite(ctx context.Context, name string) error {
-	conn, err := s.Admin.Conn(context.WithoutCancel(ctx))
+	conn, err := s.server.Admin.Conn(context.WithoutCancel(ctx))
 	if err != nil {
 		return err
 	}
-	context.AfterFunc(s.open, func() { _ = conn.Close() })
 	for got := false; !got; { // a waiter may be quicker
 		if err := s.Remove(ctx, name); err != nil && !errors.Is(err, ErrNotHeld) {
 			return err
 		}
-		if err := conn.QueryRowContext(ctx, s.lock, []byte(name)).Scan(&got); err != nil {
+		if err := conn.QueryRowContext(ctx, s.lock, s.key(name)).Scan(&got); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// admin opens a new connection for each use: the server may have been killed since the last one.
-type admin struct{ *sql.DB }
-
-func newAdmin(db *sql.DB) *admin {
-	db.SetMaxIdleConns(-1)
-	return &admin{db}
+// record makes open's backends record the names of their requests.
+func (s *sessions) record(open func(context.Context, string) (driver.Backend, error)) func(context.Context, string) (driver.Backend, error) {
+	return func(ctx context.Context, url string) (driver.Backend, error) {
+		b, err := open(ctx, url)
+		if err != nil {
+			return nil, err
+		}
+		return &recorder{b, &s.names}, nil
+	}
 }
 
-// ready waits until the server accepts the administrator: it may be recovering from a crash.
-func (a *admin) ready(ctx context.Context) error { return servers.Poll(ctx, a.PingContext) }
+// recorder is a backend that records the names of requests.
+type recorder struct {
+	driver.Backend
+	names *sync.Map
+}
 
-// Run runs statements as soon as the server is ready.
-func (a *admin) Run(ctx context.Context, statements ...string) error {
-	if err := a.ready(ctx); err != nil {
+// Unwrap implements driver.Unwrapper.
+func (r *recorder) Unwrap() driver.Backend { return r.Backend }
+
+// TryAcquire implements driver.Backend.
+func (r *recorder) TryAcquire(ctx context.Context, req driver.Request) (driver.Lease, error) {
+	r.names.Store(req.Name, true)
+	return r.Backend.TryAcquire(ctx, req)
+}
+
+// rows are locks that are rows of a table.
+type rows struct {
+	server *servers.Server
+	// mark is the placeholder of the only argument. now is SQL for the server's clock in microseconds.
+	mark, now string
+}
+
+// rowsURL makes a lock URL from a server's URL.
+func rowsURL(server string) string { return "table+" + server + "?create=true" }
+
+// Remove implements Servers.
+func (r *rows) Remove(ctx context.Context, name string) error {
+	if err := r.server.Serves(ctx); err != nil {
 		return err
 	}
-	for _, statement := range statements {
-		if _, err := a.ExecContext(ctx, statement); err != nil {
-			return fmt.Errorf("%s: %w", statement, err)
-		}
+	result, err := r.server.Admin.ExecContext(ctx, "DELETE FROM lockport_locks WHERE name = "+r.mark, name)
+	if err != nil {
+		return err
+	}
+	if n, err := result.RowsAffected(); err != nil || n == 0 {
+		return errors.Join(err, ErrNotHeld)
 	}
 	return nil
 }
 
-// texts returns the rows of a query for one text column.
-func texts(ctx context.Context, on interface {
-	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
-}, query string, args ...any) (all []string, err error) {
-	rows, err := on.QueryContext(ctx, query, args...)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, rows.Close(), rows.Err()) }()
-	for rows.Next() && err == nil {
-		all = append(all, "")
-		err = rows.Scan(&all[len(all)-1])
-	}
-	return all, err
+// Overwrite implements Servers for a name that has a row.
+func (r *rows) Overwrite(ctx context.Context, name string) error {
+	_, err := r.server.Admin.ExecContext(ctx, "UPDATE lockport_locks SET owner = 'somebody else', expires = 9000000000000000 WHERE name = "+r.mark, name)
+	return err
+}
+
+// Leftovers implements Servers. It lists the locks that are held.
+func (r *rows) Leftovers(ctx context.Context, prefix string) ([]string, error) {
+	all, err := r.server.Texts(ctx, "SELECT name FROM lockport_locks WHERE owner <> '' AND expires > "+r.now)
+	return slices.DeleteFunc(all, func(name string) bool { return !strings.HasPrefix(name, prefix) }), err
 }

@@ -21,7 +21,7 @@ const (
 
 // All returns the environments for fault injection, with the backends in their usual order.
 func All() []Environment {
-	current := on("etcd", "etcd-current", "three etcds of the current version", usualTTL, startEtcds(servers.EtcdOptions{Current: true}), "etcd")
+	current := on("etcd", "etcd-current", "three etcds of the current version", usualTTL, startEtcds(servers.EtcdOptions{Current: true}))
 	current.Variant = true
 	return []Environment{
 		{
@@ -29,38 +29,38 @@ func All() []Environment {
 			TTL:      time.Second, // no effect on locks, but workers hold them for shorter times
 			Sessions: true, Tokens: true, Readers: runtime.GOOS == "linux", Permits: true, Local: true, Start: startFolder,
 		},
-		on("redis", "redis", "one Redis that keeps its data", usualTTL, startRedis, "redis"),
-		on("redis", "redis-failover", "Redis with a replica that is promoted", usualTTL, startRedisPair(""), "redis"),
-		on("redis", "redis-replicas", "Redis with a replica that acknowledges (replicas=1)", usualTTL, startRedisPair("?replicas=1&wait_timeout=300ms"), "redis"),
-		on("redis", "redis-sentinel", "Redis with a replica and three Sentinels", electionTTL, startSentinel, "redis"),
+		on("redis", "redis", "one Redis that keeps its data", usualTTL, startRedis),
+		on("redis", "redis-failover", "Redis with a replica that is promoted", usualTTL, startRedisPair("")),
+		on("redis", "redis-replicas", "Redis with a replica that acknowledges (replicas=1)", usualTTL, startRedisPair("?replicas=1&wait_timeout=300ms")),
+		on("redis", "redis-sentinel", "Redis with a replica and three Sentinels", electionTTL, startSentinel),
 		onRedlock("redlock", "five Redis under Redlock, without persistence", 5),
-		on("etcd", "etcd", "three etcds", usualTTL, startEtcds(servers.EtcdOptions{}), "etcd"),
-		on("etcd", "etcd-alone", "one etcd", patientTTL, startEtcd(servers.EtcdOptions{Tick: EtcdTick}), "etcd"),
+		on("etcd", "etcd", "three etcds", usualTTL, startEtcds(servers.EtcdOptions{})),
+		on("etcd", "etcd-alone", "one etcd", patientTTL, startEtcd(servers.EtcdOptions{Tick: EtcdTick})),
 		current,
-		on("zookeeper", "zookeeper", "three ZooKeepers", usualTTL, startEnsemble, "zookeeper"),
-		on("zookeeper", "zookeeper-alone", "one ZooKeeper", patientTTL, startZooKeeper(patientTTL), "zookeeper"),
-		on("postgres", "postgres", "one PostgreSQL", usualTTL, startPostgres(postgresSessions), "postgres"),
-		on("postgres", "postgres-failover", "a PostgreSQL with a replica, which is promoted", usualTTL, startPostgresPair(postgresSessions), "postgres"),
-		on("postgres", "postgres-pgbouncer", "a PostgreSQL behind PgBouncer in session mode", usualTTL, pooled("session", 60, postgresSessions), "postgres", "pgbouncer"),
-		on("mysql", "mysql", "one MariaDB", usualTTL, startMySQL(false, "60", mySQLSessions), "mariadb"),
-		on("table", "table-postgres", "a table of a PostgreSQL", usualTTL, startPostgres(postgresRows), "postgres"),
-		on("table", "table-pgbouncer", "a table of a PostgreSQL behind PgBouncer in transaction mode", usualTTL, pooled("transaction", 20, postgresRows), "postgres", "pgbouncer"),
-		on("table", "table-failover", "a table of a PostgreSQL with a replica, which is promoted", usualTTL, startPostgresPair(postgresRows), "postgres"),
-		on("table", "table-mysql", "a table of a MariaDB", usualTTL, startMySQL(false, "500", mySQLRows), "mariadb"),
+		on("zookeeper", "zookeeper", "three ZooKeepers", usualTTL, startEnsemble),
+		on("zookeeper", "zookeeper-alone", "one ZooKeeper", patientTTL, startZooKeeper(patientTTL)),
+		on("postgres", "postgres", "one PostgreSQL", usualTTL, startPostgres(postgresSessions)),
+		on("postgres", "postgres-failover", "a PostgreSQL with a replica, which is promoted", usualTTL, startPostgresPair(postgresSessions)),
+		on("postgres", "postgres-pgbouncer", "a PostgreSQL behind PgBouncer in session mode", usualTTL, pooled("session", 60, postgresSessions)),
+		on("mysql", "mysql", "one MariaDB", usualTTL, startMySQL(false, "60", mySQLSessions)),
+		on("table", "table-postgres", "a table of a PostgreSQL", usualTTL, startPostgres(postgresRows)),
+		on("table", "table-pgbouncer", "a table of a PostgreSQL behind PgBouncer in transaction mode", usualTTL, pooled("transaction", 20, postgresRows)),
+		on("table", "table-failover", "a table of a PostgreSQL with a replica, which is promoted", usualTTL, startPostgresPair(postgresRows)),
+		on("table", "table-mysql", "a table of a MariaDB", usualTTL, startMySQL(false, "500", mySQLRows)),
 	}
 }
 
 // forSuites returns further environments, for the conformance suite.
 func forSuites() []Environment {
 	return []Environment{
-		on("redis", "redis-cluster", "a Redis Cluster", usualTTL, startCluster, "redis"),
+		on("redis", "redis-cluster", "a Redis Cluster", usualTTL, startCluster),
 		onRedlock("redlock-three", "three Redis under Redlock that save their data", 3, saving),
 		onRedlock("redlock-saving", "five Redis under Redlock that save their data", 5, saving),
-		on("etcd", "etcd-suite", "one etcd with short elections", usualTTL, startEtcd(servers.EtcdOptions{}), "etcd"),
-		on("etcd", "etcd-current-suite", "one etcd of the current version", usualTTL, startEtcd(servers.EtcdOptions{Current: true}), "etcd"),
-		on("zookeeper", "zookeeper-suite", "one ZooKeeper with short sessions", usualTTL, startZooKeeper(usualTTL), "zookeeper"),
-		on("mysql", "mysql-own", "one MySQL", usualTTL, startMySQL(true, "60", mySQLSessions), "mysql"),
-		on("table", "table-mysql-own", "a table of a MySQL", usualTTL, startMySQL(true, "500", mySQLRows), "mysql"),
+		on("etcd", "etcd-suite", "one etcd with short elections", usualTTL, startEtcd(servers.EtcdOptions{})),
+		on("etcd", "etcd-current-suite", "one etcd of the current version", usualTTL, startEtcd(servers.EtcdOptions{Current: true})),
+		on("zookeeper", "zookeeper-suite", "one ZooKeeper with short sessions", usualTTL, startZooKeeper(usualTTL)),
+		on("mysql", "mysql-own", "one MySQL", usualTTL, startMySQL(true, "60", mySQLSessions)),
+		on("table", "table-mysql-own", "a table of a MySQL", usualTTL, startMySQL(true, "500", mySQLRows)),
 	}
 }
 
@@ -91,11 +91,11 @@ func starts[O, S any, E Servers](start func(ctx context.Context, o O) (S, error)
 }
 
 // on returns an environment with a TTL. Its Margin follows docs/guarantees.md, P3a.
-func on(backend, name, title string, ttl time.Duration, start starter, needs ...string) Environment {
+func on(backend, name, title string, ttl time.Duration, start starter) Environment {
 	return Environment{
 		Name: name, Title: title, Backend: backend, TTL: ttl, Margin: ttl/20 + 10*time.Millisecond, Tokens: true,
 		Sessions: backend == "mysql" || backend == "postgres",
-		Readers:  backend != "mysql" && backend != "table", Permits: backend != "table", Needs: needs, Start: start,
+		Readers:  backend != "mysql" && backend != "table", Permits: backend != "table", Start: start,
 	}
 }
 
@@ -104,7 +104,7 @@ const saving = "save 3600 1"
 
 // onRedlock returns an environment of n independent servers with more lines of configuration.
 func onRedlock(name, title string, n int, config ...string) Environment {
-	e := on("redlock", name, title, usualTTL, startVoters(n, config...), "redis")
+	e := on("redlock", name, title, usualTTL, startVoters(n, config...))
 	e.Tokens, e.Readers, e.Permits = false, false, false
 	e.Margin += usualTTL/100 + 2*time.Millisecond
 	return e

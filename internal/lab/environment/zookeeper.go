@@ -22,47 +22,34 @@ const zooKeeperSync = "syncLimit=15"
 // ZooKeeper is one ZooKeeper or an ensemble.
 type ZooKeeper struct {
 	base
-	nodes []*servers.ZooKeeper
+	first *servers.ZooKeeper
 }
 
-var startEnsemble = starts(servers.StartEnsemble, servers.ZooKeeperOptions{Config: []string{zooKeeperSync}}, func(e *servers.Ensemble) *ZooKeeper {
-	return zooKeeperOf(clusterOf(e, func() string { return withTTL(e.URL(), usualTTL) }), e.Nodes...)
-})
+var startEnsemble = starts(servers.StartEnsemble, servers.ZooKeeperOptions{Config: []string{zooKeeperSync}},
+	func(e *servers.Group[*servers.ZooKeeper]) *ZooKeeper {
+		return &ZooKeeper{baseOf(func() string { return withTTL(e.URL(), usualTTL) }, &e.Set), e.Nodes[0]}
+	})
 
 func startZooKeeper(ttl time.Duration) starter {
 	return starts(servers.StartZooKeeper, servers.ZooKeeperOptions{}, func(s *servers.ZooKeeper) *ZooKeeper {
-		z := zooKeeperOf(baseOf(func() string { return withTTL(s.URL(), ttl) }, s.Server), s)
-		z.halt, z.forgets = (*servers.Server).Stop, true
+		z := &ZooKeeper{baseOf(func() string { return withTTL(s.URL(), ttl) }, servers.SetOf(s.Server)), s}
+		z.restarts, z.forgets = true, true
 		return z
 	})
 }
 
-func zooKeeperOf(b base, nodes ...*servers.ZooKeeper) *ZooKeeper {
-	b.reset = func(ctx context.Context) error { return serve(ctx, nodes, askZooKeeper) }
-	return &ZooKeeper{b, nodes}
-}
-
-// askZooKeeper has a node write something, which takes a quorum. The node's mode is not enough: a node still calls itself leader or follower for a
-// while after it lost the others.
-func askZooKeeper(ctx context.Context, node *servers.ZooKeeper) error {
-	return atZooKeeper(ctx, node, func(c *zk.Conn) error {
-		_, err := c.Create("/serves-", nil, zk.FlagEphemeral|zk.FlagSequence, zk.WorldACL(zk.PermAll))
-		return err
-	})
-}
-
-// atZooKeeper calls use with a client of one node, in a new session, until ctx ends.
-func atZooKeeper(ctx context.Context, node *servers.ZooKeeper, use func(c *zk.Conn) error) error {
-	c := dialZooKeeper(node)
+// use calls f with a client of the first server, in a new session, until ctx ends.
+func (z *ZooKeeper) use(ctx context.Context, f func(c *zk.Conn) error) error {
+	c := z.dial()
 	defer c.Close()
 	defer context.AfterFunc(ctx, c.Close)() // the client has no contexts
-	return use(c)
+	return f(c)
 }
 
-// dialZooKeeper makes a client, which connects and reconnects in the background.
-func dialZooKeeper(node *servers.ZooKeeper) *zk.Conn {
+// dial makes a client, which connects and reconnects in the background.
+func (z *ZooKeeper) dial() *zk.Conn {
 	silent := log.New(io.Discard, "", 0)
-	c, _, _ := zk.Connect([]string{node.Addr()}, 10*time.Second, zk.WithLogger(silent), zk.WithLogInfo(false)) // it fails only without addresses
+	c, _, _ := zk.Connect([]string{z.first.Addr()}, 10*time.Second, zk.WithLogger(silent), zk.WithLogInfo(false)) // it fails only without addresses
 	return c
 }
 
@@ -88,7 +75,7 @@ func claims(c *zk.Conn, name string) (paths []string, err error) {
 
 // withClaim calls use with the node of the claim that holds the lock on name, or with each reader's node.
 func (z *ZooKeeper) withClaim(ctx context.Context, name string, use func(c *zk.Conn, path string) error) error {
-	return atZooKeeper(ctx, z.nodes[0], func(c *zk.Conn) error {
+	return z.use(ctx, func(c *zk.Conn) error {
 		paths, err := claims(c, name)
 		if err == nil && len(paths) == 0 {
 			err = zk.ErrNoNode
@@ -122,14 +109,14 @@ func (z *ZooKeeper) EndSession(ctx context.Context, name string) error {
 		if err != nil {
 			return err
 		}
-		return z.nodes[0].EndSession(ctx, node.EphemeralOwner)
+		return z.first.EndSession(ctx, node.EphemeralOwner)
 	})
 }
 
 // Overwrite adds a foreign claim's node, as Curator would, and deletes the nodes before it.
 func (z *ZooKeeper) Overwrite(ctx context.Context, name string) error {
 	parent, open := "/"+zooKeeperNode(name), zk.WorldACL(zk.PermAll)
-	foreign := dialZooKeeper(z.nodes[0]) // a new client: after a server's restart, an old one may wait a minute for an answer that never comes
+	foreign := z.dial() // a new client: after a server's restart, an old one may wait a minute for an answer that never comes
 	context.AfterFunc(z.open, foreign.Close)
 	if _, err := foreign.CreateContainer(parent, nil, zk.FlagContainer, open); err != nil && !errors.Is(err, zk.ErrNodeExists) {
 		return err
@@ -152,7 +139,7 @@ func (z *ZooKeeper) Overwrite(ctx context.Context, name string) error {
 
 // Leftovers implements Servers. It ignores empty containers, which the server removes later.
 func (z *ZooKeeper) Leftovers(ctx context.Context, prefix string) (left []string, err error) {
-	err = atZooKeeper(ctx, z.nodes[0], func(c *zk.Conn) error {
+	err = z.use(ctx, func(c *zk.Conn) error {
 		if _, err := c.Sync("/"); err != nil {
 			return err
 		}

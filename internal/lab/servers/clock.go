@@ -23,7 +23,7 @@ const (
 //go:embed preload/clock.c
 var clockSource []byte
 
-// ClockInstalled returns nil if RedisOptions.Clock works here: on Linux with gcc installed. Otherwise the error matches *NotInstalled or
+// ClockInstalled returns nil if servers can have private clocks here: on Linux with gcc installed. Otherwise the error matches *NotInstalled or
 // [errors.ErrUnsupported].
 func ClockInstalled() error {
 	_, err := buildClock()
@@ -71,7 +71,7 @@ var clockMu sync.Mutex
 // the new time at the next command. The server's own timers mostly use a monotonic clock, which does not jump.
 func (s *Server) JumpClock(d time.Duration) error {
 	if !s.clock {
-		return fmt.Errorf("servers: this %s has no private clock: set its option Clock", s.name)
+		return fmt.Errorf("servers: this %s has no private clock: set its option Clock, and see ClockInstalled", s.name)
 	}
 	clockMu.Lock()
 	defer clockMu.Unlock()

@@ -1,8 +1,7 @@
 // Package servers finds and starts real lock servers, for tests, benchmarks and comparisons. No other package starts one.
 //
-// The kinds are "redis" (alone, several, with a replica, with Sentinels, or as a cluster), "etcd" (alone or as a cluster, the installed version or a
-// current one that is built here), "zookeeper" (alone or as an ensemble), "postgres" (alone or with replicas), "pgbouncer", "mariadb", "mysql" (Oracle's
-// server, required only if LOCKPORT_TEST_REQUIRE lists it by name), and "nats" (built here).
+// It knows Redis (alone, several, with a replica, or as a cluster), etcd (alone or as a cluster, the installed version or a current one that is built
+// here), ZooKeeper (alone or as an ensemble), PostgreSQL (alone or with replicas), PgBouncer, MariaDB, Oracle's MySQL, and NATS (built here).
 //
 // Servers are children of this process on free ports of 127.0.0.1. Each has its own temporary folder and syncs nothing to disk unless an option
 // says so. No server and no folder outlives this process, even if it is killed with SIGKILL. No server runs as root:
@@ -17,7 +16,7 @@
 //
 //   - under go test -short they skip the test, so that the quick loop needs no server, unless LOCKPORT_TEST_SERVERS is set;
 //   - a program that is not installed skips the test and says what to install, or fails it if the variable
-//     LOCKPORT_TEST_REQUIRE is "all" or lists the kind or the program ("redis,etcd");
+//     LOCKPORT_TEST_REQUIRE is "all" or lists the program ("redis-server,etcd"); "all" does not include Oracle's "mysqld";
 //   - a server that is installed and does not start fails the test, with the end of the server's log;
 //   - when a test has failed, the end of the log is printed with it.
 //

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/url"
 	"runtime"
 	"strings"
+	"syscall"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -32,7 +34,7 @@ type EtcdOptions struct {
 	RootPassword string
 	// TLS makes the server accept clients over TLS only: see Server.TLSConfig.
 	TLS bool
-	// Cuttable routes the traffic between a cluster's nodes through this process, so that EtcdCluster.CutFromQuorum works. It makes the cluster
+	// Cuttable routes the traffic between a cluster's nodes through this process, so that Set.CutFromQuorum works. It makes the cluster
 	// slightly slower.
 	Cuttable bool
 	// Flags are more flags, which override ours: "--max-txn-ops=16". Relative paths start at Etcd.Dir.
@@ -40,18 +42,15 @@ type EtcdOptions struct {
 }
 
 // Etcd is an etcd server. Safe for concurrent use.
-type Etcd struct {
-	*Server
-	options EtcdOptions
-}
+type Etcd struct{ *Server }
 
 // StartEtcd starts a single etcd.
 func StartEtcd(ctx context.Context, o EtcdOptions) (*Etcd, error) {
-	ports, err := freePorts(1)
+	port, err := freePort()
 	if err != nil {
 		return nil, err
 	}
-	e, err := startEtcd(ctx, o, ports, 0, "")
+	e, err := startEtcd(ctx, o, starting{ports: []int{port}})
 	if err != nil || o.RootPassword == "" {
 		return e, err
 	}
@@ -67,24 +66,37 @@ func StartEtcd(ctx context.Context, o EtcdOptions) (*Etcd, error) {
 	return e, nil
 }
 
-// startEtcd starts node i of a cluster whose nodes have these ports. It reaches the others through the proxy, or directly if proxy is empty.
-func startEtcd(ctx context.Context, o EtcdOptions, ports []int, i int, proxy string) (*Etcd, error) {
-	e := &Etcd{options: o}
+// StartEtcdCluster starts an etcd cluster whose nodes have the options o, ready when all serve. That takes 2 s: new nodes first look for peers.
+func StartEtcdCluster(ctx context.Context, o EtcdOptions) (*Group[*Etcd], error) {
+	return startGroup(ctx, "etcd", quorumNodes, o.Cuttable, func(ctx context.Context, s starting) (*Etcd, error) { return startEtcd(ctx, o, s) })
+}
+
+// startEtcd starts a member of a cluster.
+func startEtcd(ctx context.Context, o EtcdOptions, g starting) (*Etcd, error) {
 	k := kind{
-		name: "etcd", port: ports[i], tls: o.TLS, env: []string{"ETCD_UNSUPPORTED_ARCH=" + runtime.GOARCH}, // etcd before 3.5 refuses to start except on amd64
-		configure: func(context.Context, string, int) ([]string, error) { return o.flags(ports, i, proxy), nil },
-		ready: func(ctx context.Context, addr string) error {
-			return o.use(ctx, addr, func(c *clientv3.Client) error {
-				status, err := c.Status(ctx, addr)
-				if err == nil && status.Leader == 0 {
-					err = errors.New("has no leader")
-				}
+		name: "etcd", port: g.ports[g.i], url: url.URL{Scheme: overTLS("etcd", o.TLS)}, tls: o.TLS,
+		// etcd before 3.5 refuses to start except on amd64.
+		env: []string{"ETCD_UNSUPPORTED_ARCH=" + runtime.GOARCH},
+		// A member that stops gracefully tries to transfer leadership, which is futile when all members stop.
+		end:       syscall.SIGKILL,
+		configure: func(context.Context, string, int) ([]string, error) { return o.flags(g), nil },
+		ready: func(ctx context.Context, s *Server) error { // a linearizable read involves the leader
+			return (&Etcd{s}).Use(ctx, func(c *clientv3.Client) error { _, err := c.Get(ctx, "serves"); return err })
+		},
+		leads: func(ctx context.Context, s *Server) (leads bool, err error) {
+			err = (&Etcd{s}).Use(ctx, func(c *clientv3.Client) error {
+				status, err := c.Status(ctx, s.Addr())
+				leads = err == nil && status.Leader == status.Header.MemberId
 				return err
 			})
+			return leads, err
 		},
 	}
-	if proxy != "" {
-		k.env = append(k.env, "HTTP_PROXY=socks5://"+proxy)
+	if o.RootPassword != "" {
+		k.url.User = url.UserPassword("root", o.RootPassword)
+	}
+	if g.proxy != "" {
+		k.env = append(k.env, "HTTP_PROXY=socks5://"+g.proxy)
 	}
 	var err error
 	if o.Current {
@@ -92,29 +104,29 @@ func startEtcd(ctx context.Context, o EtcdOptions, ports []int, i int, proxy str
 			return nil, err
 		}
 	}
-	e.Server, err = start(ctx, k)
-	return e, err
+	s, err := start(ctx, k)
+	return &Etcd{s}, err
 }
 
-func (o EtcdOptions) flags(ports []int, i int, proxy string) []string {
+func (o EtcdOptions) flags(g starting) []string {
 	host := "127.0.0.1"
-	if proxy != "" { // Go uses no proxy for loopback addresses, but does for 0.0.0.0
+	if g.proxy != "" { // Go uses no proxy for loopback addresses, but does for 0.0.0.0
 		host = "0.0.0.0"
 	}
 	var urls, members []string
-	for j, port := range ports {
+	for j, port := range g.ports {
 		urls = append(urls, fmt.Sprintf("http://%s:%d", host, port+peerOffset))
 		members = append(members, fmt.Sprintf("node%d=%s", j, urls[j]))
 	}
 	tick := cmp.Or(o.Tick, etcdTick).Milliseconds()
-	client := overTLS("http", o.TLS) + "://" + hostPort(ports[i])
+	client := overTLS("http", o.TLS) + "://" + hostPort(g.ports[g.i])
 	flags := []string{
-		fmt.Sprint("--name=node", i),
+		fmt.Sprint("--name=node", g.i),
 		"--data-dir=data",
 		"--listen-client-urls=" + client,
 		"--advertise-client-urls=" + client,
-		"--listen-peer-urls=http://" + hostPort(ports[i]+peerOffset),
-		"--initial-advertise-peer-urls=" + urls[i],
+		"--listen-peer-urls=http://" + hostPort(g.ports[g.i]+peerOffset),
+		"--initial-advertise-peer-urls=" + urls[g.i],
 		"--initial-cluster=" + strings.Join(members, ","),
 		fmt.Sprint("--heartbeat-interval=", tick),
 		fmt.Sprint("--election-timeout=", electionTicks*tick),
@@ -128,48 +140,20 @@ func (o EtcdOptions) flags(ports []int, i int, proxy string) []string {
 	return append(flags, o.Flags...)
 }
 
-// URL returns "etcd://127.0.0.1:port", with root's credentials if there is a password, and the scheme etcds with TLS.
-func (e *Etcd) URL() string {
-	user := ""
-	if e.options.RootPassword != "" {
-		user = "root"
-	}
-	return serverURL(overTLS("etcd", e.tls), user, e.options.RootPassword, e.Addr(), "")
-}
-
-// leads reports whether the node believes that it is the leader.
-func (e *Etcd) leads(ctx context.Context) (leads bool, err error) {
-	err = e.Use(ctx, func(c *clientv3.Client) error {
-		status, err := c.Status(ctx, e.Addr())
-		leads = err == nil && status.Leader == status.Header.MemberId
-		return err
-	})
-	return leads, err
-}
-
 // Use calls f with a client of this server alone, logged in as root if the server has users. The client's requests end with ctx.
 func (e *Etcd) Use(ctx context.Context, f func(c *clientv3.Client) error) error {
-	return e.options.use(ctx, e.Addr(), f)
-}
-
-func (o EtcdOptions) use(ctx context.Context, addr string, f func(c *clientv3.Client) error) error {
-	conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr) // fail at once: clientv3 waits a second before it retries
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", e.Addr()) // fail at once: clientv3 waits a second before it retries
 	if err != nil {
 		return err
 	}
-	config := clientv3.Config{Endpoints: []string{addr}, Context: ctx, Logger: zap.NewNop()}
-	if o.RootPassword != "" {
-		config.Username, config.Password = "root", o.RootPassword
-	}
-	if o.TLS {
-		config.TLS = clientTLS()
-	}
+	config := clientv3.Config{Endpoints: []string{e.Addr()}, Context: ctx, Logger: zap.NewNop(), TLS: e.TLSConfig(), Username: e.url.User.Username()}
+	config.Password, _ = e.url.User.Password()
 	c, err := clientv3.New(config)
 	if err == nil {
 		err = errors.Join(f(c), c.Close())
 	}
 	if err = errors.Join(err, conn.Close()); err != nil {
-		return fmt.Errorf("etcd %s: %w", addr, errors.Join(context.Cause(ctx), err))
+		return fmt.Errorf("etcd %s: %w", e.Addr(), errors.Join(context.Cause(ctx), err))
 	}
 	return nil
 }

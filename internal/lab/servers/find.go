@@ -37,7 +37,7 @@ var installs = map[string]string{
 	"javac":              "apt-get install default-jdk-headless (Debian)",
 	"mariadb-install-db": mariaDBInstall,
 	"mariadbd":           mariaDBInstall,
-	"mysqld":             "MySQL's own server 8.0 or newer (https://dev.mysql.com/downloads/mysql/), its mysqld in PATH",
+	mysqld:               "MySQL's own server 8.0 or newer (https://dev.mysql.com/downloads/mysql/), its mysqld in PATH",
 	"nats-server":        "go tool builds it in internal/lab/servers/natsserver; the first build needs the network",
 	"pg_basebackup":      postgresInstall,
 	"pgbouncer":          "apt-get install pgbouncer (Debian), brew install pgbouncer (macOS)",

@@ -4,74 +4,183 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"os"
+	"strings"
+	"time"
 
 	"github.com/lockport/lockport/internal/lab/worker"
 )
 
+// Set is servers that belong together. Safe for concurrent use.
+type Set struct {
+	Servers []*Server
+	// links are nil if no member can be cut from the others.
+	links *quorumLinks
+}
+
+// SetOf returns a Set of servers.
+func SetOf(all ...*Server) *Set { return &Set{Servers: all} }
+
+// Addrs returns the servers' addresses.
+func (s *Set) Addrs() (all []string) {
+	for _, one := range s.Servers {
+		all = append(all, one.Addr())
+	}
+	return all
+}
+
+// Log returns the end of each server's log, for messages.
+func (s *Set) Log() (all string) {
+	for _, one := range s.Servers {
+		all += fmt.Sprintf("--- %s\n%s", one.Addr(), one.Log())
+	}
+	return all
+}
+
+// Close ends the servers and removes their folders.
+func (s *Set) Close() error {
+	errs := worker.AtOnce(s.Servers, func(_ int, one *Server) error { return one.Close() })
+	return errors.Join(append(errs, s.links.close())...)
+}
+
+// leaderTime bounds the query to each server: a frozen one never answers.
+const leaderTime = 250 * time.Millisecond
+
+// Leader waits until exactly one member of a quorum reports that it leads, and returns its index. A member that is down, frozen or cut off does not
+// lead, except for a moment after the fault. If the servers form no quorum, the error matches [errors.ErrUnsupported], as that of LoseDisk does.
+func (s *Set) Leader(ctx context.Context) (leader int, err error) {
+	if err := s.quorum(); err != nil {
+		return 0, err
+	}
+	err = Poll(ctx, func(ctx context.Context) error {
+		leaders := 0
+		var errs []error
+		for i, one := range s.Servers {
+			asking, cancel := context.WithTimeout(ctx, leaderTime)
+			leads, err := one.leads(asking, one)
+			cancel()
+			if leads {
+				leader, leaders = i, leaders+1
+			}
+			errs = append(errs, err)
+		}
+		if leaders != 1 {
+			return errors.Join(append(errs, fmt.Errorf("%d members report that they lead", leaders))...)
+		}
+		return nil
+	})
+	return leader, err
+}
+
+// LoseDisk kills a member of a quorum, wipes its disk and restarts it. If the member does not come back, it gets its disk back and stays down: etcd
+// does not readmit a member that lost its data.
+func (s *Set) LoseDisk(ctx context.Context, i int) (back bool, err error) {
+	if err := s.quorum(); err != nil {
+		return false, err
+	}
+	one := s.Servers[i]
+	disk := dataDir(one.Dir())
+	kept := disk + ".kept"
+	if err := errors.Join(one.Kill(), os.Rename(disk, kept), one.WipeData()); err != nil {
+		return false, err
+	}
+	if one.Restart(ctx) == nil {
+		return true, os.RemoveAll(kept)
+	}
+	return false, errors.Join(one.Kill(), os.RemoveAll(disk), os.Rename(kept, disk))
+}
+
+// quorum returns nil if the servers form a quorum.
+func (s *Set) quorum() error {
+	if len(s.Servers) == 0 || s.Servers[0].leads == nil {
+		return fmt.Errorf("these servers form no quorum: %w", errors.ErrUnsupported)
+	}
+	return nil
+}
+
+// CutFromQuorum cuts member i from the others, silently, as a network partition does. Each side takes a while to notice. Clients still reach the
+// member. Cuts add up. An etcd cluster must have been started with EtcdOptions.Cuttable.
+func (s *Set) CutFromQuorum(i int) { s.links.cut(i) }
+
+// Join ends all cuts. Data in flight between the members is lost, and they reconnect.
+func (s *Set) Join() { s.links.join() }
+
 // node is one server of a group.
 type node interface {
 	running
-	Addr() string
 	self() *Server
 }
 
-// group is the common part of all groups of servers.
-type group[N node] struct {
-	// Nodes are the servers of the group.
-	Nodes []N
+// Group is a Set of servers of one type that were started together. Safe for concurrent use.
+type Group[N node] struct {
+	Set
+	// Nodes are the Servers, with the methods of their type.
+	Nodes  []N
+	scheme string
 }
 
-// Servers returns the Server of each node, in the order of Nodes.
-func (g *group[N]) Servers() (all []*Server) {
-	for _, n := range g.Nodes {
-		all = append(all, n.self())
+// URL returns a lockport URL with all servers: "etcd://127.0.0.1:port,127.0.0.1:port", or for a Redis Cluster
+// "redis+cluster://127.0.0.1:port?addr=127.0.0.1:port".
+func (g *Group[N]) URL() string {
+	addrs := g.Addrs()
+	if strings.Contains(g.scheme, "+") {
+		return g.scheme + "://" + addrs[0] + "?addr=" + strings.Join(addrs[1:], "&addr=")
 	}
-	return all
+	return g.scheme + "://" + strings.Join(addrs, ",")
 }
 
-// Addrs returns the nodes' addresses, in the order of Nodes.
-func (g *group[N]) Addrs() (all []string) {
-	for _, n := range g.Nodes {
-		all = append(all, n.Addr())
+// quorumNodes is the size of an etcd cluster or a ZooKeeper ensemble. Two nodes are a majority, which can serve. A node's Restart returns when it
+// serves, which needs a second running node.
+const quorumNodes = 3
+
+// starting is what a server of a group needs to know of the group: its own index, the ports of all, and the SOCKS proxy through which it must reach
+// the others; empty: directly.
+type starting struct {
+	i     int
+	ports []int
+	proxy string
+}
+
+// startGroup starts n servers concurrently, because one may need the others to become ready. It returns the first error. If cuttable is set, the
+// servers reach each other through links that CutFromQuorum can cut.
+func startGroup[N node](ctx context.Context, scheme string, n int, cuttable bool, start func(context.Context, starting) (N, error)) (_ *Group[N], err error) {
+	g := &Group[N]{scheme: scheme}
+	var ports []int
+	for range n {
+		port, err := freePort()
+		if err != nil {
+			return nil, err
+		}
+		ports = append(ports, port)
 	}
-	return all
-}
-
-// Log returns the end of each node's log, for messages.
-func (g *group[N]) Log() (all string) {
-	for _, n := range g.Nodes {
-		all += fmt.Sprintf("--- %s\n%s", n.Addr(), n.Log())
+	fronts := make([]net.Listener, n)
+	if cuttable {
+		if g.links, err = newQuorumLinks(ports); err != nil {
+			return nil, err
+		}
+		fronts = g.links.fronts
 	}
-	return all
-}
-
-// Close ends the nodes and removes their folders.
-func (g *group[N]) Close() (err error) {
-	for _, n := range g.Nodes {
-		err = errors.Join(err, n.Close())
-	}
-	return err
-}
-
-// startAll starts n nodes concurrently, because a node may need the others to become ready. Nodes that started are in the group even if others
-// failed. It returns the first error.
-func (g *group[N]) startAll(ctx context.Context, n int, start func(ctx context.Context, i int) (N, error)) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	nodes := make([]N, n)
-	errs := worker.AtOnce(nodes, func(i int, _ N) (err error) {
-		if nodes[i], err = start(ctx, i); err != nil {
+	errs := worker.AtOnce(fronts, func(i int, front net.Listener) (err error) {
+		s := starting{i: i, ports: ports}
+		if front != nil {
+			s.proxy = front.Addr().String()
+		}
+		if nodes[i], err = start(ctx, s); err != nil {
 			cancel(err)
 		}
 		return err
 	})
 	for i, err := range errs {
 		if err == nil {
-			g.Nodes = append(g.Nodes, nodes[i])
+			g.Nodes, g.Servers = append(g.Nodes, nodes[i]), append(g.Servers, nodes[i].self())
 		}
 	}
-	if worker.First(errs) == nil {
-		return nil
+	if worker.First(errs) != nil {
+		return nil, errors.Join(context.Cause(ctx), g.Close())
 	}
-	return context.Cause(ctx)
+	return g, nil
 }

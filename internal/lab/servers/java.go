@@ -31,14 +31,14 @@ func classpath(install string, names ...string) (string, error) {
 }
 
 // NeedCurator returns a function that makes a command. The command compiles one Java source file that uses Apache Curator and runs it with
-// arguments until ctx ends. The client's warnings go to standard error. The kind in LOCKPORT_TEST_REQUIRE is "curator".
+// arguments until ctx ends. The client's warnings go to standard error.
 func NeedCurator(t testing.TB) func(ctx context.Context, source string, args ...string) *exec.Cmd {
 	t.Helper()
-	java := NeedProgram(t, "java", "curator")
-	NeedProgram(t, "javac", "curator") // java compiles source files only if the JDK is installed
+	java := NeedProgram(t, "java")
+	NeedProgram(t, "javac") // java compiles source files only if the JDK is installed
 	jars, err := classpath("apt-get install libcurator-recipes-java (Debian)",
 		"curator-recipes", "curator-framework", "curator-client", "zookeeper", "zookeeper-jute", "guava", "slf4j-simple")
-	NeedInstalled(t, err, "curator")
+	NeedInstalled(t, err)
 	return func(ctx context.Context, source string, args ...string) *exec.Cmd {
 		flags := []string{"-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp", jars, source}
 		return exec.CommandContext(ctx, java, slices.Concat(smallJava, flags, args)...)

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/go-sql-driver/mysql"
 )
@@ -19,6 +20,7 @@ import (
 const (
 	mariaDBUser, mariaDBAdmin = "lockport", "lockport_admin"
 	mariaDBDatabase           = "lockport"
+	mysqld                    = "mysqld"
 )
 
 // mariaDBInit runs at every start, before clients are accepted. One statement a line.
@@ -42,16 +44,13 @@ type MariaDBOptions struct {
 
 // MariaDB is a MariaDB or MySQL server. It has an empty database "lockport", on which the user "lockport", with a random password, has all
 // privileges. That user has no others. Safe for concurrent use.
-type MariaDB struct {
-	*Server
-	options MariaDBOptions
-}
+type MariaDB struct{ *Server }
 
 // StartMariaDB starts a MariaDB or MySQL, ready when it accepts logins.
 func StartMariaDB(ctx context.Context, o MariaDBOptions) (*MariaDB, error) {
 	program, installer := "mariadbd", "mariadb-install-db"
 	if o.MySQL {
-		program, installer = "mysqld", "mysqld"
+		program, installer = mysqld, mysqld
 	}
 	path, err := find(program)
 	if err != nil {
@@ -60,24 +59,24 @@ func StartMariaDB(ctx context.Context, o MariaDBOptions) (*MariaDB, error) {
 	if o.MySQL {
 		version, err := exec.Command(path, "--no-defaults", "--version").Output()
 		if err != nil || strings.Contains(string(version), "MariaDB") { // MariaDB's binary is called mysqld too
-			return nil, errors.Join(err, missing("mysqld"))
+			return nil, errors.Join(err, missing(mysqld))
 		}
 	}
-	s, err := start(ctx, kind{
-		name: program, path: path, tls: o.TLS,
+	u := url.URL{Scheme: "mysql", User: url.UserPassword(mariaDBUser, userPassword()), Path: "/" + mariaDBDatabase}
+	if o.TLS {
+		u.RawQuery = "tls=true"
+	}
+	s, err := startSQL(ctx, kind{
+		url: u, name: program, path: path, tls: o.TLS,
+		end: syscall.SIGKILL, // a graceful stop takes seconds
 		configure: func(ctx context.Context, dir string, port int) ([]string, error) {
 			return o.configure(ctx, dir, port, installer)
 		},
-		ready: func(ctx context.Context, addr string) error { // the server reserves a connection for the administrator
-			connector, err := mysql.NewConnector(o.client(addr, mariaDBAdmin, adminPassword()))
-			if err != nil {
-				return err
-			}
-			db := sql.OpenDB(connector)
-			return errors.Join(db.PingContext(ctx), db.Close())
-		},
+	}, func(k *kind) (*sql.DB, error) {
+		connector, err := mysql.NewConnector(k.mySQLClient(mariaDBAdmin, adminPassword()))
+		return sql.OpenDB(connector), err
 	})
-	return &MariaDB{s, o}, err
+	return &MariaDB{s}, err
 }
 
 // configure creates the data folder and returns the server's arguments.
@@ -118,33 +117,17 @@ func (o MariaDBOptions) configure(ctx context.Context, dir string, port int, ins
 	return args, nil
 }
 
-// URL returns "mysql://lockport:password@127.0.0.1:port/lockport", for the ordinary user, with "?tls=true" if the server uses TLS.
-func (m *MariaDB) URL() string { return m.UserURL(mariaDBUser, userPassword()) }
-
-// UserURL returns URL for another user.
-func (m *MariaDB) UserURL(user, password string) string {
-	u := url.URL{Scheme: "mysql", User: url.UserPassword(user, password), Host: m.Addr(), Path: "/" + mariaDBDatabase}
-	if m.options.TLS {
-		u.RawQuery = "tls=true"
-	}
-	return u.String()
-}
-
 // DSN returns URL in go-sql-driver's form. With TLS, the client does not verify the certificate.
-func (m *MariaDB) DSN() string {
-	return m.options.client(m.Addr(), mariaDBUser, userPassword()).FormatDSN()
-}
+func (m *MariaDB) DSN() string { return m.mySQLClient(mariaDBUser, userPassword()).FormatDSN() }
 
 // AdminDSN returns DSN for the administrator.
-func (m *MariaDB) AdminDSN() string {
-	return m.options.client(m.Addr(), mariaDBAdmin, adminPassword()).FormatDSN()
-}
+func (m *MariaDB) AdminDSN() string { return m.mySQLClient(mariaDBAdmin, adminPassword()).FormatDSN() }
 
-// client returns a client configuration that logs nothing.
-func (o MariaDBOptions) client(addr, user, password string) *mysql.Config {
+// mySQLClient returns a client configuration that logs nothing.
+func (k *kind) mySQLClient(user, password string) *mysql.Config {
 	c := mysql.NewConfig()
-	c.Net, c.Addr, c.User, c.Passwd, c.DBName, c.Logger = "tcp", addr, user, password, mariaDBDatabase, &mysql.NopLogger{}
-	if o.TLS {
+	c.Net, c.Addr, c.User, c.Passwd, c.DBName, c.Logger = "tcp", k.Addr(), user, password, mariaDBDatabase, &mysql.NopLogger{}
+	if k.tls {
 		c.TLSConfig = "skip-verify"
 	}
 	return c

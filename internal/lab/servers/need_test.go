@@ -34,13 +34,14 @@ func TestNeed(t *testing.T) {
 		err           error
 		skipped, fail string
 	}{
-		"missing":                        {err: missing, skipped: install},
-		"missing, others required":       {require: "etcd,postgres", err: missing, skipped: install},
-		"missing, all required":          {require: "all", err: missing, fail: install},
-		"missing, listed":                {require: "etcd, redis", err: missing, fail: install},
-		"missing, listed by its program": {require: "redis-server", err: missing, fail: install},
-		"broken":                         {err: errors.New("no luck"), fail: "no luck"},
-		"short, all required":            {short: true, require: "all", skipped: "-short"},
+		"missing":                  {err: missing, skipped: install},
+		"missing, others required": {require: "etcd,postgres", err: missing, skipped: install},
+		"missing, all required":    {require: "all", err: missing, fail: install},
+		"missing, listed":          {require: "etcd, redis-server", err: missing, fail: install},
+		"MySQL, all required":      {require: "all", err: &NotInstalled{Program: mysqld}, skipped: mysqld},
+		"MySQL, listed":            {require: mysqld, err: &NotInstalled{Program: mysqld}, fail: mysqld},
+		"broken":                   {err: errors.New("no luck"), fail: "no luck"},
+		"short, all required":      {short: true, require: "all", skipped: "-short"},
 	} {
 		t.Setenv(requireVariable, c.require)
 		require.NoError(t, short.Set(fmt.Sprint(c.short)))
@@ -48,7 +49,7 @@ func TestNeed(t *testing.T) {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			Need(&v, "redis", func() (*Redis, error) { return nil, c.err }, "redis")
+			Need(&v, "redis", false, func() (*Redis, error) { return nil, c.err })
 		}()
 		<-done
 		require.Contains(t, v.skipped, c.skipped, name)

@@ -20,13 +20,10 @@ type PgBouncerOptions struct {
 	Config []string
 }
 
-// PgBouncer is a PgBouncer. Safe for concurrent use.
-type PgBouncer struct{ *Server }
-
-// StartPgBouncer starts a PgBouncer, ready when it accepts connections.
-func StartPgBouncer(ctx context.Context, o PgBouncerOptions) (*PgBouncer, error) {
-	s, err := start(ctx, kind{
-		name: "pgbouncer",
+// StartPgBouncer starts a PgBouncer, ready when it accepts connections. Its URL is that of the server behind it, at its own address.
+func StartPgBouncer(ctx context.Context, o PgBouncerOptions) (*Server, error) {
+	return start(ctx, kind{
+		name: "pgbouncer", url: postgresURL(),
 		configure: func(_ context.Context, dir string, port int) ([]string, error) {
 			lines := append([]string{
 				"[databases]",
@@ -48,8 +45,4 @@ func StartPgBouncer(ctx context.Context, o PgBouncerOptions) (*PgBouncer, error)
 		},
 		ready: accepts,
 	})
-	return &PgBouncer{s}, err
 }
-
-// URL returns the URL of the server behind it, for the ordinary role, at PgBouncer's address.
-func (p *PgBouncer) URL() string { return postgresURL(p.Addr(), postgresUser, userPassword()) }

@@ -27,14 +27,6 @@ func freePort() (int, error) {
 	return 0, errors.New("servers: no free port on 127.0.0.1")
 }
 
-func freePorts(n int) (ports []int, err error) {
-	for range n {
-		port, failed := freePort()
-		ports, err = append(ports, port), errors.Join(err, failed)
-	}
-	return ports, err
-}
-
 func claim(port int) bool {
 	held, err := net.ListenPacket("udp", hostPort(port))
 	if err != nil {

@@ -2,15 +2,17 @@ package servers
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
 
-	"github.com/jackc/pgx/v5"
+	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx"
 )
 
 const (
@@ -49,20 +51,18 @@ func StartPostgres(ctx context.Context, o PostgresOptions) (*Postgres, error) {
 	}
 	p := &Postgres{options: o}
 	var err error
-	p.Server, err = start(ctx, kind{
-		name: "postgres", tls: o.TLS, clock: o.Clock,
+	p.Server, err = startSQL(ctx, kind{
+		name: "postgres", url: postgresURL(), tls: o.TLS, clock: o.Clock,
 		end:       syscall.SIGINT, // fast shutdown: does not wait for clients
 		family:    true,
 		configure: p.configure,
-		ready: func(ctx context.Context, addr string) error {
-			conn, err := pgx.Connect(ctx, postgresURL(addr, postgresAdmin, adminPassword())) // the server reserves connections for superusers
-			if err != nil {
-				return err
-			}
-			return conn.Close(ctx)
-		},
-	})
+	}, func(k *kind) (*sql.DB, error) { return sql.Open("pgx", k.UserURL(postgresAdmin, adminPassword())) })
 	return p, err
+}
+
+// postgresURL returns the URL for the ordinary role, without a host.
+func postgresURL() url.URL {
+	return url.URL{Scheme: "postgres", User: url.UserPassword(postgresUser, userPassword()), Path: "/" + postgresUser}
 }
 
 // configure creates the server's data folder and its configuration.
@@ -125,17 +125,5 @@ func (p *Postgres) Follow(ctx context.Context, primary *Postgres) error {
 	return p.RestartEmpty(ctx)
 }
 
-// URL returns "postgres://lockport:password@127.0.0.1:port/lockport", for the ordinary role.
-func (p *Postgres) URL() string { return p.UserURL(postgresUser, userPassword()) }
-
 // AdminURL returns URL for the superuser, with the same database.
 func (p *Postgres) AdminURL() string { return p.UserURL(postgresAdmin, adminPassword()) }
-
-// UserURL returns URL for another role.
-func (p *Postgres) UserURL(user, password string) string {
-	return postgresURL(p.Addr(), user, password)
-}
-
-func postgresURL(addr, user, password string) string {
-	return serverURL("postgres", user, password, addr, postgresUser)
-}

@@ -37,14 +37,17 @@ func (s *Server) startProcess() (*worker.Process, error) {
 	return p, nil
 }
 
-// runTool runs a program that comes with a server, such as its installer, as the user of the servers.
+// runTool runs a program that comes with a server, such as its installer, as the user of the servers. dir becomes its folder; empty: a folder of ours.
 func runTool(ctx context.Context, dir, input, name string, args ...string) error {
 	path, err := find(name)
 	if err != nil {
 		return err
 	}
 	user, err := serverUser()
-	if err := errors.Join(err, user.own(dir)); err != nil {
+	if err == nil && dir != "" {
+		err = user.own(dir)
+	}
+	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, pollTime)
@@ -59,13 +62,13 @@ func runTool(ctx context.Context, dir, input, name string, args ...string) error
 }
 
 // kill ends the child and its children with SIGKILL, stopped or not, and waits until they have ended. The caller holds the mutex, here and below.
-func (s *Server) kill() {
+func (s *Server) kill() error {
 	children := s.children()
 	s.proc.Kill()
 	for _, c := range children {
 		_ = c.Kill()
 	}
-	_ = Poll(context.Background(), func(context.Context) error {
+	return Poll(context.Background(), func(context.Context) error {
 		if slices.ContainsFunc(children, func(c *os.Process) bool { return worker.Running(c.Pid) }) {
 			return errors.New("its children still run")
 		}
@@ -97,12 +100,13 @@ func (s *Server) signal(child func(*os.Process) error, itself func() error) erro
 func (s *Server) thaw() error { return s.signal(worker.Thaw, s.proc.Thaw) }
 
 // stop asks the child to end, and kills it after stopTime.
-func (s *Server) stop() {
+func (s *Server) stop() error {
 	_ = s.proc.Signal(cmp.Or(s.end, syscall.SIGTERM))
 	_ = s.thaw() // a stopped process handles no signal
 	select {
 	case <-s.proc.Over():
+		return nil
 	case <-time.After(stopTime):
-		s.kill()
+		return s.kill()
 	}
 }

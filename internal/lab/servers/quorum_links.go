@@ -23,12 +23,12 @@ type quorumLinks struct {
 
 	mu     sync.Mutex // guards the fields below
 	isCut  []bool
-	healed chan struct{} // closed by the next Heal
+	joined chan struct{} // closed by the next join
 }
 
 // newQuorumLinks makes the links of nodes with these ports.
 func newQuorumLinks(ports []int) (*quorumLinks, error) {
-	l := &quorumLinks{ports: ports, isCut: make([]bool, len(ports)), healed: make(chan struct{})}
+	l := &quorumLinks{ports: ports, isCut: make([]bool, len(ports)), joined: make(chan struct{})}
 	l.ctx, l.end = context.WithCancel(context.Background())
 	for i := range ports {
 		front, err := net.Listen("tcp", hostPort(0))
@@ -83,32 +83,34 @@ func (l *quorumLinks) carry(dst, src net.Conn, from, to int) {
 	}
 }
 
-// waitIfCut reports whether two nodes are cut from each other. If so, it waits until they are healed.
+// waitIfCut reports whether two nodes are cut from each other. If so, it waits until they are joined.
 func (l *quorumLinks) waitIfCut(a, b int) bool {
 	l.mu.Lock()
-	isCut, healed := l.isCut[a] || l.isCut[b], l.healed
+	isCut, joined := l.isCut[a] || l.isCut[b], l.joined
 	l.mu.Unlock()
 	if isCut {
-		<-healed
+		<-joined
 	}
 	return isCut
 }
 
-// CutFromQuorum cuts node i (0 to 2) from the other nodes, silently, as a network partition does. Each side takes a while to notice. Clients still
-// reach the node. Cuts add up. An etcd cluster must have been started with EtcdOptions.Cuttable.
-func (l *quorumLinks) CutFromQuorum(i int) {
+// cut implements Set.CutFromQuorum.
+func (l *quorumLinks) cut(i int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.isCut[i] = true
 }
 
-// Heal ends all cuts. Data in flight between the nodes is lost, and they reconnect.
-func (l *quorumLinks) Heal() {
+// join implements Set.Join.
+func (l *quorumLinks) join() {
+	if l == nil {
+		return
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	clear(l.isCut)
-	close(l.healed)
-	l.healed = make(chan struct{})
+	close(l.joined)
+	l.joined = make(chan struct{})
 }
 
 func (l *quorumLinks) close() (err error) {
@@ -116,7 +118,7 @@ func (l *quorumLinks) close() (err error) {
 		return nil
 	}
 	l.end()
-	l.Heal()
+	l.join()
 	for _, front := range l.fronts {
 		err = errors.Join(err, front.Close())
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -23,13 +24,16 @@ type RedisOptions struct {
 	Users []string
 	// TLS makes the server accept TLS only: see Server.TLSConfig.
 	TLS bool
-	// Clock gives the server a private clock, which JumpClock sets. It needs Linux and gcc: see ClockInstalled.
+	// Clock gives the server a private clock, which JumpClock sets, where ClockInstalled says that this is possible.
 	Clock bool
 	// Config are more lines of redis.conf: "maxmemory 10mb". With "save 3600 1" Redis saves its data to disk, also at Stop. With
 	// "appendonly yes" and "appendfsync always" it syncs every change to disk before it acknowledges it.
 	Config []string
 
-	args []string // more command-line arguments
+	// Sentinel makes the server a Sentinel, which Config configures.
+	Sentinel bool
+
+	port int // 0: a free one
 }
 
 // Redis is a Redis server. Safe for concurrent use.
@@ -39,17 +43,21 @@ type Redis struct {
 }
 
 // StartRedis starts a Redis.
-func StartRedis(ctx context.Context, o RedisOptions) (_ *Redis, err error) {
-	r := &Redis{options: o}
-	k := kind{name: "redis-server", tls: o.TLS, clock: o.Clock}
-	k.configure = func(_ context.Context, dir string, port int) ([]string, error) {
-		file := filepath.Join(dir, "redis.conf")
-		return append([]string{file}, o.args...), errors.Join(
-			os.MkdirAll(dataDir(dir), 0o700), os.WriteFile(file, []byte(strings.Join(o.config(dir, port), "\n")+"\n"), 0o600))
+func StartRedis(ctx context.Context, o RedisOptions) (*Redis, error) {
+	k := kind{name: "redis-server", port: o.port, url: url.URL{Scheme: overTLS("redis", o.TLS)}, tls: o.TLS, clock: o.Clock}
+	if o.Password != "" {
+		k.url.User = url.UserPassword("", o.Password)
 	}
-	k.ready = func(ctx context.Context, addr string) error { _, err := o.do(ctx, addr, "PING"); return err }
-	r.Server, err = start(ctx, k)
-	return r, err
+	k.configure = func(_ context.Context, dir string, port int) ([]string, error) {
+		args := []string{filepath.Join(dir, "redis.conf")}
+		if o.Sentinel {
+			args = append(args, "--sentinel")
+		}
+		return args, errors.Join(os.MkdirAll(dataDir(dir), 0o700), os.WriteFile(args[0], []byte(strings.Join(o.config(dir, port), "\n")+"\n"), 0o600))
+	}
+	k.ready = func(ctx context.Context, s *Server) error { _, err := (&Redis{s, o}).Do(ctx, "PING"); return err }
+	s, err := start(ctx, k)
+	return &Redis{s, o}, err
 }
 
 // login returns the user of Do and of replicas: the default user (no name), or an internal one if there are ACL rules.
@@ -95,33 +103,21 @@ func (o RedisOptions) config(dir string, port int) []string {
 	return append(lines, o.Config...)
 }
 
-// URL returns "redis://:password@127.0.0.1:port" for the default user, with the scheme rediss if the server uses TLS.
-func (r *Redis) URL() string { return r.UserURL("", r.options.Password) }
-
-// UserURL returns URL with the name and password of an ACL user.
-func (r *Redis) UserURL(user, password string) string {
-	return serverURL(overTLS("redis", r.tls), user, password, r.Addr(), "")
-}
-
 // Do sends one command, on a new connection, and returns the reply: a string, an int64, nil or a []any of these. ctx, and 5 s, bound it. An error
 // reply is an error with the server's text.
 func (r *Redis) Do(ctx context.Context, args ...any) (any, error) {
-	return r.options.do(ctx, r.Addr(), args...)
-}
-
-func (o RedisOptions) do(ctx context.Context, addr string, args ...any) (any, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
 	dial := new(net.Dialer).DialContext
-	if o.TLS {
-		dial = (&tls.Dialer{Config: clientTLS()}).DialContext
+	if r.tls {
+		dial = (&tls.Dialer{Config: r.TLSConfig()}).DialContext
 	}
-	conn, err := dial(ctx, "tcp", addr) // dial here: go-redis prints dial errors
+	conn, err := dial(ctx, "tcp", r.Addr()) // dial here: go-redis prints dial errors
 	if err != nil {
 		return nil, fmt.Errorf("redis: %w", err)
 	}
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
-	user, password := o.login()
+	user, password := r.options.login()
 	client := goredis.NewClient(&goredis.Options{
 		Protocol: 2, DisableIdentity: true, PoolSize: 1, MaxRetries: -1, ContextTimeoutEnabled: true, Username: user, Password: password,
 		Dialer: func(context.Context, string, string) (net.Conn, error) { return conn, nil },
@@ -129,7 +125,7 @@ func (o RedisOptions) do(ctx context.Context, addr string, args ...any) (any, er
 	defer func() { _, _ = client.Close(), conn.Close() }()
 	reply, err := client.Do(ctx, args...).Result()
 	if err != nil && !errors.Is(err, goredis.Nil) {
-		return nil, fmt.Errorf("redis %s: %v: %w", addr, args[0], errors.Join(context.Cause(ctx), err))
+		return nil, fmt.Errorf("redis %s: %v: %w", r.Addr(), args[0], errors.Join(context.Cause(ctx), err))
 	}
 	return reply, nil
 }

@@ -10,7 +10,9 @@ import (
 
 // StartReplica starts a replica of master, with master's options, and returns when it is in sync.
 func StartReplica(ctx context.Context, master *Redis) (*Redis, error) {
-	r, err := StartRedis(ctx, master.options)
+	o := master.options
+	o.port = 0
+	r, err := StartRedis(ctx, o)
 	if err != nil {
 		return nil, err
 	}

@@ -3,7 +3,7 @@ package servers
 import (
 	"context"
 	"crypto/rand"
-	"crypto/tls"
+	"database/sql"
 	"errors"
 	"fmt"
 	"net"
@@ -26,20 +26,26 @@ const (
 
 // kind describes how to run one kind of server.
 type kind struct {
-	name  string // of the program, for messages and the folder
-	path  string // empty: find it
-	port  int    // 0: a free one
+	name  string  // of the program, for messages and the folder
+	path  string  // empty: find it
+	port  int     // 0: a free one
+	url   url.URL // of the server, without its host
 	env   []string
 	tls   bool           // it gets a certificate
-	clock bool           // it gets a private clock: see JumpClock
+	clock bool           // it gets a private clock if possible: see JumpClock
 	end   syscall.Signal // asks it to stop; 0: SIGTERM
 	// family: it consists of several processes. Kill, Freeze and Thaw reach its children too.
 	family bool
 
 	// configure writes the server's configuration into dir and its initial data into dir/data. It returns the arguments.
 	configure func(ctx context.Context, dir string, port int) (args []string, err error)
-	// ready returns nil if the server serves.
-	ready func(ctx context.Context, addr string) error
+	// ready returns nil if the server serves. A member of a quorum does so only with a majority.
+	ready func(ctx context.Context, s *Server) error
+	// leads reports whether a member of a quorum believes that it is the leader; nil: it is no member.
+	leads func(ctx context.Context, s *Server) (bool, error)
+
+	// Admin opens the administrator's connections to a SQL server: a new one for each use, since the server may have been killed since the last one.
+	Admin *sql.DB
 }
 
 // userPassword and adminPassword are the passwords of the ordinary users and of the administrators of all servers of this process.
@@ -50,7 +56,6 @@ type Server struct {
 	kind
 	user   *nobody
 	dir    string
-	addr   string
 	args   []string
 	shared bool // all tests of this process use it
 
@@ -60,37 +65,41 @@ type Server struct {
 }
 
 // start runs a server of kind k in a new folder and returns when it is ready.
-func start(ctx context.Context, k kind) (_ *Server, err error) {
-	if k.clock {
-		k.env = append(k.env, clockEnv...)
-	}
+func start(ctx context.Context, k kind) (*Server, error) {
 	s := &Server{kind: k}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, s.Close())
-		}
-	}()
+	err := s.create(ctx)
+	if err == nil {
+		err = s.launch(ctx)
+	}
+	if err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+// create finds the program and a port, and makes the folder.
+func (s *Server) create(ctx context.Context) (err error) {
+	if s.clock = s.clock && ClockInstalled() == nil; s.clock {
+		s.env = append(s.env, clockEnv...)
+	}
 	if s.user, err = serverUser(); err != nil {
-		return nil, err
+		return err
 	}
 	if s.path == "" {
 		if s.path, err = find(s.name); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	if s.port == 0 {
 		if s.port, err = freePort(); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	s.addr = hostPort(s.port)
-	if s.dir, err = Folder(k.name); err != nil {
-		return nil, err
+	s.url.Host = hostPort(s.port)
+	if s.dir, err = Folder(s.name); err != nil {
+		return err
 	}
-	if err := s.prepare(ctx); err != nil {
-		return nil, err
-	}
-	return s, s.launch(ctx)
+	return s.prepare(ctx)
 }
 
 // Folder makes an empty folder, with name in its own. It is removed when this process ends, however it ends.
@@ -128,7 +137,7 @@ func (s *Server) launch(ctx context.Context) error {
 		return fmt.Errorf("servers: %s is closed", s.name)
 	}
 	if s.proc != nil {
-		s.stop()
+		_ = s.stop()
 	}
 	p, err := s.startProcess()
 	if err == nil {
@@ -143,35 +152,35 @@ func (s *Server) launch(ctx context.Context) error {
 	ended := errors.New("it exited during startup")
 	defer context.AfterFunc(p.Context(), func() { cancel(ended) })()
 	err = Poll(ctx, func(ctx context.Context) error {
-		err := s.ready(ctx, s.addr)
+		err := s.ready(ctx, s)
 		if !p.Alive() { // another server answered
 			return ended
 		}
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("servers: %s on %s: %w; end of its log:\n%s", s.name, s.addr, err, s.Log())
+		return fmt.Errorf("servers: %s on %s: %w; end of its log:\n%s", s.name, s.Addr(), err, s.Log())
 	}
 	return nil
 }
 
 // Addr returns the server's address, "127.0.0.1:port". It stays the same across restarts.
-func (s *Server) Addr() string { return s.addr }
+func (k *kind) Addr() string { return k.url.Host }
+
+// URL returns the server's URL, with the credentials of the ordinary user if there are any: "redis://:password@127.0.0.1:port",
+// "etcd://127.0.0.1:port", "zookeeper://127.0.0.1:port", "postgres://lockport:password@127.0.0.1:port/lockport", or
+// "mysql://lockport:password@127.0.0.1:port/lockport". With TLS, the scheme is rediss or etcds, and MariaDB's URL ends with "?tls=true".
+func (k *kind) URL() string { return k.url.String() }
+
+// UserURL returns URL for another user.
+func (k *kind) UserURL(user, password string) string {
+	u := k.url
+	u.User = url.UserPassword(user, password)
+	return u.String()
+}
 
 // Dir returns the server's temporary folder. Its subfolder data holds the server's state.
 func (s *Server) Dir() string { return s.dir }
-
-// TLSConfig returns a client configuration that trusts the server's certificate, or nil without TLS. The certificate is for 127.0.0.1. Clients
-// need none. The caller owns the result.
-func (s *Server) TLSConfig() *tls.Config {
-	if !s.tls {
-		return nil
-	}
-	return clientTLS()
-}
-
-// CAFile returns the PEM file of the authority that signed the server's certificate. Without TLS the file does not exist.
-func (s *Server) CAFile() string { return filepath.Join(s.dir, certFile) }
 
 // WipeData removes all of the server's data, as if its disk had been lost. It is an error if the server is up.
 func (s *Server) WipeData() error {
@@ -188,15 +197,11 @@ func (s *Server) WipeData() error {
 
 // Kill ends the server with SIGKILL, frozen or not, and returns when it has ended. Killing a server that is down does nothing. Kill, Stop, Restart,
 // Freeze, Thaw and WipeData do nothing to a shared server and return an error that matches [errors.ErrUnsupported].
-func (s *Server) Kill() error {
-	return s.control(func() error { s.kill(); return nil })
-}
+func (s *Server) Kill() error { return s.control(s.kill) }
 
 // Stop asks the server to stop, so that it saves what it is configured to save, and kills it after 5 s. It returns when the server has ended.
 // Stopping a server that is down does nothing.
-func (s *Server) Stop() error {
-	return s.control(func() error { s.stop(); return nil })
-}
+func (s *Server) Stop() error { return s.control(s.stop) }
 
 // Freeze stops the server's processes with SIGSTOP: connections stay open and nothing answers. It is an error if the server is down.
 func (s *Server) Freeze() error {
@@ -208,10 +213,7 @@ func (s *Server) Thaw() error { return s.control(s.thaw) }
 
 // RestartEmpty kills the server, wipes its data, and restarts it. ctx bounds the start.
 func (s *Server) RestartEmpty(ctx context.Context) error {
-	if err := s.Kill(); err != nil {
-		return err
-	}
-	if err := s.WipeData(); err != nil {
+	if err := errors.Join(s.Kill(), s.WipeData()); err != nil {
 		return err
 	}
 	return s.Restart(ctx)
@@ -226,16 +228,24 @@ func (s *Server) Restart(ctx context.Context) error {
 	return s.launch(ctx)
 }
 
+// Serves waits until the server serves. A member of a cluster or an ensemble serves only with a majority.
+func (s *Server) Serves(ctx context.Context) error {
+	return Poll(ctx, func(ctx context.Context) error { return s.ready(ctx, s) })
+}
+
 // Close kills the server with SIGKILL and removes its folder. Further calls do nothing. Close does nothing to a shared server.
 func (s *Server) Close() error {
-	if s == nil || s.shared {
+	if s.shared {
 		return nil
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closed = true
+	if s.Admin != nil {
+		_ = s.Admin.Close()
+	}
 	if s.proc != nil {
-		s.kill()
+		_ = s.kill()
 	}
 	return os.RemoveAll(s.dir)
 }
@@ -260,8 +270,8 @@ func (s *Server) control(f func() error) error {
 func (s *Server) self() *Server { return s }
 
 // accepts returns nil if the server accepts connections.
-func accepts(ctx context.Context, addr string) error {
-	conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
+func accepts(ctx context.Context, s *Server) error {
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", s.Addr())
 	if err != nil {
 		return err
 	}
@@ -270,15 +280,6 @@ func accepts(ctx context.Context, addr string) error {
 
 // dataDir returns the data folder of a server in the folder dir.
 func dataDir(dir string) string { return filepath.Join(dir, "data") }
-
-// serverURL builds a server's URL. Without user and password it has no credentials.
-func serverURL(scheme, user, password, addr, path string) string {
-	u := url.URL{Scheme: scheme, Host: addr, Path: path}
-	if user != "" || password != "" {
-		u.User = url.UserPassword(user, password)
-	}
-	return u.String()
-}
 
 // overTLS returns scheme, with an s appended if tls is set.
 func overTLS(scheme string, tls bool) string {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"net/url"
 	"os"
 	"os/exec"
 	"strings"
@@ -41,8 +42,9 @@ func TestServersDieWithTheProcess(t *testing.T) {
 	require.NoError(t, child.Start())
 	line, err := bufio.NewReader(output).ReadString('\n')
 	addr := strings.TrimSpace(line)
+	server := &Server{kind: kind{url: url.URL{Host: addr}}}
 	if err == nil {
-		err = accepts(t.Context(), addr)
+		err = accepts(t.Context(), server)
 	}
 	claim, taken := net.ListenPacket("udp", addr)
 	if taken == nil {
@@ -52,7 +54,7 @@ func TestServersDieWithTheProcess(t *testing.T) {
 	_ = child.Wait()
 	require.NoError(t, err, "%s", line)
 	require.Error(t, taken, "another process could take the port")
-	require.Eventually(t, func() bool { return accepts(t.Context(), addr) != nil }, pollTime, 10*time.Millisecond, "the server lives")
+	require.Eventually(t, func() bool { return accepts(t.Context(), server) != nil }, pollTime, 10*time.Millisecond, "the server lives")
 }
 
 // Servers and their child processes do not run as root.

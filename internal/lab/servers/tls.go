@@ -31,9 +31,16 @@ func writeTLS(dir string) error {
 	return errors.Join(err, write(certFile, "CERTIFICATE", pair.Certificate[0]), write(keyFile, "PRIVATE KEY", key))
 }
 
-// clientTLS returns a configuration that trusts the certificate.
-func clientTLS() *tls.Config {
+// TLSConfig returns a client configuration that trusts the server's certificate, or nil without TLS. The certificate is for 127.0.0.1. Clients
+// need none. The caller owns the result.
+func (s *Server) TLSConfig() *tls.Config {
+	if !s.tls {
+		return nil
+	}
 	roots := x509.NewCertPool()
 	roots.AddCert(certified().Certificate())
 	return &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
 }
+
+// CAFile returns the PEM file of the authority that signed the server's certificate. Without TLS the file does not exist.
+func (s *Server) CAFile() string { return filepath.Join(s.dir, certFile) }

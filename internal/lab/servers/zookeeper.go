@@ -3,10 +3,12 @@ package servers
 import (
 	"cmp"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"net"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -35,6 +37,29 @@ func StartZooKeeper(ctx context.Context, o ZooKeeperOptions) (*ZooKeeper, error)
 	return startZooKeeper(ctx, o, 1)
 }
 
+// StartEnsemble starts an ensemble, ready when all nodes serve. A node notices within a second that it lost its leader or its followers. The next
+// leader is elected about 300 ms later.
+func StartEnsemble(ctx context.Context, o ZooKeeperOptions) (*Group[*ZooKeeper], error) {
+	return startGroup(ctx, "zookeeper", quorumNodes, true, func(ctx context.Context, s starting) (*ZooKeeper, error) {
+		config := []string{
+			"initLimit=50", // ticks to join a leader
+			"syncLimit=10", // ticks of silence after which a leader or follower is dropped
+		}
+		for j, port := range s.ports { // for followers, and for elections
+			config = append(config, fmt.Sprintf("server.%d=127.0.0.1:%d:%d", j+1, port, port+peerOffset))
+		}
+		_, proxyPort, _ := strings.Cut(s.proxy, ":")
+		jvm := []string{
+			"-DsocksProxyHost=127.0.0.1",
+			"-DsocksProxyPort=" + proxyPort,
+			"-DsocksNonProxyHosts=", // none; by default, Java bypasses the proxy for loopback addresses
+			// An isolated node asks for votes ever less often, down to once a minute. After Join that would be too slow.
+			"-Dzookeeper.fastleader.maxNotificationInterval=400",
+		}
+		return startZooKeeper(ctx, ZooKeeperOptions{Config: append(config, o.Config...), JVM: append(jvm, o.JVM...)}, s.i+1)
+	})
+}
+
 // startZooKeeper starts a ZooKeeper with this id in its ensemble.
 func startZooKeeper(ctx context.Context, o ZooKeeperOptions, id int) (*ZooKeeper, error) {
 	jars, err := classpath("apt-get install zookeeper (Debian)", "zookeeper", "slf4j-simple")
@@ -46,7 +71,7 @@ func startZooKeeper(ctx context.Context, o ZooKeeperOptions, id int) (*ZooKeeper
 		return nil, err
 	}
 	s, err := start(ctx, kind{
-		name: "zookeeper", path: java,
+		name: "zookeeper", path: java, url: url.URL{Scheme: "zookeeper"},
 		configure: func(_ context.Context, dir string, port int) ([]string, error) {
 			args := slices.Concat(smallJava, zooKeeperFlags, o.JVM)
 			return append(args, "-cp", jars, "org.apache.zookeeper.server.quorum.QuorumPeerMain", "zoo.cfg"), errors.Join(
@@ -54,7 +79,12 @@ func startZooKeeper(ctx context.Context, o ZooKeeperOptions, id int) (*ZooKeeper
 				os.WriteFile(filepath.Join(dir, "zoo.cfg"), []byte(o.config(port)), 0o600),
 				os.WriteFile(filepath.Join(dir, "data", "myid"), fmt.Append(nil, id), 0o600))
 		},
-		ready: func(ctx context.Context, addr string) error { _, err := mode(ctx, addr); return err },
+		// A new session takes a quorum. The server's mode is not enough: for a while after a node lost the others, it calls itself leader or follower.
+		ready: func(ctx context.Context, s *Server) error { _, err := (&ZooKeeper{s}).endSession(ctx, 0); return err },
+		leads: func(ctx context.Context, s *Server) (bool, error) {
+			answer, err := (&ZooKeeper{s}).FourLetter(ctx, "srvr")
+			return strings.Contains(answer, "\nMode: leader\n"), err
+		},
 	})
 	return &ZooKeeper{s}, err
 }
@@ -87,17 +117,10 @@ var zooKeeperFlags = []string{
 	"-Dorg.slf4j.simpleLogger.log.org.apache.zookeeper.server.NIOServerCnxn=error",
 }
 
-// URL returns "zookeeper://127.0.0.1:port".
-func (z *ZooKeeper) URL() string { return "zookeeper://" + z.Addr() }
-
 // FourLetter sends a four-letter word ("srvr", "mntr", "dump", "wchp") on a new connection and returns the answer. A server without a leader
 // answers that it does not serve. ctx, and 1 s, bound it.
-func (z *ZooKeeper) FourLetter(ctx context.Context, word string) (string, error) {
-	return fourLetter(ctx, z.Addr(), word)
-}
-
-func fourLetter(ctx context.Context, addr, word string) (answer string, err error) {
-	err = exchange(ctx, addr, func(conn net.Conn) error {
+func (z *ZooKeeper) FourLetter(ctx context.Context, word string) (answer string, err error) {
+	err = z.exchange(ctx, func(conn net.Conn) error {
 		_, err1 := io.WriteString(conn, word)
 		all, err2 := io.ReadAll(conn)
 		answer = string(all)
@@ -106,36 +129,80 @@ func fourLetter(ctx context.Context, addr, word string) (answer string, err erro
 	return answer, err
 }
 
-// exchange calls f with a connection to a ZooKeeper. It closes the connection when ctx ends or after wordTime.
-func exchange(ctx context.Context, addr string, f func(net.Conn) error) error {
+// exchange calls f with a connection. It closes the connection when ctx ends or after wordTime.
+func (z *ZooKeeper) exchange(ctx context.Context, f func(net.Conn) error) error {
 	ctx, cancel := context.WithTimeout(ctx, wordTime)
 	defer cancel()
-	conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", z.Addr())
 	if err != nil {
 		return err
 	}
 	defer func() { _ = conn.Close() }()
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
 	if err := f(conn); err != nil {
-		return fmt.Errorf("zookeeper %s: %w", addr, cmp.Or(ctx.Err(), err))
+		return fmt.Errorf("zookeeper %s: %w", z.Addr(), cmp.Or(ctx.Err(), err))
 	}
 	return nil
 }
 
-// leads reports whether the node believes that it is the leader.
-func (z *ZooKeeper) leads(ctx context.Context) (bool, error) {
-	mode, err := mode(ctx, z.Addr())
-	return mode == "leader", err
+// EndSession closes another client's session, with all its ephemeral nodes, and returns when it is gone. ZooKeeper has no such command, but the
+// password that resumes a session depends on the session's number alone. The client learns of it with its next request. The server must serve; in
+// an ensemble any node will do. ctx bounds it.
+func (z *ZooKeeper) EndSession(ctx context.Context, session int64) error {
+	return Poll(ctx, func(ctx context.Context) error {
+		gone, err := z.endSession(ctx, session)
+		if err == nil && !gone {
+			err = fmt.Errorf("zookeeper %s: session %#x still exists", z.Addr(), session)
+		}
+		return err
+	})
 }
 
-// mode returns a server's mode: "standalone", "leader" or "follower". A server without a leader, or about to lose it, is an error.
-func mode(ctx context.Context, addr string) (string, error) {
-	answer, err := fourLetter(ctx, addr, "srvr")
-	if err != nil {
-		return "", err
+// endSession resumes the session and closes it, and reports whether the session did not exist. The client may resume it again first. Session 0 stands
+// for a new one.
+func (z *ZooKeeper) endSession(ctx context.Context, session int64) (gone bool, err error) {
+	err = z.exchange(ctx, func(conn net.Conn) error {
+		const closeSession = -11
+		if err := binary.Write(conn, binary.BigEndian, struct { // two packets, each preceded by its length
+			Length, Version uint32
+			LastSeen        int64
+			Timeout         uint32 // the server may change it
+			Session         int64
+			PasswordLength  uint32
+			Password        [16]byte
+			Length2, Number uint32
+			Operation       int32
+		}{44, 0, 0, 10_000, session, 16, sessionPassword(session), 8, 1, closeSession}); err != nil {
+			return err
+		}
+		var attached struct {
+			Length, Version, Timeout uint32
+			Session                  int64
+		}
+		if err := binary.Read(conn, binary.BigEndian, &attached); err != nil {
+			return fmt.Errorf("cannot resume session %#x: %w", session, err)
+		}
+		if gone = attached.Session == 0; gone {
+			return nil
+		}
+		_, err := io.Copy(io.Discard, conn) // the server disconnects once the session is closed
+		return err
+	})
+	return gone, err
+}
+
+// sessionPassword computes a session's password as ZooKeeper does: bytes of a java.util.Random seeded with the session's number.
+func sessionPassword(session int64) (password [16]byte) {
+	const (
+		secret     = 0xB3415C00 // superSecret in ZooKeeper's ZooKeeperServer
+		multiplier = 0x5DEECE66D
+		increment  = 0xB
+		mask       = 1<<48 - 1
+	)
+	seed := (uint64(session) ^ secret ^ multiplier) & mask
+	for i := 0; i < len(password); i += 4 {
+		seed = (seed*multiplier + increment) & mask
+		binary.LittleEndian.PutUint32(password[i:], uint32(seed>>16))
 	}
-	if _, mode, ok := strings.Cut(answer, "\nMode: "); ok {
-		return mode[:strings.IndexByte(mode+"\n", '\n')], nil
-	}
-	return "", fmt.Errorf("zookeeper %s: %s", addr, strings.TrimSpace(answer))
+	return password
 }
