@@ -9,15 +9,11 @@ import (
 
 	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/lab/peer"
-	"github.com/lockport/lockport/internal/lab/servers"
 )
 
 // A process with many locks has one shared watch. It reports losses and waiters to holders granted before it began, and to later ones.
 func TestSharedWatch(t *testing.T) {
-	t.Parallel()
-	s := servers.NeedEtcd(t, servers.EtcdOptions{})
-	etcd := newClient(t, s.Addr())
-	n := newNode(t, s.URL())
+	s, etcd, n := alone(t)
 	lost := make(chan int, 100)
 	var leases []*claim
 	takes := func(i int) {
