@@ -19,7 +19,7 @@ func TestConformance(t *testing.T) {
 
 // TestConformanceDB runs on connections from a sql.DB.
 func TestConformanceDB(t *testing.T) {
-	p := database(t)
+	p := ownDatabase(t)
 	db, err := sql.Open("pgx", p.URL())
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = db.Close() })
