@@ -19,6 +19,8 @@ import (
 	"github.com/lockport/lockport/internal/session"
 )
 
+func TestMain(m *testing.M) { peer.Main(m, 0) }
+
 const testTTL = 2 * time.Second
 
 // soon bounds steps that take milliseconds.
