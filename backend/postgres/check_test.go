@@ -83,9 +83,9 @@ func TestPgBouncer(t *testing.T) {
 		l = peer.Holds(t, cut, "cut")
 		proxy.KillConns()
 		peer.Eventually(t, l.Lost())
-		l = peer.Holds(t, cut, "after the cut")
-		require.Never(t, func() bool { return !l.Valid() }, time.Second, 10*time.Millisecond, "the end of the lost session ended the next")
-		require.NoError(t, l.Release(t.Context()))
+		next := peer.Holds(t, cut, "after the cut")
+		require.Never(t, func() bool { return !next.Valid() }, time.Second, 10*time.Millisecond, "the end of the lost session ended the next")
+		require.NoError(t, next.Release(t.Context()))
 
 		l = peer.Holds(t, one, "session-mode")
 		require.NoError(t, b.Kill())
