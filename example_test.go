@@ -185,26 +185,3 @@ func ExampleLock_Detach() {
 	// <nil>
 	// true
 }
-
-// In your tests the memory backend replaces the server. Two clients of one memory.Server contend like two machines, and you decide when a lock is
-// lost.
-func Example_inTests() {
-	ctx := context.Background()
-	server := memory.NewServer()
-	ours, _ := memory.New(memory.Options{Server: server}, lockport.Logger(nil))
-	defer ours.Close()
-	theirs, _ := memory.New(memory.Options{Server: server})
-	defer theirs.Close()
-
-	err := lockport.Do(ctx, ours, "nightly-report", func(ctx context.Context, _ *lockport.Lock) error {
-		_, err := theirs.TryAcquire(ctx, "nightly-report")
-		fmt.Println("another machine finds it held:", errors.Is(err, lockport.ErrHeld))
-		server.Lose("nightly-report", nil)
-		<-ctx.Done()
-		return nil
-	})
-	fmt.Println("the work learned of the loss:", errors.Is(err, lockport.ErrLost))
-	// Output:
-	// another machine finds it held: true
-	// the work learned of the loss: true
-}

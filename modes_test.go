@@ -226,21 +226,29 @@ func TestAcquireAll(t *testing.T) {
 	}
 }
 
-// MinHold does not keep names that were acquired for a set that did not come about.
+// MinHold does not keep names that were acquired for a set that did not come about. It counts for a reader that was used beside an unused one.
 func TestSetThatFailsIgnoresMinHold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		_, a, b := two(t)
-		held, err := b.Acquire(t.Context(), "z")
-		require.NoError(t, err)
-		_, err = lockport.TryAcquireAll(t.Context(), a, []string{"y", "z"}, lockport.MinHold(time.Minute))
+		w, a, b := two(t)
+		held, minute := w.acquire(b, "z"), lockport.MinHold(time.Minute)
+		fails := func(opts ...lockport.AcquireOption) {
+			_, err := lockport.TryAcquireAll(t.Context(), a, []string{"y", "z"}, opts...)
+			require.ErrorIs(t, err, lockport.ErrHeld)
+		}
+		fails(minute)
+		w.nobodyHolds("y")
+		fails(minute, lockport.Shared())
+		w.nobodyHolds("y")
+		w.release(w.acquire(a, "y", lockport.Shared(), minute))
+		fails(lockport.Shared(), lockport.MinHold(time.Second))
+		time.Sleep(30 * time.Second)
+		_, err := b.TryAcquire(t.Context(), "y")
 		require.ErrorIs(t, err, lockport.ErrHeld)
-		free, err := b.TryAcquire(t.Context(), "y")
-		require.NoError(t, err)
-		require.NoError(t, free.Release(t.Context()))
+		time.Sleep(time.Minute)
 
 		time.AfterFunc(time.Second, func() { _ = held.Release(context.Background()) })
 		begun := time.Now()
-		set, err := lockport.AcquireAll(t.Context(), a, []string{"y", "z"}, lockport.MinHold(time.Minute))
+		set, err := lockport.AcquireAll(t.Context(), a, []string{"y", "z"}, minute)
 		require.NoError(t, err)
 		require.Less(t, time.Since(begun), 2*time.Second)
 		require.NoError(t, set.Release(t.Context()))
@@ -423,26 +431,6 @@ func TestModesThatMakeNoSense(t *testing.T) {
 	}
 	_, err = memory.New(memory.Options{}, lockport.Require(lockport.NeedShared, lockport.NeedPermits, lockport.NeedDetach))
 	require.NoError(t, err)
-}
-
-// MinHold does not keep the names of readers whose set did not come about. It counts for a reader that was used beside an unused one.
-func TestSetOfReadersThatFailsIgnoresMinHold(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w, a, b := two(t)
-		w.acquire(b, "z")
-		_, err := lockport.TryAcquireAll(t.Context(), a, []string{"y", "z"}, lockport.Shared(), lockport.MinHold(time.Minute))
-		require.ErrorIs(t, err, lockport.ErrHeld)
-		free, err := b.TryAcquire(t.Context(), "y")
-		require.NoError(t, err)
-		require.NoError(t, free.Release(t.Context()))
-		w.release(w.acquire(a, "y", lockport.Shared(), lockport.MinHold(time.Minute)))
-		_, err = lockport.TryAcquireAll(t.Context(), a, []string{"y", "z"}, lockport.Shared(), lockport.MinHold(time.Second))
-		require.ErrorIs(t, err, lockport.ErrHeld)
-		time.Sleep(30 * time.Second)
-		_, err = b.TryAcquire(t.Context(), "y")
-		require.ErrorIs(t, err, lockport.ErrHeld)
-		time.Sleep(time.Minute)
-	})
 }
 
 func TestAcquireAllReturnsWithItsContext(t *testing.T) {

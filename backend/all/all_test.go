@@ -2,6 +2,7 @@ package all_test
 
 import (
 	"database/sql"
+	"fmt"
 	"testing"
 	"time"
 
@@ -23,6 +24,23 @@ import (
 	"github.com/lockport/lockport/backend/zookeeper"
 )
 
+// build makes a client with options.
+type build func(...lockport.Option) (*lockport.Client, error)
+
+// with calls New of a backend that needs no server.
+func with[O any](create func(O, ...lockport.Option) (*lockport.Client, error), o O) build {
+	return func(opts ...lockport.Option) (*lockport.Client, error) { return create(o, opts...) }
+}
+
+// on calls New of a backend on a server.
+func on[S, O any](create func(S, O, ...lockport.Option) (*lockport.Client, error), server S, o O) build {
+	return func(opts ...lockport.Option) (*lockport.Client, error) { return create(server, o, opts...) }
+}
+
+func newTable(db *sql.DB, o table.Options, opts ...lockport.Option) (*lockport.Client, error) {
+	return table.New(db, table.MySQL, o, opts...)
+}
+
 // Every New takes the same TTL, and says of a wrong option, its own or the library's, that it is one. None asks a server.
 func TestOptionsOfEveryBackend(t *testing.T) {
 	pool, err := pgxpool.New(t.Context(), "postgres://nobody@127.0.0.1:1/none")
@@ -31,76 +49,27 @@ func TestOptionsOfEveryBackend(t *testing.T) {
 	db, err := sql.Open("mysql", "nobody@tcp(127.0.0.1:1)/none")
 	require.NoError(t, err)
 	defer func() { _ = db.Close() }()
-	etcdClient, err := clientv3.New(clientv3.Config{Endpoints: []string{"127.0.0.1:1"}, Logger: zap.NewNop()})
+	server, err := clientv3.New(clientv3.Config{Endpoints: []string{"127.0.0.1:1"}, Logger: zap.NewNop()})
 	require.NoError(t, err)
-	defer etcdClient.Close()
-	redisClient := goredis.NewClient(&goredis.Options{Addr: "127.0.0.1:1"})
-	defer redisClient.Close()
-
-	for name, b := range map[string]struct {
-		good, bad func(...lockport.Option) (*lockport.Client, error)
-	}{
-		"memory": {good: func(opts ...lockport.Option) (*lockport.Client, error) { return memory.New(memory.Options{}, opts...) }},
-		"file": {
-			func(opts ...lockport.Option) (*lockport.Client, error) { return file.New(file.Options{}, opts...) },
-			func(opts ...lockport.Option) (*lockport.Client, error) {
-				return file.New(file.Options{Dir: "locks"}, opts...)
-			},
-		},
-		"redis": {
-			func(opts ...lockport.Option) (*lockport.Client, error) {
-				return redis.New(redisClient, redis.Options{}, opts...)
-			},
-			func(opts ...lockport.Option) (*lockport.Client, error) {
-				return redis.New(nil, redis.Options{}, opts...)
-			},
-		},
-		"redlock": {
-			func(opts ...lockport.Option) (*lockport.Client, error) {
-				return redlock.New([]*goredis.Client{redisClient, goredis.NewClient(&goredis.Options{Addr: "127.0.0.1:2"}), goredis.NewClient(&goredis.Options{Addr: "127.0.0.1:3"})}, redlock.Options{}, opts...)
-			},
-			func(opts ...lockport.Option) (*lockport.Client, error) {
-				return redlock.New([]*goredis.Client{}, redlock.Options{}, opts...)
-			},
-		},
-		"etcd": {
-			func(opts ...lockport.Option) (*lockport.Client, error) {
-				return etcd.New(etcdClient, etcd.Options{}, opts...)
-			},
-			func(opts ...lockport.Option) (*lockport.Client, error) { return etcd.New(nil, etcd.Options{}, opts...) },
-		},
-		"zookeeper": {
-			func(opts ...lockport.Option) (*lockport.Client, error) {
-				return zookeeper.Connect([]string{"127.0.0.1:1"}, zookeeper.Options{}, opts...)
-			},
-			func(opts ...lockport.Option) (*lockport.Client, error) {
-				return zookeeper.Connect([]string{"127.0.0.1:1"}, zookeeper.Options{TickTime: -1}, opts...)
-			},
-		},
-		"postgres": {
-			func(opts ...lockport.Option) (*lockport.Client, error) {
-				return postgres.New(pool, postgres.Options{}, opts...)
-			},
-			func(opts ...lockport.Option) (*lockport.Client, error) {
-				return postgres.New(pool, postgres.Options{TTL: time.Minute}, append(opts, lockport.TTL(time.Hour))...)
-			},
-		},
-		"table": {
-			func(opts ...lockport.Option) (*lockport.Client, error) {
-				return table.New(db, table.MySQL, table.Options{}, opts...)
-			},
-			func(opts ...lockport.Option) (*lockport.Client, error) {
-				return table.New(db, table.MySQL, table.Options{Table: "no'table"}, opts...)
-			},
-		},
-		"mysql": {
-			func(opts ...lockport.Option) (*lockport.Client, error) {
-				return mysql.New(db, mysql.Options{NoTokens: true}, opts...)
-			},
-			func(opts ...lockport.Option) (*lockport.Client, error) {
-				return mysql.New(db, mysql.Options{Table: "no'table"}, opts...)
-			},
-		},
+	defer server.Close()
+	var nodes []*goredis.Client
+	for i := range 3 {
+		nodes = append(nodes, goredis.NewClient(&goredis.Options{Addr: fmt.Sprint("127.0.0.1:", i+1)}))
+		defer nodes[i].Close()
+	}
+	ensemble := []string{"127.0.0.1:1"}
+	for name, b := range map[string]struct{ good, bad build }{
+		"memory":    {good: with(memory.New, memory.Options{})},
+		"file":      {with(file.New, file.Options{}), with(file.New, file.Options{Dir: "locks"})},
+		"redis":     {on(redis.New, goredis.UniversalClient(nodes[0]), redis.Options{}), on(redis.New, nil, redis.Options{})},
+		"redlock":   {on(redlock.New[*goredis.Client], nodes, redlock.Options{}), on(redlock.New[*goredis.Client], nil, redlock.Options{})},
+		"etcd":      {on(etcd.New, server, etcd.Options{}), on(etcd.New, nil, etcd.Options{})},
+		"zookeeper": {on(zookeeper.Connect, ensemble, zookeeper.Options{}), on(zookeeper.Connect, ensemble, zookeeper.Options{TickTime: -1})},
+		"postgres": {on(postgres.New, pool, postgres.Options{}), func(opts ...lockport.Option) (*lockport.Client, error) {
+			return postgres.New(pool, postgres.Options{TTL: time.Minute}, append(opts, lockport.TTL(time.Hour))...)
+		}},
+		"table": {on(newTable, db, table.Options{}), on(newTable, db, table.Options{Table: "no'table"})},
+		"mysql": {on(mysql.New, db, mysql.Options{NoTokens: true}), on(mysql.New, db, mysql.Options{Table: "no'table"})},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, err := b.good(lockport.TTL(30 * time.Second))

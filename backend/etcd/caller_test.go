@@ -20,19 +20,18 @@ import (
 
 // A client wrapped with package namespace keeps its locks and watches in that namespace, and excludes nobody outside.
 func TestNamespaces(t *testing.T) {
-	t.Parallel()
-	s := servers.NeedEtcd(t, servers.EtcdOptions{})
+	s, etcd, _ := alone(t)
 	wrapped := func(prefix string) *lockport.Client {
 		c := newClient(t, s.Addr())
 		c.KV, c.Lease, c.Watcher = namespace.NewKV(c.KV, prefix), namespace.NewLease(c.Lease, prefix), namespace.NewWatcher(c.Watcher, prefix)
-		return newLockerOn(t, newNodeOn(t, c).Backend, time.Minute) // no renewal checks the key
+		return peer.Client(t, newNodeOn(t, c).Backend, lockport.TTL(time.Minute)) // no renewal checks the key
 	}
 	a, again, b := wrapped("team-a/"), wrapped("team-a/"), wrapped("team-b/")
-	l := holds(t, a, "x")
-	holds(t, b, "x")
+	l := peer.Holds(t, a, "x")
+	peer.Holds(t, b, "x")
 	next := peer.Acquiring(t, again, "x")
 	<-time.After(4 * watchDelay) // until the holder's watch has begun
-	r, err := newClient(t, s.Addr()).Get(t.Context(), "", clientv3.WithPrefix())
+	r, err := etcd.Get(t.Context(), "", clientv3.WithPrefix())
 	require.NoError(t, err)
 	require.Len(t, r.Kvs, 3)
 	for _, kv := range r.Kvs {
@@ -82,8 +81,7 @@ func TestInterceptorSeesEveryRequest(t *testing.T) {
 	after, err := requestsOf(t.Context(), s)
 	require.NoError(t, err)
 	require.EqualValues(t, 2, after-before)
-	_, err = n.Renews(lease)
-	require.NoError(t, err)
+	peer.Extends(t, n, lease)
 	peer.Until(t, func() bool { mu.Lock(); defer mu.Unlock(); return len(seen) >= 3 })
 	<-time.After(4 * watchDelay)
 	require.Equal(t, []string{"LeaseKeepAlive", "Txn", "Watch"}, since())

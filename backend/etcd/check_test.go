@@ -49,9 +49,8 @@ func TestAuthentication(t *testing.T) {
 				require.NoError(t, err)
 			}
 			for _, rawURL := range []string{s.URL(), as("may", "user-secret"), as("elsewhere", "user-secret") + "?prefix=app/"} {
-				_, err := peer.Check(t, rawURL)
-				require.NoError(t, err)
-				l := holds(t, newLocker(t, rawURL, 2*time.Second), "x")
+				peer.Notices(t, rawURL)
+				l := peer.Holds(t, newLocker(t, rawURL, 2*time.Second), "x")
 				before, _ := l.Deadline()
 				peer.Until(t, func() bool { now, _ := l.Deadline(); return now.After(before) })
 				next := peer.Acquiring(t, newLocker(t, rawURL, 2*time.Second), "x")
@@ -63,11 +62,9 @@ func TestAuthentication(t *testing.T) {
 				as("root", "not-the-secret"): "rejected the user or password", as("nobody", "secret"): "rejected the user or password",
 				as("", ""): "user", as("elsewhere", "user-secret"): "grant one of its roles readwrite on their prefix",
 			} {
-				_, err := peer.Check(t, rawURL)
-				peer.SaysOneLine(t, err, driver.ErrRefused, what)
+				peer.Refuses(t, rawURL, driver.ErrRefused, what)
 				n := newNode(t, rawURL)
-				_, err = n.Try(n.Request("x"))
-				peer.SaysOneLine(t, err, driver.ErrRefused, what)
+				peer.SaysOneLine(t, peer.Fails(t, n, n.Request("x")), driver.ErrRefused, what)
 			}
 		})
 	}
@@ -90,16 +87,14 @@ func TestTLS(t *testing.T) {
 		{strings.Replace(base, "etcds:", "etcd:", 1), driver.ErrUnavailable, ""},
 		{strings.Replace(plain.URL(), "etcd:", "etcds:", 1), driver.ErrUnavailable, "TLS"},
 	} {
-		_, err := peer.Check(t, v.rawURL)
-		peer.SaysOneLine(t, err, v.class, v.what)
+		peer.Refuses(t, v.rawURL, v.class, v.what)
 	}
 }
 
 // A silent server delays no caller beyond its context, nor Close, while clientv3 requests a token.
 func TestServerGone(t *testing.T) {
 	t.Parallel()
-	_, err := peer.Check(t, "etcd://root:secret@127.0.0.1:1")
-	peer.SaysOneLine(t, err, driver.ErrUnavailable, "refused")
+	peer.Refuses(t, "etcd://root:secret@127.0.0.1:1", driver.ErrUnavailable, "refused")
 
 	proxy := peer.Proxy(t, servers.NeedEtcd(t, servers.EtcdOptions{}).Addr())
 	proxy.Freeze()
@@ -107,7 +102,7 @@ func TestServerGone(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	start := time.Now()
-	_, err = n.TryAcquire(ctx, n.Request("x"))
+	_, err := n.TryAcquire(ctx, n.Request("x"))
 	require.Less(t, time.Since(start), time.Second)
 	peer.SaysOneLine(t, err, driver.ErrUnavailable, "")
 	require.ErrorIs(t, err, context.DeadlineExceeded)
@@ -122,8 +117,7 @@ func TestTTLUnderTheServersMinimum(t *testing.T) {
 	n := newNode(t, s.URL())
 	req := n.Request("x")
 	req.TTL = time.Second
-	_, err := n.Try(req)
-	peer.SaysOneLine(t, err, driver.ErrRefused, "minimum of 2s: use a longer TTL, or shorten etcd's --election-timeout")
+	peer.SaysOneLine(t, peer.Fails(t, n, req), driver.ErrRefused, "minimum of 2s: use a longer TTL, or shorten etcd's --election-timeout")
 	require.Empty(t, n.claims)
 	req.TTL = 1500 * time.Millisecond // rounded up
 	lease := n.Takes(req)
@@ -131,42 +125,32 @@ func TestTTLUnderTheServersMinimum(t *testing.T) {
 	n.Frees(lease)
 	for _, ttl := range []time.Duration{0, 999 * time.Millisecond, maxTTL + 1} {
 		req.TTL = ttl
-		_, err := n.Try(req)
-		peer.SaysOneLine(t, err, driver.ErrRefused, "seconds")
+		peer.SaysOneLine(t, peer.Fails(t, n, req), driver.ErrRefused, "seconds")
 	}
 }
 
 func TestOutOfSpace(t *testing.T) {
-	t.Parallel()
-	s := servers.NeedEtcd(t, servers.EtcdOptions{Flags: []string{"--quota-backend-bytes=100000"}})
-	etcd, n := newClient(t, s.Addr()), newNode(t, s.URL())
+	_, etcd, n := alone(t, "--quota-backend-bytes=100000")
 	lease, waits := n.Takes(n.Request("x")), n.Request("x")
 	n.Waits(waits)
 	peer.Until(t, func() bool {
 		_, err := etcd.Put(t.Context(), "fill", strings.Repeat("x", 20_000))
 		return err != nil
 	})
-	_, err := n.Try(n.Request("y"))
-	peer.SaysOneLine(t, err, driver.ErrUnknown, "out of space")
-	_, err = n.Check(t.Context())
+	peer.SaysOneLine(t, peer.Fails(t, n, n.Request("y")), driver.ErrUnknown, "out of space")
+	_, err := n.Check(t.Context())
 	peer.SaysOneLine(t, err, driver.ErrUnavailable, "out of space")
-	_, err = n.Renews(lease)
-	require.NoError(t, err)
+	peer.Extends(t, n, lease)
 	n.Frees(lease)              // a release needs no space
 	n.Frees(n.TakesSoon(waits)) // a queued waiter has its key
 }
 
 func TestNotices(t *testing.T) {
 	t.Parallel()
-	ids := func(rawURL string) []string {
-		notices, err := peer.Check(t, rawURL)
-		require.NoError(t, err)
-		return peer.IDs(notices)
-	}
-	require.Equal(t, []string{"quorum"}, ids(servers.NeedEtcd(t, servers.EtcdOptions{}).URL()))
+	require.Equal(t, []string{"quorum"}, peer.Notices(t, servers.NeedEtcd(t, servers.EtcdOptions{}).URL()))
 	c := servers.NeedEtcdCluster(t, servers.EtcdOptions{Tick: environment.EtcdTick})
-	require.Empty(t, ids(c.URL()))
-	require.Equal(t, []string{"endpoints"}, ids(c.Nodes[0].URL()))
+	require.Empty(t, peer.Notices(t, c.URL()))
+	require.Equal(t, []string{"endpoints"}, peer.Notices(t, c.Nodes[0].URL()))
 	for rawURL, want := range map[string]bool{
 		"etcd://u:secret@etcd.example.com": true, "etcd://etcd.example.com": false, "etcds://u:secret@etcd.example.com": false,
 	} {
@@ -176,15 +160,12 @@ func TestNotices(t *testing.T) {
 
 // Cases that the suite lacks: a foreign client's lock, and waiters.
 func TestListAndBreak(t *testing.T) {
-	t.Parallel()
-	s := servers.NeedEtcd(t, servers.EtcdOptions{})
-	etcd, n := newClient(t, s.Addr()), newNode(t, s.URL())
+	_, etcd, n := alone(t)
 	for i := range 12 {
 		_, err := etcd.Put(t.Context(), defaultLayout.prefixes(name(i))[0]+"foreign", "")
 		require.NoError(t, err)
 	}
-	st, err := n.Inspect(t.Context(), name(0))
-	require.NoError(t, err)
+	st := peer.Shows(t, n, name(0))
 	require.Equal(t, driver.Status{Name: name(0), Held: true, Owner: "foreign", Foreign: true, Token: st.Token}, st)
 	require.NoError(t, n.Break(t.Context(), name(0), "foreign"))
 	require.ErrorIs(t, n.Break(t.Context(), name(0), "foreign"), driver.ErrLost)
@@ -193,12 +174,10 @@ func TestListAndBreak(t *testing.T) {
 	require.ErrorIs(t, n.Break(t.Context(), "x", waits.Owner), driver.ErrLost)
 	n.Frees(held)
 	n.Frees(n.Takes(waits))
-	permit := n.Request(name(1))
-	permit.Permits = 3
+	permit := peer.Permit(n.Request(name(1)), 3)
 	n.Takes(permit)
 	for _, prefix := range []string{"lock-", ""} {
-		list, err := n.List(t.Context(), prefix)
-		require.NoError(t, err)
+		list := peer.Lists(t, n, prefix)
 		require.Len(t, list, 12, "the locks that are left, and the permit")
 		i := slices.IndexFunc(list, func(st driver.Status) bool { return st.Permits > 0 })
 		require.Equal(t, []any{name(1), 3, permit.Owner}, []any{list[i].Name, list[i].Permits, list[i].Owner})

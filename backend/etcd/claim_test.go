@@ -2,14 +2,18 @@ package etcd
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/lab/peer"
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
@@ -32,10 +36,7 @@ func (n *node) arrives(r request) (succeeded bool, err error) {
 }
 
 func TestAbandonedClaimIsRefusedWhenItArrives(t *testing.T) {
-	t.Parallel()
-	s := servers.NeedEtcd(t, servers.EtcdOptions{})
-	etcd := newClient(t, s.Addr())
-	n := newNode(t, s.URL())
+	_, etcd, n := alone(t)
 	for _, as := range inMode {
 		for _, queue := range []bool{false, true} {
 			// The lease lives: other locks are on it.
@@ -53,8 +54,7 @@ func TestAbandonedClaimIsRefusedWhenItArrives(t *testing.T) {
 			require.NoError(t, err)
 			n.assignKey(again, c.lease)
 			require.NotEqual(t, c.key, again.key, "the abandoned claim may still arrive")
-			_, err = n.Try(req)
-			require.ErrorIs(t, err, driver.ErrRefused, "the same owner again")
+			peer.Fails(t, n, req, driver.ErrRefused) // the same owner again
 
 			// The lease takes no more claims, so the lease and the tombstone end with its last lock.
 			fresh := n.Takes(n.Request("y"))
@@ -79,9 +79,7 @@ func TestAbandonedClaimIsRefusedWhenItArrives(t *testing.T) {
 // Somebody deletes the key of a lock. Its release says so, whether the holder was told before or not. It keeps out a late copy of the claim, and
 // deletes the key that such a copy has made.
 func TestLostClaimThatArrivesAgain(t *testing.T) {
-	t.Parallel()
-	s := servers.NeedEtcd(t, servers.EtcdOptions{})
-	etcd, n := newClient(t, s.Addr()), newNode(t, s.URL())
+	_, etcd, n := alone(t)
 	for i := range 8 {
 		requeue, copied, told := i&1 > 0, i&2 > 0, i&4 > 0
 		req, next := n.Request("x"), n.Request("x")
@@ -119,9 +117,7 @@ func TestLostClaimThatArrivesAgain(t *testing.T) {
 
 // The lease of the released lock has ended. That says nothing about the lease of the new claim, which other locks share.
 func TestRequeueAfterTheLeaseHasEnded(t *testing.T) {
-	t.Parallel()
-	s := servers.NeedEtcd(t, servers.EtcdOptions{})
-	n := newNode(t, s.URL())
+	_, etcd, n := alone(t)
 	old := n.Takes(n.Request("x")).(*claim)
 	n.mu.Lock()
 	old.late = true // its release leaves a tombstone on its lease
@@ -129,7 +125,6 @@ func TestRequeueAfterTheLeaseHasEnded(t *testing.T) {
 	n.retire(old.lease)
 	n.mu.Unlock()
 	other := n.Takes(n.Request("y")).(*claim)
-	etcd := newClient(t, s.Addr())
 	_, err := etcd.Revoke(t.Context(), old.lease.id)
 	require.NoError(t, err)
 	_, _, err = n.Requeue(t.Context(), old, n.Request("x"))
@@ -144,24 +139,20 @@ func TestRequeueAfterTheLeaseHasEnded(t *testing.T) {
 
 // A keep-alive said that a lease does not exist, before its member had applied the grant. The waiter's key must not stay in the queue.
 func TestWaiterWhoseLeaseExistsAfterAll(t *testing.T) {
-	t.Parallel()
-	s := servers.NeedEtcd(t, servers.EtcdOptions{})
-	n := newNode(t, s.URL())
-	holder := holds(t, newLocker(t, s.URL(), 15*time.Second), "x")
+	_, etcd, n := alone(t)
+	holder := n.Takes(n.Request("x"))
 	req := n.Request("x")
-	req.Queue = true
-	_, err := n.Try(req)
-	require.ErrorIs(t, err, driver.ErrHeld)
+	n.Waits(req)
 	n.mu.Lock()
 	l := n.claims[req.Owner].lease
 	l.gone = true
 	n.retire(l)
 	n.mu.Unlock()
-	require.NoError(t, holder.Release(t.Context()))
-	_, err = n.Backend.Wait(t.Context(), req)
+	n.Frees(holder)
+	_, err := n.Backend.Wait(t.Context(), req)
 	require.ErrorIs(t, err, driver.ErrUnknown)
-	require.NoError(t, n.Backend.Abandon(t.Context(), req))
-	require.Empty(t, keysOf(t, newClient(t, s.Addr()), "x"))
+	n.Abandons(req)
+	require.Empty(t, keysOf(t, etcd, "x"))
 }
 
 // A rejected request does not fail the others of its batch.
@@ -189,4 +180,84 @@ func TestBatchOfWhichOneIsRejected(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A detached claim keeps its key. Its process must not reuse that key: another client attaches it, and others wait behind it.
+func TestDetachedKey(t *testing.T) {
+	s, etcd, a := alone(t)
+	b := newNode(t, s.URL())
+	req, mine := a.Request("x"), b.Request("x")
+	lease := a.Takes(req)
+	before := keysOf(t, etcd, "x")[0]
+	require.NoError(t, a.Detach(t.Context(), lease))
+	require.NotEqual(t, before.Lease, keysOf(t, etcd, "x")[0].Lease)
+	took, err := b.Attach(t.Context(), mine, req.Owner, lease.Grant().Token)
+	require.NoError(t, err)
+	require.ErrorIs(t, a.Releases(lease), driver.ErrLost, "it is not a's any more")
+	attached := keysOf(t, etcd, "x")[0]
+	require.Equal(t, []any{string(before.Key), before.CreateRevision, valueOf(mine.Owner)}, []any{string(attached.Key), attached.CreateRevision, string(attached.Value)})
+	var key Key
+	require.True(t, took.(driver.LeaseAs).As(&key))
+	require.Equal(t, Key{Key: string(attached.Key), CreateRevision: attached.CreateRevision, Lease: attached.Lease}, key)
+
+	next := a.Request("x")
+	a.Waits(next)
+	queued(t, etcd, "x", 2) // with a key of its own
+	b.Frees(took)
+	lease = a.Takes(next)
+	require.NoError(t, a.Detach(t.Context(), lease))
+	a.Frees(lease) // nobody attached it
+	require.Empty(t, keysOf(t, etcd, "x"))
+}
+
+// An Attach whose answer was lost is granted once; an abandoned one, never.
+func TestRepeatedAttach(t *testing.T) {
+	s, etcd, a := alone(t)
+	var cancel atomic.Bool
+	var repeat func() // resends the cancelled request
+	carryOut := false // execute the request before cancelling it
+	b := newNodeThrough(t, s, func(ctx context.Context, txn *pb.TxnRequest, send, resend func() error) error {
+		if !cancel.CompareAndSwap(true, false) {
+			return send()
+		}
+		repeat = func() { require.NoError(t, resend()) }
+		if carryOut {
+			repeat()
+			return status.Error(codes.Canceled, "cancelled") // clientv3 resends it
+		}
+		return status.Error(codes.Internal, "broken")
+	})
+	for _, carryOut = range []bool{true, false} {
+		req, mine := a.Request("x"), b.Request("x")
+		lease := a.Takes(req)
+		require.NoError(t, a.Detach(t.Context(), lease))
+		cancel.Store(true)
+		took, err := b.Attach(t.Context(), mine, req.Owner, lease.Grant().Token)
+		if carryOut {
+			require.NoError(t, err)
+			require.Equal(t, lease.Grant().Token, took.Grant().Token)
+			b.Frees(took)
+			repeat()
+			require.Empty(t, keysOf(t, etcd, "x"))
+			continue
+		}
+		require.ErrorIs(t, err, driver.ErrUnknown)
+		require.NoError(t, b.Abandon(t.Context(), mine))
+		repeat()
+		require.Equal(t, valueOf(req.Owner), string(keysOf(t, etcd, "x")[0].Value), "it was abandoned")
+	}
+
+	// A copy of the first claim arrives after the attached lock was released.
+	req := a.Request("y")
+	_, txn := a.sends(req)
+	_, err := a.arrives(txn)
+	require.NoError(t, err)
+	lease := a.Takes(req)
+	require.NoError(t, a.Detach(t.Context(), lease))
+	took, err := b.Attach(t.Context(), b.Request("y"), req.Owner, lease.Grant().Token)
+	require.NoError(t, err)
+	b.Frees(took)
+	_, err = a.arrives(txn)
+	require.NoError(t, err)
+	require.Empty(t, keysOf(t, etcd, "y"))
 }

@@ -22,14 +22,12 @@ func name(i int) string { return "lock-" + strconv.Itoa(i) }
 
 // A waiter that loses its place, by a revoked lease or a deleted key, queues again.
 func TestPlaceLostWhileWaiting(t *testing.T) {
-	t.Parallel()
-	s := servers.NeedEtcd(t, servers.EtcdOptions{})
-	etcd := newClient(t, s.Addr())
+	s, etcd, _ := alone(t)
 	for _, what := range []string{"revoked", "deleted"} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			a, b := newLocker(t, s.URL(), 2*time.Second), newLocker(t, s.URL(), 2*time.Second)
-			held := holds(t, a, what)
+			held := peer.Holds(t, a, what)
 			waits := peer.Acquiring(t, b, what)
 			place := queued(t, etcd, what, 2)[1]
 			if what == "deleted" {
@@ -51,15 +49,13 @@ func TestPlaceLostWhileWaiting(t *testing.T) {
 
 // While the holder's watch, its own or the shared one, is broken, its key is deleted and the deletion compacted. The reopened watch cannot report it.
 func TestRemovalThatWasCompactedAway(t *testing.T) {
-	t.Parallel()
-	s := servers.NeedEtcd(t, servers.EtcdOptions{})
-	etcd := newClient(t, s.Addr())
+	s, etcd, _ := alone(t)
 	for _, locks := range []int{1, ownWatches + 1} {
 		proxy := peer.Proxy(t, s.Addr())
-		c := newLocker(t, via(t, s.URL(), proxy.Addr()), time.Minute) // no renewal checks the key
+		c := newLocker(t, peer.Via(t, s.URL(), proxy.Addr()), time.Minute) // no renewal checks the key
 		var l *lockport.Lock
 		for i := range locks {
-			l = holds(t, c, fmt.Sprint(locks, "-", i))
+			l = peer.Holds(t, c, fmt.Sprint(locks, "-", i))
 		}
 		<-time.After(4 * watchDelay) // the watch has begun
 		proxy.Cut()
@@ -90,7 +86,7 @@ func TestSilentMemberIsNoticed(t *testing.T) {
 	}
 	var held []*lockport.Lock
 	for i := range 8 { // enough that the silent member watches at least one
-		held = append(held, holds(t, newLocker(t, via(t, c.URL(), addrs...), 3*time.Second), name(i)))
+		held = append(held, peer.Holds(t, newLocker(t, peer.Via(t, c.URL(), addrs...), 3*time.Second), name(i)))
 	}
 	<-time.After(3 * watchDelay)
 	proxies[0].Freeze()
@@ -112,12 +108,10 @@ func TestSilentMemberIsNoticed(t *testing.T) {
 
 // The end of a connection is not the end of the caller's context.
 func TestLostConnectionIsNotTheCallersCancellation(t *testing.T) {
-	t.Parallel()
-	s := servers.NeedEtcd(t, servers.EtcdOptions{})
+	s, _, _ := alone(t)
 	proxy := peer.Proxy(t, s.Addr())
 	n := newNodeOn(t, newClient(t, proxy.Addr()))
-	_, err := n.Inspect(t.Context(), "a")
-	require.NoError(t, err)
+	peer.Shows(t, n, "a")
 	proxy.BlackholeReplies()
 	failed := make(chan error, 1)
 	go func() {
@@ -126,7 +120,7 @@ func TestLostConnectionIsNotTheCallersCancellation(t *testing.T) {
 	}()
 	<-time.After(100 * time.Millisecond)
 	proxy.Cut()
-	err = peer.Eventually(t, failed)
+	err := peer.Eventually(t, failed)
 	require.ErrorIs(t, err, driver.ErrUnavailable)
 	require.NotErrorIs(t, err, context.Canceled)
 }

@@ -27,8 +27,7 @@ import (
 
 // Clients of lockport and "etcdctl lock" increment a number in a file; no increment is lost.
 func TestCounterWithEtcdctl(t *testing.T) {
-	t.Parallel()
-	s := servers.NeedEtcd(t, servers.EtcdOptions{})
+	s, _, _ := alone(t)
 	etcdctl := servers.NeedProgram(t, "etcdctl")
 	file := filepath.Join(t.TempDir(), "counter")
 	require.NoError(t, os.WriteFile(file, []byte("0"), 0o600))
@@ -72,14 +71,12 @@ func TestCounterWithEtcdctl(t *testing.T) {
 
 // A concurrency.Mutex and lockport's readers and writers share one queue, first in, first out.
 func TestQueueWithMutex(t *testing.T) {
-	t.Parallel()
-	s := servers.NeedEtcd(t, servers.EtcdOptions{})
-	etcd := newClient(t, s.Addr())
+	s, etcd, n := alone(t)
 	session, err := concurrency.NewSession(etcd, concurrency.WithTTL(5))
 	require.NoError(t, err)
 	m := concurrency.NewMutex(session, defaultPrefix+"x")
 	a, b, c := newLocker(t, s.URL(), 2*time.Second), newLocker(t, s.URL(), 2*time.Second), newLocker(t, s.URL(), 2*time.Second)
-	first, second := holds(t, a, "x", lockport.Shared()), holds(t, b, "x", lockport.Shared())
+	first, second := peer.Holds(t, a, "x", lockport.Shared()), peer.Holds(t, b, "x", lockport.Shared())
 	require.ErrorIs(t, m.TryLock(t.Context()), concurrency.ErrLocked)
 
 	locked := make(chan error, 1)
@@ -91,8 +88,7 @@ func TestQueueWithMutex(t *testing.T) {
 	last := peer.Acquiring(t, a, "x")
 	queued(t, etcd, "x", 4)
 	notYet(t, locked, "a reader has it")
-	status, err := newNode(t, s.URL()).Inspect(t.Context(), "x")
-	require.NoError(t, err)
+	status := peer.Shows(t, n, "x")
 	require.Equal(t, []any{true, second.Owner(), 3, 0}, []any{status.Shared, status.Owner, status.Waiters, len(status.Others)})
 	require.NoError(t, second.Release(t.Context()))
 	require.NoError(t, peer.Eventually(t, locked))
@@ -110,8 +106,7 @@ func TestQueueWithMutex(t *testing.T) {
 
 // Another number of permits is refused while some are in use. A claim that found none free, and could not leave the queue, is unknown.
 func TestPermitsThatAreRefused(t *testing.T) {
-	t.Parallel()
-	s := servers.NeedEtcd(t, servers.EtcdOptions{})
+	s, etcd, _ := alone(t)
 	left := 0 // until one transaction is refused
 	n := newNodeThrough(t, s, func(_ context.Context, _ *pb.TxnRequest, send, _ func() error) error {
 		if left--; left == 0 {
@@ -126,9 +121,7 @@ func TestPermitsThatAreRefused(t *testing.T) {
 	}
 	lease := n.Takes(permit(8))
 	for _, number := range []int{1, 7, 9, 80, 1024} {
-		_, err := n.Try(permit(number))
-		require.ErrorIs(t, err, driver.ErrInvalidOption, "%d", number)
-		require.ErrorIs(t, err, driver.ErrRefused)
+		peer.Fails(t, n, permit(number), driver.ErrInvalidOption, driver.ErrRefused)
 	}
 	n.Frees(lease)
 	n.Frees(n.Takes(permit(80)))
@@ -136,17 +129,14 @@ func TestPermitsThatAreRefused(t *testing.T) {
 	n.Takes(permit(1))
 	left = 2
 	req := permit(1)
-	_, err := n.Try(req)
-	require.ErrorIs(t, err, driver.ErrUnknown)
-	require.NotErrorIs(t, err, driver.ErrUnavailable)
-	etcd := newClient(t, s.Addr())
+	require.NotErrorIs(t, peer.Fails(t, n, req, driver.ErrUnknown), driver.ErrUnavailable)
 	require.Len(t, keysOf(t, etcd, "x"), 2)
 	n.Abandons(req)
 	require.Len(t, keysOf(t, etcd, "x"), 1)
 }
 
 func TestWireGolden(t *testing.T) {
-	t.Parallel()
+	_, etcd, n := alone(t)
 	for name, prefix := range map[string]string{
 		"nightly-report": "lockport/nightly-report/",
 		"a/b":            "lockport/a%2Fb/",
@@ -180,11 +170,9 @@ func TestWireGolden(t *testing.T) {
 	}
 
 	// The same keys on the server.
-	s := servers.NeedEtcd(t, servers.EtcdOptions{})
-	n := newNode(t, s.URL())
 	req := n.Request("a/b")
 	lease := n.Takes(req)
-	r, err := newClient(t, s.Addr()).Get(t.Context(), "", clientv3.WithPrefix())
+	r, err := etcd.Get(t.Context(), "", clientv3.WithPrefix())
 	require.NoError(t, err)
 	require.Len(t, r.Kvs, 1)
 	var key Key

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 	"testing"
@@ -39,14 +38,6 @@ func newClient(t testing.TB, addr string, o ...grpc.DialOption) *clientv3.Client
 	return c
 }
 
-// via replaces the addresses in rawURL.
-func via(t testing.TB, rawURL string, addrs ...string) string {
-	u, err := url.Parse(rawURL)
-	require.NoError(t, err)
-	u.Host = strings.Join(addrs, ",")
-	return u.String()
-}
-
 // node is a separate backend, like that of another machine.
 type node struct {
 	*Backend
@@ -59,9 +50,14 @@ func nodeOf(t testing.TB, b driver.Backend, err error) *node {
 	return &node{b.(*Backend), &peer.Peer{T: t, Of: b, Name: "a"}}
 }
 
-func newNode(t testing.TB, rawURL string) *node {
-	b, err := peer.Open(context.Background(), rawURL)
-	return nodeOf(t, b, err)
+func newNode(t testing.TB, rawURL string) *node { return nodeOf(t, peer.Opened(t, rawURL), nil) }
+
+// alone starts an etcd for a test that runs beside others, a caller's client, and a node.
+func alone(t *testing.T, flags ...string) (s *servers.Etcd, etcd *clientv3.Client, n *node) {
+	t.Helper()
+	t.Parallel()
+	s = servers.NeedEtcd(t, servers.EtcdOptions{Flags: flags})
+	return s, newClient(t, s.Addr()), newNode(t, s.URL())
 }
 
 // newNodeOn returns a node on the caller's client.
@@ -84,22 +80,7 @@ func newNodeThrough(t testing.TB, s *servers.Etcd, between func(ctx context.Cont
 
 // newLocker returns a lockport client with a backend of its own.
 func newLocker(t testing.TB, rawURL string, ttl time.Duration) *lockport.Client {
-	b, err := peer.Open(context.Background(), rawURL)
-	require.NoError(t, err)
-	return newLockerOn(t, b, ttl)
-}
-
-func newLockerOn(t testing.TB, b driver.Backend, ttl time.Duration) *lockport.Client {
-	c, err := lockport.New(b, lockport.TTL(ttl), lockport.Logger(nil))
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = c.Close() })
-	return c
-}
-
-// holds acquires the lock within a few seconds.
-func holds(t testing.TB, c *lockport.Client, name string, opts ...lockport.AcquireOption) *lockport.Lock {
-	t.Helper()
-	return peer.Eventually(t, peer.Acquiring(t, c, name, opts...))
+	return peer.Client(t, peer.Opened(t, rawURL), lockport.TTL(ttl))
 }
 
 // notYet checks that nothing arrives for a moment.

@@ -15,16 +15,14 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/lab/peer"
-	"github.com/lockport/lockport/internal/lab/servers"
 )
 
 // clientv3 repeats a cancelled request that etcd may have executed, or may still execute. Neither changes the outcome.
 func TestRepeatedRequests(t *testing.T) {
-	t.Parallel()
-	s := servers.NeedEtcd(t, servers.EtcdOptions{})
-	etcd := newClient(t, s.Addr())
+	s, etcd, _ := alone(t)
 	var cancel, slow atomic.Bool
 	var repeat func() // resends the cancelled request
 	sent := 0
@@ -54,8 +52,7 @@ func TestRepeatedRequests(t *testing.T) {
 	// etcd executed the first copy.
 	var lease driver.Lease
 	for mode, as := range inMode {
-		req := as(n.Request("x"))
-		req.Queue = false
+		req := peer.Once(as(n.Request("x")))
 		repeats(func() { lease = n.Takes(req) })
 		require.EqualValues(t, keysOf(t, etcd, "x")[0].CreateRevision, lease.Grant().Token, mode)
 		n.Frees(lease)
@@ -108,8 +105,7 @@ func TestRepeatedRequests(t *testing.T) {
 
 // A claim that need not wait finds its key, which an earlier copy made, but is refused its place. It has an effect, so the client must undo it.
 func TestRepeatedRequestThatIsRefused(t *testing.T) {
-	t.Parallel()
-	s := servers.NeedEtcd(t, servers.EtcdOptions{})
+	s, etcd, _ := alone(t)
 	var refused atomic.Bool
 	n := newNodeThrough(t, s, func(_ context.Context, txn *pb.TxnRequest, send, _ func() error) error {
 		if refused.Load() && txn.Success[0].GetRequestRange() != nil {
@@ -117,24 +113,19 @@ func TestRepeatedRequestThatIsRefused(t *testing.T) {
 		}
 		return send()
 	})
-	req := n.Request("x")
-	req.Queue = false
+	req := peer.Once(n.Request("x"))
 	_, txn := n.sends(req)
 	_, err := n.arrives(txn)
 	require.NoError(t, err)
 	refused.Store(true)
-	_, err = n.Try(req)
-	require.ErrorIs(t, err, driver.ErrUnknown)
-	require.NotErrorIs(t, err, driver.ErrRefused)
+	require.NotErrorIs(t, peer.Fails(t, n, req, driver.ErrUnknown), driver.ErrRefused)
 	n.Abandons(req)
-	require.Empty(t, keysOf(t, newClient(t, s.Addr()), "x"))
+	require.Empty(t, keysOf(t, etcd, "x"))
 }
 
 // etcd executes the transaction that fills it, but answers that it did not. It rejects later ones, even those that only delete.
 func TestOutOfSpaceAfterAll(t *testing.T) {
-	t.Parallel()
-	s := servers.NeedEtcd(t, servers.EtcdOptions{})
-	etcd := newClient(t, s.Addr())
+	s, etcd, _ := alone(t)
 	var full, rejects atomic.Bool
 	n := newNodeThrough(t, s, func(ctx context.Context, txn *pb.TxnRequest, send, resend func() error) error {
 		if rejects.Load() {
@@ -153,8 +144,7 @@ func TestOutOfSpaceAfterAll(t *testing.T) {
 	rejects.Store(false)
 	full.Store(true)
 	req := n.Request("y")
-	_, err := n.Try(req)
-	require.ErrorIs(t, err, driver.ErrUnknown)
+	peer.Fails(t, n, req, driver.ErrUnknown)
 	_, released, err := n.Requeue(t.Context(), lease, n.Request("x"))
 	require.ErrorIs(t, released, driver.ErrUnknown)
 	require.ErrorIs(t, err, driver.ErrUnknown)
@@ -167,8 +157,7 @@ func TestOutOfSpaceAfterAll(t *testing.T) {
 
 // gRPC pauses up to two minutes between connection attempts. A claim cuts the pause short, and never waits in a queue for a connection.
 func TestPauseBetweenConnectionsIsCutShort(t *testing.T) {
-	t.Parallel()
-	s := servers.NeedEtcd(t, servers.EtcdOptions{})
+	s, _, _ := alone(t)
 	proxy := peer.Proxy(t, s.Addr())
 	pause := backoff.Config{BaseDelay: time.Minute, Multiplier: 1, MaxDelay: time.Minute}
 	n := newNodeOn(t, newClient(t, proxy.Addr(), grpc.WithConnectParams(grpc.ConnectParams{Backoff: pause, MinConnectTimeout: time.Second})))
@@ -187,8 +176,7 @@ func TestPauseBetweenConnectionsIsCutShort(t *testing.T) {
 
 // A waiter whose query of its place is unanswered, the first one or a later one, asks again, and keeps its lease alive meanwhile.
 func TestLookThatIsNotAnswered(t *testing.T) {
-	t.Parallel()
-	s := servers.NeedEtcd(t, servers.EtcdOptions{})
+	s, etcd, _ := alone(t)
 	var silent, looked atomic.Bool
 	n := newNodeThrough(t, s, func(ctx context.Context, txn *pb.TxnRequest, send, resend func() error) error {
 		look := txn.Success[0].GetRequestRange() != nil
@@ -202,10 +190,9 @@ func TestLookThatIsNotAnswered(t *testing.T) {
 		}
 		return err
 	})
-	etcd := newClient(t, s.Addr())
-	held := holds(t, newLocker(t, s.URL(), 2*time.Second), "x")
+	held := peer.Holds(t, newLocker(t, s.URL(), 2*time.Second), "x")
 	silent.Store(true)
-	next := peer.Acquiring(t, newLockerOn(t, n.Backend, 2*time.Second), "x")
+	next := peer.Acquiring(t, peer.Client(t, n.Backend, lockport.TTL(2*time.Second)), "x")
 	place := queued(t, etcd, "x", 2)[1]
 	peer.Until(t, looked.Load)
 	<-time.After(100 * time.Millisecond) // until it watches the holder's key

@@ -9,15 +9,11 @@ import (
 
 	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/lab/peer"
-	"github.com/lockport/lockport/internal/lab/servers"
 )
 
 // A process with many locks has one shared watch. It reports losses and waiters to holders granted before it began, and to later ones.
 func TestSharedWatch(t *testing.T) {
-	t.Parallel()
-	s := servers.NeedEtcd(t, servers.EtcdOptions{})
-	etcd := newClient(t, s.Addr())
-	n := newNode(t, s.URL())
+	s, etcd, n := alone(t)
 	lost := make(chan int, 100)
 	var leases []*claim
 	takes := func(i int) {
@@ -73,18 +69,11 @@ func TestSharedWatch(t *testing.T) {
 
 // A reader that is refused because of a waiting writer is told who holds the lock.
 func TestRefusedReaderIsToldTheHolder(t *testing.T) {
-	t.Parallel()
-	s := servers.SharedEtcd(t)
-	n := newNode(t, s.URL())
-	request := func(shared bool) driver.Request {
-		req := n.Request(t.Name())
-		req.Shared, req.Queue = shared, !shared
-		return req
-	}
-	first, writer := request(true), request(false)
+	_, _, n := alone(t)
+	first, writer := peer.Reading(n.Request("x")), n.Request("x")
 	lease := n.Takes(first)
 	n.Waits(writer)
-	_, err := n.Try(request(true))
+	_, err := n.Try(peer.Once(peer.Reading(n.Request("x"))))
 	var held *driver.HeldError
 	require.ErrorAs(t, err, &held)
 	require.Equal(t, first.Owner, held.Holder.Owner)

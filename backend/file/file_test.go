@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"sync/atomic"
@@ -12,7 +13,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/lab/peer"
 )
 
 var owners atomic.Uint64
@@ -28,17 +31,9 @@ func queued(name string) driver.Request {
 	return req
 }
 
-func reading(name string) driver.Request {
-	req := request(name)
-	req.Shared = true
-	return req
-}
+func reading(name string) driver.Request { return peer.Reading(request(name)) }
 
-func permitOf(name string, n int) driver.Request {
-	req := request(name)
-	req.Permits = n
-	return req
-}
+func permitOf(name string, n int) driver.Request { return peer.Permit(request(name), n) }
 
 // nobodyOvertakes stops waiters from overtaking the next one, until the test ends.
 func nobodyOvertakes(t *testing.T) {
@@ -55,23 +50,9 @@ func backend(t testing.TB, dir string) *Backend {
 	return b
 }
 
-func claim(t testing.TB, b driver.Backend, req driver.Request) driver.Lease {
-	t.Helper()
-	lease, err := b.TryAcquire(t.Context(), req)
-	require.NoError(t, err)
-	return lease
-}
-
 func release(t testing.TB, lease driver.Lease) {
 	t.Helper()
 	require.NoError(t, lease.Release(t.Context()))
-}
-
-func requireHeld(t testing.TB, b driver.Backend, req driver.Request) {
-	t.Helper()
-	lease, err := b.TryAcquire(t.Context(), req)
-	require.ErrorIs(t, err, driver.ErrHeld)
-	require.Nil(t, lease)
 }
 
 // wait claims req as the client does: repeatedly, as often as the driver asks.
@@ -95,16 +76,38 @@ func TestWaiterFollowsReplacement(t *testing.T) {
 	for _, free := range []bool{false, true} {
 		dir := t.TempDir()
 		a, b, c := backend(t, dir), backend(t, dir), backend(t, dir)
-		old := claim(t, a, request("x"))
+		old := peer.Takes(t, a, request("x"))
 		req := queued("x")
-		requireHeld(t, b, req)
+		peer.Fails(t, b, req, driver.ErrHeld)
 		require.NoError(t, os.Remove(filepath.Join(dir, FileName("x"))))
-		lease := claim(t, c, request("x"))
+		lease := peer.Takes(t, c, request("x"))
 		if free {
 			require.ErrorIs(t, old.Release(t.Context()), driver.ErrLost)
 		}
-		requireHeld(t, b, req)
+		peer.Fails(t, b, req, driver.ErrHeld)
 		release(t, lease)
-		release(t, claim(t, b, req))
+		release(t, peer.Takes(t, b, req))
+	}
+}
+
+func TestURL(t *testing.T) {
+	dir := t.TempDir() + "/with space"
+	_, err := lockport.Open(t.Context(), (&url.URL{Scheme: "file", Path: dir}).String())
+	require.ErrorIs(t, err, driver.ErrRefused)
+	require.ErrorContains(t, err, dir)
+
+	for good, want := range map[string]string{
+		"file:":                  DefaultDir(),
+		"file://":                DefaultDir(),
+		"file:///a%20b/c?ttl=3s": "/a b/c",
+		"file:/a/../b":           "/b",
+	} {
+		b, _, err := lockport.DefaultMux().OpenBackend(good)
+		require.NoError(t, err, good)
+		require.Equal(t, want, b.(*Backend).Dir(), good)
+	}
+	for _, bad := range []string{"file:relative", "file://host/dir", "file:///dir?prefix=x", "file:///dir#x", "file://user@/dir"} {
+		_, _, err := lockport.DefaultMux().OpenBackend(bad)
+		require.Error(t, err, bad)
 	}
 }

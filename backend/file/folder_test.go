@@ -77,9 +77,7 @@ func TestForeignFileInPlaceOfALock(t *testing.T) {
 			path := filepath.Join(t.TempDir(), FileName("job"))
 			require.NoError(t, put(path))
 			b := backend(t, filepath.Dir(path))
-			_, err := b.TryAcquire(t.Context(), request("job"))
-			require.ErrorIs(t, err, driver.ErrRefused)
-			require.ErrorContains(t, err, what)
+			require.ErrorContains(t, peer.Fails(t, b, request("job"), driver.ErrRefused), what)
 			text, err := os.ReadFile(path + "2")
 			if err == nil {
 				require.Equal(t, "data", string(text))
@@ -93,20 +91,18 @@ func TestOwnFolderRemoved(t *testing.T) {
 	b := backend(t, t.TempDir())
 	b.dir.path, b.dir.own = filepath.Join(b.dir.path, "own"), true
 	req := request("x")
-	lease := claim(t, b, req)
+	lease := peer.Takes(t, b, req)
 	require.NoError(t, os.RemoveAll(b.dir.path))
 	require.ErrorIs(t, lease.Release(t.Context()), driver.ErrLost)
-	claim(t, b, req)
+	peer.Takes(t, b, req)
 }
 
 func TestGivenFolder(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "missing")
 	b := backend(t, dir)
 	for range 2 {
-		_, err := b.TryAcquire(t.Context(), request("x"))
-		require.ErrorIs(t, err, driver.ErrRefused)
-		require.ErrorContains(t, err, "mkdir")
-		_, err = b.Check(t.Context())
+		require.ErrorContains(t, peer.Fails(t, b, request("x"), driver.ErrRefused), "mkdir")
+		_, err := b.Check(t.Context())
 		require.ErrorIs(t, err, driver.ErrRefused)
 	}
 	require.NoError(t, os.WriteFile(dir, nil, 0o600))
@@ -114,7 +110,7 @@ func TestGivenFolder(t *testing.T) {
 	require.ErrorIs(t, err, driver.ErrRefused)
 	require.NoError(t, os.Remove(dir))
 	require.NoError(t, os.Mkdir(dir, 0o700))
-	claim(t, b, request("x"))
+	peer.Takes(t, b, request("x"))
 	files, err := os.ReadDir(dir)
 	require.NoError(t, err)
 	require.Len(t, files, 1)

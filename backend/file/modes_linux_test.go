@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/lab/peer"
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
@@ -23,31 +24,31 @@ func TestReadersDoNotOvertakeAWriter(t *testing.T) {
 	nobodyOvertakes(t)
 	dir := t.TempDir()
 	a, b, c := backend(t, dir), backend(t, dir), backend(t, dir)
-	first := claim(t, a, reading("x"))
+	first := peer.Takes(t, a, reading("x"))
 	writer := queued("x")
-	requireHeld(t, b, writer)
+	peer.Fails(t, b, writer, driver.ErrHeld)
 	late := reading("x")
 	late.Queue = true
-	requireHeld(t, c, reading("x"))
+	peer.Fails(t, c, reading("x"), driver.ErrHeld)
 	ctx, cancel := context.WithTimeout(t.Context(), 600*time.Millisecond)
 	defer cancel()
 	_, err := wait(ctx, c, late)
 	require.ErrorIs(t, err, context.DeadlineExceeded, "it overtook a waiting writer")
 	release(t, first)
-	requireHeld(t, c, reading("x"))
-	requireHeld(t, c, late)
-	held := claim(t, b, writer)
+	peer.Fails(t, c, reading("x"), driver.ErrHeld)
+	peer.Fails(t, c, late, driver.ErrHeld)
+	held := peer.Takes(t, b, writer)
 	require.False(t, held.Grant().Contended, "no waiter has tried since")
-	requireHeld(t, c, late)
+	peer.Fails(t, c, late, driver.ErrHeld)
 	release(t, held)
-	release(t, claim(t, c, late))
+	release(t, peer.Takes(t, c, late))
 }
 
 // A reader after a killed writer, whose record still says held; and one of a damaged file. While it has the file, the record names nobody.
 func TestReaderOfADamagedFile(t *testing.T) {
 	dir := t.TempDir()
 	b := backend(t, dir)
-	last := claim(t, b, request("x"))
+	last := peer.Takes(t, b, request("x"))
 	release(t, last)
 	path := filepath.Join(dir, FileName("x"))
 	for _, damage := range []func() error{
@@ -56,15 +57,15 @@ func TestReaderOfADamagedFile(t *testing.T) {
 		func() error { return os.Remove(path) },
 	} {
 		require.NoError(t, damage())
-		reader := claim(t, b, reading("x"))
+		reader := peer.Takes(t, b, reading("x"))
 		require.Greater(t, reader.Grant().Token, last.Grant().Token)
-		release(t, claim(t, b, reading("x")))
-		_, err := b.TryAcquire(t.Context(), request("x"))
+		release(t, peer.Takes(t, b, reading("x")))
+		err := peer.Fails(t, b, request("x"))
 		var held *driver.HeldError
 		require.ErrorAs(t, err, &held)
 		require.Empty(t, held.Holder.Owner)
 		release(t, reader)
-		next := claim(t, b, request("x"))
+		next := peer.Takes(t, b, request("x"))
 		require.Greater(t, next.Grant().Token, reader.Grant().Token)
 		release(t, next)
 		last = next
@@ -76,18 +77,16 @@ func TestAnotherNumberOfPermits(t *testing.T) {
 	dir := t.TempDir()
 	a, b := backend(t, dir), backend(t, dir)
 	for _, n := range []int{3, 2, 4} {
-		lease := claim(t, a, permitOf("x", n))
+		lease := peer.Takes(t, a, permitOf("x", n))
 		for _, other := range []int{1, n - 1, n + 1} {
 			if other != n {
-				_, err := b.TryAcquire(t.Context(), permitOf("x", other))
-				require.ErrorIs(t, err, driver.ErrRefused)
-				require.ErrorIs(t, err, driver.ErrInvalidOption)
+				peer.Fails(t, b, permitOf("x", other), driver.ErrRefused, driver.ErrInvalidOption)
 			}
 		}
 		for range n - 1 {
-			claim(t, b, permitOf("x", n))
+			peer.Takes(t, b, permitOf("x", n))
 		}
-		requireHeld(t, a, permitOf("x", n))
+		peer.Fails(t, a, permitOf("x", n), driver.ErrHeld)
 		release(t, lease)
 		require.NoError(t, b.Close())
 		b = backend(t, dir)
@@ -120,14 +119,13 @@ func TestConcurrentChangeOfPermits(t *testing.T) {
 func TestInspectFindsReadersBeyondAGap(t *testing.T) {
 	dir := t.TempDir()
 	a, b := backend(t, dir), backend(t, dir)
-	first, second := claim(t, a, reading("x")), claim(t, b, reading("x"))
+	first, second := peer.Takes(t, a, reading("x")), peer.Takes(t, b, reading("x"))
 	release(t, first)
 	files, err := filepath.Glob(filepath.Join(dir, "*.reader-1.lock"))
 	require.NoError(t, err)
 	require.Len(t, files, 1)
 	require.NoError(t, os.Remove(files[0]))
-	st, err := a.Inspect(t.Context(), "x")
-	require.NoError(t, err)
+	st := peer.Shows(t, a, "x")
 	require.Equal(t, second.Grant().Token, st.Token)
 	require.False(t, st.Foreign)
 }
@@ -145,12 +143,10 @@ func TestForeignReader(t *testing.T) {
 	require.NoError(t, cmd.Start())
 	_, err = fmt.Fscanln(out)
 	require.NoError(t, err)
-	requireHeld(t, b, request("x"))
-	st, err := b.Inspect(t.Context(), "x")
-	require.NoError(t, err)
-	require.Equal(t, driver.Status{Name: "x", Held: true, Foreign: true, Shared: true, Waiters: -1}, st)
-	requireHeld(t, b, reading("x")) // no token was written yet
+	peer.Fails(t, b, request("x"), driver.ErrHeld)
+	require.Equal(t, driver.Status{Name: "x", Held: true, Foreign: true, Shared: true, Waiters: -1}, peer.Shows(t, b, "x"))
+	peer.Fails(t, b, reading("x"), driver.ErrHeld) // no token was written yet
 	require.NoError(t, in.Close())
 	require.NoError(t, cmd.Wait())
-	release(t, claim(t, b, reading("x")))
+	release(t, peer.Takes(t, b, reading("x")))
 }

@@ -74,11 +74,11 @@ func TestChildrenOfAKilledHolder(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, "ready\n", line)
 		b, req := backend(t, dir), queued("x")
-		requireHeld(t, b, req)
+		peer.Fails(t, b, req, driver.ErrHeld)
 		require.NoError(t, cmd.Process.Kill())
 		_, _ = cmd.Process.Wait()
 		if shares {
-			requireHeld(t, b, req)
+			peer.Fails(t, b, req, driver.ErrHeld)
 			require.NoError(t, in.Close())
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
@@ -91,7 +91,7 @@ func TestChildrenOfAKilledHolder(t *testing.T) {
 // A release frees the lock although a child still has the file, as every child has while it starts.
 func TestReleaseDespiteChild(t *testing.T) {
 	b := backend(t, t.TempDir())
-	lease := claim(t, b, request("x"))
+	lease := peer.Takes(t, b, request("x"))
 	var f *os.File
 	require.True(t, lease.(driver.LeaseAs).As(&f))
 	require.False(t, lease.(driver.LeaseAs).As(new(string)))
@@ -104,7 +104,7 @@ func TestReleaseDespiteChild(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, cat.Start())
 	release(t, lease)
-	release(t, claim(t, b, request("x")))
+	release(t, peer.Takes(t, b, request("x")))
 	require.NoError(t, in.Close())
 	require.NoError(t, cat.Wait())
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/lab/peer"
 )
 
 const (
@@ -48,6 +49,18 @@ func TestRecord(t *testing.T) {
 	require.Equal(t, longest, got)
 }
 
+// The golden vectors of the documentation: changing one is a major version.
+func TestFileName(t *testing.T) {
+	for name, want := range map[string]string{
+		"nightly-report":          "nightly-report-6743ba10a2b2c4879cf6af5c75140be7135b22597ac428e490673767b538d53e.lock",
+		"jobs/Ünïcode #1":         "jobs__n_code__1-2b2c862046eed50594a07228610c66df37afa785b3da86dc6616857be4ca0eab.lock",
+		".hidden":                 "_hidden-1692419006a88aab3372cf255367e2ccbc605066a5130dbeee69cb823d803eb5.lock",
+		strings.Repeat("a", 1024): "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa-2edc986847e209b4016e141a6dc8716d3207350f416969382d431539bf292e4a.lock",
+	} {
+		require.Equal(t, want, FileName(name))
+	}
+}
+
 // The golden vectors of the documentation, for the files beside a lock file: changing one is a major version.
 func TestFilesBesideALock(t *testing.T) {
 	const sum = "-6743ba10a2b2c4879cf6af5c75140be7135b22597ac428e490673767b538d53e"
@@ -62,7 +75,7 @@ func TestFilesOfReadersAndPermits(t *testing.T) {
 	dir := t.TempDir()
 	b := backend(t, dir)
 	for _, req := range []driver.Request{reading("x"), permitOf("x", 1)} {
-		lease := claim(t, b, req)
+		lease := peer.Takes(t, b, req)
 		b.pruning.Wait()
 		release(t, lease)
 	}
@@ -230,7 +243,7 @@ func TestName(t *testing.T) {
 func TestTokenOfFewerPermits(t *testing.T) {
 	dir := t.TempDir()
 	b := backend(t, dir)
-	release(t, claim(t, b, permitOf("x", 5)))
+	release(t, peer.Takes(t, b, permitOf("x", 5)))
 	ahead := uint64(time.Now().Add(time.Hour).UnixMicro())
 	put(t, filepath.Join(dir, numbered("x", permit, 5)), record{token: ahead})
 	var looks []*lockFile // as Inspect has them for a moment
@@ -242,11 +255,11 @@ func TestTokenOfFewerPermits(t *testing.T) {
 		require.True(t, locked)
 		looks = append(looks, f)
 	}
-	requireHeld(t, b, permitOf("x", 2))
+	peer.Fails(t, b, permitOf("x", 2), driver.ErrHeld)
 	for _, f := range looks {
 		f.close()
 	}
-	next := claim(t, b, permitOf("x", 2))
+	next := peer.Takes(t, b, permitOf("x", 2))
 	require.Greater(t, next.Grant().Token, ahead)
 	release(t, next)
 }

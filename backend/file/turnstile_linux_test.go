@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/lab/peer"
 )
 
 // openLocks returns how many lock files in dir this process has open.
@@ -28,35 +29,35 @@ func TestQueue(t *testing.T) {
 	nobodyOvertakes(t)
 	dir := t.TempDir()
 	a, b, c := backend(t, dir), backend(t, dir), backend(t, dir)
-	holder := claim(t, a, request("x"))
+	holder := peer.Takes(t, a, request("x"))
 	require.False(t, holder.Grant().Contended)
 	next, later := queued("x"), queued("x")
 	for range 3 {
-		requireHeld(t, b, next)
-		requireHeld(t, c, later)
+		peer.Fails(t, b, next, driver.ErrHeld)
+		peer.Fails(t, c, later, driver.ErrHeld)
 	}
 	require.Equal(t, 3, openLocks(dir))
 
 	release(t, holder)
 	again := queued("x")
-	requireHeld(t, a, again) // the previous holder does not overtake
-	requireHeld(t, c, later)
-	lease := claim(t, b, next)
+	peer.Fails(t, a, again, driver.ErrHeld) // the previous holder does not overtake
+	peer.Fails(t, c, later, driver.ErrHeld)
+	lease := peer.Takes(t, b, next)
 	require.False(t, lease.Grant().Contended, "no waiter has tried since")
-	requireHeld(t, c, later) // it is next now
-	requireHeld(t, a, again)
+	peer.Fails(t, c, later, driver.ErrHeld) // it is next now
+	peer.Fails(t, a, again, driver.ErrHeld)
 	release(t, lease)
-	requireHeld(t, a, again)
+	peer.Fails(t, a, again, driver.ErrHeld)
 	require.NoError(t, c.Abandon(t.Context(), later))
-	lease = claim(t, a, again)
+	lease = peer.Takes(t, a, again)
 	release(t, lease)
 	require.Zero(t, openLocks(dir))
 
 	// A single attempt does not queue, and does not wait for the queue.
-	holder = claim(t, a, request("x"))
-	requireHeld(t, b, queued("x"))
+	holder = peer.Takes(t, a, request("x"))
+	peer.Fails(t, b, queued("x"), driver.ErrHeld)
 	release(t, holder)
-	lease = claim(t, c, request("x"))
+	lease = peer.Takes(t, c, request("x"))
 	require.True(t, lease.Grant().Contended)
 	release(t, lease)
 }
@@ -67,8 +68,8 @@ func TestStoppedWaiterIsOvertaken(t *testing.T) {
 		for i := range 2 { // the next claim is by the earlier holder, or by a third backend
 			dir := t.TempDir()
 			a, b := backend(t, dir), backend(t, dir)
-			holder := claim(t, a, as("x"))
-			requireHeld(t, b, queued("x"))
+			holder := peer.Takes(t, a, as("x"))
+			peer.Fails(t, b, queued("x"), driver.ErrHeld)
 			release(t, holder)
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 			defer cancel()

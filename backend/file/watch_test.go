@@ -19,7 +19,7 @@ func watched(t *testing.T, b *Backend, name string) (driver.Lease, string, <-cha
 	told := make(chan error, 2)
 	req := request(name)
 	req.Lost = func(err error) { told <- err }
-	return claim(t, b, req), filepath.Join(b.dir.path, FileName(name)), told
+	return peer.Takes(t, b, req), filepath.Join(b.dir.path, FileName(name)), told
 }
 
 // The suite removes and replaces files.
@@ -66,8 +66,8 @@ func TestFilesAreFreshened(t *testing.T) {
 	dir := t.TempDir()
 	b := backend(t, dir)
 	watched(t, b, "y")
-	claim(t, b, reading("x"))
-	claim(t, b, permitOf("x", 3))
+	peer.Takes(t, b, reading("x"))
+	peer.Takes(t, b, permitOf("x", 3))
 	old := time.Now().Add(-24 * time.Hour)
 	files, err := os.ReadDir(dir)
 	require.NoError(t, err)
@@ -117,14 +117,14 @@ func TestUnusedFilesAreRemoved(t *testing.T) {
 	waiting := queued("unused")
 	other := backend(t, b.dir.path)
 	lease, path, _ := watched(t, b, "unused")
-	requireHeld(t, other, waiting)
+	peer.Fails(t, other, waiting, driver.ErrHeld)
 	release(t, lease)
 	require.NoError(t, os.Chtimes(path, old, old))
 	b.dir.pruned = time.Time{}
 	_, _, _ = watched(t, b, "newer")
 	b.pruning.Wait()
 	require.Equal(t, []string{"held", "new", "newer", "used"}, files())
-	next := claim(t, other, waiting) // it has the removed file open
+	next := peer.Takes(t, other, waiting) // it has the removed file open
 	require.Greater(t, next.Grant().Token, token)
-	requireHeld(t, b, request("unused"))
+	peer.Fails(t, b, request("unused"), driver.ErrHeld)
 }

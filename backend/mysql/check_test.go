@@ -20,12 +20,8 @@ func refused(t *testing.T, rawURL, text string) {
 	_, err := lockport.Open(t.Context(), rawURL)
 	peer.SaysOneLine(t, err, lockport.ErrRefused, text)
 	require.NotContains(t, err.Error(), ":pw")
-	b, err := peer.Open(t.Context(), rawURL)
-	require.NoError(t, err)
-	c, err := lockport.New(b, lockport.TTL(b.Capabilities().FixedTTL))
-	require.NoError(t, err)
-	defer func() { require.NoError(t, c.Close()) }()
-	_, err = c.TryAcquire(t.Context(), newName())
+	b := peer.Opened(t, rawURL)
+	_, err = peer.Client(t, b, lockport.TTL(b.Capabilities().FixedTTL)).TryAcquire(t.Context(), newName())
 	peer.SaysOneLine(t, err, lockport.ErrRefused, text)
 }
 
@@ -41,9 +37,7 @@ func TestCheck(t *testing.T) {
 		{"SET GLOBAL sync_binlog=1", "?blockers=11", "connections"},
 	} {
 		exec(t, admin, "%s", v.set)
-		notices, err := peer.Check(t, m.URL()+v.params)
-		require.NoError(t, err)
-		require.Equal(t, v.want, strings.Join(peer.IDs(notices), ","), v)
+		require.Equal(t, v.want, strings.Join(peer.Notices(t, m.URL()+v.params), ","), v)
 	}
 }
 
@@ -106,8 +100,7 @@ func TestLogins(t *testing.T) {
 
 	// Without tokens, neither privileges nor a database are needed.
 	exec(t, admin, "CREATE USER locker IDENTIFIED BY 'secret'")
-	_, err = peer.Check(t, "mysql://locker:secret@"+m.Addr()+"/?tokens=false")
-	require.NoError(t, err)
+	peer.Notices(t, "mysql://locker:secret@"+m.Addr()+"/?tokens=false")
 
 	// A user who may not create the table can use it.
 	exec(t, admin, createFence, "lockport_fence")
@@ -115,14 +108,14 @@ func TestLogins(t *testing.T) {
 	exec(t, admin, "GRANT SELECT, INSERT, UPDATE, DELETE ON lockport.lockport_fence TO worker")
 	c, err := lockport.Open(t.Context(), m.UserURL("worker", "secret"))
 	require.NoError(t, err)
-	require.NoError(t, acquire(t, c, newName()).Release(t.Context()))
+	require.NoError(t, peer.Holds(t, c, newName()).Release(t.Context()))
 	require.NoError(t, c.Close())
 }
 
 func TestReadOnlyServer(t *testing.T) {
 	m := servers.NeedMariaDB(t, servers.MariaDBOptions{})
 	c := newClient(t, m.DSN(), Options{})
-	require.NoError(t, acquire(t, c, newName()).Release(t.Context()))
+	require.NoError(t, peer.Holds(t, c, newName()).Release(t.Context()))
 	exec(t, adminOf(t, m), "SET GLOBAL read_only=1")
 	refused(t, m.URL(), "read-only")
 	name := newName()

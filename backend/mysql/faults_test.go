@@ -1,7 +1,6 @@
 package mysql
 
 import (
-	"context"
 	"strings"
 	"testing"
 	"time"
@@ -23,15 +22,6 @@ func newClient(t testing.TB, dsn string, o Options) *lockport.Client {
 	return c
 }
 
-func acquire(t testing.TB, c *lockport.Client, name string) *lockport.Lock {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*within)
-	defer cancel()
-	l, err := c.Acquire(ctx, name)
-	require.NoError(t, err)
-	return l
-}
-
 // TestPoolSeesEveryRequest: a wrapped driver with the minimum that database/sql requires carries all requests of a cycle.
 func TestPoolSeesEveryRequest(t *testing.T) {
 	m := servers.SharedMariaDB(t)
@@ -40,9 +30,9 @@ func TestPoolSeesEveryRequest(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { require.NoError(t, c.Close()) }()
 	name := newName()
-	require.NoError(t, acquire(t, c, name).Release(t.Context()))
+	require.NoError(t, peer.Holds(t, c, name).Release(t.Context()))
 	p.on(nil)
-	l := acquire(t, c, name)
+	l := peer.Holds(t, c, name)
 	require.Eventually(t, func() bool { return len(p.statements()) >= 4 }, within, time.Millisecond, "want two pings")
 	require.NoError(t, l.Err())
 	require.NoError(t, l.Release(t.Context()))
@@ -70,10 +60,9 @@ func TestSmallPools(t *testing.T) {
 		db.SetMaxOpenConns(most)
 		b := backendOn(t, db, Options{})
 		require.Equal(t, blockers, b.server.o.Blockers, most)
-		c, err := lockport.New(b, lockport.Logger(nil))
-		require.NoError(t, err)
-		held, name := acquire(t, c, newName()), newName()
-		others := []*lockport.Lock{acquire(t, other, name), acquire(t, other, name+"2")}
+		c := peer.Client(t, b)
+		held, name := peer.Holds(t, c, newName()), newName()
+		others := []*lockport.Lock{peer.Holds(t, other, name), peer.Holds(t, other, name+"2")}
 		got := []<-chan *lockport.Lock{peer.Acquiring(t, c, name), peer.Acquiring(t, c, name+"2")}
 		require.Eventually(t, func() bool {
 			said := strings.Join(p.statements(), "\n")

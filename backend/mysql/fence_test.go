@@ -10,6 +10,7 @@ import (
 
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/lab/peer"
 	"github.com/lockport/lockport/internal/lab/servers"
 	"github.com/lockport/lockport/internal/session"
 )
@@ -88,7 +89,7 @@ func TestMixedFleet(t *testing.T) {
 	name, admin := newName(), poolFor(t, strings.Replace(m.AdminDSN(), "/lockport", "/mysql", 1))
 	admin.SetMaxOpenConns(1)
 	c := newClient(t, m.DSN(), Options{ExactKeys: true})
-	l := acquire(t, c, name)
+	l := peer.Holds(t, c, name)
 	require.Zero(t, ask(t, admin, "GET_LOCK('%s',0)", name))
 	require.NoError(t, l.Release(t.Context()))
 	require.EqualValues(t, 1, ask(t, admin, "GET_LOCK('%s',0)", name))

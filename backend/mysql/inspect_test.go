@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/lab/peer"
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
@@ -18,9 +19,7 @@ func claims(t testing.TB, b *Backend, owner string, names ...string) []driver.Le
 	t.Helper()
 	var all []driver.Lease
 	for _, name := range names {
-		l, err := b.TryAcquire(t.Context(), driver.Request{Name: name, Owner: owner, TTL: b.server.o.TTL})
-		require.NoError(t, err)
-		all = append(all, l)
+		all = append(all, peer.Takes(t, b, driver.Request{Name: name, Owner: owner, TTL: b.server.o.TTL}))
 	}
 	return all
 }
@@ -29,15 +28,10 @@ func TestInspectSaysWhoHasALock(t *testing.T) {
 	m := servers.NeedMariaDB(t, servers.MariaDBOptions{})
 	a, b := backendFor(t, m, Options{}), backendFor(t, m, Options{})
 	name, owner := newName(), newOwner()
-	st, err := b.Inspect(t.Context(), name)
-	require.NoError(t, err)
-	require.Equal(t, driver.Status{Name: name, Waiters: -1}, st, "the table is missing")
-	all, err := b.List(t.Context(), "")
-	require.NoError(t, err)
-	require.Empty(t, all)
+	require.Equal(t, driver.Status{Name: name, Waiters: -1}, peer.Shows(t, b, name), "the table is missing")
+	require.Empty(t, peer.Lists(t, b, ""))
 	l := claims(t, a, owner, name)[0]
-	st, err = b.Inspect(t.Context(), name)
-	require.NoError(t, err)
+	st := peer.Shows(t, b, name)
 	require.WithinDuration(t, time.Now(), st.Since, time.Minute)
 	st.Since = time.Time{}
 	require.Equal(t, driver.Status{Name: name, Held: true, Owner: owner, Token: l.Grant().Token, Waiters: -1}, st)
@@ -52,24 +46,18 @@ func TestInspectSaysWhoHasALock(t *testing.T) {
 	require.Equal(t, 1, got)
 	_, err = foreign.ExecContext(t.Context(), fmt.Sprint("UPDATE lockport_fence SET session=", id))
 	require.NoError(t, err)
-	st, err = b.Inspect(t.Context(), name)
-	require.NoError(t, err)
-	require.Equal(t, driver.Status{Name: name, Held: true, Owner: fmt.Sprint("connection:", id), Foreign: true, Waiters: -1}, st)
-	all, err = b.List(t.Context(), name)
-	require.NoError(t, err)
-	require.Empty(t, all)
+	require.Equal(t, driver.Status{Name: name, Held: true, Owner: fmt.Sprint("connection:", id), Foreign: true, Waiters: -1}, peer.Shows(t, b, name))
+	require.Empty(t, peer.Lists(t, b, name))
 }
 
 // TestPermitsAreListedTogether: a name has one entry, with all its holders. Those of the same name with another prefix are not listed.
 func TestPermitsAreListedTogether(t *testing.T) {
 	b, name := backendFor(t, servers.SharedMariaDB(t), Options{}), newName()
 	for range 2 {
-		_, err := b.TryAcquire(t.Context(), driver.Request{Name: name, Owner: newOwner(), TTL: b.server.o.TTL, Permits: 3})
-		require.NoError(t, err)
+		peer.Takes(t, b, driver.Request{Name: name, Owner: newOwner(), TTL: b.server.o.TTL, Permits: 3})
 	}
 	claims(t, backendFor(t, servers.SharedMariaDB(t), Options{Prefix: "other:"}), newOwner(), name)
-	all, err := b.List(t.Context(), name)
-	require.NoError(t, err)
+	all := peer.Lists(t, b, name)
 	require.Len(t, all, 1)
 	require.Equal(t, -1, all[0].Permits)
 	require.Len(t, all[0].Others, 1)
@@ -81,11 +69,10 @@ func TestWithoutTokensTheSessionIsTheOwner(t *testing.T) {
 	name := newName()
 	l := claims(t, a, newOwner(), name)[0]
 	require.Zero(t, l.Grant().Token)
-	st, err := b.Inspect(t.Context(), name)
-	require.NoError(t, err)
+	st := peer.Shows(t, b, name)
 	require.Equal(t, fmt.Sprint("connection:", holderOf(t, m, name)), st.Owner)
 	require.True(t, st.Foreign, "the session's owner cannot be known")
-	_, err = b.List(t.Context(), name)
+	_, err := b.List(t.Context(), name)
 	require.ErrorIs(t, err, errors.ErrUnsupported)
 	var shared *driver.SharedSessionError
 	require.ErrorAs(t, b.Break(t.Context(), name, st.Owner), &shared)

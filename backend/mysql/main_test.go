@@ -1,8 +1,8 @@
 package mysql
 
 import (
-	"bytes"
 	"context"
+	"regexp"
 	"testing"
 
 	"github.com/lockport/lockport/conformance"
@@ -13,17 +13,11 @@ import (
 func TestMain(m *testing.M) { peer.Main(m, 0) }
 
 // isOp classifies requests by their statements.
-func isOp(op conformance.Op, request []byte) bool {
-	switch op {
-	case conformance.OpAcquire:
-		return bytes.Contains(request, []byte("SELECT CONCAT(COALESCE(GET_LOCK("))
-	case conformance.OpRenew:
-		return bytes.Contains(request, []byte("SELECT CONCAT(COALESCE(IS_USED_LOCK('"+markerPrefix)) && bytes.Contains(request, []byte("=CONNECTION_ID()"))
-	case conformance.OpRelease:
-		return bytes.Contains(request, []byte("SELECT CONCAT(COALESCE(RELEASE_LOCK("))
-	}
-	return true
-}
+var isOp = peer.Ops{
+	conformance.OpAcquire: peer.With("SELECT CONCAT(COALESCE(GET_LOCK("),
+	conformance.OpRenew:   regexp.MustCompile(`SELECT CONCAT\(COALESCE\(IS_USED_LOCK\('` + regexp.QuoteMeta(markerPrefix) + `.*=CONNECTION_ID\(\)`).Match,
+	conformance.OpRelease: peer.With("SELECT CONCAT(COALESCE(RELEASE_LOCK("),
+}.Is
 
 func openBare(ctx context.Context, rawURL string) (driver.Backend, error) {
 	b, err := peer.Open(ctx, rawURL)

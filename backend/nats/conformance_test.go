@@ -1,7 +1,6 @@
 package nats
 
 import (
-	"bytes"
 	"regexp"
 	"testing"
 	"time"
@@ -29,17 +28,9 @@ func TestConformanceCluster(t *testing.T) {
 	conformance.Test(t, config)
 }
 
-var claims, renewals = regexp.MustCompile(`\r\n\r\n\S+ \d+\r\n`), regexp.MustCompile(`\r\n\r\n\S+ \d+ \d+\r\n`)
-
 // isOp classifies requests by what they write.
-func isOp(op conformance.Op, request []byte) bool {
-	switch op {
-	case conformance.OpAcquire:
-		return claims.Match(request)
-	case conformance.OpRenew:
-		return renewals.Match(request)
-	case conformance.OpRelease:
-		return bytes.Contains(request, []byte("KV-Operation: PURGE"))
-	}
-	return true
-}
+var isOp = peer.Ops{
+	conformance.OpAcquire: regexp.MustCompile(`\r\n\r\n\S+ \d+\r\n`).Match,
+	conformance.OpRenew:   regexp.MustCompile(`\r\n\r\n\S+ \d+ \d+\r\n`).Match,
+	conformance.OpRelease: peer.With("KV-Operation: PURGE"),
+}.Is

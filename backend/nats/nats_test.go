@@ -54,9 +54,7 @@ func backend(t testing.TB, js jetstream.JetStream) *Backend {
 
 func take(t testing.TB, b *Backend, req driver.Request) *lease {
 	t.Helper()
-	l, err := b.TryAcquire(t.Context(), req)
-	require.NoError(t, err)
-	return l.(*lease)
+	return peer.Takes(t, b, req).(*lease)
 }
 
 // The backend's page has these vectors. A change needs a major version.
@@ -78,13 +76,11 @@ func TestLayoutGolden(t *testing.T) {
 	require.Equal(t, req.Owner+" 10", string(m.Data))
 	require.Equal(t, "10s", m.Header.Get("Nats-TTL"))
 	require.Equal(t, l.Grant().Token, m.Sequence)
-	_, err = l.Renew(t.Context())
-	require.NoError(t, err)
+	peer.Extends(t, b, l)
 	m = last()
 	require.Equal(t, fmt.Sprint(req.Owner, " 10 ", l.Grant().Token), string(m.Data))
 	require.Equal(t, "10s", m.Header.Get("Nats-TTL"), "without it the renewed key would never expire")
-	st, err := b.Inspect(t.Context(), name)
-	require.NoError(t, err)
+	st := peer.Shows(t, b, name)
 	require.Equal(t, m.Time.Add(10*time.Second), st.Expires)
 	require.Equal(t, l.Grant().Token, st.Token)
 	require.NoError(t, l.Release(t.Context()))
@@ -136,8 +132,7 @@ func pair(t testing.TB) (proxy *faultproxy.Proxy, b, other *Backend) {
 	r := one.Need(t)
 	proxy = peer.Proxy(t, r.Nodes()[0].Addr())
 	b, other = backend(t, connect(t, proxy.Addr())), backend(t, connect(t, r.URL()))
-	_, err := b.Inspect(t.Context(), "x")
-	require.NoError(t, err)
+	peer.Shows(t, b, "x")
 	return proxy, b, other
 }
 
@@ -171,9 +166,7 @@ func TestLateRequests(t *testing.T) {
 			}
 			proxy.Restore()
 			require.NoError(t, b.js.Conn().FlushTimeout(5*time.Second), "all writes must arrive")
-			st, err := other.Inspect(t.Context(), "late")
-			require.NoError(t, err)
-			require.Equal(t, holder, st.Owner, "the late %s took effect", what)
+			require.Equal(t, holder, peer.Shows(t, other, "late").Owner, "the late %s took effect", what)
 		})
 	}
 }
@@ -201,9 +194,7 @@ func TestReconnectBuffer(t *testing.T) {
 	require.Eventually(t, nc.IsConnected, 5*time.Second, time.Millisecond)
 	require.NoError(t, nc.FlushTimeout(5*time.Second))
 	for _, name := range []string{"refused", "late"} {
-		st, err := other.Inspect(t.Context(), name)
-		require.NoError(t, err)
-		require.False(t, st.Held, "%+v", st)
+		require.False(t, peer.Shows(t, other, name).Held, name)
 	}
 }
 
@@ -227,8 +218,7 @@ func TestRenewalAnsweredTooLate(t *testing.T) {
 	_, err := l.Renew(t.Context())
 	require.ErrorIs(t, err, driver.ErrUnknown)
 	l.last.Until = time.Now().Add(time.Minute)
-	_, err = l.Renew(t.Context())
-	require.NoError(t, err, "its revision is known all the same")
+	peer.Extends(t, b, l) // its revision is known all the same
 }
 
 // A bucket that would keep locks for ever, or lose them, is refused at the first request.
@@ -244,8 +234,7 @@ func TestUnfitBuckets(t *testing.T) {
 		require.NoError(t, err)
 		b, err := NewBackend(js, Options{Bucket: name})
 		require.NoError(t, err)
-		_, err = b.TryAcquire(t.Context(), request("a", 1))
-		require.ErrorIs(t, err, driver.ErrRefused, name)
+		peer.Fails(t, b, request("a", 1), driver.ErrRefused)
 		require.ErrorIs(t, CreateBucket(t.Context(), js, Options{Bucket: name}, 1), driver.ErrRefused, name)
 	}
 	_, err := js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "by-hand", LimitMarkerTTL: time.Minute})
@@ -255,8 +244,7 @@ func TestUnfitBuckets(t *testing.T) {
 	take(t, b, request("a", 1))
 	b, err = NewBackend(js, Options{Bucket: "missing"})
 	require.NoError(t, err)
-	_, err = b.TryAcquire(t.Context(), request("a", 1))
-	require.ErrorIs(t, err, driver.ErrRefused)
+	peer.Fails(t, b, request("a", 1), driver.ErrRefused)
 	_, err = NewBackend(js, Options{Bucket: "a.b"})
 	require.Error(t, err)
 }
@@ -264,8 +252,7 @@ func TestUnfitBuckets(t *testing.T) {
 // The deadline of the first request bounds that request alone: reconnects have the usual time.
 func TestDeadlineOfTheFirstRequest(t *testing.T) {
 	r := one.Need(t)
-	b, err := peer.Open(t.Context(), r.URL())
-	require.NoError(t, err)
+	b := peer.Opened(t, r.URL())
 	t.Cleanup(func() { _ = b.Close() })
 	peer.Until(t, func() bool {
 		ctx, cancel := context.WithTimeout(t.Context(), connectTimeout-time.Millisecond)
@@ -310,8 +297,7 @@ func TestListOfABusyBucket(t *testing.T) {
 		})
 	}
 	for range 5 {
-		all, err := b.List(t.Context(), "busy/")
-		require.NoError(t, err)
+		all := peer.Lists(t, b, "busy/")
 		names := make(map[string]bool)
 		for _, st := range all {
 			names[st.Name] = true

@@ -19,18 +19,6 @@ import (
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
-// refuses requires that opening rawURL fails with class and text, in one line, without the password.
-func refuses(t *testing.T, rawURL string, class error, text string) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), soon)
-	defer cancel()
-	c, err := lockport.Open(ctx, rawURL, lockport.Logger(nil))
-	if err == nil {
-		_ = c.Close()
-	}
-	peer.SaysOneLine(t, err, class, text)
-}
-
 func opens(t *testing.T, rawURL string) *lockport.Client {
 	t.Helper()
 	c, err := lockport.Open(t.Context(), rawURL, lockport.Logger(nil))
@@ -39,46 +27,37 @@ func opens(t *testing.T, rawURL string) *lockport.Client {
 	return c
 }
 
-// notices returns the IDs of Check's notices.
-func notices(t *testing.T, rawURL string) []string {
-	t.Helper()
-	found, err := peer.Check(t, rawURL)
-	require.NoError(t, err)
-	return peer.IDs(found)
-}
-
 func TestCheckErrors(t *testing.T) {
-	t.Parallel()
 	p := database(t)
 	const password = `se'cr\et@1`
-	execute(t, admin(t, p.AdminURL()), `CREATE ROLE odd LOGIN PASSWORD `+quote(password)+`; CREATE SCHEMA odd AUTHORIZATION odd`)
+	execute(t, p.root, `CREATE ROLE odd LOGIN PASSWORD `+quote(password)+`; CREATE SCHEMA odd AUTHORIZATION odd`)
 	opens(t, with(t, p.UserURL("odd", password), "schema", "odd"))
-	refuses(t, p.UserURL("lockport", "wrong-secret"), driver.ErrRefused, "check the user name, the password")
-	refuses(t, p.UserURL("nobody", "wrong-secret"), driver.ErrRefused, "check the user name, the password")
-	refuses(t, p.URL()+"absent", driver.ErrRefused, "create the database")
-	refuses(t, with(t, p.URL(), "sslmode", "require"), driver.ErrUnavailable, "server refused TLS connection")
-	refuses(t, via(t, p.URL(), "lockport.invalid:5432"), driver.ErrUnavailable, "lockport.invalid")
-	refuses(t, via(t, p.URL(), "127.0.0.1:1"), driver.ErrUnavailable, "connection refused")
+	peer.Refuses(t, p.UserURL("lockport", "wrong-secret"), driver.ErrRefused, "check the user name, the password")
+	peer.Refuses(t, p.UserURL("nobody", "wrong-secret"), driver.ErrRefused, "check the user name, the password")
+	peer.Refuses(t, p.URL()+"absent", driver.ErrRefused, "create the database")
+	peer.Refuses(t, with(t, p.URL(), "sslmode", "require"), driver.ErrUnavailable, "server refused TLS connection")
+	peer.Refuses(t, peer.Via(t, p.URL(), "lockport.invalid:5432"), driver.ErrUnavailable, "lockport.invalid")
+	peer.Refuses(t, peer.Via(t, p.URL(), "127.0.0.1:1"), driver.ErrUnavailable, "connection refused")
 }
 
 func TestTLS(t *testing.T) {
 	t.Parallel()
 	p := servers.NeedPostgres(t, servers.PostgresOptions{TLS: true})
 	c := opens(t, with(t, p.URL(), "sslmode", "verify-full", "sslrootcert", p.CAFile(), "ttl", "1s"))
-	l := acquire(t, c, "x")
+	l := peer.Holds(t, c, "x")
 	require.True(t, query[bool](t, admin(t, p.AdminURL()), `SELECT ssl FROM pg_stat_ssl WHERE pid = $1`, sessionOf(t, l).PID))
 	require.NoError(t, l.Release(t.Context()))
-	refuses(t, with(t, p.URL(), "sslmode", "verify-full"), driver.ErrRefused, "certificate")
+	peer.Refuses(t, with(t, p.URL(), "sslmode", "verify-full"), driver.ErrRefused, "certificate")
 }
 
 func TestReplicaIsRefused(t *testing.T) {
 	t.Parallel()
 	primary := servers.SharedPostgres(t)
 	replica := servers.NeedPostgres(t, servers.PostgresOptions{Primary: primary})
-	refuses(t, replica.URL(), driver.ErrRefused, "connect to the primary")
+	peer.Refuses(t, replica.URL(), driver.ErrRefused, "connect to the primary")
 	// Several hosts: one that can hold locks is chosen.
-	both := via(t, primary.URL(), replica.Addr()+","+primary.Addr())
-	refuses(t, both, driver.ErrRefused, "connect to the primary")
+	both := peer.Via(t, primary.URL(), replica.Addr()+","+primary.Addr())
+	peer.Refuses(t, both, driver.ErrRefused, "connect to the primary")
 	opens(t, with(t, both, "target_session_attrs", "primary"))
 }
 
@@ -91,7 +70,7 @@ func TestPgBouncer(t *testing.T) {
 		t.Parallel()
 		b := servers.NeedPgBouncer(t, servers.PgBouncerOptions{Server: p, Mode: "session"})
 		one, two := opens(t, b.URL()), opens(t, p.URL())
-		l := acquire(t, one, "session-mode")
+		l := peer.Holds(t, one, "session-mode")
 		_, err := two.TryAcquire(t.Context(), "session-mode")
 		require.ErrorIs(t, err, lockport.ErrHeld)
 		got := peer.Acquiring(t, two, "session-mode")
@@ -100,24 +79,24 @@ func TestPgBouncer(t *testing.T) {
 
 		// The pooler gives the process of a lost session to the next.
 		proxy := peer.Proxy(t, b.Addr())
-		cut := opens(t, via(t, b.URL(), proxy.Addr()))
-		l = acquire(t, cut, "cut")
+		cut := opens(t, peer.Via(t, b.URL(), proxy.Addr()))
+		l = peer.Holds(t, cut, "cut")
 		proxy.KillConns()
 		peer.Eventually(t, l.Lost())
-		l = acquire(t, cut, "after the cut")
-		require.Never(t, func() bool { return !l.Valid() }, time.Second, 10*time.Millisecond, "the end of the lost session ended the next")
-		require.NoError(t, l.Release(t.Context()))
+		next := peer.Holds(t, cut, "after the cut")
+		require.Never(t, func() bool { return !next.Valid() }, time.Second, 10*time.Millisecond, "the end of the lost session ended the next")
+		require.NoError(t, next.Release(t.Context()))
 
-		l = acquire(t, one, "session-mode")
+		l = peer.Holds(t, one, "session-mode")
 		require.NoError(t, b.Kill())
 		peer.Eventually(t, l.Lost())
-		require.NoError(t, acquire(t, two, "session-mode").Release(t.Context()))
+		require.NoError(t, peer.Holds(t, two, "session-mode").Release(t.Context()))
 		require.NoError(t, b.Restart(t.Context())) // otherwise the end of the earlier session stays uncertain
 	})
 	t.Run("session, with a client_idle_timeout", func(t *testing.T) {
 		t.Parallel()
 		b := servers.NeedPgBouncer(t, servers.PgBouncerOptions{Server: p, Config: []string{"client_idle_timeout = 1"}})
-		l := acquire(t, clientAt(t, with(t, b.URL(), "ttl", "30s"), lockport.TTL(30*time.Second)), "client-idle-timeout")
+		l := peer.Holds(t, clientAt(t, with(t, b.URL(), "ttl", "30s"), lockport.TTL(30*time.Second)), "client-idle-timeout")
 		_, err := io.Copy(io.Discard, admin(t, b.URL()).PgConn().Conn()) // until PgBouncer disconnects it
 		require.NoError(t, err)
 		require.NoError(t, l.Release(t.Context()), "a client with a session does not count as idle")
@@ -130,7 +109,7 @@ func TestPgBouncer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			o.Server = p
-			refuses(t, servers.NeedPgBouncer(t, o).URL(), driver.ErrRefused, "pool_mode = session")
+			peer.Refuses(t, servers.NeedPgBouncer(t, o).URL(), driver.ErrRefused, "pool_mode = session")
 		})
 	}
 	t.Run("transaction, one after the other", func(t *testing.T) {
@@ -142,47 +121,45 @@ func TestPgBouncer(t *testing.T) {
 				execute(t, conn, statement)
 			}
 		}
-		refuses(t, b.URL(), driver.ErrRefused, "pool_mode = session")
+		peer.Refuses(t, b.URL(), driver.ErrRefused, "pool_mode = session")
 	})
 }
 
 // A role without CREATE is told which objects to have created.
 func TestPrivileges(t *testing.T) {
-	t.Parallel()
 	p := database(t)
-	conn := admin(t, p.AdminURL())
-	execute(t, conn, `CREATE ROLE app LOGIN PASSWORD 'app-secret'`)
+	execute(t, p.root, `CREATE ROLE app LOGIN PASSWORD 'app-secret'`)
 	app := p.UserURL("app", "app-secret")
-	refuses(t, app, driver.ErrRefused, "have their owner run")
+	peer.Refuses(t, app, driver.ErrRefused, "have their owner run")
 
 	// The schema's owner creates the sequence, which begins after the transaction ids that earlier versions could use for tokens.
-	newest := lockport.Token(query[int64](t, conn, `SELECT pg_current_xact_id()::text::bigint`) * driver.TokensPerGrant)
-	l := acquire(t, opens(t, p.URL()), "x")
+	newest := lockport.Token(query[int64](t, p.root, `SELECT pg_current_xact_id()::text::bigint`) * driver.TokensPerGrant)
+	l := peer.Holds(t, opens(t, p.URL()), "x")
 	require.Greater(t, tokenOf(t, l), newest)
 	token := tokenOf(t, l)
 	require.NoError(t, l.Release(t.Context()))
-	refuses(t, app, driver.ErrRefused, "GRANT USAGE, SELECT, UPDATE ON SEQUENCE")
-	execute(t, conn, strings.TrimPrefix(tokens{schema: "public"}.grants(), "; "))
-	l = acquire(t, opens(t, app), "x")
+	peer.Refuses(t, app, driver.ErrRefused, "GRANT USAGE, SELECT, UPDATE ON SEQUENCE")
+	execute(t, p.root, strings.TrimPrefix(tokens{schema: "public"}.grants(), "; "))
+	l = peer.Holds(t, opens(t, app), "x")
 	require.Greater(t, tokenOf(t, l), token)
 	require.NoError(t, l.Release(t.Context()))
 
-	refuses(t, with(t, app, "schema", "absent"), driver.ErrRefused, "schema")
-	execute(t, conn, `CREATE SCHEMA "Locks""é" AUTHORIZATION app`)
-	require.NoError(t, acquire(t, opens(t, with(t, app, "schema", `Locks"é`)), "x").Release(t.Context()))
+	peer.Refuses(t, with(t, app, "schema", "absent"), driver.ErrRefused, "schema")
+	execute(t, p.root, `CREATE SCHEMA "Locks""é" AUTHORIZATION app`)
+	require.NoError(t, peer.Holds(t, opens(t, with(t, app, "schema", `Locks"é`)), "x").Release(t.Context()))
 }
 
 func TestNotices(t *testing.T) {
 	t.Parallel()
 	p := servers.NeedPostgres(t, servers.PostgresOptions{Config: []string{"max_connections = 20"}})
-	require.Equal(t, []string{"fsync"}, notices(t, p.URL()))
+	require.Equal(t, []string{"fsync"}, peer.Notices(t, p.URL()))
 	conn := admin(t, p.AdminURL())
 	b := servers.NeedPgBouncer(t, servers.PgBouncerOptions{Server: p})
-	require.Contains(t, notices(t, b.URL()), "pooler")
-	require.Equal(t, []string{"fsync", "connections"}, notices(t, with(t, p.URL(), "blockers", "17")))
+	require.Contains(t, peer.Notices(t, b.URL()), "pooler")
+	require.Equal(t, []string{"fsync", "connections"}, peer.Notices(t, with(t, p.URL(), "blockers", "17")))
 	for _, change := range []string{"CACHE 20", "CACHE 1 INCREMENT -1 START 5", "INCREMENT 1 CYCLE"} {
 		execute(t, conn, "ALTER SEQUENCE public.lockport_token "+change)
-		require.Equal(t, []string{"fsync", "sequence"}, notices(t, p.URL()), change)
+		require.Equal(t, []string{"fsync", "sequence"}, peer.Notices(t, p.URL()), change)
 	}
 	execute(t, conn, `ALTER SEQUENCE public.lockport_token CACHE 1 INCREMENT 1 NO CYCLE`)
 	servers.NeedPostgres(t, servers.PostgresOptions{Primary: p})
@@ -191,8 +168,8 @@ func TestNotices(t *testing.T) {
 		return err == nil && slices.Equal([]string{"fsync", "replication"}, peer.IDs(found))
 	}, peer.Soon, 10*time.Millisecond, "the replica has not connected to the primary")
 	execute(t, conn, "REVOKE SELECT ON pg_stat_replication FROM PUBLIC")
-	require.Equal(t, []string{"fsync", "catalog?"}, notices(t, p.URL()))
-	require.Empty(t, notices(t, servers.NeedPostgres(t, servers.PostgresOptions{Config: []string{"fsync = on", "full_page_writes = on"}}).URL()))
+	require.Equal(t, []string{"fsync", "catalog?"}, peer.Notices(t, p.URL()))
+	require.Empty(t, peer.Notices(t, servers.NeedPostgres(t, servers.PostgresOptions{Config: []string{"fsync = on", "full_page_writes = on"}}).URL()))
 }
 
 // The error of a time-out is one line, although pgx writes a line for each attempt.

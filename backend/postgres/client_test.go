@@ -47,7 +47,6 @@ func (r *traced) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData
 
 // The tracer of the caller's pool sees the set-up of a session, and every statement on locks.
 func TestTracerSeesEveryStatement(t *testing.T) {
-	t.Parallel()
 	p := database(t)
 	tracer := new(traced)
 	pool := poolAt(t, p.URL(), func(config *pgxpool.Config) { config.ConnConfig.Tracer = tracer })
@@ -80,7 +79,6 @@ func TestTracerSeesEveryStatement(t *testing.T) {
 
 // Connections taken from a sql.DB are closed after use.
 func TestDB(t *testing.T) {
-	t.Parallel()
 	p := database(t)
 	config, err := pgx.ParseConfig(p.URL())
 	require.NoError(t, err)
@@ -97,12 +95,11 @@ func TestDB(t *testing.T) {
 	require.NoError(t, earlier.Close())
 	c, err := NewDB(db, Options{ExactKeys: true}, lockport.Logger(nil))
 	require.NoError(t, err)
-	l := acquire(t, c, "42")
+	l := peer.Holds(t, c, "42")
 	require.Equal(t, 1, db.Stats().InUse)
-	conn := admin(t, p.AdminURL())
-	require.Zero(t, query[int](t, conn, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND state LIKE 'idle in transaction%'"))
+	require.Zero(t, query[int](t, p.root, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND state LIKE 'idle in transaction%'"))
 	require.NoError(t, l.Release(t.Context()))
-	require.Zero(t, query[int](t, conn, "SELECT count(*) FROM locks"), "the session shared its connection's earlier locks")
+	require.Zero(t, query[int](t, p.root, "SELECT count(*) FROM locks"), "the session shared its connection's earlier locks")
 	require.Subset(t, tracer.taken(), []string{"lp_try", "lp_free"})
 	require.NoError(t, c.Close())
 	require.Zero(t, db.Stats().OpenConnections, "a session's connection went back to the pool, with its settings")
@@ -118,7 +115,6 @@ func TestDB(t *testing.T) {
 
 // A client that waits leaves one connection of a small DB to the caller's queries.
 func TestSmallDB(t *testing.T) {
-	t.Parallel()
 	p := database(t)
 	db, err := sql.Open("pgx", p.URL())
 	require.NoError(t, err)
@@ -127,10 +123,10 @@ func TestSmallDB(t *testing.T) {
 	c, err := NewDB(db, Options{}, lockport.Logger(nil))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, c.Close()) })
-	l, conn := acquire(t, clientAt(t, p.URL()), "x"), admin(t, p.AdminURL())
+	l := peer.Holds(t, clientAt(t, p.URL()), "x")
 	got := peer.Acquiring(t, c, "x")
 	require.Eventually(t, func() bool {
-		return query[bool](t, conn, "SELECT EXISTS (SELECT FROM locks WHERE NOT granted OR objsubid = 2)")
+		return query[bool](t, p.root, "SELECT EXISTS (SELECT FROM locks WHERE NOT granted OR objsubid = 2)")
 	}, soon, time.Millisecond)
 	ctx, cancel := context.WithTimeout(t.Context(), soon/2)
 	defer cancel()
@@ -150,7 +146,6 @@ func (foreign) Open(string) (sqldriver.Conn, error) { return nil, errors.New("no
 
 // A pool's hooks are called, and their failure is a one-line error.
 func TestPool(t *testing.T) {
-	t.Parallel()
 	p := database(t)
 	good, err := pgx.ParseConfig(p.URL())
 	require.NoError(t, err)
@@ -168,7 +163,7 @@ func TestPool(t *testing.T) {
 	require.ErrorIs(t, err, lockport.ErrUnavailable)
 	require.ErrorContains(t, err, "broken hook")
 	broken = nil
-	require.NoError(t, acquire(t, c, "x").Release(t.Context()))
+	require.NoError(t, peer.Holds(t, c, "x").Release(t.Context()))
 	require.NoError(t, c.Close())
 	require.NoError(t, pool.Ping(t.Context()), "Close closed the caller's pool")
 	_, err = New(nil, Options{})
@@ -181,7 +176,6 @@ type distant struct{ net.Conn }
 func (distant) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 5432} }
 
 func TestPasswordWithoutTLS(t *testing.T) {
-	t.Parallel()
 	pool := poolAt(t, database(t).URL(), func(config *pgxpool.Config) {
 		dial := config.ConnConfig.DialFunc
 		config.ConnConfig.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {

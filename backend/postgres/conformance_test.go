@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"testing"
@@ -19,7 +20,7 @@ func TestConformance(t *testing.T) {
 
 // TestConformanceDB runs on connections from a sql.DB.
 func TestConformanceDB(t *testing.T) {
-	p := database(t)
+	p := ownDatabase(t)
 	db, err := sql.Open("pgx", p.URL())
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = db.Close() })
@@ -27,4 +28,11 @@ func TestConformanceDB(t *testing.T) {
 		Open:   func(context.Context, string) (driver.Backend, error) { return NewDBBackend(db, Options{TTL: testTTL}) },
 		Target: p.URL(),
 	}, conformance.Quick())
+}
+
+// isOp classifies requests by the names of the statements that they execute or prepare.
+func isOp(op conformance.Op, request []byte) bool {
+	return !bytes.Contains(request, []byte("SELECT")) && peer.Ops{
+		conformance.OpAcquire: peer.With("lp_try", "lp_wait"), conformance.OpRenew: peer.With("lp_ping"), conformance.OpRelease: peer.With("lp_free"),
+	}.Is(op, request)
 }

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"fmt"
 	"net/url"
 	"strings"
 	"testing"
@@ -20,7 +21,6 @@ import (
 
 // An ended session holds nothing. A later process with its number is left alone.
 func TestEndOfAnEarlierSession(t *testing.T) {
-	t.Parallel()
 	s := backendAt(t, with(t, database(t).URL(), "ttl", "10s")).server
 	a, b := dialled(t, s), dialled(t, s)
 	ask(t, b, op(session.Try, 3))
@@ -42,7 +42,6 @@ func TestEndOfAnEarlierSession(t *testing.T) {
 
 // Notifications arrive while requests follow each other without a pause: the holder hears of waiters, and waiters of a free lock or permit.
 func TestNotifications(t *testing.T) {
-	t.Parallel()
 	s := backendAt(t, with(t, database(t).URL(), "ttl", "10s")).server
 	a, _, contended := talking(t, s)
 	b, freed, own := talking(t, s)
@@ -79,7 +78,6 @@ func TestNotifications(t *testing.T) {
 
 // Listen ends with its context, also if the caller's pool ends requests by asking the server to cancel them.
 func TestListenEndsAtOnce(t *testing.T) {
-	t.Parallel()
 	config, err := pgx.ParseConfig(database(t).URL())
 	require.NoError(t, err)
 	config.BuildContextWatcherHandler = func(c *pgconn.PgConn) ctxwatch.Handler {
@@ -102,16 +100,15 @@ func TestListenEndsAtOnce(t *testing.T) {
 
 // A wait goes on after the server's lock_timeout.
 func TestWaitGoesOnInTurns(t *testing.T) {
-	t.Parallel()
 	p := database(t)
 	s := backendAt(t, with(t, p.URL(), "ttl", "10s")).server
 	holder, waiter := dialled(t, s), dialled(t, s)
 	waiter.statements.contend.sql = strings.Replace(waiter.statements.contend.sql, milliseconds(waitLockTimeout), "20", 1)
 	ask(t, holder, op(session.Try, 1))
 	wait := op(session.Try, 1)
-	done, conn := waits(t, waiter, wait), admin(t, p.AdminURL())
+	done := waits(t, waiter, wait)
 	turn := func() time.Time {
-		return query[time.Time](t, conn, `SELECT coalesce(max(query_start), 'epoch') FROM pg_stat_activity WHERE wait_event = 'advisory' AND pid = $1`, waiter.pid)
+		return query[time.Time](t, p.root, `SELECT coalesce(max(query_start), 'epoch') FROM pg_stat_activity WHERE wait_event = 'advisory' AND pid = $1`, waiter.pid)
 	}
 	var first time.Time
 	require.Eventually(t, func() bool { first = turn(); return first.Year() > 1970 }, soon, time.Millisecond)
@@ -119,27 +116,26 @@ func TestWaitGoesOnInTurns(t *testing.T) {
 	nothing(t, done)
 
 	// Now the lock is granted, but its token must wait.
-	execute(t, conn, `BEGIN; ALTER SEQUENCE `+s.tokens.sequence()+` CACHE 1`)
+	execute(t, p.root, `BEGIN; ALTER SEQUENCE `+s.tokens.sequence()+` CACHE 1`)
 	ask(t, holder, op(session.Free, 1))
 	draws := func() int64 {
-		return query[int64](t, conn, `SELECT count(*) FROM pg_locks WHERE locktype = 'relation' AND NOT granted AND pid = $1`, waiter.pid)
+		return query[int64](t, p.root, `SELECT count(*) FROM pg_locks WHERE locktype = 'relation' AND NOT granted AND pid = $1`, waiter.pid)
 	}
 	for range 2 {
 		require.Eventually(t, func() bool { return draws() == 1 }, soon, time.Millisecond)
 		require.Eventually(t, func() bool { return draws() == 0 }, soon, time.Millisecond)
 	}
 	nothing(t, done)
-	execute(t, conn, `COMMIT`)
+	execute(t, p.root, `COMMIT`)
 	require.NoError(t, peer.Eventually(t, done))
 	require.NoError(t, wait.Err)
 	require.True(t, wait.OK)
 	ask(t, waiter, op(session.Free, 1))
-	require.Zero(t, query[int64](t, conn, `SELECT count(*) FROM locks`), "the waiter has taken the lock more than once")
+	require.Zero(t, query[int64](t, p.root, `SELECT count(*) FROM locks`), "the waiter has taken the lock more than once")
 }
 
 // A session that waits says nothing: its server's system ends it when the client's machine is gone, a quarter of the TTL after the TTL.
 func TestSessionsOfGoneMachinesEnd(t *testing.T) {
-	t.Parallel()
 	a := dialled(t, backendAt(t, with(t, database(t).URL(), "ttl", "10s")).server)
 	for setting, want := range map[string]string{
 		"idle_session_timeout": "10000", "tcp_user_timeout": "12500", "client_connection_check_interval": "2500",
@@ -151,7 +147,6 @@ func TestSessionsOfGoneMachinesEnd(t *testing.T) {
 
 // A session that waits passes on what it hears meanwhile, and keeps nothing.
 func TestWaitingSessionPassesNotificationsOn(t *testing.T) {
-	t.Parallel()
 	p := database(t)
 	s := backendAt(t, with(t, p.URL(), "ttl", "10s")).server
 	holder := dialled(t, s)
@@ -159,7 +154,7 @@ func TestWaitingSessionPassesNotificationsOn(t *testing.T) {
 	waiter.statements.contend.sql = strings.Replace(waiter.statements.contend.sql, milliseconds(waitLockTimeout), "20", 1)
 	ask(t, holder, op(session.Try, 1))
 	done := waits(t, waiter, op(session.Try, 1))
-	execute(t, admin(t, p.AdminURL()), `SELECT pg_notify('lockport', 'f7')`)
+	execute(t, p.root, `SELECT pg_notify('lockport', 'f7')`)
 	require.Eventually(t, func() bool { return len(freed) > 0 }, soon, time.Millisecond)
 	nothing(t, done)
 	ask(t, holder, op(session.Free, 1))
@@ -167,14 +162,13 @@ func TestWaitingSessionPassesNotificationsOn(t *testing.T) {
 }
 
 func TestWaitOnASilentLinkEnds(t *testing.T) {
-	t.Parallel()
 	p := database(t)
 	u, err := url.Parse(p.URL())
 	require.NoError(t, err)
 	proxy, err := faultproxy.New(u.Host)
 	require.NoError(t, err)
 	t.Cleanup(func() { proxy.Restore(); _ = proxy.Close() })
-	c := dialled(t, backendAt(t, via(t, with(t, p.URL(), "ttl", "500ms"), proxy.Addr())).server)
+	c := dialled(t, backendAt(t, peer.Via(t, with(t, p.URL(), "ttl", "500ms"), proxy.Addr())).server)
 	proxy.Freeze()
 	select {
 	case err := <-waits(t, c, op(session.Try, 1)):
@@ -182,4 +176,50 @@ func TestWaitOnASilentLinkEnds(t *testing.T) {
 	case <-time.After(soon):
 		require.Fail(t, "the wait hangs")
 	}
+}
+
+// A batch takes each lock before it draws its token. Otherwise an earlier holder could have a greater token.
+func TestBatchesDrawTokensInTheOrderOfTheirLocks(t *testing.T) {
+	const keys = 128
+	s := backendAt(t, with(t, database(t).URL(), "ttl", "10s")).server
+	one := dialled(t, s)
+	many := dialled(t, s)
+	var newest uint64 // token of the last key; only its holder reads or writes it
+	running, stop := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	wrong := ""
+	takes := func(who string, token uint64) {
+		if token <= newest {
+			wrong = fmt.Sprintf("%s got token %d after %d", who, token, newest)
+		}
+		newest = max(newest, token)
+	}
+	go func() {
+		defer close(ended)
+		for running.Err() == nil {
+			if o := op(session.Try, keys); one.Do(t.Context(), []*session.Op{o}) == nil && o.OK {
+				takes("one", o.Token)
+				_ = one.Do(t.Context(), []*session.Op{op(session.Free, keys)})
+			}
+		}
+	}()
+	for range 500 {
+		var tries, frees []*session.Op
+		for k := range int64(keys) {
+			tries = append(tries, op(session.Try, k+1))
+		}
+		ask(t, many, tries...)
+		if last := tries[keys-1]; last.OK {
+			takes("many", last.Token)
+		}
+		for _, o := range tries {
+			if o.OK {
+				frees = append(frees, &session.Op{Kind: session.Free, Key: o.Key})
+			}
+		}
+		ask(t, many, frees...)
+	}
+	stop()
+	<-ended
+	require.Empty(t, wrong)
 }

@@ -19,6 +19,8 @@ import (
 	"github.com/lockport/lockport/internal/session"
 )
 
+func TestMain(m *testing.M) { peer.Main(m, 0) }
+
 const testTTL = 2 * time.Second
 
 // soon bounds steps that take milliseconds.
@@ -37,19 +39,11 @@ func with(t testing.TB, rawURL string, params ...string) string {
 	return u.String()
 }
 
-// via is rawURL with another address.
-func via(t testing.TB, rawURL, addr string) string {
-	t.Helper()
-	u, err := url.Parse(rawURL)
-	require.NoError(t, err)
-	u.Host = addr
-	return u.String()
-}
-
 // place is a test's own database on the shared server: locks, notifications and tokens belong to a database.
 type place struct {
 	*servers.Postgres
 	name string
+	root *pgx.Conn // a superuser's connection
 }
 
 func (p place) in(rawURL string) string              { return strings.TrimSuffix(rawURL, "lockport") + p.name }
@@ -63,10 +57,16 @@ const ourLocks = `SELECT * FROM pg_locks WHERE locktype = 'advisory' AND databas
 
 var databases atomic.Int64
 
-// database creates a place for t.
-func database(t testing.TB) place {
+// database creates a place for a test that runs beside others.
+func database(t *testing.T) place {
 	t.Helper()
-	p := place{servers.SharedPostgres(t), fmt.Sprint("test", databases.Add(1))}
+	t.Parallel()
+	return ownDatabase(t)
+}
+
+func ownDatabase(t testing.TB) place {
+	t.Helper()
+	p := place{Postgres: servers.SharedPostgres(t), name: fmt.Sprint("test", databases.Add(1))}
 	run := func(sql string) {
 		conn, err := pgx.Connect(context.Background(), p.Postgres.AdminURL())
 		require.NoError(t, err)
@@ -75,7 +75,8 @@ func database(t testing.TB) place {
 		require.NoError(t, err)
 	}
 	run("CREATE DATABASE " + p.name + " OWNER lockport")
-	execute(t, admin(t, p.AdminURL()), `CREATE VIEW locks AS `+ourLocks+`; GRANT SELECT ON locks TO PUBLIC`)
+	p.root = admin(t, p.AdminURL())
+	execute(t, p.root, `CREATE VIEW locks AS `+ourLocks+`; GRANT SELECT ON locks TO PUBLIC`)
 	t.Cleanup(func() { run("DROP DATABASE " + p.name + " WITH (FORCE)") })
 	return p
 }
@@ -83,10 +84,9 @@ func database(t testing.TB) place {
 // backendAt opens a backend by URL, and closes it when the test ends.
 func backendAt(t testing.TB, rawURL string) *Backend {
 	t.Helper()
-	b, err := peer.Open(t.Context(), rawURL)
-	require.NoError(t, err)
+	b := peer.Opened(t, rawURL).(*Backend)
 	t.Cleanup(func() { require.NoError(t, b.Close()) })
-	return b.(*Backend)
+	return b
 }
 
 // poolAt makes a caller's pool, and closes it when the test ends.

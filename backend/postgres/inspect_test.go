@@ -27,21 +27,19 @@ func foreignHolder(t *testing.T, url, sql string) *pgx.Conn {
 }
 
 func TestInspectAndBreak(t *testing.T) {
-	t.Parallel()
 	p := database(t)
 	b := backendAt(t, p.URL())
 	c := clientAt(t, p.URL(), lockport.Label("batch"))
-	one, two := acquire(t, c, "one"), acquire(t, c, "two")
+	one, two := peer.Holds(t, c, "one"), peer.Holds(t, c, "two")
 
 	// The server knows the session, and the client by application_name. It knows no names.
-	st, err := b.Inspect(t.Context(), "one")
-	require.NoError(t, err)
+	st := peer.Shows(t, b, "one")
 	pid := sessionOf(t, one).PID
 	claimant, ok := driver.OwnerClaimant(st.Owner)
 	require.True(t, ok, st.Owner)
 	require.Equal(t, "batch", claimant.Label)
 	require.Equal(t, driver.Status{Name: "one", Held: true, Owner: sessionOwner(int64(pid), driver.OwnerClient(st.Owner))}, st)
-	_, err = b.List(t.Context(), "")
+	_, err := b.List(t.Context(), "")
 	require.ErrorIs(t, err, errors.ErrUnsupported)
 
 	// Break does not end a session with other locks.
@@ -56,15 +54,14 @@ func TestInspectAndBreak(t *testing.T) {
 		peer.Eventually(t, l.Lost())
 	}
 	require.ErrorIs(t, b.BreakSession(t.Context(), "one", st.Owner), driver.ErrLost)
-	acquire(t, c, "one")
+	peer.Holds(t, c, "one")
 	require.ErrorIs(t, b.Break(t.Context(), "one", st.Owner), driver.ErrLost, "Break ended a later holder")
 
 	// An ordinary role may not end a superuser's session.
 	key, err := b.server.layout.Key("foreign")
 	require.NoError(t, err)
 	conn := foreignHolder(t, p.AdminURL(), fmt.Sprintf(`SELECT pg_advisory_lock(%s)`, key))
-	st, err = b.Inspect(t.Context(), "foreign")
-	require.NoError(t, err)
+	st = peer.Shows(t, b, "foreign")
 	require.Equal(t, driver.Status{Name: "foreign", Held: true, Foreign: true, Owner: fmt.Sprintf("pid %d (psql)", pidOf(conn))}, st)
 	err = b.Break(t.Context(), "foreign", st.Owner)
 	require.ErrorIs(t, err, driver.ErrRefused)
@@ -73,7 +70,6 @@ func TestInspectAndBreak(t *testing.T) {
 
 // The lock may change hands between the look and the end of its session.
 func TestBreakEndsOnlyWhoHasTheLock(t *testing.T) {
-	t.Parallel()
 	p := database(t)
 	b := backendAt(t, p.URL())
 	conn := foreignHolder(t, p.URL(), `SELECT pg_advisory_lock(-7), pg_advisory_lock_shared(8), pg_advisory_lock(0, 9)`)
@@ -93,19 +89,17 @@ func TestBreakEndsOnlyWhoHasTheLock(t *testing.T) {
 
 // Locks of two numbers and shared ones count as other locks of a session. A shared holder excludes us, though others may share the lock with it.
 func TestLocksOfForeignSessions(t *testing.T) {
-	t.Parallel()
 	p := database(t)
 	b := backendAt(t, with(t, p.URL(), "exact", "true"))
 	for _, also := range []string{"pg_advisory_lock(1, 2)", "pg_advisory_lock_shared(-9)", "pg_advisory_lock(-9)"} {
 		conn := foreignHolder(t, p.URL(), `SELECT pg_advisory_lock_shared(-7), `+also)
-		st, err := b.Inspect(t.Context(), "-7")
-		require.NoError(t, err)
+		st := peer.Shows(t, b, "-7")
 		require.Equal(t, driver.Status{Name: "-7", Held: true, Foreign: true, Shared: true, Owner: fmt.Sprintf("pid %d (psql)", pidOf(conn))}, st)
 		var shared *driver.SharedSessionError
 		require.ErrorAs(t, b.Break(t.Context(), "-7", st.Owner), &shared, also)
 		require.Equal(t, driver.SharedSessionError{Session: fmt.Sprint("process ", pidOf(conn)), Others: 1}, *shared, also)
 		require.NoError(t, b.BreakSession(t.Context(), "-7", st.Owner))
-		_, err = conn.Exec(t.Context(), `SELECT 1`)
+		_, err := conn.Exec(t.Context(), `SELECT 1`)
 		require.Error(t, err)
 	}
 }

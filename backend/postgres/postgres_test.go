@@ -21,21 +21,7 @@ import (
 // clientAt opens a client by URL, and closes it when the test ends.
 func clientAt(t testing.TB, rawURL string, opts ...lockport.Option) *lockport.Client {
 	t.Helper()
-	b, err := peer.Open(t.Context(), rawURL)
-	require.NoError(t, err)
-	c, err := lockport.New(b, append([]lockport.Option{lockport.Logger(nil)}, opts...)...)
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, c.Close()) })
-	return c
-}
-
-func acquire(t testing.TB, c *lockport.Client, name string, opts ...lockport.AcquireOption) *lockport.Lock {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), soon)
-	defer cancel()
-	l, err := c.Acquire(ctx, name, opts...)
-	require.NoError(t, err)
-	return l
+	return peer.Client(t, peer.Opened(t, rawURL), opts...)
 }
 
 func tokenOf(t testing.TB, l *lockport.Lock) lockport.Token {
@@ -54,14 +40,13 @@ func sessionOf(t testing.TB, l *lockport.Lock) Session {
 
 // Foreign transactions that lock the same key and lockport's clients exclude each other.
 func TestMixedFleet(t *testing.T) {
-	t.Parallel()
 	p := database(t)
 	c, conn := clientAt(t, p.URL()), admin(t, p.URL())
 	layout, err := new(Options).prepare()
 	require.NoError(t, err)
 	name, err := layout.Key("x")
 	require.NoError(t, err)
-	l := acquire(t, c, "x")
+	l := peer.Holds(t, c, "x")
 	require.False(t, query[bool](t, conn, `SELECT pg_try_advisory_xact_lock($1)`, number(name)))
 	require.NoError(t, l.Release(t.Context()))
 	execute(t, conn, `BEGIN`)
@@ -79,17 +64,16 @@ func TestMixedFleet(t *testing.T) {
 
 // A reader does not overtake a waiting writer, and is not refused once the writer has left. The readers of the client are separate claims.
 func TestReadersBesideAWriterThatLeaves(t *testing.T) {
-	t.Parallel()
 	p := database(t)
-	readers, writers, conn := clientAt(t, p.URL(), lockport.WithoutHandOff()), clientAt(t, p.URL()), admin(t, p.AdminURL())
-	first := acquire(t, readers, "x", lockport.Shared())
+	readers, writers := clientAt(t, p.URL(), lockport.WithoutHandOff()), clientAt(t, p.URL())
+	first := peer.Holds(t, readers, "x", lockport.Shared())
 	waiting, leave := context.WithCancel(t.Context())
 	left := make(chan error, 1)
 	go func() {
 		_, err := writers.Acquire(waiting, "x")
 		left <- err
 	}()
-	require.Eventually(t, func() bool { return query[bool](t, conn, `SELECT EXISTS (SELECT FROM locks WHERE NOT granted)`) }, soon, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return query[bool](t, p.root, `SELECT EXISTS (SELECT FROM locks WHERE NOT granted)`) }, soon, 10*time.Millisecond)
 	tries := func() error {
 		l, err := readers.TryAcquire(t.Context(), "x", lockport.Shared())
 		if err == nil {
@@ -122,7 +106,7 @@ func TestTokensRiseOverCrashAndRestart(t *testing.T) {
 			if held != nil {
 				require.NoError(t, held.Release(t.Context()))
 			}
-			held = acquire(t, []*lockport.Client{a, b}[n%2], "x")
+			held = peer.Holds(t, []*lockport.Client{a, b}[n%2], "x")
 			require.Greater(t, tokenOf(t, held), last, "round %d", i)
 			last = tokenOf(t, held)
 		}
@@ -137,24 +121,22 @@ func TestTokensRiseOverCrashAndRestart(t *testing.T) {
 			}, soon, 10*time.Millisecond)
 		}
 	}
-	l := acquire(t, a, "x")
+	l := peer.Holds(t, a, "x")
 	require.Greater(t, tokenOf(t, l), last)
 	require.GreaterOrEqual(t, tokenOf(t, l), lockport.Token(4*crashGap*driver.TokensPerGrant), "a crash did not move the sequence on")
 	require.Less(t, tokenOf(t, l), lockport.Token(5*crashGap*driver.TokensPerGrant), "a clean restart moved the sequence on")
 }
 
 func TestAdministratorsTimeoutsDoNotEndAHold(t *testing.T) {
-	t.Parallel()
 	p := database(t)
-	conn := admin(t, p.AdminURL())
 	for name, value := range map[string]string{
 		"idle_session_timeout": "200ms", "statement_timeout": "200ms", "lock_timeout": "150ms", "default_transaction_read_only": "on",
 		"idle_in_transaction_session_timeout": "200ms", "default_transaction_isolation": "serializable",
 	} {
-		execute(t, conn, `ALTER DATABASE `+p.name+` SET `+name+` = '`+value+`'`)
+		execute(t, p.root, `ALTER DATABASE `+p.name+` SET `+name+` = '`+value+`'`)
 	}
 	a, b := clientAt(t, p.URL()), clientAt(t, p.URL())
-	l := acquire(t, a, "x")
+	l := peer.Holds(t, a, "x")
 	got := peer.Acquiring(t, b, "x")
 	select {
 	case <-l.Lost():
@@ -163,7 +145,7 @@ func TestAdministratorsTimeoutsDoNotEndAHold(t *testing.T) {
 		require.FailNow(t, "granted twice")
 	case <-time.After(time.Second):
 	}
-	require.True(t, query[bool](t, conn, `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'advisory'
+	require.True(t, query[bool](t, p.root, `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'advisory'
 		AND clock_timestamp() - query_start > '500ms')`), "the waiter lost its place")
 	require.NoError(t, l.Release(t.Context()))
 	require.NoError(t, peer.Eventually(t, got).Release(t.Context()))
@@ -171,7 +153,6 @@ func TestAdministratorsTimeoutsDoNotEndAHold(t *testing.T) {
 
 // Sessions are connections outside the caller's pool, which may be used up: one for held locks, and Blockers for waiters.
 func TestThePoolIsNotTouched(t *testing.T) {
-	t.Parallel()
 	const names, blockers = 8, 2
 	p := database(t)
 	pool := poolAt(t, p.URL(), func(config *pgxpool.Config) {
@@ -188,20 +169,17 @@ func TestThePoolIsNotTouched(t *testing.T) {
 	var got []<-chan *lockport.Lock
 	var held []*lockport.Lock
 	for i := range names {
-		held = append(held, acquire(t, holder, fmt.Sprint(i)))
+		held = append(held, peer.Holds(t, holder, fmt.Sprint(i)))
 		got = append(got, peer.Acquiring(t, waiting, fmt.Sprint(i)))
 	}
-	conn := admin(t, p.AdminURL())
 	require.Eventually(t, func() bool {
-		return query[int](t, conn, `SELECT count(*) FROM locks WHERE NOT granted`) == blockers && query[int](t, conn, `SELECT count(*) FROM locks WHERE objsubid = 2`) == names-blockers
+		return query[int](t, p.root, `SELECT count(*) FROM locks WHERE NOT granted`) == blockers && query[int](t, p.root, `SELECT count(*) FROM locks WHERE objsubid = 2`) == names-blockers
 	}, soon, 10*time.Millisecond, "want all Blockers in the server's queue, and the other waiters notified")
 	looking := backendAt(t, p.URL())
 	for i := range names {
-		st, err := looking.Inspect(t.Context(), fmt.Sprint(i))
-		require.NoError(t, err)
-		require.Equal(t, 1, st.Waiters)
+		require.Equal(t, 1, peer.Shows(t, looking, fmt.Sprint(i)).Waiters)
 	}
-	require.LessOrEqual(t, query[int](t, conn, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name LIKE 'lockport%'`), 1+1+blockers)
+	require.LessOrEqual(t, query[int](t, p.root, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name LIKE 'lockport%'`), 1+1+blockers)
 	for i, l := range held {
 		require.NoError(t, l.Release(t.Context()))
 		require.NoError(t, peer.Eventually(t, got[i]).Release(t.Context()))
@@ -250,18 +228,16 @@ func TestLockTableFull(t *testing.T) {
 		require.NoError(t, l.Release(t.Context()), "a full table blocked a release")
 	}
 	execute(t, conn, `SELECT pg_advisory_unlock_all()`)
-	require.NoError(t, acquire(t, c, "more").Release(t.Context()))
+	require.NoError(t, peer.Holds(t, c, "more").Release(t.Context()))
 }
 
 // An error after the lock was taken, here of the sequence, does not undo the lock: it is released before the claim fails.
 func TestErrorBehindTheLock(t *testing.T) {
-	t.Parallel()
 	p := database(t)
 	s := backendAt(t, p.URL()).server
 	c := dialled(t, s)
 	ask(t, c, op(session.Try, 1))
-	conn := admin(t, p.AdminURL())
-	execute(t, conn, `SELECT setval('public.lockport_token', 9007199254740991)`) // the last one
+	execute(t, p.root, `SELECT setval('public.lockport_token', 9007199254740991)`) // the last one
 	reader, permit := op(session.Try, 6), op(session.Try, 7)
 	reader.Shared, permit.Slots = true, []session.Key{"8", "9"}
 	for _, ops := range [][]*session.Op{
@@ -273,7 +249,7 @@ func TestErrorBehindTheLock(t *testing.T) {
 			require.ErrorContains(t, o.Err, "used up")
 			require.False(t, o.OK)
 		}
-		require.Equal(t, int64(1), query[int64](t, conn, `SELECT count(*) FROM locks`))
+		require.Equal(t, int64(1), query[int64](t, p.root, `SELECT count(*) FROM locks`))
 	}
 	freed := op(session.Free, 1)
 	ask(t, c, freed)
@@ -282,7 +258,6 @@ func TestErrorBehindTheLock(t *testing.T) {
 
 // A session cannot tell whether it has a shared key once or twice. In doubt it ends: one release too many would release another reader's lock.
 func TestErrorBehindAReadersLock(t *testing.T) {
-	t.Parallel()
 	p := database(t)
 	c := dialled(t, backendAt(t, p.URL()).server)
 	reading := func(kind session.Kind) *session.Op {
@@ -292,8 +267,7 @@ func TestErrorBehindAReadersLock(t *testing.T) {
 	}
 	ask(t, c, reading(session.Try), reading(session.Try))
 	ask(t, c, reading(session.Free))
-	conn := admin(t, p.AdminURL())
-	require.Equal(t, int64(1), query[int64](t, conn, `SELECT count(*) FROM locks WHERE mode = 'ShareLock'`), "the other reader lost it")
-	execute(t, conn, `SELECT setval('public.lockport_token', 9007199254740991)`)
+	require.Equal(t, int64(1), query[int64](t, p.root, `SELECT count(*) FROM locks WHERE mode = 'ShareLock'`), "the other reader lost it")
+	execute(t, p.root, `SELECT setval('public.lockport_token', 9007199254740991)`)
 	require.Error(t, c.Do(t.Context(), []*session.Op{reading(session.Try)}))
 }

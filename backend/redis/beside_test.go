@@ -26,7 +26,6 @@ func until(t testing.TB, s *servers.Redis, set, owner string) time.Duration {
 
 // The backend's page lists these vectors. A change is a major version.
 func TestWireGoldenOfReaders(t *testing.T) {
-	t.Parallel()
 	s, a, b, _ := shared(t)
 	name := t.Name()
 	key, set := "lockport:"+name, "lockport.side:{lockport:"+name+"}:readers"
@@ -53,7 +52,6 @@ func TestWireGoldenOfReaders(t *testing.T) {
 }
 
 func TestWireGoldenOfPermits(t *testing.T) {
-	t.Parallel()
 	s, a, b, _ := shared(t)
 	name := t.Name()
 	side := "lockport.side:{lockport:" + name + "}:permits"
@@ -66,9 +64,7 @@ func TestWireGoldenOfPermits(t *testing.T) {
 
 	other := b.permit(name)
 	other.Permits = 3
-	_, err := b.Try(other)
-	require.ErrorIs(t, err, driver.ErrInvalidOption)
-	require.ErrorIs(t, err, driver.ErrRefused)
+	peer.Fails(t, b, other, driver.ErrInvalidOption, driver.ErrRefused)
 
 	last, waiter := b.Takes(b.permit(name)), a.permit(name)
 	h := a.Waits(waiter)
@@ -83,9 +79,7 @@ func TestWireGoldenOfPermits(t *testing.T) {
 
 // Readers left over from a removed lock do not hold again when new readers come.
 func TestRemovedReadersStayRemoved(t *testing.T) {
-	t.Parallel()
-	s := servers.SharedRedis(t)
-	n := newNode(t, s.URL(), "x", Options{})
+	s, n, _, _ := shared(t)
 	name := t.Name()
 	old := n.Takes(n.reading(name))
 	do(t, s, "DEL", key(name))
@@ -93,14 +87,12 @@ func TestRemovedReadersStayRemoved(t *testing.T) {
 	_, err := n.Renews(old)
 	require.ErrorIs(t, err, driver.ErrLost)
 	require.ErrorIs(t, old.Release(t.Context()), driver.ErrLost)
-	_, err = n.Renews(next)
-	require.NoError(t, err)
+	peer.Extends(t, n, next)
 	n.Frees(next)
 }
 
 // A waiting writer keeps later readers out while it answers.
 func TestDeadWriterIsPassedOver(t *testing.T) {
-	t.Parallel()
 	s, a, b, _ := shared(t)
 	name := t.Name()
 	here := a.Takes(a.reading(name))
@@ -124,7 +116,6 @@ func TestDeadWriterIsPassedOver(t *testing.T) {
 
 // A writer that gives up lets in the readers waiting behind it.
 func TestAbandonedWriterLetsReadersIn(t *testing.T) {
-	t.Parallel()
 	_, a, b, _ := shared(t)
 	name := t.Name()
 	here := a.Takes(a.reading(name))
@@ -140,7 +131,6 @@ func TestAbandonedWriterLetsReadersIn(t *testing.T) {
 
 // A permit granted in its turn calls the next waiter while there is room: an expiry calls nobody.
 func TestNextComesInToo(t *testing.T) {
-	t.Parallel()
 	s, a, b, _ := shared(t)
 	name := t.Name()
 	a.Takes(a.permit(name))
@@ -158,7 +148,6 @@ func TestNextComesInToo(t *testing.T) {
 
 // Holders of permits are told at once that somebody waits, and again when they renew.
 func TestHoldersOfPermitsAreTold(t *testing.T) {
-	t.Parallel()
 	_, a, b, _ := shared(t)
 	a.Notified(a.Request("another")) // the client is subscribed
 	told := make(chan struct{}, 100)
@@ -168,8 +157,7 @@ func TestHoldersOfPermitsAreTold(t *testing.T) {
 	waiter := b.permit(t.Name())
 	b.Waits(waiter)
 	peer.Eventually(t, told)
-	_, err := a.Renews(lease)
-	require.NoError(t, err)
+	peer.Extends(t, a, lease)
 	peer.Eventually(t, told)
 	b.Abandons(waiter)
 	a.Frees(other)
@@ -178,7 +166,6 @@ func TestHoldersOfPermitsAreTold(t *testing.T) {
 
 // A Break shares no script call with releases: it has an argument more.
 func TestBreakBesideReleases(t *testing.T) {
-	t.Parallel()
 	_, a, b, _ := shared(t)
 	var all sync.WaitGroup
 	var over atomic.Bool
@@ -209,10 +196,8 @@ func TestListWithoutPrefix(t *testing.T) {
 	n := newNode(t, servers.SharedRedis(t).URL(), "a", Options{NoPrefix: true})
 	lease := n.Takes(n.permit(t.Name()))
 	for prefix, want := range map[string]int{"lockport.side:": 0, "Test": 1} {
-		all, err := n.List(t.Context(), prefix)
-		require.NoError(t, err)
 		found := 0
-		for _, st := range all {
+		for _, st := range peer.Lists(t, n, prefix) {
 			if st.Name == t.Name() {
 				found++
 			}

@@ -16,52 +16,36 @@ import (
 	"github.com/lockport/lockport/internal/redisclaims"
 )
 
-// refuses requires that Check of rawURL fails with class and text.
-func refuses(t *testing.T, rawURL string, class error, text string) {
-	t.Helper()
-	_, err := peer.Check(t, rawURL)
-	peer.SaysOneLine(t, err, class, text)
-}
-
-// notices returns the IDs of Check's notices.
-func notices(t *testing.T, rawURL string) []string {
-	t.Helper()
-	found, err := peer.Check(t, rawURL)
-	require.NoError(t, err)
-	return peer.IDs(found)
-}
-
 func TestCheckErrors(t *testing.T) {
 	t.Parallel()
-	refuses(t, "redis://:secret@127.0.0.1:1", driver.ErrUnavailable, "is it running")
+	peer.Refuses(t, "redis://:secret@127.0.0.1:1", driver.ErrUnavailable, "is it running")
 
 	s := servers.NeedRedis(t, servers.RedisOptions{Password: "right"})
-	refuses(t, strings.Replace(s.URL(), "right", "secret", 1), driver.ErrRefused, "wrong user name or password")
-	refuses(t, strings.Replace(s.URL(), ":right@", "", 1), driver.ErrRefused, "password is needed")
-	refuses(t, strings.Replace(s.URL(), "redis:", "redis+cluster:", 1), driver.ErrRefused, "not a Redis Cluster node")
+	peer.Refuses(t, strings.Replace(s.URL(), "right", "secret", 1), driver.ErrRefused, "wrong user name or password")
+	peer.Refuses(t, strings.Replace(s.URL(), ":right@", "", 1), driver.ErrRefused, "password is needed")
+	peer.Refuses(t, strings.Replace(s.URL(), "redis:", "redis+cluster:", 1), driver.ErrRefused, "not a Redis Cluster node")
 	_, err := peer.Check(t, strings.Replace(s.URL(), "redis:", "rediss:", 1))
 	require.Error(t, err)
 
 	replica := servers.NeedReplica(t, s)
-	refuses(t, replica.URL(), driver.ErrRefused, "read-only replica")
-	refuses(t, s.URL()+"?replicas=2", driver.ErrUnavailable, "acknowledged by 2 replicas, but only 1 are connected")
+	peer.Refuses(t, replica.URL(), driver.ErrRefused, "read-only replica")
+	peer.Refuses(t, s.URL()+"?replicas=2", driver.ErrUnavailable, "acknowledged by 2 replicas, but only 1 are connected")
 
 	cluster, _ := newCluster(t)
-	refuses(t, cluster.Nodes[0].URL(), driver.ErrRefused, "use redis+cluster://")
+	peer.Refuses(t, cluster.Nodes[0].URL(), driver.ErrRefused, "use redis+cluster://")
 
 	full := servers.NeedRedis(t, servers.RedisOptions{})
 	do(t, full, "CONFIG", "SET", "maxmemory", "1")
-	refuses(t, full.URL(), driver.ErrUnavailable, "out of memory: raise maxmemory")
+	peer.Refuses(t, full.URL(), driver.ErrUnavailable, "out of memory: raise maxmemory")
 	n := newNode(t, full.URL(), "a", Options{})
-	_, err = n.Try(n.Request(t.Name()))
-	peer.SaysOneLine(t, err, driver.ErrUnavailable, "out of memory")
+	peer.SaysOneLine(t, peer.Fails(t, n, n.Request(t.Name())), driver.ErrUnavailable, "out of memory")
 }
 
 func TestCheckTLS(t *testing.T) {
 	t.Parallel()
 	s := servers.NeedRedis(t, servers.RedisOptions{TLS: true})
-	refuses(t, s.URL(), driver.ErrRefused, "TLS")
-	require.Equal(t, []string{"persistence"}, notices(t, s.URL()+"?skip_verify=true"))
+	peer.Refuses(t, s.URL(), driver.ErrRefused, "TLS")
+	require.Equal(t, []string{"persistence"}, peer.Notices(t, s.URL()+"?skip_verify=true"))
 	n := nodeOn(t, newClient(t, s.URL(), func(o *goredis.Options) { o.TLSConfig = s.TLSConfig() }), "tls", Options{})
 	n.Frees(n.Takes(n.Request(t.Name())))
 }
@@ -84,14 +68,14 @@ func TestCheckNotices(t *testing.T) {
 	} {
 		s := servers.NeedRedis(t, v.o)
 		do(t, s, append([]any{"CONFIG", "SET"}, v.set...)...)
-		require.Equal(t, v.want, notices(t, s.URL()), "%+v", v)
+		require.Equal(t, v.want, peer.Notices(t, s.URL()), "%+v", v)
 		require.Equal(t, int64(0), do(t, s, "DBSIZE"), "Check leaves nothing")
 	}
 	master := servers.NeedRedis(t, servers.RedisOptions{Config: synced})
 	servers.NeedReplica(t, master)
-	require.Equal(t, []string{"replication", "min-replicas"}, notices(t, master.URL()))
+	require.Equal(t, []string{"replication", "min-replicas"}, peer.Notices(t, master.URL()))
 	do(t, master, "CONFIG", "SET", "min-replicas-to-write", 1)
-	require.Empty(t, notices(t, master.URL()+"?replicas=1"))
+	require.Empty(t, peer.Notices(t, master.URL()+"?replicas=1"))
 }
 
 func TestCheckClock(t *testing.T) {
@@ -103,7 +87,7 @@ func TestCheckClock(t *testing.T) {
 		want []string
 	}{{0, nil}, {time.Minute, []string{"clock-offset"}}, {-2 * time.Minute, []string{"clock-offset"}}} {
 		require.NoError(t, s.JumpClock(v.jump))
-		require.Equal(t, v.want, notices(t, s.URL()), v.jump)
+		require.Equal(t, v.want, peer.Notices(t, s.URL()), v.jump)
 	}
 }
 
@@ -127,38 +111,31 @@ func TestCheckOfRestrictedUsers(t *testing.T) {
 		"noinfo":   {"info?"},
 		"silent":   {"persistence", "publish"},
 	} {
-		require.Equal(t, want, notices(t, s.UserURL(user, "secret")), user)
+		require.Equal(t, want, peer.Notices(t, s.UserURL(user, "secret")), user)
 	}
 	for user, what := range map[string]string{"nokeys": "ACL is too narrow", "noset": "SET", "noeval": "evalsha"} {
-		_, err := peer.Check(t, s.UserURL(user, "secret"))
-		peer.SaysOneLine(t, err, driver.ErrRefused, what)
+		peer.Refuses(t, s.UserURL(user, "secret"), driver.ErrRefused, what)
 		n := newNode(t, s.UserURL(user, "secret"), "a", Options{})
-		_, err = n.Try(n.Request(t.Name()))
-		peer.SaysOneLine(t, err, driver.ErrRefused, "")
+		peer.SaysOneLine(t, peer.Fails(t, n, n.Request(t.Name())), driver.ErrRefused, "")
+	}
+	two := func(user string) (a, b *node) {
+		u := s.UserURL(user, "secret")
+		return newNode(t, u, "a", Options{}), newNode(t, u, "b", Options{})
 	}
 
-	// A user who may neither publish nor subscribe can still lock; waiters poll every 250 ms.
-	u := s.UserURL("silent", "secret")
-	a, b := newNode(t, u, "a", Options{}), newNode(t, u, "b", Options{})
-	lease, waiting := a.Takes(a.Request(t.Name())), b.Request(t.Name())
-	defer b.Notify(waiting, func() {})()
-	require.Equal(t, redisclaims.PollUnheard, b.Waits(waiting).Poll)
-	a.Frees(lease)
-	b.Frees(b.Takes(waiting))
-
-	// Who may only subscribe is not woken by others of the same user.
-	u = s.UserURL("mute", "secret")
-	a, b = newNode(t, u, "a", Options{}), newNode(t, u, "b", Options{})
-	lease, waiting = a.Takes(a.Request("mute"+t.Name())), b.Request("mute"+t.Name())
-	defer b.Notify(waiting, func() {})()
-	time.Sleep(500 * time.Millisecond) // it may have subscribed by now
-	require.Equal(t, redisclaims.PollUnheard, b.Waits(waiting).Poll)
-	a.Frees(lease)
-	b.Frees(b.Takes(waiting))
+	// Users who may not publish can still lock; waiters poll every 250 ms, also those who may subscribe.
+	for _, user := range []string{"silent", "mute"} {
+		a, b := two(user)
+		lease, waiting := a.Takes(a.Request(user)), b.Request(user)
+		defer b.Notify(waiting, func() {})()
+		time.Sleep(500 * time.Millisecond) // it may have subscribed by now
+		require.Equal(t, redisclaims.PollUnheard, b.Waits(waiting).Poll)
+		a.Frees(lease)
+		b.Frees(b.Takes(waiting))
+	}
 
 	// The page's ACL suffices for everything.
-	u = s.UserURL("lockport", "secret")
-	a, b = newNode(t, u, "a", Options{}), newNode(t, u, "b", Options{})
+	a, b := two("lockport")
 	for _, req := range []func(*node) driver.Request{
 		func(n *node) driver.Request { return n.Request(t.Name()) },
 		func(n *node) driver.Request { return n.reading(t.Name()) },
@@ -172,14 +149,11 @@ func TestCheckOfRestrictedUsers(t *testing.T) {
 		lease := a.Takes(held)
 		b.Waits(req)
 		woken := b.Notified(req)
-		_, err := a.Renews(lease)
-		require.NoError(t, err)
+		peer.Extends(t, a, lease)
 		a.Frees(lease)
 		peer.Eventually(t, woken)
 		b.Takes(req)
-		found, err := a.List(t.Context(), t.Name())
-		require.NoError(t, err)
-		require.Len(t, found, 1)
+		require.Len(t, peer.Lists(t, a, t.Name()), 1)
 		require.NoError(t, a.Break(t.Context(), t.Name(), req.Owner))
 		b.Abandons(b.Request(t.Name()))
 	}

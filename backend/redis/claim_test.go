@@ -2,6 +2,7 @@ package redis
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -9,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport/driver"
-	"github.com/lockport/lockport/internal/lab/environment"
 	"github.com/lockport/lockport/internal/lab/peer"
 	"github.com/lockport/lockport/internal/lab/servers"
 	"github.com/lockport/lockport/internal/redisclaims"
@@ -17,9 +17,7 @@ import (
 
 // A claim that arrives after it was abandoned is refused: the network may deliver requests late.
 func TestAbandonedClaimIsRefusedWhenItArrives(t *testing.T) {
-	t.Parallel()
-	s := servers.SharedRedis(t)
-	direct := newNode(t, s.URL(), "a", Options{})
+	s, direct, _, _ := shared(t)
 	for mode, as := range map[string]driver.Request{"alone": {}, "reader": {Shared: true}, "permit": {Permits: 2}} {
 		n, proxy := proxied(t, s)
 		n.Frees(n.Takes(n.Request(t.Name() + "warm-up")))
@@ -35,8 +33,7 @@ func TestAbandonedClaimIsRefusedWhenItArrives(t *testing.T) {
 		before := n.asked(s)
 		proxy.Restore()
 		require.Eventually(t, func() bool { return n.asked(s) > before }, soon, time.Millisecond, "the claim arrives")
-		_, err = direct.Try(req)
-		require.ErrorIs(t, err, driver.ErrRefused, mode)
+		peer.Fails(t, direct, req, driver.ErrRefused)
 		next := direct.Request(req.Name) // not in the queue
 		direct.Frees(direct.Takes(next))
 		require.LessOrEqual(t, do(t, s, "PTTL", queueOf(req.Name)).(int64), redisclaims.TombstoneTTL.Milliseconds(), "refused for a minute")
@@ -57,6 +54,7 @@ func TestTenThousandRenewalsAreAFewRoundTrips(t *testing.T) {
 		require.Greater(t, time.Until(r.Until), 8*time.Second)
 	}
 	n.freesAll(leases)
+	require.Equal(t, int64(1), do(t, s, "DBSIZE"), "only the last token is left")
 }
 
 func TestReplicasMustAcknowledge(t *testing.T) {
@@ -66,16 +64,12 @@ func TestReplicasMustAcknowledge(t *testing.T) {
 	n := newNode(t, master.URL(), "a", Options{Replicas: 1, WaitTimeout: 300 * time.Millisecond})
 	lease := n.Takes(n.Request(t.Name()))
 	require.Equal(t, do(t, master, "GET", key(t.Name())), do(t, replica, "GET", key(t.Name())))
-	until, err := n.Renews(lease)
-	require.NoError(t, err)
-	require.True(t, until.After(lease.Grant().Until))
+	require.True(t, peer.Extends(t, n, lease).After(lease.Grant().Until))
 
 	require.NoError(t, replica.Freeze())
-	_, err = n.Renews(lease)
+	_, err := n.Renews(lease)
 	require.ErrorIs(t, err, driver.ErrUnknown, "no promise that a fail-over would break")
-	held := n.Request(t.Name())
-	held.Queue = false
-	n.Waits(held) // whatever the replicas say
+	n.Waits(peer.Once(n.Request(t.Name()))) // whatever the replicas say
 	n.Frees(lease)
 	client, err := New(n.client, n.o)
 	require.NoError(t, err)
@@ -85,114 +79,27 @@ func TestReplicasMustAcknowledge(t *testing.T) {
 	require.ErrorContains(t, err, "only 0 of 1 replicas")
 	peer.Until(t, func() bool { return do(t, master, "EXISTS", key(t.Name())) == int64(0) }) // released
 	require.NoError(t, replica.Thaw())
-	require.Eventually(t, func() bool {
-		lease, err := n.Try(n.Request(t.Name()))
-		if err == nil {
-			n.Frees(lease)
-		}
-		return err == nil
-	}, soon, 10*time.Millisecond)
-}
-
-func TestSentinelFailover(t *testing.T) {
-	t.Parallel()
-	s := environment.Need(t, "redis-sentinel").Servers.(*environment.RedisSentinel)
-	n := opened(t, s.URL())
-	_, err := n.Check(t.Context())
-	require.NoError(t, err)
-	lease := n.Takes(n.Request(t.Name()))
-	killed, err := s.Master(t.Context())
-	require.NoError(t, err)
-	require.NoError(t, killed.Kill())
-	_, err = s.WaitFailover(t.Context(), killed)
-	require.NoError(t, err)
-	require.Eventually(t, func() bool {
-		next, err := n.Try(n.Request(t.Name() + "2"))
-		return err == nil && next.Grant().Token > lease.Grant().Token
-	}, 20*time.Second, 50*time.Millisecond)
-	do(t, s.Members[1], "DEL", key(t.Name())) // as if replication had been late
-	require.Eventually(t, func() bool {
-		next, err := n.Try(n.Request(t.Name()))
-		return err == nil && next.Grant().Token > lease.Grant().Token
-	}, soon, 50*time.Millisecond, "tokens rise across a fail-over")
-}
-
-func TestClusterSpreadsNames(t *testing.T) {
-	t.Parallel()
-	c, _ := newCluster(t)
-	n := opened(t, c.URL())
-	notices, err := n.Check(t.Context())
-	require.NoError(t, err)
-	require.NotEmpty(t, notices)
-	leases, _ := n.many(3000)
-	for _, node := range c.Nodes {
-		require.Greater(t, do(t, node, "DBSIZE").(int64), int64(1000), "each node has its share of locks and tokens")
-	}
-	n.freesAll(leases)
-
-	// A slot moves to another node.
-	name := t.Name() + "moved"
-	key := key(name)
-	lease := n.Takes(n.Request(name))
+	peer.Until(t, func() bool { lease, err = n.Try(n.Request(t.Name())); return err == nil })
 	n.Frees(lease)
-	slot, err := c.Nodes[0].Do(t.Context(), "CLUSTER", "KEYSLOT", key)
-	require.NoError(t, err)
-	moveSlot(t, c, slot.(int64))
-	n.Frees(n.Takes(n.Request(name)))
-}
-
-// A Cluster begins to move the slot of a reader that is abandoned: its keys go, and the waiter is called.
-func TestReaderIsAbandonedWhileItsSlotIsMoved(t *testing.T) {
-	t.Parallel()
-	c, client := newCluster(t)
-	n := nodeOn(t, client, "a", Options{})
-	name := t.Name()
-	req := n.reading(name)
-	n.Takes(req)
-	n.Waits(n.Request(name))
-	slot := do(t, c.Nodes[0], "CLUSTER", "KEYSLOT", key(name)).(int64)
-	from := int(slot) * len(c.Nodes) / 16384
-	source, target := c.Nodes[from], c.Nodes[(from+1)%len(c.Nodes)]
-	do(t, target, "CLUSTER", "SETSLOT", slot, "IMPORTING", do(t, source, "CLUSTER", "MYID"))
-	do(t, source, "CLUSTER", "SETSLOT", slot, "MIGRATING", do(t, target, "CLUSTER", "MYID"))
-	require.NoError(t, n.Abandon(t.Context(), req))
-	require.NotContains(t, do(t, source, "CLUSTER", "GETKEYSINSLOT", slot, 1000), key(name))
-}
-
-// moveSlot gives an empty slot to another node.
-func moveSlot(t *testing.T, c *servers.Group[*servers.Redis], slot int64) {
-	from := int(slot) * len(c.Nodes) / 16384
-	to := (from + 1) % len(c.Nodes)
-	for _, key := range do(t, c.Nodes[from], "CLUSTER", "GETKEYSINSLOT", slot, 1000).([]any) {
-		do(t, c.Nodes[from], "DEL", key)
-	}
-	id := do(t, c.Nodes[to], "CLUSTER", "MYID")
-	for _, node := range []*servers.Redis{c.Nodes[to], c.Nodes[from], c.Nodes[(to+1)%len(c.Nodes)]} {
-		do(t, node, "CLUSTER", "SETSLOT", slot, "NODE", id)
-	}
 }
 
 func TestCallerClientStaysOpen(t *testing.T) {
-	t.Parallel()
-	s := servers.SharedRedis(t)
+	s, _, _, _ := shared(t)
 	client := newClient(t, s.URL())
 	n := nodeOn(t, client, "a", Options{})
 	n.Frees(n.Takes(n.Request(t.Name())))
 	require.NoError(t, n.Backend.Close())
 	require.NoError(t, client.Ping(t.Context()).Err())
-	_, err := n.Try(n.Request(t.Name()))
-	require.ErrorIs(t, err, driver.ErrUnavailable)
+	peer.Fails(t, n, n.Request(t.Name()), driver.ErrUnavailable)
 
-	b, err := peer.Open(t.Context(), s.URL())
-	require.NoError(t, err)
+	b := peer.Opened(t, s.URL())
 	require.NoError(t, b.Close())
 	require.ErrorIs(t, b.(*Backend).client.Ping(t.Context()).Err(), goredis.ErrClosed)
 }
 
 // An Attach that arrives after it was abandoned is refused.
 func TestAbandonedAttachIsRefused(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, servers.SharedRedis(t).URL(), "x", Options{})
+	_, n, _, _ := shared(t)
 	held, late := n.Request(t.Name()), n.Request(t.Name())
 	lease := n.Takes(held)
 	n.Abandons(late)
@@ -217,4 +124,50 @@ func TestAbandonOnAFullServer(t *testing.T) {
 		require.Equal(t, int64(0), do(t, s, "EXISTS", "lockport:x"))
 		require.Equal(t, []any{"~" + req.Owner[:32]}, do(t, s, "ZRANGE", queue, 0, -1))
 	}
+}
+
+// A hung node of a Cluster does not keep a client from renewing its locks on others, of whatever kind.
+func TestRenewalBesideAHungNode(t *testing.T) {
+	t.Parallel()
+	c, client := newCluster(t)
+	n := opened(t, c.URL())
+	on := func(node *servers.Redis) string { // a name of the node
+		for i := 0; ; i++ {
+			name := fmt.Sprint("x", i)
+			master, err := client.MasterForKey(t.Context(), key(name))
+			require.NoError(t, err)
+			if master.Options().Addr == node.Addr() {
+				return name
+			}
+		}
+	}
+	hung, name := c.Nodes[0], on(c.Nodes[1])
+	leases := []driver.Lease{n.Takes(n.Request(on(hung))), n.Takes(n.reading(name)), n.Takes(n.permit(name + "p"))}
+	require.NoError(t, hung.Freeze())
+	t.Cleanup(func() { _ = hung.Thaw() })
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	defer cancel()
+	results := make([]driver.Renewal, len(leases))
+	n.RenewBatch(ctx, leases, results)
+	require.ErrorIs(t, results[0].Err, driver.ErrUnknown)
+	require.NoError(t, results[1].Err)
+	require.NoError(t, hung.Thaw())
+}
+
+// A Cluster begins to move the slot of a reader that is abandoned: its keys go, and the waiter is called.
+func TestReaderIsAbandonedWhileItsSlotIsMoved(t *testing.T) {
+	t.Parallel()
+	c, client := newCluster(t)
+	n := nodeOn(t, client, "a", Options{})
+	name := t.Name()
+	req := n.reading(name)
+	n.Takes(req)
+	n.Waits(n.Request(name))
+	slot := do(t, c.Nodes[0], "CLUSTER", "KEYSLOT", key(name)).(int64)
+	from := int(slot) * len(c.Nodes) / 16384
+	source, target := c.Nodes[from], c.Nodes[(from+1)%len(c.Nodes)]
+	do(t, target, "CLUSTER", "SETSLOT", slot, "IMPORTING", do(t, source, "CLUSTER", "MYID"))
+	do(t, source, "CLUSTER", "SETSLOT", slot, "MIGRATING", do(t, target, "CLUSTER", "MYID"))
+	require.NoError(t, n.Abandon(t.Context(), req))
+	require.NotContains(t, do(t, source, "CLUSTER", "GETKEYSINSLOT", slot, 1000), key(name))
 }

@@ -22,14 +22,8 @@ func TestConformanceCluster(t *testing.T) {
 }
 
 // isOp recognizes requests by the scripts that they call.
-func isOp(op conformance.Op, request []byte) bool {
-	switch op {
-	case conformance.OpAcquire:
-		return redisscript.Acquire.Names(request) || redisscript.Requeue.Names(request)
-	case conformance.OpRenew:
-		return redisscript.Renew.Names(request)
-	case conformance.OpRelease:
-		return redisscript.Release.Names(request)
-	}
-	return true
-}
+var isOp = peer.Ops{
+	conformance.OpAcquire: func(r []byte) bool { return redisscript.Acquire.Names(r) || redisscript.Requeue.Names(r) },
+	conformance.OpRenew:   redisscript.Renew.Names,
+	conformance.OpRelease: redisscript.Release.Names,
+}.Is

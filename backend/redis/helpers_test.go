@@ -61,9 +61,7 @@ func nodeOn(t testing.TB, c goredis.UniversalClient, name string, o Options) *no
 // opened makes a node with a client of its own.
 func opened(t testing.TB, rawURL string) *node {
 	t.Helper()
-	b, err := peer.Open(t.Context(), rawURL)
-	require.NoError(t, err)
-	return nodeOf(t, b, "a")
+	return nodeOf(t, peer.Opened(t, rawURL), "a")
 }
 
 // nodeOf makes a node with the backend b.
@@ -73,8 +71,10 @@ func nodeOf(t testing.TB, b driver.Backend, name string) *node {
 	return &node{own, &peer.Peer{T: t, Of: b, Name: name, Heard: own.claims.Heard}}
 }
 
-// shared makes nodes on the server that tests share.
-func shared(t testing.TB) (s *servers.Redis, a, b, c *node) {
+// shared makes nodes on the server that tests share, for a test that runs beside others.
+func shared(t *testing.T) (s *servers.Redis, a, b, c *node) {
+	t.Helper()
+	t.Parallel()
 	s = servers.SharedRedis(t)
 	return s, newNode(t, s.URL(), "a", Options{}), newNode(t, s.URL(), "b", Options{}), newNode(t, s.URL(), "c", Options{})
 }
@@ -85,19 +85,11 @@ func proxied(t *testing.T, s *servers.Redis, set ...func(*goredis.Options)) (*no
 	return nodeOn(t, newClient(t, s.URL(), append(set, func(o *goredis.Options) { o.Addr = proxy.Addr() })...), "proxied", Options{}), proxy
 }
 
-// reading makes a reader's request that may queue.
-func (n *node) reading(name string) driver.Request {
-	req := n.Request(name)
-	req.Shared = true
-	return req
-}
+// reading makes a reader's request.
+func (n *node) reading(name string) driver.Request { return peer.Reading(n.Request(name)) }
 
-// permit makes a request for one of two permits that may queue.
-func (n *node) permit(name string) driver.Request {
-	req := n.Request(name)
-	req.Permits = 2
-	return req
-}
+// permit makes a request for one of two permits.
+func (n *node) permit(name string) driver.Request { return peer.Permit(n.Request(name), 2) }
 
 // many claims that many names concurrently.
 func (n *node) many(locks int) ([]driver.Lease, []driver.Renewal) {

@@ -12,6 +12,7 @@ import (
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/lab/environment"
+	"github.com/lockport/lockport/internal/lab/peer"
 	"github.com/lockport/lockport/internal/lab/redishook"
 	"github.com/lockport/lockport/internal/lab/servers"
 	"github.com/lockport/lockport/internal/redisclaims"
@@ -38,6 +39,8 @@ func TestHooksSeeEveryCommand(t *testing.T) {
 			t.Parallel()
 			client := connect(t)
 			a, b := nodeOn(t, client, "a", Options{}), nodeOn(t, client, "b", Options{})
+			_, err := a.Check(t.Context())
+			require.NoError(t, err)
 			hook := new(redishook.Hook)
 			client.AddHook(hook) // after New
 			sees := func(what string, script *redisscript.Script) {
@@ -48,13 +51,11 @@ func TestHooksSeeEveryCommand(t *testing.T) {
 			for _, req := range []func(string) driver.Request{a.Request, a.reading, a.permit, a.Request} { // the last on a warm connection
 				lease := a.Takes(req(t.Name()))
 				sees("acquire", redisscript.Acquire)
-				_, err := a.Renews(lease)
-				require.NoError(t, err)
+				peer.Extends(t, a, lease)
 				sees("renew", redisscript.Renew)
 				b.Abandons(req(t.Name()))
 				sees("abandon", redisscript.Abandon)
-				_, err = b.Inspect(t.Context(), t.Name())
-				require.NoError(t, err)
+				peer.Shows(t, b, t.Name())
 				sees("inspect", redisscript.Inspect)
 				a.Frees(lease)
 				sees("release", redisscript.Release)
@@ -76,8 +77,7 @@ func TestHooksSeeEveryCommand(t *testing.T) {
 // With a silent server every call returns soon after its context ends, with go-redis' defaults, which ignore contexts. The
 // suite shows it for clients that honour contexts.
 func TestCallsReturnThoughTheServerIsSilent(t *testing.T) {
-	t.Parallel()
-	s := servers.SharedRedis(t)
+	s, _, _, _ := shared(t)
 	n, proxy := proxied(t, s)
 	name := t.Name()
 	client, err := lockport.New(n.Backend)
@@ -112,8 +112,7 @@ func TestCallsReturnThoughTheServerIsSilent(t *testing.T) {
 
 // A direct claim returns soon when it is cancelled, although go-redis keeps reading from its socket.
 func TestLoneClaimIsCancelled(t *testing.T) {
-	t.Parallel()
-	s := servers.SharedRedis(t)
+	s, _, _, _ := shared(t)
 	n, proxy := proxied(t, s, prompt)
 	n.Frees(n.Takes(n.Request(t.Name()))) // warms up a connection
 	proxy.Freeze()
@@ -142,8 +141,7 @@ func TestFirstRequestThatArrivesLate(t *testing.T) {
 		}
 		proxy.Freeze() // existing connections
 		time.AfterFunc(200*time.Millisecond, proxy.Restore)
-		req := n.Request(name)
-		req.Queue = false
+		req := peer.Once(n.Request(name))
 		start := time.Now()
 		own, err := n.Try(req)
 		require.Greater(t, time.Since(start), 80*time.Millisecond)

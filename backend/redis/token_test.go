@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/lab/peer"
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
@@ -54,20 +55,21 @@ func TestTokensRise(t *testing.T) {
 
 	do(t, s, "SET", keys[2], driver.MaxToken)
 	for range 2 {
-		_, err := n.Try(n.Request("x"))
-		require.ErrorIs(t, err, driver.ErrRefused)
-		require.ErrorContains(t, err, "run out")
+		require.ErrorContains(t, peer.Fails(t, n, n.Request("x"), driver.ErrRefused), "run out")
 	}
 	require.Equal(t, int64(0), do(t, s, "EXISTS", keys[0]), "an error grants nothing")
 }
 
-// In a Cluster each slot in use has one last token, stored in that slot.
+// In a Cluster names spread over all nodes, and each slot in use has one last token, stored in that slot. A slot may move to another node.
 func TestTokensInACluster(t *testing.T) {
 	t.Parallel()
 	c, _ := newCluster(t)
 	n := opened(t, c.URL())
 	for range 2 {
 		leases, _ := n.many(1000)
+		for _, node := range c.Nodes {
+			require.Greater(t, do(t, node, "DBSIZE").(int64), int64(400), "each node has its share of locks and tokens")
+		}
 		n.freesAll(leases)
 	}
 	left := int64(0)
@@ -76,16 +78,22 @@ func TestTokensInACluster(t *testing.T) {
 	}
 	require.LessOrEqual(t, left, int64(1000))
 	require.Greater(t, n.takesToken("x"), n.takesToken("y")-1_000_000)
+
+	slot, err := c.Nodes[0].Do(t.Context(), "CLUSTER", "KEYSLOT", key("x"))
+	require.NoError(t, err)
+	moveSlot(t, c, slot.(int64))
+	n.takesToken("x")
 }
 
-// A server's data does not grow with the number of names ever locked, released or left to expire.
-func TestNamesLeaveNothing(t *testing.T) {
-	s := servers.NeedRedis(t, servers.RedisOptions{})
-	n := newNode(t, s.URL(), "a", Options{})
-	leases, _ := n.many(10_000)
-	n.freesAll(leases)
-	req := n.Request(t.Name())
-	req.TTL = 20 * time.Millisecond
-	n.claims.Leave(n.Takes(req).(*claim))
-	require.Eventually(t, func() bool { return do(t, s, "DBSIZE") == int64(1) }, soon, time.Millisecond, "only the last token is left")
+// moveSlot gives an empty slot to another node.
+func moveSlot(t *testing.T, c *servers.Group[*servers.Redis], slot int64) {
+	from := int(slot) * len(c.Nodes) / 16384
+	to := (from + 1) % len(c.Nodes)
+	for _, key := range do(t, c.Nodes[from], "CLUSTER", "GETKEYSINSLOT", slot, 1000).([]any) {
+		do(t, c.Nodes[from], "DEL", key)
+	}
+	id := do(t, c.Nodes[to], "CLUSTER", "MYID")
+	for _, node := range []*servers.Redis{c.Nodes[to], c.Nodes[from], c.Nodes[(to+1)%len(c.Nodes)]} {
+		do(t, node, "CLUSTER", "SETSLOT", slot, "NODE", id)
+	}
 }

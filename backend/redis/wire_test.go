@@ -10,15 +10,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/lab/peer"
 	"github.com/lockport/lockport/internal/lab/servers"
 	"github.com/lockport/lockport/internal/redisclaims"
 )
 
 // The backend's page lists these vectors. A change is a major version.
 func TestWireGolden(t *testing.T) {
-	t.Parallel()
-	s := servers.SharedRedis(t)
-	n := newNode(t, s.URL(), "golden", Options{})
+	s, n, other, _ := shared(t)
 	name := "golden/{a}%" + t.Name()
 	key := "lockport:golden/%7Ba%7D%25" + t.Name()
 	req := n.Request(name)
@@ -34,7 +33,6 @@ func TestWireGolden(t *testing.T) {
 	require.Equal(t, int64(-1), do(t, s, "PTTL", "lockport.side:{}:last-token"), "for ever")
 	require.Equal(t, int64(-2), do(t, s, "PTTL", "lockport.side:{"+key+"}:queue"))
 
-	other := newNode(t, s.URL(), "other", Options{})
 	waiter := other.Request(name)
 	other.Waits(waiter)
 	queue := "lockport.side:{" + key + "}:queue"
@@ -48,9 +46,7 @@ func TestWireGolden(t *testing.T) {
 
 // What redislock, redsync and node-redlock do: SET NX PX with a random value, then compare and delete.
 func TestForeignValuesExclude(t *testing.T) {
-	t.Parallel()
-	s := servers.SharedRedis(t)
-	n := newNode(t, s.URL(), "x", Options{})
+	s, n, _, _ := shared(t)
 	const compareAndDelete = `if redis.call("get", KEYS[1]) == ARGV[1] then return redis.call("del", KEYS[1]) end return 0`
 	name := t.Name()
 	key := key(name)
@@ -76,8 +72,7 @@ func TestForeignValuesExclude(t *testing.T) {
 	// A hash, like Redisson's locks.
 	do(t, s, "HSET", key, "thread", 1)
 	require.Equal(t, redisclaims.PollForeign, n.Waits(n.Request(name)).Poll)
-	st, err := n.Inspect(t.Context(), name)
-	require.NoError(t, err)
+	st := peer.Shows(t, n, name)
 	require.True(t, st.Held && st.Foreign)
 	require.NoError(t, n.Break(t.Context(), name, st.Owner))
 	do(t, s, "DEL", queueOf(name))
@@ -86,7 +81,7 @@ func TestForeignValuesExclude(t *testing.T) {
 	lease = n.Takes(n.Request(name))
 	do(t, s, "DEL", key)
 	do(t, s, "HSET", key, "thread", 1)
-	_, err = n.Renews(lease)
+	_, err := n.Renews(lease)
 	require.ErrorIs(t, err, driver.ErrLost)
 	lease = n.Takes(n.Request(name + "2"))
 	do(t, s, "DEL", key+"2")
@@ -97,10 +92,8 @@ func TestForeignValuesExclude(t *testing.T) {
 }
 
 func TestRedisPy(t *testing.T) {
-	t.Parallel()
+	s, n, _, _ := shared(t)
 	python := servers.NeedPythonRedis(t)
-	s := servers.SharedRedis(t)
-	n := newNode(t, s.URL(), "x", Options{})
 	name := t.Name()
 	py := func(script string) string {
 		t.Helper()

@@ -12,6 +12,7 @@ import (
 
 	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/lab/peer"
+	"github.com/lockport/lockport/internal/lab/servers"
 	"github.com/lockport/lockport/internal/redisclaims"
 	"github.com/lockport/lockport/internal/redisscript"
 )
@@ -21,7 +22,6 @@ func TestAMajorityIsAway(t *testing.T) {
 	t.Parallel()
 	for _, fault := range []string{"dead", "hung"} {
 		t.Run(fault, func(t *testing.T) {
-			t.Parallel()
 			x := plainNodes(t, 5)
 			a := newClient(t, x.url(), "a")
 			a.Frees(a.Takes(a.Request("before")))
@@ -31,8 +31,7 @@ func TestAMajorityIsAway(t *testing.T) {
 				x.kill(t, 0, 2, 4)
 			} else {
 				x.freeze(t, 0, 2, 4)
-				_, err := a.Try(req)
-				require.ErrorIs(t, err, driver.ErrUnknown, "three may have granted it")
+				peer.Fails(t, a, req, driver.ErrUnknown) // three may have granted it
 				ctx, cancel := context.WithTimeout(t.Context(), soon)
 				defer cancel()
 				require.Error(t, a.Abandon(ctx, req))
@@ -54,34 +53,25 @@ func TestAMajorityIsAway(t *testing.T) {
 
 // A renewal retakes the lock on a node that lost its data. A lock that lost its majority is lost, and nothing brings it back.
 func TestNodesRestartEmpty(t *testing.T) {
-	t.Parallel()
 	x := plainNodes(t, 5)
 	a, b := newClient(t, x.url(), "a"), newClient(t, x.url(), "b")
 	lease := a.Takes(a.Request("x"))
 	x.full(t, "x")
 	x.restartEmpty(t, 0, 3)
 	require.Equal(t, 3, x.having(t, key("x")))
-	require.Eventually(t, func() bool {
-		_, err := a.Renews(lease)
-		require.NoError(t, err)
-		return x.having(t, key("x")) == 5
-	}, soon, 10*time.Millisecond, "taken again")
+	peer.Until(t, func() bool { peer.Extends(t, a, lease); return x.having(t, key("x")) == 5 }) // taken again
 	b.Waits(b.Request("x"))
 	x.restartEmpty(t, 1, 2)
 	b.Waits(b.Request("x"))
 
 	x.restartEmpty(t, 4) // three of five lost it before the next renewal
-	require.Eventually(t, func() bool {
-		_, err := a.Renews(lease)
-		return errors.Is(err, driver.ErrLost)
-	}, soon, 10*time.Millisecond)
+	peer.Until(t, func() bool { _, err := a.Renews(lease); return errors.Is(err, driver.ErrLost) })
 	require.ErrorIs(t, a.Releases(lease), driver.ErrLost)
 	require.Eventually(t, func() bool { return x.having(t, key("x")) == 0 }, 2*soon, 10*time.Millisecond)
 }
 
 // A retake that arrives after the validity has ended, or after the claim was abandoned, does nothing.
 func TestNothingIsRetakenTooLate(t *testing.T) {
-	t.Parallel()
 	x := plainNodes(t, 3)
 	a := newClient(t, x.url(), "a")
 	lease := a.Takes(a.Request("x")).(*claim)
@@ -118,7 +108,7 @@ func TestNothingIsRetakenTooLate(t *testing.T) {
 
 // A node that hangs for long delays no claims and uses no memory.
 func TestHungNodePilesNothingUp(t *testing.T) {
-	x := plainNodes(t, 5)
+	x := newNodes(t, 5, servers.RedisOptions{})
 	a := newClient(t, x.proxied(), "a")
 	a.Frees(a.Takes(a.Request("x")))
 	x.empty(t, "x")
@@ -147,19 +137,15 @@ func TestHungNodePilesNothingUp(t *testing.T) {
 
 // A failed claim is released on all nodes, even where its answer has not come yet.
 func TestFailedClaimIsGivenBackEverywhere(t *testing.T) {
-	t.Parallel()
 	x := plainNodes(t, 5)
 	a := newClient(t, x.proxied()+"?node_timeout=200ms", "a")
 	a.Frees(a.Takes(a.Request("x")))
 	for i := range 2 {
 		do(t, x.servers[i], "SET", key("x"), "somebody", "PX", 60_000)
 	}
-	st, err := a.Inspect(t.Context(), "x")
-	require.NoError(t, err)
-	require.False(t, st.Held, "a minority has it")
+	require.False(t, peer.Shows(t, a, "x").Held, "a minority has it")
 	x.proxies[4].Freeze() // two for another client, two for us, one silent
-	req := a.Request("x")
-	req.Queue = false
+	req := peer.Once(a.Request("x"))
 	h := a.Waits(req)
 	require.Equal(t, redisclaims.PollForeign, h.Poll)
 	require.Eventually(t, func() bool { return x.having(t, key("x")) == 2 }, soon, time.Millisecond, "a late vote is released when it comes")
@@ -173,7 +159,6 @@ func TestFailedClaimIsGivenBackEverywhere(t *testing.T) {
 
 // A claim that arrives after it was abandoned is refused, so that no majority can grant it.
 func TestAbandonedClaimIsRefusedWhenItArrives(t *testing.T) {
-	t.Parallel()
 	x := plainNodes(t, 3)
 	direct, a := newClient(t, x.url(), "direct"), newClient(t, x.proxied(), "a")
 	a.Frees(a.Takes(a.Request("warm-up")))
@@ -192,8 +177,7 @@ func TestAbandonedClaimIsRefusedWhenItArrives(t *testing.T) {
 	}
 	require.NoError(t, a.reaches(0))
 	require.Zero(t, x.having(t, key("x")))
-	_, err = direct.Try(req)
-	require.ErrorIs(t, err, driver.ErrRefused)
+	peer.Fails(t, direct, req, driver.ErrRefused)
 	direct.Frees(direct.Takes(direct.Request("x")))
 	for _, s := range x.servers {
 		require.LessOrEqual(t, do(t, s, "PTTL", queueOf("x")).(int64), redisclaims.TombstoneTTL.Milliseconds(), "refused for a minute")
@@ -202,7 +186,6 @@ func TestAbandonedClaimIsRefusedWhenItArrives(t *testing.T) {
 
 // An abandoned claim leaves the queues that it joined, also those of nodes to which its last request was not sent.
 func TestAbandonedClaimLeavesEveryQueue(t *testing.T) {
-	t.Parallel()
 	x := plainNodes(t, 3)
 	a, b := newClient(t, x.url(), "a"), newClient(t, x.url(), "b")
 	lease, req := a.Takes(a.Request("x")), b.Request("x")
@@ -213,8 +196,7 @@ func TestAbandonedClaimLeavesEveryQueue(t *testing.T) {
 		n.restReason, n.restEnd = noAnswer, time.Now().Add(time.Second)
 		n.mu.Unlock()
 	}
-	_, err := b.Try(req)
-	require.ErrorIs(t, err, driver.ErrUnavailable)
+	peer.Fails(t, b, req, driver.ErrUnavailable)
 	peer.Until(t, func() bool { return b.Abandon(t.Context(), req) == nil })
 	for _, s := range x.servers {
 		peer.Until(t, func() bool { return do(t, s, "ZSCORE", queueOf("x"), req.Owner) == nil })
@@ -224,7 +206,6 @@ func TestAbandonedClaimLeavesEveryQueue(t *testing.T) {
 
 // Break may have ended the hold although a majority of the nodes did not answer.
 func TestBreakWithoutAnAnswer(t *testing.T) {
-	t.Parallel()
 	x := plainNodes(t, 3)
 	a := newClient(t, x.proxied(), "a")
 	req := a.Request("x")

@@ -15,21 +15,14 @@ import (
 	"github.com/lockport/lockport/conformance"
 	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/lab/peer"
+	"github.com/lockport/lockport/internal/lab/servers"
 	"github.com/lockport/lockport/internal/redisscript"
 )
 
 // isOp recognizes requests by the scripts that they call.
-func isOp(op conformance.Op, request []byte) bool {
-	switch op {
-	case conformance.OpAcquire:
-		return redisscript.QuorumAcquire.Names(request)
-	case conformance.OpRenew:
-		return redisscript.QuorumRenew.Names(request)
-	case conformance.OpRelease:
-		return redisscript.QuorumRelease.Names(request)
-	}
-	return true
-}
+var isOp = peer.Ops{
+	conformance.OpAcquire: redisscript.QuorumAcquire.Names, conformance.OpRenew: redisscript.QuorumRenew.Names, conformance.OpRelease: redisscript.QuorumRelease.Names,
+}.Is
 
 // foreign gives the lock on x to a foreign client on some nodes.
 func (x *nodes) foreign(t testing.TB, which ...int) {
@@ -98,7 +91,6 @@ func (x *nodes) releasing(t *testing.T, a *client) (driver.Request, *claim) {
 
 // A failed claim also releases votes whose answers were lost.
 func TestVotesWhoseAnswersWereLostAreGivenBack(t *testing.T) {
-	t.Parallel()
 	x := plainNodes(t, 5)
 	a := newClient(t, x.proxied(), "a")
 	a.Frees(a.Takes(a.Request("warm-up")))
@@ -135,7 +127,6 @@ func (x *nodes) detour(t *testing.T) (a *client, another func()) {
 
 // A late release, over a connection that was given up, frees no vote that counts: that node's votes no longer count.
 func TestLateGiveBackTakesNothing(t *testing.T) {
-	t.Parallel()
 	x := plainNodes(t, 3)
 	a, another := x.detour(t)
 	req := x.taint(t, a)
@@ -154,7 +145,6 @@ func TestLateGiveBackTakesNothing(t *testing.T) {
 
 // The same claim, made again while the release is under way, does not count that vote either: the release may arrive after the claim.
 func TestClaimBehindAReleaseWithoutAnAnswer(t *testing.T) {
-	t.Parallel()
 	x := plainNodes(t, 3)
 	a, another := x.detour(t)
 	req, _ := x.releasing(t, a)
@@ -165,17 +155,13 @@ func TestClaimBehindAReleaseWithoutAnAnswer(t *testing.T) {
 
 // If a majority needs such a node, another claim must be made.
 func TestLateGiveBackMakesRoomForAnotherClaim(t *testing.T) {
-	t.Parallel()
 	x := plainNodes(t, 3)
 	a, another := x.detour(t)
 	req := x.taint(t, a)
 	another()
 	do(t, x.servers[1], "DEL", key("x"))
 	x.kill(t, 2)
-	require.Eventually(t, func() bool {
-		_, err := a.Try(req)
-		return errors.Is(err, driver.ErrUnknown)
-	}, soon, 10*time.Millisecond)
+	peer.Until(t, func() bool { return errors.Is(peer.Fails(t, a, req), driver.ErrUnknown) })
 	a.Abandons(req)
 	a.Frees(a.TakesSoon(a.Request("x")))
 	x.empty(t, "x")
@@ -186,7 +172,7 @@ func TestLateGiveBackMakesRoomForAnotherClaim(t *testing.T) {
 func TestReleaseBeforeARetake(t *testing.T) {
 	t.Parallel()
 	for _, lost := range []bool{false, true} {
-		x := plainNodes(t, 3)
+		x := newNodes(t, 3, servers.RedisOptions{})
 		a, another := x.detour(t)
 		lease := a.Takes(a.Request("x")).(*claim)
 		x.full(t, "x")
@@ -218,7 +204,6 @@ func TestReleaseBeforeARetake(t *testing.T) {
 
 // A node that refuses a release, and then the next claim, still has the vote: the lease's release asks it too.
 func TestVoteSurvivesARefusedClaim(t *testing.T) {
-	t.Parallel()
 	x := plainNodes(t, 3)
 	a := newClient(t, x.proxied(), "a")
 	awake := func() {

@@ -2,7 +2,6 @@ package redlock
 
 import (
 	"context"
-	"strings"
 	"testing"
 	"time"
 
@@ -27,9 +26,7 @@ type client struct {
 }
 
 func newClient(t testing.TB, rawURL, name string) *client {
-	b, err := peer.Open(t.Context(), rawURL)
-	require.NoError(t, err)
-	return clientOf(t, b, name)
+	return clientOf(t, peer.Opened(t, rawURL), name)
 }
 
 // clientOf makes a client with the backend b.
@@ -76,7 +73,7 @@ func urlTo[S interface{ Addr() string }](nodes ...S) string {
 	for _, n := range nodes {
 		addrs = append(addrs, n.Addr())
 	}
-	return "redlock://" + strings.Join(addrs, ",")
+	return urlOf(addrs...)
 }
 
 // url is the URL without the proxies.
@@ -165,7 +162,10 @@ func (x *nodes) thaw(t testing.TB, which ...int) {
 	}
 }
 
-func plainNodes(t testing.TB, n int) *nodes {
+// plainNodes makes nodes for a test that runs beside others.
+func plainNodes(t *testing.T, n int) *nodes {
+	t.Helper()
+	t.Parallel()
 	return newNodes(t, n, servers.RedisOptions{})
 }
 

@@ -15,7 +15,6 @@ import (
 
 // The hooks of each node's client, wrapped or not, see every command of a cycle, with one connection and go-redis' own retries.
 func TestTheCallersClientsCarryEveryRequest(t *testing.T) {
-	t.Parallel()
 	x := plainNodes(t, 3)
 	var hooks []*redishook.Hook
 	var clients []goredis.UniversalClient
@@ -30,14 +29,11 @@ func TestTheCallersClientsCarryEveryRequest(t *testing.T) {
 	require.NoError(t, err)
 	a := clientOf(t, b, "a")
 	lease := a.Takes(a.Request("x"))
-	_, err = a.Renews(lease)
-	require.NoError(t, err)
+	peer.Extends(t, a, lease)
 	a.Abandons(a.Request("y"))
-	_, err = a.Inspect(t.Context(), "x")
-	require.NoError(t, err)
+	peer.Shows(t, a, "x")
 	do(t, x.servers[0], "DEL", key("x"))
-	_, err = a.Renews(lease)
-	require.NoError(t, err)
+	peer.Extends(t, a, lease)
 	x.full(t, "x")
 	a.Frees(lease)
 	x.empty(t, "x")
@@ -55,10 +51,8 @@ func TestTheCallersClientsCarryEveryRequest(t *testing.T) {
 	// Closing the backend leaves the caller's clients open, and closes those opened from a URL.
 	require.NoError(t, b.Close())
 	require.NoError(t, clients[0].Ping(t.Context()).Err())
-	_, err = a.Try(a.Request("x"))
-	require.ErrorIs(t, err, driver.ErrUnavailable)
-	own, err := peer.Open(t.Context(), x.url())
-	require.NoError(t, err)
+	peer.Fails(t, a, a.Request("x"), driver.ErrUnavailable)
+	own := peer.Opened(t, x.url())
 	require.NoError(t, own.Close())
 	require.ErrorIs(t, own.(*Backend).nodes[0].client.Ping(t.Context()).Err(), goredis.ErrClosed)
 }

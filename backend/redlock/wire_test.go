@@ -8,12 +8,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/lab/peer"
 	"github.com/lockport/lockport/internal/redisclaims"
 )
 
 // The backend's page has this layout. A change is a major version.
 func TestWireGolden(t *testing.T) {
-	t.Parallel()
 	x := plainNodes(t, 3)
 	a, b := newClient(t, x.url(), "golden"), newClient(t, x.url(), "other")
 	name, at := "golden/{a}%", "lockport:golden/%7Ba%7D%25"
@@ -50,7 +50,6 @@ func TestWireGolden(t *testing.T) {
 
 // What redsync, node-redlock and others do on every node: SET NX PX with a random value, then compare and delete.
 func TestForeignValuesExclude(t *testing.T) {
-	t.Parallel()
 	x := plainNodes(t, 3)
 	a := newClient(t, x.url(), "a")
 	set := func() (n int) {
@@ -66,8 +65,7 @@ func TestForeignValuesExclude(t *testing.T) {
 	h := a.Waits(req)
 	require.Equal(t, redisclaims.PollForeign, h.Poll, "its release is not announced")
 	require.InDelta(t, 5*time.Second, h.ExpiresIn, float64(time.Second))
-	st, err := a.Inspect(t.Context(), "x")
-	require.NoError(t, err)
+	st := peer.Shows(t, a, "x")
 	require.True(t, st.Held && st.Foreign)
 	require.Equal(t, "Zm9yZWlnbg==", st.Owner)
 	require.ErrorIs(t, a.Break(t.Context(), "x", "somebody else"), driver.ErrLost)

@@ -1,7 +1,6 @@
 package table
 
 import (
-	"bytes"
 	"context"
 	"os"
 	"sync"
@@ -37,14 +36,8 @@ func TestMain(m *testing.M) {
 }
 
 // isOp classifies requests by their statements.
-func isOp(op conformance.Op, request []byte) bool {
-	switch op {
-	case conformance.OpAcquire:
-		return bytes.Contains(request, []byte("greatest(")) || bytes.Contains(request, []byte("LAST_INSERT_ID("))
-	case conformance.OpRenew:
-		return bytes.Contains(request, []byte("UPDATE lockport_locks SET expires"))
-	case conformance.OpRelease:
-		return bytes.Contains(request, []byte("UPDATE lockport_locks SET owner = ''"))
-	}
-	return true
-}
+var isOp = peer.Ops{
+	conformance.OpAcquire: peer.With("greatest(", "LAST_INSERT_ID("),
+	conformance.OpRenew:   peer.With("UPDATE lockport_locks SET expires"),
+	conformance.OpRelease: peer.With("UPDATE lockport_locks SET owner = ''"),
+}.Is

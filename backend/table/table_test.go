@@ -74,30 +74,22 @@ func TestLayoutGolden(t *testing.T) {
 			('free', '', 9000000000000000, 1767225600000000, 1767225605000000, '', 0),
 			('expired', ?, 1767225600000000, 1767225600000000, {now} - 1, '', 0),
 			('abandoned', '', 0, 0, {now}, '00000000000000000000000000000008', {now})`, someOwner, someOwner)
-		st, err := b.Inspect(t.Context(), "held")
-		require.NoError(t, err)
+		st := peer.Shows(t, b, "held")
 		require.Equal(t, []any{true, someOwner, false, uint64(1767225600000000)}, []any{st.Held, st.Owner, st.Foreign, st.Token})
 		require.WithinDuration(t, time.Now().Add(-500*time.Second), st.Since, within)
 		require.WithinDuration(t, time.Now().Add(time.Minute), st.Expires, within)
 		before := do(t, b, "SELECT * FROM {table}")
-		_, err = b.TryAcquire(t.Context(), request("held", 7))
-		require.ErrorIs(t, err, driver.ErrHeld)
+		peer.Fails(t, b, request("held", 7), driver.ErrHeld)
 		require.Equal(t, before, do(t, b, "SELECT * FROM {table}"), "a claim on a held name changed its row")
-		_, err = b.TryAcquire(t.Context(), request("abandoned", 8))
-		require.ErrorIs(t, err, driver.ErrHeld)
+		peer.Fails(t, b, request("abandoned", 8), driver.ErrHeld)
 		for name, above := range map[string]uint64{"free": 9000000000000000, "expired": 1767225600000000, "new": 0, "abandoned": 0} {
-			lease, err := b.TryAcquire(t.Context(), request(name, 9))
-			require.NoError(t, err, name)
-			require.Greater(t, lease.Grant().Token, above, name)
-			st, err := b.Inspect(t.Context(), name)
-			require.NoError(t, err)
-			require.Equal(t, request("", 9).Owner, st.Owner, name)
+			require.Greater(t, peer.Takes(t, b, request(name, 9)).Grant().Token, above, name)
+			require.Equal(t, request("", 9).Owner, peer.Shows(t, b, name).Owner, name)
 		}
 
 		// A row of this release.
 		odd := "a\x00b\\c'é"
-		lease, err := b.TryAcquire(t.Context(), request(odd, 1))
-		require.NoError(t, err)
+		lease := peer.Takes(t, b, request(odd, 1))
 		rows := do(t, b, `SELECT name, owner, token, expires - since, abandoned, abandoned_at FROM {table} WHERE owner LIKE '%1_web%'`)
 		require.Equal(t, [][]string{{`a\0b\\c'é`, request("", 1).Owner, fmt.Sprint(lease.Grant().Token), rows[0][3], "", "0"}}, rows)
 		require.InDelta(t, 60001000, number(rows[0][3]), 1000)
@@ -112,16 +104,12 @@ func TestAbandonedClaimThatArrivesLate(t *testing.T) {
 	onServers(t, func(t *testing.T, _ Dialect, b *Backend, _ string) {
 		for n := range 2 { // the name has no row, then one
 			require.NoError(t, b.Abandon(t.Context(), request("a", n+1)))
-			_, err := b.TryAcquire(t.Context(), request("a", n+1))
-			require.ErrorIs(t, err, driver.ErrHeld)
-			st, err := b.Inspect(t.Context(), "a")
-			require.NoError(t, err)
-			require.False(t, st.Held)
+			peer.Fails(t, b, request("a", n+1), driver.ErrHeld)
+			require.False(t, peer.Shows(t, b, "a").Held)
 		}
 		abandoned := func() [][]string { return do(t, b, "SELECT abandoned FROM {table}") }
 		require.Equal(t, [][]string{{fmt.Sprintf("%032x%032x", 1, 2)}}, abandoned())
-		_, err := b.TryAcquire(t.Context(), request("a", 3))
-		require.NoError(t, err, "another's claim")
+		peer.Takes(t, b, request("a", 3)) // another's claim
 
 		long := strings.Repeat("x", 32*1000)
 		do(t, b, "UPDATE {table} SET abandoned = '"+long+"'")
@@ -184,8 +172,7 @@ func TestRenewalsTogether(t *testing.T) {
 func TestClaimsLeaveAConnection(t *testing.T) {
 	onServers(t, func(t *testing.T, _ Dialect, b *Backend, url string) {
 		do(t, b, "INSERT INTO {table} VALUES ('free', '', 1, 1, 1, '', 0)")
-		held, err := b.TryAcquire(t.Context(), request("held", 1))
-		require.NoError(t, err)
+		held := peer.Takes(t, b, request("held", 1))
 		other, err := openURL(t.Context(), url)
 		require.NoError(t, err)
 		defer other.Close()
@@ -250,10 +237,8 @@ func TestValidityWithoutTheQueue(t *testing.T) {
 func TestMissingTable(t *testing.T) {
 	onServers(t, func(t *testing.T, d Dialect, b *Backend, url string) {
 		do(t, b, "DROP TABLE {table}")
-		_, err := b.TryAcquire(t.Context(), request("a", 1))
-		require.ErrorIs(t, err, driver.ErrRefused)
-		require.ErrorContains(t, err, "make the table first")
-		_, err = b.Check(t.Context())
+		require.ErrorContains(t, peer.Fails(t, b, request("a", 1), driver.ErrRefused), "make the table first")
+		_, err := b.Check(t.Context())
 		require.ErrorIs(t, err, driver.ErrRefused)
 		_, name, _ := strings.Cut(url, "table=")
 		statement, schemaErr := Schema(d, Options{Table: name})
@@ -306,12 +291,9 @@ func (c code) Error() string { return fmt.Sprint("code ", int(c)) }
 func (c code) Code() int     { return int(c) }
 
 func TestWrongPassword(t *testing.T) {
-	b, err := peer.Open(t.Context(), "table+"+servers.SharedPostgres(t).UserURL("nobody", "wrong-secret"))
-	require.NoError(t, err)
+	b := peer.Opened(t, "table+"+servers.SharedPostgres(t).UserURL("nobody", "wrong-secret"))
 	defer b.Close()
-	_, err = b.TryAcquire(t.Context(), request("a", 1))
-	require.ErrorIs(t, err, driver.ErrRefused)
-	require.NotContains(t, err.Error(), "secret")
+	require.NotContains(t, peer.Fails(t, b, request("a", 1), driver.ErrRefused).Error(), "secret")
 }
 
 // A connection that dies may have sent the statement, even if its repetition is refused.
@@ -322,8 +304,7 @@ func TestDeadConnection(t *testing.T) {
 		require.ErrorIs(t, b.Break(t.Context(), "a", someOwner), driver.ErrUnknown, n)
 		b, err = NewBackend(sql.OpenDB(&dying{refusal: refusal}), MySQL, Options{}) // whose claims return no rows
 		require.NoError(t, err)
-		_, err = b.TryAcquire(t.Context(), request("a", 1))
-		require.ErrorIs(t, err, driver.ErrUnknown, n)
+		peer.Fails(t, b, request("a", 1), driver.ErrUnknown)
 		if refusal != nil {
 			_, err = b.Inspect(t.Context(), "a") // changes nothing
 			require.NotErrorIs(t, err, driver.ErrUnknown, n)
@@ -363,15 +344,11 @@ func (*dying) Close() error { return nil }
 // A copy of a granted claim that arrives after the release takes nothing.
 func TestCopyOfAGrantedClaimThatArrivesLate(t *testing.T) {
 	onServers(t, func(t *testing.T, _ Dialect, b *Backend, _ string) {
-		lease, err := b.TryAcquire(t.Context(), request("a", 1))
-		require.NoError(t, err)
+		lease := peer.Takes(t, b, request("a", 1))
 		lease.(*claim).again = true // as run says after a dead connection
 		require.NoError(t, lease.Release(t.Context()))
-		_, err = b.TryAcquire(t.Context(), request("a", 1)) // the copy
-		require.ErrorIs(t, err, driver.ErrHeld)
-		st, err := b.Inspect(t.Context(), "a")
-		require.NoError(t, err)
-		require.False(t, st.Held)
+		peer.Fails(t, b, request("a", 1), driver.ErrHeld) // the copy
+		require.False(t, peer.Shows(t, b, "a").Held)
 	})
 }
 
@@ -383,9 +360,7 @@ func TestLateRenewalShortensNothing(t *testing.T) {
 		}
 		var leases []driver.Lease
 		for i, name := range []string{"a", "b"} {
-			l, err := b.TryAcquire(t.Context(), request(name, i+1))
-			require.NoError(t, err)
-			leases = append(leases, l)
+			leases = append(leases, peer.Takes(t, b, request(name, i+1)))
 		}
 		tx, err := b.db.BeginTx(t.Context(), nil)
 		require.NoError(t, err)
@@ -396,8 +371,7 @@ func TestLateRenewalShortensNothing(t *testing.T) {
 		defer cancel()
 		b.RenewBatch(short, leases, make([]driver.Renewal, 2)) // it goes on at the server
 		time.Sleep(time.Second)
-		_, err = driver.Renew(t.Context(), b, leases[1])
-		require.NoError(t, err)
+		peer.Extends(t, b, leases[1])
 		expires := func(name string) int64 {
 			return number(do(t, b, "SELECT expires FROM {table} WHERE name = ?", name)[0][0])
 		}
@@ -416,13 +390,9 @@ func TestAutocommitOff(t *testing.T) {
 		}
 		b.db.SetMaxOpenConns(1)
 		do(t, b, "SET autocommit = 0")
-		_, err := b.TryAcquire(t.Context(), request("a", 1))
-		require.ErrorIs(t, err, driver.ErrRefused)
-		require.ErrorContains(t, err, "autocommit=1")
+		require.ErrorContains(t, peer.Fails(t, b, request("a", 1), driver.ErrRefused), "autocommit=1")
 		do(t, b, "SET autocommit = 1")
-		lease, err := b.TryAcquire(t.Context(), request("a", 1))
-		require.NoError(t, err)
-		require.NoError(t, lease.Release(t.Context()))
+		require.NoError(t, peer.Takes(t, b, request("a", 1)).Release(t.Context()))
 	})
 }
 
@@ -475,7 +445,7 @@ func TestOptionsAndURLs(t *testing.T) {
 	_, err = Schema(3, Options{})
 	require.ErrorIs(t, err, lockport.ErrInvalidOption)
 
-	for url, want := range map[string]string{
+	peer.BadURLs(t, map[string]string{
 		"table+postgres://u@h":                        "like table+postgres://user",
 		"table+mysql://h/db":                          "like table+mysql://user",
 		"table+sqlite://h/db":                         "like table+sqlite:///",
@@ -483,9 +453,5 @@ func TestOptionsAndURLs(t *testing.T) {
 		"table+mysql://u:secret@h/db?tls=nowhere":     "does not understand",
 		"table+postgres://u:secret@h/db?create=maybe": "create",
 		"table+postgres://u:secret@h/db?table=a%20b":  "Table",
-	} {
-		_, _, err := lockport.DefaultMux().OpenBackend(url)
-		require.ErrorContains(t, err, want, url)
-		require.NotContains(t, err.Error(), "secret")
-	}
+	})
 }

@@ -21,10 +21,9 @@ import (
 // go-zookeeper queues a creation while there is no connection, and sends it after its context has ended. Abandon undoes it, and is certain
 // only when the creation has returned.
 func TestCreationThatComesLate(t *testing.T) {
-	t.Parallel()
-	s := servers.SharedZooKeeper(t)
+	s, raw := beside(t)
 	proxy := peer.Proxy(t, s.Addr())
-	raw, b := newRaw(t, s.Addr()), newBackend(t, Options{TTL: 8 * time.Second}, proxy.Addr())
+	b := newBackend(t, Options{TTL: 8 * time.Second}, proxy.Addr())
 	name := fresh(t)
 	_, err := raw.Create("/"+name, nil, zk.FlagPersistent, b.o.ACL) // the server never removes it
 	require.NoError(t, err)
@@ -91,8 +90,7 @@ func TestAbandonInASessionGivenUp(t *testing.T) {
 
 // An abandoned claim is never granted, whatever was learned about it meanwhile. Nor is a claim of an ended session.
 func TestNothingAbandonedIsGranted(t *testing.T) {
-	t.Parallel()
-	s := servers.SharedZooKeeper(t)
+	s, _ := beside(t)
 	b := newBackend(t, Options{}, s.Addr())
 	b.Frees(b.Takes(request(b, t.Name())))
 	for what, spoil := range map[string]func(*claim){
@@ -118,8 +116,7 @@ func TestNothingAbandonedIsGranted(t *testing.T) {
 
 // Each waiter watches only the node ahead of its own: a release wakes no other.
 func TestEachWatchesTheOneAhead(t *testing.T) {
-	t.Parallel()
-	s := servers.SharedZooKeeper(t)
+	s, _ := beside(t)
 	o := Options{TTL: 30 * time.Second}
 	b := newBackend(t, o, s.Addr())
 	first := b.Takes(request(b, t.Name())).(*claim)
@@ -146,8 +143,7 @@ func TestEachWatchesTheOneAhead(t *testing.T) {
 
 // Waiters that give up leave one watch, not one each, and none once it has fired.
 func TestWaitersShareAWatch(t *testing.T) {
-	t.Parallel()
-	s := servers.SharedZooKeeper(t)
+	s, _ := beside(t)
 	holder, b := newBackend(t, Options{}, s.Addr()), newBackend(t, Options{}, s.Addr())
 	lease := holder.Takes(request(holder, t.Name()))
 	require.NoError(t, b.ready(within(t, soon)))
@@ -172,9 +168,7 @@ func TestWaitersShareAWatch(t *testing.T) {
 
 // A transaction is inferred from a list only if no other node can have existed.
 func TestDeduction(t *testing.T) {
-	t.Parallel()
-	s := servers.SharedZooKeeper(t)
-	raw := newRaw(t, s.Addr())
+	s, raw := beside(t)
 	b := newBackend(t, Options{TTL: 10 * time.Second}, s.Addr())
 	name := fresh(t)
 	require.NoError(t, b.ready(within(t, soon)))
@@ -216,9 +210,7 @@ func TestDeduction(t *testing.T) {
 
 // If an earlier session of the claim left a node, which ends with that session, Abandon deletes that of this session.
 func TestAbandonFindsTheLatestNode(t *testing.T) {
-	t.Parallel()
-	s := servers.SharedZooKeeper(t)
-	raw := newRaw(t, s.Addr()) // the earlier session
+	s, raw := beside(t) // raw is the earlier session
 	b := newBackend(t, Options{}, s.Addr())
 	for range 8 { // the server lists in no order
 		req := request(b, fresh(t))

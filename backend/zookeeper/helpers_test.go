@@ -14,6 +14,7 @@ import (
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/lab/peer"
+	"github.com/lockport/lockport/internal/lab/servers"
 )
 
 func TestMain(m *testing.M) { peer.Main(m, 4) }
@@ -45,6 +46,14 @@ func newBackend(t testing.TB, o Options, addrs ...string) *node {
 	return nodeOf(t, b, err)
 }
 
+// beside lets t run beside other tests, and returns the server that they share, and a plain client.
+func beside(t *testing.T) (*servers.ZooKeeper, *zk.Conn) {
+	t.Helper()
+	t.Parallel()
+	s := servers.SharedZooKeeper(t)
+	return s, newRaw(t, s.Addr())
+}
+
 // newRaw returns a plain go-zookeeper client.
 func newRaw(t testing.TB, addrs ...string) *zk.Conn {
 	conn, _, err := zk.Connect(addrs, 30*time.Second, zk.WithLogger(new(Log)))
@@ -56,24 +65,11 @@ func newRaw(t testing.TB, addrs ...string) *zk.Conn {
 // newClient returns a lockport client with a backend of its own.
 func newClient(t testing.TB, o Options, addrs ...string) (*lockport.Client, *node) {
 	b := newBackend(t, o, addrs...)
-	c, err := lockport.New(b.Backend, lockport.TTL(b.o.TTL))
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, c.Close()) })
-	return c, b
+	return peer.Client(t, b.Backend, lockport.TTL(b.o.TTL)), b
 }
 
 // request is a claim that does not wait.
-func request(b *node, name string) driver.Request {
-	req := b.Request(name)
-	req.Queue = false
-	return req
-}
-
-// acquires acquires the lock, or fails the test after soon.
-func acquires(t testing.TB, c *lockport.Client, name string) *lockport.Lock {
-	t.Helper()
-	return peer.Eventually(t, peer.Acquiring(t, c, name))
-}
+func request(b *node, name string) driver.Request { return peer.Once(b.Request(name)) }
 
 // waits waits until name's queue has the given number of claims.
 func waits(t testing.TB, b *node, name string, n int) {

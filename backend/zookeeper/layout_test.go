@@ -1,6 +1,8 @@
 package zookeeper
 
 import (
+	"fmt"
+	"math"
 	"regexp"
 	"testing"
 	"time"
@@ -11,14 +13,12 @@ import (
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/lab/peer"
-	"github.com/lockport/lockport/internal/lab/servers"
 )
 
 // The nodes are those that Curator's InterProcessMutex writes and reads.
 func TestLayout(t *testing.T) {
-	t.Parallel()
-	s := servers.SharedZooKeeper(t)
-	raw, top := newRaw(t, s.Addr()), "/"+fresh(t)
+	s, raw := beside(t)
+	top := "/" + fresh(t)
 	b := newBackend(t, Options{Chroot: top + "/locks"}, s.Addr())
 	const name = "a/b é"
 	req := request(b, name)
@@ -48,16 +48,13 @@ func TestLayout(t *testing.T) {
 
 // Foreign clients of the same layout hold and wait, and are reported as foreign.
 func TestForeign(t *testing.T) {
-	t.Parallel()
-	s := servers.SharedZooKeeper(t)
-	raw := newRaw(t, s.Addr())
+	s, raw := beside(t)
 	c, b := newClient(t, Options{}, s.Addr())
 	theirs := zk.NewLock(raw, "/"+t.Name(), zk.WorldACL(zk.PermAll))
 	require.NoError(t, theirs.LockWithData([]byte("10.1.2.3")))
 	_, err := c.TryAcquire(within(t, soon), t.Name())
 	require.ErrorIs(t, err, lockport.ErrHeld)
-	st, err := b.Inspect(within(t, soon), t.Name())
-	require.NoError(t, err)
+	st := peer.Shows(t, b, t.Name())
 	require.True(t, st.Held && st.Foreign)
 	require.Contains(t, st.Owner, `"10.1.2.3" _c_`)
 	granted := peer.Acquiring(t, c, t.Name())
@@ -72,8 +69,7 @@ func TestForeign(t *testing.T) {
 	require.NoError(t, ours.Release(t.Context()))
 	require.NoError(t, <-locked)
 	// Their locks can be broken.
-	st, err = b.Inspect(within(t, soon), t.Name())
-	require.NoError(t, err)
+	st = peer.Shows(t, b, t.Name())
 	require.ErrorIs(t, b.Break(within(t, soon), t.Name(), "somebody"), driver.ErrLost)
 	require.NoError(t, b.Break(within(t, soon), t.Name(), st.Owner))
 	b.Frees(b.Takes(request(b, t.Name())))
@@ -81,9 +77,8 @@ func TestForeign(t *testing.T) {
 
 // Other programs' nodes beside the locks are not listed. One that may not be read hides no lock.
 func TestNodesOfOtherPrograms(t *testing.T) {
-	t.Parallel()
-	s := servers.SharedZooKeeper(t)
-	raw, chroot := newRaw(t, s.Addr()), "/"+fresh(t)
+	s, raw := beside(t)
+	chroot := "/" + fresh(t)
 	for _, path := range []string{"", "/brokers", "/brokers/ids", "/brokers/topics"} {
 		_, err := raw.Create(chroot+path, nil, 0, zk.WorldACL(zk.PermAll))
 		require.NoError(t, err)
@@ -91,22 +86,15 @@ func TestNodesOfOtherPrograms(t *testing.T) {
 	_, err := raw.Create(chroot+"/hidden", nil, 0, zk.DigestACL(zk.PermAll, "alice", "secret"))
 	require.NoError(t, err)
 	c, b := newClient(t, Options{Chroot: chroot}, s.Addr())
-	st, err := b.Inspect(within(t, soon), "brokers")
-	require.NoError(t, err)
-	require.Equal(t, driver.Status{Name: "brokers"}, st)
-	all, err := b.List(within(t, soon), "")
-	require.NoError(t, err)
-	require.Empty(t, all)
+	require.Equal(t, driver.Status{Name: "brokers"}, peer.Shows(t, b, "brokers"))
+	require.Empty(t, peer.Lists(t, b, ""))
 
 	// Such a node can still be a lock's.
 	lock, err := c.TryAcquire(within(t, soon), "brokers")
 	require.NoError(t, err)
-	all, err = b.List(within(t, soon), "")
-	require.NoError(t, err)
+	all := peer.Lists(t, b, "")
 	require.Len(t, all, 1)
-	require.Equal(t, "brokers", all[0].Name)
-	require.Zero(t, all[0].Waiters)
-	require.False(t, all[0].Foreign)
+	require.Equal(t, []any{"brokers", 0, false}, []any{all[0].Name, all[0].Waiters, all[0].Foreign})
 	require.NoError(t, lock.Release(t.Context()))
 	_, err = b.Inspect(within(t, soon), "hidden")
 	peer.SaysOneLine(t, err, lockport.ErrRefused, "/hidden")
@@ -114,11 +102,9 @@ func TestNodesOfOtherPrograms(t *testing.T) {
 
 // A change of a node's data does not end its hold.
 func TestNodeDataChanged(t *testing.T) {
-	t.Parallel()
-	s := servers.SharedZooKeeper(t)
-	raw := newRaw(t, s.Addr())
+	s, raw := beside(t)
 	c, b := newClient(t, Options{TTL: time.Minute}, s.Addr()) // renewals check the node too, but come too late
-	lock := acquires(t, c, t.Name())
+	lock := peer.Holds(t, c, t.Name())
 	var node Node
 	require.True(t, lock.As(&node))
 	watched := func() bool {
@@ -138,4 +124,92 @@ func TestNodeDataChanged(t *testing.T) {
 	require.NoError(t, lock.Err())
 	require.NoError(t, raw.Delete(node.Path, -1))
 	<-lock.Lost()
+}
+
+// Golden: other clients and older versions use the same nodes.
+func TestNames(t *testing.T) {
+	t.Parallel()
+	for name, node := range map[string]string{
+		"nightly-report": "nightly-report",
+		"a_B-9":          "a_B-9",
+		"a/b":            "a%2Fb",
+		".":              "%2E",
+		"..":             "%2E%2E",
+		"100%":           "100%25",
+		"é":              "%C3%A9",
+		"日本":             "%E6%97%A5%E6%9C%AC",
+		" ":              "%20",
+		"\x00":           "%00",
+		"zookeeper":      "zookeeper",
+	} {
+		require.Equal(t, node, encodeName(name))
+		back, ok := decodeName(node)
+		require.True(t, ok)
+		require.Equal(t, name, back)
+	}
+	for _, node := range []string{"", "%", "%2", "%2f", "%41", "a.b", "é", "%zz"} {
+		_, ok := decodeName(node)
+		require.False(t, ok, node)
+	}
+}
+
+// A claim with another number of permits does not make the others fail.
+func TestOtherNumberOfPermits(t *testing.T) {
+	t.Parallel()
+	var all []string
+	for i, n := range []int{5, 3, 5} {
+		all = append(all, fmt.Sprintf("%s%010d", nodePrefix(driver.Request{Owner: "00112233445566778899aabbccddeeff:h", Permits: n}, false), i))
+	}
+	c := &claim{parent: "/x", req: driver.Request{Permits: 5}}
+	ahead, err := c.waitsFor(all, 2)
+	require.NoError(t, err)
+	require.Equal(t, "/x/"+all[1], ahead)
+	c.req.Permits = 3
+	_, err = c.waitsFor(all, 1)
+	require.ErrorIs(t, err, driver.ErrInvalidOption)
+}
+
+func TestNodePrefix(t *testing.T) {
+	t.Parallel()
+	owner := "00112233445566778899aabbccddeeff:host/1/label/x"
+	for req, want := range map[*driver.Request][2]string{ // without and with ReadWriteLock
+		{Owner: owner}:               {"lock-", "__WRIT__"},
+		{Owner: owner, Shared: true}: {"read-lock-", "__READ__"},
+		{Owner: owner, Permits: 8}:   {"8of-lock-", "8of-lock-"},
+	} {
+		for i, prefix := range want {
+			prefix = "_c_796e6fa4-34cf-8a0d-6aaf-f3a419e6d38e-" + prefix
+			require.Equal(t, prefix, nodePrefix(*req, i == 1))
+			require.Equal(t, modeOf(*req), modeOfNode(prefix+"0000000007"))
+			require.Equal(t, "0000000007", sortKey(prefix+"0000000007"))
+			require.Equal(t, req.Permits, permitsOf(modeOf(*req)))
+		}
+	}
+	require.NotEqual(t, ownerPrefix(owner), ownerPrefix(owner+"y"))
+	require.Equal(t, "a%2Fb", parentName(driver.Request{Name: "a/b", Shared: true}))
+	require.Equal(t, "a%2Fb.permits", parentName(driver.Request{Name: "a/b", Permits: 8}))
+	for _, foreign := range []string{"lock-0000000001", "_c_f-lock-0000000010", "zzz", "read-lock-0000000001", "x-796e6fa4-34cf-8a0d-6aaf-f3a419e6d38e-read-lock-0000000001"} {
+		require.Empty(t, modeOfNode(foreign))
+	}
+}
+
+func TestOrder(t *testing.T) {
+	t.Parallel()
+	children := []string{
+		"_c_f-lock-0000000010", "_c_a-lock-0000000011", "lock-0000000009", "zzz", "_c_b-lock-0000000008", "a-lock-x-lock-0000000001",
+	}
+	inOrder(children)
+	require.Equal(t, []string{
+		"a-lock-x-lock-0000000001", "_c_b-lock-0000000008", "lock-0000000009", "_c_f-lock-0000000010", "_c_a-lock-0000000011", "zzz",
+	}, children)
+}
+
+func TestSequenceUsedUp(t *testing.T) {
+	t.Parallel()
+	for number, want := range map[string]bool{
+		"0000000000": false, "2100000000": false, fmt.Sprint(lastSequence): false,
+		fmt.Sprint(lastSequence + 1): true, fmt.Sprint(math.MaxInt32): true, "-000000001": true, "-2147483648": true, "9999999999": true,
+	} {
+		require.Equal(t, want, exhausted("_c_x-lock-"+number), number)
+	}
 }

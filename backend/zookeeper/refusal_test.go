@@ -50,8 +50,7 @@ func TestCheckNotices(t *testing.T) {
 
 // A check whose replies were lost leaves no node.
 func TestCheckWithoutReply(t *testing.T) {
-	t.Parallel()
-	s := servers.SharedZooKeeper(t)
+	s, _ := beside(t)
 	proxy := peer.Proxy(t, s.Addr())
 	o := Options{Chroot: "/" + fresh(t), TTL: 30 * time.Second}
 	b, direct := newBackend(t, o, proxy.Addr()), newBackend(t, o, s.Addr())
@@ -94,9 +93,8 @@ func TestJudgeMembers(t *testing.T) {
 }
 
 func TestACL(t *testing.T) {
-	t.Parallel()
-	s := servers.SharedZooKeeper(t)
-	raw, top := newRaw(t, s.Addr()), "/"+fresh(t)
+	s, raw := beside(t)
+	top := "/" + fresh(t)
 	_, err := raw.Create(top, nil, 0, zk.WorldACL(zk.PermAll))
 	require.NoError(t, err)
 	open := func(user, path string) (*lockport.Client, error) {
@@ -111,7 +109,7 @@ func TestACL(t *testing.T) {
 	// The nodes that a user creates belong to that user.
 	mine, err := open("alice:secret@", "/alice")
 	require.NoError(t, err)
-	lock := acquires(t, mine, "x")
+	lock := peer.Holds(t, mine, "x")
 	same, err := open("alice:secret@", "/alice")
 	require.NoError(t, err)
 	_, err = same.TryAcquire(within(t, soon), "x")

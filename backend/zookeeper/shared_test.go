@@ -26,7 +26,7 @@ func TestCallersConnectionCarriesEveryRequest(t *testing.T) {
 	t.Cleanup(conn.Close)
 	c, err := New(conn, Options{Log: log, TTL: ttl, TickTime: 100 * time.Millisecond})
 	require.NoError(t, err)
-	lock := acquires(t, c, "mine")
+	lock := peer.Holds(t, c, "mine")
 	var node Node
 	require.True(t, lock.As(&node))
 	require.Equal(t, conn.SessionID(), node.Session)
@@ -52,13 +52,11 @@ func TestCallersConnectionCarriesEveryRequest(t *testing.T) {
 
 // Closing the client keeps the caller's connection open, but leaves no nodes.
 func TestCloseLeavesTheCallersConnection(t *testing.T) {
-	t.Parallel()
-	s := servers.SharedZooKeeper(t)
+	s, _ := beside(t)
 	conn, b := newShared(t, s.Addr())
-	c, err := lockport.New(b.Backend, lockport.TTL(testTTL))
-	require.NoError(t, err)
+	c := peer.Client(t, b.Backend, lockport.TTL(testTTL))
 	var node Node
-	require.True(t, acquires(t, c, t.Name()).As(&node))
+	require.True(t, peer.Holds(t, c, t.Name()).As(&node))
 	require.NoError(t, c.Close())
 	exists, _, err := conn.Exists(node.Path)
 	require.NoError(t, err)
@@ -67,8 +65,7 @@ func TestCloseLeavesTheCallersConnection(t *testing.T) {
 
 // The session is older than the backend, which does not know when the leader last heard of it: the first grant waits for proof.
 func TestConnectionThatHasASession(t *testing.T) {
-	t.Parallel()
-	s := servers.SharedZooKeeper(t)
+	s, _ := beside(t)
 	const tick = 300 * time.Millisecond
 	log := new(Log)
 	conn, _, err := zk.Connect([]string{s.Addr()}, testTTL, zk.WithLogger(log))
@@ -88,10 +85,9 @@ func TestConnectionThatHasASession(t *testing.T) {
 
 // In a new session, the validity of a claim counts from before the handshake, not from its answer.
 func TestValidityOfAFreshSession(t *testing.T) {
-	t.Parallel()
-	s := servers.SharedZooKeeper(t)
+	s, raw := beside(t)
 	proxy, name := peer.Proxy(t, s.Addr()), fresh(t)
-	_, err := newRaw(t, s.Addr()).Create("/"+name, nil, zk.FlagPersistent, zk.WorldACL(zk.PermAll))
+	_, err := raw.Create("/"+name, nil, zk.FlagPersistent, zk.WorldACL(zk.PermAll))
 	require.NoError(t, err)
 	proxy.Delay(300 * time.Millisecond)
 	b := newBackend(t, Options{TTL: 10 * time.Second, TickTime: 100 * time.Millisecond}, proxy.Addr())
@@ -118,8 +114,7 @@ func TestGrantedTimeout(t *testing.T) {
 		o.TickTime = 100 * time.Millisecond
 		own, err := NewBackend(conn, o)
 		other := nodeOf(t, own, err)
-		_, err = other.Try(request(other, t.Name()))
-		require.ErrorIs(t, err, driver.ErrRefused)
+		peer.Fails(t, other, request(other, t.Name()), driver.ErrRefused)
 	}
 	for _, o := range []Options{{}, {TTL: time.Second}, {TTL: time.Minute, Username: "u", Password: "p"}, {TTL: time.Minute, Dial: new(net.Dialer).DialContext}} {
 		_, err := New(conn, o)
@@ -138,9 +133,8 @@ func TestGrantedTimeout(t *testing.T) {
 
 // Without Log, the backend trusts the caller's TTL and TickTime, and Check reports that.
 func TestNoticesOfACallersConnection(t *testing.T) {
-	t.Parallel()
-	s := servers.SharedZooKeeper(t)
-	b, err := NewBackend(newRaw(t, s.Addr()), Options{TTL: 30 * time.Second})
+	_, raw := beside(t)
+	b, err := NewBackend(raw, Options{TTL: 30 * time.Second})
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = b.Close() })
 	require.Equal(t, defaultTick, b.tick)

@@ -185,9 +185,7 @@ func TestErrorsOfOneOp(t *testing.T) {
 		c.ops[0].Err = full
 		c.finish(nil)
 		r.is(t, driver.ErrRefused)
-		r = release(t.Context(), lease)
-		c.answer("Fa")
-		r.is(t, nil)
+		h.frees(c, lease, "a")
 
 		lease = h.held(c, request("a"))
 		r = release(t.Context(), lease)

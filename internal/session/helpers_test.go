@@ -295,6 +295,14 @@ func (h *hand) held(c *handConn, req driver.Request) driver.Lease {
 	return o.lease
 }
 
+// frees releases l, the claim of key on c.
+func (h *hand) frees(c *handConn, l driver.Lease, key string) {
+	h.t.Helper()
+	r := release(context.Background(), l)
+	c.answer("F" + key)
+	r.is(h.t, nil)
+}
+
 // live opens the main session by acquiring req.
 func (h *hand) live(req driver.Request) (*handConn, driver.Lease) {
 	h.t.Helper()

@@ -7,21 +7,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/lab/peer"
 )
 
 // reading is a reader's request.
-func reading(name string) driver.Request {
-	req := request(name)
-	req.Shared = true
-	return req
-}
+func reading(name string) driver.Request { return peer.Reading(request(name)) }
 
 // permitOf is a request for one of two permits.
-func permitOf(name string) driver.Request {
-	req := request(name)
-	req.Permits = 2
-	return req
-}
+func permitOf(name string) driver.Request { return peer.Permit(request(name), 2) }
 
 func TestReadersOfOneSession(t *testing.T) {
 	byHand(t, Options{Blockers: 2}, func(t *testing.T, h *hand) {
@@ -33,21 +26,15 @@ func TestReadersOfOneSession(t *testing.T) {
 		queue := h.accept()
 		require.Equal(t, "Ta!", queue.asked())
 		h.try(t.Context(), reading("a")).is(t, driver.ErrHeld)
-		r := release(t.Context(), first)
-		c.answer("Fa")
-		r.is(t, nil)
-		r = release(t.Context(), second)
-		c.answer("Fa")
-		r.is(t, nil)
+		h.frees(c, first, "a")
+		h.frees(c, second, "a")
 		queue.answer("Ta!")
 		writer.is(t, nil)
 
 		h.try(t.Context(), reading("a")).is(t, driver.ErrHeld)
 		reader := h.wait(t.Context(), reading("a"))
 		behind := h.accept()
-		r = release(t.Context(), writer.lease)
-		queue.answer("Fa")
-		r.is(t, nil)
+		h.frees(queue, writer.lease, "a")
 		behind.answer("Ta!")
 		reader.is(t, nil)
 		require.True(t, behind.lastShared)
@@ -70,9 +57,7 @@ func TestReaderDoesNotOvertakeAWriterOnItsSession(t *testing.T) {
 		own.answer("Ta") // the writer has left
 		reader.is(t, nil)
 		h.try(t.Context(), reading("a")).is(t, driver.ErrHeld) // no session is left
-		r := release(t.Context(), first)
-		c.answer("Fa")
-		r.is(t, nil)
+		h.frees(c, first, "a")
 		h.held(c, reading("a"))
 
 		stop := h.b.Notify(request("a"), func() {}) // a local writer without a session left to wait on

@@ -129,9 +129,7 @@ func TestIdleSessionIsClosedAndReplaced(t *testing.T) {
 		c, lease := h.live(request("a"))
 		time.Sleep(handTTL - time.Millisecond) // a session with a lock is neither idle nor stale
 		require.False(t, c.closed)
-		r := release(t.Context(), lease)
-		c.answer("Fa")
-		r.is(t, nil)
+		h.frees(c, lease, "a")
 		time.Sleep(handTTL * 3 / 4)
 		synctest.Wait()
 		require.True(t, c.closed, "idle for most of the TTL")
@@ -215,9 +213,7 @@ func TestRenewBatch(t *testing.T) {
 			blockers = append(blockers, w)
 			leases = append(leases, o.lease)
 		}
-		r := release(t.Context(), b)
-		c.answer("Fb")
-		r.is(t, nil)
+		h.frees(c, b, "b")
 		time.Sleep(time.Second)
 		sent := time.Now()
 		results := make([]driver.Renewal, len(leases))

@@ -29,9 +29,7 @@ func TestWaitIsConfirmed(t *testing.T) {
 		h.wait(t.Context(), request("b")).is(t, driver.ErrHeld) // no session is left
 		h.wait(t.Context(), request("a")).is(t, driver.ErrHeld)
 		h.try(t.Context(), request("a")).is(t, driver.ErrHeld)
-		r := release(t.Context(), o.lease)
-		c.answer("Fa")
-		r.is(t, nil)
+		h.frees(c, o.lease, "a")
 		time.Sleep(time.Second)
 		o = h.wait(t.Context(), request("b")) // the session is there already
 		sent = time.Now()

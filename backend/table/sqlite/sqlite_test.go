@@ -84,15 +84,12 @@ func TestLayoutGolden(t *testing.T) {
 	b, err := open(t.Context(), url)
 	require.NoError(t, err)
 	defer b.Close()
-	st, err := b.(driver.Inspector).Inspect(t.Context(), "held")
-	require.NoError(t, err)
+	st := peer.Shows(t, b.(driver.Inspector), "held")
 	require.Equal(t, []any{true, owner, uint64(7)}, []any{st.Held, st.Owner, st.Token})
 	require.WithinDuration(t, time.Now().Add(-500*time.Second), st.Since, 30*time.Second)
-	lease, err := b.TryAcquire(t.Context(), driver.Request{Name: "expired", Owner: owner, TTL: time.Minute})
-	require.NoError(t, err)
+	lease := peer.Takes(t, b, driver.Request{Name: "expired", Owner: owner, TTL: time.Minute})
 	require.EqualValues(t, 9000000000000001, lease.Grant().Token)
-	_, err = b.TryAcquire(t.Context(), driver.Request{Name: "abandoned", Owner: owner, TTL: time.Minute})
-	require.ErrorIs(t, err, driver.ErrHeld)
+	peer.Fails(t, b, driver.Request{Name: "abandoned", Owner: owner, TTL: time.Minute}, driver.ErrHeld)
 }
 
 // A statement waits for another process's, whatever other pragmas the URL has.
