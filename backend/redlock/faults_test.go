@@ -176,7 +176,8 @@ func TestAbandonedClaimIsRefusedWhenItArrives(t *testing.T) {
 		p.Restore()
 	}
 	require.NoError(t, a.reaches(0))
-	require.Zero(t, x.having(t, key("x")))
+	require.Less(t, x.having(t, key("x")), 2) // a majority refuses; at the last node, the claim may have come before its abandoning
+	peer.Until(t, func() bool { return x.having(t, key("x")) == 0 })
 	peer.Fails(t, direct, req, driver.ErrRefused)
 	direct.Frees(direct.Takes(direct.Request("x")))
 	for _, s := range x.servers {
