@@ -54,18 +54,18 @@ func lockID(name string) int64 {
 }
 
 // openGoose opens a database on which take makes the claims.
-func openGoose(take func(ctx context.Context, db *sql.DB, c library.Claim, s Settings) (*library.Hold, error)) func(context.Context, string, Settings) (library.Client, error) {
-	return func(_ context.Context, rawURL string, s Settings) (library.Client, error) {
+func openGoose(take func(ctx context.Context, db *sql.DB, c library.Claim, ttl time.Duration) (*library.Hold, error)) Opener {
+	return func(_ context.Context, rawURL string, ttl time.Duration) (library.Client, error) {
 		url, _, _ := strings.Cut(rawURL, "?") // drop lockport's parameters
 		db, err := sql.Open("pgx", url)
 		if err != nil {
 			return library.Client{}, err
 		}
-		return library.Client{Close: db.Close, Take: func(ctx context.Context, c library.Claim) (*library.Hold, error) { return take(ctx, db, c, s) }}, nil
+		return library.Client{Close: db.Close, Take: func(ctx context.Context, c library.Claim) (*library.Hold, error) { return take(ctx, db, c, ttl) }}, nil
 	}
 }
 
-func gooseSession(ctx context.Context, db *sql.DB, c library.Claim, _ Settings) (*library.Hold, error) {
+func gooseSession(ctx context.Context, db *sql.DB, c library.Claim, _ time.Duration) (*library.Hold, error) {
 	locker, err := lock.NewPostgresSessionLocker(lock.WithLockID(lockID(c.Name)), lock.WithLockTimeout(1, 1), lock.WithUnlockTimeout(1, 1))
 	if err != nil {
 		return nil, err
@@ -84,9 +84,9 @@ func gooseSession(ctx context.Context, db *sql.DB, c library.Claim, _ Settings) 
 	}}, nil
 }
 
-func gooseTable(ctx context.Context, db *sql.DB, c library.Claim, s Settings) (*library.Hold, error) {
-	locker, err := lock.NewPostgresTableLocker(lock.WithTableLockID(lockID(c.Name)), lock.WithTableLeaseDuration(s.TTL),
-		lock.WithTableHeartbeatInterval(s.TTL/4), lock.WithTableLockTimeout(100*time.Millisecond, 1), lock.WithTableUnlockTimeout(time.Second, 1))
+func gooseTable(ctx context.Context, db *sql.DB, c library.Claim, ttl time.Duration) (*library.Hold, error) {
+	locker, err := lock.NewPostgresTableLocker(lock.WithTableLockID(lockID(c.Name)), lock.WithTableLeaseDuration(ttl),
+		lock.WithTableHeartbeatInterval(ttl/4), lock.WithTableLockTimeout(100*time.Millisecond, 1), lock.WithTableUnlockTimeout(time.Second, 1))
 	if err != nil {
 		return nil, err
 	}
