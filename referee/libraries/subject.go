@@ -52,7 +52,7 @@ const sessionTTL = 2 * time.Second
 // Subjects returns all judged subjects: the reference, which must keep all its promises, and the libraries.
 func Subjects() []Subject {
 	return []Subject{
-		Reference, Redislock, Redsync, Redlock, Rueidislock, EtcdMutex, EtcdSharedSession, ZKLock, GooseSession, GooseTable,
+		Reference, Redislock, Redsync, Redlock, Rueidislock, EtcdMutex, EtcdSharedSession, ZKLock,
 	}
 }
 
