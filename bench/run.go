@@ -49,7 +49,7 @@ func run(ctx context.Context, f lib.Family, o options) (*page.Results, error) {
 		var subjects []*measure.Subject
 		for _, l := range all {
 			subjects = append(subjects, &measure.Subject{
-				Row: measure.Row{Library: l.Name, Kind: l.Kind}, Config: measure.Config{URL: s.URL, Family: l.Family, Library: l.Name},
+				Row: measure.Row{Library: l.Name, Kind: l.Kind}, Config: measure.Config{URL: s.URL, TTL: sc.ttl, Family: l.Family, Library: l.Name},
 				Locks: letters.ReplaceAllString("bench-"+sc.Name+"-"+l.Name, ""), Try: l.Kind == lib.Floor,
 			})
 			if !slices.ContainsFunc(r.Libraries, func(known lib.Library) bool { return known.Name == l.Name }) {
@@ -63,7 +63,7 @@ func run(ctx context.Context, f lib.Family, o options) (*page.Results, error) {
 		if err != nil {
 			return r, err
 		}
-		measured := page.Scenario{Name: sc.Name, Title: sc.Title, Family: f.Name, Setup: f.Setup}
+		measured := page.Scenario{Name: sc.Name, Title: sc.Title}
 		for _, on := range subjects {
 			measured.Rows = append(measured.Rows, on.Row)
 		}

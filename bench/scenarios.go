@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/lockport/lockport/bench/lib"
@@ -39,6 +40,7 @@ const (
 type scenario struct {
 	measure.Scenario
 	takes func(l lib.Library) bool
+	ttl   time.Duration // of the locks
 }
 
 // has reports whether a library takes part.
@@ -47,35 +49,36 @@ func (s scenario) has(l lib.Library) bool { return l.In(s.Name) && s.takes(l) }
 // scenarios returns all scenarios, in the order in which they are measured.
 func scenarios(p plan) []scenario {
 	cycle := func(name, title string, n int) measure.Scenario {
-		return measure.Scenario{Name: name, Title: title, Do: measure.Cycle, N: n, Samples: mostCycles, For: p.cycle, TTL: ttl}
+		s := measure.Scenario{Name: name, Title: title, Do: measure.Cycle, N: n, Samples: mostCycles, For: p.cycle}
+		s.Shared = strings.HasPrefix(name, "beside-")
+		return s
 	}
 	contend := func(name, title string, processes, n int) measure.Scenario {
-		return measure.Scenario{Name: name, Title: title, Do: measure.Contend, Processes: processes, N: n, For: p.contend, Grace: 2 * time.Second, TTL: ttl}
+		return measure.Scenario{Name: name, Title: title, Do: measure.Contend, Processes: processes, N: n, For: p.contend, Grace: 2 * time.Second}
 	}
 	handOff := func(name, title string, processes int) measure.Scenario {
-		return measure.Scenario{Name: name, Title: title, Do: measure.HandOff, Processes: processes, Samples: p.handOff, For: pause, TTL: ttl}
+		return measure.Scenario{Name: name, Title: title, Do: measure.HandOff, Processes: processes, Samples: p.handOff, For: pause}
 	}
 	takeover := measure.Scenario{
-		Name: "takeover", Title: "from a holder's SIGKILL to the grant of a waiter in another process",
-		Do: measure.Takeover, Processes: 2, N: takeoverLocks, TTL: deadTTL,
+		Name: "takeover", Title: "from a holder's SIGKILL to the grant of a waiter in another process", Do: measure.Takeover, Processes: 2, N: takeoverLocks,
 	}
 	every := func(lib.Library) bool { return true }
 	waits := func(l lib.Library) bool { return l.Waits }
 	all := []scenario{
-		{cycle("cycle", "one goroutine acquires and releases an uncontended name", 1), every},
-		{cycle("own-64", "64 goroutines, each with its own name", 64), every},
+		{cycle("cycle", "one goroutine acquires and releases an uncontended name", 1), every, ttl},
+		{cycle("own-64", "64 goroutines, each with its own name", 64), every, ttl},
 		{
 			cycle("beside-1", "one goroutine acquires a name exclusively, as a reader, or with a permit", 1),
-			func(l lib.Library) bool { return l.Beside || l.Kind != lib.Variant },
+			func(l lib.Library) bool { return l.Beside || l.Kind != lib.Variant }, ttl,
 		},
-		{cycle("beside-64", "64 goroutines of one process that share one name", 64), func(l lib.Library) bool { return l.Beside }},
-		{contend("contend-8", "8 goroutines, one name", 1, 8), waits},
-		{contend("contend-64", "64 goroutines, one name", 1, 64), waits},
-		{contend("contend-512", "512 goroutines, one name", 1, 512), waits},
-		{contend("contend-4x16", "4 processes of 16 goroutines, one name", 4, 64), waits},
-		{handOff("handoff-other", "from a release to the grant of a waiter in another process", 2), waits},
-		{handOff("handoff-same", "from a release to the grant of a waiter in the same process", 1), waits},
-		{takeover, waits},
+		{cycle("beside-64", "64 goroutines of one process that share one name", 64), func(l lib.Library) bool { return l.Beside }, ttl},
+		{contend("contend-8", "8 goroutines, one name", 1, 8), waits, ttl},
+		{contend("contend-64", "64 goroutines, one name", 1, 64), waits, ttl},
+		{contend("contend-512", "512 goroutines, one name", 1, 512), waits, ttl},
+		{contend("contend-4x16", "4 processes of 16 goroutines, one name", 4, 64), waits, ttl},
+		{handOff("handoff-other", "from a release to the grant of a waiter in another process", 2), waits, ttl},
+		{handOff("handoff-same", "from a release to the grant of a waiter in the same process", 1), waits, ttl},
+		{takeover, waits, deadTTL},
 	}
 	// Lockport is measured with every number, other libraries with the second: some poll for each waiter. Floors would need a connection for each.
 	crowd := func(i int) func(lib.Library) bool {
@@ -84,13 +87,13 @@ func scenarios(p plan) []scenario {
 	for i, n := range p.waiters {
 		title := fmt.Sprint("goroutines of one process that wait for a name that another process holds: ", n)
 		all = append(all, scenario{
-			measure.Scenario{Name: fmt.Sprint("waiters-", n), Title: title, Do: measure.Wait, N: n, For: time.Second, TTL: waitedTTL}, crowd(i),
+			measure.Scenario{Name: fmt.Sprint("waiters-", n), Title: title, Do: measure.Wait, N: n, For: time.Second}, crowd(i), waitedTTL,
 		})
 	}
 	for i, n := range p.held {
 		title := fmt.Sprint("locks of one process, held and renewed: ", n)
 		all = append(all, scenario{
-			measure.Scenario{Name: fmt.Sprint("held-", n), Title: title, Do: measure.Hold, N: n, For: heldTTL, TTL: heldTTL}, crowd(i),
+			measure.Scenario{Name: fmt.Sprint("held-", n), Title: title, Do: measure.Hold, N: n, For: heldTTL}, crowd(i), heldTTL,
 		})
 	}
 	for i := range all {

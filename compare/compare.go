@@ -10,6 +10,7 @@ import (
 
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/compare/hazards"
+	"github.com/lockport/lockport/conformance/library"
 	"github.com/lockport/lockport/internal/lab/measure"
 	"github.com/lockport/lockport/internal/lab/report"
 	"github.com/lockport/lockport/internal/lab/servers"
@@ -19,8 +20,8 @@ import (
 // import the backends.
 func WorkerMain() {
 	hazards.WorkerMain()
-	measure.WorkerMain(func(ctx context.Context, c measure.Config) (measure.Locker, error) {
-		return measure.Open(ctx, c, nil, lockport.Label("compare"))
+	measure.WorkerMain(func(ctx context.Context, c measure.Config) (library.Client, error) {
+		return measure.Open(ctx, c.URL, c.TTL, nil, lockport.Label("compare"))
 	})
 }
 

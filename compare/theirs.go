@@ -72,16 +72,16 @@ const openTime = 10 * time.Second
 func grants(ctx context.Context, rawURL string, ttl time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, openTime)
 	defer cancel()
-	l, err := measure.Open(ctx, measure.Config{URL: rawURL, TTL: ttl}, nil, lockport.Label("compare"))
+	client, err := lockport.Open(ctx, rawURL, lockport.TTL(ttl), lockport.Logger(nil), lockport.Label("compare"))
 	if err != nil {
 		return err
 	}
-	defer l.Close()
-	release, err := l.Acquire(ctx, "lockport-compare-"+rand.Text()[:8], true)
+	defer client.Close()
+	lock, err := client.Acquire(ctx, "lockport-compare-"+rand.Text()[:8])
 	if err != nil {
 		return err
 	}
-	return release(ctx)
+	return lock.Release(ctx)
 }
 
 // redacted is a URL without its user and its parameters, which may be secrets.

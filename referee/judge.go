@@ -27,23 +27,20 @@ const (
 	NotRun      Verdict = "not run"      // a case failed in some runs only, or no case reached its rule
 )
 
-// Finding is a failed case of a promise that the library makes.
-type Finding struct {
-	Case, Rule, Seen string
-	Failed, Runs     int    // failed in Failed of Runs runs
-	Explained        string `json:",omitempty"`
+// Refutation is a group of cases that failed in every run for the same reason.
+type Refutation struct {
+	Cases []string
+	Seen  string // by the first
+	Why   string `json:",omitempty"`
 }
-
-// Refutes reports whether the case failed in every run.
-func (f Finding) Refutes(runs int) bool { return f.Failed == runs }
 
 // Cell is the verdict on one promise of a library, with its reasons.
 type Cell struct {
-	Promise  string
-	Verdict  Verdict
-	Source   string    `json:",omitempty"` // where the library makes the promise
-	Passed   int       // cases that passed in every run
-	Findings []Finding `json:",omitempty"`
+	Promise string
+	Verdict Verdict
+	Source  string       `json:",omitempty"` // where the library makes the promise
+	Passed  int          // cases that passed in every run
+	Refuted []Refutation `json:",omitempty"`
 }
 
 // leading matches the promise at the start of a rule. Rules of the driver's contract start with none; no library promises them.
@@ -70,59 +67,58 @@ var unready = regexp.MustCompile(`^(nobody has the name|an acquisition failed on
 // leak starts the reason of a case that passed but left connections open, which concerns another promise.
 const leak = "P8 no leaks: when all is closed"
 
-// source returns where a library makes the promise of that number. The reference makes every promise.
-func source(s libraries.Subject, number string) string {
-	if s.Name == libraries.Reference.Name && number != "" {
-		return "docs/guarantees.md"
-	}
-	return s.Promises[number]
-}
-
 // counts reports whether a case tests a promise of the library.
 func counts(s libraries.Subject, rule, id string) bool {
-	return source(s, promiseOf(rule)) != "" && ours[id] == "" && !strings.HasPrefix(id, "several/") && s.Not[id] == ""
+	return s.Promises[promiseOf(rule)] != "" && ours[id] == "" && !strings.HasPrefix(id, "several/") && s.Not[id] == ""
 }
 
-// judge returns the verdict on each promise. unable maps the cases that did not reach their rule to what prevented it.
-func judge(s libraries.Subject, runs []conformance.Report) (cells []Cell, unable map[string]string) {
-	unable = make(map[string]string)
+// judge returns the verdict on each promise, and the cases that failed in some runs only.
+func judge(s libraries.Subject, runs []conformance.Report) (cells []Cell, sometimes []string) {
 	for _, p := range promises {
-		cell := Cell{Promise: p.Number, Source: source(s, p.Number), Verdict: NotRun}
+		cell := Cell{Promise: p.Number, Source: s.Promises[p.Number], Verdict: NotRun}
+		unclear := len(sometimes)
 		for i, c := range runs[0].Results {
 			if promiseOf(c.Rule) != p.Number || !counts(s, c.Rule, c.ID()) {
 				continue
 			}
-			f := Finding{Case: c.ID(), Rule: c.Rule, Explained: cmp.Or(s.Explained[c.ID()], s.Explained[c.Group])}
-			passed := 0
+			passed, failed, seen := 0, 0, ""
 			for _, run := range runs {
 				switch res := run.Results[i]; {
 				case res.Outcome == conformance.Pass || strings.HasPrefix(res.Reason, leak):
 					passed++
-					f.Runs++
-				case res.Outcome == conformance.Fail && (unready.MatchString(res.Reason) || !slices.Contains([]string{"", p.Number}, promiseOf(res.Reason))):
-					unable[c.ID()] = res.Reason
-				case res.Outcome == conformance.Fail:
-					f.Failed++
-					f.Runs++
-					f.Seen = res.Reason
+				case res.Outcome == conformance.Fail && !unready.MatchString(res.Reason) && slices.Contains([]string{"", p.Number}, promiseOf(res.Reason)):
+					failed++
+					seen = res.Reason
 				}
 			}
-			if passed == len(runs) {
+			switch {
+			case passed == len(runs):
 				cell.Passed++
-			}
-			if f.Failed > 0 {
-				cell.Findings = append(cell.Findings, f)
+			case failed == len(runs):
+				cell.refute(c.ID(), seen, cmp.Or(s.Explained[c.ID()], s.Explained[c.Group]))
+			case failed > 0:
+				sometimes = append(sometimes, c.ID())
 			}
 		}
 		switch {
 		case cell.Source == "":
 			cell.Verdict = NotPromised
-		case slices.ContainsFunc(cell.Findings, func(f Finding) bool { return f.Refutes(len(runs)) }):
+		case len(cell.Refuted) > 0:
 			cell.Verdict = Refuted
-		case cell.Passed > 0 && len(cell.Findings) == 0:
+		case cell.Passed > 0 && len(sometimes) == unclear:
 			cell.Verdict = Held
 		}
 		cells = append(cells, cell)
 	}
-	return cells, unable
+	return cells, sometimes
+}
+
+// refute adds a case that failed in every run.
+func (c *Cell) refute(id, seen, why string) {
+	i := slices.IndexFunc(c.Refuted, func(r Refutation) bool { return r.Why == why })
+	if i < 0 {
+		i = len(c.Refuted)
+		c.Refuted = append(c.Refuted, Refutation{Seen: seen, Why: why})
+	}
+	c.Refuted[i].Cases = append(c.Refuted[i].Cases, id)
 }

@@ -2,6 +2,7 @@
 // API. The result is a verdict on each promise in the library's documentation.
 //
 //	go run . -library redislock -runs 1 -v
+//	go run . -repro redislock-release localhost:6379
 //	go run . -docs ../docs
 //	go test -run TestPage -update
 package main
@@ -12,6 +13,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"log"
 	"os"
 	"os/signal"
 	"runtime"
@@ -22,6 +24,7 @@ import (
 	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/lab/environment"
 	"github.com/lockport/lockport/referee/libraries"
+	"github.com/lockport/lockport/referee/repro"
 )
 
 func main() {
@@ -29,9 +32,19 @@ func main() {
 	library := flag.String("library", "", "judge only this library (default: all)")
 	runs := flag.Int("runs", 3, "number of runs of the suite; a case refutes a promise if it fails in all of them")
 	match := flag.String("case", "", "run only cases whose ids contain this text")
+	reproduce := flag.String("repro", "", "run a reproduction of package repro on the server whose address is the argument, and nothing else")
 	docs := flag.String("docs", "", "write the results to referee.json in this folder")
 	verbose := flag.Bool("v", false, "print each case when it ends")
 	flag.Parse()
+	if *reproduce != "" {
+		for _, r := range repro.All {
+			if r.Name == *reproduce {
+				r.Run(flag.Arg(0))
+				return
+			}
+		}
+		log.Fatalf("there is no reproduction %q", *reproduce)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	if err := run(ctx, *library, *match, *runs, *docs, *verbose); err != nil {
@@ -50,14 +63,13 @@ type Page struct {
 
 // Result is the result of one library.
 type Result struct {
-	Subject string
-	Version string
-	Use     string
-	Servers string
-	Took    time.Duration // all runs together
-	Runs    int
-	Cells   []Cell
-	Unable  map[string]string // cases that did not reach their rule, with the reason
+	Subject   string
+	Version   string
+	Use       string
+	Servers   string
+	Took      time.Duration // all runs together
+	Cells     []Cell
+	Sometimes []string `json:",omitempty"` // cases that failed in some runs only
 }
 
 func run(ctx context.Context, library, match string, runs int, docs string, verbose bool) error {
@@ -91,7 +103,7 @@ func run(ctx context.Context, library, match string, runs int, docs string, verb
 // judged starts servers for a library, runs the suite and judges it.
 func judged(ctx context.Context, s libraries.Subject, match string, runs int, verbose bool) (Result, error) {
 	began := time.Now()
-	r := Result{Subject: s.Name, Version: cmp.Or(libraries.Version(s.Module), "of this repository"), Use: s.Use, Runs: runs}
+	r := Result{Subject: s.Name, Version: cmp.Or(libraries.Version(s.Module), "of this repository"), Use: s.Use}
 	env, err := environment.Named(s.Environment)
 	if err != nil {
 		return r, err
@@ -110,24 +122,9 @@ func judged(ctx context.Context, s libraries.Subject, match string, runs int, ve
 			fmt.Printf("%-8s %s (%.1f s) %s\n", res.Outcome, res.ID(), res.Took.Seconds(), res.Reason)
 		}))
 	}
-	var reports []conformance.Report
-	for range runs {
-		report, err := once(ctx, s, servers, options)
-		if err != nil {
-			return r, err
-		}
-		reports = append(reports, report)
-	}
-	r.Cells, r.Unable = judge(s, reports)
-	r.Took = time.Since(began).Round(time.Second)
-	return r, nil
-}
-
-// once runs the suite once.
-func once(ctx context.Context, s libraries.Subject, servers *environment.Running, options []conformance.RunOption) (conformance.Report, error) {
 	lanes, end, err := servers.Lanes(s.IsOp)
 	if err != nil {
-		return conformance.Report{}, err
+		return r, err
 	}
 	defer end()
 	for i := range lanes {
@@ -140,11 +137,20 @@ func once(ctx context.Context, s libraries.Subject, servers *environment.Running
 		Open: openTarget, Direct: s.Name + " " + servers.URL(), MinTTL: 2 * time.Second, Target: lanes[0].Target, Faults: lanes[0].Faults, Lanes: lanes[1:],
 	}
 	cfg.Faults.Restart = servers.Restart
-	report := conformance.Run(ctx, cfg, options...)
-	if report.Error != "" {
-		return report, fmt.Errorf("the suite did not run: %s", report.Error)
+	var reports []conformance.Report
+	for range runs {
+		report := conformance.Run(ctx, cfg, options...)
+		if report.Error != "" {
+			return r, fmt.Errorf("the suite did not run: %s", report.Error)
+		}
+		if err := servers.Heal(ctx); err != nil {
+			return r, err
+		}
+		reports = append(reports, report)
 	}
-	return report, servers.Heal(ctx)
+	r.Cells, r.Sometimes = judge(s, reports)
+	r.Took = time.Since(began).Round(time.Second)
+	return r, nil
 }
 
 // openTarget opens a target of the suite: a subject's name and a URL. It runs in worker processes too.

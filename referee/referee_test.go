@@ -15,6 +15,7 @@ import (
 	"github.com/lockport/lockport/internal/lab/environment"
 	"github.com/lockport/lockport/internal/pages"
 	"github.com/lockport/lockport/referee/libraries"
+	"github.com/lockport/lockport/referee/repro"
 )
 
 func TestMain(m *testing.M) {
@@ -124,41 +125,31 @@ func TestTableOfLibraries(t *testing.T) {
 	}
 }
 
-// The page and the picture match the results.
+// The page matches the results.
 func TestPage(t *testing.T) {
 	var p Page
 	require.NoError(t, json.Unmarshal([]byte(pages.Read(t, "referee.json")), &p))
 	pages.Is(t, "referee.md", string(markdown("page", p)))
-	pages.Is(t, "referee.svg", string(p.svg()))
 }
 
-// Each program in repro/ is listed, has at most 40 lines, and prints what the list says. make referee and make soak run them.
+// Each reproduction prints what the list says. make referee and make soak run them.
 func TestReproductions(t *testing.T) {
-	folder := t.TempDir()
-	out, err := exec.Command("go", "build", "-o", folder, "./repro/...").CombinedOutput()
+	environment.OnlyInSoak(t)
+	referee := t.TempDir() + "/referee"
+	out, err := exec.Command("go", "build", "-o", referee, ".").CombinedOutput()
 	require.NoError(t, err, "%s", out)
-	on := make(map[string][]Reproduction)
-	for _, r := range Reproductions {
-		text, err := os.ReadFile("repro/" + r.Program + "/main.go")
-		require.NoError(t, err)
-		require.LessOrEqual(t, strings.Count(string(text), "\n"), 40, r.Program)
+	on := make(map[string][]repro.Reproduction)
+	for _, r := range repro.All {
 		on[r.Environment] = append(on[r.Environment], r)
 	}
-	built, err := os.ReadDir(folder)
-	require.NoError(t, err)
-	require.Len(t, built, len(Reproductions))
-	environment.OnlyInSoak(t)
 	for name, all := range on {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var addrs []string
-			for _, server := range environment.Need(t, name).Nodes() {
-				addrs = append(addrs, server.Addr())
-			}
+			addr := environment.Need(t, name).Nodes()[0].Addr()
 			for _, r := range all {
-				t.Run(r.Program, func(t *testing.T) {
+				t.Run(r.Name, func(t *testing.T) {
 					t.Parallel()
-					out, err := exec.Command(folder+"/"+r.Program, addrs...).Output() // clients log to standard error
+					out, err := exec.Command(referee, "-repro", r.Name, addr).Output() // clients log to standard error
 					require.NoError(t, err, "%s", out)
 					require.Regexp(t, r.Prints, string(out))
 				})

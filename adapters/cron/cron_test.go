@@ -23,12 +23,7 @@ func TestMain(m *testing.M) {
 }
 
 // schedule runs on one machine.
-func schedule(ctx context.Context, m ticks.Machine, job func()) error {
-	client, err := m.Open(ctx)
-	if err != nil {
-		return err
-	}
-	defer client.Close()
+func schedule(ctx context.Context, m ticks.Machine, client *lockport.Client, job func()) error {
 	c := cron.New(cron.WithParser(shifted{cron.NewParser(cron.Second | cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow), m.Ahead}))
 	once := cronlock.Once(client, m.Job, cron.DiscardLogger, lockport.MinHold(m.MinHold))
 	if _, err := c.AddJob(m.Spec(), cron.NewChain(once).Then(cron.FuncJob(job))); err != nil {

@@ -30,12 +30,7 @@ func TestMain(m *testing.M) {
 }
 
 // schedule runs on one machine.
-func schedule(ctx context.Context, m ticks.Machine, job func()) error {
-	client, err := m.Open(ctx)
-	if err != nil {
-		return err
-	}
-	defer client.Close()
+func schedule(ctx context.Context, m ticks.Machine, client *lockport.Client, job func()) error {
 	by := gocron.WithDistributedLocker(gocronlock.NewLocker(client, lockport.MinHold(m.MinHold)))
 	if m.Variant == "elector" {
 		by = gocron.WithDistributedElector(gocronlock.NewElector(client, m.Job))

@@ -2,26 +2,27 @@ package lib
 
 import (
 	"context"
+	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	recipe "go.etcd.io/etcd/client/v3/experimental/recipes"
 
-	"github.com/lockport/lockport/internal/lab/measure"
+	"github.com/lockport/lockport/conformance/library"
 	"github.com/lockport/lockport/referee/libraries"
 )
 
 // openBareEtcd opens the floors. Waiters watch the key.
-func openBareEtcd(_ context.Context, c measure.Config) (l measure.Locker, err error) {
-	client, err := libraries.Etcd(c.URL)
+func openBareEtcd(_ context.Context, rawURL string, ttl time.Duration) (l library.Client, err error) {
+	client, err := libraries.Etcd(rawURL)
 	if err != nil {
 		return l, err
 	}
-	s, err := libraries.EtcdSession(client, c.TTL)
+	s, err := libraries.EtcdSession(client, ttl)
 	if err != nil {
 		return l, err
 	}
-	return measure.Locker{Close: client.Close, Acquire: func(ctx context.Context, name string, wait bool) (measure.Release, error) {
-		key := "/bench/" + name
+	return library.Client{Close: client.Close, Take: func(ctx context.Context, c library.Claim) (*library.Hold, error) {
+		key := "/bench/" + c.Name
 		try := func() error {
 			r, err := client.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(key), "=", 0)).
 				Then(clientv3.OpPut(key, "", clientv3.WithLease(s.Lease()))).Commit()
@@ -31,10 +32,7 @@ func openBareEtcd(_ context.Context, c measure.Config) (l measure.Locker, err er
 			r, err := client.Delete(ctx, key)
 			return unlessHeld(err == nil && r.Deleted == 1, err)
 		}
-		if !wait {
-			return release, try()
-		}
-		return release, untilTaken(try, func() error { return awaitDelete(ctx, client, key) })
+		return held(release, claimed(c.Wait, try, func() error { return awaitDelete(ctx, client, key) }))
 	}}, nil
 }
 
@@ -55,14 +53,14 @@ func awaitDelete(ctx context.Context, client *clientv3.Client, key string) error
 }
 
 // openRWMutexes opens the recipe's readers, which support neither contexts nor single attempts. One session may hold many of them.
-func openRWMutexes(_ context.Context, c measure.Config) (l measure.Locker, err error) {
-	client, err := libraries.Etcd(c.URL)
+func openRWMutexes(_ context.Context, rawURL string, ttl time.Duration) (l library.Client, err error) {
+	client, err := libraries.Etcd(rawURL)
 	if err != nil {
 		return l, err
 	}
-	s, err := libraries.EtcdSession(client, c.TTL)
-	return measure.Locker{Close: client.Close, Acquire: func(_ context.Context, name string, _ bool) (measure.Release, error) {
-		m := recipe.NewRWMutex(s, "/bench/"+name)
-		return func(context.Context) error { return m.RUnlock() }, m.RLock()
+	s, err := libraries.EtcdSession(client, ttl)
+	return library.Client{Close: client.Close, Take: func(_ context.Context, c library.Claim) (*library.Hold, error) {
+		m := recipe.NewRWMutex(s, "/bench/"+c.Name)
+		return held(func(context.Context) error { return m.RUnlock() }, m.RLock())
 	}}, err
 }

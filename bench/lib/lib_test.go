@@ -7,8 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/lockport/lockport"
-	"github.com/lockport/lockport/internal/lab/measure"
+	"github.com/lockport/lockport/conformance/library"
+	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
@@ -31,31 +31,34 @@ func TestLibraries(t *testing.T) {
 func takesAndReleases(t *testing.T, l Library, url string) {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	open := func() measure.Locker {
-		locker, err := l.Open(ctx, measure.Config{URL: url, TTL: 10 * time.Second, Loop: true})
+	const ttl = 10 * time.Second
+	open := func() func(name string, wait bool) (*library.Hold, error) {
+		client, err := l.Open(ctx, url, ttl)
 		require.NoError(t, err)
-		t.Cleanup(func() { require.NoError(t, locker.Close()) })
-		return locker
+		t.Cleanup(func() { require.NoError(t, client.Close()) })
+		return func(name string, wait bool) (*library.Hold, error) {
+			return client.Take(ctx, library.Claim{Name: name, TTL: ttl, Wait: wait})
+		}
 	}
 	a, b := open(), open()
-	release, err := a.Acquire(ctx, "name", true)
+	hold, err := a("name", true)
 	require.NoError(t, err)
 	if l.Beside {
-		beside, err := b.Acquire(ctx, "name", true)
+		beside, err := b("name", true)
 		require.NoError(t, err)
-		require.NoError(t, beside(ctx))
+		require.NoError(t, beside.Release(ctx))
 	}
-	if l.Name == Pings || l.Beside {
-		require.NoError(t, release(ctx))
+	if l.Kind == Probe || l.Beside {
+		require.NoError(t, hold.Release(ctx))
 		return
 	}
-	for _, other := range []measure.Locker{a, b} { // a session of some libraries does not exclude itself
-		_, err = other.Acquire(ctx, "name", false)
-		require.ErrorIs(t, err, lockport.ErrHeld)
+	for _, other := range []func(string, bool) (*library.Hold, error){a, b} { // a session of some libraries does not exclude itself
+		_, err = other("name", false)
+		require.ErrorIs(t, err, driver.ErrHeld)
 	}
-	other, err := b.Acquire(ctx, "another name", false)
+	other, err := b("another name", false)
 	require.NoError(t, err)
-	require.NoError(t, other(ctx))
+	require.NoError(t, other.Release(ctx))
 
 	granted := make(chan error, 1)
 	go func() {
@@ -63,15 +66,19 @@ func takesAndReleases(t *testing.T, l Library, url string) {
 			granted <- nil
 			return
 		}
-		next, err := b.Acquire(ctx, "name", true)
+		next, err := b("name", true)
 		if err == nil {
-			err = next(ctx)
+			err = next.Release(ctx)
 		}
 		granted <- err
 	}()
-	require.NoError(t, release(ctx))
+	if hold.Renew != nil {
+		_, err = hold.Renew(ctx)
+		require.NoError(t, err)
+	}
+	require.NoError(t, hold.Release(ctx))
 	require.NoError(t, <-granted)
-	again, err := b.Acquire(ctx, "name", false)
+	again, err := b("name", false)
 	require.NoError(t, err)
-	require.NoError(t, again(ctx))
+	require.NoError(t, again.Release(ctx))
 }

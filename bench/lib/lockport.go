@@ -3,9 +3,11 @@ package lib
 import (
 	"context"
 	"strings"
+	"time"
 
 	"github.com/lockport/lockport"
 	_ "github.com/lockport/lockport/backend/all"
+	"github.com/lockport/lockport/conformance/library"
 	"github.com/lockport/lockport/internal/lab/measure"
 )
 
@@ -16,27 +18,22 @@ type with struct {
 	hold               []lockport.AcquireOption
 }
 
-func (w with) open(ctx context.Context, c measure.Config) (measure.Locker, error) {
-	c.URL = w.scheme + c.URL + w.parameters
-	return measure.Open(ctx, c, w.hold, w.options...)
+func (w with) open(ctx context.Context, rawURL string, ttl time.Duration) (library.Client, error) {
+	return measure.Open(ctx, w.scheme+rawURL+w.parameters, ttl, w.hold, w.options...)
 }
 
 // ours returns lockport's own ways.
 func ours() (all []Library) {
 	add := func(families, name, how string, w with, only ...string) {
 		for family := range strings.FieldsSeq(families) {
-			l := Library{Family: family, Name: name, Kind: Ours, Renewal: automatic, How: how, Waits: true, Open: w.open, Only: only}
-			l.Kind = either(name == "lockport", Ours, Variant)
-			if w.hold != nil {
-				l.Beside, l.Open = true, oneName(w.open)
-			}
-			all = append(all, l)
+			all = append(all, Library{
+				Family: family, Name: name, Kind: either(name == "lockport", Ours, Variant), How: how, Waits: true, Beside: w.hold != nil, Only: only, Open: w.open,
+			})
 		}
 	}
 	const servers = "redis redlock etcd zookeeper postgres mysql nats"
 	add(servers, "lockport", "Acquire and Release", with{})
 	add("file", "lockport", "Acquire and Release", with{}, "handoff-same", "takeover")
-	all[len(all)-1].Renewal = sessionRenewal
 	const table = "?create=true&sslmode=disable&default_query_exec_mode="
 	add("table", "lockport", "Acquire and Release of table+postgres, with prepared statements, pgx's default",
 		with{scheme: "table+", parameters: table + "cache_statement"})
@@ -50,16 +47,4 @@ func ours() (all []Library) {
 	add("redis etcd zookeeper postgres mysql", "lockport, permits", "Acquire with Permits(64), and Release",
 		with{hold: []lockport.AcquireOption{lockport.Permits(64)}}, "beside-") // enough for all
 	return all
-}
-
-// oneName makes all callers hold the same name, whatever they ask for.
-func oneName(open opener) opener {
-	return func(ctx context.Context, c measure.Config) (measure.Locker, error) {
-		l, err := open(ctx, c)
-		acquire := l.Acquire
-		l.Acquire = func(ctx context.Context, _ string, wait bool) (measure.Release, error) {
-			return acquire(ctx, "beside", wait)
-		}
-		return l, err
-	}
 }

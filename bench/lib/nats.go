@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/lockport/lockport/backend/nats"
+	"github.com/lockport/lockport/conformance/library"
 	"github.com/lockport/lockport/internal/lab/measure"
 	"github.com/lockport/lockport/internal/lab/servers"
 )
@@ -42,8 +43,8 @@ func openJetStream(url string) (js jetstream.JetStream, end func() error, err er
 }
 
 // openBareNATS opens the floor. It remembers the revision of its last marker of each name, so the next claim needs no read.
-func openBareNATS(ctx context.Context, c measure.Config) (l measure.Locker, err error) {
-	js, end, err := openJetStream(c.URL)
+func openBareNATS(ctx context.Context, rawURL string, ttl time.Duration) (l library.Client, err error) {
+	js, end, err := openJetStream(rawURL)
 	if err != nil {
 		return l, err
 	}
@@ -61,22 +62,19 @@ func openBareNATS(ctx context.Context, c measure.Config) (l measure.Locker, err 
 		}
 		return ack.Sequence, nil
 	}
-	return measure.Locker{Close: end, Acquire: func(ctx context.Context, name string, _ bool) (measure.Release, error) {
-		name = strings.ReplaceAll(name, " ", "_") // keys cannot contain spaces
+	return library.Client{Close: end, Take: func(ctx context.Context, c library.Claim) (*library.Hold, error) {
+		name := strings.ReplaceAll(c.Name, " ", "_") // keys cannot contain spaces
 		last, _ := markers.Load(name)
 		marker, _ := last.(uint64)
-		revision, err := put(ctx, name, "", marker, c.TTL)
+		revision, err := put(ctx, name, "", marker, ttl)
 		if refusal := new(jetstream.APIError); errors.As(err, &refusal) { // another client has changed the key
-			revision, err = kv.Create(ctx, name, nil, jetstream.KeyTTL(c.TTL))
+			revision, err = kv.Create(ctx, name, nil, jetstream.KeyTTL(ttl))
 			err = heldIf(errors.Is(err, jetstream.ErrKeyExists), err)
 		}
-		if err != nil {
-			return nil, err
-		}
-		return func(ctx context.Context) error {
+		return held(func(ctx context.Context) error {
 			marker, err := put(ctx, name, "PURGE", revision, time.Minute)
 			markers.Store(name, marker)
 			return err
-		}, nil
+		}, err)
 	}}, nil
 }

@@ -3,30 +3,28 @@ package lib
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/lockport/lockport/internal/lab/measure"
+	"github.com/lockport/lockport/conformance/library"
 	"github.com/lockport/lockport/referee/libraries"
 )
 
 // openBareZK opens the floors. Waiters watch the node.
-func openBareZK(ctx context.Context, c measure.Config) (l measure.Locker, err error) {
-	conn, err := libraries.ZooKeeper(ctx, c.URL, c.TTL)
+func openBareZK(ctx context.Context, rawURL string, ttl time.Duration) (l library.Client, err error) {
+	conn, err := libraries.ZooKeeper(ctx, rawURL, ttl)
 	if err != nil {
 		return l, err
 	}
-	return measure.Locker{Close: func() error { conn.Close(); return nil }, Acquire: func(ctx context.Context, name string, wait bool) (measure.Release, error) {
-		path := "/bench-" + name
+	return library.Client{Close: func() error { conn.Close(); return nil }, Take: func(ctx context.Context, c library.Claim) (*library.Hold, error) {
+		path := "/bench-" + c.Name
 		release := func(context.Context) error { return conn.Delete(path, -1) }
 		try := func() error {
 			_, err := conn.Create(path, nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll))
 			return heldIf(errors.Is(err, zk.ErrNodeExists), err)
 		}
-		if !wait {
-			return release, try()
-		}
-		return release, untilTaken(try, func() error { return awaitGone(ctx, conn, path) })
+		return held(release, claimed(c.Wait, try, func() error { return awaitGone(ctx, conn, path) }))
 	}}, nil
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/lockport/lockport/bench/lib"
 	"github.com/lockport/lockport/internal/lab/measure"
+	"github.com/lockport/lockport/internal/lab/report"
 )
 
 //go:embed page.md.tmpl
@@ -53,7 +54,7 @@ func evaluate(runs map[string]*Results) goals {
 		text := "|" + goal.What + "|" + goal.Is + " " + goal.amount(goal.Bound) + "|"
 		for _, f := range lib.Families {
 			if slices.Contains(strings.Fields(goal.Families), f.Name) {
-				o := goal.outcome(f.Name, runs[f.Name])
+				o := goal.outcome(runs[f.Name])
 				g.Count[o.reached]++
 				g.All++
 				text += goal.cell(o)
@@ -77,26 +78,43 @@ type section struct {
 
 // Setup describes the servers.
 func (s section) Setup() string {
-	setup := s.Scenarios[0].Setup
-	if s.Family.Kind != "" {
-		setup = strings.TrimSpace(s.Family.Kind+" "+s.Servers[s.Family.Kind]) + ", " + setup
-	}
-	return sentence(setup)
+	server := strings.TrimSpace(s.Family.Kind + " " + s.Servers[s.Family.Kind])
+	return sentence(strings.TrimPrefix(server+", "+s.Family.Setup, ", "))
 }
 
 // Go returns the version of Go.
 func (s section) Go() string { return strings.Replace(s.Machine.Go, "go", "Go ", 1) }
 
-// columns are the figures on the page; the result files have all others.
-var columns = []struct{ scenario, figure, title string }{
+// column is a column of a table: the medians of a figure of a scenario.
+type column struct{ scenario, figure, title string }
+
+// headlines are the figures on the page; the result files have all others.
+var headlines = []column{
 	{"cycle", "p50", "cycle, µs"}, {"own-64", "cycles", "64 goroutines, own names, cycles/s"}, {"contend-64", "hand-offs", "one name, 64 goroutines, hand-offs/s"},
 	{"contend-4x16", "hand-offs", "one name, 4 × 16 goroutines, hand-offs/s"}, {"handoff-other", "p50", "hand-off to another process, µs"},
 	{"waiters-1000", "requests", "1,000 waiters, requests/s"}, {"held-10000", "requests", "10,000 held, requests/s"}, {"takeover", "p50", "takeover, ms"},
 	{"beside-1", "p50", "one goroutine, as reader or permit, µs"}, {"beside-64", "cycles", "64 goroutines sharing a name, cycles/s"},
 }
 
-// Headlines returns a table with a row for each library, and the medians of columns. It omits columns that were not measured.
-func (s section) Headlines() []string {
+// Headlines returns the lines of the table of headlines.
+func (s section) Headlines() []string { return s.table(headlines) }
+
+// Figures returns the lines of the table of a scenario's figures. Every row that was measured has the same ones.
+func (s section) Figures(of Scenario) []string {
+	var columns []column
+	for _, row := range of.Rows {
+		for _, f := range row.Figures {
+			if c := (column{of.Name, f.Name, strings.TrimSpace(f.Name + " " + f.Unit)}); !slices.Contains(columns, c) {
+				columns = append(columns, c)
+			}
+		}
+	}
+	return s.table(columns)
+}
+
+// table returns the lines of a table with a row for each library: names on the left, medians on the right. It omits columns and rows that were not
+// measured.
+func (s section) table(columns []column) []string {
 	rows := [][]string{{""}}
 	for _, l := range s.Libraries {
 		rows = append(rows, []string{l.Name})
@@ -111,74 +129,35 @@ func (s section) Headlines() []string {
 			rows[i+1] = append(rows[i+1], median(scenario.Row(l.Name), c.figure))
 		}
 	}
-	return table(rows)
-}
-
-// table returns the lines of a table, of which the first row is the head: names on the left, figures on the right.
-func table(rows [][]string) (lines []string) {
+	var lines []string
 	for _, row := range rows {
-		lines = append(lines, line(row))
+		if strings.Join(row[1:], "") != "" {
+			lines = append(lines, line(row))
+		}
 	}
 	return slices.Insert(lines, 1, "|---|"+strings.Repeat("---:|", len(rows[0])-1))
-}
-
-// Heading returns the title as a sentence.
-func (s Scenario) Heading() string { return sentence(s.Title) }
-
-// Table returns a table with a row for each library and a column for each figure's median.
-func (s Scenario) Table() []string {
-	rows := [][]string{{""}}
-	for _, row := range s.Rows {
-		cells := []string{row.Library}
-		for i, f := range row.Figures {
-			if len(rows[0]) == i+1 { // every measured row has the same figures
-				rows[0] = append(rows[0], strings.TrimSpace(f.Name+" "+f.Unit))
-			}
-			cells = append(cells, number(spreadOf(f.Each).median))
-		}
-		rows = append(rows, cells)
-	}
-	return table(rows)
-}
-
-// spread summarizes the turns of a figure.
-type spread struct{ median, low, high float64 }
-
-// spreadOf returns the spread of values, of which there is at least one. The median of an even number of values is the mean of the two in the middle.
-func spreadOf(values []float64) spread {
-	sorted := slices.Sorted(slices.Values(values))
-	n := len(sorted)
-	return spread{(sorted[(n-1)/2] + sorted[n/2]) / 2, sorted[0], sorted[n-1]}
 }
 
 // median returns the median of a row's figure, or "" if the row lacks it.
 func median(row measure.Row, figure string) string {
 	if f := row.Figure(figure); f.Each != nil {
-		return number(spreadOf(f.Each).median)
+		return number(report.QuantilesOf(f.Each).P50)
 	}
 	return ""
 }
 
-// Notes lists the libraries that were not measured, or not in all turns.
+// Heading returns the title as a sentence.
+func (s Scenario) Heading() string { return sentence(s.Title) }
+
+// Notes lists the failures of libraries in some turns, or in all.
 func (s Scenario) Notes() string {
 	var notes []string
 	for _, row := range s.Rows {
-		if row.NotRun != "" {
-			notes = append(notes, row.Library+": "+row.NotRun+".")
-		}
 		if n := len(row.Failed); n > 0 {
 			notes = append(notes, fmt.Sprintf("%s: failed turns: %d, such as %s.", row.Library, n, row.Failed[0]))
 		}
 	}
 	return strings.Join(notes, " ")
-}
-
-// between appends the least and the greatest value to a median, if they differ.
-func between(median string, s spread) string {
-	if s.low == s.high {
-		return median
-	}
-	return median + " (" + number(s.low) + " to " + number(s.high) + ")"
 }
 
 // number formats n with two or three significant digits, and commas. Infinity stands for a failed turn.

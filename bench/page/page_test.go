@@ -26,7 +26,7 @@ func figure(name, unit string, v float64) measure.Figure {
 
 // sample has one scenario with four libraries, one of which failed.
 func sample() *Results {
-	s := Scenario{Name: "cycle", Title: "a <cycle>", Family: "redis", Setup: "one server"}
+	s := Scenario{Name: "cycle", Title: "a <cycle>"}
 	for i, name := range []string{"lockport", "slow <one>", "bare"} {
 		r := measure.Row{Library: name, Kind: []string{"ours", "theirs", "floor"}[i]}
 		for turn := range 3 {
@@ -34,27 +34,31 @@ func sample() *Results {
 		}
 		s.Rows = append(s.Rows, r)
 	}
-	s.Rows = append(s.Rows, measure.Row{Library: "bad", Kind: "theirs", NotRun: "it failed in every turn", Failed: []string{"turn 1: why"}})
-	return &Results{Made: time.Unix(1e9, 0).UTC(), Turns: 3, Scenarios: []Scenario{s}, Libraries: []lib.Library{{Name: "lockport"}, {Name: "slow <one>"}}}
+	s.Rows = append(s.Rows, measure.Row{Library: "bad", Kind: "theirs", Failed: []string{"turn 1: why"}})
+	all := []lib.Library{{Name: "lockport"}, {Name: "slow <one>"}, {Name: "bare"}, {Name: "bad"}}
+	return &Results{Made: time.Unix(1e9, 0).UTC(), Turns: 3, Scenarios: []Scenario{s}, Libraries: all}
 }
 
 func TestTable(t *testing.T) {
-	s := sample().Scenarios[0]
+	r := sample()
+	s := r.Scenarios[0]
 	require.Equal(t, []string{
 		`||p50 µs|allocations each|`,
 		`|---|---:|---:|`,
 		`|lockport|40|12|`,
 		`|slow <one>|2,040|12|`,
 		`|bare|8,040|12|`,
-		`|bad|`,
-	}, s.Table())
-	require.Equal(t, "bad: it failed in every turn. bad: failed turns: 1, such as turn 1: why.", s.Notes())
+	}, section{Results: r}.Figures(s))
+	require.Equal(t, "bad: failed turns: 1, such as turn 1: why.", s.Notes())
 }
 
 func TestText(t *testing.T) {
 	text, err := Text(map[string]*Results{"redis": sample()}, false)
 	require.NoError(t, err)
 	require.Regexp(t, "(?s)^## Goals.*[|]slow <one>[|]2,040[|]\n.*bad: failed turns: 1, such as turn 1: why", text)
+	text, err = Text(map[string]*Results{"redis": sample()}, true)
+	require.NoError(t, err)
+	require.Regexp(t, "(?s)A <cycle>.*[|]slow <one>[|]2,040[|]12[|]\n", text)
 }
 
 // docs/benchmarks.md matches the stored results.
@@ -71,9 +75,9 @@ func TestPage(t *testing.T) {
 
 func TestOutcome(t *testing.T) {
 	scenario := func(name string, rows map[string][3]float64) Scenario {
-		s := Scenario{Name: name, Family: "redis"}
+		s := Scenario{Name: name}
 		for library, each := range rows {
-			r := measure.Row{Library: library}
+			r := measure.Row{Library: library, Kind: map[string]string{"x": lib.Theirs, "y": lib.Floor}[library]}
 			for turn, v := range each {
 				r.Add(turn, figure("f", "", v))
 			}
@@ -97,35 +101,33 @@ func TestOutcome(t *testing.T) {
 	r.Scenarios = append(r.Scenarios, failing, Scenario{Name: "failed", Rows: []measure.Row{{Library: ours, Failed: []string{"turn 1: why"}}}})
 	for _, c := range []struct {
 		scenarios string
-		to        []string
+		to        string
 		is        string
 		bound     float64
 		beyond    string
 		cell      string
 	}{
-		{"a", []string{"x", "y"}, "≥", 2, "", "yes: 2×"}, // the best of each turn
-		{"a", []string{"x", "y"}, "≥", 2.1, "", "**no**: 2×"},
-		{"a", []string{"x"}, "≥", 9, "", "not certain: 10× (2 to 20)"},
-		{"a", nil, "≤", 20, "", "not certain: 20 (10 to 30)"},
-		{"a", nil, "≤", 10, "", "not certain: 20 (10 to 30)"}, // one turn of three
-		{"c", nil, "≤", 1, "", notMeasured},
-		{"a", []string{"z"}, "≤", 1, "", notMeasured},
-		{"a", []string{"idle"}, "≤", 1, "", notMeasured},     // no ratio to 0
-		{"a", []string{"late"}, "≥", 0.5, "", "yes: 0.500×"}, // figures of one turn
-		{"a", nil, "≤", 22, "b", "yes: +13 (4 to 22)"},
-		{"b a", nil, "≤", 22, "b", "yes: +13 (4 to 22)"},
-		{"a b", []string{"x"}, "≥", 1, "", "yes: 1.17× (1 to 1.33)"}, // the worst of several scenarios counts
-		{"a b", []string{"x"}, "≤", 1, "", "**no**: 10× (2 to 20)"},
-		{"failing", nil, "≤", 3, "", "not certain: 2.50 (1 to failed)"}, // a failed turn misses the goal
-		{"failing", []string{"x"}, "≥", 1, "", "not certain: 1.50× (failed to 3)"},
-		{"a", nil, "≤", 30, "failing", "not certain: +22.5 (9 to failed)"},
-		{"a failed", nil, "≤", 30, "", "**no**: failed"},
-		{"a failed", []string{"x"}, "≥", 1, "", "**no**: failed"},
+		{"a", peers, "≥", 2, "", "yes: 2×"}, // the best of each turn
+		{"a", peers, "≥", 2.1, "", "**no**: 2×"},
+		{"a", bare, "≥", 2, "", "yes: 2× (2 to 10)"},
+		{"a", "x", "≥", 9, "", "not certain: 10× (2 to 20)"},
+		{"a", "", "≤", 20, "", "not certain: 20 (10 to 30)"},
+		{"a", "", "≤", 10, "", "not certain: 20 (10 to 30)"}, // one turn of three
+		{"c", "", "≤", 1, "", notMeasured},
+		{"a", "z", "≤", 1, "", notMeasured},
+		{"a", "idle", "≤", 1, "", notMeasured},     // no ratio to 0
+		{"a", "late", "≥", 0.5, "", "yes: 0.500×"}, // figures of one turn
+		{"a", "", "≤", 22, "b", "yes: +13 (4 to 22)"},
+		{"b a", "", "≤", 22, "b", "yes: +13 (4 to 22)"},
+		{"a b", "x", "≥", 1, "", "yes: 1.17× (1 to 1.33)"}, // the worst of several scenarios counts
+		{"a b", "x", "≤", 1, "", "**no**: 10× (2 to 20)"},
+		{"failing", "", "≤", 3, "", "not certain: 2 (1 to failed)"}, // a failed turn misses the goal
+		{"failing", "x", "≥", 1, "", "not certain: 1× (failed to 3)"},
+		{"a", "", "≤", 30, "failing", "not certain: +18 (9 to failed)"},
+		{"a failed", "", "≤", 30, "", "**no**: failed"},
+		{"a failed", "x", "≥", 1, "", "**no**: failed"},
 	} {
-		g := Goal{Scenarios: c.scenarios, Figure: "f", Ours: ours, Is: c.is, Bound: c.bound, Beyond: c.beyond}
-		if c.to != nil {
-			g.To = map[string][]string{"redis": c.to}
-		}
-		require.Equal(t, c.cell, g.cell(g.outcome("redis", r)), "%+v", c)
+		g := Goal{Scenarios: c.scenarios, Figure: "f", Ours: ours, To: c.to, Is: c.is, Bound: c.bound, Beyond: c.beyond}
+		require.Equal(t, c.cell, g.cell(g.outcome(r)), "%+v", c)
 	}
 }

@@ -26,8 +26,8 @@ type Results struct {
 
 // Scenario has the results of one family's libraries in one scenario.
 type Scenario struct {
-	Name, Title, Family, Setup string
-	Rows                       []measure.Row
+	Name, Title string
+	Rows        []measure.Row
 }
 
 // Scenario returns the scenario of that name, or an empty one. r may be nil.

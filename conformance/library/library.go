@@ -1,5 +1,6 @@
-// Package library makes a driver from a lock library's own calls, without retry, renewal or repair, to test the library with
-// package conformance. Use it for that only: if a library cannot undo a claim, the driver can only await its expiry.
+// Package library describes a lock library by its own calls, without retry, renewal or repair. [Driver] makes a driver of them, to
+// test the library with package conformance. Use the driver for that only: if a library cannot undo a claim, the driver can only
+// await its expiry.
 package library
 
 import (
@@ -30,7 +31,7 @@ type Claim struct {
 	Name  string
 	Owner string        // identifies the claim, for libraries that let their caller choose the value of a lock
 	TTL   time.Duration // if the library takes one for each lock
-	Wait  bool          // wait until the name is free; only if Capabilities.Wake is driver.WakeQueue
+	Wait  bool          // wait until the name is free; Driver sets it only if Capabilities.Wake is driver.WakeQueue
 }
 
 // Hold is what the library returns for a name.

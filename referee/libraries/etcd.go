@@ -64,13 +64,13 @@ func Etcd(rawURL string) (*clientv3.Client, error) {
 }
 
 // openEtcdMutex opens clients whose claims use the sessions that choose selects.
-func openEtcdMutex(choose sessions) func(context.Context, string, Settings) (library.Client, error) {
-	return func(_ context.Context, rawURL string, s Settings) (library.Client, error) {
+func openEtcdMutex(choose sessions) Opener {
+	return func(_ context.Context, rawURL string, ttl time.Duration) (library.Client, error) {
 		client, err := Etcd(rawURL)
 		if err != nil {
 			return library.Client{}, err
 		}
-		session := choose(func() (*concurrency.Session, error) { return EtcdSession(client, s.TTL) })
+		session := choose(func() (*concurrency.Session, error) { return EtcdSession(client, ttl) })
 		return library.Client{Close: client.Close, Take: func(ctx context.Context, c library.Claim) (*library.Hold, error) {
 			s, leave, err := session(c.Name)
 			if err != nil {

@@ -24,17 +24,15 @@ var Redislock = Subject{
 		"P5": "Obtain: \"a key with the given TTL\"",
 		"P9": "Obtain takes the key as it is",
 	},
-	Explained: map[string]string{"giving-up/release-reply-lost": hiddenRetry},
+	Explained: map[string]string{"giving-up/release-reply-lost": "redislock-release, below"},
 	Caps:      driver.Capabilities{Ends: driver.EndsTTL, MinTTL: time.Millisecond, TTLGrain: time.Millisecond},
-	Open:      openRedislock, Remove: removeKey(""),
+	Open:      openRedislock,
 	// The scripts differ in their numbers of arguments.
 	IsOp: redisWords(map[conformance.Op]string{conformance.OpAcquire: `\*7` + script, conformance.OpRenew: `\*6` + script, conformance.OpRelease: `\*5` + script}),
 }
 
-const hiddenRetry = "redislock-release, below"
-
-func openRedislock(_ context.Context, rawURL string, s Settings) (library.Client, error) {
-	all := GoRedis(rawURL, s.Connections)
+func openRedislock(_ context.Context, rawURL string, _ time.Duration) (library.Client, error) {
+	all := GoRedis(rawURL)
 	locks := redislock.New(all[0])
 	return library.Client{Close: all.Close, Take: func(ctx context.Context, c library.Claim) (*library.Hold, error) {
 		var options *redislock.Options
@@ -67,10 +65,13 @@ func openRedislock(_ context.Context, rawURL string, s Settings) (library.Client
 // Nodes are clients of a URL's servers.
 type Nodes []*redis.Client
 
-// GoRedis makes clients of the servers of redis://host or redlock://host,host. connections limits the pool; 0 is go-redis' default.
-func GoRedis(rawURL string, connections int) (all Nodes) {
+// PoolSize is the pool size of the clients that GoRedis makes. 0 is go-redis' default, ten for each core.
+var PoolSize int
+
+// GoRedis makes clients of the servers of redis://host or redlock://host,host.
+func GoRedis(rawURL string) (all Nodes) {
 	for _, host := range hosts(rawURL) {
-		all = append(all, redis.NewClient(&redis.Options{Addr: host, PoolSize: connections}))
+		all = append(all, redis.NewClient(&redis.Options{Addr: host, PoolSize: PoolSize}))
 	}
 	return all
 }
@@ -81,17 +82,6 @@ func (all Nodes) Close() (err error) {
 		err = errors.Join(err, c.Close())
 	}
 	return err
-}
-
-// removeKey returns a function that deletes the key prefix + name on every server.
-func removeKey(prefix string) func(ctx context.Context, rawURL, name string) error {
-	return func(ctx context.Context, rawURL, name string) (err error) {
-		all := GoRedis(rawURL, 0)
-		for _, c := range all {
-			err = errors.Join(err, c.Del(ctx, prefix+name).Err())
-		}
-		return errors.Join(err, all.Close())
-	}
 }
 
 // script is what follows the number of words in a request that runs a script.

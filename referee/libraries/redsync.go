@@ -32,15 +32,15 @@ func redsyncOn(name, environment, servers string) Subject {
 			"P5":  "WithExpiry: \"can be used to set the expiry of a mutex to the given value\"",
 			"P9":  "NewMutex takes the name as the key",
 		},
-		Explained: map[string]string{"giving-up/release-reply-lost": hiddenRetry},
+		Explained: map[string]string{"giving-up/release-reply-lost": "redislock-release, below"},
 		Caps:      driver.Capabilities{Ends: driver.EndsTTL, MinTTL: time.Millisecond, TTLGrain: time.Millisecond},
-		Open:      openRedsync, Remove: removeKey(""),
-		IsOp: redisWords(map[conformance.Op]string{conformance.OpAcquire: `\r\nnx\r\n`, conformance.OpRenew: `\*6` + script, conformance.OpRelease: `\*5` + script}),
+		Open:      openRedsync,
+		IsOp:      redisWords(map[conformance.Op]string{conformance.OpAcquire: `\r\nnx\r\n`, conformance.OpRenew: `\*6` + script, conformance.OpRelease: `\*5` + script}),
 	}
 }
 
-func openRedsync(_ context.Context, rawURL string, s Settings) (library.Client, error) {
-	all := GoRedis(rawURL, s.Connections)
+func openRedsync(_ context.Context, rawURL string, _ time.Duration) (library.Client, error) {
+	all := GoRedis(rawURL)
 	var pools []redis.Pool
 	for _, c := range all {
 		pools = append(pools, goredis.NewPool(c))

@@ -36,11 +36,14 @@ func rueidislockWith(name string, noLoop bool) Subject {
 			"liveness/server-gone": "rueidislock-outage, below",
 		},
 		Caps: driver.Capabilities{Ends: driver.EndsSession, Wake: driver.WakeQueue, FixedTTL: sessionTTL},
-		Open: func(_ context.Context, rawURL string, s Settings) (library.Client, error) {
-			return openRueidislock(rawURL, s.TTL, noLoop)
+		Open: func(_ context.Context, rawURL string, ttl time.Duration) (library.Client, error) {
+			return openRueidislock(rawURL, ttl, noLoop)
 		},
-		Remove: removeKey("rueidislock:0:"),
-		IsOp:   redisWords(map[conformance.Op]string{conformance.OpAcquire: `\r\nnx\r\n`, conformance.OpRelease: "del"}),
+		Remove: func(ctx context.Context, rawURL, name string) error {
+			client := GoRedis(rawURL)
+			return errors.Join(client[0].Del(ctx, "rueidislock:0:"+name).Err(), client.Close())
+		},
+		IsOp: redisWords(map[conformance.Op]string{conformance.OpAcquire: `\r\nnx\r\n`, conformance.OpRelease: "del"}),
 	}
 }
 

@@ -30,24 +30,21 @@ type Subject struct {
 	Promises map[string]string
 	// Not are cases of those promises that test something the documentation does not promise, each with the reason.
 	Not map[string]string
-	// Explained maps failing cases or groups to the program in repro/ that reproduces them. The page explains each program.
+	// Explained maps failing cases or groups to the reproduction in package repro. The page explains each.
 	Explained map[string]string
 
 	// Caps are the capabilities that the library's documentation states, otherwise zero. If Wake is set, Take can wait.
 	Caps driver.Capabilities
-	// Open opens a client of a URL's servers. ctx bounds the opening alone.
-	Open func(ctx context.Context, rawURL string, s Settings) (library.Client, error)
-	// Remove takes a name away from its holder, as an operator would. Nil: those cases are not run.
+	// Open is nil for lockport itself.
+	Open Opener
+	// Remove takes a name away from its holder, as an operator would. Nil: cases that need it are not run. Only P3b and P7 have such cases.
 	Remove func(ctx context.Context, rawURL, name string) error
 	// IsOp recognises the library's requests. Nil: cases that lose a reply to one kind of request are not run.
 	IsOp func(op conformance.Op, request []byte) bool
 }
 
-// Settings are a library user's choices.
-type Settings struct {
-	TTL         time.Duration // for libraries with one TTL for all locks or sessions
-	Connections int           // limit of a go-redis pool; 0: its default
-}
+// Opener opens a client of a URL's servers. ctx bounds the opening alone. ttl is for libraries with one TTL for all locks or sessions.
+type Opener = func(ctx context.Context, rawURL string, ttl time.Duration) (library.Client, error)
 
 // sessionTTL is the TTL, when judged, of sessions and of libraries with one TTL for all locks.
 const sessionTTL = 2 * time.Second
@@ -55,22 +52,28 @@ const sessionTTL = 2 * time.Second
 // Subjects returns all judged subjects: the reference, which must keep all its promises, and the libraries.
 func Subjects() []Subject {
 	return []Subject{
-		Reference, Redislock, Redsync, Redlock, Rueidislock, EtcdMutex, EtcdSharedSession, ZKLock, GooseSession, GooseTable,
+		Reference, Redislock, Redsync, Redlock, Rueidislock, EtcdMutex, EtcdSharedSession, ZKLock,
 	}
 }
 
 // Reference is lockport itself, judged by the same rules.
 var Reference = Subject{
 	Name: "lockport redis", Environment: "redis", Use: "the reference: backend/redis, as in its own tests",
+	Promises: map[string]string{
+		"P1": guarantees, "P2": guarantees, "P3a": guarantees, "P3b": guarantees, "P4": guarantees, "P5": guarantees,
+		"P6": guarantees, "P7": guarantees, "P8": guarantees, "P9": guarantees, "P10": guarantees, "P11": guarantees,
+	},
 }
+
+const guarantees = "docs/guarantees.md"
 
 // Backend opens the library as a driver.
 func (s Subject) Backend(ctx context.Context, rawURL string) (driver.Backend, error) {
-	if s.Name == Reference.Name {
+	if s.Open == nil {
 		b, _, err := lockport.DefaultMux().OpenBackend(rawURL)
 		return b, err
 	}
-	client, err := s.Open(ctx, rawURL, Settings{TTL: s.Caps.FixedTTL})
+	client, err := s.Open(ctx, rawURL, s.Caps.FixedTTL)
 	if err != nil {
 		return nil, err
 	}

@@ -20,24 +20,9 @@ var ZKLock = Subject{
 		"P7": "LockWithData: \"will wait to return until the lock is acquired or an error occurs\"",
 		"P5": "lock.go creates its node by CreateProtectedEphemeralSequential",
 	},
-	Not:  map[string]string{"loss/waiter-gets-it": "it requires that a holder whose node was deleted learns of it before its Unlock"},
 	Caps: driver.Capabilities{Ends: driver.EndsSession, Wake: driver.WakeQueue, FixedTTL: sessionTTL, Failover: driver.FailoverSafe},
 	Open: openZKLock,
-	Remove: func(ctx context.Context, rawURL, name string) error {
-		conn, err := ZooKeeper(ctx, rawURL, sessionTTL)
-		if err != nil {
-			return err
-		}
-		defer conn.Close()
-		children, _, err := conn.Children(zkPath(name))
-		for _, child := range children {
-			err = errors.Join(err, conn.Delete(zkPath(name)+"/"+child, -1))
-		}
-		return err
-	},
 }
-
-func zkPath(name string) string { return "/referee/" + name }
 
 type silent struct{}
 
@@ -60,19 +45,20 @@ func ZooKeeper(ctx context.Context, rawURL string, timeout time.Duration) (*zk.C
 	return conn, nil
 }
 
-func openZKLock(ctx context.Context, rawURL string, s Settings) (library.Client, error) {
-	conn, err := ZooKeeper(ctx, rawURL, s.TTL)
+func openZKLock(ctx context.Context, rawURL string, ttl time.Duration) (library.Client, error) {
+	conn, err := ZooKeeper(ctx, rawURL, ttl)
 	if err != nil {
 		return library.Client{}, err
 	}
 	return library.Client{Close: func() error { conn.Close(); return nil }, Take: func(ctx context.Context, c library.Claim) (*library.Hold, error) {
-		lock := zk.NewLock(conn, zkPath(c.Name), zk.WorldACL(zk.PermAll))
+		path := "/referee/" + c.Name
+		lock := zk.NewLock(conn, path, zk.WorldACL(zk.PermAll))
 		result := make(chan error, 1)
 		go func() { // its calls take no context
 			var children []string
 			var err error
 			if !c.Wait {
-				children, _, err = conn.Children(zkPath(c.Name))
+				children, _, err = conn.Children(path)
 			}
 			switch {
 			case err == nil && len(children) > 0:

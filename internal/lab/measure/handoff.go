@@ -14,7 +14,7 @@ import (
 // HandOff passes a lock back and forth between two processes, or two goroutines of one. It measures the times from a release to the waiter's grant.
 // A hold lasts between For and twice that, at random. So the waiter has time to block, and a polling waiter is met at every point of its interval.
 func HandOff(ctx context.Context, s Scenario, on *Subject, turn int) ([]Figure, error) {
-	fresh, err := on.start(ctx, s, s.Processes)
+	fresh, err := on.start(ctx, s.Processes)
 	name := fmt.Sprint(on.Locks, "-", turn)
 	pass := func(n int) (times []float64, err error) {
 		if s.Processes == 1 { // orders between processes would distort the times
@@ -94,7 +94,7 @@ func timeToGrant(ctx context.Context, ended history.Instant, granted func(contex
 // Takeover kills a process that holds N locks, and measures the times until waiters hold them. The kills are spread over the renewal period, which
 // is a third of the TTL.
 func Takeover(ctx context.Context, s Scenario, on *Subject, turn int) ([]Figure, error) {
-	c := on.config(s)
+	c := on.Config
 	c.Loop = true
 	all, err := kind.StartAll(ctx, c, s.Processes)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 
 // Wait measures N goroutines of one process that wait for a name that another process holds.
 func Wait(ctx context.Context, s Scenario, on *Subject, turn int) ([]Figure, error) {
-	c := on.config(s)
+	c := on.Config
 	holder, err := kind.StartAll(ctx, c, 1)
 	if err != nil {
 		return nil, err
@@ -28,7 +28,7 @@ func Wait(ctx context.Context, s Scenario, on *Subject, turn int) ([]Figure, err
 
 // Hold measures N locks that one process holds.
 func Hold(ctx context.Context, s Scenario, on *Subject, turn int) ([]Figure, error) {
-	c := on.config(s)
+	c := on.Config
 	c.Loop = true
 	figures, err := idle(ctx, c, s, order{Do: "hold", Name: fmt.Sprint(on.Locks, "-", turn), Most: s.N})
 	if err != nil {

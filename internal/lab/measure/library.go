@@ -1,13 +1,15 @@
 // Package measure has the scenarios for measuring locks: the uncontended cycle, contention, hand-off, takeover after SIGKILL, waiters, and held
-// locks. Worker processes, started from this binary, open a [Locker]. This separates the costs of two libraries and lets several processes contend
-// for one name. All processes read one clock, the machine's.
+// locks. Worker processes, started from this binary, open a [library.Client]. This separates the costs of two libraries and lets several processes
+// contend for one name. All processes read one clock, the machine's.
 package measure
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/lockport/lockport"
+	"github.com/lockport/lockport/conformance/library"
 )
 
 // Config says what a worker opens.
@@ -20,33 +22,57 @@ type Config struct {
 	Loop bool
 }
 
-// Locker is an open lock library. Its functions are safe for concurrent use.
-type Locker struct {
-	// Acquire waits for name until ctx ends, if wait is set and the library can wait. Otherwise it makes one attempt, and returns lockport.ErrHeld
-	// if the name is held. Some libraries notice late that ctx has ended.
-	Acquire func(ctx context.Context, name string, wait bool) (Release, error)
-	// Close is called when all holds have ended.
-	Close func() error
-}
-
-// Release ends a hold.
-type Release func(ctx context.Context) error
-
-// Open opens lockport on c.URL. hold has options for each hold: readers, for instance.
-func Open(ctx context.Context, c Config, hold []lockport.AcquireOption, options ...lockport.Option) (Locker, error) {
-	client, err := lockport.Open(ctx, c.URL, append(options, lockport.TTL(c.TTL), lockport.Logger(nil))...)
+// Open opens lockport at a URL. hold has options for each hold: readers, for instance.
+func Open(ctx context.Context, rawURL string, ttl time.Duration, hold []lockport.AcquireOption, options ...lockport.Option) (library.Client, error) {
+	client, err := lockport.Open(ctx, rawURL, append(options, lockport.TTL(ttl), lockport.Logger(nil))...)
 	if err != nil {
-		return Locker{}, err
+		return library.Client{}, err
 	}
-	return Locker{Close: client.Close, Acquire: func(ctx context.Context, name string, wait bool) (Release, error) {
+	return library.Client{Close: client.Close, Take: func(ctx context.Context, c library.Claim) (*library.Hold, error) {
 		acquire := client.TryAcquire
-		if wait {
+		if c.Wait {
 			acquire = client.Acquire
 		}
-		lock, err := acquire(ctx, name, hold...)
+		lock, err := acquire(ctx, c.Name, hold...)
 		if err != nil {
 			return nil, err
 		}
-		return lock.Release, nil
+		return &library.Hold{Release: lock.Release}, nil
 	}}, nil
+}
+
+// release ends a hold.
+type release = func(ctx context.Context) error
+
+// take takes a name. It waits until ctx ends, if wait is set and the library can wait. Some libraries notice late that ctx has ended.
+func (m *measurer) take(ctx context.Context, name string, wait bool) (release, error) {
+	held, err := m.client.Take(ctx, library.Claim{Name: name, TTL: m.config.TTL, Wait: wait})
+	if err != nil {
+		return nil, err
+	}
+	if m.config.Loop && held.Renew != nil {
+		return renewing(held, m.config.TTL), nil
+	}
+	return held.Release, nil
+}
+
+// renewing runs the renewal loop that a user of the library would write. It renews the hold at a third of the TTL until the hold is released.
+func renewing(held *library.Hold, ttl time.Duration) release {
+	ctx, stop := context.WithCancel(context.Background())
+	var loop sync.WaitGroup
+	loop.Go(func() {
+		for tick := time.NewTicker(ttl / 3); ; {
+			select {
+			case <-tick.C:
+				_, _ = held.Renew(ctx) // the next tick tries again
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+	return func(ctx context.Context) error {
+		stop()
+		loop.Wait()
+		return held.Release(ctx)
+	}
 }

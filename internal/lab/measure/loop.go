@@ -22,13 +22,13 @@ const (
 	startTime    = 50 * time.Millisecond // the most it takes to tell all processes when to begin
 )
 
-// Cycle measures N goroutines of one process that acquire and release their own names, without contention.
+// Cycle measures N goroutines of one process that acquire and release their own names, or a name that they share, without contention.
 func Cycle(ctx context.Context, s Scenario, on *Subject, _ int) ([]Figure, error) {
-	fresh, err := on.start(ctx, s, 1)
+	fresh, err := on.start(ctx, 1)
 	if err != nil {
 		return nil, err
 	}
-	o := order{Do: "loop", Name: on.Locks, Own: true, Goroutines: s.N, Warm: warmCycles, Fewest: fewestCycles, Most: firstCycles, For: s.For, Try: on.Try}
+	o := order{Do: "loop", Name: on.Locks, Own: !s.Shared, Goroutines: s.N, Warm: warmCycles, Fewest: fewestCycles, Most: firstCycles, For: s.For, Try: on.Try}
 	if fresh {
 		if _, err := on.workers[0].Ask(ctx, o); err != nil {
 			return nil, err
@@ -58,7 +58,7 @@ func latencies(times []float64) []Figure {
 // Contend measures N goroutines, spread over processes, that acquire and release one name as fast as they can. At the end, each completes the hold
 // that it asked for. After Grace, all waits are cancelled.
 func Contend(ctx context.Context, s Scenario, on *Subject, turn int) ([]Figure, error) {
-	fresh, err := on.start(ctx, s, s.Processes)
+	fresh, err := on.start(ctx, s.Processes)
 	if err == nil && fresh { // so that all are connected before the measurement
 		_, err = contend(ctx, s, on, on.Locks+"-first", s.For/3)
 	}
@@ -169,12 +169,12 @@ func (m *measurer) loop(o order) (answer, error) {
 			name = fmt.Sprint(name, "-", i)
 		}
 		h = hold{Client: int64(i), Asked: history.Now()}
-		release, err := m.locker.Acquire(waits, name, !o.Try)
+		release, err := m.take(waits, name, !o.Try)
 		if err != nil {
 			return h, err
 		}
 		h.Got = history.Now()
-		if !o.Own {
+		if o.Most == 0 { // contention
 			runtime.Gosched() // lets a second holder run now, if there is one: otherwise overlaps would be seen only by chance
 		}
 		h.Ended = history.Now()

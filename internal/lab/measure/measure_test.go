@@ -10,32 +10,43 @@ import (
 	"github.com/stretchr/testify/require"
 
 	_ "github.com/lockport/lockport/backend/file"
+	"github.com/lockport/lockport/conformance/library"
 	"github.com/lockport/lockport/internal/lab/worker"
 )
 
 func TestMain(m *testing.M) {
-	WorkerMain(func(ctx context.Context, c Config) (Locker, error) {
-		if acquire := faulty[c.Library]; acquire != nil {
-			return Locker{Acquire: acquire, Close: func() error { return nil }}, nil
+	WorkerMain(func(ctx context.Context, c Config) (library.Client, error) {
+		take := faulty[c.Library]
+		if take == nil {
+			return Open(ctx, c.URL, c.TTL, nil)
 		}
-		return Open(ctx, c, nil)
+		return library.Client{Close: func() error { return nil }, Take: func(ctx context.Context, c library.Claim) (*library.Hold, error) {
+			release, err := take(ctx, c.Name)
+			return &library.Hold{Release: release}, err
+		}}, nil
 	})
 	os.Exit(m.Run())
 }
 
 // faulty are faulty libraries.
-var faulty = map[string]func(context.Context, string, bool) (Release, error){
-	"broken": func(context.Context, string, bool) (Release, error) { // excludes nobody
+var faulty = map[string]func(ctx context.Context, name string) (release, error){
+	"broken": func(context.Context, string) (release, error) { // excludes nobody
 		time.Sleep(time.Millisecond)
 		return func(context.Context) error { return nil }, nil
 	},
-	"failing": func(context.Context, string, bool) (Release, error) {
+	"failing": func(context.Context, string) (release, error) {
 		os.Stderr.WriteString("this library has a bug\n")
 		os.Exit(3)
 		return nil, nil
 	},
-	"hanging": func(context.Context, string, bool) (Release, error) { select {} },
-	"strict":  func(ctx context.Context, _ string, _ bool) (Release, error) { return cancellable, cancellable(ctx) },
+	"hanging": func(context.Context, string) (release, error) { select {} },
+	"strict":  func(ctx context.Context, _ string) (release, error) { return cancellable, cancellable(ctx) },
+	"single": func(_ context.Context, name string) (release, error) { // has only the lock "one"
+		if name != "one" {
+			return nil, errors.New("there is no lock " + name)
+		}
+		return func(context.Context) error { return nil }, nil
+	},
 }
 
 // cancellable fails unless ctx can be cancelled and has no deadline.
@@ -74,11 +85,15 @@ func TestCycle(t *testing.T) {
 	on = measured(t, Scenario{Do: Cycle, N: 1, Samples: 10}, config(t, ""))
 	require.Len(t, on.Samples["acquire"], fewestCycles, "however long it takes")
 	require.Empty(t, measured(t, Scenario{Do: Cycle, N: 2, Samples: 10}, config(t, "strict")).Failed)
+	for shared, failed := range map[bool]int{true: 0, false: 1} {
+		on = measured(t, Scenario{Do: Cycle, N: 2, Samples: 10, Shared: shared}, config(t, "single"))
+		require.Len(t, on.Failed, failed, "goroutines of Shared cycles have one name, others each their own")
+	}
 	for library, says := range map[string]string{"hanging": context.DeadlineExceeded.Error(), "failing": "this library has a bug"} {
 		on = measured(t, Scenario{Do: Cycle, N: 1, Samples: 10, Limit: time.Second, Turns: 2}, config(t, library))
 		require.Len(t, on.Failed, 2, "after a failed turn the next one runs")
 		require.Contains(t, on.Failed[1], says)
-		require.Equal(t, "it failed in every turn", on.NotRun)
+		require.Empty(t, on.Turns)
 	}
 }
 
@@ -139,6 +154,34 @@ func TestWorkers(t *testing.T) {
 	w[0].Kill()
 	_, err = await(t.Context())
 	require.ErrorIs(t, err, worker.ErrEnded)
+}
+
+// A library that does not renew its locks gets a renewal loop, if the configuration asks for it, until the release.
+func TestRenewalLoop(t *testing.T) {
+	renewed, released := make(chan struct{}), false
+	hold := &library.Hold{
+		Renew: func(ctx context.Context) (time.Time, error) {
+			select {
+			case renewed <- struct{}{}:
+			case <-ctx.Done():
+			}
+			return time.Time{}, ctx.Err()
+		},
+		Release: func(context.Context) error { released = true; return nil },
+	}
+	m := &measurer{config: Config{TTL: 3 * time.Millisecond, Loop: true}}
+	m.client.Take = func(context.Context, library.Claim) (*library.Hold, error) { return hold, nil }
+	release, err := m.take(t.Context(), "a", true)
+	require.NoError(t, err)
+	for range 2 {
+		select {
+		case <-renewed:
+		case <-time.After(grantLimit):
+			t.Fatal("no renewal")
+		}
+	}
+	require.NoError(t, release(t.Context()))
+	require.True(t, released)
 }
 
 func TestJudge(t *testing.T) {

@@ -11,8 +11,7 @@ type Row struct {
 	// Turns are the numbers of the measured turns, from 0.
 	Turns   []int    `json:",omitempty"`
 	Figures []Figure `json:",omitempty"`
-	// NotRun says why it was not measured at all. Failed says what happened in the missing turns.
-	NotRun string   `json:",omitempty"`
+	// Failed says what happened in the missing turns.
 	Failed []string `json:",omitempty"`
 	// Samples are the single measurements of all turns, by kind.
 	Samples map[string][]float64 `json:"-"`

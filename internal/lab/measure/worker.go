@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/lockport/lockport/conformance/library"
 	"github.com/lockport/lockport/internal/lab/history"
 	"github.com/lockport/lockport/internal/lab/worker"
 )
@@ -54,26 +55,27 @@ const (
 	grantLimit = 20 * time.Second // bounds the grant of a free or just released lock
 )
 
-// WorkerMain must be the first call in main and in TestMain. In a worker process it serves orders, on the Locker that open returns, and exits. In
+// WorkerMain must be the first call in main and in TestMain. In a worker process it serves orders, on the client that open returns, and exits. In
 // any other process it returns at once.
-func WorkerMain(open func(ctx context.Context, c Config) (Locker, error)) {
+func WorkerMain(open func(ctx context.Context, c Config) (library.Client, error)) {
 	kind.Main(func(ctx context.Context, c Config) (worker.Worker[order, answer], error) {
 		opening, cancel := context.WithTimeout(ctx, openTime)
 		defer cancel()
-		locker, err := open(opening, c)
-		return &measurer{ctx: ctx, locker: locker, kept: make(map[string]Release)}, err
+		client, err := open(opening, c)
+		return &measurer{ctx: ctx, config: c, client: client, kept: make(map[string]release)}, err
 	})
 }
 
 // measurer is the implementation of a worker process.
 type measurer struct {
 	ctx     context.Context // ends when the parent closes the worker or dies
-	locker  Locker
+	config  Config
+	client  library.Client
 	waiters sync.WaitGroup
 
 	mu   sync.Mutex
-	kept map[string]Release
-	held []Release // of the order "hold", without names
+	kept map[string]release
+	held []release // of the order "hold", without names
 }
 
 // Do carries out an order.
@@ -94,13 +96,13 @@ func (m *measurer) Close() {
 		}
 		return holds[i](context.Background())
 	})
-	_ = m.locker.Close()
+	_ = m.client.Close()
 }
 
 func (m *measurer) acquire(o order) (answer, error) {
 	ctx, cancel := context.WithTimeout(m.ctx, o.For)
 	defer cancel()
-	release, err := m.locker.Acquire(ctx, o.Name, true)
+	release, err := m.take(ctx, o.Name, true)
 	a := answer{At: history.Now()}
 	if err == nil {
 		m.mu.Lock()
@@ -125,9 +127,9 @@ func (m *measurer) release(o order) (answer, error) {
 }
 
 func (m *measurer) hold(o order) (answer, error) {
-	m.held = make([]Release, o.Most)
+	m.held = make([]release, o.Most)
 	return answer{}, inParallel(o.Most, func(i int) (err error) {
-		m.held[i], err = m.locker.Acquire(m.ctx, fmt.Sprint(o.Name, "-", i), true)
+		m.held[i], err = m.take(m.ctx, fmt.Sprint(o.Name, "-", i), true)
 		return err
 	})
 }
@@ -135,7 +137,7 @@ func (m *measurer) hold(o order) (answer, error) {
 func (m *measurer) wait(o order) (answer, error) {
 	for range o.Goroutines {
 		m.waiters.Go(func() {
-			if release, err := m.locker.Acquire(m.ctx, o.Name, true); err == nil {
+			if release, err := m.take(m.ctx, o.Name, true); err == nil {
 				_ = release(context.Background())
 			}
 		})

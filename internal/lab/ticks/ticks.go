@@ -36,17 +36,9 @@ func Plan(url, job string) Machine {
 // Spec returns the schedule in cron syntax with seconds.
 func (m Machine) Spec() string { return fmt.Sprintf("*/%d * * * * *", m.Interval/time.Second) }
 
-// Open opens the lock server and reports to the test that this machine is up.
-func (m Machine) Open(ctx context.Context) (*lockport.Client, error) {
-	client, err := lockport.Open(ctx, m.URL, lockport.TTL(m.TTL))
-	emit(event{Up: err == nil})
-	return client, err
-}
-
 // event is a line that a machine prints.
 type event struct {
 	Machine int   `json:"-"`
-	Up      bool  // the machine is up; no run
 	Tick    int64 // the tick of a run that has begun
 	Ended   bool  // the run has ended
 }
@@ -68,16 +60,20 @@ func emit(e event) {
 // machines are the worker processes. Their only order has no content and means: start.
 var machines = worker.Kind[Machine, struct{}, struct{}]{Variable: "LOCKPORT_TICKS"}
 
-type machine func() error
+type machine struct {
+	client   *lockport.Client
+	schedule func() error
+}
 
-func (m machine) Do(struct{}) (struct{}, error) { return struct{}{}, m() }
-func (machine) Close()                          {}
+func (m machine) Do(struct{}) (struct{}, error) { return struct{}{}, m.schedule() }
+func (m machine) Close()                        { _ = m.client.Close() }
 
-// Main must be the first call in TestMain. In a machine's process it calls schedule, which runs job by the machine's schedule until ctx ends, and
-// exits. In any other process it returns at once.
-func Main(schedule func(ctx context.Context, m Machine, job func()) error) {
+// Main must be the first call in TestMain. In a machine's process it opens the lock server, calls schedule, which runs job by the machine's schedule
+// until ctx ends, and exits. In any other process it returns at once.
+func Main(schedule func(ctx context.Context, m Machine, client *lockport.Client, job func()) error) {
 	machines.Main(func(ctx context.Context, m Machine) (worker.Worker[struct{}, struct{}], error) {
-		return machine(func() error { return schedule(ctx, m, m.run) }), nil
+		client, err := lockport.Open(ctx, m.URL, lockport.TTL(m.TTL))
+		return machine{client, func() error { return schedule(ctx, m, client, m.run) }}, err
 	})
 }
 
@@ -119,10 +115,9 @@ func Run(t testing.TB, m Machine) {
 			case <-timeout:
 				t.Fatalf("%d ticks took too long; begun: %v", n, begun)
 			}
-			switch {
-			case e.Ended:
+			if e.Ended {
 				ended[e.Tick]++
-			case !e.Up:
+			} else {
 				begun[e.Tick]++
 			}
 			if is(e) {
@@ -133,7 +128,6 @@ func Run(t testing.TB, m Machine) {
 	ahead := start(0)
 	first := until(func(e event) bool { return e.Tick > 0 }) + 1
 	start(1)
-	until(func(e event) bool { return e.Up && e.Machine == 1 })
 	killed := until(func(e event) bool { return e.Machine == 0 && !e.Ended && e.Tick >= first+5 })
 	ahead.Kill()
 	until(func(e event) bool { return e.Tick >= killed+3 })
