@@ -298,6 +298,12 @@ func (p *party) keepAlive(lease driver.Lease) (stop func()) {
 	return func() { c.cancel(); <-c.over }
 }
 
+// keep is keepAlive, until release is called, which releases lease.
+func (p *party) keep(lease driver.Lease) (release func()) {
+	stop := p.keepAlive(lease)
+	return func() { stop(); p.release(lease) }
+}
+
 // waiter returns p's Waiter, and ends the case as not run if there is none.
 func (p *party) waiter() driver.Waiter { return optional[driver.Waiter](p) }
 

@@ -12,14 +12,14 @@ import (
 // modes are locks with faults in shared claims, permits or detached claims.
 var modes = []Exhibit{
 	{"reader-beside-writer", "readers have their own lock, which writers ignore",
-		caught{"shared/readers-and-writers": "a reader has the name, yet", "shared/many-at-once": "of only 12",
+		caught{"shared/together": "readers have the name, yet", "shared/many-at-once": "of only 18",
 			"shared/clients": "places are taken at once"}, asking(func(req *driver.Request) {
 			if req.Shared {
 				req.Name += " (readers)"
 			}
 		})},
 	{"one-reader", "readers exclude each other",
-		caught{"shared/readers-and-writers": "a claim was not granted"}, asking(func(req *driver.Request) { req.Shared = false })},
+		caught{"shared/together": "a claim was not granted"}, asking(func(req *driver.Request) { req.Shared = false })},
 	{"overtaking-readers", "a writer does not queue, and readers join readers even if a writer waits",
 		caught{"shared/writer-is-not-starved": "moments only"}, func(l *lock) {
 			l.state = func(c *driver.Capabilities) {
@@ -34,7 +34,7 @@ var modes = []Exhibit{
 			}
 		}},
 	{"one-permit-more", "one permit too many is granted",
-		caught{"permits/counted": "all permits are held, yet", "permits/many-at-once": "of only 3", "permits/clients": "4 of 3 places are taken"}, asking(func(req *driver.Request) {
+		caught{"permits/together": "all permits are held, yet", "permits/many-at-once": "of only 3", "permits/clients": "4 of 3 places are taken"}, asking(func(req *driver.Request) {
 			if req.Permits > 0 {
 				req.Permits++
 			}
@@ -52,13 +52,13 @@ var modes = []Exhibit{
 			})(l)
 		}},
 	{"permit-of-the-dead", "permits do not expire: a dead process's permits are never free again",
-		caught{"permits/dead-holder": "a holder has died"}, asking(func(req *driver.Request) {
+		caught{"permits/dead-holder": "a holder has died", "permits/silent-holder": "no claim on the name is renewed"}, asking(func(req *driver.Request) {
 			if req.Permits > 0 {
 				req.TTL *= 1000
 			}
 		})},
 	{"readers-of-the-dead", "the readers' claim ends when its first reader's does, even if others joined",
-		caught{"shared/dead-reader": ", yet "}, func(l *lock) {
+		caught{"shared/dead-holder": ", yet "}, func(l *lock) {
 			first, _ := l.shared.LoadOrStore("first readers", new(sync.Map))
 			l.grant = func(granted *lease) {
 				if granted.req.Shared {
