@@ -16,7 +16,7 @@ const heldByAnother = "is held by another client"
 var outcomes = []Exhibit{
 	{"never-abandons", "Abandon returns nil and does nothing: a claim whose reply was lost stays",
 		caught{"unknown/acquire-reply-lost": heldByAnother, "cancellation/queued": heldByAnother, "ownership/abandon-twice": heldByAnother,
-			"fencing/abandoned": heldByAnother, "giving-up/many-cut-off": heldByAnother, "giving-up/many-reply-lost": heldByAnother,
+			"fencing/holders": heldByAnother, "giving-up/many-cut-off": heldByAnother, "giving-up/many-reply-lost": heldByAnother,
 			"giving-up/among-many": "released", "shared/acquire-reply-lost": heldByAnother, "permits/acquire-reply-lost": heldByAnother,
 			"shared/abandoned": "a claim was not granted", "permits/abandoned": "a claim was not granted"}, func(l *lock) {
 			l.abandon = func(context.Context, driver.Request) error { return nil }

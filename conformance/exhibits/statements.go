@@ -51,9 +51,9 @@ var statements = []Exhibit{
 			return err
 		})},
 	{"states-a-fixed-ttl", "FixedTTL is stated, but any TTL is accepted",
-		caught{"capabilities/fixed-ttl": "was not ErrRefused"}, stating(func(c *driver.Capabilities) { c.FixedTTL = time.Second })},
+		caught{"capabilities/ttl": "was not ErrRefused"}, stating(func(c *driver.Capabilities) { c.FixedTTL = time.Second })},
 	{"states-a-smallest-ttl", "MinTTL is stated, but a smaller TTL is accepted",
-		caught{"capabilities/smallest-ttl": "was not ErrRefused"}, stating(func(c *driver.Capabilities) { c.MinTTL = time.Second })},
+		caught{"capabilities/ttl": "was not ErrRefused"}, stating(func(c *driver.Capabilities) { c.MinTTL = time.Second })},
 	{"hides-its-tokens", "no tokens are stated, but there are some",
 		caught{"contract/grant": "TokenNone"}, stating(func(c *driver.Capabilities) { c.Token = driver.TokenNone })},
 	{"lists-by-pattern", "List treats its prefix as a pattern",
