@@ -17,7 +17,7 @@ var outcomes = []Exhibit{
 	{"never-abandons", "Abandon returns nil and does nothing: a claim whose reply was lost stays",
 		caught{"unknown/acquire-reply-lost": heldByAnother, "cancellation/queued": heldByAnother, "ownership/abandon-twice": heldByAnother,
 			"fencing/holders": heldByAnother, "giving-up/many-cut-off": heldByAnother, "giving-up/many-reply-lost": heldByAnother,
-			"giving-up/among-many": "released", "shared/acquire-reply-lost": heldByAnother, "permits/acquire-reply-lost": heldByAnother,
+			"giving-up/at-the-hand-off": "released", "shared/acquire-reply-lost": heldByAnother, "permits/acquire-reply-lost": heldByAnother,
 			"shared/abandoned": "a claim was not granted", "permits/abandoned": "a claim was not granted"}, func(l *lock) {
 			l.abandon = func(context.Context, driver.Request) error { return nil }
 		}},

@@ -17,7 +17,7 @@ var renewals = []Exhibit{
 		renewing(func(_ context.Context, l *lease) (time.Time, error) { return time.Now().Add(l.req.TTL), nil })},
 	{"renews-what-is-gone", "the renewal of a lost claim returns success",
 		caught{"ownership/late-renewal": "not ErrLost but: no error", "removal/forgotten": "not ErrLost but: no error",
-			"optional/batch": "not ErrLost but: no error"}, renewing(func(ctx context.Context, l *lease) (time.Time, error) {
+			"contract/renewal": "not ErrLost but: no error"}, renewing(func(ctx context.Context, l *lease) (time.Time, error) {
 			if until, err := l.soundly(ctx); err == nil {
 				return until, nil
 			}
@@ -42,11 +42,11 @@ var renewals = []Exhibit{
 			return until, err
 		})},
 	{"renews-out-of-order", "the results of a batch are in the wrong order",
-		caught{"optional/batch": "is for a held claim, but"}, func(l *lock) {
+		caught{"contract/renewal": "is for a held claim, but"}, func(l *lock) {
 			l.batch = slices.Reverse[[]driver.Renewal]
 		}},
 	{"one-fails-all-fail", "renewals are one transaction: one lost claim fails the others with it",
-		caught{"loss/some-of-many": "another one is lost too", "optional/batch": "is for a held claim, but"}, func(l *lock) {
+		caught{"loss/some-of-many": "another one is lost too", "contract/renewal": "is for a held claim, but"}, func(l *lock) {
 			l.request = untold
 			l.batch = func(results []driver.Renewal) {
 				isLost := func(r driver.Renewal) bool { return errors.Is(r.Err, driver.ErrLost) }

@@ -158,8 +158,8 @@ var taught = []Exhibit{
 	{
 		Name: "release-swallows-errors", Hazard: "H12", Article: "001",
 		Is: "errors of the release are swallowed: the lock stays until it expires",
-		CaughtBy: caught{"giving-up/release-server-gone": "Release returned nil, and the name is still taken",
-			"giving-up/release-silent-server": "Release returned nil, and the name is still taken"},
+		CaughtBy: caught{"giving-up/server-gone": "Release returned nil, and the name is still taken",
+			"giving-up/silent-server": "Release returned nil, and the name is still taken"},
 		// Its timeout ends well before its caller's, so that the caller sees its wrong result.
 		client: func(o *goredis.Options) { o.ReadTimeout = time.Second },
 		spoil: releasing(func(ctx context.Context, rdb *goredis.Client, c claim) (bool, error) {
@@ -170,7 +170,7 @@ var taught = []Exhibit{
 	{
 		Name: "takes-an-error-for-held", Hazard: "H12", Article: "003, 004",
 		Is:       "every failed claim counts as held: nobody learns that the server is unreachable",
-		CaughtBy: caught{"unknown/server-gone": "lock is held by another client", "errors/acquire-server-gone": "lock is held by another client"},
+		CaughtBy: caught{"unknown/server-gone": "lock is held by another client", "giving-up/server-gone": "lock is held by another client"},
 		spoil: func(l *lock) {
 			take := l.take
 			l.take = func(ctx context.Context, c claim) (bool, error) {
