@@ -47,7 +47,6 @@ func TestWrite(t *testing.T) {
 	require.NoError(t, Write(dir, r))
 	require.FileExists(t, own)
 	require.FileExists(t, filepath.Join(dir, HTMLFile))
-	require.FileExists(t, filepath.Join(dir, MarkdownFile))
 	f, err := os.Open(filepath.Join(dir, JSONFile))
 	require.NoError(t, err)
 	defer f.Close()

@@ -11,20 +11,19 @@ import (
 
 // The files that [Write] makes in its folder.
 const (
-	HTMLFile     = "report.html"
-	MarkdownFile = "report.md"
-	JSONFile     = "report.json"
-	PictureDir   = "pictures"
+	HTMLFile   = "report.html"
+	JSONFile   = "report.json"
+	PictureDir = "pictures"
 )
 
-// Write writes a report into the folder dir, and makes the folder if needed: as one HTML file, as Markdown with its pictures, and as JSON. It
+// Write writes a report into the folder dir, and makes the folder if needed: as one HTML file, its pictures, and JSON. It
 // replaces files of these names, and deletes none.
 func Write(dir string, r *report.Report) error {
 	if err := os.MkdirAll(filepath.Join(dir, PictureDir), 0o755); err != nil {
 		return err
 	}
 	files := make(map[string][]byte)
-	for name, write := range map[string]func(io.Writer) error{HTMLFile: r.HTML, MarkdownFile: r.Markdown, JSONFile: r.JSON} {
+	for name, write := range map[string]func(io.Writer) error{HTMLFile: r.HTML, JSONFile: r.JSON} {
 		var text bytes.Buffer
 		if err := write(&text); err != nil {
 			return err

@@ -94,5 +94,5 @@ func missing(cfg Config, need string) string {
 func Cases() []Case {
 	return slices.Concat(capabilitiesCases, contractCases, exclusionCases, fencingCases, silenceCases, removalCases, lossCases, ownershipCases,
 		crashCases, cancellationCases, unknownCases, givingUpCases, waitingCases, livenessCases, costCases, namesCases, errorsCases,
-		reentryCases, optionsCases, closeCases, optionalCases, sharedCases, permitCases, detachCases, severalCases)
+		reentryCases, closeCases, optionalCases, sharedCases, permitCases, detachCases)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"strings"
 	"time"
 
 	"github.com/lockport/lockport/driver"
@@ -64,38 +65,58 @@ var cancellationCases = group("cancellation",
 		}
 	}),
 	full("silent-server",
-		"P6 cancellation: on a silent server, TryAcquire returns ErrUnknown or ErrUnavailable when its context ends; "+
-			"Abandon undoes what arrives late", func(e *Env) {
-			a, other, name := e.party().connected(), e.observer(), e.name()
-			e.freeze()
-			req := a.request(name)
-			err := e.endsInTime("TryAcquire", func(ctx context.Context) error { return errOf(a.TryAcquire(ctx, req)) })
-			e.is(class(err), "TryAcquire on a silent server must return ErrUnknown or ErrUnavailable; it returned", driver.ErrUnknown, driver.ErrUnavailable)
-			// The driver may return nil if it knows that it sent nothing.
-			_ = e.endsInTime("Abandon", func(ctx context.Context) error { return a.Abandon(ctx, req) })
-			e.restore()
-			a.abandon(req)
-			for range 5 { // delayed requests may arrive late
-				other.wantFree(name, "Abandon has returned nil")
-				e.sleep(20 * time.Millisecond)
-			}
-			e.leftovers("the claim was abandoned")
-		}, "Freeze", "Direct"),
+		"P6 cancellation: on a silent server, calls return when their contexts end: TryAcquire ErrUnknown or ErrUnavailable, Check ErrUnavailable; "+
+			"Abandon undoes what arrives late", outOfReach((*Env).freeze), "Freeze", "Direct"),
 	full("after-each-request", ruleCancellation+" (context cancelled after each request of TryAcquire)", func(e *Env) {
 		a := e.party().connected().claimant((*party).request)
 		cancelledAfterEachRequest(e, e.party().connected(), func() *claimant { return a })
 	}, "Delay", "Requests"),
 )
 
+// outOfReach makes a case that calls a server which fault keeps out of reach, on an open connection and on a new one.
+func outOfReach(fault func(*Env)) func(*Env) {
+	return func(e *Env) {
+		parties, other := []*party{e.party().connected(), e.party()}, e.observer()
+		var reqs []driver.Request
+		fault(e)
+		for i, p := range parties {
+			reqs = append(reqs, p.request(e.name()))
+			var lease driver.Lease
+			err := e.endsInTime("TryAcquire", func(ctx context.Context) (err error) { lease, err = p.TryAcquire(ctx, reqs[i]); return err })
+			c := class(err)
+			e.require(c == driver.ErrUnavailable || c == driver.ErrUnknown,
+				"a claim on a server out of reach must return ErrUnavailable or ErrUnknown; it returned (lease: %t): %w", lease != nil, err)
+			e.noPassword(err)
+			// The driver may return nil if it knows that it sent nothing.
+			e.noPassword(e.endsInTime("Abandon", func(ctx context.Context) error { return p.Abandon(ctx, reqs[i]) }))
+			if checker, ok := driver.As[driver.Checker](p.Backend); ok {
+				err := e.endsInTime("Check", func(ctx context.Context) error { return errOf(checker.Check(ctx)) })
+				e.is(err, "Check must return ErrUnavailable; it returned", driver.ErrUnavailable)
+				e.require(!strings.Contains(err.Error(), "\n"), "the error has more than one line: %q", err)
+				e.noPassword(err)
+			}
+		}
+		e.restore()
+		for i, p := range parties {
+			p.abandon(reqs[i])
+			for range 5 { // delayed requests may arrive late
+				other.wantFree(reqs[i].Name, "Abandon has returned nil")
+				e.sleep(20 * time.Millisecond)
+			}
+			p.wantFreeIn(reqs[i].Name, e.takeover()+callTime, "the server is back")
+		}
+		e.leftovers("all claims were abandoned")
+	}
+}
+
 // leavesTheQueue has b wait for a held name, and abandons its claim. Then the name must be free once its holder releases it.
 func leavesTheQueue(e *Env, wait func(b *party, req driver.Request)) {
 	a, b, name, lease := e.held()
-	stop, req := a.keepAlive(lease), b.queueing(name)
+	release, req := a.keep(lease), b.queueing(name)
 	wait(b, req)
 	b.abandon(req)
 	b.abandon(req)
-	stop()
-	a.release(lease)
+	release()
 	e.party().wantFree(name, "the only waiter abandoned its claim")
 	e.leftovers("all claims were released or abandoned")
 }

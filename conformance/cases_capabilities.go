@@ -62,12 +62,14 @@ var capabilitiesCases = group("capabilities",
 			e.failf("the backend is a driver.Breaker, but no driver.Inspector, which shows the owners of locks")
 		}
 	}),
-	quick("smallest-ttl", "capabilities: a TTL of MinTTL is accepted, and a smaller one is ErrRefused", func(e *Env) {
-		p := e.party()
-		if e.caps.FixedTTL > 0 {
-			e.notRun("the TTL is fixed")
+	quick("ttl", "capabilities: a TTL that MinTTL or FixedTTL exclude is ErrRefused, and one of MinTTL is accepted", func(e *Env) {
+		p, smallest := e.party(), max(e.caps.MinTTL, time.Millisecond)
+		if another := e.caps.FixedTTL + time.Second; e.caps.FixedTTL > 0 {
+			p.wantTTLRefused(another)
+			_, err := e.client().TryAcquire(e.ctx, e.name(), lockport.TTL(another))
+			e.is(err, "the client's TryAcquire with another TTL must return errors.ErrUnsupported; it returned", errors.ErrUnsupported)
+			return
 		}
-		smallest := max(e.caps.MinTTL, time.Millisecond)
 		if e.caps.MinTTL > 0 {
 			p.wantTTLRefused(smallest - time.Millisecond)
 		}
@@ -81,15 +83,6 @@ var capabilitiesCases = group("capabilities",
 		}
 		e.require(!errors.Is(err, driver.ErrRefused), "MinTTL is %v, yet a claim with a TTL of %v returned: %w", e.caps.MinTTL, smallest, err)
 		p.abandon(req)
-	}),
-	quick("fixed-ttl", "capabilities: where FixedTTL is stated, any other TTL is ErrRefused, and errors.ErrUnsupported at the client", func(e *Env) {
-		if e.caps.FixedTTL == 0 {
-			e.notRun("each claim has its own TTL")
-		}
-		another := e.caps.FixedTTL + time.Second
-		e.party().wantTTLRefused(another)
-		_, err := e.client().TryAcquire(e.ctx, e.name(), lockport.TTL(another))
-		e.is(err, "the client's TryAcquire with another TTL must return errors.ErrUnsupported; it returned", errors.ErrUnsupported)
 	}),
 	full("grain", "capabilities: a TTL is rounded up to TTLGrain, never down, so a claim lasts at least its TTL", func(e *Env) {
 		if e.caps.FixedTTL > 0 || e.caps.Ends != driver.EndsTTL {
@@ -106,21 +99,16 @@ var capabilitiesCases = group("capabilities",
 		lasted := time.Since(sent)
 		e.require(lasted >= req.TTL, "a claim with a TTL of %v lasted for only %v", req.TTL, lasted)
 	}),
-	full("prompt", "capabilities: where Prompt is stated, TryAcquire returns within 100 ms of its context's end, whatever the server does", prompt, "Freeze"),
-	quick("require", "capabilities: lockport.Require fails for exactly the requirements that Capabilities do not meet", func(e *Env) {
-		for requirement, stated := range map[lockport.Requirement]bool{
-			lockport.NeedTokens:               e.caps.Token >= driver.TokenData,
-			lockport.NeedTokensAcrossFailover: e.caps.Token >= driver.TokenFailover,
-			lockport.NeedFailoverSafety:       e.caps.Failover == driver.FailoverSafe,
-			lockport.NeedFairOrder:            e.caps.Fair >= driver.FairAdvice,
-			lockport.NeedNoPolling:            !e.caps.Wake.Polls(),
-		} {
-			_, err := lockport.New(e.party(), lockport.TTL(e.ttl), lockport.Require(requirement))
-			if stated != (err == nil) || err != nil && !errors.Is(err, errors.ErrUnsupported) {
-				e.failf("whether Capabilities meet requirement %d: %t, but New returned: %w", requirement, stated, err)
-			}
-		}
+	quick("deadline", "contract: Deadline precedes any other grant of the name, and there is none exactly if claims do not expire", func(e *Env) {
+		l := e.acquire(e.client(), e.name())
+		deadline, ok := l.Deadline()
+		left := time.Until(deadline)
+		e.require(ok || e.caps.Ends != driver.EndsTTL, "claims end with their TTL, but there is no Deadline")
+		e.require(!ok || e.caps.Ends != driver.EndsProcess, "claims end with their process, but there is a Deadline, in %v", left)
+		e.require(!ok || left > 0 && left < e.ttl, "the Deadline is in %v, but the TTL is %v", left, e.ttl)
+		e.release(l)
 	}),
+	full("prompt", "capabilities: where Prompt is stated, TryAcquire returns within 100 ms of its context's end, whatever the server does", prompt, "Freeze"),
 )
 
 // prompt makes claims whose contexts end while the server is silent, several at once, on an open connection and on a new one.

@@ -11,10 +11,13 @@ import (
 
 // closeCases test Close of a client.
 var closeCases = group("close",
-	quick("holding", "P8 no leaks: Close ends every hold with ErrClosed, not with ErrLost, and frees its name", func(e *Env) {
+	quick("holding", "P8 no leaks, P10 errors: Close ends every hold with ErrClosed, not with ErrLost, and frees its name; later calls return ErrClosed", func(e *Env) {
 		a, b := e.client(), e.client()
 		locks := e.acquireMany(a, 20)
 		e.check(a.Close(), "Close")
+		e.check(a.Close(), "a second Close")
+		e.is(errOf(a.Acquire(e.ctx, e.name())), "Acquire of a closed client must return ErrClosed; it returned", lockport.ErrClosed)
+		e.is(errOf(a.TryAcquire(e.ctx, e.name())), "TryAcquire of a closed client must return ErrClosed; it returned", lockport.ErrClosed)
 		for _, l := range locks {
 			err := l.Err()
 			e.require(errors.Is(err, lockport.ErrClosed) && !errors.Is(err, lockport.ErrLost), "after Close Err must be ErrClosed alone; it is: %w", err)
@@ -23,31 +26,17 @@ var closeCases = group("close",
 			e.release(e.acquireWithin(b, l.Name(), soon, "the holder's client was closed"))
 		}
 	}),
-	quick("waiting", "P8 no leaks: Close ends every wait with ErrClosed, and its claims", func(e *Env) {
-		l, b := e.acquire(e.client(), e.name()), e.client()
-		var waits []*call[*lockport.Lock]
+	quick("busy", "P8 no leaks: Close ends waits, acquisitions, renewals and releases that are under way, and their claims", func(e *Env) {
+		other := e.client()
 		for range 5 {
-			waits = append(waits, e.begin(b, l.Name()))
-		}
-		waits[4].notYet(30*time.Millisecond, "the name is held")
-		e.check(b.Close(), "Close")
-		for _, w := range waits {
-			e.endsClosed(w, endTime)
-		}
-		e.release(l)
-		e.party().wantFree(l.Name(), "the name was released, and the waiting client was closed")
-		e.leftovers("everything was released or closed")
-	}),
-	full("busy", "P8 no leaks: Close ends acquisitions, renewals and releases that are under way", func(e *Env) {
-		for range 5 {
-			c := e.client()
-			names := []string{e.name(), e.name(), e.name()}
+			c, l := e.client(), e.acquire(other, e.name())
+			names := []string{l.Name(), e.name(), e.name(), e.name()} // the first one is held by another client
 			var busy []*call[struct{}]
-			for i := range 12 {
+			for i := range 16 {
 				busy = append(busy, begin(e, "Acquire or Release", func(ctx context.Context) (none struct{}, err error) {
 					for err == nil {
 						var l *lockport.Lock
-						if l, err = c.Acquire(ctx, names[i%3]); err == nil && i > 1 { // the first two are held and renewed until Close
+						if l, err = c.Acquire(ctx, names[i%4]); err == nil && i > 2 { // two names are held and renewed until Close
 							err = l.Release(ctx)
 						}
 					}
@@ -64,11 +53,23 @@ var closeCases = group("close",
 			for _, w := range busy {
 				w.granted(soon+endTime, "the client was closed, so its calls return ErrClosed")
 			}
+			e.release(l)
 			p := e.party()
 			for _, name := range names {
 				p.wantFree(name, "Close of the client returned nil")
 			}
 		}
+		e.leftovers("everything was released or closed")
+	}),
+	quick("min-hold", "contract: Close waits until MinHold has passed", func(e *Env) {
+		const least = 500 * time.Millisecond
+		a, b, start := e.client(), e.client(), time.Now()
+		l := e.acquire(a, e.name(), lockport.MinHold(least))
+		e.release(l)
+		e.check(a.Close(), "Close")
+		took := time.Since(start)
+		e.require(took >= least, "Close returned after %v, but MinHold is %v", took, least)
+		e.release(e.acquireWithin(b, l.Name(), soon, "Close has returned"))
 	}),
 	full("silent-server", "P8 no leaks: on a silent server Close returns, with an error", func(e *Env) {
 		c := e.client()
@@ -77,13 +78,8 @@ var closeCases = group("close",
 		e.freeze()
 		pending := e.begin(c, e.name())
 		closed := begin(e, "Close", func(context.Context) (struct{}, error) { return struct{}{}, c.Close() })
-		e.endsClosed(pending, soon)
+		e.is(errOf(pending.ended(soon, "the client was closed")), "Close must end a waiting Acquire with ErrClosed; it returned", lockport.ErrClosed)
 		_, err := closed.ended(4*callTime, "the server is silent")
 		e.require(err != nil || e.caps.Ends != driver.EndsTTL, "Close returned nil, although it could not release its locks")
 	}, "Freeze").within(time.Minute),
 )
-
-// endsClosed checks that an Acquire whose client was closed returns ErrClosed.
-func (e *Env) endsClosed(w *call[*lockport.Lock], limit time.Duration) {
-	e.is(errOf(w.ended(limit, "the client was closed")), "Close must end a waiting Acquire with ErrClosed; it returned", lockport.ErrClosed)
-}

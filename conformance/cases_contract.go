@@ -44,19 +44,8 @@ var contractCases = group("contract",
 			e.check(errOf(p.renew(lease)), "renewal") // p is connected now
 			e.countsFromSending("the renewal", func() (time.Time, error) { return p.renew(lease) })
 		}, "Delay"),
-	quick("renewal", "contract: Renew never returns a validity that ends before an earlier one, or later than the TTL", func(e *Env) {
-		p, _, _, lease := e.held()
-		e.needsRenewal(lease)
-		before := lease.Grant().Until
-		for range 5 {
-			until, err := p.renew(lease)
-			e.check(err, "renewal")
-			e.require(!until.Before(before), "a renewal moved Until back by %v", before.Sub(until))
-			left := time.Until(until)
-			e.require(left <= e.ttl, "the validity left after a renewal, %v, is longer than the TTL %v", left, e.ttl)
-			before = until
-		}
-	}),
+	quick("renewal",
+		"contract: a renewal moves Until forward, to the TTL at most; RenewBatch returns for each of many leases, at its index, what Renew would", renewsMany),
 	quick("held", "contract, P10 errors: a claim on a held name returns ErrHeld; its ExpiresIn and Holder, if set, are true", func(e *Env) {
 		a, b, name := e.two()
 		req := a.request(name)
@@ -116,14 +105,23 @@ var contractCases = group("contract",
 		p.release(lease)
 	}),
 	quick("closed", "contract: when a backend is closed, its claims end as if its process had died; other backends are not affected", func(e *Env) {
-		a, b, mine, _ := e.held()
+		const why = "the claim of a closed backend ends as if its process had died"
+		a, b, mine, closed := e.held()
 		theirs := e.name()
 		lease := b.claim(theirs)
-		e.check(a.Close(), "Close")
-		e.check(b.renewIfNeeded(lease), "Close of one backend ended another's claim")
-		e.party().wantHeld(theirs, "the other backend still holds it")
 		defer b.keepAlive(lease)()
-		b.take(mine, e.takeover(), "the claim of a closed backend ends as if its process had died")
+		next := func() driver.Lease { return b.take(mine, e.takeover(), why) }
+		if _, ok := driver.As[driver.Waiter](b.Backend); ok {
+			waiting := b.beginWait(mine)
+			waiting.notYet(10*time.Millisecond, "the name is held")
+			next = func() driver.Lease { return waiting.granted(e.takeover(), why) }
+		}
+		e.check(a.Close(), "Close")
+		e.party().wantHeld(theirs, "the other backend still holds it")
+		next()
+		early := time.Until(closed.Grant().Until)
+		e.require(e.caps.Ends != driver.EndsTTL || early <= 0, "P3a silence: the name was granted again %v before the first holder's validity ended", early)
+		e.check(b.renewIfNeeded(lease), "Close of one backend ended another's claim")
 	}),
 )
 
@@ -161,4 +159,41 @@ func grantedOnce(e *Env, as mode, beside int) {
 	next := other.claimAs(other.rival(req))
 	other.wantHeldAs(other.rival(req), "the name is held again")
 	other.release(next)
+}
+
+// renewsMany renews many claims several times, some of them lost.
+func renewsMany(e *Env) {
+	p, other, n := e.party(), e.party(), 30
+	if _, batches := driver.As[driver.BatchRenewer](p.Backend); batches {
+		n = 300
+	}
+	p.renewAll(nil)
+	leases, ttl := make([]driver.Lease, n), p.patientRequest("").TTL
+	ends := make([]time.Time, n)
+	for i := range leases {
+		req := p.patientRequest(e.name()) // making all claims takes time
+		leases[i] = p.claimAs(req)
+		e.needsRenewal(leases[i])
+		ends[i] = leases[i].Grant().Until
+		if i%10 == 3 || i%10 == 7 {
+			p.abandon(req)
+		}
+		if i%10 == 7 {
+			defer other.tryRelease(other.claim(req.Name))
+		}
+	}
+	for range 3 {
+		sent := time.Now()
+		for i, r := range p.renewAll(leases) {
+			if i%10 == 3 || i%10 == 7 {
+				e.require(errors.Is(r.Err, driver.ErrLost), "result %d is for a lost claim, but it is not ErrLost but: %w", i, r.Err)
+				continue
+			}
+			e.check(r.Err, "result %d is for a held claim, but its error is", i)
+			e.require(!r.Until.Before(ends[i]) && r.Until.After(sent),
+				"result %d: the renewal moved Until by %v, to %v after it was sent", i, r.Until.Sub(ends[i]), r.Until.Sub(sent))
+			e.require(time.Until(r.Until) <= ttl, "result %d: the validity left, %v, is longer than the TTL %v", i, time.Until(r.Until), ttl)
+			ends[i] = r.Until
+		}
+	}
 }

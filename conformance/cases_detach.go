@@ -3,7 +3,6 @@ package conformance
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"sync/atomic"
 	"time"
 
@@ -28,16 +27,18 @@ var detachCases = stated("detach", func(c driver.Capabilities) bool { return c.D
 		next := a.wantFree(name, "the attached claim was released")
 		e.rises(lease.Grant().Token, next)
 	}),
-	quick("one-wins", "contract: of many concurrent Attach calls for a claim, exactly one succeeds", func(e *Env) {
+	quick("one-wins", "contract, P6 cancellation: of many concurrent Attach calls for a claim, exactly one succeeds; when all are abandoned, the name is free", func(e *Env) {
 		a, name := e.party(), e.name()
 		parties := []*party{e.party(), e.party()}
 		req := a.patientRequest(name)
 		lease := a.claimAs(req)
 		a.detach(lease)
 		var won, unknown atomic.Int64
+		var all [8]driver.Request
 		e.storm(8, func(_ context.Context, i int) error {
 			p := parties[i%2]
 			mine := p.patientRequest(name)
+			all[i] = mine
 			_, err := p.attach(mine, req.Owner, lease)
 			switch {
 			case err == nil:
@@ -52,14 +53,9 @@ var detachCases = stated("detach", func(c driver.Capabilities) bool { return c.D
 		})
 		n := won.Load()
 		e.require(n == 1 || n == 0 && unknown.Load() > 0, "of 8 Attach calls for one claim %d succeeded", n)
-	}),
-	quick("abandoned", "P6 cancellation: when an attached claim is abandoned, its name is free", func(e *Env) {
-		a, b, name := e.two()
-		req, lease := a.detached(name)
-		mine := b.request(name)
-		_, err := b.attach(mine, req.Owner, lease)
-		e.check(err, "Attach of a detached claim")
-		b.abandon(mine)
+		for i, mine := range all {
+			parties[i%2].abandon(mine)
+		}
 		a.wantFree(name, "the attached claim was abandoned")
 	}),
 	quick("waiters", "contract: while a claim passes between clients no waiter gets its name; after its release the first one does", func(e *Env) {
@@ -110,62 +106,6 @@ var detachCases = stated("detach", func(c driver.Capabilities) bool { return c.D
 		took, err := second.attach(second.request(unrenewed), req.Owner, lease)
 		e.check(err, "Attach of a detached claim")
 		c.release(c.afterExpiry(took, took.Grant().Until, unrenewed))
-	}),
-)
-
-// severalCases test AcquireAll and DoAll.
-var severalCases = group("several",
-	quick("all-or-none", "P1 exclusion: AcquireAll holds all of its names or none, and releases them on every path", func(e *Env) {
-		a, b := e.client(), e.client()
-		names := []string{e.name(), e.name(), e.name()}
-		held := e.acquire(b, names[1])
-		_, err := lockport.TryAcquireAll(e.ctx, a, names)
-		e.is(err, "one of the names is held, yet TryAcquireAll was not ErrHeld but", lockport.ErrHeld)
-		ctx, cancel := context.WithTimeout(e.ctx, 50*time.Millisecond)
-		defer cancel()
-		_, err = lockport.AcquireAll(ctx, a, names)
-		e.is(err, "one of the names is held, yet AcquireAll did not end with its context but returned", context.DeadlineExceeded)
-		c := e.party()
-		for _, i := range []int{0, 2} {
-			c.wantFreeIn(names[i], soon, "AcquireAll failed, so it holds none of the names")
-		}
-		e.release(held)
-		set, err := lockport.AcquireAll(e.ctx, a, names)
-		e.check(err, "nobody has the names, but AcquireAll returned")
-		for _, name := range names {
-			c.wantHeld(name, "AcquireAll holds the name")
-		}
-		e.check(set.Release(e.ctx), "Release of the set")
-		for _, name := range names {
-			c.wantFree(name, "the set was released")
-		}
-	}),
-	full("no-deadlock", "P7 liveness: clients that acquire overlapping sets in any order of names all get theirs", func(e *Env) {
-		clients, names := []*lockport.Client{e.client(), e.client(), e.client()}, []string{e.name(), e.name(), e.name()}
-		holders := make([]atomic.Int64, len(names))
-		e.storm(9, func(ctx context.Context, i int) error {
-			for range 5 {
-				wanted := make([]string, 0, 3)
-				mine := rand.Perm(len(names))[:2+i%2]
-				for _, n := range mine {
-					wanted = append(wanted, names[n])
-				}
-				err := lockport.DoAll(ctx, clients[i%3], wanted, func(context.Context, *lockport.Set) error {
-					for _, n := range mine {
-						defer holders[n].Add(-1)
-						if holders[n].Add(1) > 1 {
-							return errors.New("two sets hold the same name")
-						}
-					}
-					<-time.After(time.Millisecond)
-					return nil
-				})
-				if err != nil {
-					return err
-				}
-			}
-			return nil
-		})
 	}),
 )
 

@@ -8,31 +8,19 @@ const ruleFencing = "P2 fencing: tokens of a name rise strictly in the order of 
 
 // fencingCases test P2 of the driver. Cases of contention, silence, loss and crashes check tokens too.
 var fencingCases = stated("fencing", func(c driver.Capabilities) bool { return c.Token != driver.TokenNone }, "Capabilities.Token",
-	quick("holders", ruleFencing, func(e *Env) {
-		a, b, name := e.two()
-		last := uint64(0)
-		for range 10 {
-			for _, p := range []*party{a, b, b} {
-				last = e.rises(last, p.wantFree(name, "the name was released"))
-			}
-		}
-	}),
-	quick("abandoned", ruleFencing+", abandoned ones included", func(e *Env) {
+	quick("holders", ruleFencing+", abandoned ones included, also by backends opened later", func(e *Env) {
 		a, b, name := e.two()
 		last := uint64(0)
 		for range 5 {
+			later := e.party()
+			for _, p := range []*party{a, b, b, later} {
+				last = e.rises(last, p.wantFree(name, "the name was released"))
+			}
+			e.check(later.Close(), "Close")
 			req := a.request(name)
 			last = e.rises(last, a.claimAs(req).Grant().Token)
 			a.abandon(req)
 			last = e.rises(last, b.wantFree(name, "the claim was abandoned"))
-		}
-	}),
-	quick("reopened", ruleFencing+", also by backends opened later", func(e *Env) {
-		name, last := e.name(), uint64(0)
-		for range 3 {
-			p := e.party()
-			last = e.rises(last, p.wantFree(name, "the name was released"))
-			e.check(p.Close(), "Close")
 		}
 	}),
 	full("restart", ruleFencing+", across a restart of the server with its data",

@@ -18,19 +18,9 @@ const ruleLossAmongMany = "P3b removal, P7 liveness: a lock's loss is told; none
 
 // lossCases test P3b of the client.
 var lossCases = group("loss",
-	full("forgotten", ruleLoss+" (the server forgot it)", func(e *Env) { toldOfLoss(e, e.remove) }, "Remove"),
-	full("overwritten", ruleLoss+" (a foreign value took its place)", func(e *Env) {
-		l := e.acquire(e.client(), e.name())
-		e.overwrite(l.Name())
-		e.lostWithin(l, e.noticeTime(l), "a foreign value took the place of the lock")
-		e.lateRelease(l)
-		other := e.party()
-		for range 5 { // the client's background releases must not remove it
-			other.wantHeld(l.Name(), "a foreign client has the name")
-			e.sleep(20 * time.Millisecond)
-		}
-	}, "Overwrite"),
-	full("broken", ruleLoss+" (it was broken)", func(e *Env) { toldOfLoss(e, e.breaks()) }),
+	full("forgotten", ruleLoss+" (the server forgot it)", func(e *Env) { toldOfLoss(e, e.remove, false) }, "Remove"),
+	full("overwritten", ruleLoss+" (a foreign value took its place)", func(e *Env) { toldOfLoss(e, e.overwrite, true) }, "Overwrite"),
+	full("broken", ruleLoss+" (it was broken)", func(e *Env) { toldOfLoss(e, e.breaks(), false) }),
 	full("waiter-gets-it", "P7 liveness: when the server forgets a holder, the waiter gets the name", func(e *Env) {
 		l := e.acquire(e.client(), e.name())
 		next := e.begin(e.client(), l.Name())
@@ -61,8 +51,9 @@ func (e *Env) breaks() func(name string) {
 	return func(name string) { e.check(p.breaks(name, p.inspect(name).Owner), "Break") }
 }
 
-// toldOfLoss calls end to end a lock at the server, and checks what its holder is told.
-func toldOfLoss(e *Env, end func(name string)) {
+// toldOfLoss calls end to end a lock at the server, and checks what its holder is told. foreign says that end gives the name to a
+// foreign client.
+func toldOfLoss(e *Env, end func(name string), foreign bool) {
 	observer := e.party()
 	c, limit := e.client(), time.Duration(0)
 	if notice, long := e.caps.RemovalNotice, e.longTTL(); e.caps.FixedTTL == 0 && notice != nil && notice(long)+endTime < long/4 {
@@ -73,6 +64,14 @@ func toldOfLoss(e *Env, end func(name string)) {
 	lostWithin := e.watch(l)
 	end(l.Name())
 	lostWithin(limit, "the server ended the lock")
+	if foreign {
+		for range 5 { // the client's late and background releases must not remove it
+			e.lateRelease(l)
+			observer.wantHeld(l.Name(), "a foreign client has the name")
+			e.sleep(20 * time.Millisecond)
+		}
+		return
+	}
 	next := observer.take(l.Name(), e.takeover(), "the server ended the lock")
 	e.lateRelease(l)
 	e.lateRelease(l)

@@ -1,7 +1,6 @@
 package conformance
 
 import (
-	"context"
 	"errors"
 	"strings"
 	"time"
@@ -11,7 +10,6 @@ import (
 
 // optionalCases test the optional interfaces of package driver.
 var optionalCases = group("optional",
-	quick("batch", "contract: RenewBatch returns for each lease, at its index, what Renew would return, for any number of leases", renewsMany),
 	quick("requeue", "contract: Requeue releases the old claim and makes a new one, behind clients that already wait", requeues),
 	quick("inspect", "contract: Inspect returns the holder of a name, its token and expiry, and changes nothing", func(e *Env) {
 		p, other := e.party(), e.party()
@@ -65,13 +63,6 @@ var optionalCases = group("optional",
 			}
 		}
 	}),
-	full("inspect-foreign", "contract: Inspect marks a holder that is not a lockport client as Foreign", func(e *Env) {
-		p, name := e.party(), e.name()
-		p.wantFree(name, "the name is new")
-		e.overwrite(name)
-		st := p.inspect(name)
-		e.require(st.Held && st.Foreign, "a foreign client holds the name, but Inspect returned: %+v", st)
-	}, "Overwrite"),
 	quick("check", "contract: Check of a healthy server returns no error, its notices say what to do, and it affects no lock", func(e *Env) {
 		p, other, name := e.two()
 		checker := optional[driver.Checker](p)
@@ -86,66 +77,13 @@ var optionalCases = group("optional",
 		p.release(lease)
 		other.wantFree(name, "the name was released")
 	}),
-	full("check-silent-server", "contract: Check of a silent server returns ErrUnavailable soon after its context ends",
-		checkFails((*Env).freeze), "Freeze"),
-	full("check-server-gone", "P10 errors: Check of an unreachable server returns ErrUnavailable, in time, in one line without the password",
-		checkFails((*Env).sever), "Sever"),
 )
-
-// checkFails makes a case that checks a server during a fault, on an open connection and on a new one.
-func checkFails(fault func(*Env)) func(*Env) {
-	return func(e *Env) {
-		connected, fresh := e.party().connected(), e.party()
-		fault(e)
-		for _, p := range []*party{connected, fresh} {
-			checker := optional[driver.Checker](p)
-			err := e.endsInTime("Check", func(ctx context.Context) error { return errOf(checker.Check(ctx)) })
-			e.is(err, "Check must return ErrUnavailable; it returned", driver.ErrUnavailable)
-			e.require(!strings.Contains(err.Error(), "\n"), "the error has more than one line: %q", err)
-			e.noPassword(err)
-		}
-	}
-}
 
 // inspect inspects a name.
 func (p *party) inspect(name string) driver.Status {
 	st, err := optional[driver.Inspector](p).Inspect(p.e.ctx, name)
 	p.e.check(err, "Inspect")
 	return st
-}
-
-// renewsMany renews many claims together, some of them lost.
-func renewsMany(e *Env) {
-	p, other := e.party(), e.party()
-	batch := optional[driver.BatchRenewer](p)
-	batch.RenewBatch(e.ctx, nil, nil)
-	const n = 300
-	leases, ttl := make([]driver.Lease, n), p.patientRequest("").TTL
-	for i := range leases {
-		req := p.patientRequest(e.name()) // making all claims takes time
-		leases[i] = p.claimAs(req)
-		e.needsRenewal(leases[i])
-		if i%10 == 3 || i%10 == 7 {
-			p.abandon(req)
-		}
-		if i%10 == 7 {
-			defer other.tryRelease(other.claim(req.Name))
-		}
-	}
-	results := make([]driver.Renewal, n)
-	sent := time.Now()
-	batch.RenewBatch(e.ctx, leases, results)
-	for i, r := range results {
-		if i%10 == 3 || i%10 == 7 {
-			e.require(errors.Is(r.Err, driver.ErrLost), "result %d is for a lost claim, but it is not ErrLost but: %w", i, r.Err)
-			continue
-		}
-		before := leases[i].Grant().Until
-		e.check(r.Err, "result %d is for a held claim, but its error is", i)
-		e.require(!r.Until.Before(before) && r.Until.After(sent),
-			"result %d: the renewal moved Until by %v, to %v after it was sent", i, r.Until.Sub(before), r.Until.Sub(sent))
-		e.require(time.Until(r.Until) <= ttl, "result %d: the validity left, %v, is longer than the TTL %v", i, time.Until(r.Until), ttl)
-	}
 }
 
 // requeues calls Requeue when nobody else waits, when another client waits, and when the old claim is lost.

@@ -80,7 +80,6 @@ func (p *party) abandonedTwice(b *party, name string) {
 func renewedStay(e *Env) {
 	const why = "the holder renews its claim successfully and in time"
 	p, other, names := e.party(), e.party(), []string{e.name(), e.name(), e.name()}
-	batch, batches := driver.As[driver.BatchRenewer](p.Backend)
 	leases, ends := make([]driver.Lease, len(names)), make([]time.Time, len(names))
 	for i, name := range names {
 		leases[i] = p.claim(name)
@@ -94,14 +93,8 @@ func renewedStay(e *Env) {
 	}
 	for end := time.Now().Add(3 * e.ttl); time.Now().Before(end); {
 		e.sleep(e.ttl / 4)
-		results, began := make([]driver.Renewal, len(leases)), time.Now()
-		if batches {
-			batch.RenewBatch(e.ctx, leases, results)
-		} else {
-			for i, lease := range leases {
-				results[i].Until, results[i].Err = p.renew(lease)
-			}
-		}
+		began := time.Now()
+		results := p.renewAll(leases)
 		inTime()
 		for i, r := range results {
 			e.check(r.Err, "a renewal in time failed")

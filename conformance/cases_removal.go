@@ -24,12 +24,16 @@ var removalCases = group("removal",
 		}, "Remove"),
 	full("overwritten",
 		"P3b removal: when a foreign value replaces a lock, its holder is told once, within Capabilities.RemovalNotice; "+
-			"its renewal and release return ErrLost, and neither they nor Abandon affect that value", func(e *Env) {
+			"its renewal and release return ErrLost, and neither they nor Abandon affect that value, which Inspect marks as Foreign", func(e *Env) {
 			a, b, name := e.two()
 			told := a.watched(a.request(name))
 			e.overwrite(name)
 			told.within("the lock was overwritten at the server")
 			b.wantHeld(name, "a foreign client has the name")
+			if _, ok := driver.As[driver.Inspector](b.Backend); ok {
+				st := b.inspect(name)
+				e.require(st.Held && st.Foreign, "a foreign client holds the name, but Inspect returned: %+v", st)
+			}
 			told.isLost()
 			b.wantHeld(name, "a foreign client has the name, and the former holder renewed and released")
 			a.abandon(a.request(name))
@@ -53,12 +57,11 @@ var removalCases = group("removal",
 	full("no-false-alarm", "P3b removal: a holder is never told of a loss while it has its claim", func(e *Env) {
 		a, b, name := e.two()
 		told := a.watched(a.request(name))
-		stop := a.keepAlive(told.lease)
+		release := a.keep(told.lease)
 		e.during(2*e.ttl, e.ttl/10, func() { b.wantHeld(name, "the holder renews its claim") })
-		stop()
 		n := told.count.Load()
 		e.require(n == 0, "the holder was told %d times that its claim is lost, but it is not: %v", n, told.reason.Load())
-		a.release(told.lease)
+		release()
 	}),
 )
 

@@ -126,7 +126,7 @@ func toldBeforeGrant(e *Env, fault func(), hangsUp bool) {
 		// The server keeps the session of the holder, so there is no other holder.
 		e.notRun("the server keeps the session and lock of a client that is cut off")
 	}
-	stopRenewing := observer.keepAlive(next)
+	release := observer.keep(next)
 	if hangsUp && e.caps.Ends == driver.EndsSession && granted.Before(deadline) {
 		ends = false // sessions are connections here: the server ended this one when it closed, before the TTL
 	}
@@ -152,8 +152,7 @@ func toldBeforeGrant(e *Env, fault func(), hangsUp bool) {
 	e.during(e.ttl, e.ttl/10, func() {
 		third.wantHeld(l.Name(), "P4 ownership: the earlier holder's late requests arrived, but the next holder keeps the name")
 	})
-	stopRenewing()
-	observer.release(next)
+	release()
 }
 
 // lastBelief calls Valid repeatedly. The returned function stops that and returns when Valid was last true.

@@ -99,25 +99,8 @@ var unknownCases = group("unknown",
 	full("many-cut-off", ruleEffects+" (many claims at once, connections cut)",
 		func(e *Env) { e.party().claimant((*party).request).cutTogether(e.observer()) }, "Delay", "Cut", "Direct"),
 	full("server-gone",
-		"P10 errors: a claim on an unreachable server returns ErrUnavailable or ErrUnknown, in time and without the password; "+
-			"when the server is back, locks work again", func(e *Env) {
-			connected, fresh, name := e.party().connected(), e.party(), e.name()
-			e.sever()
-			for _, p := range []*party{connected, fresh} {
-				start := time.Now()
-				lease, err := p.try(p.request(name))
-				took := time.Since(start)
-				c := class(err)
-				e.require(c == driver.ErrUnavailable || c == driver.ErrUnknown,
-					"a claim on an unreachable server must return ErrUnavailable or ErrUnknown; it returned (lease: %t): %w", lease != nil, err)
-				e.require(took <= callTime+endTime, "a claim took %v, but its context ended after %v", took, callTime)
-				e.noPassword(err)
-			}
-			e.restore()
-			for _, p := range []*party{connected, fresh} {
-				p.wantFreeIn(name, e.takeover()+callTime, "the server is back")
-			}
-		}, "Sever"),
+		"P10 errors: on an unreachable server, calls return in time and without the password: TryAcquire ErrUnavailable or ErrUnknown, Check ErrUnavailable; "+
+			"when the server is back, locks work again", outOfReach((*Env).sever), "Sever", "Direct"),
 )
 
 // repeatsLostRelease drops the reply to a's release, has next claim the name, and repeats the release.
@@ -153,12 +136,11 @@ func keptAfterLostReply(e *Env) {
 		a.abandon(req)
 		e.notRun("a claim whose reply was lost is not granted when it is repeated")
 	}
-	stop := a.keepAlive(lease)
+	release := a.keep(lease)
 	e.during(2*e.ttl+e.ttl/2, e.ttl/10, func() {
 		b.wantHeld(name, "the claim was granted after its first reply was lost, and is renewed")
 	})
-	stop()
-	a.release(lease)
+	release()
 }
 
 // noPassword checks that err does not show the password of the target URL, if it has one.

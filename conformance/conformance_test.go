@@ -70,7 +70,7 @@ func TestCases(t *testing.T) {
 	for _, c := range Cases() {
 		require.Regexp(t, `^[a-z][a-z-]*/[a-z][a-z-]*$`, c.ID())
 		require.NotContains(t, seen, c.ID())
-		require.Regexp(t, `^(P[0-9]+[ab]? [a-z -]+|contract|capabilities|options)(, P[0-9]+[ab]? [a-z -]+)?: `, c.Rule, c.ID())
+		require.Regexp(t, `^(P[0-9]+[ab]? [a-z -]+|contract|capabilities)(, P[0-9]+[ab]? [a-z -]+)?: `, c.Rule, c.ID())
 		require.NotNil(t, c.run, c.ID())
 		require.False(t, c.Quick && len(c.Needs) > 0, "%s: a quick case needs nothing", c.ID())
 		if c.Group != last {
@@ -260,7 +260,7 @@ func TestALossWhileTheMachineStalls(t *testing.T) {
 
 // A sound lock does not fail the cases that hold claims without renewing them, if the server answers so late that the claims expire.
 func TestServerThatStalls(t *testing.T) {
-	for _, id := range []string{"exclusion/two-backends", "contract/held", "shared/readers-and-writers", "permits/counted"} {
+	for _, id := range []string{"exclusion/two-backends", "contract/held", "shared/together", "permits/together"} {
 		t.Run(id, func(t *testing.T) {
 			t.Parallel()
 			var slow memorytest.Faults

@@ -185,9 +185,7 @@ func (e *Env) sleep(d time.Duration) {
 
 // cleanUp ends everything that the case started.
 func (e *Env) cleanUp() {
-	if e.faulty {
-		e.restore()
-	}
+	e.restore()
 	for {
 		e.mu.Lock()
 		n := len(e.closers)

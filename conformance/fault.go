@@ -37,10 +37,14 @@ func (e *Env) inject(name string, err func() error) {
 	produce(e, name, func() (struct{}, error) { return struct{}{}, err() })
 }
 
-func (e *Env) sever()   { e.inject("Sever", func() error { return e.cfg.Faults.Sever(e.ctx) }) }
-func (e *Env) freeze()  { e.inject("Freeze", func() error { return e.cfg.Faults.Freeze(e.ctx) }) }
-func (e *Env) restore() { outside(e.cfg.Faults.Restore) }
-func (e *Env) cut()     { e.inject("Cut", func() error { return e.cfg.Faults.Cut(e.ctx) }) }
+func (e *Env) sever()  { e.inject("Sever", func() error { return e.cfg.Faults.Sever(e.ctx) }) }
+func (e *Env) freeze() { e.inject("Freeze", func() error { return e.cfg.Faults.Freeze(e.ctx) }) }
+func (e *Env) restore() {
+	if e.faulty {
+		outside(e.cfg.Faults.Restore)
+	}
+}
+func (e *Env) cut() { e.inject("Cut", func() error { return e.cfg.Faults.Cut(e.ctx) }) }
 func (e *Env) delay(d time.Duration) {
 	e.inject("Delay", func() error { return e.cfg.Faults.Delay(e.ctx, d) })
 }

@@ -233,6 +233,19 @@ func (p *party) renew(lease driver.Lease) (until time.Time, err error) {
 	return until, err
 }
 
+// renewAll renews leases together if the backend is a BatchRenewer, or else one by one.
+func (p *party) renewAll(leases []driver.Lease) []driver.Renewal {
+	results := make([]driver.Renewal, len(leases))
+	if batch, ok := driver.As[driver.BatchRenewer](p.Backend); ok {
+		batch.RenewBatch(p.e.ctx, leases, results)
+		return results
+	}
+	for i, lease := range leases {
+		results[i].Until, results[i].Err = p.renew(lease)
+	}
+	return results
+}
+
 // renewIfNeeded renews lease if its claim expires.
 func (p *party) renewIfNeeded(lease driver.Lease) error {
 	if lease.Grant().Until.IsZero() {
@@ -296,6 +309,12 @@ func (p *party) keepAlive(lease driver.Lease) (stop func()) {
 		}
 	})
 	return func() { c.cancel(); <-c.over }
+}
+
+// keep is keepAlive, until release is called, which releases lease.
+func (p *party) keep(lease driver.Lease) (release func()) {
+	stop := p.keepAlive(lease)
+	return func() { stop(); p.release(lease) }
 }
 
 // waiter returns p's Waiter, and ends the case as not run if there is none.

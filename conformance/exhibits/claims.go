@@ -13,14 +13,13 @@ import (
 // claims are locks that grant wrongly.
 var claims = []Exhibit{
 	{"a-lock-for-each-client", "every client has a lock of its own",
-		sees{"another client has the name, yet", "process", "of only 1", "a second claim was not ErrHeld"},
-		caught{"exclusion/two-backends", "exclusion/clients", "exclusion/many-at-once", "contract/held"}, func(l *lock) {
+		caught{"exclusion/two-backends": "another client has the name, yet", "exclusion/clients": "process", "exclusion/many-at-once": "of only 1",
+			"contract/held": "a second claim was not ErrHeld"}, func(l *lock) {
 			l.hangUp()
 			l.as = newLock(nil, l.net, l.shared)
 		}},
 	{"look-then-take", "it checks that the name is free, and takes it in a second request even if another client was faster",
-		sees{"of only 1", "name "},
-		caught{"exclusion/many-at-once", "exclusion/crowd"}, claiming(func(l *lock, ctx context.Context, req driver.Request) (driver.Lease, error) {
+		caught{"exclusion/many-at-once": "of only 1", "exclusion/crowd": "name "}, claiming(func(l *lock, ctx context.Context, req driver.Request) (driver.Lease, error) {
 			st, err := l.sound.Inspect(ctx, req.Name)
 			if err != nil {
 				return nil, err
@@ -32,8 +31,8 @@ var claims = []Exhibit{
 			l.takeFrom(ctx, req.Name, func(owner string) bool { return owner != req.Owner })
 			return l.sound.TryAcquire(ctx, req)
 		})},
-	{"session-re-enters", "the lock belongs to the connection, so its own client can lock again", sees{"another claim was granted"},
-		caught{"exclusion/two-claims"}, func(l *lock) {
+	{"session-re-enters", "the lock belongs to the connection, so its own client can lock again",
+		caught{"exclusion/two-claims": "another claim was granted"}, func(l *lock) {
 			var mu sync.Mutex
 			mine := make(map[string]driver.Lease)
 			claiming(func(l *lock, ctx context.Context, req driver.Request) (driver.Lease, error) {
@@ -49,41 +48,41 @@ var claims = []Exhibit{
 				return granted, err
 			})(l)
 		}},
-	{"grants-its-owner-twice", "a claim that is repeated with the same owner is granted again", sees{"granted the name again"},
-		caught{"contract/same-owner"}, claiming(func(l *lock, ctx context.Context, req driver.Request) (driver.Lease, error) {
+	{"grants-its-owner-twice", "a claim that is repeated with the same owner is granted again",
+		caught{"contract/same-owner": "granted the name again"}, claiming(func(l *lock, ctx context.Context, req driver.Request) (driver.Lease, error) {
 			l.takeFrom(ctx, req.Name, func(owner string) bool { return owner == req.Owner })
 			return l.sound.TryAcquire(ctx, req)
 		})},
-	{"folds-case", "names that differ only in case share a lock", sees{"differs from all held names"},
-		caught{"names/quick", "names/distinct"}, naming(strings.ToLower)},
-	{"truncates-names", "names that differ only after 1,023 bytes share a lock", sees{"differs from all held names"},
-		caught{"names/quick", "names/distinct"}, naming(func(name string) string { return name[:min(len(name), 1023)] })},
-	{"normalises-names", "composed and decomposed é are the same name", sees{"differs from all held names"},
-		caught{"names/quick", "names/distinct"}, naming(strings.NewReplacer("e\u0301", "é").Replace)},
-	{"trims-names", "trailing spaces are ignored, as in a CHAR column", sees{"differs from all held names"},
-		caught{"names/distinct"}, naming(func(name string) string { return strings.TrimRight(name, " ") })},
-	{"cleans-paths", "names are paths, and a//b is a/b", sees{"differs from all held names"},
-		caught{"names/distinct"}, naming(strings.NewReplacer("//", "/").Replace)},
-	{"decodes-names", "%2F in a name is the same as /", sees{"differs from all held names"},
-		caught{"names/quick", "names/distinct"}, naming(strings.NewReplacer("%2F", "/").Replace)},
-	{"client-is-the-owner", "a claim's owner is its client, not the claim (a process or thread id)", sees{"the name, yet "},
-		caught{"ownership/abandon-of-others", "exclusion/two-claims"},
+	{"folds-case", "names that differ only in case share a lock",
+		caught{"names/quick": "differs from all held names", "names/distinct": "differs from all held names"}, naming(strings.ToLower)},
+	{"truncates-names", "names that differ only after 1,023 bytes share a lock",
+		caught{"names/quick": "differs from all held names", "names/distinct": "differs from all held names"}, naming(func(name string) string { return name[:min(len(name), 1023)] })},
+	{"normalises-names", "composed and decomposed é are the same name",
+		caught{"names/quick": "differs from all held names", "names/distinct": "differs from all held names"}, naming(strings.NewReplacer("e\u0301", "é").Replace)},
+	{"trims-names", "trailing spaces are ignored, as in a CHAR column",
+		caught{"names/distinct": "differs from all held names"}, naming(func(name string) string { return strings.TrimRight(name, " ") })},
+	{"cleans-paths", "names are paths, and a//b is a/b",
+		caught{"names/distinct": "differs from all held names"}, naming(strings.NewReplacer("//", "/").Replace)},
+	{"decodes-names", "%2F in a name is the same as /",
+		caught{"names/quick": "differs from all held names", "names/distinct": "differs from all held names"}, naming(strings.NewReplacer("%2F", "/").Replace)},
+	{"client-is-the-owner", "a claim's owner is its client, not the claim (a process or thread id)",
+		caught{"ownership/abandon-of-others": "the name, yet ", "exclusion/two-claims": "the name, yet "},
 		asking(func(req *driver.Request) { req.Owner = strings.Repeat("0", 32) + ":" + driver.OwnerClient(req.Owner) })},
-	{"truncates-owners", "owner ids are cut off after 255 bytes", sees{"differs in its last byte"},
-		caught{"contract/limits"}, asking(func(req *driver.Request) { req.Owner = req.Owner[:min(len(req.Owner), 255)] })},
-	{"repeats-tokens", "each client counts its own tokens", sees{"P2 fencing"},
-		caught{"fencing/holders", "fencing/reopened", "exclusion/crowd"}, func(l *lock) {
+	{"truncates-owners", "owner ids are cut off after 255 bytes",
+		caught{"contract/limits": "differs in its last byte"}, asking(func(req *driver.Request) { req.Owner = req.Owner[:min(len(req.Owner), 255)] })},
+	{"repeats-tokens", "each client counts its own tokens",
+		caught{"fencing/holders": "P2 fencing", "exclusion/crowd": "P2 fencing"}, func(l *lock) {
 			var last atomic.Uint64
 			l.grant = func(l *lease) { l.grant.Token = last.Add(1) }
 		}},
-	{"no-tokens", "tokens are stated, but there are none", sees{"the token is 0"},
-		caught{"contract/grant"}, func(l *lock) { l.grant = func(l *lease) { l.grant.Token = 0 } }},
-	{"counts-the-grant-from-its-reply", "the validity of a grant counts from its reply", sees{"late"},
-		caught{"contract/grant-counts-from-sending"}, func(l *lock) {
+	{"no-tokens", "tokens are stated, but there are none",
+		caught{"contract/grant": "the token is 0"}, func(l *lock) { l.grant = func(l *lease) { l.grant.Token = 0 } }},
+	{"counts-the-grant-from-its-reply", "the validity of a grant counts from its reply",
+		caught{"contract/grant-counts-from-sending": "late"}, func(l *lock) {
 			l.grant = func(l *lease) { l.grant.Until = time.Now().Add(l.req.TTL) }
 		}},
-	{"rounds-the-ttl-down", "the TTL goes to the server in whole tenths of a second, rounded down", sees{"lasted for"},
-		caught{"capabilities/grain"}, asking(func(req *driver.Request) { req.TTL = max(req.TTL.Truncate(100*time.Millisecond), time.Millisecond) })},
+	{"rounds-the-ttl-down", "the TTL goes to the server in whole tenths of a second, rounded down",
+		caught{"capabilities/grain": "lasted for"}, asking(func(req *driver.Request) { req.TTL = max(req.TTL.Truncate(100*time.Millisecond), time.Millisecond) })},
 }
 
 // takeFrom removes the holder of name if its owner is one of those.

@@ -12,19 +12,13 @@ type Exhibit struct {
 	Name string
 	// Is describes the fault in one sentence.
 	Is string
-	// Sees are texts that the reasons of failures must contain: one for all cases, or one for each of CaughtBy.
-	Sees []string
-	// CaughtBy are the IDs of cases that must fail. Others may fail too.
-	CaughtBy []string
+	// CaughtBy maps the IDs of cases that must fail to what their reasons must contain. Others may fail too.
+	CaughtBy map[string]string
 
 	spoil func(*lock)
 }
 
-// sees and caught are the types of Sees and CaughtBy.
-type (
-	sees   = []string
-	caught = []string
-)
+type caught = map[string]string // the type of CaughtBy
 
 // Config returns a Config with x as the backend under test, on a new server.
 func (x Exhibit) Config() conformance.Config { return config(x.spoil) }

@@ -12,16 +12,16 @@ import (
 // modes are locks with faults in shared claims, permits or detached claims.
 var modes = []Exhibit{
 	{"reader-beside-writer", "readers have their own lock, which writers ignore",
-		sees{"a reader has the name, yet", "of only 12", "places are taken at once"},
-		caught{"shared/readers-and-writers", "shared/many-at-once", "shared/clients"}, asking(func(req *driver.Request) {
+		caught{"shared/together": "readers have the name, yet", "shared/many-at-once": "of only 18",
+			"shared/clients": "places are taken at once"}, asking(func(req *driver.Request) {
 			if req.Shared {
 				req.Name += " (readers)"
 			}
 		})},
-	{"one-reader", "readers exclude each other", sees{"a claim was not granted"},
-		caught{"shared/readers-and-writers"}, asking(func(req *driver.Request) { req.Shared = false })},
-	{"overtaking-readers", "a writer does not queue, and readers join readers even if a writer waits", sees{"moments only"},
-		caught{"shared/writer-is-not-starved"}, func(l *lock) {
+	{"one-reader", "readers exclude each other",
+		caught{"shared/together": "a claim was not granted"}, asking(func(req *driver.Request) { req.Shared = false })},
+	{"overtaking-readers", "a writer does not queue, and readers join readers even if a writer waits",
+		caught{"shared/writer-is-not-starved": "moments only"}, func(l *lock) {
 			l.state = func(c *driver.Capabilities) {
 				c.Wake, c.Fair, c.Contended = driver.WakeQueueOrPoll, driver.FairNone, false
 			}
@@ -33,14 +33,14 @@ var modes = []Exhibit{
 				return l.sound.Wait(ctx, req)
 			}
 		}},
-	{"one-permit-more", "one permit too many is granted", sees{"all permits are held, yet", "of only 3", "4 of 3 places are taken"},
-		caught{"permits/counted", "permits/many-at-once", "permits/clients"}, asking(func(req *driver.Request) {
+	{"one-permit-more", "one permit too many is granted",
+		caught{"permits/together": "all permits are held, yet", "permits/many-at-once": "of only 3", "permits/clients": "4 of 3 places are taken"}, asking(func(req *driver.Request) {
 			if req.Permits > 0 {
 				req.Permits++
 			}
 		})},
-	{"permit-counted-twice", "a claim that is repeated after a lost reply takes a second permit", sees{"by an owner that claimed twice"},
-		caught{"permits/granted-twice"}, func(l *lock) {
+	{"permit-counted-twice", "a claim that is repeated after a lost reply takes a second permit",
+		caught{"permits/granted-twice": "by an owner that claimed twice"}, func(l *lock) {
 			var seen sync.Map
 			claiming(func(l *lock, ctx context.Context, req driver.Request) (driver.Lease, error) {
 				if _, again := seen.LoadOrStore(req.Owner, true); again && req.Permits > 0 {
@@ -51,14 +51,14 @@ var modes = []Exhibit{
 				return l.sound.TryAcquire(ctx, req)
 			})(l)
 		}},
-	{"permit-of-the-dead", "permits do not expire: a dead process's permits are never free again", sees{"a holder has died"},
-		caught{"permits/dead-holder"}, asking(func(req *driver.Request) {
+	{"permit-of-the-dead", "permits do not expire: a dead process's permits are never free again",
+		caught{"permits/dead-holder": "a holder has died", "permits/silent-holder": "no claim on the name is renewed"}, asking(func(req *driver.Request) {
 			if req.Permits > 0 {
 				req.TTL *= 1000
 			}
 		})},
-	{"readers-of-the-dead", "the readers' claim ends when its first reader's does, even if others joined", sees{", yet "},
-		caught{"shared/dead-reader"}, func(l *lock) {
+	{"readers-of-the-dead", "the readers' claim ends when its first reader's does, even if others joined",
+		caught{"shared/dead-holder": ", yet "}, func(l *lock) {
 			first, _ := l.shared.LoadOrStore("first readers", new(sync.Map))
 			l.grant = func(granted *lease) {
 				if granted.req.Shared {
@@ -67,8 +67,8 @@ var modes = []Exhibit{
 				}
 			}
 		}},
-	{"attach-without-looking", "every Attach with a ticket succeeds, however often it was attached", sees{"was not ErrLost"},
-		caught{"detach/attached"}, func(l *lock) {
+	{"attach-without-looking", "every Attach with a ticket succeeds, however often it was attached",
+		caught{"detach/attached": "was not ErrLost"}, func(l *lock) {
 			l.attach = func(ctx context.Context, req driver.Request, _ string, token uint64) (driver.Lease, error) {
 				l.take(req.Name)
 				granted, err := l.sound.TryAcquire(ctx, req)
@@ -80,23 +80,23 @@ var modes = []Exhibit{
 				return late, nil
 			}
 		}},
-	{"attached-for-ever", "an attached lock never expires", sees{"a claim that is not renewed ends with its TTL"},
-		caught{"detach/renewed"}, func(l *lock) {
+	{"attached-for-ever", "an attached lock never expires",
+		caught{"detach/renewed": "a claim that is not renewed ends with its TTL"}, func(l *lock) {
 			l.attach = func(ctx context.Context, req driver.Request, owner string, token uint64) (driver.Lease, error) {
 				req.TTL *= 1000
 				return l.sound.Attach(ctx, req, owner, token)
 			}
 		}},
-	{"shows-one-holder", "Inspect shows only one of several readers or permits", sees{"hold the name, and Inspect says"},
-		caught{"shared/inspected", "permits/inspected"}, func(l *lock) {
+	{"shows-one-holder", "Inspect shows only one of several readers or permits",
+		caught{"shared/inspected": "hold the name, and Inspect says", "permits/inspected": "hold the name, and Inspect says"}, func(l *lock) {
 			l.inspect = func(ctx context.Context, name string) (driver.Status, error) {
 				st, err := l.sound.Inspect(ctx, name)
 				st.Others = nil
 				return st, err
 			}
 		}},
-	{"detached-for-ever", "a detached lock is still renewed by the client that detached it", sees{"a detached claim ends with its TTL"},
-		caught{"detach/expired"}, func(l *lock) {
+	{"detached-for-ever", "a detached lock is still renewed by the client that detached it",
+		caught{"detach/expired": "a detached claim ends with its TTL"}, func(l *lock) {
 			l.detach = func(_ context.Context, detached driver.Lease) error {
 				go func() {
 					for range 100 {

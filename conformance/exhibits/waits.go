@@ -10,26 +10,26 @@ import (
 
 // waits are locks with faults in waiting.
 var waits = []Exhibit{
-	{"never-wakes", "a waiter is neither told that the name is free nor asked to poll", sees{"no hint came", "Acquire was not granted within"},
-		caught{"waiting/notified", "liveness/hand-offs"}, silently},
-	{"wakes-who-asked-in-time-only", "a release between the claim and the call to Notify wakes nobody", sees{"before the call"},
-		caught{"waiting/notified"}, func(l *lock) {
+	{"never-wakes", "a waiter is neither told that the name is free nor asked to poll",
+		caught{"waiting/notified": "no hint came", "liveness/hand-offs": "Acquire was not granted within"}, silently},
+	{"wakes-who-asked-in-time-only", "a release between the claim and the call to Notify wakes nobody",
+		caught{"waiting/notified": "before the call"}, func(l *lock) {
 			silently(l)
 			l.as = forgetful{l.as.(silent)}
 		}},
-	{"waits-for-ever", "Wait is not granted a name that was released", sees{"was not granted within"},
-		caught{"waiting/wait", "waiting/long-wait"}, waiting(func(_ *lock, ctx context.Context, _ driver.Request) (driver.Lease, error) {
+	{"waits-for-ever", "Wait is not granted a name that was released",
+		caught{"waiting/wait": "was not granted within", "waiting/long-wait": "was not granted within"}, waiting(func(_ *lock, ctx context.Context, _ driver.Request) (driver.Lease, error) {
 			<-ctx.Done()
 			return nil, fmt.Errorf("%w: %w", driver.ErrUnknown, ctx.Err())
 		})},
-	{"wait-ignores-cancellation", "Wait waits even if its context ends", sees{"Wait has not returned"},
-		caught{"cancellation/waiting"}, waiting(func(l *lock, ctx context.Context, req driver.Request) (driver.Lease, error) {
+	{"wait-ignores-cancellation", "Wait waits even if its context ends",
+		caught{"cancellation/waiting": "Wait has not returned"}, waiting(func(l *lock, ctx context.Context, req driver.Request) (driver.Lease, error) {
 			long, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*time.Second)
 			defer cancel()
 			return l.sound.Wait(long, req)
 		})},
-	{"wait-counts-from-its-beginning", "the validity after a wait is too long", sees{"longer than the TTL"},
-		caught{"waiting/long-wait"}, waiting(func(l *lock, ctx context.Context, req driver.Request) (driver.Lease, error) {
+	{"wait-counts-from-its-beginning", "the validity after a wait is too long",
+		caught{"waiting/long-wait": "longer than the TTL"}, waiting(func(l *lock, ctx context.Context, req driver.Request) (driver.Lease, error) {
 			granted, err := l.sound.Wait(ctx, req)
 			if err != nil {
 				return nil, err
@@ -38,8 +38,8 @@ var waits = []Exhibit{
 			late.grant.Until = late.grant.Until.Add(req.TTL / 2)
 			return late, nil
 		})},
-	{"queues-for-the-first-names-only", "the server's queue is stated, but a client polls if it waits for more than four names", sees{"later than"},
-		caught{"liveness/many-names"}, waiting(func(l *lock, ctx context.Context, req driver.Request) (driver.Lease, error) {
+	{"queues-for-the-first-names-only", "the server's queue is stated, but a client polls if it waits for more than four names",
+		caught{"liveness/many-names": "later than"}, waiting(func(l *lock, ctx context.Context, req driver.Request) (driver.Lease, error) {
 			if n := l.waits.Add(1); n > 4 {
 				l.waits.Add(-1)
 				return nil, &driver.HeldError{Poll: time.Second}
@@ -47,13 +47,13 @@ var waits = []Exhibit{
 			defer l.waits.Add(-1)
 			return l.sound.Wait(ctx, req)
 		})},
-	{"overtakes", "a queue is stated, but a newcomer at the right moment gets the name", sees{"before waiter"},
-		caught{"waiting/order"}, claiming(func(l *lock, ctx context.Context, req driver.Request) (driver.Lease, error) {
+	{"overtakes", "a queue is stated, but a newcomer at the right moment gets the name",
+		caught{"waiting/order": "before waiter"}, claiming(func(l *lock, ctx context.Context, req driver.Request) (driver.Lease, error) {
 			req.Queue = false
 			return l.sound.TryAcquire(ctx, req)
 		})},
-	{"never-says-contended", "Contended is stated, but holders are not told that others wait", sees{"was not told"},
-		caught{"waiting/contended", "shared/contended"}, asking(func(req *driver.Request) { req.Contended = nil })},
+	{"never-says-contended", "Contended is stated, but holders are not told that others wait",
+		caught{"waiting/contended": "was not told", "shared/contended": "was not told"}, asking(func(req *driver.Request) { req.Contended = nil })},
 }
 
 // waiting replaces how a claim waits.

@@ -42,7 +42,7 @@ func TestDriver(t *testing.T) {
 	} {
 		client, ids := locks(release), []string{"contract/release", "exclusion/two-backends"}
 		if outcome == conformance.Pass {
-			ids = append(ids, "capabilities/fixed-ttl")
+			ids = append(ids, "capabilities/ttl")
 		}
 		report := conformance.Run(t.Context(), conformance.Config{Local: true, Open: func(context.Context, string) (driver.Backend, error) {
 			return library.Driver(driver.Capabilities{Backend: "locks", Ends: driver.EndsProcess, FixedTTL: time.Second}, client), nil

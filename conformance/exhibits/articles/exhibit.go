@@ -2,7 +2,9 @@ package articles
 
 import (
 	"context"
+	"net/url"
 	"slices"
+	"strings"
 
 	goredis "github.com/redis/go-redis/v9"
 
@@ -19,23 +21,16 @@ type Exhibit struct {
 	Article string
 	// Is describes the fault, or why the lock is sound, in one sentence.
 	Is string
-	// CaughtBy are the IDs of cases that must fail. Others may fail too. Empty for a sound lock.
-	CaughtBy []string
-	// Sees are texts that the reasons of failures must contain: one for all cases, or one for each of CaughtBy.
-	Sees []string
-	// Postgres says that its target is a postgres:// URL. Other targets are redis:// URLs of go-redis, with Nodes addresses
-	// separated by commas.
-	Postgres bool
+	// CaughtBy maps the IDs of cases that must fail to what their reasons must contain. Others may fail too. Empty for a sound lock.
+	CaughtBy map[string]string
 	// Nodes is the number of its servers, if not one.
 	Nodes int
 
 	client func(*goredis.Options) // changes its Redis client
 	spoil  func(*lock)            // replaces a step
-	open   opener                 // for Postgres
 }
 
-// opener opens a lock at a target.
-type opener func(target string) (driver.Backend, error)
+type caught = map[string]string // the type of CaughtBy
 
 // All returns the broken locks of the articles, in the order of their hazards.
 func All() []Exhibit { return slices.Clone(taught) }
@@ -43,14 +38,30 @@ func All() []Exhibit { return slices.Clone(taught) }
 // Sound returns the sound locks of which All are made, and a correct lock from an article.
 func Sound() []Exhibit { return slices.Clone(sound) }
 
-// Open opens x at a target. It does no I/O. The caller must Close it.
+// Open opens x at a target: a redis:// URL of go-redis, with Nodes addresses separated by commas. It does no I/O. The caller
+// must Close it.
 func (x Exhibit) Open(_ context.Context, target string) (driver.Backend, error) {
-	if x.open != nil {
-		return x.open(target)
-	}
-	l, err := openRedis(x.Name, x.client, target)
+	u, err := url.Parse(target)
 	if err != nil {
 		return nil, err
+	}
+	var nodes []*lock
+	for host := range strings.SplitSeq(u.Host, ",") {
+		u.Host = host
+		o, err := goredis.ParseURL(u.String())
+		if err != nil {
+			return nil, err
+		}
+		// No retries: a repeated request would find its own effect.
+		o.MaxRetries, o.DialerRetries, o.ContextTimeoutEnabled = -1, 1, true
+		if x.client != nil {
+			x.client(o)
+		}
+		nodes = append(nodes, onRedis(goredis.NewClient(o), x.Name))
+	}
+	l := nodes[0]
+	if len(nodes) > 1 {
+		l = inMajority(nodes)
 	}
 	if x.spoil != nil {
 		x.spoil(l)

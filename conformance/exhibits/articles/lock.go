@@ -19,7 +19,6 @@ type lock struct {
 	rdb  *goredis.Client // with one Redis
 	caps driver.Capabilities
 
-	key      func(name string) string
 	value    func(owner string) string // the holder as the server stores it
 	take     step                      // claims
 	renew    step                      // renews
@@ -34,7 +33,7 @@ type lock struct {
 // validity returns until when a claim sent at sent is valid, and whether any of that is left.
 type validity func(sent time.Time, ttl time.Duration) (until time.Time, left bool)
 
-// claim is a claim as the server sees it.
+// claim is a claim as Redis sees it.
 type claim struct {
 	key, value, owner string
 	ttl               time.Duration
@@ -42,7 +41,7 @@ type claim struct {
 
 func (l *lock) claim(c library.Claim) claim {
 	ttl := (c.TTL + time.Millisecond - 1).Truncate(time.Millisecond)
-	return claim{key: l.key(c.Name), value: l.value(c.Owner), owner: c.Owner, ttl: ttl}
+	return claim{key: "lock:" + c.Name, value: l.value(c.Owner), owner: c.Owner, ttl: ttl}
 }
 
 // driver makes a driver of the steps.

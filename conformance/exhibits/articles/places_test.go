@@ -3,16 +3,11 @@ package articles_test
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"net/url"
-	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport/conformance"
@@ -21,53 +16,23 @@ import (
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
-// place returns the servers of x, and its target on them or on proxies before them. Locks on Redis share the nodes.
-func place(t *testing.T, x articles.Exhibit, nodes []*servers.Redis) (addrs []string, target func(addrs ...string) string) {
-	rawURL := "redis://" // of go-redis
-	if x.Postgres {
-		p := servers.SharedPostgres(t)
-		if slices.Contains(x.CaughtBy, "cost/connections") { // it uses up its server's connections
-			p = servers.NeedPostgres(t, servers.PostgresOptions{})
-		}
-		makeTable(t, p.URL())
-		addrs, rawURL = []string{p.Addr()}, p.URL()
-	}
-	for _, node := range nodes[:min(max(x.Nodes, 1), len(nodes))] {
-		addrs = append(addrs, node.Addr())
-	}
-	u, err := url.Parse(rawURL)
-	require.NoError(t, err)
-	return addrs, func(addrs ...string) string {
-		u.Host, u.Fragment = strings.Join(addrs, ","), x.Name
-		return u.String()
-	}
-}
-
 // isOp recognises the requests of a sound lock on Redis.
 func isOp(op conformance.Op, request []byte) bool {
 	words := map[conformance.Op]string{conformance.OpAcquire: "'nx'", conformance.OpRenew: "'pexpire'", conformance.OpRelease: "del"}
 	return bytes.Contains(request, []byte(words[op]))
 }
 
-// makeTable creates the table of locks. Concurrent calls would conflict, so they run one at a time.
-func makeTable(t *testing.T, url string) {
-	oneTable.Lock()
-	defer oneTable.Unlock()
-	conn, err := pgx.Connect(t.Context(), url)
-	require.NoError(t, err)
-	_, err = conn.Exec(t.Context(), articles.TableSQL)
-	require.NoError(t, errors.Join(err, conn.Close(t.Context())))
-}
-
-var oneTable sync.Mutex
-
 // ttl is the TTL of the cases, unless it is fixed. Some cases must hit a fraction of it even on a busy machine: the time between GET
-// and DEL is a quarter. Within a TTL 205 locks in a table must be granted, while the earlier ones are renewed one by one.
+// and DEL is a quarter.
 const ttl = 2 * time.Second
 
-// config returns a Config for x. With five servers the last one hangs, and there are no faults.
+// config returns a Config for x on the nodes, which all locks share. With five servers the last one hangs, and there are no faults.
 func config(t *testing.T, x articles.Exhibit, nodes []*servers.Redis) conformance.Config {
-	addrs, target := place(t, x, nodes)
+	var addrs []string
+	for _, node := range nodes[:max(x.Nodes, 1)] {
+		addrs = append(addrs, node.Addr())
+	}
+	target := func(addrs ...string) string { return "redis://" + strings.Join(addrs, ",") + "#" + x.Name }
 	if x.Nodes > 1 {
 		last, err := faultproxy.New(addrs[4])
 		require.NoError(t, err)
@@ -85,9 +50,7 @@ func config(t *testing.T, x articles.Exhibit, nodes []*servers.Redis) conformanc
 	t.Cleanup(end)
 	for i := range lanes {
 		lanes[i].Target = target(lanes[i].Target)
-		if !x.Postgres {
-			addRedis(&lanes[i].Faults, nodes[0])
-		}
+		addRedis(&lanes[i].Faults, nodes[0])
 	}
 	return conformance.Config{Open: open, Target: lanes[0].Target, Direct: target(addrs[0]), Faults: lanes[0].Faults, Lanes: lanes[1:], MinTTL: ttl}
 }

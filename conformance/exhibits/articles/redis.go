@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
-	"strings"
 	"time"
 
 	goredis "github.com/redis/go-redis/v9"
@@ -40,7 +38,6 @@ func onRedis(rdb *goredis.Client, name string) *lock {
 			Backend: name, Ends: driver.EndsTTL, MinTTL: time.Millisecond, TTLGrain: time.Millisecond, Wake: driver.WakePoll,
 			RemovalNotice: func(ttl time.Duration) time.Duration { return ttl / 3 },
 		},
-		key:   func(name string) string { return "lock:" + name },
 		value: func(owner string) string { return owner },
 		take: func(ctx context.Context, c claim) (bool, error) {
 			return takeScript.Eval(ctx, rdb, []string{c.key, gone(c)}, c.value, c.ttl.Milliseconds()).Bool()
@@ -62,33 +59,6 @@ func onRedis(rdb *goredis.Client, name string) *lock {
 		return err == nil, err
 	}
 	return l
-}
-
-// openRedis opens a lock in one Redis, or in each that the target names.
-func openRedis(name string, change func(*goredis.Options), target string) (*lock, error) {
-	u, err := url.Parse(target)
-	if err != nil {
-		return nil, err
-	}
-	hosts := strings.Split(u.Host, ",")
-	locks := make([]*lock, len(hosts))
-	for i, host := range hosts {
-		u.Host = host
-		o, err := goredis.ParseURL(u.String())
-		if err != nil {
-			return nil, err
-		}
-		// No retries: a repeated request would find its own effect.
-		o.MaxRetries, o.DialerRetries, o.ContextTimeoutEnabled = -1, 1, true
-		if change != nil {
-			change(o)
-		}
-		locks[i] = onRedis(goredis.NewClient(o), name)
-	}
-	if len(locks) == 1 {
-		return locks[0], nil
-	}
-	return inMajority(locks), nil
 }
 
 // inMajority returns a lock in several servers, asked in turn. A claim holds it if it holds a majority.

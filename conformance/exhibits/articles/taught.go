@@ -48,11 +48,6 @@ var sound = []Exhibit{
 		Name: "redlock", Article: "002, 004", Nodes: 5,
 		Is: "a majority of five servers, each of which has a sixteenth of the TTL to answer; the validity counts from the first request",
 	},
-	{
-		Name: "row", Article: "004", Postgres: true,
-		Is:   "a row with holder and expiry; one statement takes it if it is free or expired, and the others compare the holder",
-		open: onTable(takeRow, freeRow),
-	},
 }
 
 var taught = []Exhibit{
@@ -60,7 +55,7 @@ var taught = []Exhibit{
 	{
 		Name: "setnx-then-expire", Hazard: "H1", Article: "000, 001, 003, 004",
 		Is:       "SETNX, then EXPIRE in a second request: a client that dies in between leaves a lock that never ends",
-		CaughtBy: []string{"unknown/cut-after-each-request-orphan"}, Sees: []string{"a claim was cut off after request"},
+		CaughtBy: caught{"unknown/cut-after-each-request-orphan": "a claim was cut off after request"},
 		spoil: taking(func(ctx context.Context, rdb *goredis.Client, c claim) (bool, error) {
 			got, err := rdb.SetNX(ctx, c.key, c.value, 0).Result()
 			if err != nil || !got {
@@ -72,7 +67,7 @@ var taught = []Exhibit{
 	{
 		Name: "expire-after-failed-setnx", Hazard: "H2", Article: "001",
 		Is:       "SETNX, then EXPIRE regardless of its answer: waiters extend the holder's lock for ever",
-		CaughtBy: []string{"exclusion/a-claim-that-failed"}, Sees: []string{"still taken: nobody but the failed claims"},
+		CaughtBy: caught{"exclusion/a-claim-that-failed": "still taken: nobody but the failed claims"},
 		spoil: taking(func(ctx context.Context, rdb *goredis.Client, c claim) (bool, error) {
 			got, err := rdb.SetNX(ctx, c.key, c.value, 0).Result()
 			if err != nil {
@@ -83,9 +78,9 @@ var taught = []Exhibit{
 	},
 	{
 		Name: "setnx-without-expiry", Hazard: "H15", Article: "000, 001, 003, 004",
-		Is:       "SETNX alone: a dead client's lock stays for ever",
-		CaughtBy: []string{"crash/claim", "crash/holder", "silence/expiry"},
-		Sees:     []string{"process was killed", "process was killed", "a claim that is not renewed ends with its TTL"},
+		Is: "SETNX alone: a dead client's lock stays for ever",
+		CaughtBy: caught{"crash/claim": "process was killed", "crash/holder": "process was killed",
+			"silence/expiry": "a claim that is not renewed ends with its TTL"},
 		spoil: func(l *lock) {
 			l.renew = func(ctx context.Context, c claim) (bool, error) {
 				value, err := l.rdb.Get(ctx, c.key).Result()
@@ -100,9 +95,8 @@ var taught = []Exhibit{
 	{
 		Name: "plain-del", Hazard: "H3", Article: "000, 003, 004",
 		Is: "DEL: a late or repeated release ends the next holder's lock",
-		CaughtBy: []string{"ownership/late-release", "ownership/late-abandon", "ownership/abandon-twice", "ownership/abandon-twice-same-client",
-			"ownership/abandon-of-others"},
-		Sees: []string{notLost, releasedAnother, releasedAnother, releasedAnother, releasedAnother},
+		CaughtBy: caught{"ownership/late-release": notLost, "ownership/late-abandon": releasedAnother, "ownership/abandon-twice": releasedAnother,
+			"ownership/abandon-twice-same-client": releasedAnother, "ownership/abandon-of-others": releasedAnother},
 		spoil: releasing(func(ctx context.Context, rdb *goredis.Client, c claim) (bool, error) {
 			return true, rdb.Del(ctx, c.key).Err()
 		}),
@@ -110,7 +104,7 @@ var taught = []Exhibit{
 	{
 		Name: "get-then-del", Hazard: "H4", Article: "003",
 		Is:       "GET, then DEL if the value matches: if the lock expires in between, DEL deletes the next holder's",
-		CaughtBy: []string{"ownership/slow-release"}, Sees: []string{releasedAnother},
+		CaughtBy: caught{"ownership/slow-release": releasedAnother},
 		spoil: releasing(func(ctx context.Context, rdb *goredis.Client, c claim) (bool, error) {
 			value, err := rdb.Get(ctx, c.key).Result()
 			if err != nil || value != c.value {
@@ -123,51 +117,49 @@ var taught = []Exhibit{
 	{
 		Name: "four-digit-owner", Hazard: "H5", Article: "003, 004",
 		Is:       "owners are one of 9,001 numbers, and forked workers draw the same ones: a late release ends another worker's lock",
-		CaughtBy: []string{"ownership/late-release", "ownership/late-abandon", "ownership/late-renewal"},
-		Sees:     []string{notLost, releasedAnother, notLost},
+		CaughtBy: caught{"ownership/late-release": notLost, "ownership/late-abandon": releasedAnother, "ownership/late-renewal": notLost},
 		spoil:    func(l *lock) { l.value = drawn() },
 	},
 	// Faulty validity.
 	{
 		Name: "nobody-tells-the-holder", Hazard: "H6", Article: "000, 001, 003, 004",
-		Is:       "the lock expires without renewal, and its holder, which knows no deadline, never notices",
-		CaughtBy: []string{"silence/renewal", "silence/frozen", "silence/gone", "crash/stopped-holder"},
-		Sees: []string{"the holder has not released the name, yet another claim was granted", "granted the name to another", "granted the name to another",
-			"its first Valid said true"},
+		Is: "the lock expires without renewal, and its holder, which knows no deadline, never notices",
+		CaughtBy: caught{"silence/renewal": "the holder has not released the name, yet another claim was granted",
+			"silence/frozen": "granted the name to another", "silence/gone": "granted the name to another",
+			"crash/stopped-holder": "its first Valid said true"},
 		spoil: trusting(func(time.Time, time.Duration) (time.Time, bool) { return time.Time{}, true }),
 	},
 	{
 		Name: "believes-from-the-last-answer", Hazard: "H10", Article: "002, 004", Nodes: 5,
 		Is:       "five servers are asked in turn, with a timeout above the TTL, and validity counts from the last answer: when one hangs, the lock expires on the others",
-		CaughtBy: []string{"exclusion/two-backends", "contract/held"},
-		Sees:     []string{"yet another claim was granted", "a second claim was not ErrHeld but: no error"},
+		CaughtBy: caught{"exclusion/two-backends": "yet another claim was granted", "contract/held": "a second claim was not ErrHeld but: no error"},
 		spoil:    trusting(func(_ time.Time, ttl time.Duration) (time.Time, bool) { return time.Now().Add(ttl), true }),
 	},
 	{
 		Name: "never-looks-at-what-is-left", Hazard: "H10", Article: "004", Nodes: 5,
 		Is:       "the same with validity counted from the first request, but nobody checks that any is left",
-		CaughtBy: []string{"contract/grant"}, Sees: []string{"before TryAcquire returned"},
-		spoil: trusting(func(sent time.Time, ttl time.Duration) (time.Time, bool) { return sent.Add(ttl), true }),
+		CaughtBy: caught{"contract/grant": "before TryAcquire returned"},
+		spoil:    trusting(func(sent time.Time, ttl time.Duration) (time.Time, bool) { return sent.Add(ttl), true }),
 	},
 	// Waiters that poll too often.
 	{
 		Name: "asks-every-five-milliseconds", Hazard: "H11", Article: "001, 004",
 		Is:       "a waiter asks again after five milliseconds",
-		CaughtBy: []string{"cost/waiters"}, Sees: []string{"one waiter cost"},
-		spoil: asking(5 * time.Millisecond),
+		CaughtBy: caught{"cost/waiters": "one waiter cost"},
+		spoil:    asking(5 * time.Millisecond),
 	},
 	// Faulty handling of an unreachable server.
 	{
 		Name: "waits-for-a-silent-server", Hazard: "H12", Article: "001",
 		Is:       "the client has no timeouts: on a silent server a claim hangs past its caller's deadline",
-		CaughtBy: []string{"cancellation/silent-server"}, Sees: []string{"TryAcquire has not returned"},
-		client: func(o *goredis.Options) { o.ReadTimeout, o.WriteTimeout, o.ContextTimeoutEnabled = -1, -1, false },
+		CaughtBy: caught{"cancellation/silent-server": "TryAcquire has not returned"},
+		client:   func(o *goredis.Options) { o.ReadTimeout, o.WriteTimeout, o.ContextTimeoutEnabled = -1, -1, false },
 	},
 	{
 		Name: "release-swallows-errors", Hazard: "H12", Article: "001",
-		Is:       "errors of the release are swallowed: the lock stays until it expires",
-		CaughtBy: []string{"giving-up/release-server-gone", "giving-up/release-silent-server"},
-		Sees:     []string{"Release returned nil, and the name is still taken"},
+		Is: "errors of the release are swallowed: the lock stays until it expires",
+		CaughtBy: caught{"giving-up/server-gone": "Release returned nil, and the name is still taken",
+			"giving-up/silent-server": "Release returned nil, and the name is still taken"},
 		// Its timeout ends well before its caller's, so that the caller sees its wrong result.
 		client: func(o *goredis.Options) { o.ReadTimeout = time.Second },
 		spoil: releasing(func(ctx context.Context, rdb *goredis.Client, c claim) (bool, error) {
@@ -178,8 +170,7 @@ var taught = []Exhibit{
 	{
 		Name: "takes-an-error-for-held", Hazard: "H12", Article: "003, 004",
 		Is:       "every failed claim counts as held: nobody learns that the server is unreachable",
-		CaughtBy: []string{"unknown/server-gone", "errors/acquire-server-gone"},
-		Sees:     []string{"lock is held by another client"},
+		CaughtBy: caught{"unknown/server-gone": "lock is held by another client", "giving-up/server-gone": "lock is held by another client"},
 		spoil: func(l *lock) {
 			take := l.take
 			l.take = func(ctx context.Context, c claim) (bool, error) {
@@ -192,7 +183,7 @@ var taught = []Exhibit{
 	{
 		Name: "cleans-up-on-the-callers-context", Article: "[blnk](https://github.com/blnkfinance/blnk/issues/354)",
 		Is:       "the key is deleted on the context of the request that took it, and stays if that has ended",
-		CaughtBy: []string{"cancellation/after-each-request"}, Sees: []string{"must be granted"},
+		CaughtBy: caught{"cancellation/after-each-request": "must be granted"},
 		spoil: func(l *lock) {
 			take := l.take
 			l.take = func(ctx context.Context, c claim) (bool, error) {
@@ -204,25 +195,6 @@ var taught = []Exhibit{
 				return got, err
 			}
 		},
-	},
-	// Rows of a table.
-	{
-		Name: "unique-key-without-expiry", Hazard: "H15", Article: "004", Postgres: true,
-		Is:       "INSERT under a unique key, DELETE to release: a dead client's row stays for ever",
-		CaughtBy: []string{"silence/expiry"}, Sees: []string{"a claim that is not renewed ends with its TTL"},
-		open: onTable("INSERT INTO article_locks VALUES (@name, @holder, clock_timestamp() + @ttl) ON CONFLICT DO NOTHING", "DELETE FROM article_locks WHERE name = @name AND holder = @holder"),
-	},
-	{
-		Name: "version-without-holder", Hazard: "H3", Article: "004", Postgres: true,
-		Is:       "a version column: the release compares no holder, so a late or repeated release ends the next holder's lock",
-		CaughtBy: []string{"ownership/late-release", "ownership/late-abandon", "ownership/abandon-twice"}, Sees: []string{notLost, releasedAnother, releasedAnother},
-		open: onTable(takeRow, "UPDATE article_locks SET holder = '', expires = clock_timestamp(), version = version + 1 WHERE name = @name AND expires > clock_timestamp()"),
-	},
-	{
-		Name: "select-for-update", Article: "004", Postgres: true,
-		Is:       "SELECT … FOR UPDATE in a transaction open for the whole hold: each lock keeps a connection",
-		CaughtBy: []string{"cost/connections"}, Sees: []string{"failed to connect"},
-		open: inTransactions,
 	},
 }
 

@@ -42,7 +42,7 @@ func OnlyInSoak(t testing.TB) {
 // such as "names", "optional" and "close", for a variant that differs in more than its servers. In a soak it selects every case.
 func Breakable(more ...string) conformance.RunOption {
 	groups := append([]string{"contract", "fencing", "removal", "waiting"}, more...)
-	cases := []string{"exclusion/two-backends", "exclusion/processes", "crash/holder", "cost/held-locks", "liveness/server-restarted"}
+	cases := []string{"exclusion/two-backends", "exclusion/processes", "crash/holder", "crash/waiter", "cost/held-locks", "liveness/server-restarted"}
 	return conformance.Match(func(c conformance.Case) bool {
 		return full || slices.Contains(groups, c.Group) || slices.Contains(cases, c.ID())
 	})

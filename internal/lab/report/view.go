@@ -21,8 +21,7 @@ type view struct{ *Report }
 
 // functions are for templates.
 var functions = map[string]any{
-	"md": md, "code": func(s string) string { return strings.ReplaceAll(printable(s, ""), "`", "'") }, "look": lookOf,
-	"docs":  func() string { return docs },
+	"look": lookOf, "docs": func() string { return docs },
 	"quote": func(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" },
 	"css": func(name string) (template.CSS, error) {
 		b, err := templates.ReadFile("templates/" + name)
@@ -30,13 +29,13 @@ var functions = map[string]any{
 	},
 }
 
-// pages are the templates of HTML and SVG, and texts those of Markdown and plain text, parsed on first use.
+// pages are the templates of HTML and SVG, and summary is that of plain text, parsed on first use.
 var (
 	pages = sync.OnceValue(func() *template.Template {
 		return template.Must(template.New("").Funcs(functions).ParseFS(templates, "templates/*.html.tmpl", "templates/*.svg.tmpl"))
 	})
-	texts = sync.OnceValue(func() *text.Template {
-		return text.Must(text.New("").Funcs(functions).ParseFS(templates, "templates/*.md.tmpl", "templates/*.txt.tmpl"))
+	summary = sync.OnceValue(func() *text.Template {
+		return text.Must(text.ParseFS(templates, "templates/summary.txt.tmpl"))
 	})
 )
 
@@ -46,28 +45,17 @@ func (r *Report) HTML(w io.Writer) error {
 	return err
 }
 
-// Markdown writes the report as Markdown. The pictures of [Report.Pictures] belong in a folder "pictures" beside it.
-func (r *Report) Markdown(w io.Writer) error {
-	return texts().ExecuteTemplate(w, "report.md.tmpl", view{r})
-}
-
 // Summary is the report for a terminal of 105 columns, enough for nine subjects: the matrix in short words, and the median costs. A word in capitals
 // is harm that nothing caught.
 func (r *Report) Summary() string {
 	var all, b strings.Builder
-	if err := texts().ExecuteTemplate(&all, "summary.txt.tmpl", view{r}); err != nil {
+	if err := summary().Execute(&all, view{r}); err != nil {
 		panic(err)
 	}
 	for line := range strings.Lines(all.String()) {
 		b.WriteString(cut(strings.TrimRight(printable(line, ""), " "), 105) + "\n")
 	}
 	return b.String()
-}
-
-// md escapes a text for a line of Markdown: it contains no HTML, no link, and no end of a table cell.
-func md(text string) string {
-	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", "|", `\|`, "*", `\*`, "_", `\_`, "`", "\\`", "[", `\[`, "]", `\]`, `\`, `\\`).
-		Replace(strings.Join(strings.Fields(printable(text, "")), " "))
 }
 
 // Looks returns the looks of the classes that were seen.

@@ -1,0 +1,372 @@
+package conformance
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/lockport/lockport"
+	"github.com/lockport/lockport/driver"
+)
+
+// joint is a mode in which claims hold a name together. Its cases fill a name with three claims, which exclude a rival: a
+// writer for readers, or one permit more.
+type joint struct {
+	as   mode // of a claim
+	only mode // of a claim that excludes a rival alone
+
+	mine, rival []lockport.AcquireOption // of a claim and of a rival, at a client
+
+	taken  string // why a full name excludes a rival
+	leave  int    // how many of the three must go before a rival is granted the name
+	places int64  // of the name: a claim takes one of them, a writer all
+	least  int64  // how many places 12 concurrent claims take, at least
+}
+
+// three is the number of claims that fill a name, and of its permits.
+const three = 3
+
+var (
+	reader = joint{
+		as: (*party).reading, only: (*party).reading, mine: []lockport.AcquireOption{lockport.Shared()},
+		taken: "readers have the name", leave: three, places: 18, least: 1,
+	}
+	permit = joint{
+		as: (*party).permit, only: (*party).onlyPermit,
+		mine: []lockport.AcquireOption{lockport.Permits(three)}, rival: []lockport.AcquireOption{lockport.Permits(three)},
+		taken: "all permits are held", leave: 1, places: three, least: three,
+	}
+)
+
+// sharedCases test readers and writers. They run if Capabilities.Shared is stated.
+var sharedCases = stated("shared", func(c driver.Capabilities) bool { return c.Shared }, "Capabilities.Shared", append(reader.cases(),
+	quick("contended", "capabilities: where Contended is stated, a reader is told that a writer waits, by Contended or with its grant",
+		func(e *Env) { contended(e, (*party).reading) }),
+	full("removed", "P3b removal: when the server forgets the readers, each is told within the stated time", func(e *Env) {
+		a, b, name := e.two()
+		here, there := a.watched(a.reading(name)), b.watched(b.reading(name))
+		e.remove(name)
+		here.within("the lock was removed at the server")
+		there.within("the lock was removed at the server")
+		c := e.party()
+		writer := c.take(name, e.takeover(), "the server forgot the readers")
+		defer c.keepAlive(writer)()
+		here.isLost()
+		there.isLost()
+		e.party().wantHeldAs(a.reading(name), fmt.Sprintf("a writer has the name (token %d)", writer.Grant().Token))
+	}, "Remove"),
+	full("writer-is-not-starved", "P7 liveness: overlapping readers do not starve a writer", func(e *Env) {
+		servedBeside(e, (*lockport.Client).TryAcquire, []lockport.AcquireOption{lockport.Shared()}, nil)
+	}),
+	full("readers-are-not-starved", "P7 liveness: writers in turn do not starve a reader", func(e *Env) {
+		servedBeside(e, (*lockport.Client).Acquire, nil, []lockport.AcquireOption{lockport.Shared()})
+	}),
+)...)
+
+// permitCases test permits. They run if Capabilities.Permits is stated.
+var permitCases = stated("permits", func(c driver.Capabilities) bool { return c.Permits }, "Capabilities.Permits", permit.cases()...)
+
+// stated makes a group of cases that are not run unless the backend states the capability what.
+func stated(name string, is func(driver.Capabilities) bool, what string, cases ...Case) []Case {
+	for i, c := range cases {
+		cases[i].run = func(e *Env) {
+			if !is(e.caps) {
+				e.notRun("%s is not stated", what)
+			}
+			c.run(e)
+		}
+	}
+	return group(name, cases...)
+}
+
+const ruleReplyLost = "P6 cancellation: a claim whose reply was lost counts once, and once Abandon has returned nil, it is not held and never will be"
+
+// cases are those of every joint mode.
+func (j joint) cases() []Case {
+	return []Case{
+		quick("together", "P1 exclusion: readers, or permits up to their number, hold a name together, and exclude a writer, or one permit more", j.together),
+		quick("many-at-once", "P1 exclusion: of many concurrent claims none exceeds the readers or permits that can hold a name together",
+			func(e *Env) { e.atOnce(j.places, j.least, j.mixed) }),
+		quick("granted-twice", "contract: a claim that is repeated with the same owner, as after a lost reply, holds one place",
+			func(e *Env) { grantedOnce(e, j.as, three-j.leave) }),
+		quick("abandoned", "P6 cancellation: an abandoned claim, granted or waiting, excludes nobody", j.abandoned),
+		full("acquire-reply-lost", ruleReplyLost, func(e *Env) { e.party().claimant(j.only).replyToClaimLost(e.party()) }, "DropReply"),
+		full("cut-after-each-request", ruleReplyLost+" (after each of its requests)", func(e *Env) {
+			cutAfterEachRequest(e, false, func() *claimant { return e.party().claimant(j.only) })
+		}, "CutAfter", "Direct"),
+		quick("inspected", "P3b removal: Inspect shows all holders that share a name, and Break ends only the claim of the given owner",
+			func(e *Env) { inspected(e, j.as) }),
+		quick("tokens", "P2 fencing: a rival's token is greater than those of all earlier holders, and so is every permit's", j.tokens),
+		quick("wakes", "P7 liveness: a rival is granted a name as soon as enough holders have released it, and then its waiting holders together", j.wakes),
+		full("dead-holder", "P5 crash: a dead holder's place is free within the stated time, and the other holders stay", j.deadHolder),
+		full("silent-holder", "P3a silence: a claim that is not renewed ends with its TTL, and not before its validity ends", j.silentHolder),
+		full("clients", "P1 exclusion: clients that compete for the places of a name take all of them at times, and never more", j.clients),
+	}
+}
+
+// fill has a and b claim name in turn until a rival is excluded.
+func (j joint) fill(name string, a, b *party) (leases []driver.Lease) {
+	for i := range three {
+		p := []*party{a, b}[i%2]
+		leases = append(leases, p.claimAs(j.as(p, name)))
+	}
+	return leases
+}
+
+// rivals fills name with rivals: one writer, or all permits.
+func (j joint) rivals(name string, p *party) (leases []driver.Lease) {
+	for range three / j.leave {
+		leases = append(leases, p.claimAs(p.rival(j.as(p, name))))
+	}
+	return leases
+}
+
+// mixed returns the mode of the i-th of many claims. Every fourth beside readers is a writer's.
+func (j joint) mixed(i int) mode {
+	if j.rival == nil && i%4 == 0 {
+		return (*party).request
+	}
+	return j.as
+}
+
+func (j joint) together(e *Env) {
+	a, b, name := e.two()
+	for leaving := range slices.Chunk(j.fill(name, a, b), j.leave) {
+		for _, lease := range leaving {
+			a.wantHeldAs(a.rival(j.as(a, name)), j.taken)
+			e.party().wantHeldAs(b.rival(j.as(b, name)), j.taken)
+			a.release(lease)
+		}
+		b.claimAs(b.rival(j.as(b, name)))
+		for _, p := range []*party{a, b} {
+			p.wantHeldAs(j.as(p, name), "a rival took the place of those that left")
+		}
+	}
+	if j.rival != nil {
+		b.wantFree(name, "the lock of a name is independent of its permits")
+	}
+}
+
+func (j joint) abandoned(e *Env) {
+	a, b, name := e.two()
+	for range 2 * three {
+		req := j.as(a, name)
+		a.claimAs(req)
+		a.abandon(req)
+	}
+	rivals := j.rivals(name, b)
+	waiting := j.as(a, name)
+	waiting.Queue = e.caps.Queue
+	a.wantHeldAs(waiting, "rivals have the name")
+	a.abandon(waiting)
+	for _, lease := range rivals {
+		b.release(lease)
+	}
+	j.rivals(name, b)
+	a.abandonedMeanwhile(b, j.only)
+}
+
+func (j joint) tokens(e *Env) {
+	a, b, name := e.two()
+	last := uint64(0)
+	for range three {
+		holders := j.fill(name, a, b)
+		for _, lease := range holders {
+			if token := e.rises(last, lease.Grant().Token); j.leave == 1 {
+				last = token
+			}
+		}
+		for _, lease := range holders[:j.leave] { // the oldest first
+			a.release(lease)
+		}
+		rival := b.claimAs(b.rival(j.as(b, name)))
+		for _, lease := range holders {
+			last = max(last, lease.Grant().Token)
+		}
+		last = e.rises(last, rival.Grant().Token)
+		for _, lease := range append(holders[j.leave:], rival) {
+			a.release(lease)
+		}
+	}
+}
+
+func (j joint) wakes(e *Env) {
+	clients, other, name := []*lockport.Client{e.patient(), e.patient()}, e.patient(), e.name() // expiry wakes nobody
+	for range 5 {
+		var holders, rivals []*lockport.Lock
+		for i := range three {
+			holders = append(holders, e.acquire(clients[i%2], name, j.mine...))
+		}
+		for leaving := range slices.Chunk(holders, j.leave) {
+			rival := e.begin(other, name, j.rival...)
+			for _, l := range leaving {
+				rival.notYet(20*time.Millisecond, j.taken)
+				e.release(l)
+			}
+			rivals = append(rivals, rival.granted(soon, "enough holders released the name"))
+		}
+		var waiting []*call[*lockport.Lock]
+		for i := range three {
+			waiting = append(waiting, e.begin(clients[i%2], name, j.mine...))
+		}
+		waiting[0].notYet(20*time.Millisecond, "rivals have the name")
+		for _, l := range rivals {
+			e.release(l)
+		}
+		holders = nil
+		for _, w := range waiting {
+			holders = append(holders, w.granted(soon, "the rivals released the name, and its holders do not exclude each other"))
+		}
+		for _, l := range holders {
+			e.release(l)
+		}
+	}
+}
+
+func (j joint) deadHolder(e *Env) {
+	a, b, name := e.two()
+	a.claimAs(j.as(a, name))
+	var others []func()
+	for range three - 1 {
+		others = append(others, b.keep(b.claimAs(j.as(b, name))))
+	}
+	next := e.begin(e.client(), name, j.rival...)
+	next.notYet(10*time.Millisecond, j.taken)
+	e.check(a.Close(), "Close")
+	if j.leave == 1 {
+		next.granted(e.takeover(), "a holder has died")
+	}
+	c := e.party()
+	e.during(e.takeover(), e.ttl/10, func() { c.wantHeldAs(c.rival(j.as(c, name)), "the other holders live") })
+	for _, release := range others {
+		release()
+	}
+	next.granted(soon, "a holder has died, and the others released the name")
+}
+
+func (j joint) silentHolder(e *Env) {
+	e.needsTTL()
+	a, b, name := e.two()
+	claims := []driver.Lease{a.claimAs(j.as(a, name))}
+	e.sleep(e.ttl / 3)
+	for range three - 1 { // independent of the end of the earlier one
+		claims = append(claims, b.claimAs(j.as(b, name)))
+	}
+	first, last := claims[0].Grant().Until, claims[j.leave-1].Grant()
+	e.require(!last.Until.Before(first), "a later claim must be valid for longer")
+	c := e.party() // a client's new claims may keep what its earlier ones share with them
+	next := c.takeAs(c.rival(j.as(c, name)), e.takeover(), "no claim on the name is renewed")
+	early := time.Until(last.Until)
+	e.require(early <= 0, "a rival was granted the name %v before the validity of its holders ended", early)
+	e.rises(last.Token, next.Grant().Token)
+	c.release(next)
+}
+
+// clients has three clients with six goroutines each acquire a name repeatedly. Every third attempt gives up soon.
+func (j joint) clients(e *Env) {
+	clients, name := []*lockport.Client{e.client(), e.client(), e.client()}, e.name()
+	var holds, taken, full atomic.Int64
+	e.storm(18, func(ctx context.Context, i int) error {
+		takes, opts := int64(1), j.mine
+		if j.rival == nil && i < 3 { // a writer of each client
+			takes, opts = j.places, nil
+		}
+		for round := range 20 {
+			patience := callTime + e.takeover()
+			if round%3 == 2 {
+				patience = 2 * time.Millisecond
+			}
+			ctx, cancel := context.WithTimeout(ctx, patience)
+			l, err := clients[i%3].Acquire(ctx, name, opts...)
+			cancel()
+			if err != nil {
+				if patience > callTime {
+					return err
+				}
+				continue
+			}
+			n := taken.Add(takes)
+			<-time.After(200 * time.Microsecond)
+			taken.Add(-takes)
+			switch {
+			case n > j.places:
+				return fmt.Errorf("%d of %d places are taken at once (a reader or a permit takes one, a writer all)", n, j.places)
+			case n == j.places:
+				full.Add(1)
+			}
+			if err := l.Release(e.ctx); err != nil {
+				return err
+			}
+			holds.Add(1)
+		}
+		return nil
+	})
+	e.require(holds.Load() >= 18*13, "of %d acquisitions that did not give up only %d succeeded", 18*14, holds.Load())
+	e.require(full.Load() > 0, "the %d places were never all taken at once", j.places)
+}
+
+// inspected breaks one of two claims that share a name.
+func inspected(e *Env, as mode) {
+	a, b, name := e.two()
+	optional[driver.Breaker](b)
+	reqs, shown := []driver.Request{as(a, name), as(b, name)}, make([]string, 2)
+	told, stays := a.watched(reqs[0]), b.claimAs(reqs[1])
+	stop, unheard := b.keepAlive(stays), a.keepAlive(told.lease)
+	st := b.inspect(name)
+	e.require(st.Held && len(st.Others) == 1, "two claims hold the name, and Inspect says: %+v", st)
+	for _, holder := range append(st.Others, st) {
+		for i, req := range reqs {
+			if holder.Owner == req.Owner || e.namesSessionOf(holder.Owner, req.Owner) {
+				shown[i] = holder.Owner
+			}
+		}
+		e.require(holder.Shared == reqs[0].Shared && (holder.Permits != 0) == (reqs[0].Permits > 0), "Inspect returned a wrong mode: %+v", holder)
+	}
+	e.require(shown[0] != "" && shown[1] != "", "%s and %s hold the name, and Inspect says: %+v", reqs[0].Owner, reqs[1].Owner, st)
+	unheard()
+	e.check(b.breaks(name, shown[0]), "Break")
+	told.within("the claim was broken")
+	st = b.inspect(name)
+	e.require(st.Owner == shown[1] && len(st.Others) == 0, "one of two claims was broken, and Inspect says: %+v", st)
+	told.isLost()
+	stop()
+	e.check(b.renewIfNeeded(stays), "the renewal of a claim beside a broken one failed")
+	b.release(stays)
+	a.wantFreeAs(a.rival(reqs[0]), soon, "one claim was broken and the other released")
+}
+
+// reading makes a reader's request.
+func (p *party) reading(name string) driver.Request {
+	req := p.request(name)
+	req.Shared = true
+	return req
+}
+
+// permit makes a request for a permit of name.
+func (p *party) permit(name string) driver.Request {
+	req := p.request(name)
+	req.Permits = three
+	return req
+}
+
+// onlyPermit makes a request for the only permit of name.
+func (p *party) onlyPermit(name string) driver.Request {
+	req := p.request(name)
+	req.Permits = 1
+	return req
+}
+
+// servedBeside is served with eight goroutines of six clients, which acquire with the options many. Those of the last four
+// clients acquire by other. own are the options of the client that must be served.
+func servedBeside(e *Env, other func(*lockport.Client, context.Context, string, ...lockport.AcquireOption) (*lockport.Lock, error),
+	many, own []lockport.AcquireOption) {
+	clients := []*lockport.Client{e.client(), e.client(), e.client(), e.client(), e.client(), e.client()}
+	served(e, e.takeover(), 8, 2*time.Millisecond, func(ctx context.Context, name string, i int) (*lockport.Lock, error) {
+		if c := clients[i%6]; i%6 >= 2 {
+			return other(c, ctx, name, many...)
+		}
+		return clients[i%6].Acquire(ctx, name, many...)
+	}, own...)
+}
