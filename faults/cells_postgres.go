@@ -17,41 +17,18 @@ import (
 
 // postgresCells are the faults of one PostgreSQL.
 var postgresCells = slices.Concat(Common(false, closedBothWays...), sessionCells("session-terminated"), []play.Cell{
-	{Fault: "lock-table-full", Outcome: report.Safe, Script: play.Storm(lockTableFull),
-		Why: "holders renew and release; new claims fail until there is room"},
 	{Fault: "too-many-connections", Outcome: report.Safe, Script: play.Storm(usedUp(connectPostgres)), Why: whyTooMany},
 })
-
-// lockTableFull has a foreign session take locks until the server has no room left, and take every lock that becomes free meanwhile.
-func lockTableFull(s *play.Phase) {
-	conn := play.Must(in[*environment.Postgres](s).Server.Admin.Conn(s.Ctx))
-	defer func() { _ = conn.Close() }()
-	key := 0
-	usedUp(func(s *play.Phase) (closeIt func()) {
-		key += 1000
-		_, err := conn.ExecContext(s.Ctx, "SELECT pg_advisory_lock(0, key) FROM generate_series($1::int, $1 + 999) AS key", key)
-		if isState(err, "53200") { // it keeps the locks that it got of its thousand
-			return nil
-		}
-		play.Check(err)
-		return func() { _ = conn.Close() }
-	})(s)
-}
 
 // connectPostgres opens a connection, if the server has one left for the workers' role.
 func connectPostgres(s *play.Phase) (closeIt func()) {
 	conn, err := pgx.Connect(s.Ctx, in[*environment.Postgres](s).Server.URL())
-	if isState(err, "53300") {
+	var answer *pgconn.PgError
+	if errors.As(err, &answer) && answer.Code == "53300" {
 		return nil
 	}
 	play.Check(err)
 	return func() { _ = conn.Close(context.WithoutCancel(s.Ctx)) }
-}
-
-// isState says that the server answered with this SQLSTATE.
-func isState(err error, code string) bool {
-	var answer *pgconn.PgError
-	return errors.As(err, &answer) && answer.Code == code
 }
 
 var (

@@ -42,8 +42,7 @@ var closedBothWays = []play.Cell{
 	{Fault: "replies-lost", Outcome: report.Fenced, Gone: true, Argued: true, Why: whyClosed},
 }
 
-// usedUp opens connections, or takes locks, until the server has none left. For a while it also takes those that become free. take returns nil when
-// there are none.
+// usedUp opens connections until the server has none left. For a while it also takes those that become free. take returns nil when there are none.
 func usedUp(take func(s *play.Phase) (closeIt func())) play.Act {
 	return func(s *play.Phase) {
 		var taken []func()

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/lockport/lockport/conformance/faultproxy"
 	"github.com/lockport/lockport/internal/lab/history"
@@ -49,12 +48,6 @@ var networkCells = []play.Cell{
 		Why: "validity counts from when a request was sent, so slow replies shorten it"},
 	{Fault: "replies-lost", Outcome: report.Safe, Script: play.Storm(play.InOrder(loseReplies, onHolder(0.1, 1.2, links((*faultproxy.Proxy).BlackholeReplies)))),
 		Why: "a request without a reply may have taken effect: it is undone or repeated until the outcome is certain"},
-	{Fault: "first-look", Outcome: report.Safe, Script: checkAfterPause,
-		Why: "a process stopped past its deadline learns it at its first check, before any timer fires"},
-	{Fault: "holder-stopped-and-probed", Outcome: report.Safe, Script: probeUntilExpiry,
-		Why: "a client that keeps asking for a stopped process's lock gets it after the TTL, not before"},
-	{Fault: "validity-from-sending", Outcome: report.Safe, Script: countValidity,
-		Why: "with slow replies the deadline is the TTL after the request was sent, not after the reply"},
 	{Fault: "acquire-reply-lost", Outcome: report.Safe, Script: loseAcquireReply,
 		Why: "the process that gave up undoes its claim, so others do not wait for its TTL"},
 	{Fault: "all-cut", Outcome: report.Unavailable, Script: play.Storm(unavailable(cutAll, 0.25, 1, 1.5)),
@@ -171,81 +164,4 @@ func loseAcquireReply(s *play.Phase) {
 		}
 	}
 	play.Check(errors.New("the claim of a worker that gave up ended by its TTL alone"))
-}
-
-// checks is how many locks the stopped process holds.
-const checks = 10
-
-// checkAfterPause stops a process that holds several locks until all have ended, and waits for the results of its first checks.
-func checkAfterPause(s *play.Phase) {
-	w := s.Worker()
-	s.Warm(w)
-	var held []*play.Hold
-	for i := range checks {
-		held = append(held, play.Must(w.AcquireAtLast(fmt.Sprintf("%s-%d", s.Name(), i), 10*s.TTL, 10*s.TTL)))
-	}
-	s.Injected()
-	since := history.Now() // a stall may have made the worker record earlier checks
-	w.Stop()
-	s.Pause(1, 1.25)
-	w.Resume()
-	checked := 0
-	for _, h := range held {
-		e := w.Await(0, func(e history.Event) bool {
-			return e.Op == h.Op && (e.Kind == history.Told || e.Kind == history.Checked && e.At > since)
-		})
-		if e.Kind == history.Checked { // or told before it was stopped: the machine was busy
-			checked++
-		}
-	}
-	if checked == 0 {
-		play.Check(errors.New("no hold was checked after the pause"))
-	}
-}
-
-// probeUntilExpiry stops a holder while another worker keeps trying to get its lock. Waiters ask only when the lock should be free, so in a storm
-// nobody would notice a lock that is granted a little too early. The holder resumes as soon as the other has the lock.
-func probeUntilExpiry(s *play.Phase) {
-	holder, rival := s.Worker(), s.Worker()
-	s.Acquire(holder)
-	s.Injected()
-	holder.Stop()
-	trying := s.Tries(rival, 5*time.Millisecond)
-	if !s.Until(s.Limit(), trying.Ended) {
-		play.Check(fmt.Errorf("the lock of a stopped process was not free after %v: %w", s.Limit(), trying.Err))
-	}
-	holder.Resume()
-	trying.Stop().Release()
-}
-
-// countValidity delays replies, and checks that the deadlines of a claim and of its first renewal are earlier by that delay.
-func countValidity(s *play.Phase) {
-	w, late := s.Worker(), s.TTL/32 // both ways take a quarter of the wait before a renewal; the rest is for servers on a busy machine
-	renewed := func(acquire func() *play.Hold) (e history.Event) {
-		for range 10 { // a stalled machine ends a hold before its renewal
-			h := acquire()
-			e = h.Await(0, history.Extended, history.Told)
-			h.Release()
-			if e.Kind == history.Extended {
-				return e
-			}
-		}
-		play.Check(fmt.Errorf("no hold was renewed: %s", e.Err))
-		return e
-	}
-	renewed(func() *play.Hold { return s.Acquire(w) })
-	s.Injected()
-	links(func(l *faultproxy.Proxy) { l.Delay(late) })(s, w)
-	most := s.TTL - s.Environment.Margin - late
-	inTime := func(what string, left time.Duration) {
-		if left > most {
-			play.Check(fmt.Errorf("%s whose reply was %v late had a deadline in %v, more than %v", what, late, left, most))
-		}
-	}
-	e := renewed(func() *play.Hold {
-		h := play.Must(w.AcquireAtLast(s.Name(), 10*s.TTL, 10*s.TTL))
-		inTime("a claim", h.Deadline.Sub(history.Now()))
-		return h
-	})
-	inTime("a renewal", e.Deadline.Sub(e.At))
 }
