@@ -89,7 +89,10 @@ func guardVerb(_ *console, args []string) error {
 		return usagef("%s is internal to lockport", verbGuard)
 	}
 	var deadline time.Duration
-	for readable(os.Stdin, deadline, clock.Shared) && binary.Read(os.Stdin, binary.NativeEndian, &deadline) == nil {
+	now := clock.Shared
+	for readable(os.Stdin, deadline, now) && binary.Read(os.Stdin, binary.NativeEndian, &deadline) == nil {
+		shared, read := clock.Shared(), time.Now() // where Shared is the wall clock, it may be set back
+		now = func() time.Duration { return max(clock.Shared(), shared+time.Since(read)) }
 	}
 	killGroup(group)
 	return nil
@@ -99,13 +102,14 @@ func guardVerb(_ *console, args []string) error {
 // late this process runs: the guard must not kill the group of a renewed lock.
 func readable(f *os.File, deadline time.Duration, now func() time.Duration) bool {
 	for {
-		limit := -1
+		limit, due := -1, false
 		if deadline != 0 { // poll(2) stands still while the machine is suspended
-			left := min(max(deadline-now(), 0), 250*time.Millisecond)
-			limit = int((left + time.Millisecond - 1) / time.Millisecond)
+			left := deadline - now()
+			due = left <= 0
+			limit = int((min(max(left, 0), 250*time.Millisecond) + time.Millisecond - 1) / time.Millisecond)
 		}
 		n, err := unix.Poll([]unix.PollFd{{Fd: int32(f.Fd()), Events: unix.POLLIN}}, limit)
-		if err == unix.EINTR || err == nil && n == 0 && now() < deadline {
+		if err == unix.EINTR || err == nil && n == 0 && !due {
 			continue
 		}
 		return err == nil && n > 0

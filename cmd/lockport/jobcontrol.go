@@ -15,6 +15,7 @@ import (
 // handleStop handles a stopped command. Under job control the shell waits for lockport, not for the command, so lockport must stop too. It then
 // cannot renew the lock: if it is not continued in time, the guard kills the command.
 func (s *supervisor) handleStop(sig syscall.Signal) {
+	lend := sig != syscall.SIGTSTP || lentTo(s.child.group) // SIGTSTP asks for nothing: a pager keeps the terminal
 	switch {
 	case !s.killAt.IsZero():
 		return // SIGKILL is on its way
@@ -30,7 +31,7 @@ func (s *supervisor) handleStop(sig syscall.Signal) {
 			return
 		}
 	}
-	if inForeground() {
+	if lend && inForeground() {
 		setForeground(s.child.group)
 	}
 	s.send(syscall.SIGCONT)

@@ -188,6 +188,24 @@ func TestGuardThatWasSuspended(t *testing.T) {
 	require.False(t, <-ended)
 }
 
+// A deadline that arrived just before the last one passed counts, although the guard looks at its clock first.
+func TestGuardThatSleepsPastTheDeadline(t *testing.T) {
+	t.Parallel()
+	pipe, w, err := os.Pipe()
+	require.NoError(t, err)
+	defer pipe.Close()
+	defer w.Close()
+	looks := 0
+	require.True(t, readable(pipe, time.Hour, func() time.Duration {
+		if looks++; looks == 1 {
+			return time.Hour - time.Millisecond
+		}
+		_, err := w.Write([]byte{1})
+		require.NoError(t, err)
+		return time.Hour
+	}))
+}
+
 func TestRunOnLostIgnore(t *testing.T) {
 	t.Parallel()
 	const ttl = time.Second
