@@ -87,10 +87,8 @@ func (e *Elector) IsLeader(ctx context.Context) error {
 	if e.leads() {
 		return nil
 	}
-	select {
-	case e.turn <- struct{}{}:
-	case <-ctx.Done():
-		return ctx.Err()
+	if err := e.begin(ctx); err != nil {
+		return err
 	}
 	defer func() { <-e.turn }()
 	if e.leads() {
@@ -99,6 +97,21 @@ func (e *Elector) IsLeader(ctx context.Context) error {
 	lock, err := e.locker.TryAcquire(ctx, e.name, e.opts...)
 	e.lock.Store(lock) // nil with an error
 	return err
+}
+
+// begin waits for the turn. It takes a free one even if ctx has ended: a lock must be released all the same.
+func (e *Elector) begin(ctx context.Context) error {
+	select {
+	case e.turn <- struct{}{}:
+		return nil
+	default:
+	}
+	select {
+	case e.turn <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // leads reports whether this process leads.
@@ -115,10 +128,8 @@ func (e *Elector) Context(ctx context.Context) (leading context.Context, cancel 
 
 // Resign lets another process lead. Call it after the scheduler's Shutdown: a job that is due later campaigns again.
 func (e *Elector) Resign(ctx context.Context) error {
-	select {
-	case e.turn <- struct{}{}:
-	case <-ctx.Done():
-		return ctx.Err()
+	if err := e.begin(ctx); err != nil {
+		return err
 	}
 	defer func() { <-e.turn }()
 	if lock := e.lock.Load(); lock != nil {

@@ -182,3 +182,17 @@ func TestCampaignDelaysNobody(t *testing.T) {
 	close(s.answer)
 	require.ErrorIs(t, <-campaign, lockport.ErrUnavailable)
 }
+
+// A process that ends resigns with the context that ended it.
+func TestResignAfterTheContextsEnd(t *testing.T) {
+	server, electors := memory.NewServer(), make([]*gocronlock.Elector, 2)
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	for i := range electors {
+		electors[i] = gocronlock.NewElector(newClient(t, server), "leader")
+	}
+	for i := range 20 {
+		require.NoError(t, electors[i%2].IsLeader(t.Context()))
+		require.NoError(t, electors[i%2].Resign(over))
+	}
+}
