@@ -124,9 +124,6 @@ func (b *Backend) grant(req driver.Request, w *waiter) (*lease, error) {
 	}
 	if r.owner = req.Owner; err == nil && own != nil {
 		err = own.write(r, req.Name)
-		if err == nil && req.Permits > 0 {
-			err = b.setPermits(w.file, req)
-		}
 	}
 	if err != nil || own == nil {
 		if own != nil && own != w.file {

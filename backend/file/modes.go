@@ -62,7 +62,7 @@ func (b *Backend) takeReader(main *lockFile, req driver.Request) (own *lockFile,
 
 // takePermit returns the file and the record of a free permit. nil without an error: there is none.
 func (b *Backend) takePermit(gate *lockFile, req driver.Request) (own *lockFile, r record, err error) {
-	most, err := b.checkPermits(gate, req)
+	most, err := b.setPermits(gate, req)
 	if err != nil {
 		return nil, r, err
 	}
@@ -95,32 +95,25 @@ func (b *Backend) tokenAfter(token uint64, file string) (uint64, error) {
 	return max(token, f.record.token+1), err
 }
 
-// checkPermits refuses a number of permits that the gate does not record, while permits are held. It returns the greater of the two numbers: so many
-// files may have tokens.
-func (b *Backend) checkPermits(gate *lockFile, req driver.Request) (most int, err error) {
+// setPermits makes sure that the gate records req's number of permits. It returns the greater of that and the number before: so many files may have
+// tokens. Nobody locks the gate: concurrent claims write the same, unless they ask for different numbers. Then only the next claim is refused.
+func (b *Backend) setPermits(gate *lockFile, req driver.Request) (most int, err error) {
 	_, n := gate.readLine() // 0: unknown
 	most = max(n, req.Permits)
-	if n == 0 || n == req.Permits {
+	if n == req.Permits && time.Since(gate.info.ModTime()) < pruneEvery {
 		return most, nil
 	}
-	st, err := b.holders(permit, driver.Status{Name: req.Name}, nil)
-	if err != nil {
-		return 0, err
+	if n != 0 && n != req.Permits {
+		st, err := b.holders(permit, driver.Status{Name: req.Name}, nil)
+		if err != nil {
+			return 0, err
+		}
+		// The holder may have changed the number since it was read.
+		if _, n = gate.readLine(); st.Held && n != req.Permits {
+			return 0, fmt.Errorf("%w: %w: the name has %d permits", driver.ErrRefused, driver.ErrInvalidOption, n)
+		}
 	}
-	// The holder may have changed the number since it was read.
-	if _, n = gate.readLine(); st.Held && n != req.Permits {
-		return 0, fmt.Errorf("%w: %w: the name has %d permits", driver.ErrRefused, driver.ErrInvalidOption, n)
-	}
-	return most, nil
-}
-
-// setPermits records req's number of permits in the gate, once the claim's token is recorded: later claims look at no other files. Nobody locks the gate:
-// concurrent claims write the same, unless they ask for different numbers. Then only the next claim is refused.
-func (b *Backend) setPermits(gate *lockFile, req driver.Request) error {
-	if _, n := gate.readLine(); n == req.Permits && time.Since(gate.info.ModTime()) < pruneEvery {
-		return nil
-	}
-	return gate.writeLine(gateLine(req.Name, req.Permits))
+	return most, gate.writeLine(gateLine(req.Name, req.Permits))
 }
 
 // takeFree locks one of the count files of a kind that is not locked, beginning with number first, and returns its number i. Both count from 0. nil:
