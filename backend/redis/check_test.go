@@ -33,6 +33,8 @@ func TestCheckErrors(t *testing.T) {
 
 	cluster, _ := newCluster(t)
 	peer.Refuses(t, cluster.Nodes[0].URL(), driver.ErrRefused, "use redis+cluster://")
+	do(t, cluster.Nodes[2], "CONFIG", "SET", "maxmemory-policy", "volatile-lru", "maxmemory", "1gb")
+	require.Contains(t, peer.Notices(t, cluster.URL()), "eviction-policy", "of one node")
 
 	full := servers.NeedRedis(t, servers.RedisOptions{})
 	do(t, full, "CONFIG", "SET", "maxmemory", "1")

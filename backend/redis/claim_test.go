@@ -162,12 +162,15 @@ func TestReaderIsAbandonedWhileItsSlotIsMoved(t *testing.T) {
 	name := t.Name()
 	req := n.reading(name)
 	n.Takes(req)
-	n.Waits(n.Request(name))
+	waiter := n.Request(name)
+	n.Waits(waiter)
+	woken := n.Notified(waiter)
 	slot := do(t, c.Nodes[0], "CLUSTER", "KEYSLOT", key(name)).(int64)
 	from := int(slot) * len(c.Nodes) / 16384
 	source, target := c.Nodes[from], c.Nodes[(from+1)%len(c.Nodes)]
 	do(t, target, "CLUSTER", "SETSLOT", slot, "IMPORTING", do(t, source, "CLUSTER", "MYID"))
 	do(t, source, "CLUSTER", "SETSLOT", slot, "MIGRATING", do(t, target, "CLUSTER", "MYID"))
 	require.NoError(t, n.Abandon(t.Context(), req))
+	peer.Eventually(t, woken)
 	require.NotContains(t, do(t, source, "CLUSTER", "GETKEYSINSLOT", slot, 1000), key(name))
 }

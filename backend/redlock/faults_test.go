@@ -192,12 +192,15 @@ func TestAbandonedClaimLeavesEveryQueue(t *testing.T) {
 	lease, req := a.Takes(a.Request("x")), b.Request("x")
 	x.full(t, "x")
 	b.Waits(req)
-	for _, n := range b.nodes[:2] {
-		n.mu.Lock()
-		n.restReason, n.restEnd = noAnswer, time.Now().Add(time.Second)
-		n.mu.Unlock()
-	}
-	peer.Fails(t, b, req, driver.ErrUnavailable)
+	peer.Until(t, func() bool { // a late answer to the first request ends a rest
+		for _, n := range b.nodes[:2] {
+			n.mu.Lock()
+			n.restReason, n.restEnd = noAnswer, time.Now().Add(time.Second)
+			n.mu.Unlock()
+		}
+		_, err := b.Try(req)
+		return errors.Is(err, driver.ErrUnavailable)
+	})
 	peer.Until(t, func() bool { return b.Abandon(t.Context(), req) == nil })
 	for _, s := range x.servers {
 		peer.Until(t, func() bool { return do(t, s, "ZSCORE", queueOf("x"), req.Owner) == nil })

@@ -43,6 +43,7 @@ func Takes(t testing.TB, b driver.Backend, req driver.Request) driver.Lease {
 func Fails(t testing.TB, b driver.Backend, req driver.Request, classes ...error) error {
 	t.Helper()
 	_, err := (&Peer{T: t, Of: b}).Try(req)
+	require.Error(t, err, "%+v", req)
 	for _, class := range classes {
 		require.ErrorIs(t, err, class, "%+v", req)
 	}
