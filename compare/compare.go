@@ -40,6 +40,7 @@ type Options struct {
 
 // Run runs a comparison, and returns its observations. When ctx ends, it returns ctx's error within seconds: servers and workers have ended, and the
 // servers' folders in os.TempDir are gone. A server that is not installed is in [report.Report.Missing]. A URL that cannot be measured is an error.
+// Without URLs, Run removes the variables PG… from this process's environment.
 func Run(ctx context.Context, o Options) (*report.Report, error) {
 	if err := o.Check(); err != nil {
 		return nil, err

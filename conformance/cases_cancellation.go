@@ -66,7 +66,7 @@ var cancellationCases = group("cancellation",
 	}),
 	full("silent-server",
 		"P6 cancellation: on a silent server, calls return when their contexts end: TryAcquire ErrUnknown or ErrUnavailable, Check ErrUnavailable; "+
-			"Abandon undoes what arrives late", outOfReach((*Env).freeze), "Freeze", "Direct"),
+			"Abandon undoes what arrives late", outOfReach((*Env).freeze), "Freeze"),
 	full("after-each-request", ruleCancellation+" (context cancelled after each request of TryAcquire)", func(e *Env) {
 		a := e.party().connected().claimant((*party).request)
 		cancelledAfterEachRequest(e, e.party().connected(), func() *claimant { return a })
@@ -76,7 +76,7 @@ var cancellationCases = group("cancellation",
 // outOfReach makes a case that calls a server which fault keeps out of reach, on an open connection and on a new one.
 func outOfReach(fault func(*Env)) func(*Env) {
 	return func(e *Env) {
-		parties, other := []*party{e.party().connected(), e.party()}, e.observer()
+		parties := []*party{e.party().connected(), e.party()}
 		var reqs []driver.Request
 		fault(e)
 		for i, p := range parties {
@@ -97,6 +97,7 @@ func outOfReach(fault func(*Env)) func(*Env) {
 			}
 		}
 		e.restore()
+		other := e.party()
 		for i, p := range parties {
 			p.abandon(reqs[i])
 			for range 5 { // delayed requests may arrive late

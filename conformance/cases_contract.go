@@ -109,7 +109,7 @@ var contractCases = group("contract",
 		a, b, mine, closed := e.held()
 		theirs := e.name()
 		lease := b.claim(theirs)
-		defer b.keepAlive(lease)()
+		stop := b.keepAlive(lease)
 		next := func() driver.Lease { return b.take(mine, e.takeover(), why) }
 		if _, ok := driver.As[driver.Waiter](b.Backend); ok {
 			waiting := b.beginWait(mine)
@@ -118,10 +118,16 @@ var contractCases = group("contract",
 		}
 		e.check(a.Close(), "Close")
 		e.party().wantHeld(theirs, "the other backend still holds it")
-		next()
+		held := next()
 		early := time.Until(closed.Grant().Until)
 		e.require(e.caps.Ends != driver.EndsTTL || early <= 0, "P3a silence: the name was granted again %v before the first holder's validity ended", early)
+		stop() // a claim is renewed by one call at a time
 		e.check(b.renewIfNeeded(lease), "Close of one backend ended another's claim")
+		waiter := e.party()
+		_, _ = waiter.try(waiter.queueing(mine))
+		e.check(waiter.Close(), "Close of a waiter")
+		b.release(held)
+		e.party().wantFreeIn(mine, e.takeover(), "the holder has released the name, and its waiter's backend was closed")
 	}),
 )
 

@@ -100,7 +100,7 @@ var unknownCases = group("unknown",
 		func(e *Env) { e.party().claimant((*party).request).cutTogether(e.observer()) }, "Delay", "Cut", "Direct"),
 	full("server-gone",
 		"P10 errors: on an unreachable server, calls return in time and without the password: TryAcquire ErrUnavailable or ErrUnknown, Check ErrUnavailable; "+
-			"when the server is back, locks work again", outOfReach((*Env).sever), "Sever", "Direct"),
+			"when the server is back, locks work again", outOfReach((*Env).sever), "Sever"),
 )
 
 // repeatsLostRelease drops the reply to a's release, has next claim the name, and repeats the release.

@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 
 	"github.com/go-sql-driver/mysql"
 )
@@ -68,7 +67,6 @@ func StartMariaDB(ctx context.Context, o MariaDBOptions) (*MariaDB, error) {
 	}
 	s, err := startSQL(ctx, kind{
 		url: u, name: program, path: path, tls: o.TLS,
-		end: syscall.SIGKILL, // a graceful stop takes seconds
 		configure: func(ctx context.Context, dir string, port int) ([]string, error) {
 			return o.configure(ctx, dir, port, installer)
 		},

@@ -199,8 +199,8 @@ func (s *Server) WipeData() error {
 // Freeze, Thaw and WipeData do nothing to a shared server and return an error that matches [errors.ErrUnsupported].
 func (s *Server) Kill() error { return s.control(s.kill) }
 
-// Stop asks the server to stop, so that it saves what it is configured to save, and kills it after 5 s. It returns when the server has ended.
-// Stopping a server that is down does nothing.
+// Stop asks the server to stop, so that it saves what it is configured to save, and kills it after 5 s; it kills etcd, whose data survive
+// that, at once. It returns when the server has ended. Stopping a server that is down does nothing.
 func (s *Server) Stop() error { return s.control(s.stop) }
 
 // Freeze stops the server's processes with SIGSTOP: connections stay open and nothing answers. It is an error if the server is down.
