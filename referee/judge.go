@@ -57,6 +57,7 @@ func promiseOf(rule string) string {
 // ours are cases that test what only lockport's driver promises, although their rules name a promise that others make too.
 var ours = map[string]string{
 	"exclusion/crowd":                 "it abandons claims at every moment, and Close returns an error if one could not be undone",
+	"giving-up/server-gone":           "the first Acquire of a name returns ErrUnavailable on an unreachable server, and does not wait for its context",
 	"unknown/acquire-reply-lost-kept": "a claim may be repeated with the same owner",
 }
 
