@@ -17,7 +17,7 @@ func (c *claim) Release(ctx context.Context) error {
 	}
 	r, err := c.b.write(ctx, c.removal())
 	switch {
-	case errors.Is(err, rpctypes.ErrNoSpace) && !c.isDetached():
+	case errors.Is(err, rpctypes.ErrNoSpace):
 		return c.delete(ctx, err)
 	case errors.Is(err, rpctypes.ErrLeaseNotFound): // then there is nothing to attach a tombstone to
 		return c.removed(0)
@@ -31,8 +31,14 @@ func (c *claim) Release(ctx context.Context) error {
 // arrives late, it must not find another claim's key.
 func (c *claim) delete(ctx context.Context, full error) error {
 	c.b.mu.Lock()
-	c.b.retire(c.lease)
+	detached := c.ended == errDetached // the key may be another claim's by now
+	if !detached {
+		c.b.retire(c.lease)
+	}
 	c.b.mu.Unlock()
+	if detached {
+		return full
+	}
 	r, err := do(ctx, c.b, true, func(ctx context.Context, client *clientv3.Client) (*clientv3.DeleteResponse, error) {
 		return client.Delete(ctx, c.key, clientv3.WithPrevKV())
 	})
@@ -57,13 +63,6 @@ func (c *claim) close() error {
 	}
 	c.b.drop(c)
 	return c.ended
-}
-
-// isDetached reports whether Detach has ended c. Its key may be another claim's by now.
-func (c *claim) isDetached() bool {
-	c.b.mu.Lock()
-	defer c.b.mu.Unlock()
-	return c.ended == errDetached
 }
 
 // removed records the create revision of the key that a request deleted; 0: none. It returns the result of the release. Another revision than the

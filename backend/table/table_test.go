@@ -399,18 +399,15 @@ func TestAutocommitOff(t *testing.T) {
 // A copy of a granted claim may wait for the row while renewals extend the lock.
 func TestCopyOfAClaimShortensNothing(t *testing.T) {
 	onServers(t, func(t *testing.T, _ Dialect, b *Backend, _ string) {
-		lease, err := b.TryAcquire(t.Context(), request("a", 1))
-		require.NoError(t, err)
+		lease := peer.Takes(t, b, request("a", 1))
 		do(t, b, "UPDATE {table} SET expires = expires + 60000000")
 		expires := func() int64 { return number(do(t, b, "SELECT expires FROM {table}")[0][0]) }
 		renewed := expires()
-		again, err := b.TryAcquire(t.Context(), request("a", 1))
-		require.NoError(t, err)
+		again := peer.Takes(t, b, request("a", 1))
 		require.Equal(t, lease.Grant().Token, again.Grant().Token)
 		require.Equal(t, renewed, expires())
 		require.NoError(t, b.Abandon(t.Context(), request("a", 1)))
-		_, err = b.TryAcquire(t.Context(), request("a", 2))
-		require.NoError(t, err)
+		peer.Takes(t, b, request("a", 2))
 		require.Less(t, expires(), renewed, "the next owner inherited the expiry")
 	})
 }
@@ -424,12 +421,9 @@ func TestSimultaneousAssignment(t *testing.T) {
 		b.db.SetMaxOpenConns(1)
 		do(t, b, "SET sql_mode = 'STRICT_ALL_TABLES,SIMULTANEOUS_ASSIGNMENT'")
 		for n := range 3 {
-			lease, err := b.TryAcquire(t.Context(), request("a", 2*n+1))
-			require.NoError(t, err)
-			_, err = b.TryAcquire(t.Context(), request("a", 2*n+2))
-			require.ErrorIs(t, err, driver.ErrHeld)
-			_, err = driver.Renew(t.Context(), b, lease)
-			require.NoError(t, err)
+			lease := peer.Takes(t, b, request("a", 2*n+1))
+			peer.Fails(t, b, request("a", 2*n+2), driver.ErrHeld)
+			peer.Extends(t, b, lease)
 			require.NoError(t, lease.Release(t.Context()))
 		}
 	})

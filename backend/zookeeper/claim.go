@@ -114,8 +114,8 @@ func (c *claim) advance(ctx context.Context) (ahead string, err error) {
 }
 
 // waitsFor returns the path that the claim, whose node is children[at], must wait for: the node ahead; for a reader, the last writer's node
-// ahead; for a permit, whose holders end in any order, the parent of all, or a node with another number of permits. "": nothing. Lower numbers were created earlier, so the server that
-// shows our node has seen them all.
+// ahead; for a permit, whose holders end in any order, the parent of all, or a node with another number of permits. "": nothing. Lower numbers were
+// created earlier, so the server that shows our node has seen them all.
 func (c *claim) waitsFor(children []string, at int) (path string, err error) {
 	if n := c.req.Permits; n > 0 {
 		for i, child := range children[:at] {

@@ -40,8 +40,8 @@ func findCommand(name string) (string, error) {
 	return "", failf(exitCannotStart, "cannot start %s: %v", name, err)
 }
 
-// isPipe reports whether f leads to another process. If standard input or output does, that may be a program that needs the terminal's foreground, such as
-// a pager. The command then gets the foreground when it first asks for it (see handleStop).
+// isPipe reports whether f leads to another process. If standard input or output does, that may be a program that needs the terminal's foreground,
+// such as a pager. The command then gets the foreground when it first asks for it (see handleStop).
 func isPipe(f *os.File) bool {
 	info, err := f.Stat()
 	return err == nil && info.Mode()&(fs.ModeNamedPipe|fs.ModeSocket) != 0
