@@ -22,7 +22,7 @@ type claim struct {
 
 	contended bool // another client is known to wait
 	renewing  bool // a renewal, or a Detach, is under way
-	detaching bool // a Detach is under way: the claim serves no other caller
+	detaching bool // a Detach is under way, or has taken the claim's lease: the claim serves no other caller
 
 	handOffs int16 // holds after the first
 	since    int16 // hand-offs while contended

@@ -77,18 +77,22 @@ func (l *Lock) detach(ctx context.Context) error {
 		cl.lease = nil // only Abandon may run beside Detach
 	}
 	cl.renewalEnded()
-	cl.detaching = false
-	e := l.ended.Load() // by another goroutine, meanwhile
+	class := classOf(err)
+	cl.detaching = class == nil || class == driver.ErrUnknown // then only Release may follow; ErrLost ends the claim
+	e := l.ended.Load()                                       // by another goroutine, meanwhile
 	switch {
 	case cl.state != held: // it is being released, or gone
+	case err == nil && e != nil && cl.keepUntil < time.Duration(cl.deadline.Load()): // it is kept for the MinHold of the hold that has ended
+		cl.renewAt = never
+		cl.schedule()
 	case err == nil:
-		if l.finish(released) { // otherwise the claim was kept for MinHold
+		if l.finish(released) {
 			l.reportEnded()
 			cl.remove(l)
 		}
 		c.timers.remove(cl)
 		cl.leave()
-	case cl.lease == nil, classOf(err) == driver.ErrUnknown: // it is gone, or may end with its TTL despite renewals
+	case cl.lease == nil, class == driver.ErrUnknown: // it is gone, or may end with its TTL despite renewals
 		cl.lose(err)
 		e = l.ended.Load()
 	default:

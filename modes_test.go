@@ -337,6 +337,37 @@ func TestDetachWithoutAnAnswer(t *testing.T) {
 	})
 }
 
+// A hold with MinHold ends while its Detach is under way. Its name is free after the MinHold, not after the TTL.
+func TestMinHoldBesideDetach(t *testing.T) {
+	bubble(t, func(w *world) {
+		c := w.on(w.around(func(c call) error {
+			if c.method == "Detach" {
+				defer time.Sleep(time.Second) // its answer is late
+			}
+			return c.do()
+		}))
+		other, _ := w.client()
+		for _, end := range []func(lock *lockport.Lock) error{
+			func(lock *lockport.Lock) error { return lock.Release(w.ctx) },
+			func(*lockport.Lock) error { return c.Close() },
+		} {
+			lock := w.acquire(c, "x", lockport.MinHold(2*time.Second))
+			detached := make(chan error)
+			go func() {
+				_, err := lock.Detach(w.ctx)
+				detached <- err
+			}()
+			synctest.Wait()
+			go func() { require.NoError(t, end(lock)) }()
+			require.Error(t, <-detached)
+			_, err := other.TryAcquire(w.ctx, "x")
+			require.ErrorIs(t, err, lockport.ErrHeld)
+			w.sleep(time.Second)
+			w.nobodyHolds("x")
+		}
+	})
+}
+
 func TestTicketsThatAreNone(t *testing.T) {
 	w, a, b := two(t)
 	lock := w.acquire(a, "x")

@@ -97,7 +97,7 @@ func (cl *claim) release(ctx context.Context) (err error) {
 	c.mu.Lock()
 	lease := cl.joinRenewal(ctx)
 	// A polling client is not known to wait, and needs a moment in which the name is free. If nobody is known to wait, a requeue leaves none.
-	if q.claim == cl && q.head != nil && c.requeuer != nil && cl.isContended() && lease != nil {
+	if q.claim == cl && q.head != nil && c.requeuer != nil && cl.isContended() && !cl.detaching && lease != nil {
 		cl.state = gone
 		next = c.newClaim(q)
 		next.req.Queue = c.caps.Queue

@@ -22,6 +22,7 @@ func begin[T any](e *Env, what string, f func(context.Context) (T, error)) *call
 	e.after(func() { cancel(); <-c.over })
 	go func() {
 		defer close(c.over)
+		defer e.catch()
 		c.result, c.err = f(ctx)
 	}()
 	return c

@@ -176,6 +176,18 @@ func TestFailuresAreReported(t *testing.T) {
 		"failf":     {run: func(e *Env) { e.failf("it is: %w", seen) }},
 		"panic":     {run: func(*Env) { panic(seen) }},
 		"goroutine": {run: func(e *Env) { e.fail(seen) }},
+		"panic in a call": {run: func(e *Env) {
+			_, _ = begin(e, "Wait", func(context.Context) (int, error) { panic(seen) }).ended(soon, "it panics")
+		}},
+		"panic in a storm": {run: func(e *Env) {
+			e.storm(2, func(ctx context.Context, i int) error {
+				if i == 1 {
+					panic(seen)
+				}
+				<-ctx.Done()
+				return nil
+			})
+		}},
 		"storm": {run: func(e *Env) {
 			e.storm(3, func(ctx context.Context, i int) error {
 				if i == 2 {

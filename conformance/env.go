@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"runtime/debug"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -56,6 +57,13 @@ func (e *Env) fail(err error) {
 		err = errExpired{err}
 	}
 	e.err.CompareAndSwap(nil, &err)
+}
+
+// catch makes a panic the case's failure. Defer it.
+func (e *Env) catch() {
+	if p := recover(); p != nil {
+		e.fail(fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
+	}
 }
 
 func (e *Env) failure() error {

@@ -94,9 +94,14 @@ func (e *Env) storm(n int, f func(ctx context.Context, i int) error) {
 	var all sync.WaitGroup
 	for i := range n {
 		all.Go(func() {
+			defer func() {
+				if e.failure() != nil {
+					cancel()
+				}
+			}()
+			defer e.catch()
 			if err := f(ctx, i); err != nil {
 				e.fail(err)
-				cancel()
 			}
 		})
 	}

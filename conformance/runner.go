@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"runtime/pprof"
 	"slices"
 	"strconv"
@@ -48,8 +47,18 @@ func newRunner(ctx context.Context, cfg Config) (*runner, error) {
 	if err != nil {
 		return nil, fmt.Errorf("conformance: the backend cannot be opened: %w", err)
 	}
+	if b == nil {
+		return nil, errors.New("conformance: Config.Open returned neither a backend nor an error")
+	}
 	caps := b.Capabilities()
-	if err := b.Close(); err != nil {
+	closed := make(chan error, 1)
+	go func() { closed <- b.Close() }()
+	select {
+	case err = <-closed:
+	case <-time.After(callTime):
+		err = fmt.Errorf("Close has not returned after %v", callTime)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("conformance: the backend cannot be closed: %w", err)
 	}
 	return &runner{cfg: cfg, caps: caps, ttl: cfg.ttl(caps), grace: leakGrace, prefix: "lpc-" + randomHex(6),
@@ -143,11 +152,7 @@ func (r *runner) once(ctx context.Context, cfg Config, c Case) error {
 		pprof.SetGoroutineLabels(pprof.WithLabels(ctx, pprof.Labels(goroutineLabel, e.prefix)))
 		defer close(done)
 		defer e.cleanUp()
-		defer func() {
-			if p := recover(); p != nil {
-				e.fail(fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
-			}
-		}()
+		defer e.catch()
 		c.run(e)
 	}()
 	select {

@@ -109,6 +109,7 @@ func (c *candidate) lead(ctx context.Context, term *lockport.Lock) (err error) {
 		if 2*c.grace > term.TTL() {
 			return errGraceTooLong
 		}
+		c.awaitRoom(held, term)
 		go c.endEarly(held, end, term)
 	}
 	if held.Err() != nil {
@@ -117,6 +118,21 @@ func (c *candidate) lead(ctx context.Context, term *lockport.Lock) (err error) {
 	c.report(Change{State: Leading, Term: term})
 	endReport = c.reportStopping(held, term)
 	return c.fn(held, term)
+}
+
+// awaitRoom waits until the term has room for a renewal beside Grace, for at most Grace. The claim of a session, or of a lease that others share, can
+// be granted with little of its validity left; then it is renewed at once.
+func (c *candidate) awaitRoom(held context.Context, term *lockport.Lock) {
+	for began := time.Now(); held.Err() == nil && time.Since(began) < c.grace; {
+		deadline, ok := term.Deadline()
+		if !ok || time.Until(deadline)-c.grace > term.TTL()/8 {
+			return
+		}
+		select {
+		case <-held.Done():
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
 }
 
 // endEarly ends fn's context when only grace is left of the term's validity.

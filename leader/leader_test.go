@@ -442,3 +442,18 @@ func TestFnThatReturnsTheCause(t *testing.T) {
 		require.Equal(t, leader.Change{State: leader.Idle}, r.last())
 	})
 }
+
+// A term that is granted with less than Grace of its validity left begins once it is renewed.
+func TestGraceOfALateGrant(t *testing.T) {
+	bubble(t, func(t *testing.T, s *memory.Server) {
+		b := memorytest.NewBackend(s, nil)
+		c, err := lockport.New(b, lockport.TTL(8*time.Second), lockport.Logger(nil))
+		require.NoError(t, err)
+		defer c.Close()
+		b.DelayNext(memorytest.Claim, 4500*time.Millisecond)
+		r := run(t.Context(), c, untilEnded, leader.Grace(4*time.Second))
+		sleep(30 * time.Second)
+		require.Equal(t, "campaigning leading", r.states())
+		_ = r.stop(nil)
+	})
+}

@@ -43,7 +43,8 @@ func (l *Locker) Lock(ctx context.Context, key string) (gocron.Lock, error) {
 }
 
 // Context returns a context that ends with ctx, or when the lock of the job named key is lost, with a cause that matches lockport.ErrLost. A job
-// calls it first, with the context from gocron. If l does not lock the job, the context has ended. You must call cancel.
+// calls it first, with the context from gocron. If l does not lock the job, the context has ended. You must call cancel. With Permits or Shared, runs
+// of one job at the same time in this process can get the context of another run.
 func (l *Locker) Context(ctx context.Context, key string) (held context.Context, cancel context.CancelFunc) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -15,15 +15,17 @@ var defaultPorts = map[string]string{
 }
 
 // ForURL makes a proxy before each server of a lockport URL, for the caller to Close. through is the URL with their addresses. If
-// no proxy can stand before the servers (a file, TLS, Sentinel, not in the URL), through is rawURL and all is
-// empty. Errors show no password.
+// no proxy can stand before all servers (a file, Sentinel, addresses in parameters, a certificate of the server's name), through
+// is rawURL and all is empty. Errors show no password.
 func ForURL(rawURL string) (through string, all Group, err error) {
 	u, err := url.Parse(rawURL)
 	if err != nil { // err quotes the URL
 		return "", nil, errors.New("faultproxy: the URL is malformed")
 	}
 	port, ok := defaultPorts[u.Scheme]
-	if !ok || u.Hostname() == "" {
+	q := u.Query()
+	verified := q.Get("servername") == "" && (q.Get("tls") == "true" || q.Get("sslmode") == "verify-full")
+	if !ok || u.Hostname() == "" || q.Has("addr") || verified {
 		return rawURL, nil, nil
 	}
 	var addrs []string
