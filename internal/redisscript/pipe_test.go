@@ -34,12 +34,7 @@ func pipeOf(t *testing.T, o *goredis.Options) *Pipe {
 	return p
 }
 
-func does(t *testing.T, s *servers.Redis, args ...any) any {
-	t.Helper()
-	reply, err := s.Do(t.Context(), args...)
-	require.NoError(t, err)
-	return reply
-}
+var does = servers.Do
 
 // throughProxies makes a proxy to each address, and a dialer that reaches the addresses through them.
 func throughProxies(t *testing.T, addrs ...string) (proxies map[string]*faultproxy.Proxy, dial func(ctx context.Context, network, addr string) (net.Conn, error)) {
