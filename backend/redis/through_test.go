@@ -69,6 +69,10 @@ func TestHooksSeeEveryCommand(t *testing.T) {
 			sees("many at once", redisscript.Acquire)
 			a.freesAll(leases)
 			sees("many releases", redisscript.Release)
+
+			require.NoError(t, a.Backend.Close())
+			require.NoError(t, client.Ping(t.Context()).Err(), "the caller's client stays open")
+			peer.Fails(t, a, a.Request(t.Name()), driver.ErrUnavailable)
 		})
 	}
 }
