@@ -422,8 +422,6 @@ func TestModesThatMakeNoSense(t *testing.T) {
 		_, err := plain.Acquire(t.Context(), "x", opt)
 		require.ErrorIs(t, err, errors.ErrUnsupported)
 	}
-	_, err = memory.New(memory.Options{}, lockport.Require(lockport.NeedShared, lockport.NeedPermits, lockport.NeedDetach))
-	require.NoError(t, err)
 }
 
 func TestAcquireAllReturnsWithItsContext(t *testing.T) {

@@ -288,13 +288,12 @@ func TestHopeless(t *testing.T) {
 	never := func(context.Context, *lockport.Lock) error { panic("it leads") }
 	for name, tt := range map[string]struct {
 		name string
-		harm func(c *lockport.Client, b *memorytest.Backend)
+		harm func(b *memorytest.Backend)
 		opts []leader.Option
 		want error
 	}{
 		"name":         {name: "", want: lockport.ErrInvalidName},
-		"closed":       {name: "n", harm: func(c *lockport.Client, _ *memorytest.Backend) { _ = c.Close() }, want: lockport.ErrClosed},
-		"refused":      {name: "n", harm: func(_ *lockport.Client, b *memorytest.Backend) { b.Fail(driver.ErrRefused) }, want: lockport.ErrRefused},
+		"refused":      {name: "n", harm: func(b *memorytest.Backend) { b.Fail(driver.ErrRefused) }, want: lockport.ErrRefused},
 		"long Grace":   {name: "n", opts: []leader.Option{leader.Grace(ttl/2 + 1)}, want: lockport.ErrInvalidOption},
 		"Grace < 0":    {name: "n", opts: []leader.Option{leader.Grace(-1)}, want: lockport.ErrInvalidOption},
 		"least 0":      {name: "n", opts: []leader.Option{leader.Backoff(0, 1)}, want: lockport.ErrInvalidOption},
@@ -304,7 +303,7 @@ func TestHopeless(t *testing.T) {
 			bubble(t, func(t *testing.T, s *memory.Server) {
 				c, b := client(t, s)
 				if tt.harm != nil {
-					tt.harm(c, b)
+					tt.harm(b)
 				}
 				err := leader.Run(t.Context(), c, tt.name, never, tt.opts...)
 				require.ErrorIs(t, err, tt.want)
