@@ -9,6 +9,7 @@ import (
 
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/backend/memory/memorytest"
+	"github.com/lockport/lockport/driver"
 )
 
 // chain lets n goroutines of c wait for name behind l, and ends one hold after another, each after pause. It counts the server's grants.
@@ -91,32 +92,26 @@ func TestHandOffsEndAfter16(t *testing.T) {
 	}
 }
 
-// A claim is not handed off to a caller with another TTL.
-func TestDifferentTTLsDoNotShareAClaim(t *testing.T) {
-	bubble(t, func(w *world) {
-		c, _ := w.client()
-		l := w.acquire(c, "a")
-		other := w.begin(c, "a", lockport.TTL(time.Minute))
-		w.release(l)
-		deadline, _ := other.got().Deadline()
-		require.Greater(t, time.Until(deadline), 50*time.Second)
-	})
-}
-
-// A claim with little validity left is not handed off.
-func TestHandOffNeedsValidity(t *testing.T) {
-	bubble(t, func(w *world) {
-		c, b := w.client(lockport.TTL(60 * time.Millisecond)) // 13 ms of it are the margin
-		l := w.acquire(c, "a")
-		for range 100 {
-			b.FailNext(memorytest.Renew, nil)
-		}
-		waiting := w.begin(c, "a")
-		w.sleep(30 * time.Millisecond) // 17 ms are left, less than a third
-		first := w.token(l)
-		w.release(l)
-		require.NotEqual(t, first/1024, w.token(waiting.got())/1024)
-	})
+// A claim is not handed off to a caller with another TTL, nor with little validity left.
+func TestClaimsThatAreNotHandedOff(t *testing.T) {
+	const brief = 60 * time.Millisecond // 13 ms of it are the margin
+	for _, ttl := range []time.Duration{brief, time.Minute} {
+		bubble(t, func(w *world) {
+			c, b := w.client(lockport.TTL(brief))
+			l := w.acquire(c, "a")
+			waiting := w.begin(c, "a", lockport.TTL(ttl))
+			if ttl == brief {
+				b.Fail(driver.ErrUnavailable)
+				w.sleep(30 * time.Millisecond) // 17 ms are left, less than a third
+				b.Fail(nil)
+			}
+			first := w.token(l)
+			w.release(l)
+			next := waiting.got()
+			require.NotEqual(t, first/1024, w.token(next)/1024)
+			require.Equal(t, ttl, next.TTL())
+		})
+	}
 }
 
 // The name becomes free for a moment, for polling clients, unless another client is known to wait. That client then gets its turn.

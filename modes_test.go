@@ -126,18 +126,6 @@ func TestWriterIsNotStarved(t *testing.T) {
 	}
 }
 
-// A writer that gives up leaves its process' readers as they are: Close ends their holds.
-func TestReadersBesideAWriterThatGaveUp(t *testing.T) {
-	bubble(t, func(w *world) {
-		c, _ := w.client()
-		reader := w.acquire(c, "x", lockport.Shared())
-		w.begin(c, "x").cancel()
-		synctest.Wait()
-		require.NoError(t, c.Close())
-		require.ErrorIs(t, reader.Err(), lockport.ErrClosed)
-	})
-}
-
 // MaxHold ends one reader's hold only, and the others are renewed.
 func TestReadersEndOneByOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -431,21 +419,26 @@ func TestMaxHoldBesideMinHold(t *testing.T) {
 	})
 }
 
-// Close releases all holds in every mode.
+// Close ends all holds in every mode, and those of readers also after a writer of their process has given up.
 func TestCloseInEveryMode(t *testing.T) {
-	w, a, b := two(t)
-	var locks []*lockport.Lock
-	for range 3 {
-		locks = append(locks, w.acquire(a, "x", lockport.Shared()), w.acquire(a, "x", lockport.Permits(3)))
-	}
-	require.NoError(t, a.Close())
-	for _, lock := range locks {
-		require.ErrorIs(t, lock.Err(), lockport.ErrClosed)
-	}
-	w.acquire(b, "x")
-	for range 3 {
-		w.acquire(b, "x", lockport.Permits(3))
-	}
+	bubble(t, func(w *world) {
+		a, _ := w.client()
+		b, _ := w.client()
+		var locks []*lockport.Lock
+		for range 3 {
+			locks = append(locks, w.acquire(a, "x", lockport.Shared()), w.acquire(a, "x", lockport.Permits(3)))
+		}
+		w.begin(a, "x").cancel()
+		synctest.Wait()
+		require.NoError(t, a.Close())
+		for _, lock := range locks {
+			require.ErrorIs(t, lock.Err(), lockport.ErrClosed)
+		}
+		w.acquire(b, "x")
+		for range 3 {
+			w.acquire(b, "x", lockport.Permits(3))
+		}
+	})
 }
 
 func TestModesThatMakeNoSense(t *testing.T) {
@@ -460,8 +453,6 @@ func TestModesThatMakeNoSense(t *testing.T) {
 		_, err := plain.Acquire(t.Context(), "x", opt)
 		require.ErrorIs(t, err, errors.ErrUnsupported)
 	}
-	_, err = memory.New(memory.Options{}, lockport.Require(lockport.NeedShared, lockport.NeedPermits, lockport.NeedDetach))
-	require.NoError(t, err)
 }
 
 func TestAcquireAllReturnsWithItsContext(t *testing.T) {

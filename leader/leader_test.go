@@ -110,7 +110,8 @@ func sleep(d time.Duration) {
 	synctest.Wait()
 }
 
-// The lock is released only after fn has returned, however long that takes. The next leader's token is greater.
+// The lock is released only after fn has returned, however long that takes. The next leader's token is greater. The cause of its context's end is no
+// failure of fn.
 func TestStepsDownInOrder(t *testing.T) {
 	bubble(t, func(t *testing.T, s *memory.Server) {
 		one, _ := client(t, s)
@@ -124,7 +125,8 @@ func TestStepsDownInOrder(t *testing.T) {
 		})
 		next := run(t.Context(), two, func(ctx context.Context, term *lockport.Lock) error {
 			second, _ = term.Token()
-			return untilEnded(ctx, term)
+			<-ctx.Done()
+			return context.Cause(ctx)
 		})
 		old.cancel(nil)
 		sleep(3*ttl - time.Millisecond)
@@ -138,6 +140,7 @@ func TestStepsDownInOrder(t *testing.T) {
 		require.ErrorIs(t, old.stop(nil), context.Canceled)
 		stopped := errors.New("stopped")
 		require.Equal(t, stopped, next.stop(stopped))
+		require.Equal(t, leader.Change{State: leader.Idle}, next.last())
 	})
 }
 
@@ -285,13 +288,12 @@ func TestHopeless(t *testing.T) {
 	never := func(context.Context, *lockport.Lock) error { panic("it leads") }
 	for name, tt := range map[string]struct {
 		name string
-		harm func(c *lockport.Client, b *memorytest.Backend)
+		harm func(b *memorytest.Backend)
 		opts []leader.Option
 		want error
 	}{
 		"name":         {name: "", want: lockport.ErrInvalidName},
-		"closed":       {name: "n", harm: func(c *lockport.Client, _ *memorytest.Backend) { _ = c.Close() }, want: lockport.ErrClosed},
-		"refused":      {name: "n", harm: func(_ *lockport.Client, b *memorytest.Backend) { b.Fail(driver.ErrRefused) }, want: lockport.ErrRefused},
+		"refused":      {name: "n", harm: func(b *memorytest.Backend) { b.Fail(driver.ErrRefused) }, want: lockport.ErrRefused},
 		"long Grace":   {name: "n", opts: []leader.Option{leader.Grace(ttl/2 + 1)}, want: lockport.ErrInvalidOption},
 		"Grace < 0":    {name: "n", opts: []leader.Option{leader.Grace(-1)}, want: lockport.ErrInvalidOption},
 		"least 0":      {name: "n", opts: []leader.Option{leader.Backoff(0, 1)}, want: lockport.ErrInvalidOption},
@@ -301,7 +303,7 @@ func TestHopeless(t *testing.T) {
 			bubble(t, func(t *testing.T, s *memory.Server) {
 				c, b := client(t, s)
 				if tt.harm != nil {
-					tt.harm(c, b)
+					tt.harm(b)
 				}
 				err := leader.Run(t.Context(), c, tt.name, never, tt.opts...)
 				require.ErrorIs(t, err, tt.want)
@@ -368,78 +370,41 @@ func TestPanic(t *testing.T) {
 	})
 }
 
-// Watch yields each leader once, and errors in between.
+// Watch yields each leader once, and errors in between, also of a silent server. A permit is no leadership.
 func TestWatch(t *testing.T) {
 	bubble(t, func(t *testing.T, s *memory.Server) {
 		candidate, _ := client(t, s)
 		observer, b := client(t, s)
+		permit, err := candidate.Acquire(t.Context(), "n", lockport.Permits(2))
+		require.NoError(t, err)
 		var seen []string
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
 			for st, err := range leader.Watch(ctx, observer, "n", time.Second) {
-				seen = append(seen, fmt.Sprintf("%t %d error: %t", st.Held, st.Token, err != nil))
+				seen = append(seen, fmt.Sprintf("%t %d unavailable: %t", st.Held, st.Token, errors.Is(err, lockport.ErrUnavailable)))
 			}
 		}()
 		sleep(5 * time.Second)
+		require.NoError(t, permit.Release(t.Context()))
 		leading := run(t.Context(), candidate, func(context.Context, *lockport.Lock) error { time.Sleep(10 * time.Second); return nil }, leader.Backoff(5*time.Second, 5*time.Second))
 		sleep(8 * time.Second)
 		down := b.FailNext(memorytest.Look, nil)
 		<-down
 		sleep(10 * time.Second)
+		b.Pause()
+		sleep(7 * time.Second) // as long as an Inspect may take, and more
 		cancel()
 		<-done
 		_ = leading.stop(nil)
-		require.Equal(t, []string{"false 0 error: false", "true 1024 error: false", "false 0 error: true", "false 0 error: false", "true 2048 error: false"}, seen)
+		require.Equal(t, []string{
+			"false 0 unavailable: false", "true 2048 unavailable: false", "false 0 unavailable: true", "false 0 unavailable: false", "true 3072 unavailable: false",
+			"false 0 unavailable: true",
+		}, seen)
 		for _, err := range leader.Watch(t.Context(), observer, "n", 0) {
 			require.ErrorIs(t, err, lockport.ErrInvalidOption)
 		}
-	})
-}
-
-// Watch yields an error if the server is silent, and no holder of a permit.
-func TestWatchOfASilentServer(t *testing.T) {
-	bubble(t, func(t *testing.T, s *memory.Server) {
-		observer, b := client(t, s)
-		other, _ := client(t, s)
-		_, err := other.Acquire(t.Context(), "n", lockport.Permits(2))
-		require.NoError(t, err)
-		ctx, cancel := context.WithCancel(t.Context())
-		var seen []lockport.Status
-		var errs []error
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			for st, err := range leader.Watch(ctx, observer, "n", time.Second) {
-				if err != nil {
-					errs = append(errs, err)
-				} else {
-					seen = append(seen, st)
-				}
-			}
-		}()
-		sleep(time.Second / 2)
-		require.Len(t, seen, 1)
-		require.False(t, seen[0].Held, "a permit is no leadership")
-		b.Pause()
-		sleep(time.Minute)
-		require.NotEmpty(t, errs)
-		require.ErrorIs(t, errs[0], lockport.ErrUnavailable)
-		b.Resume()
-		cancel()
-		<-done
-	})
-}
-
-// The cause of its context's end is no failure of fn either.
-func TestFnThatReturnsTheCause(t *testing.T) {
-	bubble(t, func(t *testing.T, s *memory.Server) {
-		c, _ := client(t, s)
-		r := run(t.Context(), c, func(ctx context.Context, _ *lockport.Lock) error { <-ctx.Done(); return context.Cause(ctx) })
-		stopped := errors.New("stopped")
-		require.Equal(t, stopped, r.stop(stopped))
-		require.Equal(t, leader.Change{State: leader.Idle}, r.last())
 	})
 }
 

@@ -21,6 +21,7 @@ import (
 	"github.com/lockport/lockport"
 	certmagiclock "github.com/lockport/lockport/adapters/certmagic"
 	_ "github.com/lockport/lockport/backend/redis"
+	"github.com/lockport/lockport/internal/lab/peer"
 	"github.com/lockport/lockport/internal/lab/servers"
 	"github.com/lockport/lockport/internal/lab/worker"
 )
@@ -128,7 +129,7 @@ func TestOneObtains(t *testing.T) {
 	for _, m := range all {
 		outcomes[m.Pid()] = m.Send(site)
 	}
-	receive(t, ctx, a.arrived)
+	peer.Eventually(t, a.arrived)
 	holder := waitFor(t, ctx, url, 2)
 	for _, m := range all {
 		if m.Pid() == holder {
@@ -136,7 +137,7 @@ func TestOneObtains(t *testing.T) {
 			delete(outcomes, holder)
 		}
 	}
-	receive(t, ctx, a.arrived)
+	peer.Eventually(t, a.arrived)
 	waitFor(t, ctx, url, 1)
 	a.sign <- struct{}{}
 	for _, outcome := range outcomes {
@@ -144,15 +145,6 @@ func TestOneObtains(t *testing.T) {
 		require.NoError(t, err)
 	}
 	require.EqualValues(t, 2, a.requests.Load())
-}
-
-func receive(t *testing.T, ctx context.Context, from <-chan struct{}) {
-	t.Helper()
-	select {
-	case <-from:
-	case <-ctx.Done():
-		t.Fatal("it does not happen in time")
-	}
 }
 
 // waitFor waits until the given number of processes wait for the lock, and returns the holder's id.
@@ -197,7 +189,7 @@ func TestStorage(t *testing.T) {
 		status, err := locks.Inspect(ctx, name)
 		require.NoError(t, err)
 		require.NoError(t, locks.Break(ctx, name, status.Owner))
-		receive(t, ctx, told)
+		peer.Eventually(t, told)
 	}
 
 	require.Error(t, ours.Unlock(ctx, name), "without Lock")

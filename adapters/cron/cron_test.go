@@ -13,6 +13,7 @@ import (
 	cronlock "github.com/lockport/lockport/adapters/cron"
 	"github.com/lockport/lockport/backend/memory"
 	_ "github.com/lockport/lockport/backend/redis"
+	"github.com/lockport/lockport/internal/lab/peer"
 	"github.com/lockport/lockport/internal/lab/servers"
 	"github.com/lockport/lockport/internal/lab/ticks"
 )
@@ -61,10 +62,7 @@ func TestTwoMachines(t *testing.T) {
 }
 
 func newClient(t *testing.T, server *memory.Server) *lockport.Client {
-	client, err := memory.New(memory.Options{Server: server})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, client.Close()) })
-	return client
+	return peer.Client(t, memory.NewBackend(memory.Options{Server: server}))
 }
 
 // lines receives the log.

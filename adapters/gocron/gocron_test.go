@@ -15,6 +15,7 @@ import (
 	gocronlock "github.com/lockport/lockport/adapters/gocron"
 	"github.com/lockport/lockport/backend/memory"
 	_ "github.com/lockport/lockport/backend/redis"
+	"github.com/lockport/lockport/internal/lab/peer"
 	"github.com/lockport/lockport/internal/lab/servers"
 	"github.com/lockport/lockport/internal/lab/ticks"
 )
@@ -71,10 +72,7 @@ func TestTwoMachines(t *testing.T) {
 }
 
 func newClient(t *testing.T, server *memory.Server) *lockport.Client {
-	client, err := memory.New(memory.Options{Server: server})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, client.Close()) })
-	return client
+	return peer.Client(t, memory.NewBackend(memory.Options{Server: server}))
 }
 
 // A job that is due while another process runs it is skipped. The loss of the lock ends its context.

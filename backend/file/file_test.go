@@ -1,13 +1,9 @@
 package file
 
 import (
-	"context"
-	"errors"
-	"fmt"
 	"net/url"
 	"os"
 	"path/filepath"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -18,18 +14,10 @@ import (
 	"github.com/lockport/lockport/internal/lab/peer"
 )
 
-var owners atomic.Uint64
+// queued returns a claim of name by a new owner.
+func queued(name string) driver.Request { return new(peer.Peer).Request(name) }
 
-// request returns a claim of name by a new owner.
-func request(name string) driver.Request {
-	return driver.Request{Name: name, Owner: fmt.Sprintf("%032x:test/%d", owners.Add(1), os.Getpid()), TTL: 10 * time.Second}
-}
-
-func queued(name string) driver.Request {
-	req := request(name)
-	req.Queue = true
-	return req
-}
+func request(name string) driver.Request { return peer.Once(queued(name)) }
 
 func reading(name string) driver.Request { return peer.Reading(request(name)) }
 
@@ -53,22 +41,6 @@ func backend(t testing.TB, dir string) *Backend {
 func release(t testing.TB, lease driver.Lease) {
 	t.Helper()
 	require.NoError(t, lease.Release(t.Context()))
-}
-
-// wait claims req as the client does: repeatedly, as often as the driver asks.
-func wait(ctx context.Context, b driver.Backend, req driver.Request) (driver.Lease, error) {
-	for {
-		lease, err := b.TryAcquire(ctx, req)
-		var held *driver.HeldError
-		if !errors.As(err, &held) {
-			return lease, err
-		}
-		select {
-		case <-time.After(held.Poll):
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-	}
 }
 
 // A waiter whose file is replaced waits for the new one, whether the old one is locked or free.

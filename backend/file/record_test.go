@@ -2,6 +2,7 @@ package file
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -61,46 +62,39 @@ func TestFileName(t *testing.T) {
 	}
 }
 
-// The golden vectors of the documentation, for the files beside a lock file: changing one is a major version.
-func TestFilesBesideALock(t *testing.T) {
-	const sum = "-6743ba10a2b2c4879cf6af5c75140be7135b22597ac428e490673767b538d53e"
-	require.Equal(t, "nightly-report"+sum+".permits.lock", gateName("nightly-report"))
-	require.Equal(t, "nightly-report"+sum+".permit-8.lock", numbered("nightly-report", permit, 8))
-	require.Equal(t, "nightly-report"+sum+".reader-1.lock", numbered("nightly-report", reader, 1))
-	require.Equal(t, "\"nightly-report\" permits=8\n", gateLine("nightly-report", 8))
-}
-
-// Readers and permits follow the layout.
+// Readers and permits follow the layout. The golden vectors of the documentation: changing one is a major version.
 func TestFilesOfReadersAndPermits(t *testing.T) {
+	const name, sum = "nightly-report", "nightly-report-6743ba10a2b2c4879cf6af5c75140be7135b22597ac428e490673767b538d53e"
 	dir := t.TempDir()
 	b := backend(t, dir)
-	for _, req := range []driver.Request{reading("x"), permitOf("x", 1)} {
-		lease := peer.Takes(t, b, req)
-		b.pruning.Wait()
-		release(t, lease)
+	release(t, peer.Takes(t, b, reading(name)))
+	lines := map[string]string{
+		sum + ".lock": "\"nightly-report\"\n", sum + ".reader-1.lock": "\"nightly-report\"\n", sum + ".permits.lock": "\"nightly-report\" permits=8\n",
 	}
-	lines := map[string]string{FileName("x"): nameLine("x"), gateName("x"): gateLine("x", 1)}
-	for _, kind := range []string{reader, permit} {
-		lines[numbered("x", kind, 1)] = nameLine("x")
+	for i := range 8 {
+		lines[fmt.Sprintf("%s.permit-%d.lock", sum, i+1)] = "\"nightly-report\"\n"
+		peer.Takes(t, b, permitOf(name, 8))
 	}
+	b.pruning.Wait()
+	files, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Len(t, files, len(lines))
 	for name, line := range lines {
 		text, err := os.ReadFile(filepath.Join(dir, name))
 		require.NoError(t, err)
 		require.Equal(t, line, string(text[headerSize:]), name)
 	}
-	files, err := os.ReadDir(dir)
-	require.NoError(t, err)
-	require.Len(t, files, len(lines))
 }
 
-// Concurrent claims of permits have distinct tokens, greater than those of all permits, whatever the clock says.
+// Concurrent claims of permits have distinct tokens, greater than those of all permits, former ones included, whatever the clock says.
 func TestTokensOfPermits(t *testing.T) {
 	const n = 4
 	dir := t.TempDir()
 	last := uint64(time.Now().Add(time.Hour).UnixMicro())
-	put(t, filepath.Join(dir, numbered("x", permit, 2)), record{token: last})
-	var backends []*Backend
-	for range n {
+	backends := []*Backend{backend(t, dir)}
+	release(t, peer.Takes(t, backends[0], permitOf("x", n+1)))
+	put(t, filepath.Join(dir, numbered("x", permit, n+1)), record{token: last}) // which is no longer a permit
+	for range n - 1 {
 		backends = append(backends, backend(t, dir))
 	}
 	for range 30 {
@@ -237,16 +231,4 @@ func TestName(t *testing.T) {
 			}
 		}
 	}
-}
-
-// A claim of fewer permits has a greater token than each of the former permits, whatever the clock says.
-func TestTokenOfFewerPermits(t *testing.T) {
-	dir := t.TempDir()
-	b := backend(t, dir)
-	release(t, peer.Takes(t, b, permitOf("x", 5)))
-	ahead := uint64(time.Now().Add(time.Hour).UnixMicro())
-	put(t, filepath.Join(dir, numbered("x", permit, 5)), record{token: ahead})
-	next := peer.Takes(t, b, permitOf("x", 2))
-	require.Greater(t, next.Grant().Token, ahead)
-	release(t, next)
 }

@@ -1,11 +1,9 @@
 package file
 
 import (
-	"context"
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -71,13 +69,10 @@ func TestStoppedWaiterIsOvertaken(t *testing.T) {
 			holder := peer.Takes(t, a, as("x"))
 			peer.Fails(t, b, queued("x"), driver.ErrHeld)
 			release(t, holder)
-			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-			defer cancel()
 			req := as("x")
 			req.Queue = true
-			lease, err := wait(ctx, []*Backend{a, backend(t, dir)}[i], req)
-			require.NoError(t, err)
-			release(t, lease)
+			waiter := &peer.Peer{T: t, Of: []*Backend{a, backend(t, dir)}[i]}
+			waiter.Frees(waiter.TakesSoon(req))
 		}
 	}
 }

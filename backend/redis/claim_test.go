@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	goredis "github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport/driver"
@@ -81,20 +80,6 @@ func TestReplicasMustAcknowledge(t *testing.T) {
 	require.NoError(t, replica.Thaw())
 	peer.Until(t, func() bool { lease, err = n.Try(n.Request(t.Name())); return err == nil })
 	n.Frees(lease)
-}
-
-func TestCallerClientStaysOpen(t *testing.T) {
-	s, _, _, _ := shared(t)
-	client := newClient(t, s.URL())
-	n := nodeOn(t, client, "a", Options{})
-	n.Frees(n.Takes(n.Request(t.Name())))
-	require.NoError(t, n.Backend.Close())
-	require.NoError(t, client.Ping(t.Context()).Err())
-	peer.Fails(t, n, n.Request(t.Name()), driver.ErrUnavailable)
-
-	b := peer.Opened(t, s.URL())
-	require.NoError(t, b.Close())
-	require.ErrorIs(t, b.(*Backend).client.Ping(t.Context()).Err(), goredis.ErrClosed)
 }
 
 // An Attach that arrives after it was abandoned is refused.

@@ -1,9 +1,7 @@
 package redis
 
 import (
-	"context"
 	"fmt"
-	"sync"
 	"testing"
 
 	goredis "github.com/redis/go-redis/v9"
@@ -13,6 +11,7 @@ import (
 	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/lab/peer"
 	"github.com/lockport/lockport/internal/lab/servers"
+	"github.com/lockport/lockport/internal/lab/worker"
 	"github.com/lockport/lockport/internal/redisscript"
 )
 
@@ -94,33 +93,15 @@ func (n *node) permit(name string) driver.Request { return peer.Permit(n.Request
 // many claims that many names concurrently.
 func (n *node) many(locks int) ([]driver.Lease, []driver.Renewal) {
 	leases := make([]driver.Lease, locks)
-	atOnce(locks, func(i int) { leases[i], _ = n.Try(n.Request(fmt.Sprint(n.T.Name(), i))) })
-	for _, l := range leases {
-		require.NotNil(n.T, l)
-	}
+	require.NoError(n.T, worker.First(worker.AtOnce(leases, func(i int, _ driver.Lease) (err error) {
+		leases[i], err = n.Try(n.Request(fmt.Sprint(n.T.Name(), i)))
+		return err
+	})))
 	return leases, make([]driver.Renewal, locks)
 }
 
 func (n *node) freesAll(leases []driver.Lease) {
-	errs := make([]error, len(leases))
-	atOnce(len(leases), func(i int) { errs[i] = n.Releases(leases[i]) })
-	for _, err := range errs {
-		require.NoError(n.T, err)
-	}
-}
-
-// atOnce calls f for 0 to n-1 from 50 goroutines.
-func atOnce(n int, f func(i int)) {
-	const goroutines = 50
-	var all sync.WaitGroup
-	for g := range goroutines {
-		all.Go(func() {
-			for i := g; i < n; i += goroutines {
-				f(i)
-			}
-		})
-	}
-	all.Wait()
+	require.NoError(n.T, worker.First(worker.AtOnce(leases, func(_ int, l driver.Lease) error { return n.Releases(l) })))
 }
 
 // asked counts the scripts that the server has run.
@@ -131,12 +112,7 @@ func (n *node) asked(s *servers.Redis) string {
 }
 
 // do runs a command without the backend.
-func do(t testing.TB, s *servers.Redis, args ...any) any {
-	t.Helper()
-	reply, err := s.Do(context.Background(), args...)
-	require.NoError(t, err)
-	return reply
-}
+var do = servers.Do
 
 // key is the lock's key for name; side is one of its side keys.
 func key(name string) string { return redisscript.Layout{Prefix: redisscript.DefaultPrefix}.Key(name) }

@@ -39,6 +39,7 @@ func TestURLs(t *testing.T) {
 		b := peer.Opened(t, rawURL)
 		look(b.(*Backend))
 		require.NoError(t, b.Close())
+		require.ErrorIs(t, b.(*Backend).client.Ping(t.Context()).Err(), goredis.ErrClosed)
 	}
 }
 

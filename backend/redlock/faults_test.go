@@ -140,9 +140,7 @@ func TestFailedClaimIsGivenBackEverywhere(t *testing.T) {
 	x := plainNodes(t, 5)
 	a := newClient(t, x.proxied()+"?node_timeout=200ms", "a")
 	a.Frees(a.Takes(a.Request("x")))
-	for i := range 2 {
-		do(t, x.servers[i], "SET", key("x"), "somebody", "PX", 60_000)
-	}
+	x.foreign(t, 0, 1)
 	require.False(t, peer.Shows(t, a, "x").Held, "a minority has it")
 	x.proxies[4].Freeze() // two for another client, two for us, one silent
 	req := peer.Once(a.Request("x"))

@@ -96,12 +96,7 @@ func leftovers(t testing.TB, s *servers.Redis, name string) int64 {
 }
 
 // do runs a command without the backend.
-func do(t testing.TB, s *servers.Redis, args ...any) any {
-	t.Helper()
-	reply, err := s.Do(context.Background(), args...)
-	require.NoError(t, err)
-	return reply
-}
+var do = servers.Do
 
 // having counts the live nodes that have the key.
 func (x *nodes) having(t testing.TB, key string) int {

@@ -36,17 +36,6 @@ func leavesNothing(t *testing.T, temporary string) {
 	require.Empty(t, left)
 }
 
-// A comparison that is killed leaves no more than one that ends.
-func TestCompareKilled(t *testing.T) {
-	t.Parallel()
-	p, temporary, _ := comparing(t, "--backend", "file", "--scenario", "handoff")
-	p.begin(t)
-	eventually(t, func() bool { return len(processesWith(temporary)) > 2 }, "it started nothing")
-	require.NoError(t, p.Process.Kill())
-	<-p.done
-	leavesNothing(t, temporary)
-}
-
 // processesWith returns the processes whose environment mentions a folder.
 func processesWith(folder string) (names []string) {
 	all, _ := filepath.Glob("/proc/[0-9]*/environ")
@@ -94,17 +83,19 @@ func TestCompareWithoutAServer(t *testing.T) {
 	p.says(t, filepath.Join(out, compare.HTMLFile))
 }
 
-// Ctrl-C in the middle ends every server and worker, and removes their folders.
+// Ctrl-C in the middle ends every server and worker, and removes their folders. So does the end of a comparison that is killed.
 func TestCompareInterrupted(t *testing.T) {
 	t.Parallel()
 	servers.NeedRedis(t, servers.RedisOptions{})
-	p, temporary, _ := comparing(t, "--backend", "redis", "--scenario", "handoff")
-	p.begin(t)
-	// Besides the comparison, and the shell and its cat that remove the folders, these are workers. Servers have another environment.
-	eventually(t, func() bool { return len(processesWith(temporary)) > 3 }, "it started nothing: %s", p.err.String())
-	require.NoError(t, p.Process.Signal(syscall.SIGINT))
-	require.Equal(t, signalCode(syscall.SIGINT), p.code(t), "%s", p.err.String())
-	leavesNothing(t, temporary)
+	for signal, code := range map[syscall.Signal]int{syscall.SIGINT: signalCode(syscall.SIGINT), syscall.SIGKILL: -1} {
+		p, temporary, _ := comparing(t, "--backend", "redis", "--scenario", "handoff")
+		p.begin(t)
+		// Besides the comparison, and the shell and its cat that remove the folders, these are workers. Servers have another environment.
+		eventually(t, func() bool { return len(processesWith(temporary)) > 3 }, "it started nothing: %s", p.err.String())
+		require.NoError(t, p.Process.Signal(signal))
+		require.Equal(t, code, p.code(t), "%s", p.err.String())
+		leavesNothing(t, temporary)
+	}
 }
 
 // An impossible comparison fails at once, with one line.

@@ -104,17 +104,19 @@ func testKeep(t *testing.T, url string) {
 	require.False(t, groupAlive(pid))
 }
 
-// Each term keeps the lock for --min-hold. One signal ends lockport then.
-func TestRunKeepMinHold(t *testing.T) {
+// The lock is kept for --min-hold after the command, by --keep in each term. One signal ends lockport then.
+func TestRunMinHold(t *testing.T) {
 	t.Parallel()
-	url := folder(t)
-	p := start(t, url, "run", "--keep", "--min-hold", "1h", "a", "--", "sh", "-c", "echo group=$$")
-	group := p.group(t)
-	eventually(t, func() bool { return guardOf(group) == 0 }, "the command does not end")
-	ran(t, 75, url, "run", "-n", "a", "--", "true")
-	require.NoError(t, p.Process.Signal(syscall.SIGTERM))
-	require.Equal(t, 143, p.code(t))
-	ran(t, 0, url, "run", "-n", "a", "--", "true")
+	for code, options := range map[int][]string{4: nil, 143: {"--keep"}} {
+		url := folder(t)
+		p := start(t, url, slices.Concat([]string{"run"}, options, []string{"--min-hold", "1h", "a", "--", "sh", "-c", "echo group=$$; exit 4"})...)
+		group := p.group(t)
+		eventually(t, func() bool { return guardOf(group) == 0 }, "the command does not end")
+		ran(t, 75, url, "run", "-n", "a", "--", "true")
+		require.NoError(t, p.Process.Signal(syscall.SIGTERM))
+		require.Equal(t, code, p.code(t))
+		ran(t, 0, url, "run", "-n", "a", "--", "true")
+	}
 }
 
 // A lock that is lost after the command, during --min-hold, does not change the exit code.

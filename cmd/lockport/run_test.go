@@ -152,18 +152,3 @@ func TestRunEnvironment(t *testing.T) {
 	require.Len(t, both, 8)
 	require.Equal(t, []string{"nightly report", "z"}, []string{both["LOCKPORT_NAME_1"], both["LOCKPORT_NAME_2"]}, "in order")
 }
-
-func TestRunMinHold(t *testing.T) {
-	t.Parallel()
-	url := folder(t)
-	p := start(t, url, "run", "--min-hold", "1h", "a", "--", "sh", "-c", "echo group=$$; exit 4")
-	group := p.group(t)
-	eventually(t, func() bool { return !groupAlive(group) }, "the command does not end")
-	ran(t, 75, url, "run", "-n", "a", "--", "true")
-	require.False(t, p.ended(), "it keeps the lock")
-	eventually(t, func() bool {
-		_ = p.Process.Signal(syscall.SIGTERM)
-		return p.ended()
-	}, "a signal does not end --min-hold")
-	require.Contains(t, []int{4, 143}, p.code(t))
-}

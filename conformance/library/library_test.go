@@ -98,40 +98,31 @@ func TestAbandonDuringACall(t *testing.T) {
 	}
 }
 
-// A claim that was undone is forgotten, and its loss is not told.
-func TestUndoneIsForgotten(t *testing.T) {
-	gone := make(chan struct{})
-	client := library.Client{
-		Close: func() error { return nil },
-		Undo:  func(context.Context, library.Claim) error { return nil },
-		Take: func(context.Context, library.Claim) (*library.Hold, error) {
-			return &library.Hold{Lost: gone, Abort: func() { t.Error("a claim that was undone was kept until Close") }}, nil
-		},
+// A claim that was undone or released is forgotten: Close does not end it again, its loss is not told, and Abandon does not release it twice.
+func TestEndedIsForgotten(t *testing.T) {
+	for _, undo := range []bool{true, false} {
+		gone, releases := make(chan struct{}), 0
+		hold := &library.Hold{Lost: gone, Abort: func() { t.Error("a claim that had ended was kept until Close") }, Release: func(context.Context) error {
+			releases++
+			return nil
+		}}
+		client := library.Client{
+			Close: func() error { return nil },
+			Take:  func(context.Context, library.Claim) (*library.Hold, error) { return hold, nil },
+		}
+		if undo {
+			client.Undo = func(context.Context, library.Claim) error { return nil }
+		}
+		b := library.Driver(driver.Capabilities{}, client)
+		req := driver.Request{Name: "n", Owner: "o", TTL: time.Second, Lost: func(error) { t.Error("told of the loss of a claim that had ended") }}
+		lease, err := b.TryAcquire(t.Context(), req)
+		require.NoError(t, err)
+		if !undo {
+			require.NoError(t, lease.Release(t.Context()))
+		}
+		require.NoError(t, b.Abandon(t.Context(), req))
+		close(gone)
+		require.NoError(t, b.Close())
+		require.Equal(t, map[bool]int{true: 0, false: 1}[undo], releases)
 	}
-	b := library.Driver(driver.Capabilities{}, client)
-	req := driver.Request{Name: "n", Owner: "o", TTL: time.Second, Lost: func(error) { t.Error("told of the loss of a claim that was undone") }}
-	_, err := b.TryAcquire(t.Context(), req)
-	require.NoError(t, err)
-	require.NoError(t, b.Abandon(t.Context(), req))
-	close(gone)
-	require.NoError(t, b.Close())
-}
-
-// A released claim is forgotten, and Abandon of it does not call the library again.
-func TestReleasedIsForgotten(t *testing.T) {
-	releases := 0
-	hold := &library.Hold{Abort: func() { t.Error("a released hold was kept until Close") }, Release: func(context.Context) error {
-		releases++
-		return nil
-	}}
-	b := library.Driver(driver.Capabilities{}, library.Client{Close: func() error { return nil }, Take: func(context.Context, library.Claim) (*library.Hold, error) {
-		return hold, nil
-	}})
-	req := driver.Request{Name: "n", Owner: "o", TTL: time.Second}
-	lease, err := b.TryAcquire(t.Context(), req)
-	require.NoError(t, err)
-	require.NoError(t, lease.Release(t.Context()))
-	require.NoError(t, b.Abandon(t.Context(), req))
-	require.Equal(t, 1, releases)
-	require.NoError(t, b.Close())
 }

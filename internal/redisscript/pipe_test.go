@@ -1,15 +1,10 @@
 package redisscript
 
 import (
-	"bufio"
 	"context"
 	"fmt"
-	"io"
 	"net"
-	"strconv"
-	"strings"
 	"testing"
-	"time"
 
 	goredis "github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
@@ -39,23 +34,24 @@ func pipeOf(t *testing.T, o *goredis.Options) *Pipe {
 	return p
 }
 
-func does(t *testing.T, s *servers.Redis, args ...any) any {
-	t.Helper()
-	reply, err := s.Do(t.Context(), args...)
-	require.NoError(t, err)
-	return reply
+var does = servers.Do
+
+// throughProxies makes a proxy to each address, and a dialer that reaches the addresses through them.
+func throughProxies(t *testing.T, addrs ...string) (proxies map[string]*faultproxy.Proxy, dial func(ctx context.Context, network, addr string) (net.Conn, error)) {
+	proxies = make(map[string]*faultproxy.Proxy)
+	for _, addr := range addrs {
+		proxies[addr] = peer.Proxy(t, addr)
+	}
+	return proxies, func(ctx context.Context, network, addr string) (net.Conn, error) {
+		_, port, _ := net.SplitHostPort(addr) // redirections need not name the host
+		return new(net.Dialer).DialContext(ctx, network, proxies["127.0.0.1:"+port].Addr())
+	}
 }
 
 // go-redis never resends a command with an unknown outcome, alone or in a pipeline. A Cluster client retries more often than a single-server one.
 func TestPipeSendsOnce(t *testing.T) {
 	single, cluster := servers.SharedRedis(t), servers.NeedCluster(t, servers.RedisOptions{})
-	proxies := make(map[string]*faultproxy.Proxy)
-	for _, addr := range append(cluster.Addrs(), single.Addr()) {
-		proxies[addr] = peer.Proxy(t, addr)
-	}
-	dial := func(ctx context.Context, network, addr string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, network, proxies[addr].Addr())
-	}
+	proxies, dial := throughProxies(t, append(cluster.Addrs(), single.Addr())...)
 	count := NewScript("return redis.call('INCR', KEYS[1])")
 	call := count.Call([]string{t.Name()})
 	for _, client := range []goredis.UniversalClient{
@@ -95,14 +91,19 @@ func TestPipeKnowsWhatItHasNotSent(t *testing.T) {
 	require.ErrorIs(t, p.Run(t.Context(), echoCall(1)).Err, goredis.ErrClosed)
 }
 
+// allAt makes a client that believes that a node has all slots.
+func allAt(addr string, o goredis.ClusterOptions) *goredis.ClusterClient {
+	o.ClusterSlots = func(context.Context) ([]goredis.ClusterSlot, error) {
+		return []goredis.ClusterSlot{{End: slots - 1, Nodes: []goredis.ClusterNode{{Addr: addr}}}}, nil
+	}
+	return goredis.NewClusterClient(&o)
+}
+
 // A Pipe does not remember all addresses that a Cluster's nodes ever had.
 func TestNodesAreBounded(t *testing.T) {
 	p := NewPipe(goredis.NewClusterClient(&goredis.ClusterOptions{}), 0, 0)
 	for i := range 2 * maxNodes {
-		addr := fmt.Sprint("127.0.0.1:", i+1)
-		p.cluster = goredis.NewClusterClient(&goredis.ClusterOptions{ClusterSlots: func(context.Context) ([]goredis.ClusterSlot, error) {
-			return []goredis.ClusterSlot{{End: slots - 1, Nodes: []goredis.ClusterNode{{Addr: addr}}}}, nil
-		}})
+		p.cluster = allAt(fmt.Sprint("127.0.0.1:", i+1), goredis.ClusterOptions{})
 		_, err := p.nodeOf(t.Context(), echoCall(1))
 		require.NoError(t, err)
 		require.NoError(t, p.cluster.Close())
@@ -121,80 +122,25 @@ func TestPipeReportsARefusedConnection(t *testing.T) {
 	}
 }
 
-// fakeNode answers commands; "hang up" closes the connection.
-func fakeNode(t *testing.T, answer func(command string) string) (addr string) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = l.Close() })
-	serve := func(c net.Conn) {
-		defer c.Close()
-		r := bufio.NewReader(c)
-		number := func() (int, error) {
-			s, err := r.ReadString('\n')
-			if err != nil {
-				return 0, err
-			}
-			return strconv.Atoi(strings.TrimSpace(s[1:]))
-		}
-		for {
-			n, err := number()
-			command := ""
-			for i := 0; i < n && err == nil; i++ {
-				var size int
-				if size, err = number(); err == nil {
-					text := make([]byte, size+2)
-					if _, err = io.ReadFull(r, text); i == 0 {
-						command = strings.ToLower(string(text[:size]))
-					}
-				}
-			}
-			if err != nil {
-				return
-			}
-			reply := answer(command)
-			if reply == "hang up" {
-				return
-			}
-			_, _ = io.WriteString(c, reply)
-		}
-	}
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go serve(c)
-		}
-	}()
-	return l.Addr().String()
-}
-
 // A node that got a redirected call and did not answer may have run it.
 func TestRedirectedCallsWithoutAnAnswer(t *testing.T) {
-	second := fakeNode(t, func(command string) string {
-		switch command {
-		case "asking":
-			return ""
-		case "evalsha":
-			time.Sleep(50 * time.Millisecond) // all of the pipeline has arrived
-			return "hang up"
+	cluster := servers.NeedCluster(t, servers.RedisOptions{})
+	proxies, dial := throughProxies(t, cluster.Addrs()...)
+	owner, other := cluster.Nodes[0], cluster.Nodes[1]
+	const key, slot = "3560", 0
+	require.EqualValues(t, slot, does(t, owner, "CLUSTER", "KEYSLOT", key))
+	redirected := func(from, to *servers.Redis) {
+		t.Helper()
+		client := allAt(from.Addr(), goredis.ClusterOptions{Dialer: dial})
+		defer client.Close()
+		dropped := proxies[to.Addr()].DropReply(echo.Names)
+		for _, r := range NewPipe(client, 0, 0).RunAll(t.Context(), []Call{echo.Call([]string{key}, 1), echo.Call([]string{key}, 2)}) {
+			require.ErrorIs(t, r.Err, driver.ErrUnknown)
 		}
-		return "-ERR unknown command\r\n"
-	})
-	for _, word := range []string{"ASK", "MOVED"} {
-		first := fakeNode(t, func(command string) string {
-			if command == "evalsha" {
-				return "-" + word + " 0 " + second + "\r\n"
-			}
-			return "-ERR unknown command\r\n"
-		})
-		client := goredis.NewClusterClient(&goredis.ClusterOptions{DisableIdentity: true, ClusterSlots: func(context.Context) ([]goredis.ClusterSlot, error) {
-			return []goredis.ClusterSlot{{End: slots - 1, Nodes: []goredis.ClusterNode{{Addr: first}}}}, nil
-		}})
-		for _, r := range NewPipe(client, 0, 0).RunAll(t.Context(), []Call{echoCall(1), echoCall(2)}) {
-			require.ErrorIs(t, r.Err, driver.ErrUnknown, word)
-		}
-		_ = client.Close()
+		<-dropped
 	}
+	redirected(other, owner) // MOVED
+	does(t, other, "CLUSTER", "SETSLOT", slot, "IMPORTING", does(t, owner, "CLUSTER", "MYID"))
+	does(t, owner, "CLUSTER", "SETSLOT", slot, "MIGRATING", does(t, other, "CLUSTER", "MYID"))
+	redirected(owner, other) // ASK
 }

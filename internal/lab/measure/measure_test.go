@@ -11,7 +11,6 @@ import (
 
 	_ "github.com/lockport/lockport/backend/file"
 	"github.com/lockport/lockport/conformance/library"
-	"github.com/lockport/lockport/internal/lab/worker"
 )
 
 func TestMain(m *testing.M) {
@@ -129,6 +128,7 @@ func TestTurns(t *testing.T) {
 	require.Equal(t, []float64{0, 1, 2}, b.Figure("turn").Each)
 }
 
+// A worker that is asked to end releases its holds, and its waiters give up.
 func TestWorkers(t *testing.T) {
 	c := config(t, "")
 	w, err := kind.StartAll(t.Context(), c, 2)
@@ -139,21 +139,12 @@ func TestWorkers(t *testing.T) {
 		_, err := w[i].Ask(t.Context(), o)
 		return err
 	}
-	require.EqualError(t, ask(0, order{Do: "dance"}), `unknown order "dance"`)
-	require.EqualError(t, ask(0, order{Do: "release"}), `"a" is not held`)
-
-	// A worker that is asked to end releases its holds, and its waiters give up.
 	require.NoError(t, ask(0, order{Do: "acquire"}))
 	require.NoError(t, ask(1, order{Do: "wait", Goroutines: 3}))
 	w[1].Close()
 	require.True(t, w[1].State().Success(), "it had to be killed")
 	require.NoError(t, w[0].Signal(os.Interrupt), "Ctrl-C reaches every process of a terminal")
 	require.NoError(t, ask(0, order{Do: "release"}), "a worker goes on until its parent closes it")
-
-	await := w[0].Send(order{Do: "loop", Name: "b", Goroutines: 1, For: time.Hour})
-	w[0].Kill()
-	_, err = await(t.Context())
-	require.ErrorIs(t, err, worker.ErrEnded)
 }
 
 // A library that does not renew its locks gets a renewal loop, if the configuration asks for it, until the release.

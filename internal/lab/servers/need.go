@@ -117,3 +117,13 @@ func NeedPythonRedis(t testing.TB) string {
 	}
 	return python
 }
+
+// Do sends a command, which must succeed, to r, and returns the reply.
+func Do(t testing.TB, r *Redis, args ...any) any {
+	t.Helper()
+	reply, err := r.Do(context.Background(), args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return reply
+}
