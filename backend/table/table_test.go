@@ -3,16 +3,13 @@ package table
 import (
 	"context"
 	"database/sql"
-	sqldriver "database/sql/driver"
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	gomysql "github.com/go-sql-driver/mysql"
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport"
@@ -96,28 +93,6 @@ func TestLayoutGolden(t *testing.T) {
 		require.InDelta(t, time.Now().UnixMicro(), lease.Grant().Token, float64(within.Microseconds()))
 		require.NoError(t, lease.Release(t.Context()))
 		require.Equal(t, [][]string{{""}}, do(t, b, `SELECT owner FROM {table} WHERE token = `+rows[0][2]))
-	})
-}
-
-// A claim abandoned in flight is not granted on arrival: for a minute, up to a bounded number of claims.
-func TestAbandonedClaimThatArrivesLate(t *testing.T) {
-	onServers(t, func(t *testing.T, _ Dialect, b *Backend, _ string) {
-		for n := range 2 { // the name has no row, then one
-			require.NoError(t, b.Abandon(t.Context(), request("a", n+1)))
-			peer.Fails(t, b, request("a", n+1), driver.ErrHeld)
-			require.False(t, peer.Shows(t, b, "a").Held)
-		}
-		abandoned := func() [][]string { return do(t, b, "SELECT abandoned FROM {table}") }
-		require.Equal(t, [][]string{{fmt.Sprintf("%032x%032x", 1, 2)}}, abandoned())
-		peer.Takes(t, b, request("a", 3)) // another's claim
-
-		long := strings.Repeat("x", 32*1000)
-		do(t, b, "UPDATE {table} SET abandoned = '"+long+"'")
-		require.NoError(t, b.Abandon(t.Context(), request("a", 4)))
-		require.Equal(t, [][]string{{long[32:] + fmt.Sprintf("%032x", 4)}}, abandoned())
-		do(t, b, "UPDATE {table} SET abandoned_at = abandoned_at - 61000000")
-		require.NoError(t, b.Abandon(t.Context(), request("a", 5)))
-		require.Equal(t, [][]string{{fmt.Sprintf("%032x", 5)}}, abandoned())
 	})
 }
 
@@ -233,155 +208,6 @@ func TestValidityWithoutTheQueue(t *testing.T) {
 	})
 }
 
-// The table is created only on request, and doctor says how.
-func TestMissingTable(t *testing.T) {
-	onServers(t, func(t *testing.T, d Dialect, b *Backend, url string) {
-		do(t, b, "DROP TABLE {table}")
-		require.ErrorContains(t, peer.Fails(t, b, request("a", 1), driver.ErrRefused), "make the table first")
-		_, err := b.Check(t.Context())
-		require.ErrorIs(t, err, driver.ErrRefused)
-		_, name, _ := strings.Cut(url, "table=")
-		statement, schemaErr := Schema(d, Options{Table: name})
-		require.NoError(t, schemaErr)
-		require.ErrorContains(t, err, statement)
-		require.NotContains(t, err.Error(), "\n")
-
-		for range 2 {
-			require.NoError(t, CreateTable(t.Context(), b.db, d, Options{Table: name}))
-		}
-		_, err = b.Check(t.Context())
-		require.NoError(t, err)
-		do(t, b, "DROP TABLE {table}")
-		client, err := lockport.Open(t.Context(), url+"&create=true", lockport.Logger(nil))
-		require.NoError(t, err)
-		require.NoError(t, client.Close())
-	})
-}
-
-func TestErrors(t *testing.T) {
-	for _, tt := range []struct {
-		d    Dialect
-		err  error
-		want error
-	}{
-		{Postgres, state("42P01"), driver.ErrRefused}, {Postgres, state("42501"), driver.ErrRefused}, {Postgres, state("28P01"), driver.ErrRefused},
-		{Postgres, state("57P01"), driver.ErrUnknown}, {Postgres, state("40001"), driver.ErrUnknown}, {Postgres, state("53300"), driver.ErrUnknown},
-		{MySQL, &gomysql.MySQLError{Number: 1045}, driver.ErrRefused}, {MySQL, fmt.Errorf("x: %w", &gomysql.MySQLError{Number: 1146}), driver.ErrRefused},
-		{MySQL, &gomysql.MySQLError{Number: 1213}, driver.ErrUnknown}, {MySQL, gomysql.ErrInvalidConn, driver.ErrUnknown},
-		{SQLite, code(5), driver.ErrUnknown}, {SQLite, code(261), driver.ErrUnknown}, {SQLite, code(1), driver.ErrRefused}, {SQLite, code(8), driver.ErrRefused},
-		{SQLite, code(10), driver.ErrUnknown},
-		{Postgres, context.DeadlineExceeded, driver.ErrUnknown},
-		{Postgres, fmt.Errorf("x: %w", errors.Join(errors.New("y"), state("28P01"))), driver.ErrRefused},
-		{Postgres, errors.Join(state("28000"), errors.New("the second host is down")), driver.ErrUnknown},
-	} {
-		b, err := NewBackend(new(sql.DB), tt.d, Options{})
-		require.NoError(t, err)
-		require.ErrorIs(t, b.classify(t.Context(), tt.err, driver.ErrUnknown), tt.want, "%v", tt.err)
-	}
-}
-
-type state string
-
-func (s state) Error() string    { return "SQLSTATE " + string(s) }
-func (s state) SQLState() string { return string(s) }
-
-type code int
-
-func (c code) Error() string { return fmt.Sprint("code ", int(c)) }
-func (c code) Code() int     { return int(c) }
-
-func TestWrongPassword(t *testing.T) {
-	b := peer.Opened(t, "table+"+servers.SharedPostgres(t).UserURL("nobody", "wrong-secret"))
-	defer b.Close()
-	require.NotContains(t, peer.Fails(t, b, request("a", 1), driver.ErrRefused).Error(), "secret")
-}
-
-// A connection that dies may have sent the statement, even if its repetition is refused.
-func TestDeadConnection(t *testing.T) {
-	for n, refusal := range []error{state("28P01"), errors.New("unreachable"), sqldriver.ErrBadConn, nil} {
-		b, err := NewBackend(sql.OpenDB(&dying{refusal: refusal}), Postgres, Options{})
-		require.NoError(t, err)
-		require.ErrorIs(t, b.Break(t.Context(), "a", someOwner), driver.ErrUnknown, n)
-		b, err = NewBackend(sql.OpenDB(&dying{refusal: refusal}), MySQL, Options{}) // whose claims return no rows
-		require.NoError(t, err)
-		peer.Fails(t, b, request("a", 1), driver.ErrUnknown)
-		if refusal != nil {
-			_, err = b.Inspect(t.Context(), "a") // changes nothing
-			require.NotErrorIs(t, err, driver.ErrUnknown, n)
-		}
-	}
-}
-
-// dying is a driver whose first connection dies. Later ones are refused; without a refusal they change nothing.
-type dying struct {
-	sqldriver.Connector
-	sqldriver.Conn
-	refusal error
-	tried   bool
-}
-
-func (d *dying) Connect(context.Context) (sqldriver.Conn, error) {
-	if d.tried && d.refusal != nil {
-		return nil, d.refusal
-	}
-	return d, nil
-}
-
-func (d *dying) ExecContext(context.Context, string, []sqldriver.NamedValue) (sqldriver.Result, error) {
-	if d.tried {
-		return sqldriver.RowsAffected(0), nil
-	}
-	d.tried = true
-	return nil, sqldriver.ErrBadConn
-}
-
-func (*dying) QueryContext(context.Context, string, []sqldriver.NamedValue) (sqldriver.Rows, error) {
-	return nil, errors.New("nothing to read")
-}
-
-func (*dying) Close() error { return nil }
-
-// A copy of a granted claim that arrives after the release takes nothing.
-func TestCopyOfAGrantedClaimThatArrivesLate(t *testing.T) {
-	onServers(t, func(t *testing.T, _ Dialect, b *Backend, _ string) {
-		lease := peer.Takes(t, b, request("a", 1))
-		lease.(*claim).again = true // as run says after a dead connection
-		require.NoError(t, lease.Release(t.Context()))
-		peer.Fails(t, b, request("a", 1), driver.ErrHeld) // the copy
-		require.False(t, peer.Shows(t, b, "a").Held)
-	})
-}
-
-// A renewal that waited for a row does not shorten what later ones have confirmed. Only MySQL goes on with a statement whose client has left.
-func TestLateRenewalShortensNothing(t *testing.T) {
-	onServers(t, func(t *testing.T, d Dialect, b *Backend, _ string) {
-		if d != MySQL {
-			return
-		}
-		var leases []driver.Lease
-		for i, name := range []string{"a", "b"} {
-			leases = append(leases, peer.Takes(t, b, request(name, i+1)))
-		}
-		tx, err := b.db.BeginTx(t.Context(), nil)
-		require.NoError(t, err)
-		defer func() { _ = tx.Rollback() }()
-		var name string
-		require.NoError(t, tx.QueryRow(b.text("SELECT name FROM {table} WHERE name = 'a' FOR UPDATE")).Scan(&name))
-		short, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-		defer cancel()
-		b.RenewBatch(short, leases, make([]driver.Renewal, 2)) // it goes on at the server
-		time.Sleep(time.Second)
-		peer.Extends(t, b, leases[1])
-		expires := func(name string) int64 {
-			return number(do(t, b, "SELECT expires FROM {table} WHERE name = ?", name)[0][0])
-		}
-		a, confirmed := expires("a"), expires("b")
-		require.NoError(t, tx.Rollback())
-		require.Eventually(t, func() bool { return expires("a") != a }, within, 10*time.Millisecond) // the late renewal has run
-		require.GreaterOrEqual(t, expires("b"), confirmed)
-	})
-}
-
 // Without autocommit no lock would be committed.
 func TestAutocommitOff(t *testing.T) {
 	onServers(t, func(t *testing.T, d Dialect, b *Backend, _ string) {
@@ -393,22 +219,6 @@ func TestAutocommitOff(t *testing.T) {
 		require.ErrorContains(t, peer.Fails(t, b, request("a", 1), driver.ErrRefused), "autocommit=1")
 		do(t, b, "SET autocommit = 1")
 		require.NoError(t, peer.Takes(t, b, request("a", 1)).Release(t.Context()))
-	})
-}
-
-// A copy of a granted claim may wait for the row while renewals extend the lock.
-func TestCopyOfAClaimShortensNothing(t *testing.T) {
-	onServers(t, func(t *testing.T, _ Dialect, b *Backend, _ string) {
-		lease := peer.Takes(t, b, request("a", 1))
-		do(t, b, "UPDATE {table} SET expires = expires + 60000000")
-		expires := func() int64 { return number(do(t, b, "SELECT expires FROM {table}")[0][0]) }
-		renewed := expires()
-		again := peer.Takes(t, b, request("a", 1))
-		require.Equal(t, lease.Grant().Token, again.Grant().Token)
-		require.Equal(t, renewed, expires())
-		require.NoError(t, b.Abandon(t.Context(), request("a", 1)))
-		peer.Takes(t, b, request("a", 2))
-		require.Less(t, expires(), renewed, "the next owner inherited the expiry")
 	})
 }
 

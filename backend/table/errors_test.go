@@ -1,0 +1,127 @@
+package table
+
+import (
+	"context"
+	"database/sql"
+	sqldriver "database/sql/driver"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	gomysql "github.com/go-sql-driver/mysql"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockport/lockport"
+	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/lab/peer"
+	"github.com/lockport/lockport/internal/lab/servers"
+)
+
+// The table is created only on request, and doctor says how.
+func TestMissingTable(t *testing.T) {
+	onServers(t, func(t *testing.T, d Dialect, b *Backend, url string) {
+		do(t, b, "DROP TABLE {table}")
+		require.ErrorContains(t, peer.Fails(t, b, request("a", 1), driver.ErrRefused), "make the table first")
+		_, err := b.Check(t.Context())
+		require.ErrorIs(t, err, driver.ErrRefused)
+		_, name, _ := strings.Cut(url, "table=")
+		statement, schemaErr := Schema(d, Options{Table: name})
+		require.NoError(t, schemaErr)
+		require.ErrorContains(t, err, statement)
+		require.NotContains(t, err.Error(), "\n")
+
+		for range 2 {
+			require.NoError(t, CreateTable(t.Context(), b.db, d, Options{Table: name}))
+		}
+		_, err = b.Check(t.Context())
+		require.NoError(t, err)
+		do(t, b, "DROP TABLE {table}")
+		client, err := lockport.Open(t.Context(), url+"&create=true", lockport.Logger(nil))
+		require.NoError(t, err)
+		require.NoError(t, client.Close())
+	})
+}
+
+func TestErrors(t *testing.T) {
+	for _, tt := range []struct {
+		d    Dialect
+		err  error
+		want error
+	}{
+		{Postgres, state("42P01"), driver.ErrRefused}, {Postgres, state("42501"), driver.ErrRefused}, {Postgres, state("28P01"), driver.ErrRefused},
+		{Postgres, state("57P01"), driver.ErrUnknown}, {Postgres, state("40001"), driver.ErrUnknown}, {Postgres, state("53300"), driver.ErrUnknown},
+		{MySQL, &gomysql.MySQLError{Number: 1045}, driver.ErrRefused}, {MySQL, fmt.Errorf("x: %w", &gomysql.MySQLError{Number: 1146}), driver.ErrRefused},
+		{MySQL, &gomysql.MySQLError{Number: 1213}, driver.ErrUnknown}, {MySQL, gomysql.ErrInvalidConn, driver.ErrUnknown},
+		{SQLite, code(5), driver.ErrUnknown}, {SQLite, code(261), driver.ErrUnknown}, {SQLite, code(1), driver.ErrRefused}, {SQLite, code(8), driver.ErrRefused},
+		{SQLite, code(10), driver.ErrUnknown},
+		{Postgres, context.DeadlineExceeded, driver.ErrUnknown},
+		{Postgres, fmt.Errorf("x: %w", errors.Join(errors.New("y"), state("28P01"))), driver.ErrRefused},
+		{Postgres, errors.Join(state("28000"), errors.New("the second host is down")), driver.ErrUnknown},
+	} {
+		b, err := NewBackend(new(sql.DB), tt.d, Options{})
+		require.NoError(t, err)
+		require.ErrorIs(t, b.classify(t.Context(), tt.err, driver.ErrUnknown), tt.want, "%v", tt.err)
+	}
+}
+
+type state string
+
+func (s state) Error() string    { return "SQLSTATE " + string(s) }
+func (s state) SQLState() string { return string(s) }
+
+type code int
+
+func (c code) Error() string { return fmt.Sprint("code ", int(c)) }
+func (c code) Code() int     { return int(c) }
+
+func TestWrongPassword(t *testing.T) {
+	b := peer.Opened(t, "table+"+servers.SharedPostgres(t).UserURL("nobody", "wrong-secret"))
+	defer b.Close()
+	require.NotContains(t, peer.Fails(t, b, request("a", 1), driver.ErrRefused).Error(), "secret")
+}
+
+// A connection that dies may have sent the statement, even if its repetition is refused.
+func TestDeadConnection(t *testing.T) {
+	for n, refusal := range []error{state("28P01"), errors.New("unreachable"), sqldriver.ErrBadConn, nil} {
+		b, err := NewBackend(sql.OpenDB(&dying{refusal: refusal}), Postgres, Options{})
+		require.NoError(t, err)
+		require.ErrorIs(t, b.Break(t.Context(), "a", someOwner), driver.ErrUnknown, n)
+		b, err = NewBackend(sql.OpenDB(&dying{refusal: refusal}), MySQL, Options{}) // whose claims return no rows
+		require.NoError(t, err)
+		peer.Fails(t, b, request("a", 1), driver.ErrUnknown)
+		if refusal != nil {
+			_, err = b.Inspect(t.Context(), "a") // changes nothing
+			require.NotErrorIs(t, err, driver.ErrUnknown, n)
+		}
+	}
+}
+
+// dying is a driver whose first connection dies. Later ones are refused; without a refusal they change nothing.
+type dying struct {
+	sqldriver.Connector
+	sqldriver.Conn
+	refusal error
+	tried   bool
+}
+
+func (d *dying) Connect(context.Context) (sqldriver.Conn, error) {
+	if d.tried && d.refusal != nil {
+		return nil, d.refusal
+	}
+	return d, nil
+}
+
+func (d *dying) ExecContext(context.Context, string, []sqldriver.NamedValue) (sqldriver.Result, error) {
+	if d.tried {
+		return sqldriver.RowsAffected(0), nil
+	}
+	d.tried = true
+	return nil, sqldriver.ErrBadConn
+}
+
+func (*dying) QueryContext(context.Context, string, []sqldriver.NamedValue) (sqldriver.Rows, error) {
+	return nil, errors.New("nothing to read")
+}
+
+func (*dying) Close() error { return nil }

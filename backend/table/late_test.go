@@ -1,0 +1,93 @@
+package table
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/lab/peer"
+)
+
+// A claim abandoned in flight is not granted on arrival: for a minute, up to a bounded number of claims.
+func TestAbandonedClaimThatArrivesLate(t *testing.T) {
+	onServers(t, func(t *testing.T, _ Dialect, b *Backend, _ string) {
+		for n := range 2 { // the name has no row, then one
+			require.NoError(t, b.Abandon(t.Context(), request("a", n+1)))
+			peer.Fails(t, b, request("a", n+1), driver.ErrHeld)
+			require.False(t, peer.Shows(t, b, "a").Held)
+		}
+		abandoned := func() [][]string { return do(t, b, "SELECT abandoned FROM {table}") }
+		require.Equal(t, [][]string{{fmt.Sprintf("%032x%032x", 1, 2)}}, abandoned())
+		peer.Takes(t, b, request("a", 3)) // another's claim
+
+		long := strings.Repeat("x", 32*1000)
+		do(t, b, "UPDATE {table} SET abandoned = '"+long+"'")
+		require.NoError(t, b.Abandon(t.Context(), request("a", 4)))
+		require.Equal(t, [][]string{{long[32:] + fmt.Sprintf("%032x", 4)}}, abandoned())
+		do(t, b, "UPDATE {table} SET abandoned_at = abandoned_at - 61000000")
+		require.NoError(t, b.Abandon(t.Context(), request("a", 5)))
+		require.Equal(t, [][]string{{fmt.Sprintf("%032x", 5)}}, abandoned())
+	})
+}
+
+// A copy of a granted claim that arrives after the release takes nothing.
+func TestCopyOfAGrantedClaimThatArrivesLate(t *testing.T) {
+	onServers(t, func(t *testing.T, _ Dialect, b *Backend, _ string) {
+		lease := peer.Takes(t, b, request("a", 1))
+		lease.(*claim).again = true // as run says after a dead connection
+		require.NoError(t, lease.Release(t.Context()))
+		peer.Fails(t, b, request("a", 1), driver.ErrHeld) // the copy
+		require.False(t, peer.Shows(t, b, "a").Held)
+	})
+}
+
+// A copy of a granted claim may wait for the row while renewals extend the lock.
+func TestCopyOfAClaimShortensNothing(t *testing.T) {
+	onServers(t, func(t *testing.T, _ Dialect, b *Backend, _ string) {
+		lease := peer.Takes(t, b, request("a", 1))
+		do(t, b, "UPDATE {table} SET expires = expires + 60000000")
+		expires := func() int64 { return number(do(t, b, "SELECT expires FROM {table}")[0][0]) }
+		renewed := expires()
+		again := peer.Takes(t, b, request("a", 1))
+		require.Equal(t, lease.Grant().Token, again.Grant().Token)
+		require.Equal(t, renewed, expires())
+		require.NoError(t, b.Abandon(t.Context(), request("a", 1)))
+		peer.Takes(t, b, request("a", 2))
+		require.Less(t, expires(), renewed, "the next owner inherited the expiry")
+	})
+}
+
+// A renewal that waited for a row does not shorten what later ones have confirmed. Only MySQL goes on with a statement whose client has left.
+func TestLateRenewalShortensNothing(t *testing.T) {
+	onServers(t, func(t *testing.T, d Dialect, b *Backend, _ string) {
+		if d != MySQL {
+			return
+		}
+		var leases []driver.Lease
+		for i, name := range []string{"a", "b"} {
+			leases = append(leases, peer.Takes(t, b, request(name, i+1)))
+		}
+		tx, err := b.db.BeginTx(t.Context(), nil)
+		require.NoError(t, err)
+		defer func() { _ = tx.Rollback() }()
+		var name string
+		require.NoError(t, tx.QueryRow(b.text("SELECT name FROM {table} WHERE name = 'a' FOR UPDATE")).Scan(&name))
+		short, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		defer cancel()
+		b.RenewBatch(short, leases, make([]driver.Renewal, 2)) // it goes on at the server
+		time.Sleep(time.Second)
+		peer.Extends(t, b, leases[1])
+		expires := func(name string) int64 {
+			return number(do(t, b, "SELECT expires FROM {table} WHERE name = ?", name)[0][0])
+		}
+		a, confirmed := expires("a"), expires("b")
+		require.NoError(t, tx.Rollback())
+		require.Eventually(t, func() bool { return expires("a") != a }, within, 10*time.Millisecond) // the late renewal has run
+		require.GreaterOrEqual(t, expires("b"), confirmed)
+	})
+}

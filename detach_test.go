@@ -1,0 +1,178 @@
+package lockport_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockport/lockport"
+)
+
+// A hold that was handed over keeps its token.
+func TestDetachAfterHandOff(t *testing.T) {
+	bubble(t, func(w *world) {
+		a, _ := w.client()
+		b, _ := w.client()
+		first := w.acquire(a, "x")
+		waits := w.begin(a, "x")
+		w.release(first)
+		second := waits.got()
+		ticket, err := second.Detach(w.ctx)
+		require.NoError(t, err)
+		w.release(second)
+		attached, err := b.Attach(w.ctx, ticket)
+		require.NoError(t, err)
+		_, err = b.Attach(w.ctx, ticket)
+		require.ErrorIs(t, err, lockport.ErrLost, "once")
+		before, _ := second.Token()
+		require.Equal(t, before, w.token(attached))
+		waits = w.begin(b, "x")
+		w.release(attached)
+		require.Greater(t, w.token(waits.got()), before)
+	})
+}
+
+// A Detach that is answered too late may have succeeded, so the hold is lost. One whose context had ended before did nothing.
+func TestDetachWithoutAnAnswer(t *testing.T) {
+	bubble(t, func(w *world) {
+		var detaching, beside atomic.Bool
+		c := w.on(w.around(func(c call) error {
+			if detaching.Load() && slices.Contains([]string{"Release", "RenewBatch", "Detach"}, c.method) {
+				beside.Store(true)
+			}
+			switch c.method {
+			case "Detach":
+				detaching.Store(true)
+				<-c.ctx.Done()
+				time.Sleep(time.Second)
+				detaching.Store(false)
+			case "RenewBatch":
+				time.Sleep(time.Second)
+			}
+			return c.do()
+		}))
+		lock := w.acquire(c, "x")
+		ended, cancel := context.WithCancel(w.ctx)
+		cancel()
+		_, err := lock.Detach(ended)
+		require.ErrorIs(t, err, lockport.ErrUnavailable)
+		require.True(t, lock.Valid())
+
+		_, err = lock.Detach(w.ctx)
+		require.ErrorIs(t, err, lockport.ErrLost)
+		require.ErrorIs(t, lock.Err(), lockport.ErrLost)
+		w.sleep(2 * time.Second)
+		lock = w.acquire(c, "y")
+		w.sleep(ttl / 3) // it is being renewed
+		for range 2 {
+			go func() { _, _ = lock.Detach(w.ctx) }()
+		}
+		w.sleep(2 * time.Second) // one Detach is under way
+		require.ErrorIs(t, lock.Release(w.ctx), lockport.ErrUnavailable)
+		w.sleep(2 * time.Second)
+
+		// A claim that is being detached is not handed on, and is kept for MinHold no longer than the server keeps it.
+		for name, keep := range map[string]time.Duration{"z": 0, "kept": 2 * ttl} {
+			lock = w.acquire(c, name, lockport.MinHold(keep))
+			waits := w.begin(c, name)
+			go func() { _, _ = lock.Detach(w.ctx) }()
+			synctest.Wait()
+			go func() { _ = lock.Release(w.ctx) }()
+			next := waits.got()
+			w.sleep(2 * ttl)
+			w.release(next)
+		}
+		w.sleep(ttl)
+		require.False(t, beside.Load(), "a method of the lease beside Detach")
+		w.nobodyHolds("x")
+		w.nobodyHolds("y")
+	})
+}
+
+// A hold with MinHold ends while its Detach is under way. Its name is free after the MinHold, not after the TTL.
+func TestMinHoldBesideDetach(t *testing.T) {
+	bubble(t, func(w *world) {
+		c := w.on(w.around(func(c call) error {
+			if c.method == "Detach" {
+				defer time.Sleep(time.Second) // its answer is late
+			}
+			return c.do()
+		}))
+		other, _ := w.client()
+		for _, end := range []func(lock *lockport.Lock) error{
+			func(lock *lockport.Lock) error { return lock.Release(w.ctx) },
+			func(*lockport.Lock) error { return c.Close() },
+		} {
+			lock := w.acquire(c, "x", lockport.MinHold(2*time.Second))
+			detached := make(chan error)
+			go func() {
+				_, err := lock.Detach(w.ctx)
+				detached <- err
+			}()
+			synctest.Wait()
+			go func() { require.NoError(t, end(lock)) }()
+			require.Error(t, <-detached)
+			_, err := other.TryAcquire(w.ctx, "x")
+			require.ErrorIs(t, err, lockport.ErrHeld)
+			w.sleep(time.Second)
+			w.nobodyHolds("x")
+		}
+	})
+}
+
+// A lock that is released during its Detach is not requeued: only Release may follow a Detach.
+func TestReleaseBesideDetachIsNoRequeue(t *testing.T) {
+	bubble(t, func(w *world) {
+		var requeued atomic.Bool
+		c := w.on(w.around(func(c call) error {
+			switch c.method {
+			case "Detach":
+				defer time.Sleep(time.Second) // its answer is late
+			case "Requeue":
+				requeued.Store(true)
+			}
+			return c.do()
+		}))
+		other, _ := w.client()
+		lock := w.acquire(c, "x")
+		foreign := w.begin(other, "x")
+		synctest.Wait()
+		own := w.begin(c, "x")
+		go func() { _, _ = lock.Detach(w.ctx) }()
+		synctest.Wait()
+		w.release(lock)
+		require.False(t, requeued.Load())
+		w.release(foreign.got())
+		w.release(own.got())
+	})
+}
+
+func TestTicketsThatAreNone(t *testing.T) {
+	w, a, b := two(t)
+	lock := w.acquire(a, "x")
+	ticket, err := lock.Detach(t.Context())
+	require.NoError(t, err)
+	for _, s := range []string{"", "lp1.", "lp2." + ticket[4:], ticket[:len(ticket)-3], "lp1.e30"} {
+		_, err := b.Attach(t.Context(), s)
+		require.ErrorIs(t, err, lockport.ErrInvalidOption, s)
+	}
+	_, err = b.Attach(t.Context(), ticket, lockport.Shared())
+	require.ErrorIs(t, err, lockport.ErrInvalidOption)
+	all := []lockport.AcquireOption{lockport.MaxHold(time.Hour), lockport.Shared()}
+	_, err = b.Attach(t.Context(), ticket, all[:1]...)
+	require.NoError(t, err)
+	_, err = b.Acquire(t.Context(), "z", all...)
+	require.NoError(t, err, "Attach changed its caller's options")
+	for _, opt := range []lockport.AcquireOption{lockport.Shared(), lockport.Permits(2)} {
+		lock, err := a.Acquire(t.Context(), "y", opt)
+		require.NoError(t, err)
+		_, err = lock.Detach(t.Context())
+		require.ErrorIs(t, err, errors.ErrUnsupported)
+	}
+}
