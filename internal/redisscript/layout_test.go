@@ -1,6 +1,7 @@
 package redisscript
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -38,4 +39,22 @@ func TestKeysThatNoNameHas(t *testing.T) {
 		_, ok := l.Name(key)
 		require.False(t, ok, key)
 	}
+}
+
+func FuzzLayout(f *testing.F) {
+	f.Add("lockport:", "a", "b")
+	f.Add("", "%7B", "{")
+	f.Add("", "%", "%25")
+	f.Fuzz(func(t *testing.T, prefix, a, b string) {
+		l, err := NewLayout(prefix, prefix == "")
+		if err != nil || a == "" || b == "" {
+			return
+		}
+		ka, kb := l.Key(a), l.Key(b)
+		require.Equal(t, a == b, ka == kb, "distinct names never share a lock")
+		require.False(t, strings.ContainsAny(ka, "{}"))
+		name, ok := l.Name(ka)
+		require.True(t, ok)
+		require.Equal(t, a, name)
+	})
 }
