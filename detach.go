@@ -77,9 +77,8 @@ func (l *Lock) detach(ctx context.Context) error {
 		cl.lease = nil // only Abandon may run beside Detach
 	}
 	cl.renewalEnded()
-	class := classOf(err)
+	e, class := l.ended.Load(), classOf(err)                  // another goroutine may have ended the hold meanwhile
 	cl.detaching = class == nil || class == driver.ErrUnknown // then only Release may follow; ErrLost ends the claim
-	e := l.ended.Load()                                       // by another goroutine, meanwhile
 	switch {
 	case cl.state != held: // it is being released, or gone
 	case err == nil && e != nil && cl.keepUntil < time.Duration(cl.deadline.Load()): // it is kept for the MinHold of the hold that has ended

@@ -144,10 +144,19 @@ func TestRunThatCannotRun(t *testing.T) {
 	require.False(t, report.OK())
 	require.Contains(t, report.Error, "Config.Open")
 
-	cannot := errors.New("no such server")
-	report = Run(t.Context(), Config{Open: func(context.Context, string) (driver.Backend, error) { return nil, cannot }})
-	require.False(t, report.OK())
-	require.Contains(t, report.Error, cannot.Error())
+	for _, c := range []struct {
+		backend driver.Backend
+		err     error
+		seen    string
+	}{
+		{nil, errors.New("no such server"), "no such server"},
+		{nil, nil, "neither a backend nor an error"},
+		{neverCloses{memory.NewBackend(memory.Options{})}, nil, "Close has not returned"},
+	} {
+		report = Run(t.Context(), Config{Open: func(context.Context, string) (driver.Backend, error) { return c.backend, c.err }})
+		require.False(t, report.OK())
+		require.Contains(t, report.Error, c.seen)
+	}
 
 	ctx, cancel := context.WithCancel(t.Context())
 	report = Run(ctx, onMemory(), Quick(), Parallel(1), Progress(func(Result) { cancel() }))
@@ -156,6 +165,11 @@ func TestRunThatCannotRun(t *testing.T) {
 	require.Equal(t, NotRun, last.Outcome)
 	require.Contains(t, last.Reason, "the run ended")
 }
+
+// neverCloses is a backend whose Close hangs.
+type neverCloses struct{ driver.Backend }
+
+func (neverCloses) Close() error { select {} }
 
 // try runs one case.
 func try(t *testing.T, cfg Config, c Case) Result {

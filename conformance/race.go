@@ -94,7 +94,7 @@ func (e *Env) storm(n int, f func(ctx context.Context, i int) error) {
 	var all sync.WaitGroup
 	for i := range n {
 		all.Go(func() {
-			defer func() {
+			defer func() { // after catch
 				if e.failure() != nil {
 					cancel()
 				}

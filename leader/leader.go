@@ -120,12 +120,17 @@ func (c *candidate) lead(ctx context.Context, term *lockport.Lock) (err error) {
 	return c.fn(held, term)
 }
 
+// left is how long fn may still lead. false: the term has ended, or lasts until its session does.
+func (c *candidate) left(term *lockport.Lock) (time.Duration, bool) {
+	deadline, ok := term.Deadline()
+	return time.Until(deadline) - c.grace, ok
+}
+
 // awaitRoom waits until the term has room for a renewal beside Grace, for at most Grace. The claim of a session, or of a lease that others share, can
 // be granted with little of its validity left; then it is renewed at once.
 func (c *candidate) awaitRoom(held context.Context, term *lockport.Lock) {
 	for began := time.Now(); held.Err() == nil && time.Since(began) < c.grace; {
-		deadline, ok := term.Deadline()
-		if !ok || time.Until(deadline)-c.grace > term.TTL()/8 {
+		if left, ok := c.left(term); !ok || left > term.TTL()/8 {
 			return
 		}
 		select {
@@ -138,12 +143,11 @@ func (c *candidate) awaitRoom(held context.Context, term *lockport.Lock) {
 // endEarly ends fn's context when only grace is left of the term's validity.
 func (c *candidate) endEarly(held context.Context, end context.CancelCauseFunc, term *lockport.Lock) {
 	for {
-		deadline, ok := term.Deadline()
-		if !ok {
-			return // it has ended, or lasts until its session does
-		}
-		left := time.Until(deadline) - c.grace
-		if left <= 0 {
+		left, ok := c.left(term)
+		switch {
+		case !ok:
+			return
+		case left <= 0:
 			end(errGrace)
 			return
 		}

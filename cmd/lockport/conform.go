@@ -143,7 +143,8 @@ func deliver(ctx context.Context, w io.Writer, report interface{ OK() bool }, fa
 // suiteConfig configures the suite for the server of a URL.
 func suiteConfig(rawURL string) conformance.Config {
 	rawURL = withSessionTTL(rawURL)
-	return conformance.Config{Open: openTarget, Target: rawURL, MinTTL: urlTTL(rawURL), Local: strings.HasPrefix(strings.ToLower(rawURL), "memory:")}
+	u, err := url.Parse(rawURL)
+	return conformance.Config{Open: openTarget, Target: rawURL, MinTTL: urlTTL(rawURL), Local: err == nil && u.Scheme == "memory"}
 }
 
 // proxiedConfig is suiteConfig with a proxy before each server, if possible. The proxies break connections without knowing the protocol.

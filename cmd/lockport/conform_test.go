@@ -93,6 +93,10 @@ func TestConformTarget(t *testing.T) {
 		require.NotNil(t, cfg.Faults.Sever)
 		require.Equal(t, servers == 1, cfg.Faults.DropReply != nil && cfg.Faults.CutAfter != nil)
 	}
+	// Only this process can reach its memory. Schemes ignore case.
+	for raw, local := range map[string]bool{"memory:": true, "MEMORY:x": true, "redis://h": false} {
+		require.Equal(t, local, suiteConfig(raw).Local, raw)
+	}
 	// A session's TTL is short, unless the URL asks for another.
 	require.Equal(t, "zookeeper://h:1?ttl=4s", withSessionTTL("zookeeper://h:1"))
 	require.Equal(t, "zookeeper://h:1?ttl=30s", withSessionTTL("zookeeper://h:1?ttl=30s"))
