@@ -35,10 +35,9 @@ WHERE (l.owner IN ('', excluded.owner) OR l.expires <= excluded.since) AND {find
 RETURNING token`
 
 	// MySQL's insert returns no rows, only the argument of LAST_INSERT_ID: the token, or 0 if somebody else has the name. Assignments see the earlier
-	// ones, or under SIMULTANEOUS_ASSIGNMENT the old row; both give the same row. A repetition keeps since, which tells expires of it. Without
-	// autocommit nothing would be committed: it refuses NULL.
+	// ones, or under SIMULTANEOUS_ASSIGNMENT the old row; both give the same row. A repetition keeps since, which tells expires of it.
 	takeMySQL = `INSERT INTO {table} (name, owner, token, since, expires, abandoned, abandoned_at)
-VALUES (?, IF(@@autocommit, ?, NULL), LAST_INSERT_ID({now}), {now}, {now} + ?, '', 0)
+VALUES (?, ?, LAST_INSERT_ID({now}), {now}, {now} + ?, '', 0)
 ON DUPLICATE KEY UPDATE
 token = CASE WHEN owner = VALUES(owner) AND expires > {now} THEN LAST_INSERT_ID(token)
 WHEN {free} THEN LAST_INSERT_ID(GREATEST(token + 1, VALUES(token))) ELSE token + LAST_INSERT_ID(token * 0) END,
@@ -69,7 +68,8 @@ var dialects = [...]dialect{
 			"SELECT 'replication' WHERE EXISTS (SELECT 1 FROM pg_stat_replication WHERE sync_state NOT IN ('sync', 'quorum'))",
 	},
 	MySQL: {
-		words: []string{"{now}", "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))", "{greatest}", "GREATEST", "{free}", "(INSTR(abandoned, LEFT(VALUES(owner), 32)) = 0 AND (owner IN ('', VALUES(owner)) OR expires <= {now}))",
+		// {now} overflows without autocommit, where writes are not committed and reads are old: error 1690 refuses the statement.
+		words: []string{"{now}", "(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + 9223372036854775807 * (@@autocommit = 0))", "{greatest}", "GREATEST", "{free}", "(INSTR(abandoned, LEFT(VALUES(owner), 32)) = 0 AND (owner IN ('', VALUES(owner)) OR expires <= {now}))",
 			"{last}", "RIGHT", "{most}", "32000", "{concat}", "CONCAT(", "{or update}", "ON DUPLICATE KEY UPDATE", "{new abandoned}", "VALUES(abandoned)"},
 		schema: schemaMySQL, take: takeMySQL,
 		notices: "SELECT 'durability' FROM DUAL WHERE @@GLOBAL.innodb_flush_log_at_trx_commit <> 1 UNION ALL " +

@@ -80,7 +80,7 @@ func ask(ctx context.Context, conn *sql.Conn, text string, args []any) (a answer
 // refused matches codes of errors that last until somebody changes something; group 1 means a missing table. See
 // https://www.sqlite.org/rescode.html, https://www.postgresql.org/docs/current/errcodes-appendix.html,
 // https://mariadb.com/kb/en/mariadb-error-code-reference/
-var refused = regexp.MustCompile("^(?:(42P01|1146|1)|(42|28|3D|22|0A)...|25006|26000|1044|1045|1046|1048|1049|1054|1064|1130|1142|1143|1290|1698|1836|8|14|26)$")
+var refused = regexp.MustCompile("^(?:(42P01|1146|1)|(42|28|3D|22|0A)...|25006|26000|1044|1045|1046|1048|1049|1054|1064|1130|1142|1143|1290|1690|1698|1836|8|14|26)$")
 
 // classify gives err the class of the server's answer, or else class.
 func (b *Backend) classify(ctx context.Context, err, class error) error {
@@ -91,8 +91,8 @@ func (b *Backend) classify(ctx context.Context, err, class error) error {
 	if code := refused.FindStringSubmatch(codeOf(err)); code != nil {
 		if class = driver.ErrRefused; code[1] != "" {
 			line = fmt.Sprintf("make the table first: %s (%s)", b.text(b.dialect.schema), line)
-		} else if code[0] == "1048" {
-			line = "switch autocommit on (autocommit=1 in the DSN): no lock would be committed (" + line + ")"
+		} else if code[0] == "1690" {
+			line = "switch autocommit on (autocommit=1 in the DSN): nothing would be committed (" + line + ")"
 		}
 	} else if ended := ctx.Err(); ended != nil {
 		return fmt.Errorf("%w: %w: %s", class, ended, line)

@@ -208,27 +208,25 @@ func TestValidityWithoutTheQueue(t *testing.T) {
 	})
 }
 
-// Without autocommit no lock would be committed.
-func TestAutocommitOff(t *testing.T) {
+// Settings that an earlier user of a pooled connection left.
+func TestLeftSettings(t *testing.T) {
 	onServers(t, func(t *testing.T, d Dialect, b *Backend, _ string) {
 		if d != MySQL {
 			return
 		}
 		b.db.SetMaxOpenConns(1)
-		do(t, b, "SET autocommit = 0")
-		require.ErrorContains(t, peer.Fails(t, b, request("a", 1), driver.ErrRefused), "autocommit=1")
+		held := peer.Takes(t, b, request("held", 1))
+		do(t, b, "SET autocommit = 0") // no statement would be committed
+		_, inspectErr := b.Inspect(t.Context(), "held")
+		_, renewErr := driver.Renew(t.Context(), b, held)
+		for _, err := range []error{peer.Fails(t, b, request("a", 1), driver.ErrRefused), peer.Fails(t, b, request("held", 2), driver.ErrRefused),
+			inspectErr, renewErr, held.Release(t.Context()), b.Abandon(t.Context(), request("held", 1)), b.Abandon(t.Context(), request("a", 1))} {
+			require.ErrorIs(t, err, driver.ErrRefused)
+			require.ErrorContains(t, err, "autocommit=1")
+		}
 		do(t, b, "SET autocommit = 1")
-		require.NoError(t, peer.Takes(t, b, request("a", 1)).Release(t.Context()))
-	})
-}
-
-// In this mode, which sql_mode=ORACLE includes, MariaDB's assignments see the old row.
-func TestSimultaneousAssignment(t *testing.T) {
-	onServers(t, func(t *testing.T, d Dialect, b *Backend, _ string) {
-		if d != MySQL {
-			return
-		}
-		b.db.SetMaxOpenConns(1)
+		peer.Fails(t, b, request("held", 2), driver.ErrHeld)
+		// In this mode, which sql_mode=ORACLE includes, MariaDB's assignments see the old row.
 		do(t, b, "SET sql_mode = 'STRICT_ALL_TABLES,SIMULTANEOUS_ASSIGNMENT'")
 		for n := range 3 {
 			lease := peer.Takes(t, b, request("a", 2*n+1))
