@@ -15,19 +15,11 @@ import (
 func Example() {
 	spans := tracetest.NewInMemoryExporter() // in your program: an exporter of OTLP
 	provider := sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans))
-	hooks, err := otellock.Hooks(otellock.Options{TracerProvider: provider}) // metrics go to the global MeterProvider
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	locker, err := memory.New(memory.Options{}, lockport.Observe(hooks)) // or redis.New, …
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	hooks, _ := otellock.Hooks(otellock.Options{TracerProvider: provider}) // metrics go to the global MeterProvider
+	locker, _ := memory.New(memory.Options{}, lockport.Observe(hooks))     // or redis.New, …
 	defer locker.Close()
 
-	err = lockport.Do(context.Background(), locker, "nightly-report", func(context.Context, *lockport.Lock) error { return nil })
+	err := lockport.Do(context.Background(), locker, "nightly-report", func(context.Context, *lockport.Lock) error { return nil })
 	fmt.Println(err)
 	for _, span := range spans.GetSpans() {
 		fmt.Println(span.Name, span.Attributes[0].Key, span.Attributes[0].Value.AsString())

@@ -17,14 +17,10 @@ import (
 func Example() {
 	metrics, registry := promlock.New(promlock.Options{}), prometheus.NewRegistry()
 	registry.MustRegister(metrics)
-	locker, err := memory.New(memory.Options{}, lockport.Observe(metrics.Hooks())) // or redis.New, …
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	locker, _ := memory.New(memory.Options{}, lockport.Observe(metrics.Hooks())) // or redis.New, …
 	defer locker.Close()
 
-	err = lockport.Do(context.Background(), locker, "nightly-report", func(context.Context, *lockport.Lock) error {
+	err := lockport.Do(context.Background(), locker, "nightly-report", func(context.Context, *lockport.Lock) error {
 		page := httptest.NewRecorder()
 		promhttp.HandlerFor(registry, promhttp.HandlerOpts{}).ServeHTTP(page, httptest.NewRequest("GET", "/metrics", nil))
 		for line := range strings.Lines(page.Body.String()) {

@@ -18,11 +18,7 @@ func Example() {
 	dir, _ := os.MkdirTemp("", "locks") // a service has its own folder, such as /var/lib/myservice/locks
 	defer os.RemoveAll(dir)
 
-	client, err := file.New(file.Options{Dir: dir})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	client, _ := file.New(file.Options{Dir: dir})
 	defer client.Close()
 
 	lock, err := client.TryAcquire(ctx, "nightly-report")
@@ -49,11 +45,7 @@ func ExampleBackend() {
 	client, _ := file.New(file.Options{Dir: dir})
 	defer client.Close()
 
-	lock, err := client.Acquire(ctx, "nightly-report")
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	lock, _ := client.Acquire(ctx, "nightly-report")
 	defer lock.Release(ctx)
 	var f *os.File
 	fmt.Println(lock.As(&f))

@@ -18,12 +18,8 @@ func Example() {
 	there, _ := memory.New(memory.Options{Server: server})
 	defer there.Close()
 
-	lock, err := here.Acquire(ctx, "nightly-report")
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	_, err = there.TryAcquire(ctx, "nightly-report")
+	lock, _ := here.Acquire(ctx, "nightly-report")
+	_, err := there.TryAcquire(ctx, "nightly-report")
 	fmt.Println(errors.Is(err, lockport.ErrHeld))
 
 	_ = lock.Release(ctx)

@@ -33,10 +33,7 @@ func Example() {
 
 // Share locks with programs in other languages that call GET_LOCK('nightly-report', …).
 func Example_mixedFleet() {
-	db, err := sql.Open("mysql", "app:secret@tcp(localhost:3306)/app")
-	if err != nil {
-		log.Fatal(err)
-	}
+	var db *sql.DB
 	client, err := mysql.New(db, mysql.Options{ExactKeys: true}, lockport.WithoutHandOff())
 	if err != nil {
 		log.Fatal(err)

@@ -40,11 +40,7 @@ func Example() {
 
 // Share locks with programs that choose their own keys.
 func ExampleOptions() {
-	pool, err := pgxpool.New(context.Background(), "postgres://app:password@localhost:5432/app")
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer pool.Close()
+	var pool *pgxpool.Pool
 	client, err := postgres.New(pool, postgres.Options{ExactKeys: true, TTL: 30 * time.Second})
 	if err != nil {
 		log.Fatal(err)

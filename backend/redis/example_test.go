@@ -32,23 +32,12 @@ func Example() {
 
 // The lock's key, for a transaction on the same server that must not commit after the lock is lost.
 func ExampleEntry() {
-	ctx := context.Background()
-	server := goredis.NewClient(&goredis.Options{Addr: "localhost:6379"})
-	defer server.Close()
-	client, err := redis.New(server, redis.Options{})
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer client.Close()
-	lock, err := client.Acquire(ctx, "account-7")
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer lock.Release(ctx)
-
+	var ctx context.Context
+	var server *goredis.Client
+	var lock *lockport.Lock // of a client on that server
 	var e redis.Entry
 	lock.As(&e)
-	err = server.Watch(ctx, func(tx *goredis.Tx) error {
+	err := server.Watch(ctx, func(tx *goredis.Tx) error {
 		if value, err := tx.Get(ctx, e.Key).Result(); err != nil || value != e.Value {
 			return lockport.ErrLost
 		}

@@ -8,23 +8,14 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/lockport/lockport"
-	"github.com/lockport/lockport/backend/etcd"
 	"github.com/lockport/lockport/fence"
 	"github.com/lockport/lockport/fence/etcdfence"
 )
 
 func Example() {
-	ctx := context.Background()
-	server, err := clientv3.New(clientv3.Config{Endpoints: []string{"localhost:2379"}})
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer server.Close()
-	locks, err := etcd.New(server, etcd.Options{})
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer locks.Close()
+	var ctx context.Context
+	var server *clientv3.Client
+	var locks *lockport.Client // from etcd.New, on the same cluster
 	config, err := etcdfence.New(server, "fence/config")
 	if err != nil {
 		log.Fatal(err)
@@ -53,17 +44,9 @@ func Example() {
 
 // A transaction with its own conditions, nested in one with the guard's.
 func ExampleGuard_Txn() {
-	ctx := context.Background()
-	server, err := clientv3.New(clientv3.Config{Endpoints: []string{"localhost:2379"}})
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer server.Close()
-	config, err := etcdfence.New(server, "fence/config")
-	if err != nil {
-		log.Fatal(err)
-	}
-	var token lockport.Token // of a lock on any backend
+	var ctx context.Context
+	var config *etcdfence.Fence // from etcdfence.New
+	var token lockport.Token    // of a lock on any backend
 	guard, err := config.Register(ctx, token)
 	if err != nil {
 		log.Fatal(err)

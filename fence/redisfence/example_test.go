@@ -9,20 +9,14 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 
 	"github.com/lockport/lockport"
-	"github.com/lockport/lockport/backend/redis"
 	"github.com/lockport/lockport/fence"
 	"github.com/lockport/lockport/fence/redisfence"
 )
 
 func Example() {
-	ctx := context.Background()
-	server := goredis.NewClient(&goredis.Options{Addr: "localhost:6379"})
-	defer server.Close()
-	locks, err := redis.New(server, redis.Options{})
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer locks.Close()
+	var ctx context.Context
+	var server *goredis.Client
+	var locks *lockport.Client // from redis.New, on the same server
 	accounts, err := redisfence.New(server, "fence:{account-7}")
 	if err != nil {
 		log.Fatal(err)
@@ -53,14 +47,9 @@ var withdraw = redisfence.NewScript(`
 `)
 
 func ExampleGuard_Run() {
-	ctx := context.Background()
-	server := goredis.NewClient(&goredis.Options{Addr: "localhost:6379"})
-	defer server.Close()
-	accounts, err := redisfence.New(server, "fence:{account-7}")
-	if err != nil {
-		log.Fatal(err)
-	}
-	var token lockport.Token // of a lock on any backend
+	var ctx context.Context
+	var accounts *redisfence.Fence // from redisfence.New
+	var token lockport.Token       // of a lock on any backend
 	guard, err := accounts.Register(ctx, token)
 	if err != nil {
 		log.Fatal(err)

@@ -4,29 +4,18 @@ import (
 	"context"
 	"errors"
 	"log"
-	"time"
 
 	"github.com/go-zookeeper/zk"
 
 	"github.com/lockport/lockport"
-	"github.com/lockport/lockport/backend/zookeeper"
 	"github.com/lockport/lockport/fence"
 	"github.com/lockport/lockport/fence/zkfence"
 )
 
 func Example() {
-	ctx := context.Background()
-	servers := []string{"zk-1:2181", "zk-2:2181", "zk-3:2181"}
-	conn, _, err := zk.Connect(servers, 10*time.Second)
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer conn.Close()
-	locks, err := zookeeper.Connect(servers, zookeeper.Options{Chroot: "/locks"})
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer locks.Close()
+	var ctx context.Context
+	var conn *zk.Conn
+	var locks *lockport.Client // from zookeeper.Connect, on the same ensemble
 	config, err := zkfence.New(conn, "/fences/config", zkfence.Options{})
 	if err != nil {
 		log.Fatal(err)
