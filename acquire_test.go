@@ -1,7 +1,6 @@
 package lockport_test
 
 import (
-	"os"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -13,20 +12,6 @@ import (
 	"github.com/lockport/lockport/backend/memory/memorytest"
 	"github.com/lockport/lockport/driver"
 )
-
-func TestHideHost(t *testing.T) {
-	bubble(t, func(w *world) {
-		host, err := os.Hostname()
-		require.NoError(w, err)
-		c, _ := w.client(lockport.HideHost(), lockport.Label("batch"))
-		l := w.acquire(c, "a")
-		require.NotContains(w, l.Owner(), host)
-		claimant, ok := driver.OwnerClaimant(l.Owner())
-		require.True(w, ok)
-		require.Equal(w, driver.Claimant{Host: "hidden", PID: os.Getpid(), Label: "batch"}, claimant)
-		w.release(l)
-	})
-}
 
 func TestErrorsSayWhat(t *testing.T) {
 	bubble(t, func(w *world) {

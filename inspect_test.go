@@ -17,6 +17,7 @@ func TestInspectAndList(t *testing.T) {
 	bubble(t, func(w *world) {
 		holder, _ := w.client(lockport.Label("batch"))
 		looker, _ := w.client()
+		private, _ := w.client(lockport.HideHost(), lockport.Label("batch"))
 		l := w.acquire(holder, "jobs/a")
 		other := w.acquire(holder, "other")
 		st, err := looker.Inspect(w.ctx, "jobs/a")
@@ -28,6 +29,11 @@ func TestInspectAndList(t *testing.T) {
 		all, err := looker.List(w.ctx, "jobs/")
 		require.NoError(t, err)
 		require.Equal(t, []lockport.Status{st}, all)
+
+		st, err = looker.Inspect(w.ctx, w.acquire(private, "private").Name())
+		require.NoError(t, err)
+		require.Equal(t, []any{"hidden", os.Getpid(), "batch"}, []any{st.Host, st.PID, st.Label})
+		require.NotContains(t, st.Owner, host)
 
 		_, err = looker.Inspect(w.ctx, "")
 		require.ErrorIs(t, err, lockport.ErrInvalidName)

@@ -5,10 +5,18 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/redis/go-redis/v9/logging"
 	"github.com/stretchr/testify/require"
 
+	_ "github.com/lockport/lockport/backend/all" // workers open them
 	"github.com/lockport/lockport/internal/lab/report"
 )
+
+func TestMain(m *testing.M) {
+	logging.Disable()
+	WorkerMain()
+	os.Exit(m.Run())
+}
 
 // Options select by part, hazard, measurement and backend.
 func TestMatch(t *testing.T) {

@@ -19,16 +19,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	// What workers open.
-	_ "github.com/lockport/lockport/backend/etcd"
-	_ "github.com/lockport/lockport/backend/file"
-	_ "github.com/lockport/lockport/backend/mysql"
-	_ "github.com/lockport/lockport/backend/postgres"
-	_ "github.com/lockport/lockport/backend/redis"
-	_ "github.com/lockport/lockport/backend/redlock"
-	_ "github.com/lockport/lockport/backend/table"
-	_ "github.com/lockport/lockport/backend/zookeeper"
-
+	_ "github.com/lockport/lockport/backend/all" // workers open them
 	"github.com/lockport/lockport/faults"
 	"github.com/lockport/lockport/internal/lab/environment"
 	"github.com/lockport/lockport/internal/lab/history/linear"

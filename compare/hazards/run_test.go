@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	_ "github.com/lockport/lockport/backend/all" // workers open them
 	"github.com/lockport/lockport/internal/lab/environment"
 	"github.com/lockport/lockport/internal/lab/play"
 	"github.com/lockport/lockport/internal/lab/report"
@@ -24,6 +25,11 @@ var (
 	allFlag = flag.Bool("all", false, "TestRun plays on every backend, not only on those that start fast")
 	cellsOf = flag.String("cells", "", "cells that TestRun plays, as a regular expression (\"^H7-redis\")")
 )
+
+func TestMain(m *testing.M) {
+	WorkerMain()
+	os.Exit(m.Run())
+}
 
 // A run on real servers sees the stated class of each cell. Servers of the other backends start slowly: make soak covers them too.
 func TestRun(t *testing.T) {

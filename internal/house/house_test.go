@@ -120,13 +120,18 @@ func TestNothingIsMissing(t *testing.T) {
 	}, missing(planted, readFiles(t, planted)))
 }
 
-// Every case and test that docs/guarantees.md names exists.
+// Every case and test that docs/guarantees.md names exists. It names the groups of each promise, docs/testing.md the others.
 func TestGuaranteesNameWhatExists(t *testing.T) {
 	page, err := fs.ReadFile(repository, "docs/guarantees.md")
 	require.NoError(t, err)
+	other, err := fs.ReadFile(repository, "docs/testing.md")
+	require.NoError(t, err)
+	_, promises, _ := strings.Cut(string(page), "\n## Proof\n")
+	_, others, _ := strings.Cut(string(other), "\n## The cases\n")
 	known := make(map[string]bool)
 	for _, c := range conformance.Cases() {
 		known[c.ID()], known[c.Group+"/*"] = true, true
+		require.True(t, strings.Contains(promises, "`"+c.Group+"/") || strings.Contains(others, "`"+c.Group+"`"), c.Group)
 	}
 	for _, f := range allFiles(t, ".go") {
 		for _, test := range regexp.MustCompile(`(?m)^func (Test\w+)\(`).FindAllStringSubmatch(f.text, -1) {

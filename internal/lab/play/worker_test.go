@@ -2,12 +2,19 @@ package play
 
 import (
 	"fmt"
+	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	_ "github.com/lockport/lockport/backend/file" // workers open it
 	"github.com/lockport/lockport/internal/lab/environment"
 )
+
+func TestMain(m *testing.M) {
+	WorkerMain()
+	os.Exit(m.Run())
+}
 
 // A crash of a worker is reported, although another worker replaces it.
 func TestAWorkerThatCrashesIsTold(t *testing.T) {

@@ -5,20 +5,22 @@ import (
 	"flag"
 	"fmt"
 	"runtime"
+	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
 
-// verdict is a testing.TB that records what a Need function does to its test.
+// verdict is a testing.TB that records how a Need function ends its test.
 type verdict struct {
 	testing.TB
-	skipped, fatal string
+	end string
 }
 
 func (v *verdict) Helper()           {}
-func (v *verdict) Skip(args ...any)  { v.skipped = fmt.Sprint(args...); runtime.Goexit() }
-func (v *verdict) Fatal(args ...any) { v.fatal = fmt.Sprint(args...); runtime.Goexit() }
+func (v *verdict) Skip(args ...any)  { v.end = "skip: " + fmt.Sprint(args...); runtime.Goexit() }
+func (v *verdict) Fatal(args ...any) { v.end = "fail: " + fmt.Sprint(args...); runtime.Goexit() }
 
 // A missing server skips a test and says what to install, or fails it if LOCKPORT_TEST_REQUIRE says so. A server that does not start fails it.
 func TestNeed(t *testing.T) {
@@ -28,33 +30,26 @@ func TestNeed(t *testing.T) {
 	short := flag.Lookup("test.short").Value
 	old := short.String()
 	defer func() { require.NoError(t, short.Set(old)) }()
-	for name, c := range map[string]struct {
-		require       string
-		short         bool
-		err           error
-		skipped, fail string
+	for _, c := range []struct {
+		require, short string
+		err            error
+		want           string
 	}{
-		"missing":                  {err: missing, skipped: install},
-		"missing, others required": {require: "etcd,postgres", err: missing, skipped: install},
-		"missing, all required":    {require: "all", err: missing, fail: install},
-		"missing, listed":          {require: "etcd, redis-server", err: missing, fail: install},
-		"MySQL, all required":      {require: "all", err: &NotInstalled{Program: mysqld}, skipped: mysqld},
-		"MySQL, listed":            {require: mysqld, err: &NotInstalled{Program: mysqld}, fail: mysqld},
-		"broken":                   {err: errors.New("no luck"), fail: "no luck"},
-		"short, all required":      {short: true, require: "all", skipped: "-short"},
+		{"", "false", missing, "skip: " + install},
+		{"etcd,postgres", "false", missing, "skip: " + install},
+		{"all", "false", missing, "fail: " + install},
+		{"etcd, redis-server", "false", missing, "fail: " + install},
+		{"all", "false", &NotInstalled{Program: mysqld}, "skip: " + mysqld},
+		{mysqld, "false", &NotInstalled{Program: mysqld}, "fail: " + mysqld},
+		{"", "false", errors.New("no luck"), "fail: no luck"},
+		{"all", "true", nil, "skip: needs Redis: run go test without -short"},
 	} {
 		t.Setenv(requireVariable, c.require)
-		require.NoError(t, short.Set(fmt.Sprint(c.short)))
+		require.NoError(t, short.Set(c.short))
 		var v verdict
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			Need(&v, "redis", false, func() (*Redis, error) { return nil, c.err })
-		}()
-		<-done
-		require.Contains(t, v.skipped, c.skipped, name)
-		require.Equal(t, c.skipped == "", v.skipped == "", name)
-		require.Contains(t, v.fatal, c.fail, name)
-		require.Equal(t, c.fail == "", v.fatal == "", name)
+		var need sync.WaitGroup
+		need.Go(func() { Need(&v, "Redis", false, func() (*Redis, error) { return nil, c.err }) })
+		need.Wait()
+		require.True(t, strings.HasPrefix(v.end, c.want), "%+v: %s", c, v.end)
 	}
 }
