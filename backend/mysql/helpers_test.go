@@ -7,6 +7,7 @@ import (
 	sqldriver "database/sql/driver"
 	"errors"
 	"fmt"
+	"regexp"
 	"sync"
 	"testing"
 	"time"
@@ -14,6 +15,9 @@ import (
 	gomysql "github.com/go-sql-driver/mysql"
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockport/lockport/conformance"
+	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/lab/peer"
 	"github.com/lockport/lockport/internal/lab/servers"
 	"github.com/lockport/lockport/internal/session"
 )
@@ -243,4 +247,29 @@ func holderOf(t testing.TB, m *servers.MariaDB, name string) int64 {
 func blockedIn(t testing.TB, admin *sql.DB) int64 {
 	t.Helper()
 	return ask(t, admin, "SELECT ID FROM information_schema.PROCESSLIST WHERE STATE='User lock' LIMIT 1")
+}
+
+func TestMain(m *testing.M) { peer.Main(m, 0) }
+
+// isOp classifies requests by their statements.
+var isOp = peer.Ops{
+	conformance.OpAcquire: peer.With("SELECT CONCAT(COALESCE(GET_LOCK("),
+	conformance.OpRenew:   regexp.MustCompile(`SELECT CONCAT\(COALESCE\(IS_USED_LOCK\('` + regexp.QuoteMeta(markerPrefix) + `.*=CONNECTION_ID\(\)`).Match,
+	conformance.OpRelease: peer.With("SELECT CONCAT(COALESCE(RELEASE_LOCK("),
+}.Is
+
+func openBare(ctx context.Context, rawURL string) (driver.Backend, error) {
+	b, err := peer.Open(ctx, rawURL)
+	if err != nil {
+		return nil, err
+	}
+	whole := b.(*Backend)
+	return bare{whole, whole, whole}, nil
+}
+
+// bare is a backend without Inspect, Break and Check.
+type bare struct {
+	driver.Backend
+	driver.Waiter
+	driver.BatchRenewer
 }
