@@ -21,11 +21,8 @@ import (
 // soon is far longer than any immediate effect takes, even on a busy machine.
 const soon = 10 * time.Second
 
-func newClient(t testing.TB, rawURL, addr string) *goredis.Client {
-	o, err := goredis.ParseURL(rawURL)
-	require.NoError(t, err)
-	o.Addr = addr
-	c := goredis.NewClient(o)
+func newClient(t testing.TB, o goredis.Options) *goredis.Client {
+	c := goredis.NewClient(&o)
 	t.Cleanup(func() { _ = c.Close() })
 	return c
 }
@@ -41,7 +38,7 @@ type place struct {
 
 func newPlace(t testing.TB) *place {
 	s := servers.SharedRedis(t)
-	p := &place{t: t, server: s, client: newClient(t, s.URL(), s.Addr())}
+	p := &place{t: t, server: s, client: newClient(t, goredis.Options{Addr: s.Addr()})}
 	tag := rand.Text()
 	p.data = "data:{" + tag + "}"
 	p.fence = newFence(t, p.client, "fence:{"+tag+"}")
