@@ -41,14 +41,6 @@ func (c *claim) waitsUntil(t testing.TB, ok func() bool) {
 	})
 }
 
-// taint makes a claim on x that the first node grants and the others, where a foreign client holds x, do not. The request to release the vote is
-// held up on its way to the first node until it times out.
-func (x *nodes) taint(t *testing.T, a *client) driver.Request {
-	req, c := x.releasing(t, a)
-	c.waitsUntil(t, func() bool { return c.votes[0].strayUndo })
-	return req
-}
-
 // half makes a claim that the first node has granted, and the others, where a foreign client holds x, will not: their proxies are frozen. done is
 // its outcome.
 func (x *nodes) half(t *testing.T, a *client, req driver.Request) (c *claim, done <-chan error) {
@@ -76,7 +68,8 @@ func (x *nodes) half(t *testing.T, a *client, req driver.Request) (c *claim, don
 	return c, outcome
 }
 
-// releasing is taint, but does not wait for the time-out.
+// releasing makes a claim on x that the first node grants and the others, where a foreign client holds x, do not. The request to release the vote
+// is held up on its way to the first node. It times out.
 func (x *nodes) releasing(t *testing.T, a *client) (driver.Request, *claim) {
 	req := a.Request("x")
 	c, done := x.half(t, a, req)
@@ -125,13 +118,16 @@ func (x *nodes) detour(t *testing.T) (a *client, another func()) {
 	}
 }
 
-// A late release, over a connection that was given up, frees no vote that counts: that node's votes no longer count.
+// A late release, over a connection that was given up, frees no vote that counts: that node's votes no longer count. This holds for the same claim,
+// made again while the release is under way or after it has timed out.
 func TestLateGiveBackTakesNothing(t *testing.T) {
 	x := plainNodes(t, 3)
 	a, another := x.detour(t)
-	req := x.taint(t, a)
+	req, c := x.releasing(t, a)
 	another() // the node answers again
 	do(t, x.servers[1], "DEL", key("x"))
+	a.Waits(req) // the release may arrive after this claim
+	c.waitsUntil(t, func() bool { return c.votes[0].strayUndo })
 	a.Waits(req)
 	do(t, x.servers[2], "DEL", key("x"))
 	lease := a.TakesSoon(req)
@@ -143,21 +139,12 @@ func TestLateGiveBackTakesNothing(t *testing.T) {
 	peer.Until(t, func() bool { return do(t, x.servers[0], "EXISTS", key("x")) == int64(0) })
 }
 
-// The same claim, made again while the release is under way, does not count that vote either: the release may arrive after the claim.
-func TestClaimBehindAReleaseWithoutAnAnswer(t *testing.T) {
-	x := plainNodes(t, 3)
-	a, another := x.detour(t)
-	req, _ := x.releasing(t, a)
-	another()
-	do(t, x.servers[1], "DEL", key("x"))
-	a.Waits(req)
-}
-
 // If a majority needs such a node, another claim must be made.
 func TestLateGiveBackMakesRoomForAnotherClaim(t *testing.T) {
 	x := plainNodes(t, 3)
 	a, another := x.detour(t)
-	req := x.taint(t, a)
+	req, c := x.releasing(t, a)
+	c.waitsUntil(t, func() bool { return c.votes[0].strayUndo })
 	another()
 	do(t, x.servers[1], "DEL", key("x"))
 	x.kill(t, 2)
