@@ -74,12 +74,10 @@ func TestURL(t *testing.T) {
 		"file:///a%20b/c?ttl=3s": "/a b/c",
 		"file:/a/../b":           "/b",
 	} {
-		b, _, err := lockport.DefaultMux().OpenBackend(good)
-		require.NoError(t, err, good)
-		require.Equal(t, want, b.(*Backend).Dir(), good)
+		require.Equal(t, want, peer.Opened(t, good).(*Backend).Dir(), good)
 	}
 	for _, bad := range []string{"file:relative", "file://host/dir", "file:///dir?prefix=x", "file:///dir#x", "file://user@/dir"} {
-		_, _, err := lockport.DefaultMux().OpenBackend(bad)
+		_, err := peer.Open(t.Context(), bad)
 		require.Error(t, err, bad)
 	}
 }

@@ -2,11 +2,10 @@ package file
 
 import (
 	"errors"
-	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -15,7 +14,6 @@ import (
 
 	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/lab/peer"
-	"github.com/lockport/lockport/internal/lab/servers"
 )
 
 // A new reader does not overtake a waiting writer, not even with a single attempt. It does overtake a writer that stopped trying.
@@ -130,21 +128,14 @@ func TestInspectFindsReadersBeyondAGap(t *testing.T) {
 
 // A program that shares a lock (flock -s, the guard of a killed reader) excludes writers but not readers, and is seen.
 func TestForeignReader(t *testing.T) {
-	flock := servers.NeedProgram(t, "flock")
 	dir := t.TempDir()
 	b := backend(t, dir)
-	cmd := exec.Command(flock, "-s", filepath.Join(dir, FileName("x")), "sh", "-c", "echo; exec cat")
-	in, err := cmd.StdinPipe()
+	f, err := os.Create(filepath.Join(dir, FileName("x")))
 	require.NoError(t, err)
-	out, err := cmd.StdoutPipe()
-	require.NoError(t, err)
-	require.NoError(t, cmd.Start())
-	_, err = fmt.Fscanln(out)
-	require.NoError(t, err)
+	require.NoError(t, syscall.Flock(int(f.Fd()), syscall.LOCK_SH))
 	peer.Fails(t, b, request("x"), driver.ErrHeld)
 	require.Equal(t, driver.Status{Name: "x", Held: true, Foreign: true, Shared: true, Waiters: -1}, peer.Shows(t, b, "x"))
 	peer.Fails(t, b, reading("x"), driver.ErrHeld) // no token was written yet
-	require.NoError(t, in.Close())
-	require.NoError(t, cmd.Wait())
+	require.NoError(t, f.Close())
 	release(t, peer.Takes(t, b, reading("x")))
 }

@@ -129,25 +129,12 @@ func put(t *testing.T, path string, r record) {
 	require.NoError(t, (&lockFile{File: f}).writeRecord(r))
 }
 
-func lockIn(t *testing.T, dir string) (uint64, error) {
-	t.Helper()
-	b, err := NewBackend(Options{Dir: dir})
-	require.NoError(t, err)
-	defer b.Close()
-	lease, err := b.TryAcquire(t.Context(), request("x"))
-	if err != nil {
-		return 0, err
-	}
-	release(t, lease)
-	return lease.Grant().Token, nil
-}
-
 func requireNext(t *testing.T, dir string, last uint64) uint64 {
 	t.Helper()
-	token, err := lockIn(t, dir)
-	require.NoError(t, err)
-	require.Greater(t, token, last)
-	return token
+	lease := peer.Takes(t, backend(t, dir), request("x"))
+	release(t, lease)
+	require.Greater(t, lease.Grant().Token, last)
+	return lease.Grant().Token
 }
 
 // A write torn at any byte, as by a machine crash, never lowers the token, whatever the clock says.
@@ -195,13 +182,11 @@ func TestTokenSurvives(t *testing.T) {
 	// Both: refused, since nothing tells which tokens were granted.
 	require.NoError(t, os.Truncate(path, 0))
 	require.NoError(t, os.Chtimes(path, time.Time{}, time.Now().Add(time.Hour)))
-	_, err := lockIn(t, dir)
-	require.ErrorIs(t, err, driver.ErrRefused)
-	require.ErrorContains(t, err, "clock was set back")
+	b := backend(t, dir)
+	require.ErrorContains(t, peer.Fails(t, b, request("x"), driver.ErrRefused), "clock was set back")
 
 	put(t, path, record{token: driver.MaxToken})
-	_, err = lockIn(t, dir)
-	require.ErrorIs(t, err, driver.ErrRefused)
+	peer.Fails(t, b, request("x"), driver.ErrRefused)
 }
 
 func TestName(t *testing.T) {

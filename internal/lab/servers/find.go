@@ -30,7 +30,6 @@ var installs = map[string]string{
 	"etcd":               "apt-get install etcd-server (Debian), brew install etcd (macOS)",
 	"etcd-current":       "go tool builds it in internal/lab/servers/etcdserver; the first build needs the network",
 	"etcdctl":            "apt-get install etcd-client (Debian), brew install etcd (macOS)",
-	"flock":              "apt-get install util-linux (Debian)",
 	"gcc":                "apt-get install gcc libc6-dev (Debian)",
 	"initdb":             postgresInstall,
 	"java":               "apt-get install default-jre-headless (Debian)",
