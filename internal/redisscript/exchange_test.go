@@ -3,9 +3,7 @@ package redisscript
 import (
 	"fmt"
 	"testing"
-	"time"
 
-	goredis "github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport/driver"
@@ -33,27 +31,28 @@ func sends(t *testing.T, p *Pipe, requests int, calls ...Call) []Reply {
 
 func TestCallsOfOneScriptGoTogether(t *testing.T) {
 	s := servers.SharedRedis(t)
-	p := pipeOf(t, optionsOf(t, s.URL()))
+	p := pipeOf(t, s.URL(), 0)
 	const n = 50
 	name := func(i int) string { return fmt.Sprint(t.Name(), i) }
+	each := func(of func(i int) []Call) (calls []Call) {
+		for i := range n {
+			calls = append(calls, of(i)...)
+		}
+		return calls
+	}
 	for range 2 {
 		// Load Release: calls of an unknown script go again, after the others.
 		sends(t, p, 1, lockCall(Release, name(0), "z"), lockCall(Release, name(1), "z"))
-		var calls []Call
-		for i := range n {
-			calls = append(calls, lockCall(Acquire, name(i), "a"))
-		}
 		tokens := make(map[int]int64)
-		for i, r := range sends(t, p, 1, calls...) {
+		for i, r := range sends(t, p, 1, each(func(i int) []Call { return []Call{lockCall(Acquire, name(i), "a")} })...) {
 			require.NoError(t, r.Err)
 			require.Greater(t, r.Value, int64(1_000_000_000_000_000))
 			tokens[i] = r.Value.(int64)
 		}
 		// Each call gets its own reply.
-		calls = nil
-		for i := range n {
-			calls = append(calls, lockCall(Release, name(i), "a"), lockCall(Acquire, name(i), "b"), lockCall(Release, name(i), "c"), echoCall(i))
-		}
+		calls := each(func(i int) []Call {
+			return []Call{lockCall(Release, name(i), "a"), lockCall(Acquire, name(i), "b"), lockCall(Release, name(i), "c"), echoCall(i)}
+		})
 		for i, r := range sends(t, p, 2+n, calls...) {
 			require.NoError(t, r.Err)
 			switch i % 4 {
@@ -66,11 +65,7 @@ func TestCallsOfOneScriptGoTogether(t *testing.T) {
 			}
 		}
 		does(t, s, "SCRIPT", "FLUSH")
-		calls = nil
-		for i := range n {
-			calls = append(calls, lockCall(Release, name(i), "b"))
-		}
-		for _, r := range sends(t, p, 1, calls...) {
+		for _, r := range sends(t, p, 1, each(func(i int) []Call { return []Call{lockCall(Release, name(i), "b")} })...) {
 			require.Equal(t, Reply{Value: int64(1)}, r)
 		}
 	}
@@ -79,7 +74,7 @@ func TestCallsOfOneScriptGoTogether(t *testing.T) {
 // An error of one lock does not affect the others.
 func TestAnErrorIsThatOfOneCall(t *testing.T) {
 	s := servers.SharedRedis(t)
-	p := pipeOf(t, optionsOf(t, s.URL()))
+	p := pipeOf(t, s.URL(), 0)
 	calls := []Call{lockCall(Acquire, t.Name()+"1", "a"), lockCall(Acquire, t.Name()+"2", "a"), lockCall(Acquire, t.Name()+"3", "a")}
 	does(t, s, "RPUSH", calls[1].args[4], "no queue")
 	replies := sends(t, p, 1, calls...)
@@ -96,7 +91,7 @@ func TestAnErrorIsThatOfOneCall(t *testing.T) {
 // After the errors of combined calls, each later call of the same pipeline gets its own reply. go-redis does not read on after some errors in a list.
 func TestErrorsOfCombinedCallsLeaveNoReplyBehind(t *testing.T) {
 	s := servers.NeedRedis(t, servers.RedisOptions{})
-	p := pipeOf(t, optionsOf(t, s.URL()))
+	p := pipeOf(t, s.URL(), 0)
 	both := []Call{lockCall(Acquire, "x", "a"), lockCall(Acquire, "y", "a")}
 	for _, r := range sends(t, p, 1, both...) { // the server knows the script from now on
 		require.NoError(t, r.Err)
@@ -114,7 +109,7 @@ func TestErrorsOfCombinedCallsLeaveNoReplyBehind(t *testing.T) {
 // Combined calls that the server refuses because of one of them go separately.
 func TestCallsThatAreRefusedTogetherGoAlone(t *testing.T) {
 	s := servers.NeedRedis(t, servers.RedisOptions{Users: []string{"some on >secret ~lockport:mine* ~lockport.side:{lockport:mine* ~lockport.side:{}:* &* +@all"}})
-	p := pipeOf(t, optionsOf(t, s.UserURL("some", "secret")))
+	p := pipeOf(t, s.UserURL("some", "secret"), 0)
 	replies := sends(t, p, 1, lockCall(Acquire, "mine", "a"), lockCall(Acquire, "yours", "a"))
 	require.NoError(t, replies[0].Err)
 	require.ErrorIs(t, replies[1].Err, driver.ErrRefused)
@@ -125,9 +120,7 @@ func TestCallsThatAreRefusedTogetherGoAlone(t *testing.T) {
 // calls that did not ask for replicas.
 func TestWaitIsOnlyTheirsWhoAsked(t *testing.T) {
 	s := servers.NeedRedis(t, servers.RedisOptions{Users: []string{"some on >secret ~* &* +@all -wait"}})
-	client := goredis.NewClient(optionsOf(t, s.UserURL("some", "secret")))
-	defer func() { _ = client.Close() }()
-	p := NewPipe(client, 1, time.Second)
+	p := pipeOf(t, s.UserURL("some", "secret"), 1)
 	kept := Script{acks: true}.from(echo.source)
 	for range 2 {
 		replies := sends(t, p, 2, kept.Call(nil, 1), echoCall(2))

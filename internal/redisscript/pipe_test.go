@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"testing"
+	"time"
 
 	goredis "github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
@@ -20,16 +21,13 @@ var echo = NewScript("return ARGV[1]")
 
 func echoCall(i int) Call { return echo.Call([]string{fmt.Sprint("k", i)}, i) }
 
-func optionsOf(t *testing.T, rawURL string) *goredis.Options {
+// pipeOf makes a pipe with its own client and go-redis' defaults: contexts ignored, retries on. Claims wait for replicas.
+func pipeOf(t *testing.T, rawURL string, replicas int) *Pipe {
 	o, err := goredis.ParseURL(rawURL)
 	require.NoError(t, err)
-	return o
-}
-
-// pipeOf makes a pipe with its own client and go-redis' defaults: contexts ignored, retries on.
-func pipeOf(t *testing.T, o *goredis.Options) *Pipe {
+	o.DialerRetries = 1 // several are slow, and logged
 	client := goredis.NewClient(o)
-	p := NewPipe(client, 0, 0)
+	p := NewPipe(client, replicas, time.Second)
 	t.Cleanup(func() { p.Close(); _ = client.Close() })
 	return p
 }
@@ -78,17 +76,23 @@ func TestPipeSendsOnce(t *testing.T) {
 	}
 }
 
-// A request without a connection is known to be unsent.
+// A request without a connection is known to be unsent, alone or with others. It has the error of the connection.
 func TestPipeKnowsWhatItHasNotSent(t *testing.T) {
-	client := goredis.NewClient(&goredis.Options{Addr: "127.0.0.1:1", DialerRetries: 1})
-	defer func() { _ = client.Close() }()
-	p := NewPipe(client, 0, 0)
-	require.ErrorIs(t, p.Run(t.Context(), echoCall(1)).Err, driver.ErrUnavailable)
-	for _, r := range p.RunAll(t.Context(), []Call{echoCall(1), echoCall(2)}) {
-		require.ErrorIs(t, r.Err, driver.ErrUnavailable)
+	s := servers.NeedRedis(t, servers.RedisOptions{Users: []string{"some on >secret ~* &* +@all"}})
+	for rawURL, want := range map[string]struct {
+		class error
+		what  string
+	}{
+		"redis://127.0.0.1:1":      {driver.ErrUnavailable, "is it running"},
+		s.UserURL("some", "wrong"): {driver.ErrRefused, "wrong user name or password"},
+	} {
+		p := pipeOf(t, rawURL, 0)
+		for _, r := range append(p.RunAll(t.Context(), []Call{echoCall(1), echoCall(2)}), p.Run(t.Context(), echoCall(1))) {
+			peer.SaysOneLine(t, r.Err, want.class, want.what)
+		}
+		p.Close()
+		require.ErrorIs(t, p.Run(t.Context(), echoCall(1)).Err, goredis.ErrClosed)
 	}
-	p.Close()
-	require.ErrorIs(t, p.Run(t.Context(), echoCall(1)).Err, goredis.ErrClosed)
 }
 
 // allAt makes a client that believes that a node has all slots.
@@ -108,17 +112,6 @@ func TestNodesAreBounded(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, p.cluster.Close())
 		require.LessOrEqual(t, len(p.nodes), maxNodes)
-	}
-}
-
-// Calls on a connection that the server refuses have its error, alone or together.
-func TestPipeReportsARefusedConnection(t *testing.T) {
-	s := servers.NeedRedis(t, servers.RedisOptions{Users: []string{"some on >secret ~* &* +@all"}})
-	p := pipeOf(t, optionsOf(t, s.UserURL("some", "wrong")))
-	require.ErrorIs(t, p.Run(t.Context(), echoCall(1)).Err, driver.ErrRefused)
-	for _, r := range p.RunAll(t.Context(), []Call{echoCall(1), echoCall(2)}) {
-		require.ErrorIs(t, r.Err, driver.ErrRefused)
-		require.ErrorContains(t, r.Err, "wrong user name or password")
 	}
 }
 
