@@ -28,9 +28,9 @@ func TestAMajorityIsAway(t *testing.T) {
 			x.empty(t, "before")
 			req := a.Request("x")
 			if fault == "dead" {
-				x.kill(t, 0, 2, 4)
+				x.each(t, true, (*servers.Redis).Kill, 0, 2, 4)
 			} else {
-				x.freeze(t, 0, 2, 4)
+				x.each(t, true, (*servers.Redis).Freeze, 0, 2, 4)
 				peer.Fails(t, a, req, driver.ErrUnknown) // three may have granted it
 				ctx, cancel := context.WithTimeout(t.Context(), soon)
 				defer cancel()
@@ -43,7 +43,7 @@ func TestAMajorityIsAway(t *testing.T) {
 			require.ErrorIs(t, err, driver.ErrUnavailable)
 			x.empty(t, "x") // the two votes were released
 			if fault == "hung" {
-				x.thaw(t, 0, 2, 4)
+				x.each(t, false, (*servers.Redis).Thaw, 0, 2, 4)
 				peer.Until(t, func() bool { return a.Abandon(t.Context(), req) == nil })
 				a.Frees(a.TakesSoon(a.Request("z")))
 			}
@@ -57,14 +57,15 @@ func TestNodesRestartEmpty(t *testing.T) {
 	a, b := newClient(t, x.url(), "a"), newClient(t, x.url(), "b")
 	lease := a.Takes(a.Request("x"))
 	x.full(t, "x")
-	x.restartEmpty(t, 0, 3)
+	empty := func(s *servers.Redis) error { return s.RestartEmpty(t.Context()) }
+	x.each(t, false, empty, 0, 3)
 	require.Equal(t, 3, x.having(t, key("x")))
 	peer.Until(t, func() bool { peer.Extends(t, a, lease); return x.having(t, key("x")) == 5 }) // taken again
 	b.Waits(b.Request("x"))
-	x.restartEmpty(t, 1, 2)
+	x.each(t, false, empty, 1, 2)
 	b.Waits(b.Request("x"))
 
-	x.restartEmpty(t, 4) // three of five lost it before the next renewal
+	x.each(t, false, empty, 4) // three of five lost it before the next renewal
 	peer.Until(t, func() bool { _, err := a.Renews(lease); return errors.Is(err, driver.ErrLost) })
 	require.ErrorIs(t, a.Releases(lease), driver.ErrLost)
 	require.Eventually(t, func() bool { return x.having(t, key("x")) == 0 }, 2*soon, 10*time.Millisecond)

@@ -147,7 +147,7 @@ func TestLateGiveBackMakesRoomForAnotherClaim(t *testing.T) {
 	c.waitsUntil(t, func() bool { return c.votes[0].strayUndo })
 	another()
 	do(t, x.servers[1], "DEL", key("x"))
-	x.kill(t, 2)
+	x.each(t, true, (*servers.Redis).Kill, 2)
 	peer.Until(t, func() bool { return errors.Is(peer.Fails(t, a, req), driver.ErrUnknown) })
 	a.Abandons(req)
 	a.Frees(a.TakesSoon(a.Request("x")))

@@ -82,10 +82,12 @@ func (x *nodes) url() string { return urlTo(x.servers...) }
 // proxied is the URL through the proxies.
 func (x *nodes) proxied() string { return urlTo(x.proxies...) }
 
-func (x *nodes) kill(t testing.TB, which ...int) {
+// each applies a fault, or its end, to servers. down: they do not answer from then on.
+func (x *nodes) each(t testing.TB, down bool, fault func(*servers.Redis) error, which ...int) {
+	t.Helper()
 	for _, i := range which {
-		x.down[i] = true
-		require.NoError(t, x.servers[i].Kill())
+		require.NoError(t, fault(x.servers[i]))
+		x.down[i] = down
 	}
 }
 
@@ -127,34 +129,6 @@ func (x *nodes) empty(t testing.TB, name string) {
 func (x *nodes) full(t testing.TB, name string) {
 	t.Helper()
 	peer.Until(t, func() bool { return x.having(t, key(name)) == len(x.servers) })
-}
-
-func (x *nodes) restartEmpty(t testing.TB, which ...int) {
-	for _, i := range which {
-		require.NoError(t, x.servers[i].Kill())
-		require.NoError(t, x.servers[i].Restart(context.Background()))
-		require.Equal(t, int64(0), do(t, x.servers[i], "DBSIZE"))
-		x.down[i] = false
-	}
-}
-
-func (x *nodes) freeze(t testing.TB, which ...int) {
-	for _, i := range which {
-		require.NoError(t, x.servers[i].Freeze())
-		x.down[i] = true
-	}
-	t.Cleanup(func() { // however the test ends
-		for _, i := range which {
-			_ = x.servers[i].Thaw()
-		}
-	})
-}
-
-func (x *nodes) thaw(t testing.TB, which ...int) {
-	for _, i := range which {
-		require.NoError(t, x.servers[i].Thaw())
-		x.down[i] = false
-	}
 }
 
 // plainNodes makes nodes for a test that runs beside others.
