@@ -179,6 +179,8 @@ func TestRefusals(t *testing.T) {
 		{64, "options only", []string{"compare", "redis://h"}},
 		{64, "--out needs the name of a folder", []string{"compare", "--out", ""}},
 		{64, "unknown flag: --fast", []string{"compare", "--fast"}},
+		{69, "cannot be reached", []string{"compare", "--url", "redis://:secret@127.0.0.1:1", "--out", filepath.Join(dir, "report")}},
+		{1, "the report cannot be written: ", []string{"compare", "--scenario", "H14", "--out", filepath.Join(plain, "report")}},
 
 		{64, "", []string{"help", "nothing"}},
 		{64, "", []string{"help", "run", "conform"}},

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"regexp"
 	"slices"
@@ -244,13 +245,10 @@ func TestWho(t *testing.T) {
 // A full disk must not look like a free lock.
 func TestStatusThatCannotBeWritten(t *testing.T) {
 	t.Parallel()
-	url := folder(t)
-	holds(t, url, "a")
-	p := prepare(url, "status", "a")
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 	require.NoError(t, err)
 	defer full.Close()
-	p.Stdout = full
-	require.Equal(t, 69, p.begin(t).code(t))
-	require.Contains(t, p.err.String(), "cannot be written")
+	err = dispatch(t.Context(), &console{out: full, err: io.Discard}, []string{"status", "--url", folder(t), "a"})
+	require.ErrorContains(t, err, "cannot be written")
+	require.Equal(t, exitUnavailable, err.(*exitError).code)
 }
