@@ -114,14 +114,12 @@ func TestAbandonOnAFullServer(t *testing.T) {
 // A hung node of a Cluster does not keep a client from renewing its locks on others, of whatever kind.
 func TestRenewalBesideAHungNode(t *testing.T) {
 	t.Parallel()
-	c, client := newCluster(t)
+	c, _ := newCluster(t)
 	n := opened(t, c.URL())
 	on := func(node *servers.Redis) string { // a name of the node
 		for i := 0; ; i++ {
 			name := fmt.Sprint("x", i)
-			master, err := client.MasterForKey(t.Context(), key(name))
-			require.NoError(t, err)
-			if master.Options().Addr == node.Addr() {
+			if _, owner, _ := slotOf(t, c, key(name)); owner == node {
 				return name
 			}
 		}
@@ -150,9 +148,7 @@ func TestReaderIsAbandonedWhileItsSlotIsMoved(t *testing.T) {
 	waiter := n.Request(name)
 	n.Waits(waiter)
 	woken := n.Notified(waiter)
-	slot := do(t, c.Nodes[0], "CLUSTER", "KEYSLOT", key(name)).(int64)
-	from := int(slot) * len(c.Nodes) / 16384
-	source, target := c.Nodes[from], c.Nodes[(from+1)%len(c.Nodes)]
+	slot, source, target := slotOf(t, c, key(name))
 	do(t, target, "CLUSTER", "SETSLOT", slot, "IMPORTING", do(t, source, "CLUSTER", "MYID"))
 	do(t, source, "CLUSTER", "SETSLOT", slot, "MIGRATING", do(t, target, "CLUSTER", "MYID"))
 	require.NoError(t, n.Abandon(t.Context(), req))

@@ -79,21 +79,20 @@ func TestTokensInACluster(t *testing.T) {
 	require.LessOrEqual(t, left, int64(1000))
 	require.Greater(t, n.takesToken("x"), n.takesToken("y")-1_000_000)
 
-	slot, err := c.Nodes[0].Do(t.Context(), "CLUSTER", "KEYSLOT", key("x"))
-	require.NoError(t, err)
-	moveSlot(t, c, slot.(int64))
+	slot, from, to := slotOf(t, c, key("x"))
+	for _, key := range do(t, from, "CLUSTER", "GETKEYSINSLOT", slot, 1000).([]any) {
+		do(t, from, "DEL", key) // an empty slot moves at once
+	}
+	id := do(t, to, "CLUSTER", "MYID")
+	for _, node := range append([]*servers.Redis{to}, c.Nodes...) {
+		do(t, node, "CLUSTER", "SETSLOT", slot, "NODE", id)
+	}
 	n.takesToken("x")
 }
 
-// moveSlot gives an empty slot to another node.
-func moveSlot(t *testing.T, c *servers.Group[*servers.Redis], slot int64) {
-	from := int(slot) * len(c.Nodes) / 16384
-	to := (from + 1) % len(c.Nodes)
-	for _, key := range do(t, c.Nodes[from], "CLUSTER", "GETKEYSINSLOT", slot, 1000).([]any) {
-		do(t, c.Nodes[from], "DEL", key)
-	}
-	id := do(t, c.Nodes[to], "CLUSTER", "MYID")
-	for _, node := range []*servers.Redis{c.Nodes[to], c.Nodes[from], c.Nodes[(to+1)%len(c.Nodes)]} {
-		do(t, node, "CLUSTER", "SETSLOT", slot, "NODE", id)
-	}
+// slotOf returns a key's slot, the node that has it, and another.
+func slotOf(t *testing.T, c *servers.Group[*servers.Redis], key string) (slot int64, owner, other *servers.Redis) {
+	slot = do(t, c.Nodes[0], "CLUSTER", "KEYSLOT", key).(int64)
+	i := int(slot) * len(c.Nodes) / 16384
+	return slot, c.Nodes[i], c.Nodes[(i+1)%len(c.Nodes)]
 }
