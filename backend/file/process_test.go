@@ -26,8 +26,8 @@ func child(t *testing.T, files ...*os.File) (done func()) {
 	return func() { require.NoError(t, errors.Join(in.Close(), cat.Wait())) }
 }
 
-// When a process is killed, the kernel closes its files, as this test does. A child has not inherited the lock. One that got the file shares the lock
-// while it lives.
+// When a process is killed, the kernel closes its files, as this test does. A child has not inherited the lock. One that got the file shares
+// the lock while it lives.
 func TestChildrenOfAKilledHolder(t *testing.T) {
 	dir := t.TempDir()
 	var f *os.File

@@ -68,8 +68,8 @@ func (x *nodes) half(t *testing.T, a *client, req driver.Request) (c *claim, don
 	return c, outcome
 }
 
-// releasing makes a claim on x that the first node grants and the others, where a foreign client holds x, do not. The request to release the vote
-// is held up on its way to the first node. It times out.
+// releasing makes a claim on x that the first node grants and the others, where a foreign client holds x, do not. The request to release the
+// vote is held up on its way to the first node. It times out.
 func (x *nodes) releasing(t *testing.T, a *client) (driver.Request, *claim) {
 	req := a.Request("x")
 	c, done := x.half(t, a, req)
@@ -118,8 +118,8 @@ func (x *nodes) detour(t *testing.T) (a *client, another func()) {
 	}
 }
 
-// A late release, over a connection that was given up, frees no vote that counts: that node's votes no longer count. This holds for the same claim,
-// made again while the release is under way or after it has timed out.
+// A late release, over a connection that was given up, frees no vote that counts: that node's votes no longer count. This holds for the same
+// claim, made again while the release is under way or after it has timed out.
 func TestLateGiveBackTakesNothing(t *testing.T) {
 	x := plainNodes(t, 3)
 	a, another := x.detour(t)
