@@ -15,7 +15,7 @@ import (
 // own, exclusively, with its record. That file is for Inspect: it decides nothing.
 //
 // The holder of a permit locks one of the name's permit files exclusively. A further file, the gate, records the number of permits, and has the
-// turnstile of the waiters.
+// turnstile of the waiters. If the number has fallen, the gate's record has the greatest token of the files that are no longer permits.
 
 // mostReaders is the greatest number of reader files of a name.
 const mostReaders = 1 << 16
@@ -62,8 +62,7 @@ func (b *Backend) takeReader(main *lockFile, req driver.Request) (own *lockFile,
 
 // takePermit returns the file and the record of a free permit. nil without an error: there is none.
 func (b *Backend) takePermit(gate *lockFile, req driver.Request) (own *lockFile, r record, err error) {
-	most, err := b.setPermits(gate, req)
-	if err != nil {
+	if err := b.setPermits(gate, req); err != nil {
 		return nil, r, err
 	}
 	n := req.Permits
@@ -71,8 +70,11 @@ func (b *Backend) takePermit(gate *lockFile, req driver.Request) (own *lockFile,
 	if own == nil {
 		return nil, r, err
 	}
-	r, err = own.next()
-	for other := range most {
+	if r, err = own.next(); err == nil {
+		err = gate.read()
+		r.token = max(r.token, gate.record.token+1)
+	}
+	for other := range n {
 		if err == nil && other != i {
 			r.token, err = b.tokenAfter(r.token, numbered(req.Name, permit, other+1))
 		}
@@ -95,25 +97,39 @@ func (b *Backend) tokenAfter(token uint64, file string) (uint64, error) {
 	return max(token, f.record.token+1), err
 }
 
-// setPermits makes sure that the gate records req's number of permits. It returns the greater of that and the number before: so many files may have
-// tokens. Nobody locks the gate: concurrent claims write the same, unless they ask for different numbers. Then only the next claim is refused.
-func (b *Backend) setPermits(gate *lockFile, req driver.Request) (most int, err error) {
+// setPermits makes sure that the gate records req's number of permits. Nobody locks the gate: concurrent claims write the same, unless they ask for
+// different numbers. Then only the next claim is refused.
+func (b *Backend) setPermits(gate *lockFile, req driver.Request) error {
 	_, n := gate.readLine() // 0: unknown
-	most = max(n, req.Permits)
 	if n == req.Permits && time.Since(gate.info.ModTime()) < pruneEvery {
-		return most, nil
+		return nil
 	}
 	if n != 0 && n != req.Permits {
 		st, err := b.holders(permit, driver.Status{Name: req.Name}, nil)
 		if err != nil {
-			return 0, err
+			return err
 		}
 		// The holder may have changed the number since it was read.
-		if _, n = gate.readLine(); st.Held && n != req.Permits {
-			return 0, fmt.Errorf("%w: %w: the name has %d permits", driver.ErrRefused, driver.ErrInvalidOption, n)
+		if _, now := gate.readLine(); st.Held && now != req.Permits {
+			return fmt.Errorf("%w: %w: the name has %d permits", driver.ErrRefused, driver.ErrInvalidOption, now)
 		}
 	}
-	return most, gate.writeLine(gateLine(req.Name, req.Permits))
+	if err := gate.read(); err != nil {
+		return err
+	}
+	last := record{token: gate.record.token, since: time.UnixMicro(0), owner: permit} // the same for concurrent claims
+	for i := req.Permits; i < n; i++ {
+		var err error
+		if last.token, err = b.tokenAfter(last.token, numbered(req.Name, permit, i+1)); err != nil {
+			return err
+		}
+	}
+	if last.token > gate.record.token {
+		if err := gate.writeRecord(last); err != nil {
+			return err
+		}
+	}
+	return gate.writeLine(gateLine(req.Name, req.Permits))
 }
 
 // takeFree locks one of the count files of a kind that is not locked, beginning with number first, and returns its number i. Both count from 0. nil:
