@@ -54,6 +54,7 @@ func (x *nodes) half(t *testing.T, a *client, req driver.Request) (c *claim, don
 		a.Frees(lease)
 		return true
 	})
+	x.empty(t, "warm-up") // no node has a request under way
 	x.foreign(t, 1, 2)
 	x.proxies[1].Freeze()
 	x.proxies[2].Freeze()
@@ -74,11 +75,11 @@ func (x *nodes) releasing(t *testing.T, a *client) (driver.Request, *claim) {
 	req := a.Request("x")
 	c, done := x.half(t, a, req)
 	x.proxies[0].Freeze()
-	before := x.proxies[0].Requests()
+	before := x.releases.Load()
 	x.proxies[1].Restore()
 	x.proxies[2].Restore()
 	require.ErrorIs(t, <-done, driver.ErrHeld)
-	peer.Until(t, func() bool { return x.proxies[0].Requests() > before }) // it is on its way
+	peer.Until(t, func() bool { return x.releases.Load() > before })
 	return req, c
 }
 
@@ -99,6 +100,19 @@ func TestVotesWhoseAnswersWereLostAreGivenBack(t *testing.T) {
 	require.Eventually(t, func() bool { return x.having(t, key("x")) == 2 }, soon, time.Millisecond, "the foreign client's votes")
 }
 
+// noting counts the releases that are written.
+type noting struct {
+	net.Conn
+	releases *atomic.Int64
+}
+
+func (n noting) Write(p []byte) (int, error) {
+	if isOp(conformance.OpRelease, p) {
+		defer n.releases.Add(1)
+	}
+	return n.Conn.Write(p)
+}
+
 // detour makes a client that reaches the first node through its proxy until another is called.
 func (x *nodes) detour(t *testing.T) (a *client, another func()) {
 	var way atomic.Value
@@ -108,7 +122,8 @@ func (x *nodes) detour(t *testing.T) (a *client, another func()) {
 		if i == 0 {
 			o.Dialer = func(ctx context.Context, network, _ string) (net.Conn, error) {
 				var d net.Dialer
-				return d.DialContext(ctx, network, way.Load().(string))
+				conn, err := d.DialContext(ctx, network, way.Load().(string))
+				return noting{conn, &x.releases}, err
 			}
 		}
 	})

@@ -2,6 +2,7 @@ package redlock
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -54,9 +55,10 @@ func clientOn(t testing.TB, x *nodes, set func(i int, o *goredis.Options)) *clie
 
 // nodes are servers, each behind a proxy.
 type nodes struct {
-	servers []*servers.Redis
-	proxies []*faultproxy.Proxy
-	down    map[int]bool
+	servers  []*servers.Redis
+	proxies  []*faultproxy.Proxy
+	down     map[int]bool
+	releases atomic.Int64 // written to the first node, by clients of detour
 }
 
 func newNodes(t testing.TB, n int, o servers.RedisOptions) *nodes {
