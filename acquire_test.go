@@ -14,20 +14,6 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-func TestErrorsSayWhat(t *testing.T) {
-	bubble(t, func(w *world) {
-		c, b := w.client()
-		for name, want := range map[string]string{
-			"":                         `lockport: try (memory): invalid lock name: it is empty`,
-			strings.Repeat("äö", 1024): `lockport: try "äöäö`,
-		} {
-			_, err := c.TryAcquire(w.ctx, name)
-			require.ErrorContains(t, err, want)
-		}
-		require.Zero(t, b.Calls(memorytest.Claim))
-	})
-}
-
 func TestGrantThatCameTooLateIsNotBelieved(t *testing.T) {
 	bubble(t, func(w *world) {
 		c, b := w.client(lockport.TTL(time.Second))
@@ -53,7 +39,7 @@ func TestAnAttemptIsBounded(t *testing.T) {
 	}
 }
 
-func TestNoBackendErrors(t *testing.T) {
+func TestBadArguments(t *testing.T) {
 	_, err := lockport.New(nil)
 	require.ErrorContains(t, err, "no backend")
 	b := memorytest.NewBackend(nil, nil)
@@ -65,6 +51,11 @@ func TestNoBackendErrors(t *testing.T) {
 	require.NoError(t, err)
 	_, err = c.TryAcquire(t.Context(), "a", lockport.TTL(0))
 	require.ErrorIs(t, err, lockport.ErrInvalidOption)
+	_, err = c.TryAcquire(t.Context(), "")
+	require.EqualError(t, err, "lockport: try (memory): invalid lock name: it is empty")
+	_, err = c.TryAcquire(t.Context(), strings.Repeat("äö", 1024))
+	require.ErrorContains(t, err, `lockport: try "äöäö`)
+	require.Zero(t, b.Calls(memorytest.Claim))
 	require.NoError(t, c.Close())
 }
 

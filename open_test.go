@@ -104,11 +104,6 @@ func TestOpenRefusesBadURLs(t *testing.T) {
 	require.ErrorContains(t, err, "import a backend")
 	_, err = m.Open(t.Context(), "fake://host", lockport.TTL(0))
 	require.ErrorIs(t, err, lockport.ErrInvalidOption)
-}
-
-func TestRegisterTwicePanics(t *testing.T) {
-	var o lockport.SchemeOptions
-	m := mux(nil, &o)
-	require.Panics(t, func() { m.Register(lockport.Scheme{Name: "fake"}) })
+	require.Panics(t, func() { m.Register(lockport.Scheme{Name: "fake"}) }, "a scheme has one backend")
 	require.Len(t, m.Schemes(), 1)
 }

@@ -172,20 +172,14 @@ func TestContextEndsWithTheHold(t *testing.T) {
 }
 
 // A fn that panics leaves no lock.
-func TestDoPanics(t *testing.T) {
+// A fn that panics leaves no lock. One whose locker was closed meanwhile may have overlapped another holder's work.
+func TestDoThatEndsBadly(t *testing.T) {
 	bubble(t, func(w *world) {
 		c, _ := w.client()
 		require.PanicsWithValue(t, "oops", func() {
 			_ = lockport.Do(w.ctx, c, "a", func(context.Context, *lockport.Lock) error { panic("oops") })
 		})
 		w.nobodyHolds("a")
-	})
-}
-
-// A fn whose locker was closed meanwhile may have overlapped another holder's work.
-func TestDoSaysThatTheLockerWasClosed(t *testing.T) {
-	bubble(t, func(w *world) {
-		c, _ := w.client()
 		err := lockport.Do(w.ctx, c, "a", func(ctx context.Context, _ *lockport.Lock) error {
 			require.NoError(t, c.Close())
 			w.nobodyHolds("a")

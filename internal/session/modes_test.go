@@ -10,29 +10,23 @@ import (
 	"github.com/lockport/lockport/internal/lab/peer"
 )
 
-// reading is a reader's request.
-func reading(name string) driver.Request { return peer.Reading(request(name)) }
-
-// permitOf is a request for one of two permits.
-func permitOf(name string) driver.Request { return peer.Permit(request(name), 2) }
-
 func TestReadersOfOneSession(t *testing.T) {
 	byHand(t, Options{Blockers: 2}, func(t *testing.T, h *hand) {
-		c, first := h.live(reading("a"))
-		second := h.held(c, reading("a"))
+		c, first := h.live(peer.Reading(request("a")))
+		second := h.held(c, peer.Reading(request("a")))
 		h.try(t.Context(), request("a")).is(t, driver.ErrHeld) // the server would grant it to this session
 
 		writer := h.wait(t.Context(), request("a")) // on its own session: the server keeps them apart
 		queue := h.accept()
 		require.Equal(t, "Ta!", queue.asked())
-		h.try(t.Context(), reading("a")).is(t, driver.ErrHeld)
+		h.try(t.Context(), peer.Reading(request("a"))).is(t, driver.ErrHeld)
 		h.frees(c, first, "a")
 		h.frees(c, second, "a")
 		queue.answer("Ta!")
 		writer.is(t, nil)
 
-		h.try(t.Context(), reading("a")).is(t, driver.ErrHeld)
-		reader := h.wait(t.Context(), reading("a"))
+		h.try(t.Context(), peer.Reading(request("a"))).is(t, driver.ErrHeld)
+		reader := h.wait(t.Context(), peer.Reading(request("a")))
 		behind := h.accept()
 		h.frees(queue, writer.lease, "a")
 		behind.answer("Ta!")
@@ -44,25 +38,25 @@ func TestReadersOfOneSession(t *testing.T) {
 // The server grants a shared key to the same session again, ahead of the sessions in its queue. So the next reader asks on another session.
 func TestReaderDoesNotOvertakeAWriterOnItsSession(t *testing.T) {
 	byHand(t, Options{Blockers: 1}, func(t *testing.T, h *hand) {
-		c, first := h.live(reading("a"))
+		c, first := h.live(peer.Reading(request("a")))
 		c.events.Contended("a")
-		reader := h.try(t.Context(), reading("a"))
+		reader := h.try(t.Context(), peer.Reading(request("a")))
 		h.refuse(unavailable(errors.New("too many connections")))
 		reader.is(t, driver.ErrHeld)
-		reader = h.try(t.Context(), reading("a"))
+		reader = h.try(t.Context(), peer.Reading(request("a")))
 		own := h.accept()
 		own.answer("Ta", "a") // the writer waits
 		reader.is(t, driver.ErrHeld)
-		reader = h.try(t.Context(), reading("a"))
+		reader = h.try(t.Context(), peer.Reading(request("a")))
 		own.answer("Ta") // the writer has left
 		reader.is(t, nil)
-		h.try(t.Context(), reading("a")).is(t, driver.ErrHeld) // no session is left
+		h.try(t.Context(), peer.Reading(request("a"))).is(t, driver.ErrHeld) // no session is left
 		h.frees(c, first, "a")
-		h.held(c, reading("a"))
+		h.held(c, peer.Reading(request("a")))
 
 		stop := h.b.Notify(request("a"), func() {}) // a local writer without a session left to wait on
 		c.answer("Aa")
-		h.try(t.Context(), reading("a")).is(t, driver.ErrHeld)
+		h.try(t.Context(), peer.Reading(request("a"))).is(t, driver.ErrHeld)
 		stop()
 		c.answer("La")
 	})
@@ -72,8 +66,8 @@ func TestPermitsOfOneSession(t *testing.T) {
 	byHand(t, Options{Blockers: 1}, func(t *testing.T, h *hand) {
 		set := plainLayout.Permit("a", 0)
 		first, second := plainLayout.Permit(set, 1), plainLayout.Permit(set, 2)
-		h.wait(t.Context(), permitOf("a")).is(t, driver.ErrHeld) // the server has no queue for several locks
-		one, two := h.try(t.Context(), permitOf("a")), permitOf("a")
+		h.wait(t.Context(), peer.Permit(request("a"), 2)).is(t, driver.ErrHeld) // the server has no queue for several locks
+		one, two := h.try(t.Context(), peer.Permit(request("a"), 2)), peer.Permit(request("a"), 2)
 		c := h.accept()
 		next := h.try(t.Context(), two) // the first may still get either
 		require.Len(t, c.ops[0].Slots, 2)
@@ -86,7 +80,7 @@ func TestPermitsOfOneSession(t *testing.T) {
 		c.finish(nil)
 		next.is(t, nil)
 		h.try(t.Context(), two).is(t, driver.ErrHeld)
-		h.try(t.Context(), permitOf("a")).is(t, driver.ErrHeld)
+		h.try(t.Context(), peer.Permit(request("a"), 2)).is(t, driver.ErrHeld)
 		h.held(c, request("a")) // the lock is independent of the permits
 
 		abandoned := h.abandon(t.Context(), two)
@@ -96,7 +90,7 @@ func TestPermitsOfOneSession(t *testing.T) {
 		abandoned.is(t, nil)
 
 		c.fail(errCut) // only the server knows whether the permits are free
-		after := h.try(t.Context(), permitOf("a"))
+		after := h.try(t.Context(), peer.Permit(request("a"), 2))
 		d := h.accept()
 		require.Len(t, d.ops[0].Slots, 2)
 		d.answer("T"+string(set), set)

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/lab/peer"
 )
 
 func TestSessionEnds(t *testing.T) {
@@ -184,7 +185,7 @@ func TestRenewalGoesFirst(t *testing.T) {
 		c, lease := h.live(request("a"))
 		var tries []*outcome
 		for i := range 2 * MaxBatch {
-			tries = append(tries, h.try(t.Context(), permitOf(fmt.Sprint(i))))
+			tries = append(tries, h.try(t.Context(), peer.Permit(request(fmt.Sprint(i)), 2)))
 		}
 		renewed := begin(func() (driver.Lease, error) { _, err := driver.Renew(t.Context(), h.b, lease); return nil, err })
 		c.finish(nil) // the first try, which went alone

@@ -1,13 +1,11 @@
 package servers
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"net"
 	"net/url"
 	"os"
-	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -17,43 +15,37 @@ import (
 	"github.com/lockport/lockport/internal/lab/worker"
 )
 
-// childVariable makes this test binary start a server, print its address and wait to be killed.
-const childVariable = "LOCKPORT_SERVERS_TEST_CHILD"
+// starter is a process that starts a server. Its only answer is the server's address.
+type starter struct{ *Redis }
+
+func (s starter) Do(struct{}) (string, error) { return s.Addr(), nil }
+func (starter) Close()                        {}
+
+var starters = worker.Kind[struct{}, struct{}, string]{Variable: "LOCKPORT_SERVERS_TEST_CHILD"}
 
 func TestMain(m *testing.M) {
-	if os.Getenv(childVariable) != "" {
-		r, err := StartRedis(context.Background(), RedisOptions{})
-		if err != nil {
-			fmt.Println(err)
-			os.Exit(1)
-		}
-		fmt.Println(r.Addr())
-		select {}
-	}
+	starters.Main(func(ctx context.Context, _ struct{}) (worker.Worker[struct{}, string], error) {
+		r, err := StartRedis(ctx, RedisOptions{})
+		return starter{r}, err
+	})
 	os.Exit(m.Run())
 }
 
 func TestServersDieWithTheProcess(t *testing.T) {
 	SharedRedis(t) // it is installed
-	child := exec.Command(os.Args[0])
-	child.Env = append(os.Environ(), childVariable+"=1")
-	output, err := child.StdoutPipe()
+	child, err := starters.Start(t.Context(), struct{}{})
 	require.NoError(t, err)
-	require.NoError(t, child.Start())
-	line, err := bufio.NewReader(output).ReadString('\n')
-	addr := strings.TrimSpace(line)
+	defer child.Kill()
+	addr, err := child.Ask(t.Context(), struct{}{})
+	require.NoError(t, err)
 	server := &Server{kind: kind{url: url.URL{Host: addr}}}
-	if err == nil {
-		err = accepts(t.Context(), server)
-	}
+	require.NoError(t, accepts(t.Context(), server))
 	claim, taken := net.ListenPacket("udp", addr)
 	if taken == nil {
 		_ = claim.Close()
 	}
-	require.NoError(t, child.Process.Kill())
-	_ = child.Wait()
-	require.NoError(t, err, "%s", line)
 	require.Error(t, taken, "another process could take the port")
+	child.Kill()
 	require.Eventually(t, func() bool { return accepts(t.Context(), server) != nil }, pollTime, 10*time.Millisecond, "the server lives")
 }
 
