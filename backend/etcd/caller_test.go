@@ -2,9 +2,8 @@ package etcd
 
 import (
 	"context"
+	"path"
 	"slices"
-	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -47,18 +46,12 @@ func TestNamespaces(t *testing.T) {
 func TestInterceptorSeesEveryRequest(t *testing.T) {
 	t.Parallel()
 	s := servers.NeedEtcd(t, servers.EtcdOptions{})
-	var mu sync.Mutex
-	var seen []string
-	note := func(method string) {
-		mu.Lock()
-		defer mu.Unlock()
-		seen = append(seen, method[strings.LastIndex(method, "/")+1:])
-	}
-	since := func() []string {
-		mu.Lock()
-		defer mu.Unlock()
-		all := seen
-		seen = nil
+	seen := make(chan string, 100)
+	note := func(method string) { seen <- path.Base(method) }
+	since := func() (all []string) {
+		for len(seen) > 0 {
+			all = append(all, <-seen)
+		}
 		slices.Sort(all)
 		return all
 	}
@@ -82,7 +75,7 @@ func TestInterceptorSeesEveryRequest(t *testing.T) {
 	require.NoError(t, err)
 	require.EqualValues(t, 2, after-before)
 	peer.Extends(t, n, lease)
-	peer.Until(t, func() bool { mu.Lock(); defer mu.Unlock(); return len(seen) >= 3 })
+	peer.Until(t, func() bool { return len(seen) >= 3 })
 	<-time.After(4 * watchDelay)
 	require.Equal(t, []string{"LeaseKeepAlive", "Txn", "Watch"}, since())
 	n.Frees(lease)

@@ -2,6 +2,7 @@ package etcd
 
 import (
 	"context"
+	"errors"
 	"net/url"
 	"slices"
 	"strings"
@@ -24,31 +25,18 @@ func TestAuthentication(t *testing.T) {
 			t.Parallel()
 			o.RootPassword = "root-secret"
 			s := servers.NeedEtcd(t, o)
-			as := func(user, password string) string {
-				u, err := url.Parse(s.URL())
-				require.NoError(t, err)
-				u.User = nil
-				if user != "" {
-					u.User = url.UserPassword(user, password)
-				}
-				return u.String()
-			}
-			config := newConfig([]string{s.Addr()})
-			config.Username, config.Password = "root", "root-secret"
-			root, err := clientv3.New(*config)
-			require.NoError(t, err)
-			t.Cleanup(func() { _ = root.Close() })
+			as := func(login string) string { return "etcd://" + login + s.Addr() }
 			for user, prefix := range map[string]string{"may": "lockport/", "elsewhere": "app/"} {
-				_, err := root.UserAdd(t.Context(), user, "user-secret")
-				require.NoError(t, err)
-				_, err = root.RoleAdd(t.Context(), user)
-				require.NoError(t, err)
-				_, err = root.RoleGrantPermission(t.Context(), user, prefix, clientv3.GetPrefixRangeEnd(prefix), clientv3.PermissionType(clientv3.PermReadWrite))
-				require.NoError(t, err)
-				_, err = root.UserGrantRole(t.Context(), user, user)
-				require.NoError(t, err)
+				require.NoError(t, s.Use(t.Context(), func(root *clientv3.Client) error {
+					end, readWrite := clientv3.GetPrefixRangeEnd(prefix), clientv3.PermissionType(clientv3.PermReadWrite)
+					_, err1 := root.UserAdd(t.Context(), user, "user-secret")
+					_, err2 := root.RoleAdd(t.Context(), user)
+					_, err3 := root.RoleGrantPermission(t.Context(), user, prefix, end, readWrite)
+					_, err4 := root.UserGrantRole(t.Context(), user, user)
+					return errors.Join(err1, err2, err3, err4)
+				}))
 			}
-			for _, rawURL := range []string{s.URL(), as("may", "user-secret"), as("elsewhere", "user-secret") + "?prefix=app/"} {
+			for _, rawURL := range []string{s.URL(), as("may:user-secret@"), as("elsewhere:user-secret@") + "?prefix=app/"} {
 				peer.Notices(t, rawURL)
 				l := peer.Holds(t, newLocker(t, rawURL, 2*time.Second), "x")
 				before, _ := l.Deadline()
@@ -59,8 +47,8 @@ func TestAuthentication(t *testing.T) {
 				require.NoError(t, peer.Eventually(t, next).Release(t.Context()))
 			}
 			for rawURL, what := range map[string]string{
-				as("root", "not-the-secret"): "rejected the user or password", as("nobody", "secret"): "rejected the user or password",
-				as("", ""): "user", as("elsewhere", "user-secret"): "grant one of its roles readwrite on their prefix",
+				as("root:not-the-secret@"): "rejected the user or password", as("nobody:secret@"): "rejected the user or password",
+				as(""): "user", as("elsewhere:user-secret@"): "grant one of its roles readwrite on their prefix",
 			} {
 				peer.Refuses(t, rawURL, driver.ErrRefused, what)
 				n := newNode(t, rawURL)

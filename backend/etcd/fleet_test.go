@@ -6,8 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -31,32 +29,21 @@ func TestCounterWithEtcdctl(t *testing.T) {
 	etcdctl := servers.NeedProgram(t, "etcdctl")
 	file := filepath.Join(t.TempDir(), "counter")
 	require.NoError(t, os.WriteFile(file, []byte("0"), 0o600))
-	number := func() (int, error) {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			return 0, err
-		}
-		return strconv.Atoi(strings.TrimSpace(string(text)))
-	}
+	increment := []string{"sh", "-c", `n=$(cat "$0"); echo $((n + 1)) >"$0"`, file}
 	const clients, counts, turns = 4, 40, 8
 	var all sync.WaitGroup
 	for range clients {
 		c := newLocker(t, s.URL(), 2*time.Second)
 		all.Go(func() {
 			for range counts {
-				err := lockport.Do(t.Context(), c, "counter", func(context.Context, *lockport.Lock) error {
-					n, err := number()
-					if err != nil {
-						return err
-					}
-					return os.WriteFile(file, []byte(strconv.Itoa(n+1)), 0o600)
-				})
-				assert.NoError(t, err)
+				assert.NoError(t, lockport.Do(t.Context(), c, "counter", func(context.Context, *lockport.Lock) error {
+					return exec.Command(increment[0], increment[1:]...).Run()
+				}))
 			}
 		})
 		all.Go(func() {
 			for range turns {
-				cmd := exec.Command(etcdctl, "--endpoints", s.Addr(), "lock", "--", defaultPrefix+"counter", "sh", "-c", `n=$(cat "$0"); echo $((n + 1)) >"$0"`, file)
+				cmd := exec.Command(etcdctl, append([]string{"--endpoints", s.Addr(), "lock", "--", defaultPrefix + "counter"}, increment...)...)
 				cmd.Env = append(os.Environ(), "ETCDCTL_API=3")
 				out, err := cmd.CombinedOutput()
 				assert.NoError(t, err, "%s", out)
@@ -64,9 +51,9 @@ func TestCounterWithEtcdctl(t *testing.T) {
 		})
 	}
 	all.Wait()
-	n, err := number()
+	text, err := os.ReadFile(file)
 	require.NoError(t, err)
-	require.Equal(t, clients*(counts+turns), n)
+	require.Equal(t, fmt.Sprintln(clients*(counts+turns)), string(text), "increments were lost")
 }
 
 // A concurrency.Mutex and lockport's readers and writers share one queue, first in, first out.

@@ -1,12 +1,12 @@
 package etcd
 
 import (
-	"bufio"
 	"context"
 	"errors"
+	"io"
 	"net/http"
+	"regexp"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -134,19 +134,14 @@ func requestsOf(ctx context.Context, s *servers.Etcd) (int64, error) {
 		return 0, err
 	}
 	defer func() { _ = r.Body.Close() }()
-	var n int64
-	for lines := bufio.NewScanner(r.Body); lines.Scan(); {
-		if value, ok := strings.CutPrefix(lines.Text(), "grpc_server_msg_received_total{"); ok {
-			_, value, _ = strings.Cut(value, "} ")
-			f, err := strconv.ParseFloat(value, 64)
-			if err != nil {
-				return 0, err
-			}
-			n += int64(f)
-		}
+	metrics, err := io.ReadAll(r.Body)
+	var n float64
+	for _, line := range regexp.MustCompile(`(?m)^grpc_server_msg_received_total\{.*\} (\S+)$`).FindAllSubmatch(metrics, -1) {
+		f, bad := strconv.ParseFloat(string(line[1]), 64)
+		n, err = n+f, errors.Join(err, bad)
 	}
 	if n == 0 {
-		return 0, errors.New("etcd counts no messages")
+		err = errors.Join(err, errors.New("etcd counts no messages"))
 	}
-	return n, nil
+	return int64(n), err
 }
