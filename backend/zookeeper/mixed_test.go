@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -48,31 +49,23 @@ func TestCounterWithCurator(t *testing.T) {
 			}
 			for range clients {
 				each(func(context.Context, *lockport.Lock) error {
-					n, err := number(file)
-					return errors.Join(err, os.WriteFile(file, []byte(strconv.Itoa(n+1)), 0o600))
+					return exec.Command("sh", "-c", `n=$(cat "$0"); echo $((n + 1)) >"$0"`, file).Run()
 				})
 			}
 			for range readers {
 				each(func(context.Context, *lockport.Lock) error {
-					before, err := number(file)
+					before, err := os.ReadFile(file)
 					<-time.After(2 * time.Millisecond)
-					after, failed := number(file)
+					after, failed := os.ReadFile(file)
+					assert.NotEmpty(t, before, "it was being written")
 					assert.Equal(t, before, after, "it changed while a reader held the lock")
 					return errors.Join(err, failed)
 				}, lockport.Shared())
 			}
 			fleet.Wait()
-			n, err := number(file)
+			text, err := os.ReadFile(file)
 			require.NoError(t, err)
-			require.Equal(t, (programs+clients)*additions, n)
+			require.Equal(t, strconv.Itoa((programs+clients)*additions), strings.TrimSpace(string(text)), "increments were lost")
 		})
 	}
-}
-
-func number(file string) (int, error) {
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return 0, err
-	}
-	return strconv.Atoi(strings.TrimSpace(string(text)))
 }
