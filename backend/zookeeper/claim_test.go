@@ -3,7 +3,6 @@ package zookeeper
 import (
 	"context"
 	"fmt"
-	"reflect"
 	"strings"
 	"sync"
 	"testing"
@@ -25,12 +24,11 @@ func TestCreationThatComesLate(t *testing.T) {
 	proxy := peer.Proxy(t, s.Addr())
 	b := newBackend(t, Options{TTL: 8 * time.Second}, proxy.Addr())
 	name := fresh(t)
-	_, err := raw.Create("/"+name, nil, zk.FlagPersistent, b.o.ACL) // the server never removes it
-	require.NoError(t, err)
+	creates(t, raw, "/"+name, world)
 	b.Frees(b.Takes(request(b, name)))
 	proxy.Freeze()
 	req := request(b, name)
-	_, err = b.TryAcquire(within(t, 100*time.Millisecond), req)
+	_, err := b.TryAcquire(within(t, 100*time.Millisecond), req)
 	require.ErrorIs(t, err, driver.ErrUnknown)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	require.Eventually(t, func() bool { return b.find(req) != nil }, soon, time.Millisecond)
@@ -58,13 +56,12 @@ func TestAbandonInASessionGivenUp(t *testing.T) {
 	b := newBackend(t, Options{TTL: ttl}, s.Addr())
 	raw := newRaw(t, s.Addr())
 	name := t.Name()
-	_, err := raw.Create("/"+name, nil, zk.FlagPersistent, b.o.ACL) // the server never removes it
-	require.NoError(t, err)
+	creates(t, raw, "/"+name, world)
 	b.Frees(b.Takes(request(b, name)))
 	given := sessionOf(b)
 	require.NoError(t, s.Freeze())
 	req := request(b, name)
-	_, err = b.TryAcquire(within(t, 100*time.Millisecond), req)
+	_, err := b.TryAcquire(within(t, 100*time.Millisecond), req)
 	require.ErrorIs(t, err, driver.ErrUnknown)
 	require.Eventually(t, func() bool { return sessionOf(b) != given }, soon, time.Millisecond, "the session was not given up")
 	require.NoError(t, s.Thaw())
@@ -144,20 +141,19 @@ func TestEachWatchesTheOneAhead(t *testing.T) {
 // Waiters that give up leave one watch, not one each, and none once it has fired.
 func TestWaitersShareAWatch(t *testing.T) {
 	s, _ := beside(t)
-	holder, b := newBackend(t, Options{}, s.Addr()), newBackend(t, Options{}, s.Addr())
+	proxy := peer.Proxy(t, s.Addr())
+	holder, b := newBackend(t, Options{}, s.Addr()), newBackend(t, Options{TTL: 30 * time.Second}, proxy.Addr())
 	lease := holder.Takes(request(holder, t.Name()))
 	require.NoError(t, b.ready(within(t, soon)))
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
+	before := proxy.Requests()
 	for range 3 {
 		c := b.newClaim(request(b, t.Name()))
 		c.session, c.czxid = 1, 1 // known
 		require.ErrorIs(t, c.sleep(ended, lease.(*claim).node()), context.Canceled)
 	}
-	kept := reflect.ValueOf(b.conn).Elem().FieldByName("watchers").MapRange()
-	require.True(t, kept.Next())
-	require.Equal(t, 1, kept.Value().Len(), "channels that go-zookeeper keeps")
-	require.False(t, kept.Next())
+	require.EqualValues(t, 1, proxy.Requests()-before, "requests of three waiters for one watch")
 	holder.Frees(lease)
 	peer.Until(t, func() bool {
 		b.mu.Lock()

@@ -57,12 +57,29 @@ func beside(t *testing.T) (*servers.ZooKeeper, *zk.Conn) {
 	return s, newRaw(t, s.Addr())
 }
 
-// newRaw returns a plain go-zookeeper client.
-func newRaw(t testing.TB, addrs ...string) *zk.Conn {
-	conn, _, err := zk.Connect(addrs, 30*time.Second, zk.WithLogger(new(Log)))
+// newConn returns a caller's connection with session timeout ttl, and the options of a backend on it.
+func newConn(t testing.TB, ttl time.Duration, addr string) (*zk.Conn, Options) {
+	o := Options{Log: new(Log), TTL: ttl, TickTime: 100 * time.Millisecond}
+	conn, _, err := zk.Connect([]string{addr}, ttl, zk.WithLogger(o.Log))
 	require.NoError(t, err)
 	t.Cleanup(conn.Close)
+	return conn, o
+}
+
+// newRaw returns a plain go-zookeeper client.
+func newRaw(t testing.TB, addr string) *zk.Conn {
+	conn, _ := newConn(t, 30*time.Second, addr)
 	return conn
+}
+
+// world lets everybody do everything.
+var world = zk.WorldACL(zk.PermAll)
+
+// creates makes a node that the server never removes.
+func creates(t testing.TB, raw *zk.Conn, path string, acl []zk.ACL) {
+	t.Helper()
+	_, err := raw.Create(path, nil, zk.FlagPersistent, acl)
+	require.NoError(t, err)
 }
 
 // newClient returns a lockport client with a backend of its own.
@@ -91,11 +108,10 @@ func within(t testing.TB, d time.Duration) context.Context {
 }
 
 // newShared returns a caller's connection with session timeout testTTL, and a backend on it.
-func newShared(t testing.TB, addrs ...string) (*zk.Conn, *node) {
-	b, err := openShared(t.Context(), fmt.Sprintf("zookeeper://%s?ttl=%v", strings.Join(addrs, ","), testTTL))
-	require.NoError(t, err)
-	t.Cleanup(b.(*shared).conn.Close)
-	return b.(*shared).conn, nodeOf(t, b.(*shared).Backend, nil)
+func newShared(t testing.TB, addr string) (*zk.Conn, *node) {
+	conn, o := newConn(t, testTTL, addr)
+	b, err := NewBackend(conn, o)
+	return conn, nodeOf(t, b, err)
 }
 
 // sessionOf returns the id of b's session.

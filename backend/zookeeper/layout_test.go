@@ -50,7 +50,7 @@ func TestLayout(t *testing.T) {
 func TestForeign(t *testing.T) {
 	s, raw := beside(t)
 	c, b := newClient(t, Options{}, s.Addr())
-	theirs := zk.NewLock(raw, "/"+t.Name(), zk.WorldACL(zk.PermAll))
+	theirs := zk.NewLock(raw, "/"+t.Name(), world)
 	require.NoError(t, theirs.LockWithData([]byte("10.1.2.3")))
 	_, err := c.TryAcquire(within(t, soon), t.Name())
 	require.ErrorIs(t, err, lockport.ErrHeld)
@@ -62,7 +62,7 @@ func TestForeign(t *testing.T) {
 	require.NoError(t, theirs.Unlock())
 	ours := peer.Eventually(t, granted)
 	locked := make(chan error, 1)
-	again := zk.NewLock(raw, "/"+t.Name(), zk.WorldACL(zk.PermAll))
+	again := zk.NewLock(raw, "/"+t.Name(), world)
 	go func() { locked <- again.Lock() }()
 	waits(t, b, t.Name(), 2)
 	require.NoError(t, ours.Err())
@@ -80,11 +80,9 @@ func TestNodesOfOtherPrograms(t *testing.T) {
 	s, raw := beside(t)
 	chroot := "/" + fresh(t)
 	for _, path := range []string{"", "/brokers", "/brokers/ids", "/brokers/topics"} {
-		_, err := raw.Create(chroot+path, nil, 0, zk.WorldACL(zk.PermAll))
-		require.NoError(t, err)
+		creates(t, raw, chroot+path, world)
 	}
-	_, err := raw.Create(chroot+"/hidden", nil, 0, zk.DigestACL(zk.PermAll, "alice", "secret"))
-	require.NoError(t, err)
+	creates(t, raw, chroot+"/hidden", zk.DigestACL(zk.PermAll, "alice", "secret"))
 	c, b := newClient(t, Options{Chroot: chroot}, s.Addr())
 	require.Equal(t, driver.Status{Name: "brokers"}, peer.Shows(t, b, "brokers"))
 	require.Empty(t, peer.Lists(t, b, ""))

@@ -1,7 +1,6 @@
 package zookeeper
 
 import (
-	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -20,11 +19,9 @@ func TestUnreachable(t *testing.T) {
 	t.Parallel()
 	const gone = "127.0.0.1:1"
 	start := time.Now()
-	_, err := lockport.Open(within(t, soon), "zookeeper://user:secret@"+gone+","+gone)
-	peer.SaysOneLine(t, err, lockport.ErrUnavailable, "none of 2 servers can be reached")
+	peer.Refuses(t, "zookeeper://user:secret@"+gone+","+gone, lockport.ErrUnavailable, "none of 2 servers can be reached")
 	require.Less(t, time.Since(start), soon/2)
-	_, err = lockport.Open(within(t, soon), "zookeeper://nowhere.invalid")
-	peer.SaysOneLine(t, err, lockport.ErrUnavailable, "nowhere.invalid")
+	peer.Refuses(t, "zookeeper://nowhere.invalid", lockport.ErrUnavailable, "nowhere.invalid")
 }
 
 // found returns the IDs of the servers' notices.
@@ -69,14 +66,15 @@ func TestCheckWithoutReply(t *testing.T) {
 	}
 }
 
-// However often the preparation of a connection fails, go-zookeeper keeps the credentials once.
-func TestCredentialsAreKeptOnce(t *testing.T) {
+// However often the preparation of a connection fails, the credentials are sent once: go-zookeeper repeats each sending at every reconnect.
+func TestCredentialsAreSentOnce(t *testing.T) {
 	t.Parallel()
-	b := newBackend(t, Options{Username: "u", Password: "p"}, servers.SharedZooKeeper(t).Addr())
-	for range 3 {
-		require.NoError(t, b.prepare(within(t, soon)))
-	}
-	require.Equal(t, 1, reflect.ValueOf(b.conn).Elem().FieldByName("creds").Len())
+	proxy := peer.Proxy(t, servers.SharedZooKeeper(t).Addr())
+	b := newBackend(t, Options{TTL: 30 * time.Second, Username: "u", Password: "p"}, proxy.Addr())
+	require.NoError(t, b.prepare(within(t, soon)))
+	before := proxy.Requests()
+	require.NoError(t, b.prepare(within(t, soon)))
+	require.EqualValues(t, 1, proxy.Requests()-before, "a second preparation needs one ping")
 }
 
 func TestJudgeMembers(t *testing.T) {
@@ -95,49 +93,32 @@ func TestJudgeMembers(t *testing.T) {
 func TestACL(t *testing.T) {
 	s, raw := beside(t)
 	top := "/" + fresh(t)
-	_, err := raw.Create(top, nil, 0, zk.WorldACL(zk.PermAll))
-	require.NoError(t, err)
-	open := func(user, path string) (*lockport.Client, error) {
-		c, err := lockport.Open(within(t, soon), "zookeeper://"+user+s.Addr()+top+path+"?ttl=2s")
-		if err == nil {
-			t.Cleanup(func() { _ = c.Close() })
-		}
-		return c, err
+	creates(t, raw, top, world)
+	at := func(user, path string) string { return "zookeeper://" + user + s.Addr() + top + path + "?ttl=2s" }
+	opens := func(user, path string) *lockport.Client {
+		peer.Notices(t, at(user, path)) // its check succeeds
+		return peer.Client(t, peer.Opened(t, at(user, path)), lockport.TTL(testTTL))
 	}
-	_, err = open("", "/a//b")
-	peer.SaysOneLine(t, err, lockport.ErrRefused, "invalid path")
+	peer.Refuses(t, at("", "/a//b"), lockport.ErrRefused, "invalid path")
 	// The nodes that a user creates belong to that user.
-	mine, err := open("alice:secret@", "/alice")
-	require.NoError(t, err)
-	lock := peer.Holds(t, mine, "x")
-	same, err := open("alice:secret@", "/alice")
-	require.NoError(t, err)
-	_, err = same.TryAcquire(within(t, soon), "x")
+	lock := peer.Holds(t, opens("alice:secret@", "/alice"), "x")
+	_, err := opens("alice:secret@", "/alice").TryAcquire(within(t, soon), "x")
 	require.ErrorIs(t, err, lockport.ErrHeld)
 	require.NoError(t, lock.Release(t.Context()))
 	for _, user := range []string{"", "bob:secret@", "alice:secretly@"} {
-		_, err = open(user, "/alice")
-		peer.SaysOneLine(t, err, lockport.ErrRefused, "the ACL does not let this user")
+		peer.Refuses(t, at(user, "/alice"), lockport.ErrRefused, "the ACL does not let this user")
 	}
 	// The user may not create the chroot.
-	_, err = raw.Create(top+"/locked", nil, 0, zk.WorldACL(zk.PermRead))
-	require.NoError(t, err)
-	_, err = open("", "/locked/a/b")
-	peer.SaysOneLine(t, err, lockport.ErrRefused, "does not let this user create "+top+"/locked/a")
+	creates(t, raw, top+"/locked", zk.WorldACL(zk.PermRead))
+	peer.Refuses(t, at("", "/locked/a/b"), lockport.ErrRefused, "does not let this user create "+top+"/locked/a")
 	// Nodes that the user may create but not delete would stay for ever: Check reports it.
-	_, err = raw.Create(top+"/keep", nil, 0, zk.WorldACL(zk.PermAll))
-	require.NoError(t, err)
-	_, err = raw.Create(top+"/keep/"+checkName, nil, 0, zk.WorldACL(zk.PermRead|zk.PermCreate))
-	require.NoError(t, err)
-	_, err = open("", "/keep")
-	peer.SaysOneLine(t, err, lockport.ErrRefused, "delete "+top+"/keep/")
+	creates(t, raw, top+"/keep", world)
+	creates(t, raw, top+"/keep/"+checkName, zk.WorldACL(zk.PermRead|zk.PermCreate))
+	peer.Refuses(t, at("", "/keep"), lockport.ErrRefused, "delete "+top+"/keep/")
 	// The user may not list nodes.
-	_, err = raw.Create(top+"/blind", nil, 0, zk.WorldACL(zk.PermAll))
-	require.NoError(t, err)
-	_, err = raw.Create(top+"/blind/x", nil, 0, zk.WorldACL(zk.PermCreate|zk.PermDelete))
-	require.NoError(t, err)
-	blind, err := open("", "/blind")
-	require.NoError(t, err)
+	creates(t, raw, top+"/blind", world)
+	creates(t, raw, top+"/blind/x", zk.WorldACL(zk.PermCreate|zk.PermDelete))
+	blind := opens("", "/blind")
 	_, err = blind.TryAcquire(within(t, soon), "x")
 	peer.SaysOneLine(t, err, lockport.ErrRefused, "list")
 	require.NoError(t, blind.Close())

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport"
@@ -20,11 +19,8 @@ func TestCallersConnectionCarriesEveryRequest(t *testing.T) {
 	t.Parallel()
 	s := servers.NeedZooKeeper(t, servers.ZooKeeperOptions{})
 	const ttl = 6 * time.Second
-	log := new(Log)
-	conn, _, err := zk.Connect([]string{s.Addr()}, ttl, zk.WithLogger(log))
-	require.NoError(t, err)
-	t.Cleanup(conn.Close)
-	c, err := New(conn, Options{Log: log, TTL: ttl, TickTime: 100 * time.Millisecond})
+	conn, o := newConn(t, ttl, s.Addr())
+	c, err := New(conn, o)
 	require.NoError(t, err)
 	lock := peer.Holds(t, c, "mine")
 	var node Node
@@ -66,14 +62,12 @@ func TestCloseLeavesTheCallersConnection(t *testing.T) {
 // The session is older than the backend, which does not know when the leader last heard of it: the first grant waits for proof.
 func TestConnectionThatHasASession(t *testing.T) {
 	s, _ := beside(t)
+	conn, o := newConn(t, testTTL, s.Addr())
 	const tick = 300 * time.Millisecond
-	log := new(Log)
-	conn, _, err := zk.Connect([]string{s.Addr()}, testTTL, zk.WithLogger(log))
+	o.TickTime = tick
+	_, _, err := conn.Exists("/")
 	require.NoError(t, err)
-	t.Cleanup(conn.Close)
-	_, _, err = conn.Exists("/")
-	require.NoError(t, err)
-	own, err := NewBackend(conn, Options{Log: log, TTL: testTTL, TickTime: tick})
+	own, err := NewBackend(conn, o)
 	b := nodeOf(t, own, err)
 	before := time.Now()
 	first := b.Takes(request(b, t.Name()))
@@ -87,8 +81,7 @@ func TestConnectionThatHasASession(t *testing.T) {
 func TestValidityOfAFreshSession(t *testing.T) {
 	s, raw := beside(t)
 	proxy, name := peer.Proxy(t, s.Addr()), fresh(t)
-	_, err := raw.Create("/"+name, nil, zk.FlagPersistent, zk.WorldACL(zk.PermAll))
-	require.NoError(t, err)
+	creates(t, raw, "/"+name, world)
 	proxy.Delay(300 * time.Millisecond)
 	b := newBackend(t, Options{TTL: 10 * time.Second, TickTime: 100 * time.Millisecond}, proxy.Addr())
 	before := time.Now()
@@ -126,8 +119,7 @@ func TestGrantedTimeout(t *testing.T) {
 		"300ms": "smallest session timeout is 1s, which is longer than the TTL 300ms",
 		"1m":    "largest session timeout is 1.5s, which is less than half the TTL 1m0s",
 	} {
-		_, err = lockport.Open(within(t, soon), s.URL()+"?ttl="+ttl)
-		peer.SaysOneLine(t, err, lockport.ErrRefused, what)
+		peer.Refuses(t, s.URL()+"?ttl="+ttl, lockport.ErrRefused, what)
 	}
 }
 
