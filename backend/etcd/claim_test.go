@@ -37,42 +37,37 @@ func (n *node) arrives(r request) (succeeded bool, err error) {
 
 func TestAbandonedClaimIsRefusedWhenItArrives(t *testing.T) {
 	_, etcd, n := alone(t)
-	for _, as := range inMode {
-		for _, queue := range []bool{false, true} {
-			// The lease lives: other locks are on it.
-			other := n.Takes(n.Request("other"))
-			req := as(n.Request("x"))
-			req.Queue = queue
-			c, txn := n.sends(req)
-			require.Same(t, other.(*claim).lease, c.lease)
-			require.NoError(t, n.Abandon(t.Context(), req))
-			entered, err := n.arrives(txn)
-			require.NoError(t, err)
-			require.False(t, entered)
-			require.Empty(t, keysOf(t, etcd, "x"))
-			again, err := n.register(req)
-			require.NoError(t, err)
-			n.assignKey(again, c.lease)
-			require.NotEqual(t, c.key, again.key, "the abandoned claim may still arrive")
-			peer.Fails(t, n, req, driver.ErrRefused) // the same owner again
+	for _, req := range n.inEachMode("x") {
+		// The lease lives: other locks are on it.
+		other := n.Takes(n.Request("other"))
+		c, txn := n.sends(req)
+		require.Same(t, other.(*claim).lease, c.lease)
+		require.NoError(t, n.Abandon(t.Context(), req))
+		entered, err := n.arrives(txn)
+		require.NoError(t, err)
+		require.False(t, entered, "%+v was abandoned", req)
+		require.Empty(t, keysOf(t, etcd, "x"))
+		again, err := n.register(req)
+		require.NoError(t, err)
+		n.assignKey(again, c.lease)
+		require.NotEqual(t, c.key, again.key, "the abandoned claim may still arrive")
+		peer.Fails(t, n, req, driver.ErrRefused) // the same owner again
 
-			// The lease takes no more claims, so the lease and the tombstone end with its last lock.
-			fresh := n.Takes(n.Request("y"))
-			require.NotSame(t, c.lease, fresh.(*claim).lease)
-			n.Frees(fresh)
-			n.Frees(other)
+		// The lease takes no more claims, so the lease and the tombstone end with its last lock.
+		fresh := n.Takes(n.Request("y"))
+		require.NotSame(t, c.lease, fresh.(*claim).lease)
+		n.Frees(fresh)
+		n.Frees(other)
 
-			// The lease has ended.
-			req = as(n.Request("x"))
-			req.Queue = queue
-			c, txn = n.sends(req)
-			_, err = etcd.Revoke(t.Context(), c.lease.id)
-			require.NoError(t, err)
-			require.NoError(t, n.Abandon(t.Context(), req))
-			_, err = n.arrives(txn)
-			require.ErrorIs(t, err, rpctypes.ErrLeaseNotFound)
-			require.Empty(t, keysOf(t, etcd, "x"))
-		}
+		// The lease has ended.
+		req.Owner = n.Request("x").Owner
+		c, txn = n.sends(req)
+		_, err = etcd.Revoke(t.Context(), c.lease.id)
+		require.NoError(t, err)
+		require.NoError(t, n.Abandon(t.Context(), req))
+		_, err = n.arrives(txn)
+		require.ErrorIs(t, err, rpctypes.ErrLeaseNotFound)
+		require.Empty(t, keysOf(t, etcd, "x"))
 	}
 }
 

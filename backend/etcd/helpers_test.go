@@ -93,11 +93,14 @@ func notYet[T any](t testing.TB, c <-chan T, why string) {
 	}
 }
 
-// inMode are the modes of a claim.
-var inMode = map[string]func(driver.Request) driver.Request{
-	"lock":   func(req driver.Request) driver.Request { return req },
-	"reader": func(req driver.Request) driver.Request { req.Shared = true; return req },
-	"permit": func(req driver.Request) driver.Request { req.Permits = 1; return req },
+// inEachMode returns new claims on name in each mode, with and without a place in the queue.
+func (n *node) inEachMode(name string) []driver.Request {
+	all := []driver.Request{n.Request(name), peer.Reading(n.Request(name)), peer.Permit(n.Request(name), 1)}
+	for _, req := range all {
+		req.Owner = n.Request(name).Owner
+		all = append(all, peer.Once(req))
+	}
+	return all
 }
 
 // keysOf returns etcd's keys for name, or else for its permits, oldest first.

@@ -51,16 +51,14 @@ func TestRepeatedRequests(t *testing.T) {
 
 	// etcd executed the first copy.
 	var lease driver.Lease
-	for mode, as := range inMode {
-		req := peer.Once(as(n.Request("x")))
+	for _, req := range n.inEachMode("x") {
 		repeats(func() { lease = n.Takes(req) })
-		require.EqualValues(t, keysOf(t, etcd, "x")[0].CreateRevision, lease.Grant().Token, mode)
+		kvs := keysOf(t, etcd, "x")
+		require.Len(t, kvs, 1, "%+v", req)
+		require.EqualValues(t, kvs[0].CreateRevision, lease.Grant().Token, "%+v", req)
 		n.Frees(lease)
 	}
 	repeats(func() { lease = n.Takes(n.Request("x")) })
-	kvs := keysOf(t, etcd, "x")
-	require.Len(t, kvs, 1)
-	require.EqualValues(t, kvs[0].CreateRevision, lease.Grant().Token)
 	repeats(func() {
 		require.ErrorIs(t, n.Releases(lease), driver.ErrLost, "what etcd says: the core knows better, before the deadline")
 	})
@@ -71,35 +69,27 @@ func TestRepeatedRequests(t *testing.T) {
 
 	// The first copy arrives after the lock was released or abandoned.
 	slow.Store(true)
-	for mode, as := range inMode {
-		for _, queue := range []bool{false, true} {
-			req := as(n.Request("x"))
-			req.Queue = queue
-			repeats(func() { lease = n.Takes(req) })
-			n.Frees(lease)
-			repeat()
-			require.Empty(t, keysOf(t, etcd, "x"), mode)
+	for _, req := range n.inEachMode("x") {
+		repeats(func() { lease = n.Takes(req) })
+		n.Frees(lease)
+		repeat()
+		require.Empty(t, keysOf(t, etcd, "x"), "%+v", req)
 
-			other := n.Request("x")
-			if mode == "permit" {
-				other.Permits = 1
+		held := n.Takes(peer.Permit(n.Request("x"), req.Permits))
+		req.Owner = n.Request("x").Owner
+		repeats(func() {
+			_, err := n.Try(req)
+			switch {
+			case req.Permits > 0 && !req.Queue:
+				require.ErrorIs(t, err, driver.ErrHeld, "it has left the queue")
+			case !req.Queue:
+				require.ErrorIs(t, err, driver.ErrUnknown, "it may arrive later, and be granted")
 			}
-			held := n.Takes(other)
-			req.Owner = n.Request("x").Owner
-			repeats(func() {
-				_, err := n.Try(req)
-				switch {
-				case mode == "permit" && !queue:
-					require.ErrorIs(t, err, driver.ErrHeld, "it has left the queue")
-				case !queue:
-					require.ErrorIs(t, err, driver.ErrUnknown, "it may arrive later, and be granted")
-				}
-			})
-			require.NoError(t, n.Abandon(t.Context(), req))
-			n.Frees(held)
-			repeat()
-			require.Empty(t, keysOf(t, etcd, "x"))
-		}
+		})
+		require.NoError(t, n.Abandon(t.Context(), req))
+		n.Frees(held)
+		repeat()
+		require.Empty(t, keysOf(t, etcd, "x"))
 	}
 }
 
