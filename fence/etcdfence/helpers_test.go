@@ -18,8 +18,12 @@ import (
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
-func newClient(t testing.TB, addr string) *clientv3.Client {
-	c, err := clientv3.New(clientv3.Config{Endpoints: []string{addr}, Logger: zap.NewNop()})
+func connect(addr, user, password string) (*clientv3.Client, error) {
+	return clientv3.New(clientv3.Config{Endpoints: []string{addr}, Username: user, Password: password, Logger: zap.NewNop()})
+}
+
+func newClient(t testing.TB, addr, user, password string) *clientv3.Client {
+	c, err := connect(addr, user, password)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = c.Close() })
 	return c
@@ -35,7 +39,7 @@ type place struct {
 }
 
 func newPlace(t testing.TB, s *servers.Etcd) *place {
-	p := &place{t: t, server: s, client: newClient(t, s.Addr())}
+	p := &place{t: t, server: s, client: newClient(t, s.Addr(), "", "")}
 	name := rand.Text()
 	p.data = "data/" + name
 	p.fence = newFence(t, p.client, "fence/"+name)
@@ -79,7 +83,7 @@ func write(ctx context.Context, g *Guard, key, value string) error {
 
 // open opens the numbers of an etcd, for fencetest.
 func open(_ context.Context, addr string) (*fencetest.Store, error) {
-	c, err := clientv3.New(clientv3.Config{Endpoints: []string{addr}, Logger: zap.NewNop()})
+	c, err := connect(addr, "", "")
 	return &fencetest.Store{
 		Register: func(ctx context.Context, name string, token lockport.Token, l *lockport.Lock) (fencetest.Write, error) {
 			f, err := New(c, "fence/"+name)

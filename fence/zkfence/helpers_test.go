@@ -14,13 +14,13 @@ import (
 
 	"github.com/lockport/lockport"
 	_ "github.com/lockport/lockport/backend/memory"
-	_ "github.com/lockport/lockport/backend/zookeeper"
+	"github.com/lockport/lockport/backend/zookeeper"
 	"github.com/lockport/lockport/internal/lab/fencetest"
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
 func connect(session time.Duration, addrs ...string) (*zk.Conn, error) {
-	c, _, err := zk.Connect(addrs, session, zk.WithLogger(silent{}), zk.WithLogInfo(false))
+	c, _, err := zk.Connect(addrs, session, zk.WithLogger(new(zookeeper.Log)))
 	return c, err
 }
 
@@ -30,10 +30,6 @@ func newConn(t testing.TB, addrs ...string) *zk.Conn {
 	t.Cleanup(c.Close)
 	return c
 }
-
-type silent struct{}
-
-func (silent) Printf(string, ...any) {}
 
 // place is a ZooKeeper with a fence and a data node.
 type place struct {

@@ -135,14 +135,11 @@ func TestEnsemble(t *testing.T) {
 	// A server that is cut off keeps answering for a while, with old data.
 	leader, err := e.Leader(t.Context())
 	require.NoError(t, err)
-	cut, other := 0, 1
-	if cut == leader {
-		cut, other = 1, 0
-	}
+	cut := (leader + 1) % len(fences)
 	old := registers(t, fences[cut], 100)
 	e.CutFromQuorum(cut)
 	defer e.Join()
-	newer := registers(t, fences[other], 101)
+	newer := registers(t, fences[leader], 101)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	_, err = fences[cut].Register(ctx, old.Token())
