@@ -52,7 +52,7 @@ func TestBadArguments(t *testing.T) {
 	_, err = c.TryAcquire(t.Context(), "a", lockport.TTL(0))
 	require.ErrorIs(t, err, lockport.ErrInvalidOption)
 	_, err = c.TryAcquire(t.Context(), "")
-	require.EqualError(t, err, "lockport: try (memory): invalid lock name: it is empty")
+	require.EqualError(t, err, "lockport: try (memory): invalid lock name: it is empty; give it 1 to 1024 bytes")
 	_, err = c.TryAcquire(t.Context(), strings.Repeat("äö", 1024))
 	require.ErrorContains(t, err, `lockport: try "äöäö`)
 	require.Zero(t, b.Calls(memorytest.Claim))
