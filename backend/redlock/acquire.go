@@ -70,8 +70,8 @@ func (c *claim) ask(ctx context.Context, argv ...any) {
 		if v.err = errStrayUndo; !v.strayUndo {
 			v.err = n.admit()
 		}
-		if v.err != nil {
-			v.state = failed
+		if v.err != nil { // no request follows the undo under way, which may end the vote at any time
+			v.state, v.strayUndo = failed, v.strayUndo || v.undoing
 			continue
 		}
 		n.inOrder(c.Req.Name, func() { c.claimAt(ctx, i, round, argv) })

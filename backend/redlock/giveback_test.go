@@ -100,15 +100,15 @@ func TestVotesWhoseAnswersWereLostAreGivenBack(t *testing.T) {
 	require.Eventually(t, func() bool { return x.having(t, key("x")) == 2 }, soon, time.Millisecond, "the foreign client's votes")
 }
 
-// noting counts the releases that are written.
+// noting calls release before it writes a release.
 type noting struct {
 	net.Conn
-	releases *atomic.Int64
+	release func()
 }
 
 func (n noting) Write(p []byte) (int, error) {
 	if isOp(conformance.OpRelease, p) {
-		defer n.releases.Add(1)
+		n.release()
 	}
 	return n.Conn.Write(p)
 }
@@ -123,7 +123,7 @@ func (x *nodes) detour(t *testing.T) (a *client, another func()) {
 			o.Dialer = func(ctx context.Context, network, _ string) (net.Conn, error) {
 				var d net.Dialer
 				conn, err := d.DialContext(ctx, network, way.Load().(string))
-				return noting{conn, &x.releases}, err
+				return noting{conn, func() { x.releases.Add(1) }}, err
 			}
 		}
 	})
@@ -152,6 +152,42 @@ func TestLateGiveBackTakesNothing(t *testing.T) {
 	require.ErrorIs(t, err, driver.ErrUnknown, "one vote counts, one may vanish, one is gone")
 	x.proxies[0].Restore() // the late release arrives
 	peer.Until(t, func() bool { return do(t, x.servers[0], "EXISTS", key("x")) == int64(0) })
+}
+
+// Nor does the vote of a node count that is not asked again while the release is under way, because it rests.
+func TestGiveBackUnderWayAtANodeThatRests(t *testing.T) {
+	x := plainNodes(t, 3)
+	warm := newClient(t, x.url(), "warm")
+	warm.Frees(warm.Takes(warm.Request("warm-up"))) // the nodes know the scripts
+	x.empty(t, "warm-up")
+	open := make(chan struct{})
+	a := clientOn(t, x, func(i int, o *goredis.Options) {
+		o.ContextTimeoutEnabled = true
+		o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
+			conn, err := new(net.Dialer).DialContext(ctx, network, addr)
+			return noting{conn, func() { x.releases.Add(1); <-open }}, err
+		}
+	})
+	defer close(open)
+	x.foreign(t, 1, 2)
+	req := a.Request("x")
+	a.Waits(req)
+	peer.Until(t, func() bool { return x.releases.Load() > 0 })
+	for _, s := range x.servers[1:] {
+		do(t, s, "DEL", key("x"))
+	}
+	rests := func(reason string) {
+		n := a.nodes[0]
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		n.restReason, n.restEnd = reason, time.Now().Add(time.Minute)
+	}
+	rests("as after a failed dial")
+	lease := a.Takes(req)
+	rests("")
+	x.each(t, true, (*servers.Redis).Kill, 2)
+	_, err := a.Renews(lease)
+	require.ErrorIs(t, err, driver.ErrUnknown, "one vote counts, one may vanish, one is gone")
 }
 
 // If a majority needs such a node, another claim must be made.

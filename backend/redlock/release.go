@@ -32,6 +32,7 @@ func (c *claim) undoAt(ctx context.Context, i int, request func(*vote) undo, onR
 	ask = func() {
 		c.mu.Lock()
 		u := request(v)
+		v.undoing = u.script != nil
 		c.mu.Unlock()
 		if u.script == nil {
 			return
@@ -40,7 +41,7 @@ func (c *claim) undoAt(ctx context.Context, i int, request func(*vote) undo, onR
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		defer c.signal()
-		v.mayHold = v.mayHold && r.Err != nil
+		v.undoing, v.mayHold = false, v.mayHold && r.Err != nil
 		v.strayUndo = v.strayUndo || r.Err != nil && !certain(r.Err)
 		if r.Err == nil || pause == firstAgain {
 			onReply(u, r)

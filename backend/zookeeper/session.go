@@ -20,16 +20,21 @@ type session struct {
 // exchange is an answered request: between these times, the connected server learned that the session lives.
 type exchange struct{ sent, answered time.Time }
 
-// observe reads which session the connection has, if any. A new session was opened after the last look at the old one. b.mu is held.
+// observe reads which session the connection has, if any. A new session was opened after the last look that was not during a handshake: the server
+// opens it before the connection has the answer. b.mu is held.
 func (b *Backend) observe() {
 	if b.conn == nil {
 		return
 	}
 	now := time.Now()
+	handshake := b.conn.State() == zk.StateConnected // that is, without a session yet; read before the id, which go-zookeeper sets first
 	if id := b.conn.SessionID(); id != b.session.id {
 		b.session = session{id: id, confirmed: b.observed}
+		handshake = false
 	}
-	b.observed = now
+	if !handshake {
+		b.observed = now
+	}
 }
 
 // call sends a request on the connection. The answer is evidence that the session lives, and proof if it took a quorum. The client library
@@ -42,7 +47,7 @@ func call[T any](b *Backend, quorum bool, did, path string, request func(*zk.Con
 		return answer, unavailable(zk.ErrNoServer)
 	}
 	b.observe()
-	conn, id, sent := b.conn, b.session.id, b.observed
+	conn, id, sent := b.conn, b.session.id, time.Now()
 	b.mu.Unlock()
 	answer, err = request(conn)
 	if err == nil || errors.Is(err, zk.ErrNoNode) {
@@ -51,7 +56,7 @@ func call[T any](b *Backend, quorum bool, did, path string, request func(*zk.Con
 		if b.conn == conn {
 			b.observe()
 			if s := &b.session; s.id == id && id != 0 {
-				s.answered(exchange{sent, b.observed}, quorum, b.tick, b.o.TTL)
+				s.answered(exchange{sent, time.Now()}, quorum, b.tick, b.o.TTL)
 			}
 		}
 	}

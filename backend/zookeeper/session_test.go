@@ -44,6 +44,24 @@ func TestConfirmation(t *testing.T) {
 	require.InDelta(t, 148, quorum(149.5).Sub(zero).Seconds(), 0.6)
 }
 
+// The server opens a session before its answer arrives: a look in between does not make the session younger.
+func TestLooksDuringAHandshake(t *testing.T) {
+	t.Parallel()
+	const delay = 300 * time.Millisecond // each way
+	proxy := peer.Proxy(t, servers.SharedZooKeeper(t).Addr())
+	proxy.Delay(delay)
+	b := newBackend(t, Options{TTL: 10 * time.Second, TickTime: 100 * time.Millisecond}, proxy.Addr())
+	ready := make(chan error, 1)
+	go func() { ready <- b.ready(within(t, soon)) }()
+	peer.Until(t, func() bool { return sessionOf(b) != 0 })
+	opened := time.Now().Add(-delay) // or before
+	b.mu.Lock()
+	confirmed := b.session.confirmed
+	b.mu.Unlock()
+	require.False(t, confirmed.After(opened), "confirmed %v after the server opened it", confirmed.Sub(opened))
+	require.NoError(t, <-ready)
+}
+
 // A busy server may end the shortest session before its answer, and hang up. It is asked again.
 func TestProbeIsRepeated(t *testing.T) {
 	t.Parallel()

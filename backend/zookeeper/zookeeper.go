@@ -36,7 +36,8 @@ func NewBackend(conn *zk.Conn, o Options) (*Backend, error) {
 	}
 	b := makeBackend(o)
 	b.tick = cmp.Or(o.TickTime, defaultTick)
-	b.conn, b.observed, b.session.id = conn, time.Now(), conn.SessionID()
+	b.conn, b.session.id = conn, conn.SessionID()
+	b.observe()
 	return b, nil
 }
 
@@ -82,7 +83,7 @@ type Backend struct {
 	conn     *zk.Conn      // nil: not made, or given up
 	prepared time.Time     // when the connection became usable; zero: not yet
 	tick     time.Duration // the servers' tickTime; 0: not known yet
-	observed time.Time     // when the connection's session was last observed
+	observed time.Time     // when the connection's session was last observed, handshakes aside
 	session  session
 	claims   map[claimKey]*claim
 	watches  map[string]<-chan zk.Event // of what waiters wait for, by path
