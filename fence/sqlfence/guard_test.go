@@ -27,7 +27,7 @@ func testGuard(t *testing.T, d door) {
 
 	// write adds a row to the data and ignores errors of Guard.
 	write := func(name string, token lockport.Token) (guarded, committed error) {
-		tx := d.begin(t, "")
+		tx := d.begin(t, sql.LevelDefault)
 		guarded = tx.guard(ctx, f, name, token)
 		_ = tx.exec(ctx, "INSERT INTO "+data+" VALUES (1)")
 		return guarded, tx.commit(ctx)
@@ -85,7 +85,7 @@ func testNoTime(t *testing.T, d door) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	for range 20 {
-		tx := d.begin(t, "")
+		tx := d.begin(t, sql.LevelDefault)
 		require.NoError(t, tx.exec(t.Context(), "INSERT INTO "+data+" VALUES (1)"))
 		require.ErrorIs(t, tx.guard(ended, f, "n", 5), context.Canceled)
 		require.Error(t, tx.commit(t.Context()))
@@ -99,9 +99,9 @@ func testWaits(t *testing.T, d door) {
 	require.NoError(t, d.exec(t.Context(), "CREATE TABLE "+data+" (n bigint)"))
 	require.NoError(t, d.exec(t.Context(), "INSERT INTO "+data+" VALUES (0)"))
 	value := int64(0)
-	for _, isolation := range []string{"", "READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"} {
+	for _, isolation := range []sql.IsolationLevel{sql.LevelDefault, sql.LevelReadCommitted, sql.LevelRepeatableRead, sql.LevelSerializable} {
 		for _, row := range []string{"none yet", "there"} {
-			ctx, name := soon(t), isolation+row
+			ctx, name := soon(t), isolation.String()+row
 			if row == "there" {
 				require.NoError(t, d.register(ctx, f, name, 1))
 			}
@@ -129,7 +129,7 @@ func testWaits(t *testing.T, d door) {
 				var conflict *pgconn.PgError
 				require.ErrorAs(t, err, &conflict)
 				require.Equal(t, "40001", conflict.Code)
-				require.Contains(t, []string{"REPEATABLE READ", "SERIALIZABLE"}, isolation)
+				require.Contains(t, []sql.IsolationLevel{sql.LevelRepeatableRead, sql.LevelSerializable}, isolation)
 				require.Error(t, newer.commit(ctx))
 				newer = d.begin(t, isolation)
 				require.NoError(t, newer.guard(ctx, f, name, 2))
@@ -148,7 +148,7 @@ func testWithoutTable(t *testing.T, d door) {
 	ctx := soon(t)
 	f, err := sqlfence.New(d.dialect, "no_such_table")
 	require.NoError(t, err)
-	tx := d.begin(t, "")
+	tx := d.begin(t, sql.LevelDefault)
 	err = tx.guard(ctx, f, "n", 1)
 	require.ErrorContains(t, err, "no_such_table")
 	require.NotErrorIs(t, err, fence.ErrStale)
@@ -174,7 +174,7 @@ func testSavepoint(t *testing.T, d door) {
 	ctx := soon(t)
 	f := d.fence(t, table())
 	require.NoError(t, d.register(ctx, f, "n", 5))
-	outer := d.begin(t, "").(pgxTx)
+	outer := d.begin(t, sql.LevelDefault).(pgxTx)
 	inner, err := outer.Begin(ctx)
 	require.NoError(t, err)
 	require.ErrorIs(t, f.GuardPgx(ctx, inner, "n", 4), fence.ErrStale)
@@ -183,7 +183,7 @@ func testSavepoint(t *testing.T, d door) {
 	require.NoError(t, outer.commit(ctx))
 	require.ErrorIs(t, d.register(ctx, f, "n", 5), fence.ErrStale)
 
-	tx := d.begin(t, "").(pgxTx)
+	tx := d.begin(t, sql.LevelDefault).(pgxTx)
 	other, err := sqlfence.New(sqlfence.MySQL, "")
 	require.NoError(t, err)
 	require.ErrorContains(t, other.GuardPgx(ctx, tx, "n", 7), "Postgres")

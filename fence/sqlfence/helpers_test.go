@@ -2,11 +2,11 @@ package sqlfence_test
 
 import (
 	"context"
+	"crypto/rand"
 	"database/sql"
 	"errors"
 	"fmt"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -64,8 +64,8 @@ func (d door) close() {
 	}
 }
 
-func (d door) exec(ctx context.Context, statement string, args ...any) error {
-	_, err := d.db.ExecContext(ctx, statement, args...)
+func (d door) exec(ctx context.Context, statement string) error {
+	_, err := d.db.ExecContext(ctx, statement)
 	return err
 }
 
@@ -83,51 +83,35 @@ func (d door) register(ctx context.Context, f *sqlfence.Fence, name string, toke
 	return f.Register(ctx, d.db, name, token)
 }
 
-func (d door) start(ctx context.Context, isolation string) (session, error) {
+func (d door) start(ctx context.Context, isolation sql.IsolationLevel) (session, error) {
 	if d.pool != nil {
-		tx, err := d.pool.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.TxIsoLevel(strings.ToLower(isolation))})
+		level := strings.TrimPrefix(strings.ToLower(isolation.String()), "default")
+		tx, err := d.pool.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.TxIsoLevel(level)})
 		return pgxTx{tx}, err
 	}
-	levels := map[string]sql.IsolationLevel{"READ COMMITTED": sql.LevelReadCommitted, "REPEATABLE READ": sql.LevelRepeatableRead,
-		"SERIALIZABLE": sql.LevelSerializable}
-	tx, err := d.db.BeginTx(ctx, &sql.TxOptions{Isolation: levels[isolation]})
+	tx, err := d.db.BeginTx(ctx, &sql.TxOptions{Isolation: isolation})
 	return standardTx{tx}, err
-}
-
-// do runs fn in a transaction.
-func (d door) do(ctx context.Context, fn func(tx session) error) error {
-	tx, err := d.start(ctx, "")
-	if err != nil {
-		return err
-	}
-	defer func() { _ = tx.undo(ctx) }()
-	if err := fn(tx); err != nil {
-		return err
-	}
-	return tx.commit(ctx)
 }
 
 // session is a transaction of either kind.
 type session interface {
 	guard(ctx context.Context, f *sqlfence.Fence, name string, token lockport.Token) error
-	exec(ctx context.Context, statement string, args ...any) error
-	number(ctx context.Context, query string, args ...any) (int64, error)
+	exec(ctx context.Context, statement string) error
+	number(ctx context.Context, query string) (int64, error)
 	commit(ctx context.Context) error
 	undo(ctx context.Context) error
 }
 
-// begin begins a transaction that ends with t. isolation may be empty: the server's default.
-func (d door) begin(t testing.TB, isolation string) session {
+// begin begins a transaction that ends with t.
+func (d door) begin(t testing.TB, isolation sql.IsolationLevel) session {
 	tx, err := d.start(soon(t), isolation)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = tx.undo(context.Background()) })
 	return tx
 }
 
-var tables atomic.Int64
-
 // table returns a table name that no other test uses.
-func table() string { return fmt.Sprintf("table%d", tables.Add(1)) }
+func table() string { return "table" + strings.ToLower(rand.Text()) }
 
 // fence makes a fence on an existing table.
 func (d door) fence(t testing.TB, table string) *sqlfence.Fence {
@@ -143,13 +127,13 @@ func (s standardTx) guard(ctx context.Context, f *sqlfence.Fence, name string, t
 	return f.Guard(ctx, s.Tx, name, token)
 }
 
-func (s standardTx) exec(ctx context.Context, statement string, args ...any) error {
-	_, err := s.ExecContext(ctx, statement, args...)
+func (s standardTx) exec(ctx context.Context, statement string) error {
+	_, err := s.ExecContext(ctx, statement)
 	return err
 }
 
-func (s standardTx) number(ctx context.Context, query string, args ...any) (n int64, err error) {
-	return n, s.QueryRowContext(ctx, query, args...).Scan(&n)
+func (s standardTx) number(ctx context.Context, query string) (n int64, err error) {
+	return n, s.QueryRowContext(ctx, query).Scan(&n)
 }
 
 func (s standardTx) commit(context.Context) error { return s.Commit() }
@@ -161,13 +145,13 @@ func (p pgxTx) guard(ctx context.Context, f *sqlfence.Fence, name string, token 
 	return f.GuardPgx(ctx, p.Tx, name, token)
 }
 
-func (p pgxTx) exec(ctx context.Context, statement string, args ...any) error {
-	_, err := p.Exec(ctx, statement, args...)
+func (p pgxTx) exec(ctx context.Context, statement string) error {
+	_, err := p.Exec(ctx, statement)
 	return err
 }
 
-func (p pgxTx) number(ctx context.Context, query string, args ...any) (n int64, err error) {
-	return n, p.QueryRow(ctx, query, args...).Scan(&n)
+func (p pgxTx) number(ctx context.Context, query string) (n int64, err error) {
+	return n, p.QueryRow(ctx, query).Scan(&n)
 }
 
 func (p pgxTx) commit(ctx context.Context) error { return p.Commit(ctx) }
@@ -178,6 +162,14 @@ func soon(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	t.Cleanup(cancel)
 	return ctx
+}
+
+const createAccount = "CREATE TABLE IF NOT EXISTS account (id VARCHAR(200) PRIMARY KEY, balance BIGINT NOT NULL)"
+
+// account adds the row of name if it is missing.
+func (d door) account(ctx context.Context, name string) error {
+	ifMissing := map[sqlfence.Dialect]string{sqlfence.Postgres: "ON CONFLICT DO NOTHING", sqlfence.MySQL: "ON DUPLICATE KEY UPDATE id = id"}
+	return d.exec(ctx, "INSERT INTO account VALUES ('"+name+"', 0) "+ifMissing[d.dialect])
 }
 
 // open opens a store in the table account, with a fence beside it. target is "pgx", "postgres" or "mysql", a space and the database's address.
@@ -192,18 +184,24 @@ func open(ctx context.Context, target string) (*fencetest.Store, error) {
 		return nil, err
 	}
 	write := func(ctx context.Context, name string, value int64, guard func(tx session) error) error {
-		return d.do(ctx, func(tx session) error {
-			if err := guard(tx); err != nil {
-				return err
-			}
-			return tx.exec(ctx, writeAccount[d.dialect], value, name)
-		})
+		tx, err := d.start(ctx, sql.LevelDefault)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = tx.undo(ctx) }()
+		if err = guard(tx); err == nil {
+			err = tx.exec(ctx, fmt.Sprintf("UPDATE account SET balance = %d WHERE id = '%s'", value, name))
+		}
+		if err != nil {
+			return err
+		}
+		return tx.commit(ctx)
 	}
 	return &fencetest.Store{
 		Register: func(ctx context.Context, name string, token lockport.Token, _ *lockport.Lock) (fencetest.Write, error) {
 			err := d.register(ctx, f, name, token)
 			if err == nil {
-				err = d.exec(ctx, makeAccount[d.dialect], name)
+				err = d.account(ctx, name)
 			}
 			return func(ctx context.Context, value int64) error {
 				return write(ctx, name, value, func(tx session) error { return tx.guard(ctx, f, name, token) })
@@ -213,31 +211,11 @@ func open(ctx context.Context, target string) (*fencetest.Store, error) {
 			return write(ctx, name, value, func(session) error { return nil })
 		},
 		Get: func(ctx context.Context, name string) (value int64, err error) {
-			if err = d.exec(ctx, makeAccount[d.dialect], name); err == nil {
-				err = d.db.QueryRowContext(ctx, readAccount[d.dialect], name).Scan(&value)
+			if err = d.account(ctx, name); err == nil {
+				err = d.db.QueryRowContext(ctx, "SELECT balance FROM account WHERE id = '"+name+"'").Scan(&value)
 			}
 			return value, err
 		},
 		Close: d.close,
-	}, errors.Join(d.exec(ctx, createAccount[d.dialect]), d.exec(ctx, f.Schema()))
+	}, errors.Join(d.exec(ctx, createAccount), d.exec(ctx, f.Schema()))
 }
-
-// The tables and statements of the numbers. makeAccount adds a missing row.
-var (
-	createAccount = map[sqlfence.Dialect]string{
-		sqlfence.Postgres: "CREATE TABLE IF NOT EXISTS account (id text PRIMARY KEY, balance bigint NOT NULL)",
-		sqlfence.MySQL:    "CREATE TABLE IF NOT EXISTS account (id VARCHAR(200) PRIMARY KEY, balance BIGINT NOT NULL) ENGINE=InnoDB",
-	}
-	makeAccount = map[sqlfence.Dialect]string{
-		sqlfence.Postgres: "INSERT INTO account (id, balance) VALUES ($1, 0) ON CONFLICT DO NOTHING",
-		sqlfence.MySQL:    "INSERT IGNORE INTO account (id, balance) VALUES (?, 0)",
-	}
-	readAccount = map[sqlfence.Dialect]string{
-		sqlfence.Postgres: "SELECT balance FROM account WHERE id = $1",
-		sqlfence.MySQL:    "SELECT balance FROM account WHERE id = ?",
-	}
-	writeAccount = map[sqlfence.Dialect]string{
-		sqlfence.Postgres: "UPDATE account SET balance = $1 WHERE id = $2",
-		sqlfence.MySQL:    "UPDATE account SET balance = ? WHERE id = ?",
-	}
-)
