@@ -71,8 +71,7 @@ func (b *Backend) takePermit(gate *lockFile, req driver.Request) (own *lockFile,
 		return nil, r, err
 	}
 	if r, err = own.next(); err == nil {
-		err = gate.read()
-		r.token = max(r.token, gate.record.token+1)
+		r.token, err = gate.after(r.token)
 	}
 	for other := range n {
 		if err == nil && other != i {
@@ -83,7 +82,13 @@ func (b *Backend) takePermit(gate *lockFile, req driver.Request) (own *lockFile,
 	return own, r, err
 }
 
-// tokenAfter returns token, or one more than that of file's last holder if that is greater.
+// after returns token, or one more than that of f's record if that is greater.
+func (f *lockFile) after(token uint64) (uint64, error) {
+	err := f.read()
+	return max(token, f.record.token+1), err
+}
+
+// tokenAfter is after for a file that may be missing.
 func (b *Backend) tokenAfter(token uint64, file string) (uint64, error) {
 	f, err := openLock(b.path(file), os.O_RDWR)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -93,8 +98,7 @@ func (b *Backend) tokenAfter(token uint64, file string) (uint64, error) {
 		return 0, err
 	}
 	defer f.Close()
-	err = f.read()
-	return max(token, f.record.token+1), err
+	return f.after(token)
 }
 
 // setPermits makes sure that the gate records req's number of permits. Nobody locks the gate: concurrent claims write the same, unless they ask for

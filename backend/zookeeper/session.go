@@ -28,11 +28,12 @@ func (b *Backend) observe() {
 	}
 	now := time.Now()
 	handshake := b.conn.State() == zk.StateConnected // that is, without a session yet; read before the id, which go-zookeeper sets first
-	if id := b.conn.SessionID(); id != b.session.id {
+	id := b.conn.SessionID()
+	changed := id != b.session.id
+	if changed {
 		b.session = session{id: id, confirmed: b.observed}
-		handshake = false
 	}
-	if !handshake {
+	if changed || !handshake {
 		b.observed = now
 	}
 }
