@@ -1,0 +1,51 @@
+package report
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestJSON(t *testing.T) {
+	for name, r := range reports(t) {
+		var b, c strings.Builder
+		require.NoError(t, r.JSON(&b), name)
+		again, err := Read(strings.NewReader(b.String()))
+		require.NoError(t, err, name)
+		require.NoError(t, again.JSON(&c), name)
+		require.Equal(t, b.String(), c.String(), name)
+	}
+	tokens := &Report{Cells: []Cell{{Runs: []Run{{Lanes: []Lane{{Spans: []Span{{Token: 1<<63 + 1}}}}, Overlaps: []Overlap{{Tokens: [2]Token{1<<53 + 1, 0}}}}}}}}
+	var b strings.Builder
+	require.NoError(t, tokens.JSON(&b))
+	require.Contains(t, b.String(), `"token": "9223372036854775809"`, "digits that a JSON number could lose")
+	again, err := Read(strings.NewReader(b.String()))
+	require.NoError(t, err)
+	require.Equal(t, tokens.Cells, again.Cells)
+	for text, says := range map[string]string{
+		`{"version": 2}`: "version 2", `{}`: "version 0", `nonsense`: "not the JSON of a report", `{"version": 3} {`: "not the JSON of a report",
+		`{"version": 3, "cells": [{"runs": [{"overlaps": [{"tokens": ["x", "1"]}]}]}]}`: "not the JSON of a report",
+	} {
+		_, err = Read(strings.NewReader(text))
+		require.ErrorContains(t, err, says)
+	}
+}
+
+func TestQuantilesOf(t *testing.T) {
+	var hundred []float64
+	for i := range 100 {
+		hundred = append(hundred, float64((i*37)%100+1))
+	}
+	for _, c := range []struct{ samples, want []float64 }{
+		{hundred, []float64{1, 50, 99, 100}},
+		{nil, make([]float64, 4)},
+		{[]float64{7}, []float64{7, 7, 7, 7}},
+		{[]float64{3, 1, 2}, []float64{1, 2, 3, 3}}, // the second of three is the median
+	} {
+		q := QuantilesOf(c.samples)
+		require.Equal(t, c.want, []float64{q.Min, q.P50, q.P99, q.Max})
+		require.Equal(t, len(c.samples), q.N)
+	}
+	require.Equal(t, 38.0, hundred[1], "the samples stay in their order")
+}
