@@ -32,9 +32,9 @@ func bubble(t *testing.T, f func(t *testing.T, s *memory.Server)) {
 }
 
 // client is one machine's client of the server.
-func client(t *testing.T, s *memory.Server) (*lockport.Client, *memorytest.Backend) {
+func client(t *testing.T, s *memory.Server, opts ...lockport.Option) (*lockport.Client, *memorytest.Backend) {
 	b := memorytest.NewBackend(s, nil)
-	c, err := lockport.New(b, lockport.TTL(ttl), lockport.Logger(nil))
+	c, err := lockport.New(b, append([]lockport.Option{lockport.TTL(ttl), lockport.Logger(nil)}, opts...)...)
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		b.Restore()
@@ -312,10 +312,13 @@ func TestHopeless(t *testing.T) {
 	}
 }
 
-// Run does not return an error of fn, whatever it matches. Closing the locker ends fn's context.
+// Run does not return an error of fn, whatever it matches. A fn that panics leaves no lock. Closing the locker ends fn's context.
 func TestErrorsOfFn(t *testing.T) {
 	bubble(t, func(t *testing.T, s *memory.Server) {
 		c, _ := client(t, s)
+		require.PanicsWithValue(t, "fn", func() {
+			_ = leader.Run(t.Context(), c, "n", func(context.Context, *lockport.Lock) error { panic("fn") })
+		})
 		calls := 0
 		r := run(t.Context(), c, func(ctx context.Context, term *lockport.Lock) error {
 			if calls++; calls < 3 {
@@ -324,7 +327,7 @@ func TestErrorsOfFn(t *testing.T) {
 			return untilEnded(ctx, term)
 		})
 		sleep(time.Minute)
-		require.Equal(t, "campaigning leading idle campaigning leading idle campaigning leading", r.states())
+		require.Equal(t, "campaigning leading idle campaigning leading idle campaigning leading", r.states(), "it leads at once, also after the panic")
 		require.NoError(t, c.Close())
 		sleep(time.Minute)
 		require.True(t, strings.HasSuffix(r.states(), " stopping idle campaigning idle"), r.states())
@@ -332,41 +335,18 @@ func TestErrorsOfFn(t *testing.T) {
 	})
 }
 
-// losing is a Locker that loses each lock before the caller has it.
-type losing struct {
-	*lockport.Client
-	server *memory.Server
-}
-
-func (l losing) Acquire(ctx context.Context, name string, opts ...lockport.AcquireOption) (*lockport.Lock, error) {
-	lock, err := l.Client.Acquire(ctx, name, opts...)
-	l.server.Lose(name, nil)
-	<-lock.Lost()
-	return lock, err
-}
-
 // Nobody leads with a lock that is already lost.
 func TestLostBeforeTheTerm(t *testing.T) {
 	bubble(t, func(t *testing.T, s *memory.Server) {
-		c, _ := client(t, s)
-		r := run(t.Context(), losing{c, s}, func(context.Context, *lockport.Lock) error { panic("it leads") })
+		c, _ := client(t, s, lockport.Observe(lockport.Hooks{AcquireDone: func(_ context.Context, e lockport.AcquireEvent) {
+			s.Lose(e.Name, nil)
+			time.Sleep(time.Millisecond) // until the client knows
+		}}))
+		r := run(t.Context(), c, func(context.Context, *lockport.Lock) error { panic("it leads") })
 		sleep(time.Second / 4)
 		require.Equal(t, "campaigning idle", r.states())
 		require.ErrorIs(t, r.last().Err, lockport.ErrLost)
 		_ = r.stop(nil)
-	})
-}
-
-// A fn that panics leaves no lock.
-func TestPanic(t *testing.T) {
-	bubble(t, func(t *testing.T, s *memory.Server) {
-		c, _ := client(t, s)
-		require.PanicsWithValue(t, "fn", func() {
-			_ = leader.Run(t.Context(), c, "n", func(context.Context, *lockport.Lock) error { panic("fn") })
-		})
-		lock, err := c.TryAcquire(t.Context(), "n")
-		require.NoError(t, err)
-		require.NoError(t, lock.Release(t.Context()))
 	})
 }
 
@@ -411,10 +391,7 @@ func TestWatch(t *testing.T) {
 // A term that is granted with less than Grace of its validity left begins once it is renewed.
 func TestGraceOfALateGrant(t *testing.T) {
 	bubble(t, func(t *testing.T, s *memory.Server) {
-		b := memorytest.NewBackend(s, nil)
-		c, err := lockport.New(b, lockport.TTL(8*time.Second), lockport.Logger(nil))
-		require.NoError(t, err)
-		defer c.Close()
+		c, b := client(t, s, lockport.TTL(8*time.Second))
 		b.DelayNext(memorytest.Claim, 4500*time.Millisecond)
 		r := run(t.Context(), c, untilEnded, leader.Grace(4*time.Second))
 		sleep(30 * time.Second)
