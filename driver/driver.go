@@ -50,7 +50,8 @@ type Backend interface {
 
 	// Abandon makes sure that req, whose outcome is unknown, is not held, cannot become held, and has left the server's queue. It is idempotent, and
 	// finds the claim by req.Name, req.Owner, req.Shared and req.Permits alone. It returns nil only when certain; until then the client repeats it,
-	// with pauses.
+	// with pauses. The client also abandons claims with Request.Queue that failed with ErrUnavailable or ErrRefused; if no attempt left a place in the
+	// queue, a driver answers without a request, which might fail for ever.
 	Abandon(ctx context.Context, req Request) error
 
 	// Capabilities states what this backend, as configured, promises. It does no I/O and always returns the same value.

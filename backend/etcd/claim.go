@@ -83,7 +83,7 @@ func (b *Backend) claim(req driver.Request, f func(*claim) (place, error)) (driv
 	case c.rev != 0 || !certain(err):
 	case c.late:
 		err = fmt.Errorf("%w: the claim may arrive later: %v", driver.ErrUnknown, err)
-	default:
+	case !req.Queue: // otherwise the claim is repeated or abandoned
 		b.drop(c)
 	}
 	return nil, err

@@ -112,9 +112,9 @@ func (b *Backend) Abandon(ctx context.Context, req driver.Request) error {
 	}
 	c.closing = true
 	c.unwatch()
-	asked := c.lease != nil
+	nothing := !c.late && c.rev == 0 // no request of it had an effect
 	b.mu.Unlock()
-	if asked {
+	if !nothing {
 		if _, err := b.write(ctx, c.removal()); err != nil && !errors.Is(err, rpctypes.ErrLeaseNotFound) { // without its lease it takes no effect
 			return err
 		}

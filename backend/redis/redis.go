@@ -173,6 +173,9 @@ func (b *Backend) held(c *claim, got redisscript.Claimed) *driver.HeldError {
 
 // Abandon implements driver.Backend. If the claim may still arrive, the server refuses it for a minute.
 func (b *Backend) Abandon(ctx context.Context, req driver.Request) error {
+	if b.claims.Forget(req) {
+		return nil
+	}
 	c, unresolved := b.claims.Unresolved(req)
 	ms := int64(0)
 	if unresolved {

@@ -102,6 +102,7 @@ func (c *claim) claimAt(ctx context.Context, i int, round int32, argv []any) {
 	v.inFlight = false
 	st := v.answered(r)
 	v.mayHold = v.mayHold || had && certain(r.Err)
+	v.mayWait = v.mayWait || !certain(r.Err)
 	if st == held {
 		c.heard = time.Now()
 	}

@@ -40,6 +40,7 @@ type vote struct {
 
 	inFlight   bool // a request that claims or retakes is in flight
 	mayHold    bool // the node has, or may have, the lock for this claim
+	mayWait    bool // the node has, or had, the claim in its queue, or may have
 	undoing    bool // an undo request is in flight
 	strayClaim bool // a claim request that nobody waits for any more may still arrive
 	strayUndo  bool // the same of an undo request: it may end the vote at any time, so the vote does not count

@@ -268,3 +268,14 @@ func TestVoteSurvivesARefusedClaim(t *testing.T) {
 	a.Frees(lease)
 	x.empty(t, "x")
 }
+
+// A claim that no node ever had is abandoned at once, without a node.
+func TestAbandonWithoutNodes(t *testing.T) {
+	a := newClient(t, "redlock://127.0.0.1:1,127.0.0.1:2,127.0.0.1:3", "a")
+	req := a.Request("x")
+	for range 2 {
+		_, err := a.Try(req)
+		require.ErrorIs(t, err, driver.ErrUnavailable)
+	}
+	a.Abandons(req)
+}

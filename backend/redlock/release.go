@@ -144,7 +144,7 @@ func (c *claim) free(ctx context.Context, abandon bool, enough func(*undone) boo
 	}
 	for i := range c.votes {
 		v := &c.votes[i]
-		if v.state == failed && !v.open() && (!abandon || c.round == 1) { // in an earlier round it may have joined the node's queue
+		if v.state == failed && !v.open() && !(abandon && v.mayWait) {
 			f.cleared++
 			continue
 		}

@@ -181,18 +181,23 @@ func (c *claim) withdraw() error {
 	return nil
 }
 
-// failed classifies the error of a claim, and forgets the claim if it certainly has no effect.
+// hasNothing reports whether the server has nothing of the claim, and will get nothing. b.mu is held.
+func (c *claim) hasNothing() bool { return c.path == "" && !c.unsure && c.creating == nil }
+
+// failed classifies the error of a claim, and forgets the claim if it certainly has no effect. One that would wait is repeated or abandoned later.
 func (c *claim) failed(err error) error {
 	if errors.Is(err, errGone) {
 		c.forget()
 		return unavailable(err)
 	}
 	c.b.mu.Lock()
-	path, clean := c.path, c.path == "" && !c.unsure && c.creating == nil
+	path, nothing := c.path, c.hasNothing()
 	c.b.mu.Unlock()
 	switch {
-	case clean:
-		c.forget()
+	case nothing:
+		if !c.req.Queue {
+			c.forget()
+		}
 		return withoutEffect(err)
 	case path != "" && errors.Is(err, driver.ErrRefused) && c.withdraw() == nil:
 		return err

@@ -106,8 +106,12 @@ func (b *Backend) abandon(ctx context.Context, req driver.Request) error {
 		c.unsure = true
 	}
 	c.abandoned, c.held = true, false
-	creating := c.creating
+	creating, nothing := c.creating, c.hasNothing()
 	b.mu.Unlock()
+	if nothing {
+		c.forget()
+		return nil
+	}
 	if creating != nil {
 		select {
 		case <-creating:

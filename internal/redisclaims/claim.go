@@ -63,14 +63,24 @@ func (r *Registry[M]) act(m M, word byte, server int) func() {
 		return c.Req.Contended
 	case 'l':
 		c.broken |= 1 << server
-		if c.held && bits.OnesCount64(c.broken) >= r.o.Quorum {
-			r.retire(m)
-			if lost := c.Req.Lost; lost != nil {
-				return func() { lost(fmt.Errorf("%w: it was broken by force", driver.ErrLost)) }
-			}
-		}
+		return r.breakHeld(m)
 	}
 	return nil
+}
+
+// breakHeld retires m if it is held and a quorum of servers reported it broken, perhaps before its grant was known. It returns the function to call
+// without the mutex, if any. The mutex is held.
+func (r *Registry[M]) breakHeld(m M) func() {
+	c := m.Base()
+	if !c.held || bits.OnesCount64(c.broken) < r.o.Quorum {
+		return nil
+	}
+	r.retire(m)
+	lost := c.Req.Lost
+	if lost == nil {
+		return nil
+	}
+	return func() { lost(fmt.Errorf("%w: it was broken by force", driver.ErrLost)) }
 }
 
 // wakeBelowQuorum wakes a claim that fewer servers than the quorum have called, unless it has sent another request since.

@@ -94,3 +94,38 @@ func TestQuorumBreaks(t *testing.T) {
 	require.ErrorIs(t, <-broken, driver.ErrLost)
 	require.Empty(t, r.members)
 }
+
+// A claim that was broken before its grant was known is lost as soon as it is.
+func TestBrokenBeforeItsGrantIsKnown(t *testing.T) {
+	r := newRegistry(t, 1)
+	m := enters(t, r)
+	broken := make(chan error, 10)
+	m.Req.Lost = func(err error) { broken <- err }
+	r.handle(0, "l"+request.Owner)
+	require.Empty(t, broken)
+	r.Answered(m, true, nil)
+	require.Len(t, broken, 1)
+	require.Empty(t, r.members)
+}
+
+// A claim is forgotten without a request only if none of its requests had, or may have, an effect.
+func TestForget(t *testing.T) {
+	for what, test := range map[string]struct {
+		answers   []error
+		forgotten bool
+	}{
+		"refused and unavailable": {[]error{driver.ErrRefused, driver.ErrUnavailable}, true},
+		"queued":                  {[]error{driver.ErrHeld, driver.ErrUnavailable}, false},
+		"unknown":                 {[]error{driver.ErrUnknown, driver.ErrUnavailable}, false},
+		"granted":                 {[]error{nil}, false},
+		"not asked":               {nil, false},
+	} {
+		r := newRegistry(t, 1)
+		r.Notify(request, func() {})
+		for _, err := range test.answers {
+			r.Answered(enters(t, r), true, err)
+		}
+		require.Equal(t, test.forgotten, r.Forget(request), what)
+		require.Equal(t, test.forgotten, len(r.members) == 0, what)
+	}
+}

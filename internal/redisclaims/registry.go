@@ -79,22 +79,44 @@ func (r *Registry[M]) Enter(req driver.Request) (m M, err error) {
 	return m, nil
 }
 
-// Answered records the outcome of a request for m. queue: the request asked for a place in the queue.
+// Answered records the outcome of a request for m. queue: the request asked for a place in the queue, so another one or Abandon follows.
 func (r *Registry[M]) Answered(m M, queue bool, err error) {
 	r.mu.Lock()
-	defer r.mu.Unlock()
 	c := m.Base()
-	c.queued = c.queued || queue
+	noEffect := errors.Is(err, driver.ErrUnavailable) || errors.Is(err, driver.ErrRefused)
+	c.queued = c.queued || queue && !noEffect
+	var broken func()
 	switch {
 	case err == nil:
 		c.asking, c.queued, c.held = false, false, true
 		r.listen(c.Req.Owner)
-	case errors.Is(err, driver.ErrHeld), errors.Is(err, driver.ErrUnavailable), errors.Is(err, driver.ErrRefused):
+		broken = r.breakHeld(m)
+	case noEffect, errors.Is(err, driver.ErrHeld):
 		c.asking = false
-		if !c.queued {
+		if !queue && !c.queued {
 			r.retire(m)
 		}
 	}
+	r.mu.Unlock()
+	if broken != nil {
+		broken()
+	}
+}
+
+// Forget forgets the claim of req if no server has, or may get, anything of it: all its requests failed without effect. It reports whether it did.
+func (r *Registry[M]) Forget(req driver.Request) (forgotten bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	m, known := r.members[req.Owner]
+	if !known {
+		return false
+	}
+	c := m.Base()
+	if c.Req.Name != req.Name || c.asked == 0 || c.asking || c.queued || c.held {
+		return false
+	}
+	r.retire(m)
+	return true
 }
 
 // Unresolved returns the claim of req, or makes one. yes: a request of it may still arrive.
