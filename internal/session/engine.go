@@ -42,9 +42,9 @@ type Backend struct {
 // poll, or a third of the TTL if that is less, is how often a waiter without a connection of its own tries again.
 const poll = time.Second
 
-// maxDial bounds the opening of a session. The TTL does not: a busy server may take longer for the login and the statements, and an opening that is
+// MaxDial bounds the opening of a session. The TTL does not: a busy server may take longer for the login and the statements, and an opening that is
 // cut off starts over.
-const maxDial = 5 * time.Second
+const MaxDial = 5 * time.Second
 
 // New makes a Backend from validated Options. It does no I/O.
 func New(o Options) *Backend {

@@ -56,7 +56,7 @@ func (s *session) run(label string) {
 	b := s.b
 	defer b.work.Done()
 	defer s.cancel()
-	ctx, cancel := context.WithTimeout(s.ctx, maxDial)
+	ctx, cancel := context.WithTimeout(s.ctx, MaxDial)
 	conn, err := b.o.Dial(ctx, label, Events{Freed: b.freedElsewhere, Contended: b.contended})
 	cancel()
 	b.mu.Lock()
@@ -111,10 +111,11 @@ func (b *Backend) await(ctx context.Context, op *Op) bool {
 func (op *Op) alone() bool { return op.Kind >= Await || len(op.Slots) > 0 || op.waits }
 
 // next takes from the queue what goes into the next request: an op that is carried out alone, or those that are not. Ops of the two sorts may change
-// places: no answer depends on their order. A Ping is first in the queue, so it waits for one op at most that is carried out alone.
+// places: no answer depends on their order. A Ping is first in the queue, so it waits for the request under way at most. No other op goes with it, such
+// as a Try whose token takes long.
 func (s *session) next() (ops []*Op) {
 	s.queue = slices.DeleteFunc(s.queue, func(op *Op) bool {
-		taken := len(ops) == 0 || !ops[0].alone() && !op.alone() && len(ops) < MaxBatch
+		taken := len(ops) == 0 || !ops[0].alone() && !op.alone() && (ops[0].Kind == Ping) == (op.Kind == Ping) && len(ops) < MaxBatch
 		if taken {
 			ops = append(ops, op)
 		}

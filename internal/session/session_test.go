@@ -179,7 +179,7 @@ func TestRequestsGoTogether(t *testing.T) {
 	})
 }
 
-// Ops that the server carries out one by one do not keep a renewal waiting for long.
+// Ops that the server carries out one by one, or that take long, do not keep a renewal waiting.
 func TestRenewalGoesFirst(t *testing.T) {
 	byHand(t, Options{}, func(t *testing.T, h *hand) {
 		c, lease := h.live(request("a"))
@@ -194,6 +194,16 @@ func TestRenewalGoesFirst(t *testing.T) {
 		for c.asked() != "" {
 			c.finish(nil)
 		}
+		for _, try := range tries {
+			try.is(t, driver.ErrHeld)
+		}
+
+		tries = []*outcome{h.try(t.Context(), request("under way")), h.try(t.Context(), request("queued"))}
+		renewed = begin(func() (driver.Lease, error) { _, err := driver.Renew(t.Context(), h.b, lease); return nil, err })
+		c.finish(nil)
+		c.answer("P")
+		renewed.is(t, nil)
+		c.finish(nil)
 		for _, try := range tries {
 			try.is(t, driver.ErrHeld)
 		}
