@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"slices"
 	"strings"
 	"testing"
@@ -57,8 +58,19 @@ func TestReplicaIsRefused(t *testing.T) {
 	peer.Refuses(t, replica.URL(), driver.ErrRefused, "connect to the primary")
 	// Several hosts: one that can hold locks is chosen.
 	both := peer.Via(t, primary.URL(), replica.Addr()+","+primary.Addr())
-	peer.Refuses(t, both, driver.ErrRefused, "connect to the primary")
-	opens(t, with(t, both, "target_session_attrs", "primary"))
+	opens(t, both)
+	peer.Refuses(t, with(t, both, "target_session_attrs", "any"), driver.ErrRefused, "connect to the primary")
+}
+
+// A host that accepts connections and then is silent does not keep a session from the next host.
+func TestSilentHost(t *testing.T) {
+	t.Parallel()
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer func() { _ = silent.Close() }()
+	s := servers.SharedPostgres(t)
+	l := peer.Holds(t, opens(t, peer.Via(t, s.URL(), silent.Addr().String()+","+s.Addr())), "silent-host")
+	require.NoError(t, l.Release(t.Context()))
 }
 
 // PgBouncer works in session mode, and is refused in any other.

@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport"
+	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/lab/peer"
 	"github.com/lockport/lockport/internal/session"
 )
@@ -175,15 +176,34 @@ type distant struct{ net.Conn }
 
 func (distant) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 5432} }
 
-func TestPasswordWithoutTLS(t *testing.T) {
-	pool := poolAt(t, database(t).URL(), func(config *pgxpool.Config) {
+// untimed is a connection without deadlines, as through SSH.
+type untimed struct{ net.Conn }
+
+func (untimed) SetDeadline(time.Time) error { return errors.ErrUnsupported }
+
+// dialing makes a pool whose DialFunc wraps its connections.
+func dialing(t *testing.T, wrap func(net.Conn) net.Conn) *pgxpool.Pool {
+	return poolAt(t, database(t).URL(), func(config *pgxpool.Config) {
 		dial := config.ConnConfig.DialFunc
 		config.ConnConfig.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
 			socket, err := dial(ctx, network, addr)
-			return distant{socket}, err
+			return wrap(socket), err
 		}
 	})
-	b, err := NewBackend(pool, Options{})
+}
+
+// Nothing could interrupt a session that listens on such a connection.
+func TestConnectionsWithoutDeadlines(t *testing.T) {
+	b, err := NewBackend(dialing(t, func(c net.Conn) net.Conn { return untimed{c} }), Options{TTL: testTTL})
+	require.NoError(t, err)
+	_, err = b.server.dial(t.Context(), "host/1/test", session.Events{})
+	require.ErrorIs(t, err, driver.ErrRefused)
+	require.ErrorContains(t, err, "have no deadlines")
+	require.NoError(t, b.Close())
+}
+
+func TestPasswordWithoutTLS(t *testing.T) {
+	b, err := NewBackend(dialing(t, func(c net.Conn) net.Conn { return distant{c} }), Options{})
 	require.NoError(t, err)
 	found, err := b.Check(t.Context())
 	require.NoError(t, err)

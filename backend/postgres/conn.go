@@ -48,7 +48,7 @@ func (c *conn) Do(ctx context.Context, ops []*session.Op) error {
 			switch {
 			case op.Kind == session.Free:
 				frees = append(frees, op)
-			case op.Kind == session.Try && len(op.Slots) == 0:
+			case op.Kind == session.Try && len(op.Slots) == 0 && !(op.Shared && c.shares[op.Key] > 0):
 				tries = append(tries, op)
 			default:
 				if err := c.doOne(ctx, p, op); err != nil {
@@ -117,13 +117,17 @@ func (c *conn) tryPermit(ctx context.Context, p *pgx.Conn, op *session.Op) error
 	return nil
 }
 
-// doOne carries out an op that is neither a Free nor the Try of a lock.
+// doOne carries out an op that shares no statement with others. The server would grant a shared lock to a session that has it, ahead of waiting
+// writers, so that needs a statement that looks for them.
 func (c *conn) doOne(ctx context.Context, p *pgx.Conn, op *session.Op) error {
 	ops := []*session.Op{op}
 	key := number(op.Key)
 	hi, lo := side(key)
 	switch op.Kind {
 	case session.Try:
+		if op.Shared {
+			return c.ask(ctx, p, ops, c.statements.tryBeside, key)
+		}
 		return c.tryPermit(ctx, p, op)
 	case session.Ping:
 		return c.ask(ctx, p, ops, c.statements.ping)

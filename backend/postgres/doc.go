@@ -10,7 +10,7 @@
 //   - One session carries the locks that a client gets without waiting, and requests of many goroutines go to the server together. A client has at most 1 + Blockers
 //     connections. New opens them beside the caller's pool; NewDB takes them from the caller's sql.DB.
 //   - Readers (lockport.Shared) and writers wait in the server's queue, where neither overtakes the other. Of n permits (lockport.Permits) at most n
-//     are held.
+//     are held. A waiter goes to the end of the queue every minute.
 //   - Waiters in the server's queue are granted the lock at once; other waiters are notified by the release.
 //
 // # Non-guarantees

@@ -16,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/session"
 )
 
 // link is a connection of a sql.DB: the caller's, or one that openDB made. One goroutine at a time uses it.
@@ -72,6 +73,7 @@ func openDB(config *pgx.ConnConfig, before func(context.Context, *pgx.ConnConfig
 		if before != nil {
 			err = before(ctx, config)
 		}
+		config.ConnectTimeout = perHost(config)
 		config.OnNotification = nil // so that pgx keeps notifications for WaitForNotification
 		config.BuildContextWatcherHandler = func(c *pgconn.PgConn) ctxwatch.Handler {
 			return &pgconn.DeadlineContextWatcherHandler{Conn: c.Conn()} // a session ends without waiting for the server to cancel its statement
@@ -86,6 +88,20 @@ func openDB(config *pgx.ConnConfig, before func(context.Context, *pgx.ConnConfig
 		}
 		return err
 	}))
+}
+
+// perHost is the time for connecting to one of several hosts. Together they must leave some of the time in which a session opens: a host that is
+// silent must not keep it from the next.
+func perHost(config *pgx.ConnConfig) time.Duration {
+	hosts := map[string]bool{net.JoinHostPort(config.Host, fmt.Sprint(config.Port)): true}
+	for _, f := range config.Fallbacks { // also of the same host, with and without TLS
+		hosts[net.JoinHostPort(f.Host, fmt.Sprint(f.Port))] = true
+	}
+	limit := session.MaxDial * 4 / 5 / time.Duration(len(hosts))
+	if t := config.ConnectTimeout; len(hosts) == 1 || t > 0 && t < limit {
+		return t
+	}
+	return limit
 }
 
 func notPgx(what any) error {

@@ -65,10 +65,15 @@ func TestURLsDoNotReadTheEnvironment(t *testing.T) {
 	require.Equal(t, "me", c.User)
 	require.Empty(t, c.Password)
 	require.Empty(t, c.RuntimeParams)
-	require.Nil(t, c.ValidateConnect)
+	require.NotNil(t, c.ValidateConnect, "several hosts: the primary")
 	require.Equal(t, "other", c.Fallbacks[1].Host)
 	require.Equal(t, uint16(5433), c.Fallbacks[1].Port)
 	require.True(t, c.TLSConfig != nil && c.Fallbacks[0].TLSConfig == nil, "sslmode=prefer")
+	one, err := url.Parse("postgres://me@host/db")
+	require.NoError(t, err)
+	single, err := configOf(one, new(Options))
+	require.NoError(t, err)
+	require.Nil(t, single.ValidateConnect)
 	for name, value := range map[string]string{"ChannelBinding": "prefer", "RequireAuth": "", "MaxProtocolVersion": "3.0"} {
 		if f := reflect.ValueOf(c.Config).FieldByName(name); f.IsValid() { // older versions of pgx lack the field and the variable
 			require.Equal(t, value, f.String(), name)

@@ -60,6 +60,21 @@ func TestMixedFleet(t *testing.T) {
 	nothing(t, got)
 	execute(t, conn, `COMMIT`)
 	require.NoError(t, peer.Eventually(t, got).Release(t.Context()))
+
+	readers := clientAt(t, p.URL(), lockport.WithoutHandOff())
+	first := peer.Holds(t, readers, "x", lockport.Shared())
+	second := peer.Holds(t, readers, "x", lockport.Shared())
+	writer := make(chan error, 1)
+	go func() {
+		_, err := conn.Exec(t.Context(), `SELECT pg_advisory_lock($1)`, number(name))
+		writer <- err
+	}()
+	require.Eventually(t, func() bool { return query[bool](t, p.root, `SELECT EXISTS (SELECT FROM locks WHERE NOT granted)`) }, soon, 10*time.Millisecond)
+	_, err = readers.TryAcquire(t.Context(), "x", lockport.Shared())
+	require.ErrorIs(t, err, lockport.ErrHeld, "a foreign writer waits, which announces nothing")
+	require.NoError(t, first.Release(t.Context()))
+	require.NoError(t, second.Release(t.Context()))
+	require.NoError(t, peer.Eventually(t, writer))
 }
 
 // A reader does not overtake a waiting writer, and is not refused once the writer has left. The readers of the client are separate claims.

@@ -49,7 +49,11 @@ func (s *server) dial(ctx context.Context, label string, e session.Events) (sess
 		statements: newStatements(s.tokens.draw()), prepared: make(map[string]bool), shares: make(map[session.Key]int),
 	}
 	err = l.use(func(p *pgx.Conn) error {
-		keepAlive(p.PgConn().Conn(), s.ttl)
+		socket := p.PgConn().Conn()
+		if err := socket.SetDeadline(time.Time{}); err != nil {
+			return fmt.Errorf("%w: the connections of your DialFunc have no deadlines (%v): use ones that do, such as to a forwarded local port", driver.ErrRefused, err)
+		}
+		keepAlive(socket, s.ttl)
 		return s.setUp(ctx, p, label, c.marker)
 	})
 	if err != nil {

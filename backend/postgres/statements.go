@@ -11,6 +11,7 @@ const channel = "lockport"
 // lock is free. Sessions that await a key hold its side lock in shared mode.
 type statements struct {
 	try       statement // a token, or NULL
+	tryBeside statement // the same for a shared lock that the session has already: NULL if others wait for it
 	free      statement // 1, or 0 if this session did not have it
 	change    statement // the results of free for some keys, then those of try for others
 	wait      statement // a token
@@ -40,7 +41,9 @@ func newStatements(draw string) *statements {
 		return `SELECT CASE WHEN ` + lock("pg_try_advisory_lock", key, shared) + ` THEN ` + draw + ` END`
 	}
 	return &statements{
-		try:  statement{"lp_try", try("$1::bigint", "$2::bool")},
+		try: statement{"lp_try", try("$1::bigint", "$2::bool")},
+		tryBeside: statement{"lp_try_beside", `SELECT CASE WHEN NOT EXISTS (SELECT FROM pg_locks l WHERE ` + advisory + ` AND l.objsubid = 1 AND NOT l.granted AND ` +
+			keySQL + ` = $1::bigint) THEN (` + try("$1::bigint", "true") + `) END`},
 		free: statement{"lp_free", free("$1::bigint", "$2::bigint", "$3::int", "$4::int", "$5::bool")},
 		change: statement{"lp_free_lp_try", free("k", "awaited", "hi", "lo", "shared") +
 			` FROM unnest($1::bigint[], $2::bigint[], $3::int[], $4::int[], $5::bool[]) AS u(k, awaited, hi, lo, shared)

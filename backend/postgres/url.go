@@ -41,8 +41,8 @@ var params = []lockport.Param{
 	{Name: "sslnegotiation", Text: "postgres (the default) or direct"},
 	{Name: "channel_binding", Text: "disable, prefer (the default) or require"},
 	{Name: "require_auth", Text: "accepted authentication methods, such as scram-sha-256"},
-	{Name: "target_session_attrs", Text: "which of several hosts: any (the default), primary, read-write"},
-	{Name: "connect_timeout", Text: "seconds for one attempt to connect; default 10"},
+	{Name: "target_session_attrs", Text: "which of several hosts: primary (the default), any, read-write"},
+	{Name: "connect_timeout", Text: "seconds for one attempt to connect, at most 4 for all hosts together; default 10"},
 }
 
 // pgxSettings are the parameters that pgx knows, with defaults. All go to pgx, so that it takes none from the environment. Those that are not in
@@ -71,19 +71,22 @@ func configOf(u *url.URL, o *Options) (*pgx.ConnConfig, error) {
 	p := lockurl.Of(u)
 	o.Blockers, o.ExactKeys, o.Schema = p.Int("blockers"), p.Bool("exact", false), p.Text("schema")
 	o.Prefix, o.NoPrefix = p.Prefix()
-	settings := pgxSettings()
+	if u.Opaque != "" || u.Fragment != "" || u.Host == "" {
+		return nil, fmt.Errorf("want %s://user:password@host:port/database", u.Scheme)
+	}
+	settings, hosts := pgxSettings(), p.Hosts("5432")
+	if len(hosts) > 1 { // the primary before a fail-over may be back as a replica
+		settings["target_session_attrs"] = "primary"
+	}
 	for _, param := range params {
 		if _, ok := settings[param.Name]; ok && p.Has(param.Name) {
 			settings[param.Name] = p.Text(param.Name)
 		}
 	}
-	if u.Opaque != "" || u.Fragment != "" || u.Host == "" {
-		return nil, fmt.Errorf("want %s://user:password@host:port/database", u.Scheme)
-	}
 	settings["user"] = u.User.Username()
 	settings["password"], _ = u.User.Password()
 	settings["dbname"] = strings.TrimPrefix(u.Path, "/")
-	for _, address := range p.Hosts("5432") {
+	for _, address := range hosts {
 		host, port, _ := net.SplitHostPort(address)
 		settings["host"], settings["port"] = settings["host"]+","+host, settings["port"]+","+port
 	}
