@@ -3,6 +3,7 @@ package etcd
 import (
 	"context"
 	"errors"
+	"net"
 	"net/url"
 	"slices"
 	"strings"
@@ -77,6 +78,12 @@ func TestTLS(t *testing.T) {
 	} {
 		peer.Refuses(t, v.rawURL, v.class, v.what)
 	}
+
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer func() { _ = silent.Close() }()
+	both := newNode(t, peer.Via(t, base, silent.Addr().String(), s.Addr())+"?ca="+url.QueryEscape(s.CAFile()))
+	require.NoError(t, both.diagnose(t.Context()), "one endpoint answers")
 }
 
 // A silent server delays no caller beyond its context, nor Close, while clientv3 requests a token.
@@ -106,6 +113,7 @@ func TestTTLUnderTheServersMinimum(t *testing.T) {
 	req := n.Request("x")
 	req.TTL = time.Second
 	peer.SaysOneLine(t, peer.Fails(t, n, req), driver.ErrRefused, "minimum of 2s: use a longer TTL, or shorten etcd's --election-timeout")
+	n.Abandons(req)
 	require.Empty(t, n.claims)
 	req.TTL = 1500 * time.Millisecond // rounded up
 	lease := n.Takes(req)

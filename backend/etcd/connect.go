@@ -116,7 +116,7 @@ func (b *Backend) connect() (*clientv3.Client, *call) {
 	return b.client, b.connecting
 }
 
-// diagnose dials etcd directly to find out why it is unreachable: gRPC reports that only as text. nil: an endpoint answers.
+// diagnose dials all endpoints directly to find out why etcd is unreachable: gRPC reports that only as text. nil: an endpoint answers.
 func (b *Backend) diagnose(ctx context.Context) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
@@ -124,12 +124,26 @@ func (b *Backend) diagnose(ctx context.Context) (err error) {
 	if b.config.TLS != nil {
 		dial = (&tls.Dialer{Config: b.config.TLS}).DialContext
 	}
+	dialled := make(chan error, len(b.config.Endpoints))
 	for _, addr := range b.config.Endpoints {
-		conn, failed := dial(ctx, "tcp", addr)
-		if failed == nil {
-			return conn.Close()
+		go func() {
+			conn, err := dial(ctx, "tcp", addr)
+			if err == nil {
+				err = conn.Close()
+			}
+			dialled <- err
+		}()
+	}
+	for range b.config.Endpoints {
+		failed := <-dialled
+		switch {
+		case failed == nil:
+			return nil
+		case err == nil:
+			err = failed
+		default:
+			err = fmt.Errorf("%w; %w", err, failed)
 		}
-		err = failed
 	}
 	var cert *tls.CertificateVerificationError
 	var alert tls.AlertError

@@ -104,11 +104,15 @@ func (p *Params) Prefix() (prefix string, none bool) {
 func (p *Params) Hosts(port string) []string {
 	var all []string
 	for _, address := range append(strings.Split(p.u.Host, ","), p.All("addr")...) {
+		if strings.Contains(address, "@") { // perhaps a password
+			p.Fail("an address in the URL has an @: give user and password once, before the first address")
+			continue
+		}
 		host, own, err := net.SplitHostPort(address)
 		if err != nil { // no port
 			host, own = strings.TrimSuffix(strings.TrimPrefix(address, "["), "]"), port
 		}
-		if host == "" || own == "" || strings.ContainsAny(host, "/@[] ") {
+		if _, err := strconv.ParseUint(own, 10, 16); err != nil || host == "" || strings.ContainsAny(host, "/@[] ") {
 			p.Fail("bad address %q in the URL: want host:port, several with commas between them", address)
 		}
 		all = append(all, net.JoinHostPort(host, own))

@@ -40,14 +40,16 @@ func TestParams(t *testing.T) {
 
 func TestErrors(t *testing.T) {
 	for raw, want := range map[string]string{
-		"x://h?a=1&a=2":     "the URL parameter a is given twice",
-		"x://h?yes=1":       `bad value "1" of the URL parameter yes: want true or false`,
-		"x://h?n=0":         `bad value "0" of the URL parameter n: want a number above 0`,
-		"x://h?n=":          `bad value "" of the URL parameter n: want a number above 0`,
-		"x://h?d=5":         `bad value "5" of the URL parameter d: want something like 500ms`,
-		"x://u:secret@h,":   `bad address "" in the URL: want host:port, several with commas between them`,
-		"x://h?cert=a":      "the URL parameters cert and key belong together: give both or none",
-		"x://h?ca=/no/file": "the URL parameter ca: open /no/file: no such file or directory",
+		"x://h?a=1&a=2":             "the URL parameter a is given twice",
+		"x://h?yes=1":               `bad value "1" of the URL parameter yes: want true or false`,
+		"x://h?n=0":                 `bad value "0" of the URL parameter n: want a number above 0`,
+		"x://h?n=":                  `bad value "" of the URL parameter n: want a number above 0`,
+		"x://h?d=5":                 `bad value "5" of the URL parameter d: want something like 500ms`,
+		"x://u:secret@h,":           `bad address "" in the URL: want host:port, several with commas between them`,
+		"x://h?addr=u:secret%40i:1": "an address in the URL has an @: give user and password once, before the first address",
+		"x://h?addr=i:port":         `bad address "i:port" in the URL: want host:port, several with commas between them`,
+		"x://h?cert=a":              "the URL parameters cert and key belong together: give both or none",
+		"x://h?ca=/no/file":         "the URL parameter ca: open /no/file: no such file or directory",
 	} {
 		p := of(t, raw)
 		p.Text("a")
