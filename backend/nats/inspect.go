@@ -136,7 +136,8 @@ func (b *Backend) Check(ctx context.Context) ([]driver.Notice, error) {
 		}
 		all.Add(notice.Clock(notice.ClockOffset(sent, info.TimeStamp, time.Now()))...)
 		all.Add(notice.Quorum(info.Config.Replicas)...)
-		if nc := js.Conn(); nc.Opts.TLSConfig == nil && (nc.Opts.Password+nc.Opts.Token != "" || strings.Contains(nc.ConnectedUrl(), "@")) {
+		nc := js.Conn()
+		if _, clear := nc.TLSConnectionState(); clear != nil && (nc.Opts.Password+nc.Opts.Token != "" || strings.Contains(nc.ConnectedUrl(), "@")) {
 			all.Add(notice.InTheClear(nc.ConnectedAddr())...)
 		}
 		return nil

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"time"
 
 	natsgo "github.com/nats-io/nats.go"
@@ -91,7 +92,9 @@ func classify(ctx context.Context, err error, sent bool) error {
 		return err
 	case errors.As(err, &answer) && (answer.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence || answer.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequenceConstant):
 		return errMoved
-	// 4xx: the request is at fault.
+	case answer != nil && answer.Code == http.StatusTooManyRequests: // the stream's queue is full
+		class = driver.ErrUnavailable
+	// Other 4xx: the request is at fault.
 	case answer != nil && answer.Code < 500, is(jetstream.ErrJetStreamNotEnabled), is(jetstream.ErrJetStreamNotEnabledForAccount),
 		is(natsgo.ErrAuthorization), is(natsgo.ErrAuthExpired), is(natsgo.ErrAuthRevoked):
 		class = driver.ErrRefused

@@ -263,6 +263,13 @@ func TestDeadlineOfTheFirstRequest(t *testing.T) {
 	require.Equal(t, connectTimeout, b.(*Backend).js.Conn().Opts.Timeout)
 }
 
+// A stream whose queue is full drops a request, but takes later ones.
+func TestBusyStream(t *testing.T) {
+	for _, sent := range []bool{false, true} {
+		require.ErrorIs(t, classify(t.Context(), &jetstream.APIError{Code: 429, ErrorCode: 10167}, sent), driver.ErrUnavailable)
+	}
+}
+
 // No error shows the password of a wrong URL, and a comma in a password does not split it.
 func TestPasswordsInURLs(t *testing.T) {
 	for _, bad := range []string{"nats://u:hidden@h1:42x2,h2:4222", "nats://u:hidden@h1?addr=h2:x"} {

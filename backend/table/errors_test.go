@@ -79,6 +79,10 @@ func TestWrongPassword(t *testing.T) {
 	b := peer.Opened(t, "table+"+servers.SharedPostgres(t).UserURL("nobody", "wrong-secret"))
 	defer b.Close()
 	require.NotContains(t, peer.Fails(t, b, request("a", 1), driver.ErrRefused).Error(), "secret")
+
+	wrong := peer.Opened(t, "table+postgres://nobody@127.0.0.1:1/db?password=secret&sslmode=bogus")
+	defer wrong.Close()
+	peer.SaysOneLine(t, peer.Fails(t, wrong, request("a", 1)), driver.ErrRefused, "sslmode")
 }
 
 // A connection that dies may have sent the statement, even if its repetition is refused.
