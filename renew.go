@@ -55,12 +55,12 @@ func (c *Client) startRenewals(claims []*claim) {
 func (c *Client) renew(ttl time.Duration, claims []*claim) {
 	suspended, sent := clock.Suspended(), c.now()
 	leases, results := make([]driver.Lease, len(claims)), make([]driver.Renewal, len(claims))
-	left, first := make([]time.Duration, len(claims)), never // until the deadlines
+	left, last := make([]time.Duration, len(claims)), time.Duration(0) // until the deadlines
 	for i, cl := range claims {
 		leases[i], left[i] = cl.lease, time.Duration(cl.deadline.Load())-sent
-		first = min(first, left[i])
+		last = max(last, left[i])
 	}
-	ctx, cancel := context.WithTimeout(c.ctx, min(renewalTimeout(ttl), first))
+	ctx, cancel := context.WithTimeout(c.ctx, min(renewalTimeout(ttl), last))
 	defer cancel()
 	if c.batch != nil {
 		c.batch.RenewBatch(ctx, leases, results)
