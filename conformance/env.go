@@ -84,15 +84,12 @@ func (e *Env) stopIfFailed() {
 func (e *Env) failf(format string, args ...any) {
 	for i, arg := range args {
 		if arg == nil {
-			args[i] = errNone
+			args[i] = errors.New("no error")
 		}
 	}
 	e.fail(fmt.Errorf(format, args...))
 	runtime.Goexit()
 }
-
-// errNone is the error of a call that had to fail and did not, and errGranted that of a claim on a held name.
-var errNone, errGranted = errors.New("no error"), errors.New("another claim was granted")
 
 // require ends the case with what was seen, unless ok.
 func (e *Env) require(ok bool, seen string, args ...any) {
