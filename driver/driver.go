@@ -22,7 +22,8 @@
 // may run at any time. The client passes a lease only to the Backend that granted it.
 //
 // A call should return soon after its context ends. Many client libraries cannot do that. Unless Capabilities.Prompt is set, the client therefore
-// makes calls on goroutines that it can leave behind, and no caller waits for them.
+// makes calls on goroutines that it can leave behind, and no caller waits for them. But a Release that never returns keeps its name from this process,
+// and the client makes at most eight calls to Abandon at a time.
 //
 // The package conformance tests all of this. A third party's driver runs it in under thirty lines.
 package driver
