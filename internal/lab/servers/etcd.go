@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/url"
 	"runtime"
 	"strings"
@@ -142,8 +141,7 @@ func (o EtcdOptions) flags(g starting) []string {
 
 // Use calls f with a client of this server alone, logged in as root if the server has users. The client's requests end with ctx.
 func (e *Etcd) Use(ctx context.Context, f func(c *clientv3.Client) error) error {
-	conn, err := new(net.Dialer).DialContext(ctx, "tcp", e.Addr()) // fail at once: clientv3 waits a second before it retries
-	if err != nil {
+	if err := accepts(ctx, e.Server); err != nil { // fail at once: clientv3 waits a second before it retries
 		return err
 	}
 	config := clientv3.Config{Endpoints: []string{e.Addr()}, Context: ctx, Logger: zap.NewNop(), TLS: e.TLSConfig(), Username: e.url.User.Username()}
@@ -152,7 +150,7 @@ func (e *Etcd) Use(ctx context.Context, f func(c *clientv3.Client) error) error 
 	if err == nil {
 		err = errors.Join(f(c), c.Close())
 	}
-	if err = errors.Join(err, conn.Close()); err != nil {
+	if err != nil {
 		return fmt.Errorf("etcd %s: %w", e.Addr(), errors.Join(context.Cause(ctx), err))
 	}
 	return nil

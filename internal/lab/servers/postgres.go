@@ -31,7 +31,7 @@ type PostgresOptions struct {
 	TLS bool
 	// Clock gives the server a private clock, which JumpClock sets: see RedisOptions.Clock.
 	Clock bool
-	// Primary makes the server a hot standby that streams from Primary, with Primary's options plus Config.
+	// Primary makes the server a hot standby that streams from Primary, with Primary's Config before its own.
 	Primary *Postgres
 }
 
@@ -44,10 +44,8 @@ type Postgres struct {
 
 // StartPostgres starts a Postgres.
 func StartPostgres(ctx context.Context, o PostgresOptions) (*Postgres, error) {
-	if primary := o.Primary; primary != nil {
-		config := slices.Concat(primary.options.Config, o.Config)
-		o = primary.options
-		o.Primary, o.Config = primary, config
+	if o.Primary != nil {
+		o.Config = slices.Concat(o.Primary.options.Config, o.Config)
 	}
 	p := &Postgres{options: o}
 	var err error

@@ -19,8 +19,14 @@ import (
 // logName is the file in a server's folder for its standard output and error.
 const logName = "server.log"
 
-// startProcess starts the server's program.
+// startProcess stops the child if there is one, and starts another. The caller holds the mutex, here and below.
 func (s *Server) startProcess() (*worker.Process, error) {
+	if s.closed {
+		return nil, fmt.Errorf("servers: %s is closed", s.name)
+	}
+	if s.proc != nil {
+		_ = s.stop()
+	}
 	log, err := os.OpenFile(filepath.Join(s.dir, logName), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, err
@@ -29,11 +35,12 @@ func (s *Server) startProcess() (*worker.Process, error) {
 	cmd := exec.Command(s.path, s.args...)
 	// A server does not inherit our environment: etcd, for one, reads settings from it.
 	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = s.dir, append(s.env, "PATH="+os.Getenv("PATH")), log, log
-	cmd.SysProcAttr = s.user.attributes()
+	cmd.SysProcAttr = asNobody()
 	p, err := worker.Run(cmd)
 	if err != nil {
 		return nil, fmt.Errorf("servers: %w", err)
 	}
+	s.proc = p
 	return p, nil
 }
 
@@ -43,17 +50,15 @@ func runTool(ctx context.Context, dir, input, name string, args ...string) error
 	if err != nil {
 		return err
 	}
-	user, err := serverUser()
-	if err == nil && dir != "" {
-		err = user.own(dir)
-	}
-	if err != nil {
-		return err
+	if dir != "" {
+		if err := own(dir); err != nil {
+			return err
+		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, pollTime)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, path, args...)
-	cmd.Dir, cmd.SysProcAttr, cmd.Stdin = dir, user.attributes(), strings.NewReader(input)
+	cmd.Dir, cmd.SysProcAttr, cmd.Stdin = dir, asNobody(), strings.NewReader(input)
 	cmd.WaitDelay = time.Second // pg_basebackup has a child that keeps its output open until the primary ends
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("servers: %s: %w:\n%s", name, errors.Join(context.Cause(ctx), err), out)
@@ -61,7 +66,7 @@ func runTool(ctx context.Context, dir, input, name string, args ...string) error
 	return nil
 }
 
-// kill ends the child and its children with SIGKILL, stopped or not, and waits until they have ended. The caller holds the mutex, here and below.
+// kill ends the child and its children with SIGKILL, stopped or not, and waits until they have ended.
 func (s *Server) kill() error {
 	children := s.children()
 	s.proc.Kill()

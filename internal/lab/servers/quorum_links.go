@@ -2,7 +2,6 @@ package servers
 
 import (
 	"bytes"
-	"context"
 	"encoding/binary"
 	"errors"
 	"io"
@@ -18,8 +17,6 @@ import (
 type quorumLinks struct {
 	ports  []int // each node listens for the others on its port and on port + peerOffset
 	fronts []net.Listener
-	ctx    context.Context // ends at close
-	end    context.CancelFunc
 
 	mu     sync.Mutex // guards the fields below
 	isCut  []bool
@@ -29,7 +26,6 @@ type quorumLinks struct {
 // newQuorumLinks makes the links of nodes with these ports.
 func newQuorumLinks(ports []int) (*quorumLinks, error) {
 	l := &quorumLinks{ports: ports, isCut: make([]bool, len(ports)), joined: make(chan struct{})}
-	l.ctx, l.end = context.WithCancel(context.Background())
 	for i := range ports {
 		front, err := net.Listen("tcp", hostPort(0))
 		if err != nil {
@@ -48,7 +44,6 @@ func newQuorumLinks(ports []int) (*quorumLinks, error) {
 // serve handles one connection. When one side ends it closes the other, as if a process were killed.
 func (l *quorumLinks) serve(from int, conn net.Conn) {
 	defer func() { _ = conn.Close() }()
-	defer context.AfterFunc(l.ctx, func() { _ = conn.Close() })()
 	port, err := socksRequest(conn)
 	to := slices.IndexFunc(l.ports, func(p int) bool { return port == p || port == p+peerOffset })
 	if err != nil || to < 0 || l.waitIfCut(from, to) {
@@ -113,11 +108,11 @@ func (l *quorumLinks) join() {
 	l.joined = make(chan struct{})
 }
 
+// close ends the links of nodes that have ended. Their connections end with them.
 func (l *quorumLinks) close() (err error) {
 	if l == nil {
 		return nil
 	}
-	l.end()
 	l.join()
 	for _, front := range l.fronts {
 		err = errors.Join(err, front.Close())

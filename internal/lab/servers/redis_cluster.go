@@ -12,27 +12,23 @@ const clusterMasters = 3
 // StartVoters returns a function that starts n independent Redis, for Redlock.
 func StartVoters(n int) func(context.Context, RedisOptions) (*Group[*Redis], error) {
 	return func(ctx context.Context, o RedisOptions) (*Group[*Redis], error) {
-		return startRedises(ctx, "redlock", n, o)
+		return startGroup(ctx, "redlock", n, false, func(ctx context.Context, s starting) (*Redis, error) {
+			one := o
+			one.port = s.ports[s.i]
+			return StartRedis(ctx, one)
+		})
 	}
-}
-
-// startRedises starts n servers.
-func startRedises(ctx context.Context, scheme string, n int, o RedisOptions) (*Group[*Redis], error) {
-	return startGroup(ctx, scheme, n, false, func(ctx context.Context, s starting) (*Redis, error) {
-		one := o
-		one.port = s.ports[s.i]
-		return StartRedis(ctx, one)
-	})
 }
 
 // StartCluster starts a Redis Cluster of three masters without replicas, whose nodes have the options o; each serves a third of the slots. It returns
 // when every node reports the cluster as ready, which takes Redis 2 s.
 func StartCluster(ctx context.Context, o RedisOptions) (*Group[*Redis], error) {
 	o.Config = append([]string{"cluster-enabled yes", "cluster-node-timeout 2000"}, o.Config...)
-	c, err := startRedises(ctx, "redis+cluster", clusterMasters, o)
+	c, err := StartVoters(clusterMasters)(ctx, o)
 	if err != nil {
 		return nil, err
 	}
+	c.scheme = "redis+cluster"
 	err = runTool(ctx, "", "", "redis-cli", slices.Concat([]string{"--cluster", "create"}, c.Addrs(), []string{"--cluster-yes"})...)
 	for _, node := range c.Nodes {
 		if err == nil {

@@ -54,7 +54,6 @@ var userPassword, adminPassword = sync.OnceValue(rand.Text), sync.OnceValue(rand
 // Server is the common part of all servers: a child of this process. Its port and folder stay the same across restarts. Safe for concurrent use.
 type Server struct {
 	kind
-	user   *nobody
 	dir    string
 	args   []string
 	shared bool // all tests of this process use it
@@ -69,7 +68,7 @@ func start(ctx context.Context, k kind) (*Server, error) {
 	s := &Server{kind: k}
 	err := s.create(ctx)
 	if err == nil {
-		err = s.launch(ctx)
+		err = s.Restart(ctx)
 	}
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
@@ -81,9 +80,6 @@ func start(ctx context.Context, k kind) (*Server, error) {
 func (s *Server) create(ctx context.Context) (err error) {
 	if s.clock = s.clock && ClockInstalled() == nil; s.clock {
 		s.env = append(s.env, clockEnv...)
-	}
-	if s.user, err = serverUser(); err != nil {
-		return err
 	}
 	if s.path == "" {
 		if s.path, err = find(s.name); err != nil {
@@ -126,42 +122,7 @@ func (s *Server) prepare(ctx context.Context) (err error) {
 	if s.args, err = s.configure(ctx, s.dir, s.port); err != nil {
 		return err
 	}
-	return s.user.own(s.dir)
-}
-
-// launch stops the child if there is one, starts another and waits until it is ready.
-func (s *Server) launch(ctx context.Context) error {
-	s.mu.Lock()
-	if s.closed {
-		s.mu.Unlock()
-		return fmt.Errorf("servers: %s is closed", s.name)
-	}
-	if s.proc != nil {
-		_ = s.stop()
-	}
-	p, err := s.startProcess()
-	if err == nil {
-		s.proc = p
-	}
-	s.mu.Unlock()
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	ended := errors.New("it exited during startup")
-	defer context.AfterFunc(p.Context(), func() { cancel(ended) })()
-	err = Poll(ctx, func(ctx context.Context) error {
-		err := s.ready(ctx, s)
-		if !p.Alive() { // another server answered
-			return ended
-		}
-		return err
-	})
-	if err != nil {
-		return fmt.Errorf("servers: %s on %s: %w; end of its log:\n%s", s.name, s.Addr(), err, s.Log())
-	}
-	return nil
+	return own(s.dir)
 }
 
 // Addr returns the server's address, "127.0.0.1:port". It stays the same across restarts.
@@ -222,10 +183,29 @@ func (s *Server) RestartEmpty(ctx context.Context) error {
 // Restart stops the server if it runs, starts it on the same port and in the same folder, and returns when it is ready. Its options determine which
 // data survive. ctx bounds the start.
 func (s *Server) Restart(ctx context.Context) error {
-	if err := s.control(func() error { return nil }); err != nil {
+	var p *worker.Process
+	err := s.control(func() (err error) {
+		p, err = s.startProcess()
+		return err
+	})
+	if err != nil {
 		return err
 	}
-	return s.launch(ctx)
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	ended := errors.New("it exited during startup")
+	defer context.AfterFunc(p.Context(), func() { cancel(ended) })()
+	err = Poll(ctx, func(ctx context.Context) error {
+		err := s.ready(ctx, s)
+		if !p.Alive() { // another server answered
+			return ended
+		}
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("servers: %s on %s: %w; end of its log:\n%s", s.name, s.Addr(), err, s.Log())
+	}
+	return nil
 }
 
 // Serves waits until the server serves. A member of a cluster or an ensemble serves only with a majority.

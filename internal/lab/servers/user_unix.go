@@ -17,9 +17,7 @@ import (
 )
 
 // nobody is the user under which servers run when root runs this process. nil: servers run as the current user.
-type nobody struct{ uid, gid int }
-
-var serverUser = sync.OnceValues(func() (*nobody, error) {
+var nobody = sync.OnceValues(func() (*syscall.Credential, error) {
 	if os.Geteuid() != 0 {
 		return nil, nil
 	}
@@ -29,21 +27,20 @@ var serverUser = sync.OnceValues(func() (*nobody, error) {
 	}
 	uid, err1 := strconv.Atoi(u.Uid)
 	gid, err2 := strconv.Atoi(u.Gid)
-	return &nobody{uid: uid, gid: gid}, errors.Join(err1, err2)
+	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, errors.Join(err1, err2)
 })
 
-// attributes returns the attributes of a process that runs as n.
-func (n *nobody) attributes() *syscall.SysProcAttr {
-	if n == nil {
-		return nil
-	}
-	return &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(n.uid), Gid: uint32(n.gid)}}
+// asNobody returns the attributes of a process that runs as nobody. Its folder is own's.
+func asNobody() *syscall.SysProcAttr {
+	user, _ := nobody() // an error was own's
+	return &syscall.SysProcAttr{Credential: user}
 }
 
-// own makes n the owner of dir and everything in it. n must be able to enter dir.
-func (n *nobody) own(dir string) error {
-	if n == nil {
-		return nil
+// own makes nobody the owner of dir and everything in it. nobody must be able to enter dir.
+func own(dir string) error {
+	user, err := nobody()
+	if err != nil || user == nil {
+		return err
 	}
 	for above := filepath.Dir(dir); above != filepath.Dir(above); above = filepath.Dir(above) {
 		if info, err := os.Stat(above); err != nil || info.Mode()&0o001 == 0 {
@@ -51,7 +48,7 @@ func (n *nobody) own(dir string) error {
 		}
 	}
 	return filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
-		return errors.Join(err, os.Lchown(path, n.uid, n.gid))
+		return errors.Join(err, os.Lchown(path, int(user.Uid), int(user.Gid)))
 	})
 }
 
