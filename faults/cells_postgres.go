@@ -33,7 +33,7 @@ func connectPostgres(s *play.Phase) (closeIt func()) {
 
 var (
 	pooled = one(func(p *environment.Postgres) *servers.Server { return p.Server.Server })
-	pooler = one(func(p *environment.Postgres) *servers.Server { return p.Pooler })
+	pooler = granting // clients connect to it
 )
 
 // postgresPoolerCells are the faults of a PostgreSQL behind PgBouncer, and of the PgBouncer.

@@ -17,12 +17,10 @@ type Postgres struct {
 	base
 	locks
 	Server *servers.Postgres
-	// Pooler, if not nil, is between the clients and the server.
-	Pooler *servers.Server
 }
 
 func startPostgres(l layout) starter {
-	return starts(servers.StartPostgres, servers.PostgresOptions{Clock: true}, func(s *servers.Postgres) *Postgres { return postgresOf(l, s, nil) })
+	return starts(servers.StartPostgres, servers.PostgresOptions{Clock: true}, func(s *servers.Postgres) *Postgres { return postgresOf(l, s, s.Server) })
 }
 
 // pooled starts a PostgreSQL server behind a PgBouncer in a mode, with size connections to the server.
@@ -39,15 +37,13 @@ func pooled(mode string, size int, l layout) starter {
 		if err != nil {
 			return nil, errors.Join(err, s.Close())
 		}
-		p := postgresOf(l, s, pooler)
-		p.url = func() string { return l.url(pooler.URL()) }
-		p.Set.Servers = []*servers.Server{pooler, s.Server}
-		return p, nil
+		return postgresOf(l, s, pooler, s.Server), nil
 	}
 }
 
-func postgresOf(l layout, s *servers.Postgres, pooler *servers.Server) *Postgres {
-	p := &Postgres{baseOf(func() string { return l.url(s.URL()) }, servers.SetOf(s.Server)), l.at(s.Server), s, pooler}
+// postgresOf arranges nodes. Clients connect to the first.
+func postgresOf(l layout, s *servers.Postgres, nodes ...*servers.Server) *Postgres {
+	p := &Postgres{baseOf(func() string { return l.url(nodes[0].URL()) }, servers.SetOf(nodes...)), l.at(s.Server), s}
 	p.restarts = true
 	return p
 }

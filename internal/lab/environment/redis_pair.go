@@ -31,6 +31,12 @@ func startRedisPair(query string) starter {
 		if p.Link, err = faultproxy.New(master.Addr()); err != nil {
 			return nil, errors.Join(err, p.Redis.Close())
 		}
+		p.reset = func(ctx context.Context) error {
+			if err := p.Master.Promote(ctx); err != nil { // does nothing to a master
+				return err
+			}
+			return p.Follow(ctx)
+		}
 		if err := p.Follow(ctx); err != nil {
 			return nil, errors.Join(err, p.Close())
 		}
@@ -65,17 +71,6 @@ func (p *RedisPair) Follow(ctx context.Context) error {
 		return err
 	}
 	return p.Replica.Follow(ctx, p.Master, p.Link.Addr())
-}
-
-// Heal implements Servers.
-func (p *RedisPair) Heal(ctx context.Context) error {
-	if err := Revive(ctx, p.Master.Server); err != nil {
-		return err
-	}
-	if err := p.Master.Promote(ctx); err != nil { // does nothing to a master
-		return err
-	}
-	return p.Follow(ctx)
 }
 
 // Lag implements Servers.
