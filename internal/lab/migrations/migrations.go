@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport"
+	"github.com/lockport/lockport/internal/lab/peer"
 	"github.com/lockport/lockport/internal/lab/servers"
 	"github.com/lockport/lockport/internal/lab/worker"
 )
@@ -207,16 +208,6 @@ func (s *Stage) Lost(up Up) (outcome func() error) {
 		err = s.Locks.Break(s.ctx, Name, status.Owner)
 	}
 	require.NoError(s.t, err)
-	require.ErrorIs(s.t, s.receive(s.lost), lockport.ErrLost)
-	return func() error { return s.receive(done) }
-}
-
-// receive returns the error that arrives, or that of s.ctx if it ends first.
-func (s *Stage) receive(from <-chan error) error {
-	select {
-	case err := <-from:
-		return err
-	case <-s.ctx.Done():
-		return s.ctx.Err()
-	}
+	require.ErrorIs(s.t, peer.Eventually(s.t, s.lost), lockport.ErrLost)
+	return func() error { return peer.Eventually(s.t, done) }
 }
