@@ -42,7 +42,6 @@ var installs = map[string]string{
 	"pgbouncer":          "apt-get install pgbouncer (Debian), brew install pgbouncer (macOS)",
 	"postgres":           postgresInstall,
 	"redis-cli":          "apt-get install redis-tools (Debian), brew install redis (macOS)",
-	"redis-py":           "apt-get install python3-redis (Debian)",
 	"redis-server":       "apt-get install redis-server (Debian), brew install redis (macOS)",
 }
 

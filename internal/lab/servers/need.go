@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"os"
-	"os/exec"
 	"slices"
 	"strings"
 	"sync"
@@ -106,16 +105,6 @@ func NeedProgram(t testing.TB, program string) string {
 	path, err := find(program)
 	NeedInstalled(t, err)
 	return path
-}
-
-// NeedPythonRedis returns Debian's Python if it has the module redis, by the rules of [NeedInstalled].
-func NeedPythonRedis(t testing.TB) string {
-	t.Helper()
-	const python = "/usr/bin/python3"
-	if exec.Command(python, "-c", "import redis").Run() != nil {
-		NeedInstalled(t, missing("redis-py"))
-	}
-	return python
 }
 
 // Do sends a command, which must succeed, to r, and returns the reply.
