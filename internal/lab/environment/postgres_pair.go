@@ -37,29 +37,23 @@ func (p *PostgresPair) Heal(ctx context.Context) error {
 	if err := Revive(ctx, p.Primary.Server); err != nil {
 		return err
 	}
-	if err := p.rejoin(ctx); err != nil {
+	if err := p.Primary.Serves(ctx); err != nil {
+		return err
+	}
+	if p.diverged {
+		if err := p.Replica.Follow(ctx, p.Primary); err != nil {
+			return err
+		}
+		p.diverged = false
+	}
+	if err := Revive(ctx, p.Replica.Server); err != nil {
 		return err
 	}
 	return p.CatchUp(ctx)
 }
 
-func (p *PostgresPair) rejoin(ctx context.Context) error {
-	if !p.diverged {
-		return Revive(ctx, p.Replica.Server)
-	}
-	if err := p.Primary.Serves(ctx); err != nil {
-		return err
-	}
-	err := p.Replica.Follow(ctx, p.Primary)
-	p.diverged = err != nil
-	return err
-}
-
 // CatchUp waits until the replica has replayed everything that the primary has written so far.
 func (p *PostgresPair) CatchUp(ctx context.Context) error {
-	if err := p.Primary.Serves(ctx); err != nil {
-		return err
-	}
 	// The primary sends only WAL that is on disk. This message's commit flushes everything written before it.
 	upTo, err := p.Primary.Texts(ctx, "SELECT pg_logical_emit_message(true, 'lockport', 'up to here')::text")
 	if err != nil {
