@@ -76,11 +76,6 @@ func (o RedisOptions) config(dir string, port int) []string {
 		"repl-diskless-sync-delay 0", // no delay before a replica syncs
 	}
 	set := func(name, value string) { lines = append(lines, name+" "+strconv.Quote(value)) }
-	setIf := func(name, value string) {
-		if value != "" {
-			set(name, value)
-		}
-	}
 	set("dir", dataDir(dir))
 	if o.TLS {
 		lines = append(lines, "port 0", fmt.Sprint("tls-port ", port), "tls-auth-clients no", "tls-replication yes")
@@ -90,10 +85,10 @@ func (o RedisOptions) config(dir string, port int) []string {
 	} else {
 		lines = append(lines, fmt.Sprint("port ", port))
 	}
-	setIf("requirepass", o.Password)
 	user, password := o.login()
-	setIf("masteruser", user)
-	setIf("masterauth", password)
+	set("requirepass", o.Password) // empty, here and below: none
+	set("masteruser", user)
+	set("masterauth", password)
 	if len(o.Users) > 0 {
 		lines = append(lines, "user "+user+" on >"+password+" ~* &* +@all")
 	}
