@@ -7,6 +7,7 @@ import (
 
 	gomysql "github.com/go-sql-driver/mysql"
 
+	"github.com/lockport/lockport/conformance/faultproxy"
 	"github.com/lockport/lockport/internal/lab/environment"
 	"github.com/lockport/lockport/internal/lab/play"
 	"github.com/lockport/lockport/internal/lab/report"
@@ -58,14 +59,14 @@ func dropTokenTable(s *play.Phase) {
 
 // splitMySQL replaces a server by an empty one, while the old server and its holder keep running. Promoting a lagging replica has the same effect.
 func splitMySQL(s *play.Phase) {
-	pair := in[*environment.MySQL](s)
 	older := s.Acquire(s.Worker())
 	spare := play.Must(servers.StartMariaDB(s.Ctx, servers.MariaDBOptions{}))
 	defer func() { play.Check(spare.Close()) }()
+	moved := s.Worker()
+	play.Check(moved.Endpoint.Retarget(spare.URL()))
 	s.Injected()
-	pair.Spare.Store(spare)
-	defer pair.Spare.Store(nil)
-	newer := s.Acquire(s.Worker())
+	moved.Endpoint.Links.Each((*faultproxy.Proxy).KillConns)
+	newer := s.Acquire(moved)
 	s.Both(older, newer)
 	newer.Release()
 }

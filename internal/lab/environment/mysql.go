@@ -1,11 +1,9 @@
 package environment
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"fmt"
-	"sync/atomic"
 
 	"github.com/lockport/lockport/internal/lab/servers"
 )
@@ -15,16 +13,13 @@ type MySQL struct {
 	base
 	locks
 	Server *servers.MariaDB
-	// Spare, if set, is the server for new connections.
-	Spare atomic.Pointer[servers.MariaDB]
 }
 
 // startMySQL starts a server that accepts this many clients.
 func startMySQL(own bool, clients string, l layout) starter {
 	o := servers.MariaDBOptions{MySQL: own, Config: []string{"max_connections=" + clients}}
 	return starts(servers.StartMariaDB, o, func(s *servers.MariaDB) *MySQL {
-		m := &MySQL{Server: s, locks: l.at(s.Server)}
-		m.base = baseOf(func() string { return l.url(cmp.Or(m.Spare.Load(), s).URL()) }, servers.SetOf(s.Server))
+		m := &MySQL{baseOf(func() string { return l.url(s.URL()) }, servers.SetOf(s.Server)), l.at(s.Server), s}
 		m.restarts, m.forgets = true, l.forgets
 		return m
 	})

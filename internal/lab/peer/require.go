@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -152,11 +153,6 @@ func (o Ops) Is(op conformance.Op, request []byte) bool {
 // With recognizes requests that contain one of texts.
 func With(texts ...string) func(request []byte) bool {
 	return func(request []byte) bool {
-		for _, text := range texts {
-			if bytes.Contains(request, []byte(text)) {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(texts, func(text string) bool { return bytes.Contains(request, []byte(text)) })
 	}
 }
