@@ -49,7 +49,7 @@ func (r *Running) Lanes(isOp func(conformance.Op, []byte) bool) (all []conforman
 		links = append(links, endpoint.Links...)
 		var live faultproxy.Group
 		for i, link := range endpoint.Links {
-			if i >= len(nodes) || nodes[i].Thaw() == nil { // it is an error if the node is down
+			if i >= len(nodes) || !isDown(nodes[i]) {
 				live = append(live, link)
 			}
 		}

@@ -99,7 +99,7 @@ type Endpoint struct {
 	Links faultproxy.Group
 }
 
-// Endpoint makes an endpoint for one more worker process. Endpoints share nothing but the servers. The caller must Close it.
+// Endpoint makes an endpoint for one more worker process. Endpoints share nothing but the servers. The caller must close its links.
 func (r *Running) Endpoint() (*Endpoint, error) {
 	through, links, err := faultproxy.ForURL(r.URL())
 	return &Endpoint{through, links}, err
@@ -117,6 +117,3 @@ func (p *Endpoint) Retarget(rawURL string) error {
 	}
 	return err
 }
-
-// Close closes the links.
-func (p *Endpoint) Close() { p.Links.Close() }

@@ -50,7 +50,7 @@ func (s *Phase) start() (*Worker, error) {
 	s.record(history.Event{Kind: history.Spawned, Worker: w.Name})
 	w.process, err = process.Kind[config, order, history.Event]{Variable: kind.Variable, Line: s.recordLine}.Start(s.Ctx, config{w.Name, url, s.TTL, s.register.Addr().String()})
 	if err != nil {
-		endpoint.Close()
+		endpoint.Links.Close()
 		return nil, fmt.Errorf("worker %s: %w", w.Name, err)
 	}
 	s.mu.Lock()

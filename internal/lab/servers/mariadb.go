@@ -50,12 +50,10 @@ func StartMariaDB(ctx context.Context, o MariaDBOptions) (*MariaDB, error) {
 	program, installer := "mariadbd", "mariadb-install-db"
 	if o.MySQL {
 		program, installer = mysqld, mysqld
-	}
-	path, err := find(program)
-	if err != nil {
-		return nil, err
-	}
-	if o.MySQL {
+		path, err := find(program)
+		if err != nil {
+			return nil, err
+		}
 		version, err := exec.Command(path, "--no-defaults", "--version").Output()
 		if err != nil || strings.Contains(string(version), "MariaDB") { // MariaDB's binary is called mysqld too
 			return nil, errors.Join(err, missing(mysqld))
@@ -66,7 +64,7 @@ func StartMariaDB(ctx context.Context, o MariaDBOptions) (*MariaDB, error) {
 		u.RawQuery = "tls=true"
 	}
 	s, err := startSQL(ctx, kind{
-		url: u, name: program, path: path, tls: o.TLS,
+		url: u, name: program, tls: o.TLS,
 		configure: func(ctx context.Context, dir string, port int) ([]string, error) {
 			return o.configure(ctx, dir, port, installer)
 		},
