@@ -64,23 +64,20 @@ func writeClock(dir string) error {
 	return errors.Join(os.Symlink(library, filepath.Join(dir, clockLibrary)), os.WriteFile(filepath.Join(dir, clockFile), make([]byte, 8), 0o600))
 }
 
-// clockMu makes a jump one step.
-var clockMu sync.Mutex
-
 // JumpClock moves the wall clock of a server with the option Clock by d, which may be negative. Jumps add up and survive restarts. Keys expire by
 // the new time at the next command. The server's own timers mostly use a monotonic clock, which does not jump.
 func (s *Server) JumpClock(d time.Duration) error {
 	if !s.clock {
 		return fmt.Errorf("servers: this %s has no private clock: set its option Clock, and see ClockInstalled", s.name)
 	}
-	clockMu.Lock()
-	defer clockMu.Unlock()
-	mapped, err := os.OpenFile(filepath.Join(s.dir, clockFile), os.O_RDWR, 0) // no O_TRUNC: the program has mapped the file
-	if err != nil {
-		return err
-	}
-	var ahead int64
-	err1 := binary.Read(mapped, binary.NativeEndian, &ahead)
-	_, err2 := mapped.WriteAt(binary.NativeEndian.AppendUint64(nil, uint64(ahead+int64(d))), 0)
-	return errors.Join(err1, err2, mapped.Close())
+	return s.control(func() error {
+		mapped, err := os.OpenFile(filepath.Join(s.dir, clockFile), os.O_RDWR, 0) // no O_TRUNC: the program has mapped the file
+		if err != nil {
+			return err
+		}
+		var ahead int64
+		err1 := binary.Read(mapped, binary.NativeEndian, &ahead)
+		_, err2 := mapped.WriteAt(binary.NativeEndian.AppendUint64(nil, uint64(ahead+int64(d))), 0)
+		return errors.Join(err1, err2, mapped.Close())
+	})
 }
