@@ -42,9 +42,9 @@ const well = `
 	115  w2/1 got token 2048 deadline 2000
 	200  w2/1 releasing deadline 2000
 	201  w2/1 released
-	300  - noted: injected
+	300  - injected
 	310  w3/1 asked limit 5000
-	900  - noted: healed
+	900  - healed
 	910  w3/1 got token 3072 deadline 2750
 	1000 w3/1 releasing deadline 2750
 	1001 w3/1 released
@@ -53,7 +53,7 @@ const well = `
 
 func TestNothingIsWrong(t *testing.T) {
 	require.Empty(t, breaches(t, storm(report.Safe), well))
-	require.Empty(t, breaches(t, storm(report.Unavailable), well+"400 - noted: away\n 800 - noted: back\n"))
+	require.Empty(t, breaches(t, storm(report.Unavailable), well+"400 - away\n 800 - back\n"))
 	require.Empty(t, breaches(t, play.Cell{}, strings.ReplaceAll(well, "injected", "nothing")), "a script need not inject anything")
 }
 
@@ -97,11 +97,11 @@ func TestWhatIsWrong(t *testing.T) {
 func TestWhatDoesNotShowThatNobodyAcquires(t *testing.T) {
 	for _, c := range []struct{ want, text string }{
 		{"does not say from when to when", well},
-		{"it lasted 0s, and somebody wanted a lock: true", well + "400 - noted: away\n 400 - noted: back\n"},
-		{"it lasted 99ms, and somebody wanted a lock: true", well + "400 - noted: away\n 499 - noted: back\n"},
-		{"it lasted 200ms, and somebody wanted a lock: false", strings.ReplaceAll(well, "310  w3/1 asked", "700 w3/1 asked") + "400 - noted: away\n 600 - noted: back\n"},
-		{"got a lock 510ms after that began", well + "400 - noted: away\n 1000 - noted: back\n"},
-		{"got a lock 510ms after that began", well + "400 - noted: away\n"},
+		{"it lasted 0s, and somebody wanted a lock: true", well + "400 - away\n 400 - back\n"},
+		{"it lasted 99ms, and somebody wanted a lock: true", well + "400 - away\n 499 - back\n"},
+		{"it lasted 200ms, and somebody wanted a lock: false", strings.ReplaceAll(well, "310  w3/1 asked", "700 w3/1 asked") + "400 - away\n 600 - back\n"},
+		{"got a lock 510ms after that began", well + "400 - away\n 1000 - back\n"},
+		{"got a lock 510ms after that began", well + "400 - away\n"},
 	} {
 		require.Contains(t, breaches(t, storm(report.Unavailable), c.text), c.want, fmt.Sprint(c.text))
 	}
@@ -111,7 +111,7 @@ func TestAFenceIsSeenToRefuse(t *testing.T) {
 	const both = `
 		0  w1/1 asked
 		10 w1/1 got token 1024 deadline 1890
-		15 - noted: injected
+		15 - injected
 		20 w2/1 asked
 		30 w2/1 got token 2048 deadline 1900
 		40 w2/1 wrote token 2048 value 1

@@ -23,13 +23,13 @@ func judged(t *testing.T, text string, found ...history.Event) report.Run {
 const (
 	// Both believe from 2100 to 2500.
 	bothBelieve = `
-		0 w1/0 spawned; 5 w2/0 spawned; 100 w1/1 asked; 110 w1/1 got token 1024 deadline 2000; 120 w2/1 asked; 1000 - noted: injected
-		1500 w1/1 extended token 1024 deadline 2500; 2100 w2/1 got token 2048 deadline 4000; 2900 - noted: healed; 3000 w1/1 told
+		0 w1/0 spawned; 5 w2/0 spawned; 100 w1/1 asked; 110 w1/1 got token 1024 deadline 2000; 120 w2/1 asked; 1000 - injected
+		1500 w1/1 extended token 1024 deadline 2500; 2100 w2/1 got token 2048 deadline 4000; 2900 - healed; 3000 w1/1 told
 	`
 	// The older hold has ended when the newer one begins.
 	oneAfterAnother = `
-		0 w1/0 spawned; 5 w2/0 spawned; 100 w1/1 asked; 110 w1/1 got token 1024 deadline 2000; 120 w2/1 asked; 1000 - noted: injected; 1010 w1/0 stopped
-		2100 w2/1 got token 2048 deadline 4000; 2150 w1/0 continued; 2160 - noted: healed; 3000 w1/1 told
+		0 w1/0 spawned; 5 w2/0 spawned; 100 w1/1 asked; 110 w1/1 got token 1024 deadline 2000; 120 w2/1 asked; 1000 - injected; 1010 w1/0 stopped
+		2100 w2/1 got token 2048 deadline 4000; 2150 w1/0 continued; 2160 - healed; 3000 w1/1 told
 	`
 )
 
@@ -97,25 +97,25 @@ func TestJudge(t *testing.T) {
 			report.Fenced, refused, "A and A both believed",
 		},
 		{
-			"nobody had it while the fault lasted", "1000 - noted: injected; 1100 w1/1 asked; 1200 w1/1 failed class unavailable; 2000 - noted: healed",
+			"nobody had it while the fault lasted", "1000 - injected; 1100 w1/1 asked; 1200 w1/1 failed class unavailable; 2000 - healed",
 			report.Unavailable, "", "",
 		},
 		{
-			"nobody asked while the fault lasted", "900 w1/1 asked; 950 w1/1 failed class held; 1000 - noted: injected; 2000 - noted: healed; 2100 w1/2 asked; 2200 w1/2 got",
+			"nobody asked while the fault lasted", "900 w1/1 asked; 950 w1/1 failed class held; 1000 - injected; 2000 - healed; 2100 w1/2 asked; 2200 w1/2 got",
 			report.Safe, "", "",
 		},
-		{"somebody had it before the fault was over", "1000 - noted: injected; 1100 w1/1 asked; 1900 w1/1 got; 2000 - noted: healed", report.Safe, "", ""},
+		{"somebody had it before the fault was over", "1000 - injected; 1100 w1/1 asked; 1900 w1/1 got; 2000 - healed", report.Safe, "", ""},
 		{
-			"somebody had it all the time", "100 w2/1 asked; 200 w2/1 got; 1000 - noted: injected; 1100 w1/1 asked; 1200 w1/1 failed class held; 2000 - noted: healed; 2100 w2/1 releasing",
+			"somebody had it all the time", "100 w2/1 asked; 200 w2/1 got; 1000 - injected; 1100 w1/1 asked; 1200 w1/1 failed class held; 2000 - healed; 2100 w2/1 releasing",
 			report.Safe, "", "",
 		},
 		{
-			"its holder lost it", "100 w2/1 asked; 200 w2/1 got deadline 1500; 1000 - noted: injected; 1100 w1/1 asked; 1900 w1/1 failed class timed; 2000 - noted: healed",
+			"its holder lost it", "100 w2/1 asked; 200 w2/1 got deadline 1500; 1000 - injected; 1100 w1/1 asked; 1900 w1/1 failed class timed; 2000 - healed",
 			report.Unavailable, "", "",
 		},
 		{
-			"away is what counts, where that is said", "1000 - noted: injected; 1050 w1/1 asked; 1080 w1/1 got; 1090 w1/1 releasing; 1100 - noted: away; 1200 w1/2 asked; " +
-				"1800 w1/2 failed class unavailable; 1900 - noted: back; 2000 - noted: healed",
+			"away is what counts, where that is said", "1000 - injected; 1050 w1/1 asked; 1080 w1/1 got; 1090 w1/1 releasing; 1100 - away; 1200 w1/2 asked; " +
+				"1800 w1/2 failed class unavailable; 1900 - back; 2000 - healed",
 			report.Unavailable, "", "",
 		},
 	} {

@@ -54,11 +54,10 @@ func timeline(h *history.History, name string) report.Run {
 	}
 	r := report.Run{Took: d.ms(h.End), Faults: d.bands(h.Injections())}
 	for _, e := range h.Events {
-		forJudges := slices.Contains([]string{history.Injected, history.Healed, history.Away, history.Back}, e.Err)
-		switch {
-		case e.Kind == history.Spawned:
+		switch e.Kind {
+		case history.Spawned:
 			r.Lanes = append(r.Lanes, d.lane(e.Worker))
-		case e.Kind == history.Noted && !forJudges:
+		case history.Noted:
 			r.Marks = append(r.Marks, report.Mark{At: d.ms(e.At), What: names.ReplaceAllStringFunc(e.Err, clientName)})
 		}
 	}

@@ -12,9 +12,9 @@ import (
 func TestTimeline(t *testing.T) {
 	r := judged(t, `
 		0 w1/0 spawned; 5 w3/0 spawned; 6 w2/0 spawned; 50 w1/7 asked name another; 60 w1/7 got name another; 70 w1/7 releasing name another; 100 w1/1 asked
-		110 w1/1 got token 1024 deadline 2000; 120 w2/1 asked; 1000 - noted: injected; 1010 w1/0 stopped; 1020 - noted: the leader of w2 is killed
+		110 w1/1 got token 1024 deadline 2000; 120 w2/1 asked; 1000 - injected; 1010 w1/0 stopped; 1020 - noted: the leader of w2 is killed
 		1500 w1/1 extended token 1024 deadline 2500; 2100 w2/1 got token 2048 deadline 4000; 2200 w2/1 wrote token 2048
-		2250 w1/0 continued; 2300 w1/1 refused token 1024 class stale; 2310 - noted: healed; 2400 w3/1 asked; 2410 w3/1 failed class held
+		2250 w1/0 continued; 2300 w1/1 refused token 1024 class stale; 2310 - healed; 2400 w3/1 asked; 2410 w3/1 failed class held
 		2420 w3/2 asked; 2500 w3/2 failed class held; 3100 w3/3 asked; 3200 w2/1 releasing token 2048 deadline 4000; 3210 w2/1 released
 		3220 w3/0 killed; 1200 w2 cut: silent; 1300 w2 mended; 3000 w2 cut: cut off
 	`)
@@ -44,7 +44,7 @@ func TestTimeline(t *testing.T) {
 // The other endings are in TestTimeline.
 func TestEndings(t *testing.T) {
 	for kind, ending := range map[string]string{
-		"w1/1 told": "told that it was lost", "w1/0 killed": "killed", "- noted: healed": "still held at the end",
+		"w1/1 told": "told that it was lost", "w1/0 killed": "killed", "- healed": "still held at the end",
 	} {
 		r := judged(t, "0 w1/0 spawned; 100 w1/1 asked; 110 w1/1 got; 200 "+kind)
 		require.Equal(t, []report.Span{{Held: true, Got: 10, Until: 100, Ending: ending}}, r.Lanes[0].Spans)

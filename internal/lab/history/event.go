@@ -34,18 +34,15 @@ const (
 	Cut     Kind = "cut"       // its network is about to be harmed, as Err says ("silent")
 	Mended  Kind = "mended"    // its network works again
 
-	// Noted is a note of the scheduler with the text Err ("leader killed"). It refers to no worker. Judges look for some texts, such as [Injected].
-	Noted Kind = "noted"
+	// What the scheduler says of the fault, which refers to no worker.
+	Injected Kind = "injected" // the fault is about to happen
+	Healed   Kind = "healed"   // the fault has ended, and the servers serve
+	Away     Kind = "away"     // from here, nobody can acquire: earlier requests have ended
+	Back     Kind = "back"     // until here
+	Noted    Kind = "noted"    // a note for people with the text Err ("leader killed")
+
 	// Found is an observation of a script that no other event shows: Err is a sentence for people, Class its classification.
 	Found Kind = "found"
-)
-
-// The notes that judges use.
-const (
-	Injected = "injected" // the fault is about to happen
-	Healed   = "healed"   // the fault has ended, and the servers serve
-	Away     = "away"     // from here, nobody can acquire: earlier requests have ended
-	Back     = "back"     // until here
 )
 
 // Event is one line of a history.

@@ -15,19 +15,13 @@ type Spell struct {
 }
 
 // Injections are the faults. Each lasts until it is healed, the next one begins, or the history ends.
-func (h *History) Injections() []Spell {
-	return h.spells(Event{Kind: Noted, Err: Injected}, Event{Kind: Noted, Err: Healed})
-}
+func (h *History) Injections() []Spell { return h.spells("", Injected, Healed) }
 
 // Aways are the periods in which nobody could acquire.
-func (h *History) Aways() []Spell {
-	return h.spells(Event{Kind: Noted, Err: Away}, Event{Kind: Noted, Err: Back})
-}
+func (h *History) Aways() []Spell { return h.spells("", Away, Back) }
 
 // Stops are the periods in which a worker was stopped.
-func (h *History) Stops(worker string) []Spell {
-	return h.spells(Event{Kind: Stopped, Worker: worker}, Event{Kind: Resumed, Worker: worker})
-}
+func (h *History) Stops(worker string) []Spell { return h.spells(worker, Stopped, Resumed) }
 
 // Wanted says that somebody asked or waited for a lock during a part of the period.
 func (h *History) Wanted(in Spell) bool {
@@ -38,26 +32,19 @@ func (h *History) Wanted(in Spell) bool {
 func (h *History) Over(s *Span) Instant { return cmp.Or(s.Got, s.Failed, s.Killed, h.End) }
 
 // Cuts are the periods in which the network of a worker was harmed.
-func (h *History) Cuts(worker string) []Spell {
-	return h.spells(Event{Kind: Cut, Worker: worker}, Event{Kind: Mended, Worker: worker})
-}
+func (h *History) Cuts(worker string) []Spell { return h.spells(worker, Cut, Mended) }
 
 // spells are the periods between such events. One without an end lasts to the end of the history.
-func (h *History) spells(begin, end Event) []Spell {
-	var all []Spell
+func (h *History) spells(worker string, begin, end Kind) (all []Spell) {
 	for _, e := range h.Events {
-		like, what := Event{Kind: e.Kind, Worker: e.Worker, Err: e.Err}, ""
-		if e.Kind == Cut {
-			like.Err, what = "", e.Err
-		}
-		if like != begin && like != end {
+		if e.Worker != worker || e.Kind != begin && e.Kind != end {
 			continue
 		}
 		if n := len(all); n > 0 {
 			all[n-1].To = min(all[n-1].To, e.At)
 		}
-		if like == begin {
-			all = append(all, Spell{e.At, h.End, what})
+		if e.Kind == begin {
+			all = append(all, Spell{e.At, h.End, e.Err})
 		}
 	}
 	return all
@@ -74,8 +61,8 @@ func (h *History) Notes(from, to Instant) string {
 		case e.At < from || e.At > to:
 		case e.Kind == Noted:
 			notes = append(notes, fmt.Sprint(h.Since(e.At), " ", e.Err))
-		case e.Kind == Killed || e.Kind == Stopped || e.Kind == Resumed:
-			notes = append(notes, fmt.Sprint(h.Since(e.At), " ", e.Worker, " ", e.Kind))
+		case slices.Contains([]Kind{Killed, Stopped, Resumed, Injected, Healed, Away, Back}, e.Kind):
+			notes = append(notes, fmt.Sprint(h.Since(e.At), " ", strings.TrimSpace(e.Worker+" "+string(e.Kind))))
 		}
 	}
 	return strings.Join(notes, "; ")

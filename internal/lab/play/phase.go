@@ -110,16 +110,16 @@ func (s *Phase) Found(class report.Class, format string, args ...any) {
 }
 
 // Injected records that the fault is about to happen.
-func (s *Phase) Injected() { s.Note(history.Injected) }
+func (s *Phase) Injected() { s.record(history.Event{Kind: history.Injected}) }
 
 // Healed records that the fault has ended and the servers serve.
-func (s *Phase) Healed() { s.Note(history.Healed) }
+func (s *Phase) Healed() { s.record(history.Event{Kind: history.Healed}) }
 
 // Away records that nobody can acquire a lock until Back. Earlier requests must have ended.
-func (s *Phase) Away() { s.Note(history.Away) }
+func (s *Phase) Away() { s.record(history.Event{Kind: history.Away}) }
 
 // Back records that locks can be acquired again.
-func (s *Phase) Back() { s.Note(history.Back) }
+func (s *Phase) Back() { s.record(history.Event{Kind: history.Back}) }
 
 // Name returns the name of a script's lock.
 func (s *Phase) Name() string { return s.name }

@@ -40,7 +40,7 @@ const (
 // handedOn is a hold of a session that the fault ends. It is handed on before its process learns of that, when another has the lock.
 const handedOn = first + `
 	100 w2/1 asked
-	490 - noted: injected
+	490 - injected
 	500 w2/1 got token 2048
 	500.5 w1/2 asked
 	501 w1/1 releasing
@@ -81,8 +81,8 @@ func TestWhatMustBeAccepted(t *testing.T) {
 		{"an unused token", first + released + second(520, 9216), leases},
 		{"a killed acquisition", first + released + "50 w3/1 asked\n 505 w3 killed\n" + second(3000, 4096), leases},
 		{"without tokens", strings.ReplaceAll(first, "token 1024", "") + released + strings.ReplaceAll(second(520, 0), "token 0", ""), leases},
-		{"sessions end by the fault", first + "600 - noted: injected\n" + second(610, 2048) + "650 w1/1 told: session killed", sessionsGone},
-		{"sessions ended by the fault, and a hold was handed on meanwhile", handedOn + "495 - noted: healed\n 510 w1/2 told: session killed", sessionsGone},
+		{"sessions end by the fault", first + "600 - injected\n" + second(610, 2048) + "650 w1/1 told: session killed", sessionsGone},
+		{"sessions ended by the fault, and a hold was handed on meanwhile", handedOn + "495 - healed\n 510 w1/2 told: session killed", sessionsGone},
 		{"the same, and the handed-on hold was released in order", handedOn + "504 w1/2 releasing\n 505 w1/2 released", sessionsGone},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -97,11 +97,11 @@ func TestWhatMustBeRejected(t *testing.T) {
 		name, text string
 		rules      linear.Rules
 	}{
-		{"a fail-over that lost the lock", first + "300 - noted: injected\n" + second(400, 2048) + released, leases},
-		{"a fail-over that lost the lock, whose holder is told later", first + "300 - noted: injected\n" + second(400, 2048) + "640 w1/1 told: removed\n", leases},
-		{"a clock that jumped", first + "20 w1 killed\n 30 - noted: injected\n" + second(1500, 2048), leases},
+		{"a fail-over that lost the lock", first + "300 - injected\n" + second(400, 2048) + released, leases},
+		{"a fail-over that lost the lock, whose holder is told later", first + "300 - injected\n" + second(400, 2048) + "640 w1/1 told: removed\n", leases},
+		{"a clock that jumped", first + "20 w1 killed\n 30 - injected\n" + second(1500, 2048), leases},
 		{"a clock that is too fast, by less than the margin", first + "20 w1 killed\n" + second(1950, 2048), leases},
-		{"a restart without data, and tokens from the beginning", first + released + "600 - noted: injected\n 700 w2/1 asked\n 710 w2/1 got token 1024", leases},
+		{"a restart without data, and tokens from the beginning", first + released + "600 - injected\n 700 w2/1 asked\n 710 w2/1 got token 1024", leases},
 		{"a token twice", first + released + second(520, 1024), leases},
 		{"a token that falls", first + released + second(520, 1000), leases},
 		{"before Release was called", first + released + second(499, 2048), leases},
@@ -111,13 +111,13 @@ func TestWhatMustBeRejected(t *testing.T) {
 		{"told, but later", first + "600 w1/1 told: removed\n" + second(590, 2048), leases},
 		{"a hand-off while another has it", first + "20 w1/2 asked\n 30 w1/2 got token 1025\n", leases},
 		{"without tokens", strings.ReplaceAll(first, "token 1024", "") + released + strings.ReplaceAll(second(499, 0), "token 0", ""), leases},
-		{"a fault that ends sessions, which the rules exclude", first + "600 - noted: injected\n" + second(610, 2048) + "650 w1/1 told: session killed", sessions},
-		{"a fault that ends sessions, and one that was ended before it", first + "600 - noted: injected\n" + second(590, 2048) + "650 w1/1 told: session killed", sessionsGone},
-		{"a fault that ends sessions, and a hold after it", "0 - noted: injected\n 1 - noted: healed\n 2 w1/1 asked\n 10 w1/1 got token 1024 deadline 1890\n" + second(500, 2048), sessionsGone},
-		{"a fault that ends sessions, and the same token again", first + "600 - noted: injected\n" + second(610, 1024) + "650 w1/1 told: session killed", sessionsGone},
-		{"two new holds during a fault that ends sessions", "0 - noted: injected\n" + first + released + second(520, 1024), sessionsGone},
+		{"a fault that ends sessions, which the rules exclude", first + "600 - injected\n" + second(610, 2048) + "650 w1/1 told: session killed", sessions},
+		{"a fault that ends sessions, and one that was ended before it", first + "600 - injected\n" + second(590, 2048) + "650 w1/1 told: session killed", sessionsGone},
+		{"a fault that ends sessions, and a hold after it", "0 - injected\n 1 - healed\n 2 w1/1 asked\n 10 w1/1 got token 1024 deadline 1890\n" + second(500, 2048), sessionsGone},
+		{"a fault that ends sessions, and the same token again", first + "600 - injected\n" + second(610, 1024) + "650 w1/1 told: session killed", sessionsGone},
+		{"two new holds during a fault that ends sessions", "0 - injected\n" + first + released + second(520, 1024), sessionsGone},
 		{"a hand-off before the fault, of a claim that had been released", first + "100 w2/1 asked\n 300 w1/1 releasing\n 310 w1/1 released\n" +
-			"500 w2/1 got token 2048\n 505 w1/2 asked\n 510 w1/2 got token 1025\n 600 - noted: injected", sessionsGone},
+			"500 w2/1 got token 2048\n 505 w1/2 asked\n 510 w1/2 got token 1025\n 600 - injected", sessionsGone},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			require.False(t, check(t, c.text+theEnd, c.rules).Ok)
@@ -162,7 +162,7 @@ func TestReadersAndPermits(t *testing.T) {
 		require.Equal(t, c.ok, res.Ok, "%s: %s", c.name, res.Message)
 	}
 	// The server ends a session, and a reader joins its claim before the process knows.
-	joined := beside(1, reader, 10, 1024, "") + "100 - noted: injected\n" + beside(2, "", 120, 2048, "") + "125 w1/2 asked shared\n 130 w1/2 got token 1024\n 131 w1/2 told: session killed\n"
+	joined := beside(1, reader, 10, 1024, "") + "100 - injected\n" + beside(2, "", 120, 2048, "") + "125 w1/2 asked shared\n 130 w1/2 got token 1024\n 131 w1/2 told: session killed\n"
 	require.True(t, check(t, joined+theEnd, sessionsGone).Ok)
 	require.False(t, check(t, joined+theEnd, sessions).Ok)
 }
@@ -177,7 +177,7 @@ func TestNamesAreJudgedApart(t *testing.T) {
 }
 
 func TestTheMessageSaysWhatDoesNotFitIn(t *testing.T) {
-	res := check(t, first+"300 - noted: injected\n 301 - noted: master killed, replica promoted\n"+second(400, 2048)+theEnd, leases)
+	res := check(t, first+"300 - injected\n 301 - noted: master killed, replica promoted\n"+second(400, 2048)+theEnd, leases)
 	require.False(t, res.Ok)
 	require.Equal(t, `"n" is not linearizable: no correct lock with rising tokens could have done this. The longest order has 1 steps
   then w1/1 (token 1024) asked at 0s, got it at 10ms and believed until 1.89s, its deadline; deadline at 1.89s

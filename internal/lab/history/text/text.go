@@ -18,7 +18,7 @@ import (
 //
 //	0    w1/1 asked limit 500
 //	1.5  w1/1 got token 1024 deadline 1890   # of a TTL of 2 s
-//	700  -    noted: injected
+//	700  -    injected
 //	701  w1   killed
 //
 // It panics on lines that it cannot parse.
