@@ -14,7 +14,6 @@ import (
 // HandOff passes a lock back and forth between two processes, or two goroutines of one. It measures the times from a release to the waiter's grant.
 // A hold lasts between For and twice that, at random. So the waiter has time to block, and a polling waiter is met at every point of its interval.
 func HandOff(ctx context.Context, s Scenario, on *Subject, turn int) ([]Figure, error) {
-	fresh, err := on.start(ctx, s.Processes)
 	name := fmt.Sprint(on.Locks, "-", turn)
 	pass := func(n int) (times []float64, err error) {
 		if s.Processes == 1 { // orders between processes would distort the times
@@ -23,10 +22,7 @@ func HandOff(ctx context.Context, s Scenario, on *Subject, turn int) ([]Figure, 
 		}
 		return relay(ctx, name, n, s.For, on.workers[0].Send, on.workers[1].Send)
 	}
-	if err == nil && fresh {
-		_, err = pass(2) // makes both connect
-	}
-	if err != nil {
+	if err := on.start(ctx, s.Processes, func() error { _, err := pass(2); return err }); err != nil { // both connect
 		return nil, err
 	}
 	times, err := pass(s.Samples)
@@ -126,7 +122,5 @@ func Takeover(ctx context.Context, s Scenario, on *Subject, turn int) ([]Figure,
 	}
 	on.keep("times", times)
 	q := report.QuantilesOf(times)
-	return []Figure{
-		figure("p50", "ms", q.P50), figure("most", "ms", q.Max),
-	}, nil
+	return []Figure{figure("p50", "ms", q.P50), figure("most", "ms", q.Max)}, nil
 }

@@ -7,23 +7,21 @@ import (
 	"time"
 
 	"github.com/lockport/lockport/conformance/faultproxy"
-	"github.com/lockport/lockport/internal/lab/history"
 	"github.com/lockport/lockport/internal/lab/worker"
 )
 
 // Wait measures N goroutines of one process that wait for a name that another process holds.
 func Wait(ctx context.Context, s Scenario, on *Subject, turn int) ([]Figure, error) {
-	c := on.Config
-	holder, err := kind.StartAll(ctx, c, 1)
+	holder, err := kind.Start(ctx, on.Config)
 	if err != nil {
 		return nil, err
 	}
 	defer holder.Close()
 	name := fmt.Sprint(on.Locks, "-", turn)
-	if _, err := holder[0].Ask(ctx, order{Do: "acquire", Name: name, For: grantLimit}); err != nil {
+	if _, err := holder.Ask(ctx, order{Do: "acquire", Name: name, For: grantLimit}); err != nil {
 		return nil, err
 	}
-	return idle(ctx, c, s, order{Do: "wait", Name: name, Goroutines: s.N})
+	return idle(ctx, on.Config, s, order{Do: "wait", Name: name, Goroutines: s.N})
 }
 
 // Hold measures N locks that one process holds.
@@ -46,7 +44,7 @@ func idle(ctx context.Context, c Config, s Scenario, o order) ([]Figure, error) 
 	}
 	defer links.Close()
 	c.URL = through
-	w, err := kind.StartAll(ctx, c, 1)
+	w, err := kind.Start(ctx, c)
 	if err != nil {
 		return nil, err
 	}
@@ -54,43 +52,36 @@ func idle(ctx context.Context, c Config, s Scenario, o order) ([]Figure, error) 
 	if o.Do == "wait" {
 		defer w.Kill() // while they wait, some libraries ignore that their context has ended
 	}
-	type used struct {
-		usage
-		at       history.Instant
-		requests int64
-	}
-	look := func(settled bool) (u used) {
+	look := func(settled bool) (u answer, requests int64) {
 		if err == nil {
-			var a answer
-			a, err = w[0].Ask(ctx, order{Do: "usage", Settle: settled})
-			u = used{usage: a.Usage, at: history.Now(), requests: links.Requests()}
+			u, err = w.Ask(ctx, order{Do: "usage", Settle: settled})
 		}
-		return u
+		return u, links.Requests()
 	}
-	before := look(true)
+	before, _ := look(true)
 	if err == nil {
-		_, err = w[0].Ask(ctx, o)
+		_, err = w.Ask(ctx, o)
 	}
 	if err == nil {
 		err = settle(ctx, links)
 	}
-	began := look(true)
+	began, requests := look(true)
 	if err == nil {
 		err = worker.Sleep(ctx, s.For)
 	}
-	ended := look(false)
+	ended, requested := look(false)
 	if err != nil {
 		return nil, err
 	}
-	seconds, n := ended.at.Sub(began.at).Seconds(), float64(s.N)
+	seconds, n := ended.At.Sub(began.At).Seconds(), float64(s.N)
 	conns := 0
 	links.Each(func(p *faultproxy.Proxy) { conns += p.Conns() })
 	return []Figure{
-		figure("requests", "/s", float64(ended.requests-began.requests)/seconds),
+		figure("requests", "/s", float64(requested-requests)/seconds),
 		figure("connections", "", float64(conns)),
-		figure("client CPU", "% of a core", 100*(ended.CPU-began.CPU).Seconds()/seconds),
-		figure("goroutines", "", float64(began.Goroutines-before.Goroutines)),
-		figure("client memory", "B each", float64(began.Memory-before.Memory)/n),
+		figure("client CPU", "% of a core", 100*(ended.Usage.CPU-began.Usage.CPU).Seconds()/seconds),
+		figure("goroutines", "", float64(began.Usage.Goroutines-before.Usage.Goroutines)),
+		figure("client memory", "B each", float64(began.Usage.Memory-before.Usage.Memory)/n),
 	}, nil
 }
 

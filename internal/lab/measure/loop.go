@@ -24,15 +24,9 @@ const (
 
 // Cycle measures N goroutines of one process that acquire and release their own names, or a name that they share, without contention.
 func Cycle(ctx context.Context, s Scenario, on *Subject, _ int) ([]Figure, error) {
-	fresh, err := on.start(ctx, 1)
-	if err != nil {
-		return nil, err
-	}
 	o := order{Do: "loop", Name: on.Locks, Own: !s.Shared, Goroutines: s.N, Warm: warmCycles, Fewest: fewestCycles, Most: firstCycles, For: s.For, Try: on.Try}
-	if fresh {
-		if _, err := on.workers[0].Ask(ctx, o); err != nil {
-			return nil, err
-		}
+	if err := on.start(ctx, 1, func() error { _, err := on.workers[0].Ask(ctx, o); return err }); err != nil {
+		return nil, err
 	}
 	o.Most = s.Samples / s.N
 	a, err := on.workers[0].Ask(ctx, o)
@@ -58,11 +52,8 @@ func latencies(times []float64) []Figure {
 // Contend measures N goroutines, spread over processes, that acquire and release one name as fast as they can. At the end, each completes the hold
 // that it asked for. After Grace, all waits are cancelled.
 func Contend(ctx context.Context, s Scenario, on *Subject, turn int) ([]Figure, error) {
-	fresh, err := on.start(ctx, s.Processes)
-	if err == nil && fresh { // so that all are connected before the measurement
-		_, err = contend(ctx, s, on, on.Locks+"-first", s.For/3)
-	}
-	if err != nil {
+	connect := func() error { _, err := contend(ctx, s, on, on.Locks+"-first", s.For/3); return err }
+	if err := on.start(ctx, s.Processes, connect); err != nil {
 		return nil, err
 	}
 	c, err := contend(ctx, s, on, fmt.Sprint(on.Locks, "-", turn), s.For)
@@ -86,10 +77,10 @@ func shares(counts []int) float64 {
 	return float64(slices.Max(counts)) / float64(max(1, slices.Min(counts)))
 }
 
-func contend(ctx context.Context, s Scenario, on *Subject, name string, long time.Duration) (c contention, err error) {
+func contend(ctx context.Context, s Scenario, on *Subject, name string, long time.Duration) (contention, error) {
 	begin := history.Now().Add(startTime)
 	answers := make([]answer, len(on.workers))
-	err = on.workers.Each(func(i int, h *worker.Handle[order, answer]) (err error) {
+	errs := worker.AtOnce(on.workers, func(i int, h *worker.Handle[order, answer]) (err error) {
 		answers[i], err = h.Ask(ctx, order{Do: "loop", Name: name, Goroutines: share(s.N, len(answers), i), Begin: begin, For: long, Grace: s.Grace})
 		return err
 	})
@@ -102,7 +93,7 @@ func contend(ctx context.Context, s Scenario, on *Subject, name string, long tim
 		}
 		first += share(s.N, len(answers), i)
 	}
-	return judge(holds, s.N, len(answers), begin.Add(long)), err
+	return judge(holds, s.N, len(answers), begin.Add(long)), worker.First(errs)
 }
 
 // share returns the size of the ith of n equal parts of all.

@@ -78,13 +78,14 @@ func (on *Subject) keep(kind string, samples []float64) {
 	on.Samples[kind] = append(on.Samples[kind], samples...)
 }
 
-// start starts n workers, unless an earlier turn has done so.
-func (on *Subject) start(ctx context.Context, n int) (fresh bool, err error) {
+// start starts n workers and has them warm up, unless an earlier turn has done so.
+func (on *Subject) start(ctx context.Context, n int, warmUp func() error) (err error) {
 	if on.workers == nil {
-		on.workers, err = kind.StartAll(ctx, on.Config, n)
-		fresh = true
+		if on.workers, err = kind.StartAll(ctx, on.Config, n); err == nil {
+			err = warmUp()
+		}
 	}
-	return fresh, err
+	return err
 }
 
 // close makes the workers release their holds, and returns when they have ended.

@@ -15,7 +15,7 @@ import (
 
 // order is an order to a worker. The worker answers when it has finished.
 type order struct {
-	Do                 string // a key of tasks
+	Do                 string // see measurer.Do
 	Name               string
 	Goroutines         int
 	Own, Try           bool // loop: a name for each goroutine; single attempts instead of waiting
@@ -23,21 +23,6 @@ type order struct {
 	For, Grace         time.Duration
 	Begin              history.Instant
 	Settle             bool // usage: collect garbage first
-}
-
-// tasks are a worker's abilities.
-var tasks map[string]func(*measurer, order) (answer, error)
-
-func init() { // not an initialiser: handOff uses tasks
-	tasks = map[string]func(*measurer, order) (answer, error){
-		"loop":    (*measurer).loop,    // acquire and release repeatedly: Packed has holds
-		"handoff": (*measurer).handOff, // from a release to the grant of another goroutine: Packed has microseconds
-		"acquire": (*measurer).acquire, // acquire and keep; At is when Acquire had returned
-		"release": (*measurer).release, // release the kept name; At is when Release was called
-		"hold":    (*measurer).hold,    // acquire many names and keep them
-		"wait":    (*measurer).wait,    // wait for a name until the worker ends
-		"usage":   func(_ *measurer, o order) (answer, error) { return answer{Usage: usageNow(o.Settle)}, nil },
-	}
 }
 
 // answer is a worker's answer to an order.
@@ -80,8 +65,21 @@ type measurer struct {
 
 // Do carries out an order.
 func (m *measurer) Do(o order) (answer, error) {
-	if do := tasks[o.Do]; do != nil {
-		return do(m, o)
+	switch o.Do {
+	case "loop": // acquire and release repeatedly: Packed has holds
+		return m.loop(o)
+	case "handoff": // from a release to the grant of another goroutine: Packed has microseconds
+		return m.handOff(o)
+	case "acquire": // acquire and keep; At is when Acquire had returned
+		return m.acquire(o)
+	case "release": // release the kept name; At is when Release was called
+		return m.release(o)
+	case "hold": // acquire many names and keep them
+		return m.hold(o)
+	case "wait": // wait for a name until the worker ends
+		return m.wait(o)
+	case "usage":
+		return answer{At: history.Now(), Usage: usageNow(o.Settle)}, nil
 	}
 	return answer{}, fmt.Errorf("unknown order %q", o.Do)
 }

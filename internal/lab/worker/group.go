@@ -12,19 +12,16 @@ type Group[O, A any] []*Handle[O, A]
 // StartAll starts n workers concurrently. If one fails to start, it closes the others.
 func (k Kind[C, O, A]) StartAll(ctx context.Context, config C, n int) (Group[O, A], error) {
 	all := make(Group[O, A], n)
-	err := all.Each(func(i int, _ *Handle[O, A]) (err error) {
+	errs := AtOnce(all, func(i int, _ *Handle[O, A]) (err error) {
 		all[i], err = k.Start(ctx, config)
 		return err
 	})
-	if err != nil {
+	if err := First(errs); err != nil {
 		all.Close()
 		return nil, err
 	}
 	return all, nil
 }
-
-// Each calls f for all workers concurrently. It returns the first error when every call has returned.
-func (all Group[O, A]) Each(f func(i int, h *Handle[O, A]) error) error { return First(AtOnce(all, f)) }
 
 // Sleep waits for d, or returns the cause of ctx's end.
 func Sleep(ctx context.Context, d time.Duration) error {
@@ -49,7 +46,7 @@ func AtOnce[T any](items []T, f func(i int, item T) error) []error {
 
 // Close closes all workers that were started.
 func (all Group[O, A]) Close() {
-	_ = all.Each(func(_ int, h *Handle[O, A]) error {
+	AtOnce(all, func(_ int, h *Handle[O, A]) error {
 		if h != nil {
 			h.Close()
 		}
