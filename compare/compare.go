@@ -51,10 +51,9 @@ func Run(ctx context.Context, o Options) (*report.Report, error) {
 	if len(o.URLs) == 0 {
 		forgetPostgres()
 		all = ownSubjects
-		r.Cells, missing, err = hazards.Run(ctx, hazards.Options{
-			Match:    func(hazard, subject string) bool { return o.match("hazards", hazard, subject) },
-			Progress: func(done, total int, what string) { o.tell("hazards", done, total, what) },
-		})
+		r.Cells, missing, err = hazards.Run(ctx,
+			func(hazard, subject string) bool { return o.match("hazards", hazard, subject) },
+			func(done, total int, what string) { o.tell("hazards", done, total, what) })
 		r.Hazards = slices.DeleteFunc(hazards.Hazards(), func(h report.Hazard) bool {
 			return !slices.ContainsFunc(r.Cells, func(c report.Cell) bool { return c.Hazard == h.ID })
 		})

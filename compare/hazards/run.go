@@ -13,33 +13,25 @@ import (
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
-// Options select what a run plays. The zero value plays everything.
-type Options struct {
-	// Match selects by hazard ("H3") and subject ("redis"); nil: everything. What it rejects has no cell.
-	Match func(hazard, subject string) bool
-	// Progress, if not nil, is called when a play begins or ends, with how many have ended; by one goroutine at a time.
-	Progress func(done, total int, what string)
-}
-
 // playsAtOnce limits concurrent plays, which mostly wait. startsAtOnce limits concurrent starts of environments.
 const playsAtOnce, startsAtOnce = 24, 2
 
-// Run plays hazards on servers that it starts and ends. It returns the cells ordered by hazard and subject; cells that could not be played give the
-// reason. It also returns each cell's missing server. A run takes about a minute. The program must have called [WorkerMain] first: each client is
-// a process. When ctx ends, everything ends within seconds, and the error is ctx's cause, beside the played cells.
-func Run(ctx context.Context, o Options) ([]report.Cell, []report.Missing, error) {
-	return run(ctx, o, table(), environment.All())
+// Run plays hazards on servers that it starts and ends. match selects them by hazard ("H3") and subject ("redis"); what it rejects has no cell. progress
+// is called when a play begins or ends, with how many have ended, by one goroutine at a time. Run returns the cells ordered by hazard and subject; cells
+// that could not be played give the reason. It also returns each cell's missing server. A run takes about a minute. The program must have called
+// [WorkerMain] first: each client is a process. When ctx ends, everything ends within seconds, and the error is ctx's cause, beside the played cells.
+func Run(ctx context.Context, match func(hazard, subject string) bool, progress func(done, total int, what string)) ([]report.Cell, []report.Missing, error) {
+	scenarios := slices.DeleteFunc(table(), func(s scenario) bool { return !match(s.hazard, s.subject) })
+	return run(ctx, progress, scenarios, environment.All())
 }
 
-// run is Run for any table and environments.
-func run(ctx context.Context, o Options, scenarios []scenario, environments []environment.Environment) (all []report.Cell, missing []report.Missing, _ error) {
-	r := &runner{ctx: ctx, progress: o.Progress, starting: make(chan struct{}, startsAtOnce), free: make(chan struct{}, playsAtOnce)}
+// run is Run for any scenarios and environments.
+func run(ctx context.Context, progress func(done, total int, what string), scenarios []scenario, environments []environment.Environment) (all []report.Cell, missing []report.Missing, _ error) {
+	r := &runner{ctx: ctx, progress: progress, starting: make(chan struct{}, startsAtOnce), free: make(chan struct{}, playsAtOnce)}
 	var cells []*cell
 	for _, s := range scenarios {
-		if o.Match == nil || o.Match(s.hazard, s.subject) {
-			cells = append(cells, &cell{scenario: s})
-			r.total += s.plays
-		}
+		cells = append(cells, &cell{scenario: s})
+		r.total += s.plays
 	}
 	var running sync.WaitGroup
 	for i := range environments {
@@ -75,9 +67,7 @@ func (r *runner) tell(ended int, what string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.done += ended
-	if r.progress != nil {
-		r.progress(r.done, r.total, what)
-	}
+	r.progress(r.done, r.total, what)
 }
 
 // playAll starts an environment, plays all its cells, and ends it. Cells that harm the servers come last, one after another.

@@ -45,10 +45,10 @@ func TestRun(t *testing.T) {
 		return *allFlag || slices.Contains([]string{report.Article, "file", "redis", "redlock"}, subject)
 	}
 	planned := slices.DeleteFunc(table(), func(s scenario) bool { return !match(s.hazard, s.subject) })
-	cells, missing, err := Run(t.Context(), Options{Match: match, Progress: func(done, total int, what string) {
+	cells, missing, err := Run(t.Context(), match, func(done, total int, what string) {
 		last = fmt.Sprintf("%d of %d", done, total)
 		t.Logf("%5.1f s: %s: %s", time.Since(begun).Seconds(), last, what)
-	}})
+	})
 	require.NoError(t, err)
 	for _, m := range missing {
 		servers.NeedInstalled(t, &servers.NotInstalled{Program: m.Program, Install: m.Install})
@@ -97,7 +97,7 @@ func TestALateWriteThatLandedIsTold(t *testing.T) {
 	}
 }
 
-// A run has a cell for each selected scenario, with the worst class of its plays and how many showed it.
+// A run has a cell for each scenario, with the worst class of its plays and how many showed it.
 func TestCellsOfPlays(t *testing.T) {
 	at := func(hazard, subject, environment string, script play.Act) scenario {
 		return scenario{hazard: hazard, subject: subject, setup: "a setup", environment: environment, script: script, plays: 3, alone: true}
@@ -114,13 +114,10 @@ func TestCellsOfPlays(t *testing.T) {
 		at("H4", "redis", "missing", nil),
 		at("H5", "redis", "broken", nil),
 		{hazard: "H6", subject: "redis", notRun: "It cannot be."},
-		{hazard: "H9", subject: "etcd", environment: "there", plays: 1},
 	}
 	var told []string
-	cells, missing, err := run(t.Context(), Options{
-		Match:    func(hazard, subject string) bool { return subject == "redis" },
-		Progress: func(done, total int, what string) { told = append(told, fmt.Sprintf("%d/%d %s", done, total, what)) },
-	}, all, []environment.Environment{
+	progress := func(done, total int, what string) { told = append(told, fmt.Sprintf("%d/%d %s", done, total, what)) }
+	cells, missing, err := run(t.Context(), progress, all, []environment.Environment{
 		anEnvironment("there", nowhere),
 		anEnvironment("missing", func(context.Context) (environment.Servers, error) {
 			return nil, fmt.Errorf("start: %w", &servers.NotInstalled{Program: "serverd", Install: "get it"})
@@ -162,7 +159,7 @@ func TestPlaysThatBreakOff(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := -1
-			cells, _, err := run(t.Context(), Options{}, []scenario{{hazard: "H1", subject: "file", environment: "there", plays: 1, script: func(s *play.Phase) {
+			cells, _, err := run(t.Context(), func(int, int, string) {}, []scenario{{hazard: "H1", subject: "file", environment: "there", plays: 1, script: func(s *play.Phase) {
 				n++
 				s.Found(c.plays[n], "Found.")
 				if n < len(c.plays)-1 {
