@@ -46,15 +46,11 @@ type event struct {
 // run is the job.
 func (m Machine) run() {
 	e := event{Tick: time.Now().Add(m.Ahead).UnixNano() / int64(m.Interval)}
-	emit(e)
+	out := json.NewEncoder(os.Stdout)
+	_ = out.Encode(e)
 	time.Sleep(m.Interval / 8)
 	e.Ended = true
-	emit(e)
-}
-
-func emit(e event) {
-	line, _ := json.Marshal(e)
-	_, _ = os.Stdout.Write(append(line, '\n'))
+	_ = out.Encode(e)
 }
 
 // machines are the worker processes. Their only order has no content and means: start.

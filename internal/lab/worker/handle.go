@@ -19,8 +19,9 @@ type Handle[O, A any] struct {
 	line   func([]byte)
 	stderr bytes.Buffer // complete when the process is over
 
-	writing sync.Mutex // guards in
-	in      io.WriteCloser
+	writing sync.Mutex // guards in and out, which writes to it
+	in      io.Closer
+	out     *json.Encoder
 
 	mu      sync.Mutex // guards the fields below
 	orders  int64
@@ -39,9 +40,11 @@ func (k Kind[C, O, A]) Start(ctx context.Context, config C, env ...string) (*Han
 	cmd := exec.Command(self)
 	cmd.Env = append(append(os.Environ(), k.Variable+"=1", "GORACE=atexit_sleep_ms=0"), env...)
 	cmd.Stdout, cmd.Stderr = &lineWriter{handle: h.handleLine}, &h.stderr
-	if h.in, err = cmd.StdinPipe(); err != nil {
+	in, err := cmd.StdinPipe()
+	if err != nil {
 		return nil, err
 	}
+	h.in, h.out = in, json.NewEncoder(in)
 	if h.Process, err = Run(cmd); err != nil {
 		return nil, err
 	}
@@ -55,14 +58,9 @@ func (k Kind[C, O, A]) Start(ctx context.Context, config C, env ...string) (*Han
 
 // write writes v as one line of JSON to the worker's standard input.
 func (h *Handle[O, A]) write(v any) error {
-	text, err := json.Marshal(v)
-	if err != nil {
-		return err
-	}
 	h.writing.Lock()
 	defer h.writing.Unlock()
-	_, err = h.in.Write(append(text, '\n'))
-	return err
+	return h.out.Encode(v)
 }
 
 // lineWriter calls handle with each complete line that is written to it. It drops an unfinished last line: the process was killed while it wrote.

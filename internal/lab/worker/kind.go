@@ -1,10 +1,8 @@
 package worker
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
-	"errors"
 	"os"
 	"os/signal"
 	"sync"
@@ -52,69 +50,41 @@ func (k Kind[C, O, A]) Main(begin func(ctx context.Context, config C) (Worker[O,
 	// Ctrl-C reaches every process of a terminal. The parent decides when the worker ends, so that locks are released.
 	signal.Ignore(os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	ctx, stop := context.WithCancel(context.Background())
-	s := &service[O, A]{out: json.NewEncoder(os.Stdout)}
-	lines := bufio.NewReader(os.Stdin)
-	config, err := readConfig[C](lines)
-	if err == nil {
-		s.worker, err = begin(ctx, config)
+	var mu sync.Mutex // guards out
+	out := json.NewEncoder(os.Stdout)
+	reply := func(id int64, value A, err error) {
+		a := answer[A]{ID: id, Answer: value}
+		if err != nil {
+			a.Err = err.Error()
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		_ = out.Encode(a) // fails only if the parent is gone, which the end of standard input tells too
 	}
-	if err != nil {
-		s.reply(answer[A]{Err: err.Error()})
+	in := json.NewDecoder(os.Stdin)
+	var config C // it may hold a password, and other users can read a process's environment
+	var worker Worker[O, A]
+	err := in.Decode(&config)
+	if err == nil {
+		worker, err = begin(ctx, config)
+	}
+	var ready A
+	if reply(0, ready, err); err != nil {
 		os.Exit(1)
 	}
-	s.reply(answer[A]{})
-	s.serve(lines)
-	stop()
-	s.orders.Wait()
-	s.worker.Close()
-	os.Exit(0)
-}
-
-// readConfig reads the worker's configuration from the first line of standard input. It may hold a password, and other users can read a process's
-// environment.
-func readConfig[C any](lines *bufio.Reader) (config C, err error) {
-	line, err := lines.ReadBytes('\n')
-	if err != nil {
-		return config, errors.New("the parent sent no configuration")
-	}
-	return config, json.Unmarshal(line, &config)
-}
-
-// service carries out orders in a worker process.
-type service[O, A any] struct {
-	worker Worker[O, A]
-	orders sync.WaitGroup
-
-	mu  sync.Mutex
-	out *json.Encoder
-}
-
-// reply writes an answer. An error means that the parent is gone; serve finds that out too.
-func (s *service[O, A]) reply(a answer[A]) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	_ = s.out.Encode(a)
-}
-
-// serve carries out orders until standard input ends.
-func (s *service[O, A]) serve(lines *bufio.Reader) {
+	var orders sync.WaitGroup
 	for {
-		line, err := lines.ReadBytes('\n')
-		if err != nil {
-			return
-		}
 		var o order[O]
-		if err := json.Unmarshal(line, &o); err != nil {
-			s.reply(answer[A]{Err: err.Error()})
-			continue
+		if in.Decode(&o) != nil { // the end of standard input
+			break
 		}
-		s.orders.Go(func() {
-			a := answer[A]{ID: o.ID}
-			var err error
-			if a.Answer, err = s.worker.Do(o.Order); err != nil {
-				a.Err = err.Error()
-			}
-			s.reply(a)
+		orders.Go(func() {
+			value, err := worker.Do(o.Order)
+			reply(o.ID, value, err)
 		})
 	}
+	stop()
+	orders.Wait()
+	worker.Close()
+	os.Exit(0)
 }
