@@ -18,7 +18,7 @@ import (
 func worksLong(s *play.Phase) {
 	wa, wb := s.Worker(), s.Worker()
 	a := s.Acquire(wa)
-	waiting, work := s.Asks(wb, maxWait), s.TTL*5/2
+	waiting, work := s.Asks(wb, play.MaxWait), s.TTL*5/2
 	if s.Until(work, waiting.Ended) {
 		b := waiting.Got()
 		s.Found(report.Safe, "A had held the lock for %s (TTL %s) when B got it too.", text(after(a.Event(history.Got).At, b)), text(s.TTL))
@@ -73,7 +73,7 @@ func stoppedBeforeItReleases(s *play.Phase) {
 	if next == nil {
 		return
 	}
-	next.Renewed(s.Length()) // the next renewal is farthest away now
+	next.Renewed() // the next renewal is farthest away now
 	s.Note("A resumes and releases")
 	a.Resume()
 	s.Healed()
@@ -85,7 +85,7 @@ func releaseHeldUp(n int64) play.Act {
 	return func(s *play.Phase) {
 		a, b, c := s.Worker(), s.Worker(), s.Worker()
 		older := s.Acquire(a)
-		older.Renewed(s.Length()) // the next renewal is farthest away now
+		older.Renewed() // the next renewal is farthest away now
 		s.Injected()
 		var released *play.Task
 		links := a.Endpoint.Links
@@ -106,7 +106,7 @@ func releaseHeldUp(n int64) play.Act {
 		if next == nil {
 			return
 		}
-		next.Renewed(s.Length())
+		next.Renewed()
 		s.Note("A's delayed request arrives")
 		arrive(restore)
 		s.Healed()

@@ -22,11 +22,11 @@ func slowAnswers(note string, slow func(links faultproxy.Group)) play.Act {
 		s.Injected()
 		s.Note("%s", note)
 		slow(wa.Endpoint.Links)
-		a := play.Must(wa.Acquire(s.Name(), maxWait))
+		a := play.Must(wa.Acquire(s.Name(), play.MaxWait))
 		s.Note("A has the lock, and its network falls silent")
 		defer s.Apart(wa, "silent", wa.Endpoint.Links, freeze)(drop)
 		b := s.Acquire(wb)
-		s.Until(maxWait, func() bool { return !a.Valid() })
+		s.Until(play.MaxWait, func() bool { return !a.Valid() })
 		s.Healed()
 		asked, had := a.Event(history.Asked).At, a.Event(history.Got).At
 		s.Found(report.Safe, "A needed %s to get the lock, and then trusted it for %s; the TTL is %s.", text(had.Sub(asked)), text(a.Deadline.Sub(had)), text(s.TTL))
@@ -49,7 +49,7 @@ func lastAnswer(s *play.Phase) {
 	s.Injected()
 	s.Note("one of the five servers does not answer A")
 	defer s.Apart(wa, "one of the five does not answer", wa.Endpoint.Links[4:], freeze)(drop)
-	slow := s.Asks(wa, maxWait)
+	slow := s.Asks(wa, play.MaxWait)
 	s.Wait(s.TTL / 4)
 	b := s.Acquire(wb)
 	a := slow.Got()
@@ -68,7 +68,7 @@ func waitersCounted(s *play.Phase) {
 	a := s.Acquire(holder)
 	var links faultproxy.Group
 	for _, w := range waiters {
-		s.Asks(w, maxWait)
+		s.Asks(w, play.MaxWait)
 		links = append(links, w.Endpoint.Links...)
 	}
 	s.Wait(time.Second / 2) // until all wait
@@ -152,7 +152,7 @@ func afterRelease(s *play.Phase, a *play.Hold, c *play.Worker) {
 		takesOver(s, c, back, "the server was back")
 		return
 	}
-	switch _, err := c.TryAcquire(s.Name(), maxWait); {
+	switch _, err := c.TryAcquire(s.Name(), play.MaxWait); {
 	case err == nil:
 		s.Found(report.Safe, "A's Release returned after %s without an error. When the server was back, C got A's lock at once.", took)
 	case play.IsRefusal(err, history.ClassHeld):

@@ -34,7 +34,7 @@ func watched(damage play.Act) play.Act {
 		s.Injected()
 		damage(s)
 		harmed := time.Now()
-		free, err := wc.AcquireAtLast(s.Name()+"-free", maxWait, maxWait)
+		free, err := wc.AcquireAtLast(s.Name()+"-free", play.MaxWait, play.MaxWait)
 		if taken(err) {
 			s.Found(report.Unavailable, "Nobody could get a lock for %s.", text(time.Since(harmed)))
 			rival.Stop()
@@ -50,7 +50,7 @@ func watched(damage play.Act) play.Act {
 		told := func() bool { return a.Event(history.Told).At != 0 }
 		for b == nil && !told() && !play.IsRefusal(err, history.ClassHeld) { // errors do not say whether the lock is still held
 			b, err = wb.TryAcquire(s.Name(), time.Second)
-			if time.Since(harmed) > 2*maxWait {
+			if time.Since(harmed) > 2*play.MaxWait {
 				play.Check(fmt.Errorf("client B could not learn whether the lock is held: %w", err))
 			}
 		}
@@ -114,7 +114,7 @@ func replicated(s *play.Phase) {
 func diskLost(s *play.Phase) {
 	leader := play.Must(s.Environment.Leader(s.Ctx))
 	s.Note("one of the members loses its disk")
-	ctx, cancel := context.WithTimeout(s.Ctx, maxWait)
+	ctx, cancel := context.WithTimeout(s.Ctx, play.MaxWait)
 	defer cancel()
 	if play.Must(s.Environment.LoseDisk(ctx, (leader+1)%len(s.Environment.Nodes()))) {
 		s.Note("it is back")

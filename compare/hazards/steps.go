@@ -13,8 +13,6 @@ import (
 // Steps that many scripts share.
 
 const (
-	// maxWait limits the wait for what must happen.
-	maxWait = 20 * time.Second
 	// holding is how long a holder has the lock before something happens. believed is how long an overlap lasts at least, so that people see it.
 	holding, believed = 300 * time.Millisecond, 500 * time.Millisecond
 	// patientTTL is for plays that replace or restart servers before a holder renews. That takes far less time, even on a busy machine.
@@ -26,7 +24,7 @@ func limit(s *play.Phase) time.Duration {
 	if s.Environment.Local {
 		return 3 * s.TTL
 	}
-	return min(5*s.TTL, maxWait)
+	return min(5*s.TTL, play.MaxWait)
 }
 
 // holds has a worker acquire the lock, and keep it for a while.

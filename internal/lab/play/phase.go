@@ -68,13 +68,6 @@ func (s *Phase) Events() []history.Event {
 	return slices.Clone(s.events)
 }
 
-// Length returns the number of events.
-func (s *Phase) Length() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.events)
-}
-
 // await waits for an event that satisfies is, at index from or later. If w is not nil, it waits only while w lives.
 func (s *Phase) await(ctx context.Context, w *Worker, from int, is func(history.Event) bool) (history.Event, error) {
 	for {

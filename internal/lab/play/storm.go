@@ -50,7 +50,7 @@ func (s *Phase) startStorm() {
 // recovers replaces killed workers, and waits until every worker has acquired a lock since the servers were healed. It names those that did not.
 func (s *Phase) recovers() (stuck []string) {
 	s.startStorm()
-	from := s.Length()
+	from := len(s.Events())
 	ctx, cancel := context.WithTimeoutCause(s.Ctx, s.Limit(), fmt.Errorf("%v after the fault", s.Limit()))
 	defer cancel()
 	for _, w := range s.Workers() {

@@ -196,17 +196,17 @@ func (w *Worker) acquire(do, name string, within time.Duration) (*Hold, error) {
 	return &Hold{Worker: w, Op: e.Op, Name: name, Token: e.Token, Deadline: e.Deadline}, nil
 }
 
-// maxWait limits the wait for a free lock on a busy machine.
-const maxWait = 20 * time.Second
+// MaxWait limits the wait for what must happen, such as the grant of a free lock, on a busy machine.
+const MaxWait = 20 * time.Second
 
 // Acquire has a worker acquire the phase's lock, which is or soon becomes free. It repeats an Acquire whose first attempt took longer than the TTL
 // and failed.
-func (s *Phase) Acquire(w *Worker) *Hold { return Must(w.AcquireAtLast(s.name, maxWait, maxWait)) }
+func (s *Phase) Acquire(w *Worker) *Hold { return Must(w.AcquireAtLast(s.name, MaxWait, MaxWait)) }
 
 // Warm has workers acquire and release another lock, so that one-time work such as connecting is done.
 func (s *Phase) Warm(all ...*Worker) {
 	for _, w := range all {
-		Must(w.AcquireAtLast(s.name+"-before", maxWait, maxWait)).Release()
+		Must(w.AcquireAtLast(s.name+"-before", MaxWait, MaxWait)).Release()
 	}
 }
 
@@ -245,11 +245,10 @@ func (h *Hold) Event(kind history.Kind) (found history.Event) {
 	return found
 }
 
-// Renewed waits for a renewal of the hold, at event index from or later. It is an error if the hold ends first.
-func (h *Hold) Renewed(from int) history.Event {
-	e := h.Await(from, history.Extended, history.Told, history.Releasing)
+// Renewed waits for the next renewal of the hold. It is an error if the hold ends first.
+func (h *Hold) Renewed() {
+	e := h.Await(len(h.Worker.phase.Events()), history.Extended, history.Told, history.Releasing)
 	if e.Kind != history.Extended {
 		Check(fmt.Errorf("%s: the hold ended before a renewal: %s %s", h.Worker.Name, e.Kind, e.Err))
 	}
-	return e
 }
