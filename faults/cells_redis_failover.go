@@ -13,7 +13,7 @@ import (
 
 // redisFailoverCells replace the master where grants do not wait for the replica.
 var redisFailoverCells = slices.Concat(Common(false), []play.Cell{
-	{Fault: "master-lost-behind-cut-link", Outcome: report.Fenced, Script: redisMasterLostUnseen, Tries: overtakenTries,
+	{Fault: "master-lost-behind-cut-link", Outcome: report.Fenced, Script: overtaken(redisMasterLost, lag), Tries: overtakenTries,
 		Why: "the promoted replica never received the lock and grants it again; tokens start from its clock and still rise"},
 	{Fault: "two-masters", Outcome: report.Fenced, Script: redisTwoMasters, Tries: overtakenTries,
 		Why: "holders connected to the old master keep renewing there as long as it lives; the new master grants the same locks"},
@@ -65,15 +65,11 @@ func redisMasterReplacedUnseen(s *play.Phase) {
 	redisMasterReplaced(s)
 }
 
-// redisMasterLostUnseen keeps a lock from the replica, kills the master and promotes the replica.
-func redisMasterLostUnseen(s *play.Phase) {
-	older, newer := s.Worker(), s.Worker()
-	lag(s)
-	overtakes(s, older, newer, func(s *play.Phase) {
-		s.Note("the master is killed, and its replica is promoted")
-		play.Check(in[*environment.RedisPair](s).Master.Kill())
-		redisPromoted(s)
-	})
+// redisMasterLost kills the master and promotes the replica.
+func redisMasterLost(s *play.Phase) {
+	s.Note("the master is killed, and its replica is promoted")
+	play.Check(in[*environment.RedisPair](s).Master.Kill())
+	redisPromoted(s)
 }
 
 // redisTwoMasters promotes the replica while the holder stays connected to the old master, which keeps running. The newer worker connects to the new
@@ -116,13 +112,12 @@ func sentinelMasterGone(harm func(*servers.Redis) error) play.Act {
 // sentinelMasterLostUnseen keeps a lock from the replicas, and kills the master. A master that refuses replication is equivalent to a cut link.
 func sentinelMasterLostUnseen(s *play.Phase) {
 	set := in[*environment.RedisSentinel](s)
-	older, newer := s.Worker(), s.Worker()
 	master := play.Must(set.Master(s.Ctx))
 	play.Must(master.Do(s.Ctx, "ACL", "SETUSER", "default", "-psync", "-sync"))
 	// A restarted master has forgotten the setting. If something fails and the master still runs, it must not go on refusing.
 	defer func() { _, _ = master.Do(context.WithoutCancel(s.Ctx), "ACL", "SETUSER", "default", "+psync", "+sync") }()
 	play.Must(master.Do(s.Ctx, "CLIENT", "KILL", "TYPE", "replica"))
-	overtakes(s, older, newer, func(s *play.Phase) {
+	overtaken(func(s *play.Phase) {
 		s.Note("the master is killed")
 		play.Check(master.Kill())
 		// The newer worker starts as soon as one sentinel names another master: the older one's next renewal finds that master soon too.
@@ -133,5 +128,5 @@ func sentinelMasterLostUnseen(s *play.Phase) {
 			}
 			return nil
 		})
-	})
+	})(s)
 }

@@ -45,15 +45,15 @@ var redlockCells = slices.Concat(Common(false), []play.Cell{
 // another worker acquires the lock with the votes of that node and of the first two.
 func bareMajority(forget func(n nodes, s *play.Phase)) play.Act {
 	return func(s *play.Phase) {
-		older, newer := s.Worker(), s.Worker()
 		order := someNodes(len(s.Environment.Nodes()))(s)
-		for _, missing := range order[votes:] {
-			older.Endpoint.Links[slices.Index(s.Environment.Nodes(), missing)].Cut()
-		}
-		overtakes(s, older, newer, func(s *play.Phase) {
+		overtaken(func(s *play.Phase) {
 			haveVoted(s, order[:votes])
 			forget(func(*play.Phase) []*servers.Server { return order[:1] }, s)
-		})
+		}, func(s *play.Phase) {
+			for _, missing := range order[votes:] {
+				s.Workers()[0].Endpoint.Links[slices.Index(s.Environment.Nodes(), missing)].Cut()
+			}
+		})(s)
 	}
 }
 

@@ -3,7 +3,6 @@ package faults
 import (
 	"slices"
 
-	"github.com/lockport/lockport/conformance/faultproxy"
 	"github.com/lockport/lockport/internal/lab/environment"
 	"github.com/lockport/lockport/internal/lab/play"
 	"github.com/lockport/lockport/internal/lab/report"
@@ -23,21 +22,15 @@ var tablePostgresCells = slices.Concat(tableCells, []play.Cell{
 
 // tableFailoverCells fail over to a server that lacks the lock's row.
 var tableFailoverCells = []play.Cell{
-	{Fault: "failover-of-a-lagging-replica", Outcome: report.Fenced, Script: lostWithItsRow, Gone: true, Tries: 10,
+	{Fault: "failover-of-a-lagging-replica", Outcome: report.Fenced, Script: endedBehindSilence((*play.Phase).FailOver, rowsLag), Gone: true, Tries: 10,
 		Why: "the promoted replica never got the row, and grants the lock again; the next token is its clock and still rises"},
 }
 
-// lostWithItsRow acquires the lock while the replica lags, and promotes the replica while the holder's link is silent.
-func lostWithItsRow(s *play.Phase) {
-	older, newer := s.Worker(), s.Worker()
-	s.Acquire(older).Release() // creates the table
+// rowsLag makes the replica miss the rows of locks that are acquired from now on.
+func rowsLag(s *play.Phase) {
+	s.Acquire(s.Workers()[0]).Release() // creates the table
 	play.Check(in[*environment.PostgresPair](s).CatchUp(s.Ctx))
 	lag(s)
-	had := s.Acquire(older)
-	defer s.Apart(older, "silent", older.Endpoint.Links, (*faultproxy.Proxy).Freeze)((*faultproxy.Proxy).DropHeld)
-	s.Injected()
-	s.FailOver()
-	s.Both(had, play.Must(newer.AcquireAtLast(s.Name(), s.TTL, 10*s.TTL)))
 }
 
 // tablePoolerCells are the faults of a table behind PgBouncer, and of the PgBouncer.

@@ -41,10 +41,11 @@ func removedOpenly(end play.Act, retaken bool) play.Act {
 }
 
 // endedBehindSilence silences the link of a holder, ends its claim at the server, and has another worker acquire the lock. The holder believes it
-// holds the lock until its deadline, or until the link reports the loss.
-func endedBehindSilence(end play.Act) play.Act {
+// holds the lock until its deadline, or until the link reports the loss. before begins when both workers, the older one first, have started.
+func endedBehindSilence(end play.Act, before ...play.Act) play.Act {
 	return func(s *play.Phase) {
 		older, newer := s.Worker(), s.Worker()
+		play.InOrder(before...)(s)
 		had := s.Acquire(older)
 		defer s.Apart(older, "silent", older.Endpoint.Links, (*faultproxy.Proxy).Freeze)((*faultproxy.Proxy).DropHeld)
 		s.Injected()
@@ -53,27 +54,23 @@ func endedBehindSilence(end play.Act) play.Act {
 	}
 }
 
-// overtaken has one worker acquire the lock, damages the servers, and has another worker acquire it too. Then both go on.
-func overtaken(damage play.Act) play.Act {
+// overtaken has one worker acquire the lock, damages the servers, and has another worker acquire it too. Then both go on, until the older worker knows
+// of the damage, or its hold has ended, and the lock is free. before begins when both workers, the older one first, have started.
+func overtaken(damage play.Act, before ...play.Act) play.Act {
 	return func(s *play.Phase) {
 		older, newer := s.Worker(), s.Worker()
-		overtakes(s, older, newer, damage)
+		play.InOrder(before...)(s)
+		had := s.Acquire(older)
+		s.Injected()
+		damage(s)
+		s.Healed()
+		has := play.Must(newer.AcquireAtLast(s.Name(), 2*s.TTL, 10*s.TTL))
+		s.Both(had, has)
+		if s.Cell.Belief == 0 {
+			s.Disbelieved(had)
+			has.Release()
+		}
 	}
-}
-
-// overtakes returns when the older worker knows of the damage, or its hold has ended, and the lock is free.
-func overtakes(s *play.Phase, older, newer *play.Worker, damage play.Act) {
-	had := s.Acquire(older)
-	s.Injected()
-	damage(s)
-	s.Healed()
-	has := play.Must(newer.AcquireAtLast(s.Name(), 2*s.TTL, 10*s.TTL))
-	s.Both(had, has)
-	if s.Cell.Belief > 0 {
-		return
-	}
-	s.Disbelieved(had)
-	has.Release()
 }
 
 // overtakenTries is within how many plays two must believe they hold the lock. One is enough, unless the machine is so busy that the older holder

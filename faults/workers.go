@@ -35,18 +35,18 @@ func Common(local bool, changed ...play.Cell) []play.Cell {
 var workerCells = []play.Cell{
 	{Fault: "holder-killed", Outcome: report.Safe, Script: play.Storm(killHolders),
 		Why: "the lock of a killed process (kill -9) is granted again after its TTL, or when its session ends"},
-	{Fault: "holder-stopped", Outcome: report.Safe, Script: play.Storm(play.InOrder(stopHolder(0.8, 1.2), stopHolder(1.2, 2))),
+	{Fault: "holder-stopped", Outcome: report.Safe, Script: play.Storm(play.InOrder(lasting(holder(stopped), 0.8, 1.2), lasting(holder(stopped), 1.2, 2))),
 		Why: "a process stopped (SIGSTOP) past its TTL finds its hold ended at its first check"},
 }
 
 var networkCells = []play.Cell{
-	{Fault: "holder-cut", Outcome: report.Safe, Script: play.Storm(onHolder(0.05, 1.5, links((*faultproxy.Proxy).Cut))),
+	{Fault: "holder-cut", Outcome: report.Safe, Script: play.Storm(lasting(holder(links((*faultproxy.Proxy).Cut)), 0.05, 1.5)),
 		Why: "a holder that cannot reconnect ends its hold before the server does"},
-	{Fault: "holder-silent", Outcome: report.Safe, Script: play.Storm(onHolder(0.3, 1.7, silence)),
+	{Fault: "holder-silent", Outcome: report.Safe, Script: play.Storm(lasting(holder(silence), 0.3, 1.7)),
 		Why: "a holder with a silent (half-open) link ends its hold before the server does; late requests change nothing"},
 	{Fault: "holder-slow", Outcome: report.Safe, Script: play.Storm(lasting(slow, 1.5, 1.5)),
 		Why: "validity counts from when a request was sent, so slow replies shorten it"},
-	{Fault: "replies-lost", Outcome: report.Safe, Script: play.Storm(play.InOrder(loseReplies, onHolder(0.1, 1.2, links((*faultproxy.Proxy).BlackholeReplies)))),
+	{Fault: "replies-lost", Outcome: report.Safe, Script: play.Storm(play.InOrder(loseReplies, lasting(holder(links((*faultproxy.Proxy).BlackholeReplies)), 0.1, 1.2))),
 		Why: "a request without a reply may have taken effect: it is undone or repeated until the outcome is certain"},
 	{Fault: "acquire-reply-lost", Outcome: report.Safe, Script: loseAcquireReply,
 		Why: "the process that gave up undoes its claim, so others do not wait for its TTL"},
@@ -70,22 +70,28 @@ func killHolders(s *play.Phase) {
 // workerFault is a fault of one worker, which lasts until end is called.
 type workerFault func(s *play.Phase, w *play.Worker) (end func())
 
-// onHolder injects a fault into a holder for between least and most TTLs.
-func onHolder(least, most float64, f workerFault) play.Act {
-	return func(s *play.Phase) {
-		w := s.Holder()
-		s.Injected()
-		end := f(s, w)
-		s.Pause(least, most)
-		end()
+// holder applies a fault to a holder, and everybody to all workers.
+func holder(f workerFault) fault {
+	return func(s *play.Phase) func() { return f(s, s.Holder()) }
+}
+
+func everybody(f workerFault) fault {
+	return func(s *play.Phase) func() {
+		var ends []func()
+		for _, w := range s.Workers() {
+			ends = append(ends, f(s, w))
+		}
+		return func() {
+			for _, end := range ends {
+				end()
+			}
+		}
 	}
 }
 
-func stopHolder(least, most float64) play.Act {
-	return onHolder(least, most, func(_ *play.Phase, w *play.Worker) func() {
-		w.Stop()
-		return func() { w.Resume() }
-	})
+func stopped(_ *play.Phase, w *play.Worker) func() {
+	w.Stop()
+	return w.Resume
 }
 
 // links calls do on the links of a worker.
@@ -105,25 +111,10 @@ func silence(s *play.Phase, w *play.Worker) func() {
 	return end
 }
 
-// onEverybody applies a fault to all workers.
-func onEverybody(f workerFault) fault {
-	return func(s *play.Phase) func() {
-		var ends []func()
-		for _, w := range s.Workers() {
-			ends = append(ends, f(s, w))
-		}
-		return func() {
-			for _, end := range ends {
-				end()
-			}
-		}
-	}
-}
-
-var cutAll = onEverybody(links((*faultproxy.Proxy).Cut))
+var cutAll = everybody(links((*faultproxy.Proxy).Cut))
 
 // slow delays the links of each worker, each by its own amount.
-var slow = onEverybody(func(s *play.Phase, w *play.Worker) func() {
+var slow = everybody(func(s *play.Phase, w *play.Worker) func() {
 	delay := s.BetweenTTLs(0, 1.0/6)
 	return links(func(l *faultproxy.Proxy) { l.Delay(delay) })(s, w)
 })
