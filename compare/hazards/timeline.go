@@ -111,22 +111,16 @@ func (d *drawing) lane(worker string) report.Lane {
 // ending says for people how a hold, or a failed attempt, ended.
 func (d *drawing) ending(s *history.Span) string {
 	switch {
-	case s.Got == 0 && s.Class == history.ClassTimedOut:
+	case s.Got != 0:
+		return s.Ending
+	case s.Class == history.ClassTimedOut:
 		return "given up"
-	case s.Got == 0 && s.Class == history.ClassHeld:
+	case s.Class == history.ClassHeld:
 		return said(s.Class)
 	case s.Failed != 0:
 		return string(s.Class)
-	case s.Got == 0 && s.Killed == 0:
-		return "the end"
-	case s.Got == 0 || s.Until == s.Killed:
+	case s.Killed != 0:
 		return "killed"
-	case s.Until == s.Releasing:
-		return "released"
-	case s.Until == s.Told:
-		return "told that it was lost"
-	case s.Until == s.Deadline:
-		return "the deadline passed"
 	}
-	return "still held at the end"
+	return "the end"
 }

@@ -42,7 +42,7 @@ type Span struct {
 	// Releasing and Released are when Release was called and when it returned, with ReleaseErr.
 	Releasing, Released Instant
 	ReleaseErr          string
-	// Until is the end of belief, and Ending its reason. Until is not after Got if the worker never believed.
+	// Until is the end of belief, and Ending says for people how it ended. Until is not after Got if the worker never believed.
 	Until  Instant
 	Ending string
 }
@@ -151,11 +151,11 @@ func (s *Span) add(e Event) bool {
 
 // endBelief finds the end of belief: at the latest, the end of the history.
 func (s *Span) endBelief(end Instant) {
-	s.Until, s.Ending = end, "the end of the history"
+	s.Until, s.Ending = end, "still held at the end"
 	for _, e := range []struct {
 		at   Instant
 		what string
-	}{{s.Killed, "its worker was killed"}, {max(s.Deadline, s.Believed), "its deadline"}, {s.Told, "it was told of the loss"}, {s.Releasing, "it was released"}} {
+	}{{s.Killed, "killed"}, {max(s.Deadline, s.Believed), "the deadline passed"}, {s.Told, "told that it was lost"}, {s.Releasing, "released"}} {
 		if e.at != 0 && e.at <= s.Until {
 			s.Until, s.Ending = e.at, e.what
 		}

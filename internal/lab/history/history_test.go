@@ -24,17 +24,17 @@ func TestBeliefEndsWithTheFirstOf(t *testing.T) {
 		until  float64
 		ending string
 	}{
-		{"", 1900, "its deadline"},
-		{"600 w1/1 extended deadline 2500\n 1200 w1/1 extended deadline 3100", 3100, "its deadline"},
-		{"600 w1/1 told deadline 2500: lost", 600, "it was told of the loss"},
-		{"2600 w1/1 told deadline 2500: lost", 2500, "its deadline"},
-		{"2600 w1/1 told: lost", 1900, "its deadline"},
-		{"600 w1/1 releasing deadline 2500\n 700 w1/1 released", 600, "it was released"},
-		{"2200 w1/1 releasing deadline 2500\n 2300 w1/1 released", 2200, "it was released"},
-		{"500 w1/1 told: lost\n 600 w1/1 releasing", 500, "it was told of the loss"},
-		{"700 w1 killed", 700, "its worker was killed"},
-		{"700 w2 killed", 1900, "its deadline"},
-		{"5 w1 killed", 5, "its worker was killed"}, // it lived for a moment after the parent recorded the kill
+		{"", 1900, "the deadline passed"},
+		{"600 w1/1 extended deadline 2500\n 1200 w1/1 extended deadline 3100", 3100, "the deadline passed"},
+		{"600 w1/1 told deadline 2500: lost", 600, "told that it was lost"},
+		{"2600 w1/1 told deadline 2500: lost", 2500, "the deadline passed"},
+		{"2600 w1/1 told: lost", 1900, "the deadline passed"},
+		{"600 w1/1 releasing deadline 2500\n 700 w1/1 released", 600, "released"},
+		{"2200 w1/1 releasing deadline 2500\n 2300 w1/1 released", 2200, "released"},
+		{"500 w1/1 told: lost\n 600 w1/1 releasing", 500, "told that it was lost"},
+		{"700 w1 killed", 700, "killed"},
+		{"700 w2 killed", 1900, "the deadline passed"},
+		{"5 w1 killed", 5, "killed"}, // it lived for a moment after the parent recorded the kill
 	} {
 		h := read(t, got+c.then)
 		require.Len(t, h.Spans, 1)
@@ -43,7 +43,7 @@ func TestBeliefEndsWithTheFirstOf(t *testing.T) {
 	}
 	h := read(t, "0 w1/1 asked\n 10 w1/1 got\n 5000 - noted: the end\n")
 	require.Equal(t, historytext.At(5000), h.Spans[0].Until, "no deadline")
-	require.Equal(t, "the end of the history", h.Spans[0].Ending)
+	require.Equal(t, "still held at the end", h.Spans[0].Ending)
 }
 
 func TestContradictionsAreNotJudged(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 // ReturnedLate is how long after its context's end an attempt returned, or hung until its worker was killed or the history ended. 0: it returned in
 // time, or its worker was stopped then.
 func (h *History) ReturnedLate(s *Span) time.Duration {
-	return h.late(s.Worker, s.Limit, cmp.Or(s.Got, s.Failed, s.Killed, h.End))
+	return h.late(s.Worker, s.Limit, h.Over(s))
 }
 
 // ToldLate is how long after its deadline a hold's worker was told that the hold had ended, or was not told before it released the hold, was killed or

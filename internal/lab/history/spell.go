@@ -70,7 +70,7 @@ func (h *History) Notes(from, to Instant) string {
 
 // Line describes a hold for people. Times are since the start of the history.
 func (h *History) Line(s *Span) string {
-	text := fmt.Sprintf("%s asked at %s, got it at %s and believed until %s, %s", s, h.Since(s.Asked), h.Since(s.Got), h.Since(s.Until), s.Ending)
+	text := fmt.Sprintf("%s asked at %s, got it at %s and believed until %s: %s", s, h.Since(s.Asked), h.Since(s.Got), h.Since(s.Until), s.Ending)
 	for _, e := range []struct {
 		at   Instant
 		what string

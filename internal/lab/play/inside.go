@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"log/slog"
 	"net/rpc"
 	"os"
 	"sync"
@@ -76,7 +75,7 @@ func begin(leaving context.Context, c config) (process.Worker[order, history.Eve
 	ctx, cancel := context.WithTimeout(leaving, time.Minute)
 	defer cancel()
 	for { // the servers may be electing a leader, by a fault or because the machine is busy
-		w.client, err = lockport.Open(ctx, c.URL, lockport.TTL(c.TTL), lockport.Logger(slog.New(slog.DiscardHandler)))
+		w.client, err = lockport.Open(ctx, c.URL, lockport.TTL(c.TTL), lockport.Logger(nil))
 		if err == nil || process.Sleep(ctx, 50*time.Millisecond) != nil {
 			return w, err
 		}

@@ -180,8 +180,8 @@ func TestTheMessageSaysWhatDoesNotFitIn(t *testing.T) {
 	res := check(t, first+"300 - injected\n 301 - noted: master killed, replica promoted\n"+second(400, 2048)+theEnd, leases)
 	require.False(t, res.Ok)
 	require.Equal(t, `"n" is not linearizable: no correct lock with rising tokens could have done this. The longest order has 1 steps
-  then w1/1 (token 1024) asked at 0s, got it at 10ms and believed until 1.89s, its deadline; deadline at 1.89s
-  does not fit in: w2/1 (token 2048) asked at 100ms, got it at 400ms and believed until 450ms, it was released; deadline at 2.28s; Release called at 450ms; returned at 452ms
+  then w1/1 (token 1024) asked at 0s, got it at 10ms and believed until 1.89s: the deadline passed; deadline at 1.89s
+  does not fit in: w2/1 (token 2048) asked at 100ms, got it at 400ms and believed until 450ms: released; deadline at 2.28s; Release called at 450ms; returned at 452ms
   meanwhile: 300ms injected; 301ms master killed, replica promoted`, res.Message)
 }
 

@@ -42,18 +42,19 @@ func event(line string) (e history.Event) {
 		e.Name = "n"
 		scan(op, &e.Op)
 	}
+	fields := map[string]any{
+		"valid": &e.Valid, "shared": &e.Mode.Shared, "deadline": &e.Deadline, "limit": &e.Limit,
+		"token": &e.Token, "value": &e.Value, "name": &e.Name, "class": &e.Class, "permits": &e.Mode.Permits,
+	}
 	for w = w[3:]; len(w) > 0; w = w[1:] {
-		if flag := map[string]*bool{"valid": &e.Valid, "shared": &e.Mode.Shared}[w[0]]; flag != nil {
-			*flag = true
+		switch to := fields[w[0]].(type) {
+		case *bool:
+			*to = true
 			continue
-		}
-		switch word := w[0]; word {
-		case "deadline":
-			e.Deadline = instant(w[1])
-		case "limit":
-			e.Limit = instant(w[1])
+		case *history.Instant:
+			*to = instant(w[1])
 		default:
-			scan(w[1], map[string]any{"token": &e.Token, "value": &e.Value, "name": &e.Name, "class": &e.Class, "permits": &e.Mode.Permits}[word])
+			scan(w[1], to)
 		}
 		w = w[1:]
 	}
