@@ -30,7 +30,7 @@ func openBareEtcd(_ context.Context, rawURL string, ttl time.Duration) (l librar
 		}
 		release := func(ctx context.Context) error {
 			r, err := client.Delete(ctx, key)
-			return unlessHeld(err == nil && r.Deleted == 1, err)
+			return library.LostIf(err == nil && r.Deleted == 0, err)
 		}
 		return held(release, claimed(c.Wait, try, func() error { return awaitDelete(ctx, client, key) }))
 	}}, nil

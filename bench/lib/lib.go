@@ -162,11 +162,6 @@ func held(release func(context.Context) error, err error) (*library.Hold, error)
 // heldIf returns driver.ErrHeld if another holder has the name, and otherwise err.
 func heldIf(another bool, err error) error { return either(another, driver.ErrHeld, err) }
 
-// unlessHeld returns the outcome of a release that reports whether the lock was held.
-func unlessHeld(held bool, err error) error {
-	return either(err == nil && !held, errors.New("it was not held"), err)
-}
-
 // claimed calls try once, or until the name is free if wait is set. await returns when it may be.
 func claimed(wait bool, try, await func() error) error {
 	err := try()

@@ -33,7 +33,7 @@ func openBareRedis(ctx context.Context, rawURL string, _ time.Duration) (library
 	return library.Client{Close: all.Close, Take: func(ctx context.Context, c library.Claim) (*library.Hold, error) {
 		return held(func(ctx context.Context) error {
 			n, err := release.EvalSha(ctx, all[0], []string{c.Name}, bareValue).Int()
-			return unlessHeld(n == 1, err)
+			return library.LostIf(err == nil && n == 0, err)
 		}, setNX(ctx, all[0], c))
 	}}, release.Load(ctx, all[0]).Err()
 }

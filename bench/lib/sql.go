@@ -30,7 +30,8 @@ func onConnection(ctx context.Context, lock, unlock func(context.Context) (bool,
 	}
 	return held(func(ctx context.Context) error {
 		defer done()
-		return unlessHeld(unlock(ctx))
+		was, err := unlock(ctx)
+		return library.LostIf(err == nil && !was, err)
 	}, nil)
 }
 
@@ -79,7 +80,8 @@ func openRows(ctx context.Context, rawURL string, _ time.Duration) (l library.Cl
 		granted, err := ask(ctx, `INSERT INTO bare_locks AS l VALUES ($1, $2, clock_timestamp() + $3 * interval '1 millisecond') ON CONFLICT (name) DO UPDATE
 			SET owner = excluded.owner, expires = excluded.expires WHERE l.owner = '' OR l.expires <= clock_timestamp()`, c.Name, owner, c.TTL.Milliseconds())
 		return held(func(ctx context.Context) error {
-			return unlessHeld(ask(ctx, "UPDATE bare_locks SET owner = '' WHERE name = $1 AND owner = $2", c.Name, owner))
+			was, err := ask(ctx, "UPDATE bare_locks SET owner = '' WHERE name = $1 AND owner = $2", c.Name, owner)
+			return library.LostIf(err == nil && !was, err)
 		}, heldIf(err == nil && !granted, err))
 	}}, nil
 }

@@ -78,26 +78,21 @@ func shares(counts []int) float64 {
 }
 
 func contend(ctx context.Context, s Scenario, on *Subject, name string, long time.Duration) (contention, error) {
-	begin := history.Now().Add(startTime)
+	begin, each := history.Now().Add(startTime), s.N/len(on.workers)
 	answers := make([]answer, len(on.workers))
 	errs := worker.AtOnce(on.workers, func(i int, h *worker.Handle[order, answer]) (err error) {
-		answers[i], err = h.Ask(ctx, order{Do: "loop", Name: name, Goroutines: share(s.N, len(answers), i), Begin: begin, For: long, Grace: s.Grace})
+		answers[i], err = h.Ask(ctx, order{Do: "loop", Name: name, Goroutines: each, Begin: begin, For: long, Grace: s.Grace})
 		return err
 	})
 	var holds []hold
-	first := 0
 	for i, a := range answers {
 		for _, h := range worker.Unpack[hold](a.Packed) {
-			h.Client, h.Process = h.Client+int64(first), int64(i)
+			h.Client, h.Process = h.Client+int64(i*each), int64(i)
 			holds = append(holds, h)
 		}
-		first += share(s.N, len(answers), i)
 	}
 	return judge(holds, s.N, len(answers), begin.Add(long)), worker.First(errs)
 }
-
-// share returns the size of the ith of n equal parts of all.
-func share(all, n, i int) int { return all*(i+1)/n - all*i/n }
 
 // hold is one hold. Its holder believed in it from Got until Ended. If it was never granted, both are 0.
 type hold struct {

@@ -97,7 +97,7 @@ func TestCycle(t *testing.T) {
 }
 
 func TestContend(t *testing.T) {
-	s := Scenario{Do: Contend, Processes: 2, N: 5, For: 200 * time.Millisecond, Grace: 5 * time.Second}
+	s := Scenario{Do: Contend, Processes: 2, N: 6, For: 200 * time.Millisecond, Grace: 5 * time.Second}
 	on := measured(t, s, config(t, ""))
 	require.Empty(t, on.Failed)
 	require.Zero(t, on.Figure("overlaps").Each[0])

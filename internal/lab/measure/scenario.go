@@ -16,7 +16,7 @@ type Scenario struct {
 	Do        func(ctx context.Context, s Scenario, on *Subject, turn int) ([]Figure, error)
 	Turns     int
 	Processes int           // number of worker processes
-	N         int           // number of goroutines in all processes, or of locks
+	N         int           // number of goroutines in all processes, the same in each, or of locks
 	Samples   int           // at most, in a turn
 	For       time.Duration // of a turn; HandOff: the shortest hold
 	Shared    bool          // Cycle: holders of one name, which do not exclude each other

@@ -22,11 +22,9 @@ func (t *Token) UnmarshalText(text []byte) error {
 
 // JSON writes the report for [Read]. A figure that is not finite is an error.
 func (r *Report) JSON(w io.Writer) error {
-	out := *r
-	out.Version = Version
 	e := json.NewEncoder(w)
 	e.SetIndent("", " ")
-	return e.Encode(out)
+	return e.Encode(r)
 }
 
 // Read reads a report written by [Report.JSON]. Another version is an error, because its fields may have other meanings.

@@ -16,7 +16,7 @@ func TestJSON(t *testing.T) {
 		require.NoError(t, again.JSON(&c), name)
 		require.Equal(t, b.String(), c.String(), name)
 	}
-	tokens := &Report{Cells: []Cell{{Runs: []Run{{Lanes: []Lane{{Spans: []Span{{Token: 1<<63 + 1}}}}, Overlaps: []Overlap{{Tokens: [2]Token{1<<53 + 1, 0}}}}}}}}
+	tokens := &Report{Version: Version, Cells: []Cell{{Runs: []Run{{Lanes: []Lane{{Spans: []Span{{Token: 1<<63 + 1}}}}, Overlaps: []Overlap{{Tokens: [2]Token{1<<53 + 1, 0}}}}}}}}
 	var b strings.Builder
 	require.NoError(t, tokens.JSON(&b))
 	require.Contains(t, b.String(), `"token": "9223372036854775809"`, "digits that a JSON number could lose")
