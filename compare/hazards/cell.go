@@ -31,8 +31,8 @@ func (c *cell) add(r report.Run, err error) {
 }
 
 // report sums up the plays. Without any, NotRun says why, unless the run was interrupted.
-func (c *cell) report() *report.Cell {
-	r := c.planned()
+func (c *cell) report() report.Cell {
+	r := c.Cell
 	r.Of, r.Runs = len(c.runs), c.runs
 	broken := ""
 	if len(c.errors) > 0 {

@@ -21,7 +21,7 @@ const playsAtOnce, startsAtOnce = 24, 2
 // that could not be played give the reason. It also returns each cell's missing server. A run takes about a minute. The program must have called
 // [WorkerMain] first: each client is a process. When ctx ends, everything ends within seconds, and the error is ctx's cause, beside the played cells.
 func Run(ctx context.Context, match func(hazard, subject string) bool, progress func(done, total int, what string)) ([]report.Cell, []report.Missing, error) {
-	scenarios := slices.DeleteFunc(table(), func(s scenario) bool { return !match(s.hazard, s.subject) })
+	scenarios := slices.DeleteFunc(table(), func(s scenario) bool { return !match(s.Hazard, s.Subject) })
 	return run(ctx, progress, scenarios, environment.All())
 }
 
@@ -43,10 +43,10 @@ func run(ctx context.Context, progress func(done, total int, what string), scena
 	running.Wait()
 	for _, c := range cells {
 		if told := c.report(); told.Of > 0 || told.NotRun != "" {
-			all = append(all, *told)
+			all = append(all, told)
 		}
 		if needed := new(servers.NotInstalled); errors.As(errors.Join(c.errors...), &needed) {
-			missing = append(missing, report.Missing{Subject: c.subject, Program: needed.Program, Install: needed.Install})
+			missing = append(missing, report.Missing{Subject: c.Subject, Program: needed.Program, Install: needed.Install})
 		}
 	}
 	return all, missing, context.Cause(ctx)
@@ -79,7 +79,7 @@ func (r *runner) playAll(e *environment.Environment, cells []*cell) {
 	if err != nil {
 		for _, c := range cells {
 			c.add(report.Run{}, err)
-			r.tell(c.plays, c.planned().ID())
+			r.tell(c.plays, c.ID())
 		}
 		return
 	}
@@ -110,7 +110,7 @@ func (r *runner) play(running *environment.Running, c *cell, n int) {
 	if r.ctx.Err() != nil {
 		return
 	}
-	r.tell(0, c.planned().ID())
+	r.tell(0, c.ID())
 	for range 2 {
 		run, err := c.play(r.ctx, running, n)
 		if r.ctx.Err() != nil {
@@ -121,7 +121,7 @@ func (r *runner) play(running *environment.Running, c *cell, n int) {
 			break
 		}
 	}
-	r.tell(1, c.planned().ID())
+	r.tell(1, c.ID())
 }
 
 // play plays the scenario and judges it. An error says that the play broke off.

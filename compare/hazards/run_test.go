@@ -44,7 +44,7 @@ func TestRun(t *testing.T) {
 		}
 		return *allFlag || slices.Contains([]string{report.Article, "file", "redis", "redlock"}, subject)
 	}
-	planned := slices.DeleteFunc(table(), func(s scenario) bool { return !match(s.hazard, s.subject) })
+	planned := slices.DeleteFunc(table(), func(s scenario) bool { return !match(s.Hazard, s.Subject) })
 	cells, missing, err := Run(t.Context(), match, func(done, total int, what string) {
 		last = fmt.Sprintf("%d of %d", done, total)
 		t.Logf("%5.1f s: %s: %s", time.Since(begun).Seconds(), last, what)
@@ -100,7 +100,7 @@ func TestALateWriteThatLandedIsTold(t *testing.T) {
 // A run has a cell for each scenario, with the worst class of its plays and how many showed it.
 func TestCellsOfPlays(t *testing.T) {
 	at := func(hazard, subject, environment string, script play.Act) scenario {
-		return scenario{hazard: hazard, subject: subject, setup: "a setup", environment: environment, script: script, plays: 3, alone: true}
+		return scenario{Cell: report.Cell{Hazard: hazard, Subject: subject, Setup: "a setup"}, environment: environment, script: script, plays: 3, alone: true}
 	}
 	n := 0
 	all := []scenario{
@@ -113,7 +113,7 @@ func TestCellsOfPlays(t *testing.T) {
 		at("H3", "redis", "there", func(*play.Phase) { play.Check(errors.New("something\nbroke")) }),
 		at("H4", "redis", "missing", nil),
 		at("H5", "redis", "broken", nil),
-		{hazard: "H6", subject: "redis", notRun: "It cannot be."},
+		impossible("H6", "redis", "It cannot be."),
 	}
 	var told []string
 	progress := func(done, total int, what string) { told = append(told, fmt.Sprintf("%d/%d %s", done, total, what)) }
@@ -159,7 +159,7 @@ func TestPlaysThatBreakOff(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := -1
-			cells, _, err := run(t.Context(), func(int, int, string) {}, []scenario{{hazard: "H1", subject: "file", environment: "there", plays: 1, script: func(s *play.Phase) {
+			cells, _, err := run(t.Context(), func(int, int, string) {}, []scenario{{Cell: report.Cell{Hazard: "H1", Subject: "file"}, environment: "there", plays: 1, script: func(s *play.Phase) {
 				n++
 				s.Found(c.plays[n], "Found.")
 				if n < len(c.plays)-1 {

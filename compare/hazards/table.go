@@ -28,25 +28,14 @@ func Hazards() (all []report.Hazard) {
 
 // scenario is one hazard on one subject: the servers, what is done to them and to the clients, and how often.
 type scenario struct {
-	hazard, subject, variant string
-	setup                    string        // report.Cell.Setup
-	environment              string        // name of the servers' environment
-	ttl                      time.Duration // overrides the environment's TTL
-	lock                     string        // the exhibit of conformance/exhibits/articles that replaces lockport's lock
-	notRun                   string        // why it cannot happen here; other fields are empty then
-	plays                    int           // how often it is played
-	alone                    bool          // it harms the servers, so it plays there alone
+	report.Cell               // before any play. NotRun: it cannot happen here, and the fields below are empty
+	environment string        // name of the servers' environment
+	ttl         time.Duration // overrides the environment's TTL
+	lock        string        // the exhibit of conformance/exhibits/articles that replaces lockport's lock
+	plays       int           // how often it is played
+	alone       bool          // it harms the servers, so it plays there alone
 	// script plays it. The history shows what clients believed, wrote and were refused. The script adds other observations with found.
 	script play.Act
-}
-
-// planned is the report's cell before any play.
-func (s *scenario) planned() *report.Cell {
-	c := &report.Cell{Hazard: s.hazard, Subject: s.subject, Variant: s.variant, Setup: s.setup, NotRun: s.notRun}
-	if s.lock != "" {
-		c.Lock = article(s.lock).Is
-	}
-	return c
 }
 
 // subjects are the columns, in their order.
@@ -57,24 +46,24 @@ var subjects = []string{report.Article, "file", "redis", "redlock", "etcd", "zoo
 func everywhere(s scenario, instead ...scenario) []scenario {
 	all := instead
 	for _, subject := range subjects[1:] {
-		if !slices.ContainsFunc(instead, func(o scenario) bool { return o.subject == subject && o.variant == "" }) {
-			all = append(all, scenario{subject: subject})
+		if !slices.ContainsFunc(instead, func(o scenario) bool { return o.Subject == subject && o.Variant == "" }) {
+			all = append(all, on(subject))
 		}
 	}
 	for i := range all {
 		one := &all[i]
-		one.hazard, one.variant = s.hazard, cmp.Or(one.variant, s.variant)
-		if one.notRun != "" {
+		one.Hazard, one.Variant = s.Hazard, cmp.Or(one.Variant, s.Variant)
+		if one.NotRun != "" {
 			continue
 		}
-		one.environment = cmp.Or(one.environment, map[string]string{"table": "table-postgres"}[one.subject], one.subject)
+		one.environment = cmp.Or(one.environment, map[string]string{"table": "table-postgres"}[one.Subject], one.Subject)
 		one.ttl, one.plays = cmp.Or(one.ttl, s.ttl), cmp.Or(one.plays, s.plays, 1)
 		if one.lock != "" && s.plays > 1 {
 			one.plays = 3
 		}
-		if one.setup == "" {
+		if one.Setup == "" {
 			at, _ := environment.Named(one.environment) // a test checks the names
-			one.setup = strings.ToUpper(at.Title[:1]) + at.Title[1:] + ". " + s.setup
+			one.Setup = strings.ToUpper(at.Title[:1]) + at.Title[1:] + ". " + s.Setup
 		}
 		if one.script == nil {
 			one.script = s.script
@@ -83,30 +72,32 @@ func everywhere(s scenario, instead ...scenario) []scenario {
 	return all
 }
 
+// on is a scenario of a subject.
+func on(subject string) scenario { return scenario{Cell: report.Cell{Subject: subject}} }
+
 // articleLock is the lock of an article on one Redis.
-func articleLock(lock string) scenario {
-	return scenario{subject: report.Article, environment: "redis", lock: lock}
-}
+func articleLock(lock string) scenario { return scenario{environment: "redis"}.with(lock) }
 
 // doing gives a scenario its own setup and script.
 func (s scenario) doing(setup string, script play.Act) scenario {
-	s.setup, s.script = setup, script
+	s.Setup, s.script = setup, script
 	return s
 }
 
 // impossible says why a hazard cannot happen to a subject.
 func impossible(hazard, subject, why string) scenario {
-	return scenario{hazard: hazard, subject: subject, notRun: why}
+	return scenario{Cell: report.Cell{Hazard: hazard, Subject: subject, NotRun: why}}
 }
 
 // harm is a scenario that harms its servers.
 func harm(hazard, subject, variant, environment, setup string, act play.Act) scenario {
-	return scenario{hazard: hazard, subject: subject, variant: variant, environment: environment, setup: setup, ttl: patientTTL, script: act, plays: 1, alone: true}
+	c := report.Cell{Hazard: hazard, Subject: subject, Variant: variant, Setup: setup}
+	return scenario{Cell: c, environment: environment, ttl: patientTTL, script: act, plays: 1, alone: true}
 }
 
 // with replaces lockport's lock by an article's.
 func (s scenario) with(lock string) scenario {
-	s.subject, s.lock = report.Article, lock
+	s.Subject, s.lock, s.Lock = report.Article, lock, article(lock).Is
 	return s
 }
 
@@ -114,7 +105,7 @@ func (s scenario) with(lock string) scenario {
 func table() []scenario {
 	all := slices.Concat(clientHazards(), failOvers(), restarts(), clocks(), outages())
 	slices.SortStableFunc(all, func(a, b scenario) int {
-		return cmp.Or(cmp.Compare(len(a.hazard), len(b.hazard)), cmp.Compare(a.hazard, b.hazard), cmp.Compare(slices.Index(subjects, a.subject), slices.Index(subjects, b.subject)))
+		return cmp.Or(cmp.Compare(len(a.Hazard), len(b.Hazard)), cmp.Compare(a.Hazard, b.Hazard), cmp.Compare(slices.Index(subjects, a.Subject), slices.Index(subjects, b.Subject)))
 	})
 	return all
 }
@@ -126,13 +117,13 @@ func clientHazards() []scenario {
 	const compared = "One Redis that keeps its data. A releases its lock: it asks for the owner and gets the answer. The network delays A's next request until " +
 		"the TTL has passed and B has the lock. Then the request arrives. C asks for the lock."
 	row := func(hazard, variant string, plays int, setup string, act play.Act) scenario {
-		return scenario{hazard: hazard, variant: variant, plays: plays, setup: setup, script: act}
+		return scenario{Cell: report.Cell{Hazard: hazard, Variant: variant, Setup: setup}, plays: plays, script: act}
 	}
 	return slices.Concat(
 		everywhere(row("H1", "", 2, "A is cut off after the first request of its claim and killed (kill -9). Later rounds do the same after the second and the third "+
 			"request. Then B asks for the lock.", claimantsKilled(afterRequest)),
 			articleLock("setnx-then-expire"),
-			scenario{subject: "file"}.doing("A folder on one machine. A process is killed (kill -9) while it asks for the lock, or just after it got it. Another process "+
+			on("file").doing("A folder on one machine. A process is killed (kill -9) while it asks for the lock, or just after it got it. Another process "+
 				"waits for the lock.", claimantsKilled(whileAsking))),
 		everywhere(row("H2", "", 2, "A holds the lock and is killed (kill -9). B asks for it every eighth of the TTL.", holderKilledWhileOthersTry),
 			articleLock("expire-after-failed-setnx")),
@@ -153,19 +144,19 @@ func clientHazards() []scenario {
 		everywhere(row("H10", "", 1, "Everything A sends and receives is delayed by 300 ms (ZooKeeper: 100 ms). When A has the lock, its network falls silent. B asks for "+
 			"the lock meanwhile.", slowAnswers("A's network is slow: 300 ms each way", late(300*time.Millisecond))),
 			impossible("H10", "file", "There is no network between a process and the files of its machine, and no server to wait for."),
-			scenario{subject: report.Article, environment: "redlock", lock: "believes-from-the-last-answer", ttl: 5 * time.Second}.doing("Five Redis, of which the "+
+			scenario{environment: "redlock", ttl: 5 * time.Second}.with("believes-from-the-last-answer").doing("Five Redis, of which the "+
 				"last does not answer A. A waits for that answer, and then counts the lock as acquired. B asks for the lock meanwhile.", lastAnswer),
-			scenario{subject: "redlock"}.doing("Five Redis, of which two do not answer A. When A has the lock, its whole network falls silent. B asks for the lock "+
+			on("redlock").doing("Five Redis, of which two do not answer A. When A has the lock, its whole network falls silent. B asks for the lock "+
 				"meanwhile.", slowAnswers("two of the five servers do not answer A", hung)),
 			// A claim on ZooKeeper takes four requests in a row.
-			scenario{subject: "zookeeper", script: slowAnswers("A's network is slow: 100 ms each way", late(100*time.Millisecond))}),
-		everywhere(scenario{hazard: "H11", ttl: 10 * time.Second, script: waitersCounted,
-			setup: "A holds the lock, and three other processes wait for it. Their requests are counted for 3 s."},
+			on("zookeeper").doing("", slowAnswers("A's network is slow: 100 ms each way", late(100*time.Millisecond)))),
+		everywhere(scenario{ttl: 10 * time.Second, script: waitersCounted, Cell: report.Cell{Hazard: "H11",
+			Setup: "A holds the lock, and three other processes wait for it. Their requests are counted for 3 s."}},
 			articleLock("asks-every-five-milliseconds"),
 			impossible("H11", "file", "There is no server to keep busy: waiters check a file of their own machine every 10 to 30 ms.")),
-		everywhere(scenario{hazard: "H13", ttl: 4 * time.Second, script: tampered(faults.Remove), setup: "An operator removes the lock while A holds it (deletes its key or " +
-			"file, or ends its session), twice. The first time, A runs and is told. The second time, A is stopped in the middle of its work, B acquires the lock and " +
-			"writes, and A resumes and writes too."},
+		everywhere(scenario{ttl: 4 * time.Second, script: tampered(faults.Remove), Cell: report.Cell{Hazard: "H13",
+			Setup: "An operator removes the lock while A holds it (deletes its key or file, or ends its session), twice. The first time, A runs and is told. The second " +
+				"time, A is stopped in the middle of its work, B acquires the lock and writes, and A resumes and writes too."}},
 			articleLock("set-nx-px").doing("One Redis that keeps its data. An operator deletes the key while A holds the lock: once while A runs, and once while A is "+
 				"stopped and B acquires the lock.", tampered(articleDeleted))),
 		everywhere(row("H14", "", 2, "A holds the lock and asks for it again: once with a single attempt, and once by waiting for it.", asksTwice),
@@ -253,8 +244,8 @@ func outages() []scenario {
 	swallows.ttl = patientTTL
 	mistakes := articleLock("takes-an-error-for-held").doing("One Redis. The network is cut for A and B. A, which holds the lock, releases it. B asks for another lock. "+
 		"When the network is back, C asks for A's lock.", away(openly))
-	mistakes.variant = "an error is taken for held"
+	mistakes.Variant = "an error is taken for held"
 	folder := harm("H12", "file", "", "file", "A folder, which is moved away while A holds the lock. A releases the lock, and B asks for another lock with a limit of "+
 		"1 s. When the folder is back, C asks for A's lock.", away(folderAway))
-	return everywhere(scenario{hazard: "H12", setup: setup, script: away(silently)}, swallows, mistakes, folder)
+	return everywhere(scenario{Cell: report.Cell{Hazard: "H12", Setup: setup}, script: away(silently)}, swallows, mistakes, folder)
 }

@@ -14,19 +14,19 @@ import (
 func TestTableIsWhole(t *testing.T) {
 	seen := make(map[string]bool)
 	for _, s := range table() {
-		c := s.planned()
+		c := s.Cell
 		require.False(t, seen[c.ID()], "%s is there twice", c.ID())
 		seen[c.ID()] = true
-		if s.notRun != "" {
-			require.Equal(t, scenario{hazard: s.hazard, subject: s.subject, notRun: s.notRun}, s, c.ID())
+		if s.NotRun != "" {
+			require.Equal(t, impossible(s.Hazard, s.Subject, s.NotRun), s, c.ID())
 			continue
 		}
 		require.Contains(t, golden, c.ID())
 		require.NotNil(t, s.script, c.ID())
-		require.NotEmpty(t, s.setup, c.ID())
+		require.NotEmpty(t, s.Setup, c.ID())
 		_, err := environment.Named(s.environment)
 		require.NoError(t, err, c.ID())
-		require.Equal(t, s.subject == report.Article, s.lock != "", c.ID())
+		require.Equal(t, s.Subject == report.Article, s.lock != "", c.ID())
 	}
 	for i, h := range Hazards() {
 		require.Equal(t, fmt.Sprint("H", i+1), h.ID)
