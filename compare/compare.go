@@ -38,13 +38,10 @@ type Options struct {
 	Progress func(part string, done, total int, what string)
 }
 
-// Run runs a comparison, and returns its observations. When ctx ends, it returns ctx's error within seconds: servers and workers have ended, and the
-// servers' folders in os.TempDir are gone. A server that is not installed is in [report.Report.Missing]. A URL that cannot be measured is an error.
-// Without URLs, Run removes the variables PG… from this process's environment.
+// Run runs a comparison with options that passed [Options.Check], and returns its observations. When ctx ends, it returns ctx's error within seconds:
+// servers and workers have ended, and the servers' folders in os.TempDir are gone. A server that is not installed is in [report.Report.Missing]. A URL
+// that cannot be measured is an error. Without URLs, Run removes the variables PG… from this process's environment.
 func Run(ctx context.Context, o Options) (*report.Report, error) {
-	if err := o.Check(); err != nil {
-		return nil, err
-	}
 	r := &report.Report{Version: report.Version, Began: time.Now(), Machine: report.ThisMachine()}
 	var missing, more []report.Missing
 	all, err := userSubjects(ctx, o.URLs)
