@@ -88,7 +88,7 @@ func etcdLeaderPaused(s *play.Phase) {
 	s.Healed()
 	s.Wait(etcdGivesUp - learns - s.TTL/8)
 	older.Endpoint.Links.Each((*faultproxy.Proxy).Freeze)
-	has, err := newer.Acquire(s.Name(), s.TTL/2)
+	has, err := newer.Acquire(s.Name, s.TTL/2)
 	if err != nil {
 		s.Note("the lease was not revoked: %v", err) // the next play may show it
 		return

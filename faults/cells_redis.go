@@ -8,6 +8,7 @@ import (
 	"github.com/lockport/lockport/internal/lab/environment"
 	"github.com/lockport/lockport/internal/lab/play"
 	"github.com/lockport/lockport/internal/lab/report"
+	"github.com/lockport/lockport/internal/lab/servers"
 )
 
 // leaseCells are the faults of one server that keeps its data, and with it locks that expire.
@@ -61,12 +62,12 @@ func redisFull(s *play.Phase) {
 // redisEvicts makes the server evict everything.
 func redisEvicts(s *play.Phase) {
 	redisSet("maxmemory-policy", "allkeys-lru", "maxmemory", 1)(s)
-	s.Eventually(func(ctx context.Context) error {
-		n, err := in[*environment.Redis](s).Do(ctx, "EXISTS", environment.RedisKey(s.Name()))
+	play.Check(servers.Poll(s.Ctx, func(ctx context.Context) error {
+		n, err := in[*environment.Redis](s).Do(ctx, "EXISTS", environment.RedisKey(s.Name))
 		if err == nil && n != int64(0) {
 			err = errors.New("the lock has not been evicted")
 		}
 		return err
-	})
+	}))
 	redisSet("maxmemory", 0)(s)
 }

@@ -121,12 +121,12 @@ func sentinelMasterLostUnseen(s *play.Phase) {
 		s.Note("the master is killed")
 		play.Check(master.Kill())
 		// The newer worker starts as soon as one sentinel names another master: the older one's next renewal finds that master soon too.
-		s.Eventually(func(ctx context.Context) error {
+		play.Check(servers.Poll(s.Ctx, func(ctx context.Context) error {
 			named, _ := set.Named(ctx)
 			if !slices.ContainsFunc(named, func(addr string) bool { return addr != master.Addr() }) {
 				return errors.New("no sentinel names another master")
 			}
 			return nil
-		})
+		}))
 	})(s)
 }

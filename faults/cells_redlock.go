@@ -72,12 +72,12 @@ func haveVoted(s *play.Phase, nodes []*servers.Server) {
 		if !slices.Contains(nodes, n.Server) {
 			continue
 		}
-		s.Eventually(func(ctx context.Context) error {
-			there, err := n.Do(ctx, "KEYS", "*"+s.Name()+"*") // of lockport, or of another lock
+		play.Check(servers.Poll(s.Ctx, func(ctx context.Context) error {
+			there, err := n.Do(ctx, "KEYS", "*"+s.Name+"*") // of lockport, or of another lock
 			if keys, _ := there.([]any); err == nil && len(keys) == 0 {
 				err = fmt.Errorf("%s has not voted", n.Addr())
 			}
 			return err
-		})
+		}))
 	}
 }

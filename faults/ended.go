@@ -34,7 +34,7 @@ func removedOpenly(end play.Act, retaken bool) play.Act {
 			}
 			has := s.Acquire(next)
 			s.Both(had, has)
-			s.Disbelieved(had)
+			had.Await(0, history.Told)
 			has.Release()
 		}
 	}
@@ -64,10 +64,10 @@ func overtaken(damage play.Act, before ...play.Act) play.Act {
 		s.Injected()
 		damage(s)
 		s.Healed()
-		has := play.Must(newer.AcquireAtLast(s.Name(), 2*s.TTL, 10*s.TTL))
+		has := play.Must(newer.AcquireAtLast(s.Name, 2*s.TTL, 10*s.TTL))
 		s.Both(had, has)
 		if s.Cell.Belief == 0 {
-			s.Disbelieved(had)
+			had.Await(0, history.Told)
 			has.Release()
 		}
 	}

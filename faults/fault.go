@@ -22,7 +22,7 @@ func at[S any](method func(S, context.Context) error) play.Act {
 
 // named is an act that calls a method of the servers with the name of the phase's lock.
 func named[S any](method func(S, context.Context, string) error) play.Act {
-	return func(s *play.Phase) { play.Check(method(in[S](s), s.Ctx, s.Name())) }
+	return func(s *play.Phase) { play.Check(method(in[S](s), s.Ctx, s.Name)) }
 }
 
 // Remove removes the lock at its server, as an operator does.

@@ -136,7 +136,7 @@ func loseAcquireReply(s *play.Phase) {
 	s.Warm(hasty)
 	s.Warm(patient)
 	for i := range 3 {
-		name, begun := fmt.Sprintf("%s-%d", s.Name(), i), history.Now()
+		name, begun := fmt.Sprintf("%s-%d", s.Name, i), history.Now()
 		s.Injected()
 		restore := links((*faultproxy.Proxy).BlackholeReplies)(s, hasty)
 		if _, err := hasty.Acquire(name, s.TTL/8); err == nil {

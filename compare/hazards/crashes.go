@@ -40,7 +40,7 @@ func holderKilledWhileOthersTry(s *play.Phase) {
 	}
 	notAcquired(s, trying.Err, b, killed, fmt.Sprintf("A was killed and B tried %d times", trying.Tries))
 	s.Wait(ttl * 3 / 2)
-	if _, err := b.TryAcquire(s.Name(), ttl); err == nil {
+	if _, err := b.TryAcquire(s.Name, ttl); err == nil {
 		s.Found(report.Stuck, "After B stopped asking for %s, the lock was free: each attempt had extended it.", text(ttl*3/2))
 	}
 }

@@ -136,9 +136,9 @@ func enters(s *play.Phase, c *play.Worker, next *play.Hold, released *play.Task,
 func asksTwice(s *play.Phase) {
 	a := s.Worker()
 	first, patient := s.Acquire(a), s.TTL/2
-	second, err := a.TryAcquire(s.Name(), patient)
+	second, err := a.TryAcquire(s.Name, patient)
 	if play.IsRefusal(err, history.ClassHeld) {
-		second, err = a.Acquire(s.Name(), patient)
+		second, err = a.Acquire(s.Name, patient)
 	}
 	if err == nil {
 		s.Found(report.Safe, "A held the lock, asked again, and got it a second time.")
@@ -171,5 +171,5 @@ func tampered(remove play.Act) play.Act {
 // articleDeleted has an operator delete the key of an article's lock.
 func articleDeleted(s *play.Phase) {
 	s.Note("the key is deleted")
-	play.Must(s.Environment.Servers.(*environment.Redis).Do(s.Ctx, "DEL", "lock:"+s.Name()))
+	play.Must(s.Environment.Servers.(*environment.Redis).Do(s.Ctx, "DEL", "lock:"+s.Name))
 }

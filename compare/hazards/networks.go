@@ -22,7 +22,7 @@ func slowAnswers(note string, slow func(links faultproxy.Group)) play.Act {
 		s.Injected()
 		s.Note("%s", note)
 		slow(wa.Endpoint.Links)
-		a := play.Must(wa.Acquire(s.Name(), play.MaxWait))
+		a := play.Must(wa.Acquire(s.Name, play.MaxWait))
 		s.Note("A has the lock, and its network falls silent")
 		defer s.Apart(wa, "silent", wa.Endpoint.Links, freeze)(drop)
 		b := s.Acquire(wb)
@@ -117,7 +117,7 @@ func away(gone outage) play.Act {
 		s.Injected()
 		back := gone(s, wa, wb)
 		released, begun := s.Releases(a), time.Now()
-		_, err := wb.TryAcquire(s.Name()+"-other", askedFor)
+		_, err := wb.TryAcquire(s.Name+"-other", askedFor)
 		refusal := new(play.AcquireError)
 		if !errors.As(err, &refusal) {
 			play.Check(errors.Join(err, errors.New("client B was not refused while the server was away")))
@@ -152,7 +152,7 @@ func afterRelease(s *play.Phase, a *play.Hold, c *play.Worker) {
 		takesOver(s, c, back, "the server was back")
 		return
 	}
-	switch _, err := c.TryAcquire(s.Name(), play.MaxWait); {
+	switch _, err := c.TryAcquire(s.Name, play.MaxWait); {
 	case err == nil:
 		s.Found(report.Safe, "A's Release returned after %s without an error. When the server was back, C got A's lock at once.", took)
 	case play.IsRefusal(err, history.ClassHeld):

@@ -34,7 +34,7 @@ func watched(damage play.Act) play.Act {
 		s.Injected()
 		damage(s)
 		harmed := time.Now()
-		free, err := wc.AcquireAtLast(s.Name()+"-free", play.MaxWait, play.MaxWait)
+		free, err := wc.AcquireAtLast(s.Name+"-free", play.MaxWait, play.MaxWait)
 		if taken(err) {
 			s.Found(report.Unavailable, "Nobody could get a lock for %s.", text(time.Since(harmed)))
 			rival.Stop()
@@ -49,7 +49,7 @@ func watched(damage play.Act) play.Act {
 		b := rival.Stop()
 		told := func() bool { return a.Event(history.Told).At != 0 }
 		for b == nil && !told() && !play.IsRefusal(err, history.ClassHeld) { // errors do not say whether the lock is still held
-			b, err = wb.TryAcquire(s.Name(), time.Second)
+			b, err = wb.TryAcquire(s.Name, time.Second)
 			if time.Since(harmed) > 2*play.MaxWait {
 				play.Check(fmt.Errorf("client B could not learn whether the lock is held: %w", err))
 			}
@@ -95,7 +95,7 @@ func replicated(s *play.Phase) {
 	s.Note("the replica receives nothing any more")
 	play.Check(s.Environment.Lag(s.Ctx))
 	w, asked := s.Worker(), time.Now()
-	h, err := w.TryAcquire(s.Name()+"-unheard", 2*time.Second)
+	h, err := w.TryAcquire(s.Name+"-unheard", 2*time.Second)
 	if err == nil {
 		s.Found(report.Unsafe, "A lock was granted that the replica did not have.")
 		h.Release()

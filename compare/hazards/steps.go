@@ -37,7 +37,7 @@ func holds(s *play.Phase, w *play.Worker) *play.Hold {
 // takesOver has a worker wait for the lock after what happened, reports when it got the lock, and returns its hold. The hold is nil if it did not get
 // the lock: then the lock is stuck, unless somebody still believes in it.
 func takesOver(s *play.Phase, w *play.Worker, since history.Instant, what string) *play.Hold {
-	h, err := w.AcquireAtLast(s.Name(), limit(s), limit(s))
+	h, err := w.AcquireAtLast(s.Name, limit(s), limit(s))
 	if err == nil {
 		s.Found(report.Safe, "%s got the lock %s after %s.", clientName(w.Name), text(after(since, h)), what)
 		return h
@@ -54,7 +54,7 @@ func notAcquired(s *play.Phase, err error, w *play.Worker, since history.Instant
 	took, class, why := history.Now().Sub(since), report.Stuck, "nobody held it any more"
 	h := play.Must(history.NewHistory(s.Events()))
 	for _, hold := range h.Spans {
-		if hold.Name == s.Name() && hold.Until == h.End {
+		if hold.Name == s.Name && hold.Until == h.End {
 			class, why = report.Safe, clientName(hold.Worker)+" still held it"
 		}
 	}

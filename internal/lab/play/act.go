@@ -3,11 +3,9 @@ package play
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/lockport/lockport/internal/lab/history"
-	"github.com/lockport/lockport/internal/lab/servers"
 	process "github.com/lockport/lockport/internal/lab/worker"
 )
 
@@ -70,21 +68,6 @@ func (s *Phase) Until(most time.Duration, is func() bool) bool {
 	return true
 }
 
-// Eventually retries until there is no error.
-func (s *Phase) Eventually(try func(ctx context.Context) error) {
-	Check(servers.Poll(s.Ctx, try))
-}
-
-// Disbelieved waits until a worker knows that its hold has ended.
-func (s *Phase) Disbelieved(h *Hold) {
-	s.Eventually(func(context.Context) error {
-		if h.Valid() {
-			return fmt.Errorf("%s still believes it holds %s", h.Worker.Name, h.Name)
-		}
-		return nil
-	})
-}
-
 // Both asks two workers whether they believe they hold the lock, which older had before newer. Then newer updates the register, and older after it.
 // The answers are in the history.
 func (s *Phase) Both(older, newer *Hold) {
@@ -118,7 +101,7 @@ func (s *Phase) begin(do func(ctx context.Context, t *Task)) *Task {
 // Asks has a worker wait for the lock, and returns once it has called Acquire.
 func (s *Phase) Asks(w *Worker, within time.Duration) *Task {
 	from := len(s.Events())
-	t := s.begin(func(_ context.Context, t *Task) { t.Hold = Must(w.Acquire(s.name, within)) })
+	t := s.begin(func(_ context.Context, t *Task) { t.Hold = Must(w.Acquire(s.Name, within)) })
 	w.Await(from, func(e history.Event) bool { return e.Kind == history.Asked })
 	return t
 }
@@ -128,7 +111,7 @@ func (s *Phase) Tries(w *Worker, every time.Duration) *Task {
 	return s.begin(func(ctx context.Context, t *Task) {
 		for ctx.Err() == nil {
 			t.Tries++
-			h, err := w.TryAcquire(s.name, time.Second)
+			h, err := w.TryAcquire(s.Name, time.Second)
 			if t.Hold = h; err == nil {
 				return
 			}

@@ -25,8 +25,9 @@ type Phase struct {
 	TTL time.Duration
 	// Rand is the source of the scheduler's choices.
 	Rand *rand.Rand
+	// Name is the name of a script's lock. It begins the names of a storm's locks.
+	Name string
 
-	name     string // prefix of the phase's lock names
 	register *register
 	storm    bool // the script is a [Storm]
 
@@ -113,9 +114,6 @@ func (s *Phase) Away() { s.record(history.Event{Kind: history.Away}) }
 
 // Back records that locks can be acquired again.
 func (s *Phase) Back() { s.record(history.Event{Kind: history.Back}) }
-
-// Name returns the name of a script's lock.
-func (s *Phase) Name() string { return s.name }
 
 // Limit is how long somebody may need to acquire a lock that is free, or becomes free within a TTL.
 func (s *Phase) Limit() time.Duration { return Patience * (s.TTL + time.Second) }

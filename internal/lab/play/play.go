@@ -51,7 +51,7 @@ func Play(caller context.Context, w *environment.Running, c *Cell, seed uint64) 
 	defer register.Close()
 	s := &Phase{
 		Environment: w, Cell: c, Ctx: ctx, TTL: cmp.Or(c.TTL, w.TTL), Rand: rand.New(rand.NewPCG(seed, 0)), register: register, changed: make(chan struct{}),
-		name: fmt.Sprintf("faults-%x-%x", seed, history.Now()),
+		Name: fmt.Sprintf("faults-%x-%x", seed, history.Now()),
 	}
 	defer context.AfterFunc(caller, func() { // nobody waits for pending requests
 		for _, worker := range s.Workers() {
@@ -64,7 +64,7 @@ func Play(caller context.Context, w *environment.Running, c *Cell, seed uint64) 
 		err = Act(func(*Phase) { stuck = s.recovers() }).attempt(s)
 	}
 	stuck = append(stuck, s.end()...)
-	return &Played{w.Environment, c, seed, s.name, s.storm, s.Events(), register.lost(), stuck}, err
+	return &Played{w.Environment, c, seed, s.Name, s.storm, s.Events(), register.lost(), stuck}, err
 }
 
 // heal ends every fault of workers, links and servers. It also runs when the phase's time is over: the next phase needs the servers.

@@ -41,7 +41,7 @@ func (s *Phase) startStorm() {
 	Check(errors.Join(process.AtOnce(seeds, func(_ int, seed uint64) error {
 		w, err := s.start()
 		if err == nil {
-			_, err = w.ask(order{Do: doStorm, Name: s.name, Seed: seed, Lead: s.Cell.Lead})
+			_, err = w.ask(order{Do: doStorm, Name: s.Name, Seed: seed, Lead: s.Cell.Lead})
 		}
 		return err
 	})...))

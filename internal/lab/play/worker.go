@@ -201,12 +201,12 @@ const MaxWait = 20 * time.Second
 
 // Acquire has a worker acquire the phase's lock, which is or soon becomes free. It repeats an Acquire whose first attempt took longer than the TTL
 // and failed.
-func (s *Phase) Acquire(w *Worker) *Hold { return Must(w.AcquireAtLast(s.name, MaxWait, MaxWait)) }
+func (s *Phase) Acquire(w *Worker) *Hold { return Must(w.AcquireAtLast(s.Name, MaxWait, MaxWait)) }
 
 // Warm has workers acquire and release another lock, so that one-time work such as connecting is done.
 func (s *Phase) Warm(all ...*Worker) {
 	for _, w := range all {
-		Must(w.AcquireAtLast(s.name+"-before", MaxWait, MaxWait)).Release()
+		Must(w.AcquireAtLast(s.Name+"-before", MaxWait, MaxWait)).Release()
 	}
 }
 
