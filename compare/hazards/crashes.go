@@ -80,7 +80,7 @@ func afterRequest(s *play.Phase, w *play.Worker, k int) string {
 	for _, l := range w.Endpoint.Links {
 		severed = append(severed, l.SeverAfter(k))
 	}
-	claim := s.Asks(w, play.MaxWait)
+	claim := s.Asks(w)
 	s.Until(limit(s), func() bool { return claim.Ended() || slices.ContainsFunc(severed, play.Closed) })
 	s.Until(50*time.Millisecond, claim.Ended) // other servers are asked at the same time, or not at all
 	if claim.Ended() && claim.Err == nil {
@@ -94,7 +94,7 @@ func afterRequest(s *play.Phase, w *play.Worker, k int) string {
 
 // whileAsking waits until a worker asks for the lock, or has just got it.
 func whileAsking(s *play.Phase, w *play.Worker, k int) string {
-	s.Asks(w, play.MaxWait)
+	s.Asks(w)
 	s.Wait(time.Duration(k-1) * 2 * time.Millisecond)
 	return "while it asked, or just after"
 }

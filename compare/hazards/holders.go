@@ -18,7 +18,7 @@ import (
 func worksLong(s *play.Phase) {
 	wa, wb := s.Worker(), s.Worker()
 	a := s.Acquire(wa)
-	waiting, work := s.Asks(wb, play.MaxWait), s.TTL*5/2
+	waiting, work := s.Asks(wb), s.TTL*5/2
 	if s.Until(work, waiting.Ended) {
 		b := waiting.Got()
 		s.Found(report.Safe, "A had held the lock for %s (TTL %s) when B got it too.", text(after(a.Event(history.Got).At, b)), text(s.TTL))

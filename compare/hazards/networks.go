@@ -49,7 +49,7 @@ func lastAnswer(s *play.Phase) {
 	s.Injected()
 	s.Note("one of the five servers does not answer A")
 	defer s.Apart(wa, "one of the five does not answer", wa.Endpoint.Links[4:], freeze)(drop)
-	slow := s.Asks(wa, play.MaxWait)
+	slow := s.Asks(wa)
 	s.Wait(s.TTL / 4)
 	b := s.Acquire(wb)
 	a := slow.Got()
@@ -68,7 +68,7 @@ func waitersCounted(s *play.Phase) {
 	a := s.Acquire(holder)
 	var links faultproxy.Group
 	for _, w := range waiters {
-		s.Asks(w, play.MaxWait)
+		s.Asks(w)
 		links = append(links, w.Endpoint.Links...)
 	}
 	s.Wait(time.Second / 2) // until all wait

@@ -99,9 +99,9 @@ func (s *Phase) begin(do func(ctx context.Context, t *Task)) *Task {
 }
 
 // Asks has a worker wait for the lock, and returns once it has called Acquire.
-func (s *Phase) Asks(w *Worker, within time.Duration) *Task {
+func (s *Phase) Asks(w *Worker) *Task {
 	from := len(s.Events())
-	t := s.begin(func(_ context.Context, t *Task) { t.Hold = Must(w.Acquire(s.Name, within)) })
+	t := s.begin(func(_ context.Context, t *Task) { t.Hold = Must(w.Acquire(s.Name, MaxWait)) })
 	w.Await(from, func(e history.Event) bool { return e.Kind == history.Asked })
 	return t
 }
