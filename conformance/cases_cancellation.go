@@ -37,9 +37,7 @@ var cancellationCases = group("cancellation",
 		e.party().abandonedMeanwhile(e.party(), (*party).request)
 	}),
 	quick("queued", "P6 cancellation: an abandoned claim gives up its place in the queue, so the name goes to the next waiter", func(e *Env) {
-		if !e.caps.Queue {
-			e.notRun("the server keeps no queue")
-		}
+		e.applies(e.caps.Queue, "the server keeps no queue")
 		leavesTheQueue(e, func(b *party, req driver.Request) { b.wantHeldAs(req, "the name is held") })
 	}),
 	quick("waiting", "P6 cancellation: Wait returns when its context ends, and leaves nothing behind once its claim is abandoned", func(e *Env) {

@@ -24,18 +24,11 @@ var capabilitiesCases = group("capabilities",
 			e.failf("RemovalNotice(%v) is %v, then %v", e.ttl, n(e.ttl), b.RemovalNotice(e.ttl))
 		}
 		a.RemovalNotice, b.RemovalNotice = nil, nil // functions cannot be compared
-		switch {
-		case !reflect.DeepEqual(a, b):
-			e.failf("Capabilities returned %+v, then %+v", a, b)
-		case a.Backend == "":
-			e.failf("Capabilities.Backend is empty")
-		case a.Ends == driver.EndsNever:
-			e.failf("Capabilities.Ends is EndsNever: a dead holder would keep the lock forever")
-		case a.MinTTL < 0 || a.TTLGrain < 0 || a.FixedTTL < 0:
-			e.failf("durations must not be negative: %+v", a)
-		case a.FixedTTL > 0 && a.FixedTTL < a.MinTTL:
-			e.failf("FixedTTL %v is below MinTTL %v", a.FixedTTL, a.MinTTL)
-		}
+		e.require(reflect.DeepEqual(a, b), "Capabilities returned %+v, then %+v", a, b)
+		e.require(a.Backend != "", "Capabilities.Backend is empty")
+		e.require(a.Ends != driver.EndsNever, "Capabilities.Ends is EndsNever: a dead holder would keep the lock forever")
+		e.require(min(a.MinTTL, a.TTLGrain, a.FixedTTL) >= 0, "durations must not be negative: %+v", a)
+		e.require(a.FixedTTL == 0 || a.FixedTTL >= a.MinTTL, "FixedTTL %v is below MinTTL %v", a.FixedTTL, a.MinTTL)
 	}),
 	quick("interfaces", "capabilities: the stated interfaces are implemented, and driver.As finds them through a wrapper", func(e *Env) {
 		b := e.party() // itself a wrapper
@@ -45,22 +38,15 @@ var capabilitiesCases = group("capabilities",
 		_, attacher := driver.As[driver.Attacher](b)
 		_, breaker := driver.As[driver.Breaker](b)
 		_, inspector := driver.As[driver.Inspector](b)
-		switch {
-		case e.caps.Wake == driver.WakeNotify && !notifier:
-			e.failf("Wake is WakeNotify, but no driver.Notifier is found")
-		case (e.caps.Wake == driver.WakeQueue || e.caps.Wake == driver.WakeQueueOrPoll) && !waiter:
-			e.failf("Wake is %v, but no driver.Waiter is found", e.caps.Wake)
-		case e.caps.Wake == driver.WakePoll && (notifier || waiter):
-			e.failf("Wake is WakePoll, but the backend is a driver.Notifier (%t) or a driver.Waiter (%t)", notifier, waiter)
-		case e.caps.Fair == driver.FairFIFO && !waiter && !e.caps.Queue:
-			e.failf("Fair is FairFIFO, but there is neither a driver.Waiter nor a queue")
-		case e.caps.Detach != attacher:
-			e.failf("Detach is %t, but whether driver.As finds a driver.Attacher: %t", e.caps.Detach, attacher)
-		case requeuer && !waiter && !e.caps.Queue:
-			e.failf("the backend is a driver.Requeuer, but there is neither a driver.Waiter nor a queue")
-		case breaker && !inspector:
-			e.failf("the backend is a driver.Breaker, but no driver.Inspector, which shows the owners of locks")
-		}
+		wake, queue := e.caps.Wake, waiter || e.caps.Queue
+		e.require(wake != driver.WakeNotify || notifier, "Wake is WakeNotify, but no driver.Notifier is found")
+		e.require(wake != driver.WakeQueue && wake != driver.WakeQueueOrPoll || waiter, "Wake is %v, but no driver.Waiter is found", wake)
+		e.require(wake != driver.WakePoll || !notifier && !waiter,
+			"Wake is WakePoll, but the backend is a driver.Notifier (%t) or a driver.Waiter (%t)", notifier, waiter)
+		e.require(e.caps.Fair != driver.FairFIFO || queue, "Fair is FairFIFO, but there is neither a driver.Waiter nor a queue")
+		e.require(e.caps.Detach == attacher, "Detach is %t, but whether driver.As finds a driver.Attacher: %t", e.caps.Detach, attacher)
+		e.require(!requeuer || queue, "the backend is a driver.Requeuer, but there is neither a driver.Waiter nor a queue")
+		e.require(!breaker || inspector, "the backend is a driver.Breaker, but no driver.Inspector, which shows the owners of locks")
 	}),
 	quick("ttl", "capabilities: a TTL that MinTTL or FixedTTL exclude is ErrRefused, and one of MinTTL is accepted", func(e *Env) {
 		p, smallest := e.party(), max(e.caps.MinTTL, time.Millisecond)
@@ -85,9 +71,7 @@ var capabilitiesCases = group("capabilities",
 		p.abandon(req)
 	}),
 	full("grain", "capabilities: a TTL is rounded up to TTLGrain, never down, so a claim lasts at least its TTL", func(e *Env) {
-		if e.caps.FixedTTL > 0 || e.caps.Ends != driver.EndsTTL {
-			e.notRun("claims do not have their own TTL")
-		}
+		e.applies(e.caps.FixedTTL == 0 && e.caps.Ends == driver.EndsTTL, "claims do not have their own TTL")
 		a, b, name := e.two()
 		req := a.request(name)
 		req.TTL = e.ttl + max(e.caps.TTLGrain/3, 37*time.Millisecond)
@@ -113,9 +97,7 @@ var capabilitiesCases = group("capabilities",
 
 // prompt makes claims whose contexts end while the server is silent, several at once, on an open connection and on a new one.
 func prompt(e *Env) {
-	if !e.caps.Prompt {
-		e.notRun("Capabilities.Prompt is not stated")
-	}
+	e.applies(e.caps.Prompt, "Capabilities.Prompt is not stated")
 	connected, fresh := e.party().connected(), e.party()
 	e.freeze()
 	const together, limit, most = 4, 50 * time.Millisecond, 100 * time.Millisecond

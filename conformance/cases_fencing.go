@@ -27,9 +27,7 @@ var fencingCases = stated("fencing", func(c driver.Capabilities) bool { return c
 		func(e *Env) { risesAcrossRestart(e, true) }, "Restart"),
 	full("restart-without-data", ruleFencing+", across a restart of the server without its data, where Capabilities.Token is TokenFailover",
 		func(e *Env) {
-			if e.caps.Token < driver.TokenFailover {
-				e.notRun("tokens rise only %v", e.caps.Token)
-			}
+			e.applies(e.caps.Token >= driver.TokenFailover, "tokens rise only %v", e.caps.Token)
 			risesAcrossRestart(e, false)
 		}, "Restart"),
 )

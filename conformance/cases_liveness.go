@@ -16,9 +16,7 @@ const ruleOutage = "P7 liveness: a waiter survives an outage of the server and g
 // manyNames has one client wait for more names than most servers allow connections.
 func manyNames(e *Env) {
 	const names, slow = 40, 300 * time.Millisecond // slow: more than a busy machine needs, less than the interval of polls
-	if e.caps.Wake.Polls() {
-		e.notRun("Capabilities.Wake is %v", e.caps.Wake)
-	}
+	e.applies(!e.caps.Wake.Polls(), "Capabilities.Wake is %v", e.caps.Wake)
 	locks, client := e.acquireMany(e.client(), names), e.client()
 	var waiting []*call[*lockport.Lock]
 	for _, l := range locks {
@@ -64,9 +62,7 @@ var livenessCases = group("liveness",
 	full("no-starvation",
 		"P7 liveness: where Contended or Fair is stated, goroutines that hand a name to each other do not keep it from a waiting client",
 		func(e *Env) {
-			if !e.caps.Contended && e.caps.Fair == driver.FairNone {
-				e.notRun("neither Contended nor Fair is stated")
-			}
+			e.applies(e.caps.Contended || e.caps.Fair != driver.FairNone, "neither Contended nor Fair is stated")
 			c := e.client()
 			served(e, soon, 16, 100*time.Microsecond, func(ctx context.Context, name string, _ int) (*lockport.Lock, error) { return c.Acquire(ctx, name) })
 		}),

@@ -72,9 +72,7 @@ var permitCases = stated("permits", func(c driver.Capabilities) bool { return c.
 func stated(name string, is func(driver.Capabilities) bool, what string, cases ...Case) []Case {
 	for i, c := range cases {
 		cases[i].run = func(e *Env) {
-			if !is(e.caps) {
-				e.notRun("%s is not stated", what)
-			}
+			e.applies(is(e.caps), "%s is not stated", what)
 			c.run(e)
 		}
 	}

@@ -19,9 +19,7 @@ var unknownCases = group("unknown",
 			a, b, name := e.party().connected(), e.party().connected(), e.name()
 			var err error
 			e.replyLost(OpAcquire, func() { _, err = a.try(a.request(name)) })
-			if err == nil && e.caps.Ends != driver.EndsTTL {
-				e.notRun("the client library repeated the request, and the claim ends with its %v", e.caps.Ends)
-			}
+			e.applies(err != nil || e.caps.Ends == driver.EndsTTL, "the client library repeated the request, and the claim ends with its %v", e.caps.Ends)
 			b.wantFreeIn(name, e.takeover(), "an orphaned claim ends with its TTL")
 			e.leftovers("an orphaned claim ends with its TTL")
 		}, "DropReply"),

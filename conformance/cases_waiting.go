@@ -79,9 +79,7 @@ var waitingCases = group("waiting",
 
 // contended has a client wait for a holder whose claim has the mode as.
 func contended(e *Env, as mode) {
-	if !e.caps.Contended {
-		e.notRun("Capabilities.Contended is not stated")
-	}
+	e.applies(e.caps.Contended, "Capabilities.Contended is not stated")
 	a, b, name := e.two()
 	told, tell := signal()
 	req := as(a, name)
@@ -176,9 +174,7 @@ func (e *Env) inOrder(all []*call[*lockport.Lock]) error {
 
 // serverOrder has three clients queue, and serves them. An advisory queue skips a client that is slow to answer.
 func serverOrder(e *Env) {
-	if e.caps.Fair == driver.FairNone {
-		e.notRun("Capabilities.Fair states no order")
-	}
+	e.applies(e.caps.Fair != driver.FairNone, "Capabilities.Fair states no order")
 	e.inOrderOfClients()
 	if !e.caps.Queue {
 		return

@@ -139,9 +139,7 @@ func cancelledAfterEachRequest(e *Env, other *party, fresh func() *claimant) {
 			<-time.After(time.Millisecond)
 		}
 		enough := w.isOver()
-		if enough && e.requests() == before {
-			e.notRun("Faults.Requests counted no request")
-		}
+		e.applies(!enough || e.requests() > before, "Faults.Requests counted no request")
 		w.cancel()
 		answer, _ := w.ended(endTime, "its context has ended")
 		e.restore()
@@ -243,8 +241,6 @@ func (a *claimant) together(other *party, fault func(round int, claim func())) {
 			a.rises(w.result.token, a.wantFreeIn(other, names[i], why))
 		}
 	}
-	if !hit {
-		a.notRun("the fault hit no claim")
-	}
+	a.applies(hit, "the fault hit no claim")
 	a.leftovers("everything was undone or released")
 }

@@ -98,6 +98,13 @@ func (e *Env) require(ok bool, seen string, args ...any) {
 	}
 }
 
+// applies ends the case as not run, with the reason, unless ok.
+func (e *Env) applies(ok bool, reason string, args ...any) {
+	if !ok {
+		e.notRun(reason, args...)
+	}
+}
+
 // notRun ends a case that does not apply.
 func (e *Env) notRun(format string, args ...any) {
 	e.fail(errNotRun{fmt.Sprintf(format, args...)})
@@ -106,16 +113,12 @@ func (e *Env) notRun(format string, args ...any) {
 
 // needsTTL ends the case as not run unless claims end with their TTL.
 func (e *Env) needsTTL() {
-	if e.caps.Ends != driver.EndsTTL {
-		e.notRun("claims end with their %v, not after a TTL", e.caps.Ends)
-	}
+	e.applies(e.caps.Ends == driver.EndsTTL, "claims end with their %v, not after a TTL", e.caps.Ends)
 }
 
 // needsRenewal ends the case as not run if claims like lease are not renewed.
 func (e *Env) needsRenewal(lease driver.Lease) {
-	if lease.Grant().Until.IsZero() {
-		e.notRun("claims do not expire, so they are not renewed")
-	}
+	e.applies(!lease.Grant().Until.IsZero(), "claims do not expire, so they are not renewed")
 }
 
 // check ends the case if err is not nil.

@@ -25,9 +25,7 @@ func produce[T any](e *Env, name string, f func() (T, error)) (result T) {
 	e.faulty = e.cfg.Faults.Restore != nil
 	var err error
 	outside(func() { result, err = f() })
-	if errors.Is(err, errors.ErrUnsupported) {
-		e.notRun("Faults.%s: %v", name, err)
-	}
+	e.applies(!errors.Is(err, errors.ErrUnsupported), "Faults.%s: %v", name, err)
 	e.check(err, "Faults.%s", name)
 	return result
 }
@@ -88,9 +86,7 @@ func (e *Env) afterEachRequest(most int, try func(n int, arm func() (cut <-chan 
 				enough = true
 			}
 			e.restore()
-			if enough && n == 1 {
-				e.notRun("Faults.CutAfter cut no connection")
-			}
+			e.applies(!enough || n > 1, "Faults.CutAfter cut no connection")
 		})
 	}
 }

@@ -123,9 +123,8 @@ func (e *Env) noticeTime(l *lockport.Lock) time.Duration {
 	if notice := e.caps.RemovalNotice; notice != nil {
 		return notice(e.ttl) + endTime
 	}
-	if _, ends := l.Deadline(); !ends {
-		e.notRun("Capabilities.RemovalNotice states no time, and claims do not expire")
-	}
+	_, ends := l.Deadline()
+	e.applies(ends, "Capabilities.RemovalNotice states no time, and claims do not expire")
 	return e.ttl + endTime
 }
 

@@ -118,9 +118,7 @@ func (p *party) queueing(name string) driver.Request {
 // optional returns an optional interface of p's backend, and ends the case as not run if it lacks it.
 func optional[T any](p *party) T {
 	found, ok := driver.As[T](p.Backend)
-	if !ok {
-		p.e.notRun("the backend does not implement %v", reflect.TypeFor[T]())
-	}
+	p.e.applies(ok, "the backend does not implement %v", reflect.TypeFor[T]())
 	return found
 }
 

@@ -111,12 +111,9 @@ func (e *Env) storm(n int, f func(ctx context.Context, i int) error) {
 
 // processes runs each crowd in its own process. Every KillEvery it kills one and starts another.
 func (r *race) processes() {
-	if why := missing(r.e.cfg, "processes"); why != "" {
-		r.e.notRun("%s", why)
-	}
-	if r.all.Register == "" {
-		r.e.notRun("processes cannot share memory here")
-	}
+	why := missing(r.e.cfg, "processes")
+	r.e.applies(why == "", "%s", why)
+	r.e.applies(r.all.Register != "", "processes cannot share memory here")
 	type result struct {
 		member int
 		answer answer

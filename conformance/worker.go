@@ -151,9 +151,7 @@ func (p *process) do(o order) answer {
 // stop stops the worker at any point, like a long pause of its machine.
 func (p *process) stop() {
 	err := p.Freeze()
-	if errors.Is(err, errors.ErrUnsupported) {
-		p.e.notRun("this system cannot stop a process")
-	}
+	p.e.applies(!errors.Is(err, errors.ErrUnsupported), "this system cannot stop a process")
 	p.e.check(err, "stopping a worker")
 }
 
