@@ -28,6 +28,11 @@ func begin[T any](e *Env, what string, f func(context.Context) (T, error)) *call
 	return c
 }
 
+// start is begin for a call without a result.
+func (e *Env) start(what string, f func(context.Context) error) *call[struct{}] {
+	return begin(e, what, func(ctx context.Context) (struct{}, error) { return struct{}{}, f(ctx) })
+}
+
 // isOver reports whether the call has returned.
 func (c *call[T]) isOver() bool {
 	select {
@@ -63,12 +68,19 @@ func (c *call[T]) granted(limit time.Duration, why string) T {
 
 // endsInTime makes a call whose context ends soon, and checks that it returns soon afterwards.
 func (e *Env) endsInTime(what string, f func(context.Context) error) error {
-	const limit = 200 * time.Millisecond
-	c := begin(e, what, func(ctx context.Context) (struct{}, error) {
-		ctx, cancel := context.WithTimeout(ctx, limit)
+	const patience = 200 * time.Millisecond
+	return e.inTime(what, patience, patience+endTime, f)
+}
+
+// inTime makes a call whose context ends after patience. It checks that the call returns within limit, and that its error does not
+// show the password.
+func (e *Env) inTime(what string, patience, limit time.Duration, f func(context.Context) error) error {
+	c := e.start(what, func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, patience)
 		defer cancel()
-		return struct{}{}, f(ctx)
+		return f(ctx)
 	})
-	e.within(c.over, limit+endTime, "%s has not returned %v after its context ended", what, endTime)
+	e.within(c.over, limit, "%s has not returned after %v; its context ends after %v", what, limit, patience)
+	e.noPassword(c.err)
 	return c.err
 }

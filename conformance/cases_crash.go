@@ -73,7 +73,7 @@ func stoppedHolder(e *Env) {
 	e.check(err, "the process that was stopped")
 	e.require(late.Lost, "the stopped holder's late release was not ErrLost but: %q", late.Err)
 	other := e.party()
-	e.during(e.ttl, e.ttl/10, func() {
+	e.during(e.ttl, func() {
 		e.stillHeld(l, other, "P4 ownership: the stopped holder released late, but the next holder keeps the name")
 	})
 	e.release(l)

@@ -98,7 +98,7 @@ var detachCases = stated("detach", func(c driver.Capabilities) bool { return c.D
 		attached, err := b.Attach(e.ctx, ticket)
 		e.check(err, "Attach")
 		c := e.party()
-		e.during(e.takeover(), e.ttl/10, func() { e.stillHeld(attached, c, "the attached lock is renewed") })
+		e.during(e.takeover(), func() { e.stillHeld(attached, c, "the attached lock is renewed") })
 		e.release(attached)
 		c.wantFree(name, "the attached lock was released")
 		first, second, unrenewed := e.party(), e.party(), e.name()

@@ -114,7 +114,7 @@ func served(e *Env, limit time.Duration, n int, hold time.Duration,
 	c, name := e.client(), e.name()
 	var holds atomic.Int64
 	for i := range n {
-		begin(e, "Acquire", func(ctx context.Context) (none struct{}, _ error) {
+		e.start("Acquire", func(ctx context.Context) error {
 			for {
 				l, err := acquire(ctx, name, i)
 				switch {
@@ -125,7 +125,7 @@ func served(e *Env, limit time.Duration, n int, hold time.Duration,
 				case errors.Is(err, lockport.ErrHeld) && ctx.Err() == nil: // TryAcquire
 					<-time.After(time.Millisecond)
 				default:
-					return none, err
+					return err
 				}
 			}
 		})

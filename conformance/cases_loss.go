@@ -87,19 +87,18 @@ func lostWhileManyWait(e *Env, end, free func(name string)) {
 	dead := e.acquire(c, e.name())
 	name, lostWithin, inside := dead.Name(), e.watch(dead), newHolders()
 	inside.losses.Store(free != nil)
-	_, err := inside.enter(0, dead)
-	e.check(err, "before the loss")
+	e.check(errOf(inside.enter(0, dead)), "before the loss")
 	var all []*call[struct{}]
 	for range waiters {
-		all = append(all, begin(e, "Acquire", func(ctx context.Context) (none struct{}, _ error) {
+		all = append(all, e.start("Acquire", func(ctx context.Context) error {
 			l, err := c.Acquire(ctx, name)
 			switch {
 			case err != nil:
-				return none, err
+				return err
 			case l.Owner() == dead.Owner():
-				return none, errors.New("a waiter in the process was handed the claim that the server ended")
+				return errors.New("a waiter in the process was handed the claim that the server ended")
 			}
-			return none, inside.hold(e.ctx, 0, l, 0)
+			return inside.hold(e.ctx, 0, l, 0)
 		}))
 	}
 	all[waiters-1].notYet(50*time.Millisecond, "the name is held")
@@ -125,13 +124,13 @@ func lostWhileHandedOff(e *Env) {
 	inside.losses.Store(true)
 	var all []*call[struct{}]
 	for range 32 {
-		all = append(all, begin(e, "Acquire", func(ctx context.Context) (none struct{}, _ error) {
+		all = append(all, e.start("Acquire", func(ctx context.Context) error {
 			for {
 				if err := inside.acquire(ctx, e, c, name, 200*time.Microsecond); ctx.Err() != nil {
-					return none, nil
+					return nil
 				} else if err != nil {
 					e.fail(fmt.Errorf("the server forgot a lock that goroutines hand off, and one of them failed: %w", err))
-					return none, err
+					return err
 				}
 			}
 		}))
@@ -181,7 +180,7 @@ func someOfMany(e *Env) {
 	}
 	next := other.take(gone[0].Name(), e.takeover(), "the server forgot the lock")
 	stop := other.keepAlive(next)
-	e.during(2*e.ttl+e.ttl/2, e.ttl/4, func() {
+	e.during(2*e.ttl+e.ttl/2, func() {
 		for _, l := range kept {
 			e.check(l.Err(), "of %d locks renewed together the server ended three, but another one is lost too", n)
 		}

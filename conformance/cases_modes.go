@@ -90,7 +90,7 @@ func (j joint) cases() []Case {
 		quick("granted-twice", "contract: a claim that is repeated with the same owner, as after a lost reply, holds one place",
 			func(e *Env) { grantedOnce(e, j.as, three-j.leave) }),
 		quick("abandoned", "P6 cancellation: an abandoned claim, granted or waiting, excludes nobody", j.abandoned),
-		full("acquire-reply-lost", ruleReplyLost, func(e *Env) { e.party().claimant(j.only).replyToClaimLost(e.party()) }, "DropReply"),
+		full("acquire-reply-lost", ruleReplyLost, func(e *Env) { e.party().claimant(j.only).replyToClaimLost() }, "DropReply"),
 		full("cut-after-each-request", ruleReplyLost+" (after each of its requests)", func(e *Env) {
 			cutAfterEachRequest(e, false, func() *claimant { return e.party().claimant(j.only) })
 		}, "CutAfter", "Direct"),
@@ -237,7 +237,7 @@ func (j joint) deadHolder(e *Env) {
 		next.granted(e.takeover(), "a holder has died")
 	}
 	c := e.party()
-	e.during(e.takeover(), e.ttl/10, func() { c.wantHeldAs(c.rival(j.as(c, name)), "the other holders live") })
+	e.during(e.takeover(), func() { c.wantHeldAs(c.rival(j.as(c, name)), "the other holders live") })
 	for _, release := range others {
 		release()
 	}

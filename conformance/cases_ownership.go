@@ -33,10 +33,10 @@ var ownershipCases = group("ownership",
 		a, b, name := e.party(), e.observer(), e.name()
 		lease := a.claim(name)
 		e.delay(e.ttl + e.ttl/2)
-		w := begin(e, "Release", func(ctx context.Context) (struct{}, error) {
+		w := e.start("Release", func(ctx context.Context) error {
 			ctx, cancel := context.WithTimeout(ctx, 6*e.ttl)
 			defer cancel()
-			return struct{}{}, lease.Release(ctx)
+			return lease.Release(ctx)
 		})
 		next := b.take(name, e.takeover(), "the claim was released or ended with its TTL")
 		stop := b.keepAlive(next)

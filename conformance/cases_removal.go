@@ -58,7 +58,7 @@ var removalCases = group("removal",
 		a, b, name := e.two()
 		told := a.watched(a.request(name))
 		release := a.keep(told.lease)
-		e.during(2*e.ttl, e.ttl/10, func() { b.wantHeld(name, "the holder renews its claim") })
+		e.during(2*e.ttl, func() { b.wantHeld(name, "the holder renews its claim") })
 		n := told.count.Load()
 		e.require(n == 0, "the holder was told %d times that its claim is lost, but it is not: %v", n, told.reason.Load())
 		release()

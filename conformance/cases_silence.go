@@ -31,7 +31,7 @@ var silenceCases = group("silence",
 		other := e.party()
 		survives(e, "the holder has not released the name", false, func(l *lockport.Lock) {
 			first, renewed := l.Deadline()
-			e.during(3*e.ttl, e.ttl/10, func() {
+			e.during(3*e.ttl, func() {
 				if lease, err := other.try(other.request(l.Name())); l.Err() == nil {
 					e.refused(lease, err, "the holder has not released the name")
 				}
@@ -148,7 +148,7 @@ func toldBeforeGrant(e *Env, fault func(), hangsUp bool) {
 	// The holder's delayed requests arrive now.
 	e.restore()
 	third := e.observer()
-	e.during(e.ttl, e.ttl/10, func() {
+	e.during(e.ttl, func() {
 		third.wantHeld(l.Name(), "P4 ownership: the earlier holder's late requests arrived, but the next holder keeps the name")
 	})
 	release()

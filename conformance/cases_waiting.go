@@ -14,7 +14,7 @@ import (
 var waitingCases = group("waiting",
 	quick("wait", "P7 liveness: Wait is granted the name as soon as it is released, and its lease is held", func(e *Env) {
 		a, b, name := e.two()
-		b.waiter()
+		optional[driver.Waiter](b)
 		c := e.party()
 		for range 5 {
 			next := a.releaseTo(b, name, 20*time.Millisecond)
@@ -25,7 +25,7 @@ var waitingCases = group("waiting",
 	}),
 	full("long-wait", "contract, P3a silence: after a wait for longer than the TTL, the grant has a validity that the server keeps", func(e *Env) {
 		a, b, name := e.two()
-		b.waiter()
+		optional[driver.Waiter](b)
 		c := e.party()
 		next := a.releaseTo(b, name, e.ttl*5/4)
 		until := next.Grant().Until
@@ -146,12 +146,7 @@ func (e *Env) inOrderOfClients() {
 		}
 		e.release(l)
 		err = e.inOrder(all)
-		for _, w := range all {
-			w.cancel()
-		}
-		for _, w := range all {
-			_ = e.giveUp(w)
-		}
+		e.giveUp(all)
 	}
 	e.check(err, "waiters must be served in the order in which they began to wait")
 }

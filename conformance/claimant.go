@@ -42,8 +42,9 @@ func (p *party) claimant(as mode) *claimant {
 	}}
 }
 
-// claimantOf claims through a client, which undoes failed claims in the background.
-func (e *Env) claimantOf(c *lockport.Client, lag time.Duration) *claimant {
+// clientClaimant claims through a client, which undoes failed claims in the background.
+func (e *Env) clientClaimant(lag time.Duration) *claimant {
+	c := e.patient()
 	return &claimant{Env: e, what: "Acquire", lag: lag, as: (*party).request, claim: func(ctx context.Context, name string) *outcome {
 		lock, err := c.Acquire(ctx, name)
 		a := &outcome{err: err, held: func(other *party) {}, settle: func() {
@@ -112,8 +113,8 @@ func (p *party) abandonedMeanwhile(b *party, as mode) {
 }
 
 // cancelledAtAnyMoment cancels claims at random moments.
-func (a *claimant) cancelledAtAnyMoment(other *party) {
-	start := time.Now()
+func (a *claimant) cancelledAtAnyMoment() {
+	other, start := a.party(), time.Now()
 	a.settled(a.claim(a.ctx, a.name()), a.name(), other, "undisturbed")
 	usual := time.Since(start)
 	name := a.name()
@@ -128,7 +129,8 @@ func (a *claimant) cancelledAtAnyMoment(other *party) {
 }
 
 // cancelledAfterEachRequest cancels a claim when the server has received its first, second, … request and delays its replies.
-func cancelledAfterEachRequest(e *Env, other *party, fresh func() *claimant) {
+func cancelledAfterEachRequest(e *Env, fresh func() *claimant) {
+	other := e.party().connected()
 	for n := int64(1); n <= 8; n++ {
 		a := fresh()
 		name := e.name()
@@ -179,8 +181,8 @@ func cutAfterEachRequest(e *Env, cancels bool, fresh func() *claimant) {
 }
 
 // replyToClaimLost drops the reply to a claim.
-func (a *claimant) replyToClaimLost(other *party) {
-	other.connected()
+func (a *claimant) replyToClaimLost() {
+	other := a.party().connected()
 	a.claim(a.ctx, a.name()).settle()
 	name := a.name()
 	var answer *outcome
@@ -201,8 +203,8 @@ const (
 )
 
 // cutTogether cuts the connections while many names are claimed.
-func (a *claimant) cutTogether(other *party) {
-	a.together(other, func(round int, claim func()) {
+func (a *claimant) cutTogether() {
+	a.together(a.observer(), func(round int, claim func()) {
 		const share = togetherTime / togetherRounds
 		a.delay(10 * time.Millisecond)
 		claim()

@@ -175,9 +175,9 @@ func poll(ctx context.Context, d time.Duration, ok func() bool) bool {
 	}
 }
 
-// during calls f repeatedly, with a pause between calls, until d has passed.
-func (e *Env) during(d, pause time.Duration, f func()) {
-	for end := time.Now().Add(d); time.Now().Before(end); e.sleep(pause) {
+// during calls f ten times in each TTL, until d has passed.
+func (e *Env) during(d time.Duration, f func()) {
+	for end := time.Now().Add(d); time.Now().Before(end); e.sleep(e.ttl / 10) {
 		f()
 	}
 }

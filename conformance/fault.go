@@ -31,31 +31,31 @@ func produce[T any](e *Env, name string, f func() (T, error)) (result T) {
 }
 
 // inject is produce for a function that returns only an error.
-func (e *Env) inject(name string, err func() error) {
-	produce(e, name, func() (struct{}, error) { return struct{}{}, err() })
+func (e *Env) inject(name string, f func(context.Context) error) {
+	produce(e, name, func() (struct{}, error) { return struct{}{}, f(e.ctx) })
 }
 
-func (e *Env) sever()  { e.inject("Sever", func() error { return e.cfg.Faults.Sever(e.ctx) }) }
-func (e *Env) freeze() { e.inject("Freeze", func() error { return e.cfg.Faults.Freeze(e.ctx) }) }
+func (e *Env) sever()  { e.inject("Sever", e.cfg.Faults.Sever) }
+func (e *Env) freeze() { e.inject("Freeze", e.cfg.Faults.Freeze) }
+func (e *Env) cut()    { e.inject("Cut", e.cfg.Faults.Cut) }
+func (e *Env) delay(d time.Duration) {
+	e.inject("Delay", func(ctx context.Context) error { return e.cfg.Faults.Delay(ctx, d) })
+}
+func (e *Env) remove(name string) {
+	e.inject("Remove", func(ctx context.Context) error { return e.cfg.Faults.Remove(ctx, name) })
+}
+func (e *Env) restart(keepData bool) {
+	e.inject("Restart", func(ctx context.Context) error { return e.cfg.Faults.Restart(ctx, keepData) })
+}
 func (e *Env) restore() {
 	if e.faulty {
 		outside(e.cfg.Faults.Restore)
 	}
 }
-func (e *Env) cut() { e.inject("Cut", func() error { return e.cfg.Faults.Cut(e.ctx) }) }
-func (e *Env) delay(d time.Duration) {
-	e.inject("Delay", func() error { return e.cfg.Faults.Delay(e.ctx, d) })
-}
-func (e *Env) remove(name string) {
-	e.inject("Remove", func() error { return e.cfg.Faults.Remove(e.ctx, name) })
-}
-func (e *Env) restart(keepData bool) {
-	e.inject("Restart", func() error { return e.cfg.Faults.Restart(e.ctx, keepData) })
-}
 
 // overwrite makes a foreign client the holder of name until the case has ended.
 func (e *Env) overwrite(name string) {
-	e.inject("Overwrite", func() error { return e.cfg.Faults.Overwrite(e.ctx, name) })
+	e.inject("Overwrite", func(ctx context.Context) error { return e.cfg.Faults.Overwrite(ctx, name) })
 	e.undo(func(ctx context.Context) { outside(func() { _ = e.cfg.Faults.Remove(ctx, name) }) })
 }
 
@@ -122,17 +122,13 @@ func (e *Env) kept(d time.Duration) (kept error) {
 	}
 	ctx := context.WithoutCancel(e.ctx) // e.ctx may have ended
 	poll(ctx, d, func() bool {
-		outside(func() {
-			left, err := f(ctx, e.prefix)
-			switch {
-			case err != nil:
-				kept = fmt.Errorf("Faults.Leftovers: %w", err)
-			case len(left) > 0:
-				kept = fmt.Errorf("after %v it still keeps: %s", d, strings.Join(left, ", "))
-			default:
-				kept = nil
-			}
-		})
+		var left []string
+		outside(func() { left, kept = f(ctx, e.prefix) })
+		if kept != nil {
+			kept = fmt.Errorf("Faults.Leftovers: %w", kept)
+		} else if len(left) > 0 {
+			kept = fmt.Errorf("after %v it still keeps: %s", d, strings.Join(left, ", "))
+		}
 		return kept == nil
 	})
 	return kept
@@ -144,10 +140,9 @@ const leakGrace = 4 * time.Second
 // leaks checks that a case that passed left nothing behind. conns is the number of connections before it.
 func (e *Env) leaks(c Case, conns int) error {
 	ctx := context.WithoutCancel(e.ctx)
-	var left string
 	<-time.After(10 * time.Millisecond) // most goroutines end by then; a look at all stacks costs about as much
-	if !poll(ctx, e.r.grace, func() bool { left = labelled(e.prefix); return left == "" }) {
-		return fmt.Errorf("P8 no leaks: when all is closed, no goroutine may be left; there are:\n%s", left)
+	if err := noGoroutines(ctx, e.prefix, e.r.grace); err != nil {
+		return err
 	}
 	// A claim whose backend was closed ends as if its process had died.
 	if err := e.kept(e.ttl + e.r.grace); err != nil {

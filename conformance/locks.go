@@ -74,14 +74,16 @@ func (e *Env) beginAndWait(c *lockport.Client, b *party, name string) *call[*loc
 	return w
 }
 
-// giveUp cancels an Acquire, and releases what it got.
-func (e *Env) giveUp(w *call[*lockport.Lock]) error {
-	w.cancel()
-	lock, err := w.ended(endTime, "its context has ended")
-	if err == nil {
-		_ = lock.Release(e.ctx)
+// giveUp cancels calls, and releases what they got: each is granted in turn, or cancelled.
+func (e *Env) giveUp(all []*call[*lockport.Lock]) {
+	for _, w := range all {
+		w.cancel()
 	}
-	return err
+	for _, w := range all {
+		if lock, err := w.ended(endTime, "its context has ended"); err == nil {
+			_ = lock.Release(e.ctx)
+		}
+	}
 }
 
 // watch watches a lock through Lost and Context, called before the lock is lost. lostWithin waits until it is told of the loss.

@@ -201,16 +201,15 @@ func (p *party) take(name string, d time.Duration, why string) driver.Lease {
 func (p *party) takeAs(req driver.Request, d time.Duration, why string) driver.Lease {
 	var lease driver.Lease
 	var err error
-	if !poll(p.e.ctx, d, func() bool {
+	granted := poll(p.e.ctx, d, func() bool {
 		lease, err = p.try(req)
 		if err != nil && class(err) == driver.ErrUnknown {
 			p.abandon(req)
 			req.Owner = p.request(req.Name).Owner // an abandoned owner is never used again
 		}
 		return err == nil
-	}) {
-		p.e.failf("%s, so a claim must be granted within %v; the last one returned: %w", why, d, err)
-	}
+	})
+	p.e.require(granted, "%s, so a claim must be granted within %v; the last one returned: %w", why, d, err)
 	return lease
 }
 
@@ -256,12 +255,11 @@ func (p *party) renewIfNeeded(lease driver.Lease) error {
 func (p *party) abandon(req driver.Request) {
 	req.Lost, req.Contended, req.Queue = nil, nil, false // name, owner and mode must suffice
 	var err error
-	if !poll(p.e.ctx, p.e.ttl+callTime, func() bool {
+	abandoned := poll(p.e.ctx, p.e.ttl+callTime, func() bool {
 		err = p.e.timed(func(ctx context.Context) error { return p.Abandon(ctx, req) })
 		return err == nil
-	}) {
-		p.e.failf("Abandon of a claim must return nil on a healthy server; the last error was: %w", err)
-	}
+	})
+	p.e.require(abandoned, "Abandon of a claim must return nil on a healthy server; the last error was: %w", err)
 }
 
 // settle does what the client does with an unwanted claim: it undoes what may be held, and leaves alone what had no effect.
@@ -289,12 +287,12 @@ func (p *party) keepAlive(lease driver.Lease) (stop func()) {
 	if valid.IsZero() {
 		return func() {}
 	}
-	c := begin(p.e, "a renewal", func(ctx context.Context) (struct{}, error) {
+	c := p.e.start("a renewal", func(ctx context.Context) error {
 		for {
 			select {
 			case <-time.After(p.e.ttl / 4):
 			case <-ctx.Done():
-				return struct{}{}, nil
+				return nil
 			}
 			until, err := driver.Renew(p.e.ctx, p.Backend, lease)
 			switch late := !time.Now().Before(valid); {
@@ -302,7 +300,7 @@ func (p *party) keepAlive(lease driver.Lease) (stop func()) {
 				valid = until
 			case ctx.Err() == nil && (errors.Is(err, driver.ErrLost) || late):
 				p.e.fail(errors.Join(errors.New("the holder has not released the name, yet its renewal failed"), err))
-				return struct{}{}, err
+				return err
 			}
 		}
 	})
@@ -315,12 +313,9 @@ func (p *party) keep(lease driver.Lease) (release func()) {
 	return func() { stop(); p.release(lease) }
 }
 
-// waiter returns p's Waiter, and ends the case as not run if there is none.
-func (p *party) waiter() driver.Waiter { return optional[driver.Waiter](p) }
-
 // beginWait starts to Wait for name. Like the client, it tries again when the driver cannot wait now.
 func (p *party) beginWait(name string) *call[driver.Lease] {
-	waiter, req := p.waiter(), p.queueing(name)
+	waiter, req := optional[driver.Waiter](p), p.queueing(name)
 	return begin(p.e, "Wait", func(ctx context.Context) (driver.Lease, error) {
 		for {
 			lease, err := p.e.sound(waiter.Wait(ctx, req))
@@ -357,8 +352,6 @@ func (p *party) afterExpiry(lease driver.Lease, until time.Time, name string) dr
 
 // rises checks that token is greater than before, if there are tokens, and returns it.
 func (e *Env) rises(before, token uint64) uint64 {
-	if e.caps.Token != driver.TokenNone && token <= before {
-		e.failf("P2 fencing: token %d was given after token %d", token, before)
-	}
+	e.require(e.caps.Token == driver.TokenNone || token > before, "P2 fencing: token %d was given after token %d", token, before)
 	return token
 }

@@ -2,7 +2,6 @@ package conformance
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"path/filepath"
 	"runtime/pprof"
@@ -175,9 +174,5 @@ func (p *peer) crowd(ctx context.Context, c *crowd) error {
 	if err != nil {
 		return err
 	}
-	var left string
-	if !poll(ctx, leakGrace, func() bool { left = labelled(label); return left == "" }) {
-		return fmt.Errorf("P8 no leaks: when all is closed, no goroutine may be left; there are:\n%s", left)
-	}
-	return nil
+	return noGoroutines(ctx, label, leakGrace)
 }

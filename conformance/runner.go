@@ -108,15 +108,14 @@ func (r *runner) runAll(ctx context.Context, cases []Case, parallel int, done fu
 
 // run runs one case and checks that it left nothing behind.
 func (r *runner) run(ctx context.Context, cfg Config, c Case) Result {
-	res := Result{Group: c.Group, Name: c.Name, Rule: c.Rule}
+	res := Result{Group: c.Group, Name: c.Name, Rule: c.Rule, Outcome: NotRun}
 	for _, n := range c.Needs {
-		if why := missing(cfg, n); why != "" {
-			res.Outcome, res.Reason = NotRun, why
+		if res.Reason = missing(cfg, n); res.Reason != "" {
 			return res
 		}
 	}
 	if ctx.Err() != nil {
-		res.Outcome, res.Reason = NotRun, "the run ended before: "+ctx.Err().Error()
+		res.Reason = "the run ended before: " + ctx.Err().Error()
 		return res
 	}
 	start := time.Now()
@@ -124,9 +123,9 @@ func (r *runner) run(ctx context.Context, cfg Config, c Case) Result {
 	res.Again, err = r.attempt(ctx, cfg, c)
 	res.Took = time.Since(start)
 	if notRun, ok := errors.AsType[errNotRun](err); ok {
-		res.Outcome, res.Reason = NotRun, notRun.reason
+		res.Reason = notRun.reason
 	} else if err != nil && ctx.Err() != nil { // a case that is cut off proves nothing
-		res.Outcome, res.Reason = NotRun, "the run ended meanwhile: "+ctx.Err().Error()
+		res.Reason = "the run ended meanwhile: " + ctx.Err().Error()
 	} else if err != nil {
 		res.Outcome, res.Reason = Fail, err.Error()
 	} else {
@@ -158,7 +157,8 @@ func (r *runner) once(ctx context.Context, cfg Config, c Case) error {
 	select {
 	case <-done:
 	case <-time.After(limit + stuckGrace):
-		return fmt.Errorf("the case hangs: its limit was %v; earlier failure: %v; its goroutines:\n%s", limit, e.failure(), labelled(e.prefix))
+		_, stacks := labelled(e.prefix)
+		return fmt.Errorf("the case hangs: its limit was %v; earlier failure: %v; its goroutines:\n%s", limit, e.failure(), stacks)
 	}
 	if err := e.failure(); err != nil {
 		return err // leaks of a failed case add nothing
@@ -169,32 +169,29 @@ func (r *runner) once(ctx context.Context, cfg Config, c Case) error {
 // goroutineLabel is the key of the profiler label that attributes a goroutine to its case.
 const goroutineLabel = "lockport-conformance"
 
-// labelled returns the stacks of the goroutines with a label.
-func labelled(label string) string {
-	return strings.Join(stacks(label), "\n\n")
-}
-
-// countLabelled counts the goroutines with a label.
-func countLabelled(label string) (n int) {
-	for _, stack := range stacks(label) {
-		same, _, _ := strings.Cut(stack, " ") // "12 @ 0x4323ee …": 12 goroutines have this stack
-		k, _ := strconv.Atoi(same)
-		n += k
-	}
-	return n
-}
-
-// stacks returns each distinct stack of the goroutines with a label, with their number in front.
-func stacks(label string) (mine []string) {
+// labelled counts the goroutines with a label, and returns their stacks.
+func labelled(label string) (n int, stacks string) {
 	var all strings.Builder
 	if err := pprof.Lookup("goroutine").WriteTo(&all, 1); err != nil {
-		return nil
+		return 0, ""
 	}
 	_, text, _ := strings.Cut(all.String(), "\n") // the first line counts all
+	var mine []string
 	for _, stack := range strings.Split(text, "\n\n") {
 		if strings.Contains(stack, `"`+goroutineLabel+`":"`+label+`"`) {
-			mine = append(mine, stack)
+			same, _, _ := strings.Cut(stack, " ") // "12 @ 0x4323ee …": 12 goroutines have this stack
+			k, _ := strconv.Atoi(same)
+			n, mine = n+k, append(mine, stack)
 		}
 	}
-	return mine
+	return n, strings.Join(mine, "\n\n")
+}
+
+// noGoroutines waits up to grace until no goroutine has a label, and returns an error with their stacks if some still do.
+func noGoroutines(ctx context.Context, label string, grace time.Duration) error {
+	var left string
+	if !poll(ctx, grace, func() bool { _, left = labelled(label); return left == "" }) {
+		return fmt.Errorf("P8 no leaks: when all is closed, no goroutine may be left; there are:\n%s", left)
+	}
+	return nil
 }

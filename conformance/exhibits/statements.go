@@ -91,7 +91,7 @@ var statements = []Exhibit{
 			}
 		}},
 	{"checking-outstays", "Check waits for the server after its context ends",
-		caught{"cancellation/silent-server": "after its context ended"}, func(l *lock) {
+		caught{"cancellation/silent-server": "Check has not returned"}, func(l *lock) {
 			l.check = func(ctx context.Context) ([]driver.Notice, error) {
 				patient, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*time.Second)
 				defer cancel()
