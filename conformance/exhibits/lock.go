@@ -18,7 +18,6 @@ type lock struct {
 	net    *network
 	shared *sync.Map // state of exhibits on one server
 	hangUp func()    // closes the connection
-	waits  atomic.Int64
 
 	as      driver.Backend // what the suite gets: the lock, or a wrapper
 	state   func(*driver.Capabilities)
@@ -60,11 +59,6 @@ func newLock(server *memory.Server, net *network, shared *sync.Map) *lock {
 
 // take removes the holder of name at the server, past the network.
 func (l *lock) take(name string) { l.sound.Server().LoseSilently(name) }
-
-// direct returns another client of the server, past the network.
-func (l *lock) direct() *memory.Backend {
-	return memory.NewBackend(memory.Options{Server: l.sound.Server()})
-}
 
 // A lock implements all that a memory.Backend does.
 

@@ -60,7 +60,7 @@ var renewals = []Exhibit{
 		caught{"loss/forgotten": "Lost is not closed", "loss/forgotten-while-many-wait": "Lost is not closed",
 			"loss/forgotten-while-handed-on": "Lost is not closed"}, func(l *lock) {
 			l.request = untold
-			renewing(func(ctx context.Context, l *lease) (time.Time, error) {
+			l.renew = func(ctx context.Context, l *lease) (time.Time, error) {
 				sent := time.Now()
 				until, err := l.soundly(ctx)
 				if errors.Is(err, driver.ErrLost) {
@@ -68,7 +68,7 @@ var renewals = []Exhibit{
 					until = sent.Add(l.req.TTL)
 				}
 				return until, err
-			})(l)
+			}
 		}},
 }
 

@@ -3,6 +3,7 @@ package exhibits
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/lockport/lockport/driver"
@@ -39,14 +40,16 @@ var waits = []Exhibit{
 			return late, nil
 		})},
 	{"queues-for-the-first-names-only", "the server's queue is stated, but a client polls if it waits for more than four names",
-		caught{"liveness/many-names": "later than"}, waiting(func(l *lock, ctx context.Context, req driver.Request) (driver.Lease, error) {
-			if n := l.waits.Add(1); n > 4 {
-				l.waits.Add(-1)
-				return nil, &driver.HeldError{Poll: time.Second}
+		caught{"liveness/many-names": "later than"}, func(l *lock) {
+			var waits atomic.Int64
+			l.wait = func(ctx context.Context, req driver.Request) (driver.Lease, error) {
+				defer waits.Add(-1)
+				if waits.Add(1) > 4 {
+					return nil, &driver.HeldError{Poll: time.Second}
+				}
+				return l.sound.Wait(ctx, req)
 			}
-			defer l.waits.Add(-1)
-			return l.sound.Wait(ctx, req)
-		})},
+		}},
 	{"overtakes", "a queue is stated, but a newcomer at the right moment gets the name",
 		caught{"waiting/order": "before waiter"}, claiming(func(l *lock, ctx context.Context, req driver.Request) (driver.Lease, error) {
 			req.Queue = false

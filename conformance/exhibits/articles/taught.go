@@ -86,9 +86,9 @@ var taught = []Exhibit{
 				value, err := l.rdb.Get(ctx, c.key).Result()
 				return value == c.value, unlessNil(err)
 			}
-			taking(func(ctx context.Context, rdb *goredis.Client, c claim) (bool, error) {
-				return rdb.SetNX(ctx, c.key, c.value, 0).Result()
-			})(l)
+			l.take = func(ctx context.Context, c claim) (bool, error) {
+				return l.rdb.SetNX(ctx, c.key, c.value, 0).Result()
+			}
 		},
 	},
 	// Faulty releases.
@@ -146,7 +146,7 @@ var taught = []Exhibit{
 		Name: "asks-every-five-milliseconds", Hazard: "H11", Article: "001, 004",
 		Is:       "a waiter asks again after five milliseconds",
 		CaughtBy: caught{"cost/waiters": "one waiter cost"},
-		spoil:    asking(5 * time.Millisecond),
+		spoil:    func(l *lock) { l.caps.Wake, l.pause = driver.WakeQueue, 5*time.Millisecond },
 	},
 	// Faulty handling of an unreachable server.
 	{
@@ -217,13 +217,6 @@ func trusting(valid validity) func(*lock) {
 	return func(l *lock) {
 		l.valid = valid
 		l.patience = func(ttl time.Duration) time.Duration { return ttl + ttl/20 }
-	}
-}
-
-// asking makes waiters poll.
-func asking(pause time.Duration) func(*lock) {
-	return func(l *lock) {
-		l.caps.Wake, l.pause = driver.WakeQueue, pause
 	}
 }
 
