@@ -2,9 +2,10 @@ package faultproxy
 
 import (
 	"errors"
-	"net"
 	"net/url"
 	"strings"
+
+	"github.com/lockport/lockport/internal/lockurl"
 )
 
 // defaultPorts are the default ports of URL schemes of TCP servers without TLS, whose addresses can be replaced by those of
@@ -23,14 +24,18 @@ func ForURL(rawURL string) (through string, all Group, err error) {
 		return "", nil, errors.New("faultproxy: the URL is malformed")
 	}
 	port, ok := defaultPorts[u.Scheme]
-	q := u.Query()
-	verified := q.Get("servername") == "" && (q.Get("tls") == "true" || q.Get("sslmode") == "verify-full")
-	if !ok || u.Hostname() == "" || q.Has("addr") || verified {
+	params := lockurl.Of(u)
+	verified := params.Text("servername") == "" && (params.Text("tls") == "true" || params.Text("sslmode") == "verify-full")
+	if !ok || u.Hostname() == "" || params.Has("addr") || verified {
 		return rawURL, nil, nil
 	}
+	servers := params.Hosts(port)
+	if _, err := params.Rest(); err != nil {
+		return "", nil, err
+	}
 	var addrs []string
-	for server := range strings.SplitSeq(u.Host, ",") {
-		p, err := New(withPort(server, port))
+	for _, server := range servers {
+		p, err := New(server)
 		if err != nil {
 			all.Close()
 			return "", nil, err
@@ -39,12 +44,4 @@ func ForURL(rawURL string) (through string, all Group, err error) {
 	}
 	u.Host = strings.Join(addrs, ",")
 	return u.String(), all, nil
-}
-
-// withPort adds port to server, unless it has one.
-func withPort(server, port string) string {
-	if _, _, err := net.SplitHostPort(server); err == nil {
-		return server
-	}
-	return net.JoinHostPort(strings.Trim(server, "[]"), port)
 }

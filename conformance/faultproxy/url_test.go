@@ -59,14 +59,10 @@ func TestForURL(t *testing.T) {
 }
 
 func TestForURLThatIsMalformed(t *testing.T) {
-	_, all, err := ForURL("redis://u:secret@h:port/")
-	require.Error(t, err)
-	require.NotContains(t, err.Error(), "secret")
-	require.Empty(t, all)
-}
-
-func TestDefaultPorts(t *testing.T) {
-	for server, want := range map[string]string{"h": "h:1", "h:2": "h:2", "[::1]": "[::1]:1", "[::1]:2": "[::1]:2"} {
-		require.Equal(t, want, withPort(server, "1"))
+	for _, raw := range []string{"redis://u:secret@h:port/", "redlock://u:secret@h,", "redis://u:secret@h?tls=true&tls=false"} {
+		_, all, err := ForURL(raw)
+		require.Error(t, err)
+		require.NotContains(t, err.Error(), "secret")
+		require.Empty(t, all)
 	}
 }

@@ -19,7 +19,7 @@ func of(t *testing.T, raw string) *lockurl.Params {
 }
 
 func TestParams(t *testing.T) {
-	p := of(t, "x://h1,h2:7?text=a&yes=true&n=3&d=5s&prefix=&addr=[::1]&addr=h4&other=1")
+	p := of(t, "x://h1,h2:7?text=a&yes=true&n=3&d=5s&prefix=&addr=[::1]&addr=[::1]:2&addr=h4&other=1")
 	require.Equal(t, "a", p.Text("text"))
 	require.Empty(t, p.Text("text"), "it has been read")
 	require.True(t, p.Bool("yes", false))
@@ -31,7 +31,7 @@ func TestParams(t *testing.T) {
 	require.True(t, none)
 	_, none = p.Prefix()
 	require.False(t, none)
-	require.Equal(t, []string{"h1:9", "h2:7", "[::1]:9", "h4:9"}, p.Hosts("9"))
+	require.Equal(t, []string{"h1:9", "h2:7", "[::1]:9", "[::1]:2", "h4:9"}, p.Hosts("9"))
 	rest, err := p.Rest()
 	require.NoError(t, err)
 	require.Equal(t, url.Values{"other": {"1"}}, rest)
