@@ -79,8 +79,7 @@ func TestWhoCameDuringTheClaimHasWaited(t *testing.T) {
 // A driver forgets a claim without a place in its queue. So the claim is not repeated for a waiter that came meanwhile.
 func TestClaimWithoutAPlaceIsNotRepeated(t *testing.T) {
 	bubble(t, func(w *world) {
-		holder, _ := w.client()
-		held := w.acquire(holder, "x")
+		held := w.acquire(w.other(), "x")
 		first := make(chan struct{})
 		var owners []string
 		c := w.on(w.around(func(c call) error {

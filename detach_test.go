@@ -17,8 +17,7 @@ import (
 // A hold that was handed over keeps its token.
 func TestDetachAfterHandOff(t *testing.T) {
 	bubble(t, func(w *world) {
-		a, _ := w.client()
-		b, _ := w.client()
+		a, b := w.other(), w.other()
 		first := w.acquire(a, "x")
 		waits := w.begin(a, "x")
 		w.release(first)
@@ -104,7 +103,6 @@ func TestMinHoldBesideDetach(t *testing.T) {
 			}
 			return c.do()
 		}))
-		other, _ := w.client()
 		for _, end := range []func(lock *lockport.Lock) error{
 			func(lock *lockport.Lock) error { return lock.Release(w.ctx) },
 			func(*lockport.Lock) error { return c.Close() },
@@ -118,8 +116,7 @@ func TestMinHoldBesideDetach(t *testing.T) {
 			synctest.Wait()
 			go func() { require.NoError(t, end(lock)) }()
 			require.Error(t, <-detached)
-			_, err := other.TryAcquire(w.ctx, "x")
-			require.ErrorIs(t, err, lockport.ErrHeld)
+			w.requireHeld(w.other(), "x")
 			w.sleep(time.Second)
 			w.nobodyHolds("x")
 		}
@@ -139,9 +136,8 @@ func TestReleaseBesideDetachIsNoRequeue(t *testing.T) {
 			}
 			return c.do()
 		}))
-		other, _ := w.client()
 		lock := w.acquire(c, "x")
-		foreign := w.begin(other, "x")
+		foreign := w.begin(w.other(), "x")
 		synctest.Wait()
 		own := w.begin(c, "x")
 		go func() { _, _ = lock.Detach(w.ctx) }()

@@ -69,8 +69,7 @@ func TestHandOffsEndAfter16(t *testing.T) {
 			if reads {
 				other = w.begin(c, "a", lockport.Shared())
 			} else {
-				foreign, _ := w.client()
-				other = w.begin(foreign, "a")
+				other = w.begin(w.other(), "a")
 			}
 			var waiting []*acquiring
 			for range 40 {
@@ -133,8 +132,7 @@ func TestRequeue(t *testing.T) {
 			require.Zero(t, requeues, "no other client is known to wait")
 
 			mine = w.begin(c, "a")
-			other, _ := w.client()
-			foreign := w.begin(other, "a")
+			foreign := w.begin(w.other(), "a")
 			if lost {
 				b.LoseNextReply(memorytest.Release) // of the requeue: neither outcome is known, but the second release is no loss
 			}
@@ -155,8 +153,7 @@ func TestPlaceOfARequeuedClaimIsGivenUp(t *testing.T) {
 		c, b := w.client(lockport.WithoutHandOff())
 		l := w.acquire(c, "a")
 		mine := w.begin(c, "a")
-		other, _ := w.client()
-		foreign := w.begin(other, "a")
+		foreign := w.begin(w.other(), "a")
 		b.Delay(time.Second)
 		released := make(chan error)
 		go func() { released <- l.Release(w.ctx) }()
@@ -166,9 +163,7 @@ func TestPlaceOfARequeuedClaimIsGivenUp(t *testing.T) {
 		require.NoError(t, <-released)
 		b.Delay(0)
 		w.sleep(time.Second)
-		status, err := b.Inspect(w.ctx, "a")
-		require.NoError(t, err)
-		require.Zero(t, status.Waiters)
+		w.requireWaiters("a", 0)
 		w.release(foreign.got())
 		w.nobodyHolds("a")
 	})
@@ -196,10 +191,8 @@ func TestLimitsOfAHandedOnHold(t *testing.T) {
 		w.sleep(50 * time.Millisecond)
 		w.release(first)
 		w.release(waiting.got())
-		other, _ := w.client()
 		w.sleep(least - time.Nanosecond)
-		_, err := other.TryAcquire(w.ctx, "b")
-		require.ErrorIs(t, err, lockport.ErrHeld)
+		w.requireHeld(w.other(), "b")
 		w.sleep(time.Nanosecond)
 		w.nobodyHolds("b")
 	})

@@ -42,6 +42,12 @@ func (w *world) client(opts ...lockport.Option) (*lockport.Client, *memorytest.B
 	return c, b
 }
 
+// other makes one more client of the server, as in another process.
+func (w *world) other() *lockport.Client {
+	c, _ := w.client()
+	return c
+}
+
 // on makes a client of d that does not log.
 func (w *world) on(d driver.Backend, opts ...lockport.Option) *lockport.Client {
 	if w.tardy {
@@ -117,10 +123,18 @@ func (w *world) token(l *lockport.Lock) lockport.Token {
 func (w *world) nobodyHolds(name string) {
 	w.Helper()
 	synctest.Wait() // for background work
-	c, _ := w.client()
-	l, err := c.TryAcquire(w.ctx, name)
+	l, err := w.other().TryAcquire(w.ctx, name)
 	require.NoError(w, err)
 	w.release(l)
+}
+
+// requireWaiters checks how many claims wait at the server, once all goroutines are idle.
+func (w *world) requireWaiters(name string, want int) {
+	w.Helper()
+	synctest.Wait()
+	status, err := w.other().Inspect(w.ctx, name)
+	require.NoError(w, err)
+	require.Equal(w, want, status.Waiters, "claims in the server's queue")
 }
 
 func isClosed(c <-chan struct{}) bool {

@@ -58,8 +58,7 @@ func TestInspectWithoutAnInspector(t *testing.T) {
 func TestTryDo(t *testing.T) {
 	bubble(t, func(w *world) {
 		c, _ := w.client()
-		other, _ := w.client()
-		l := w.acquire(other, "a")
+		l := w.acquire(w.other(), "a")
 		calls := 0
 		fn := func(context.Context, *lockport.Lock) error { calls++; return os.ErrInvalid }
 		done, err := lockport.TryDo(w.ctx, c, "a", fn)

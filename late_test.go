@@ -99,10 +99,9 @@ func TestLeaseThatNothingCanRenew(t *testing.T) {
 func TestValuesReachTheDriver(t *testing.T) {
 	type key struct{}
 	bubble(t, func(w *world) {
-		holder, _ := w.client()
 		contexts := new([]context.Context)
 		c := w.on(w.keeps(contexts))
-		l := w.acquire(holder, "a")
+		l := w.acquire(w.other(), "a")
 		ctx, cancel := context.WithCancel(context.WithValue(w.ctx, key{}, "mine"))
 		done := make(chan *lockport.Lock)
 		go func() {
@@ -137,8 +136,7 @@ func (b notifying) Notify(req driver.Request, wake func()) (stop func()) {
 func TestWhenAWaiterLooksAgain(t *testing.T) {
 	for told, most := range map[bool]time.Duration{true: 0, false: 1100 * time.Millisecond} {
 		bubble(t, func(w *world) {
-			holder, _ := w.client()
-			l := w.acquire(holder, "a")
+			l := w.acquire(w.other(), "a")
 			b := notifying{stating{memorytest.NewBackend(w.server, nil), func(caps *driver.Capabilities) {
 				caps.Wake, caps.Fair, caps.Queue = driver.WakeNotify, driver.FairNone, false
 			}}, new(sync.Map)}

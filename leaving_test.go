@@ -3,7 +3,6 @@ package lockport_test
 import (
 	"context"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -16,15 +15,7 @@ import (
 // A queue entry at the server is removed even if its caller left before the answer, or is later told that it cannot have the lock.
 func TestPlaceInTheQueueIsGivenUp(t *testing.T) {
 	bubble(t, func(w *world) {
-		holder, _ := w.client()
-		l := w.acquire(holder, "a")
-		nobodyWaits := func(b *memorytest.Backend) {
-			t.Helper()
-			synctest.Wait()
-			status, err := b.Inspect(w.ctx, "a")
-			require.NoError(t, err)
-			require.Zero(t, status.Waiters)
-		}
+		l := w.acquire(w.other(), "a")
 		ctx, cancel := context.WithCancel(w.ctx)
 		leaves := w.around(func(c call) error {
 			err := c.do()
@@ -35,7 +26,7 @@ func TestPlaceInTheQueueIsGivenUp(t *testing.T) {
 		_, err := w.on(leaves).Acquire(ctx, "a")
 		require.ErrorIs(t, err, context.Canceled)
 		time.Sleep(time.Millisecond)
-		nobodyWaits(leaves.Backend)
+		w.requireWaiters("a", 0)
 		require.Equal(t, 1, leaves.Calls(memorytest.Abandon))
 
 		c, b := w.client()
@@ -43,7 +34,7 @@ func TestPlaceInTheQueueIsGivenUp(t *testing.T) {
 		b.FailNext(memorytest.Claim, driver.ErrRefused)
 		_, err = c.Acquire(w.ctx, "a")
 		require.ErrorIs(t, err, lockport.ErrRefused)
-		nobodyWaits(b)
+		w.requireWaiters("a", 0)
 		w.release(l)
 		w.nobodyHolds("a")
 	})
@@ -90,8 +81,7 @@ func TestWhatCannotBeRenouncedIsUndone(t *testing.T) {
 		w.nobodyHolds("told")
 	})
 	bubble(t, func(w *world) {
-		holder, _ := w.client()
-		l := w.acquire(holder, "left")
+		l := w.acquire(w.other(), "left")
 		c, b := w.client()
 		b.DelayNext(memorytest.Claim, 0) // the first attempt finds it held
 		b.LoseNextReply(memorytest.Claim)
@@ -125,8 +115,7 @@ func TestAnothersTTL(t *testing.T) {
 				client, b := w.client()
 				var held *lockport.Lock
 				if c.held {
-					holder, _ := w.client()
-					held = w.acquire(holder, "a")
+					held = w.acquire(w.other(), "a")
 				}
 				if c.delay > 0 {
 					b.DelayNext(memorytest.Claim, c.delay)
@@ -138,9 +127,7 @@ func TestAnothersTTL(t *testing.T) {
 				require.True(t, short.finished())
 				if c.held {
 					w.sleep(2 * time.Second)
-					status, err := b.Inspect(w.ctx, "a")
-					require.NoError(t, err)
-					require.Equal(t, 1, status.Waiters)
+					w.requireWaiters("a", 1)
 					w.release(held)
 				}
 				l := long.got()

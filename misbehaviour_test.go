@@ -32,8 +32,7 @@ func TestReleaseThatPanics(t *testing.T) {
 			var mine, foreign *acquiring
 			if others {
 				mine = w.begin(c, "a")
-				other, _ := w.client()
-				foreign = w.begin(other, "a")
+				foreign = w.begin(w.other(), "a")
 			}
 			require.PanicsWithValue(t, "oops", func() { _ = l.Release(w.ctx) })
 			require.Zero(t, panics)

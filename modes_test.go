@@ -26,10 +26,10 @@ func two(t *testing.T) (w *world, a, b *lockport.Client) {
 	return w, a, b
 }
 
-func requireHeld(t *testing.T, c *lockport.Client, opts ...lockport.AcquireOption) {
-	t.Helper()
-	_, err := c.TryAcquire(t.Context(), "x", opts...)
-	require.ErrorIs(t, err, lockport.ErrHeld)
+func (w *world) requireHeld(c *lockport.Client, name string, opts ...lockport.AcquireOption) {
+	w.Helper()
+	_, err := c.TryAcquire(w.ctx, name, opts...)
+	require.ErrorIs(w, err, lockport.ErrHeld)
 }
 
 func TestReadersShareAClaim(t *testing.T) {
@@ -39,8 +39,8 @@ func TestReadersShareAClaim(t *testing.T) {
 		readers[i] = w.acquire(a, "x", lockport.Shared())
 	}
 	elsewhere := w.acquire(b, "x", lockport.Shared())
-	requireHeld(t, a)
-	requireHeld(t, b)
+	w.requireHeld(a, "x")
+	w.requireHeld(b, "x")
 	st, err := b.Inspect(t.Context(), "x")
 	require.NoError(t, err)
 	require.True(t, st.Shared)
@@ -53,13 +53,13 @@ func TestReadersShareAClaim(t *testing.T) {
 		require.Equal(t, first, token)
 		require.NoError(t, r.Release(t.Context()))
 	}
-	requireHeld(t, a)
+	w.requireHeld(a, "x")
 	require.NoError(t, elsewhere.Release(t.Context()))
 	writer := w.acquire(a, "x")
 	token, _ := writer.Token()
 	require.Greater(t, token, first)
-	requireHeld(t, a, lockport.Shared())
-	requireHeld(t, b, lockport.Shared())
+	w.requireHeld(a, "x", lockport.Shared())
+	w.requireHeld(b, "x", lockport.Shared())
 }
 
 // A request that ends with its caller's context fails no other waiter, even if its caller was handed another permit meanwhile.
@@ -197,7 +197,7 @@ func TestAcquireAll(t *testing.T) {
 	set, err := lockport.AcquireAll(t.Context(), a, []string{"z", "x"})
 	require.NoError(t, err)
 	require.Equal(t, []string{"x", "z"}, []string{set.Locks()[0].Name(), set.Locks()[1].Name()})
-	requireHeld(t, b)
+	w.requireHeld(b, "x")
 	held, cancel := set.Context(t.Context())
 	defer cancel()
 	require.True(t, set.Valid())
@@ -230,8 +230,7 @@ func TestSetThatFailsIgnoresMinHold(t *testing.T) {
 		w.release(w.acquire(a, "y", lockport.Shared(), minute))
 		fails(lockport.Shared(), lockport.MinHold(time.Second))
 		time.Sleep(30 * time.Second)
-		_, err := b.TryAcquire(t.Context(), "y")
-		require.ErrorIs(t, err, lockport.ErrHeld)
+		w.requireHeld(b, "y")
 		time.Sleep(time.Minute)
 
 		time.AfterFunc(time.Second, func() { _ = held.Release(context.Background()) })
@@ -275,9 +274,7 @@ func TestMaxHoldBesideMinHold(t *testing.T) {
 		w.release(w.acquire(c, "x", lockport.Shared(), lockport.MinHold(10*time.Second)))
 		w.sleep(2 * time.Second)
 		require.ErrorIs(t, brief.Err(), lockport.ErrMaxHold)
-		other, _ := w.client()
-		_, err := other.TryAcquire(w.ctx, "x")
-		require.ErrorIs(t, err, lockport.ErrHeld)
+		w.requireHeld(w.other(), "x")
 		w.sleep(8 * time.Second)
 		w.nobodyHolds("x")
 	})
@@ -286,8 +283,7 @@ func TestMaxHoldBesideMinHold(t *testing.T) {
 // Close ends all holds in every mode, and those of readers also after a writer of their process has given up.
 func TestCloseInEveryMode(t *testing.T) {
 	bubble(t, func(w *world) {
-		a, _ := w.client()
-		b, _ := w.client()
+		a, b := w.other(), w.other()
 		var locks []*lockport.Lock
 		for range 3 {
 			locks = append(locks, w.acquire(a, "x", lockport.Shared()), w.acquire(a, "x", lockport.Permits(3)))
@@ -321,8 +317,7 @@ func TestModesThatMakeNoSense(t *testing.T) {
 
 func TestAcquireAllReturnsWithItsContext(t *testing.T) {
 	bubble(t, func(w *world) {
-		other, _ := w.client()
-		w.acquire(other, "z")
+		w.acquire(w.other(), "z")
 		c, b := w.client()
 		ctx, cancel := context.WithTimeout(w.ctx, time.Second)
 		defer cancel()

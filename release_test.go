@@ -171,7 +171,6 @@ func TestContextEndsWithTheHold(t *testing.T) {
 	})
 }
 
-// A fn that panics leaves no lock.
 // A fn that panics leaves no lock. One whose locker was closed meanwhile may have overlapped another holder's work.
 func TestDoThatEndsBadly(t *testing.T) {
 	bubble(t, func(w *world) {

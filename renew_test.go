@@ -28,8 +28,7 @@ func TestSilenceEndsTheHoldInTime(t *testing.T) {
 		w.sleep(ttl)
 		b.Pause()
 		deadline, _ := l.Deadline() // the last of the renewals begins shortly before
-		other, _ := w.client()
-		next := w.begin(other, "a")
+		next := w.begin(w.other(), "a")
 		w.sleep(time.Until(deadline) - time.Nanosecond)
 		require.True(t, l.Valid())
 		require.False(t, isClosed(l.Lost()))
@@ -163,13 +162,25 @@ func TestPlainBackend(t *testing.T) {
 		w.sleep(ttl / 3)
 		require.Equal(t, 100, b.Calls(memorytest.Renew))
 
-		holder, _ := w.client()
-		l := w.acquire(holder, "x")
+		l := w.acquire(w.other(), "x")
 		waiting := w.begin(c, "x")
 		w.release(l)
 		w.release(waiting.got())
 		require.NoError(t, c.Close())
 		w.nobodyHolds("7")
+	})
+}
+
+// Timers stand still during a suspend. A hold's context ends soon after it all the same.
+func TestContextEndsSoonAfterASuspend(t *testing.T) {
+	bubble(t, func(w *world) {
+		c, b := w.client()
+		held, cancel := w.acquire(c, "a").Context(w.ctx)
+		defer cancel()
+		b.Pause()
+		c.Suspend(time.Minute)
+		w.sleep(time.Second)
+		require.ErrorIs(t, context.Cause(held), lockport.ErrSilence)
 	})
 }
 
@@ -218,9 +229,7 @@ func TestLossDuringARenewal(t *testing.T) {
 		l := w.acquire(c, "a", lockport.MaxHold(4500*time.Millisecond))
 		w.sleep(5900 * time.Millisecond)
 		require.ErrorIs(t, l.Err(), lockport.ErrMaxHold)
-		other, _ := w.client()
-		_, err := other.TryAcquire(w.ctx, "a")
-		require.ErrorIs(t, err, lockport.ErrHeld, "the renewal's context has not ended")
+		w.requireHeld(w.other(), "a") // the renewal's context has not ended
 		w.sleep(1200 * time.Millisecond)
 		w.nobodyHolds("a")
 		w.sleep(2 * time.Hour)

@@ -1,9 +1,7 @@
 package lockport
 
 import (
-	"context"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -31,42 +29,9 @@ func TestValidityOfARoundedTTL(t *testing.T) {
 	}
 }
 
-// quiet is a lease whose server answers nothing more.
-type quiet struct{ until time.Time }
-
-func (q quiet) Grant() driver.Grant         { return driver.Grant{Token: 1, Until: q.until} }
-func (quiet) Release(context.Context) error { return nil }
-func (quiet) Renew(ctx context.Context) (time.Time, error) {
-	<-ctx.Done()
-	return time.Time{}, driver.ErrUnknown
-}
-
-type quietServer struct{}
-
-func (quietServer) TryAcquire(_ context.Context, r driver.Request) (driver.Lease, error) {
-	return quiet{clock.Now().Add(r.TTL)}, nil
-}
-func (quietServer) Abandon(context.Context, driver.Request) error { return nil }
-func (quietServer) Capabilities() driver.Capabilities {
-	return driver.Capabilities{Backend: "quiet", Ends: driver.EndsTTL, Token: driver.TokenData}
-}
-func (quietServer) Close() error { return nil }
-
-// Timers stand still during a suspend. A hold's context ends soon after it all the same.
-func TestContextEndsSoonAfterASuspend(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c, err := New(quietServer{}, Logger(nil))
-		require.NoError(t, err)
-		defer c.Close()
-		l, err := c.Acquire(t.Context(), "a")
-		require.NoError(t, err)
-		held, cancel := l.Context(t.Context())
-		defer cancel()
-		c.mu.Lock()
-		c.suspended -= time.Minute // the machine was suspended for a minute
-		c.mu.Unlock()
-		time.Sleep(time.Second)
-		synctest.Wait()
-		require.ErrorIs(t, context.Cause(held), ErrSilence)
-	})
+// Suspend simulates a suspend of the machine for d.
+func (c *Client) Suspend(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.suspended -= d
 }
