@@ -1,16 +1,12 @@
 package certmagiclock_test
 
 import (
-	"bytes"
 	"context"
 	"crypto/x509"
 	"errors"
-	"io"
 	"log/slog"
-	"net/http"
-	"net/http/httptest"
 	"os"
-	"sync/atomic"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -56,7 +52,7 @@ type machine struct {
 	locks *lockport.Client
 }
 
-type config struct{ Locks, Folder, Authority string }
+type config struct{ Locks, Folder, Requests string }
 
 var machines = worker.Kind[config, string, struct{}]{Variable: "LOCKPORT_TEST_CERTMAGIC"}
 
@@ -69,7 +65,7 @@ func (m *machine) Do(name string) (struct{}, error) {
 	defer cache.Stop()
 	c = certmagic.New(cache, certmagic.Config{
 		Storage: certmagiclock.New(&certmagic.FileStorage{Path: m.Folder}, m.locks),
-		Issuers: []certmagic.Issuer{issuer(m.Authority)},
+		Issuers: []certmagic.Issuer{issuer(m.Requests)},
 		Logger:  zap.NewNop(),
 	})
 	return struct{}{}, c.ObtainCertAsync(context.Background(), name) // also calls RenewLockLease
@@ -77,49 +73,29 @@ func (m *machine) Do(name string) (struct{}, error) {
 
 func (m *machine) Close() { _ = m.locks.Close() }
 
-// issuer requests certificates from the authority at a URL.
+// issuer is an authority that keeps each request as a file in its folder, and signs once the file "sign" is there.
 type issuer string
 
 func (i issuer) IssuerKey() string { return "test" }
 
-func (i issuer) Issue(ctx context.Context, request *x509.CertificateRequest) (*certmagic.IssuedCertificate, error) {
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, string(i), bytes.NewReader(request.Raw))
-	if err != nil {
+// Issue implements certmagic.Issuer. certmagic stores the certificate unchanged.
+func (i issuer) Issue(ctx context.Context, _ *x509.CertificateRequest) (*certmagic.IssuedCertificate, error) {
+	if _, err := os.CreateTemp(string(i), "request"); err != nil {
 		return nil, err
 	}
-	response, err := http.DefaultClient.Do(r)
-	if err != nil {
-		return nil, err
-	}
-	defer response.Body.Close()
-	certificate, err := io.ReadAll(response.Body)
-	return &certmagic.IssuedCertificate{Certificate: certificate}, err
-}
-
-// authority answers a request when the test lets it. certmagic stores the answer unchanged.
-type authority struct {
-	arrived, sign chan struct{}
-	requests      atomic.Int32
-}
-
-func (a *authority) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	a.requests.Add(1)
-	_, _ = io.Copy(io.Discard, r.Body) // else the end of the connection is not detected
-	a.arrived <- struct{}{}
-	select {
-	case <-a.sign:
-		_, _ = io.WriteString(w, "a certificate")
-	case <-r.Context().Done():
-	}
+	err := servers.Poll(ctx, func(context.Context) error { _, err := os.Stat(string(i) + "/sign"); return err })
+	return &certmagic.IssuedCertificate{Certificate: []byte("a certificate")}, err
 }
 
 // Three machines want one certificate. One asks the authority; when it is killed, another asks; the third finds the certificate.
 func TestOneObtains(t *testing.T) {
-	url := servers.SharedRedis(t).URL()
-	a := &authority{arrived: make(chan struct{}), sign: make(chan struct{})}
-	server := httptest.NewServer(a)
-	defer server.Close()
-	all, err := machines.StartAll(t.Context(), config{url, t.TempDir(), server.URL}, 3)
+	url, requests := servers.SharedRedis(t).URL(), t.TempDir()
+	requested := func(n int) {
+		t.Helper()
+		all := func() bool { files, _ := filepath.Glob(requests + "/request*"); return len(files) == n }
+		require.Eventually(t, all, peer.Soon, time.Millisecond, "want %d requests", n)
+	}
+	all, err := machines.StartAll(t.Context(), config{url, t.TempDir(), requests}, 3)
 	require.NoError(t, err)
 	defer all.Kill()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -129,7 +105,7 @@ func TestOneObtains(t *testing.T) {
 	for _, m := range all {
 		outcomes[m.Pid()] = m.Send(site)
 	}
-	peer.Eventually(t, a.arrived)
+	requested(1)
 	holder := waitFor(t, ctx, url, 2)
 	for _, m := range all {
 		if m.Pid() == holder {
@@ -137,14 +113,14 @@ func TestOneObtains(t *testing.T) {
 			delete(outcomes, holder)
 		}
 	}
-	peer.Eventually(t, a.arrived)
+	requested(2)
 	waitFor(t, ctx, url, 1)
-	a.sign <- struct{}{}
+	require.NoError(t, os.WriteFile(requests+"/sign", nil, 0o600))
 	for _, outcome := range outcomes {
 		_, err := outcome(ctx)
 		require.NoError(t, err)
 	}
-	require.EqualValues(t, 2, a.requests.Load())
+	requested(2)
 }
 
 // waitFor waits until the given number of processes wait for the lock, and returns the holder's id.
@@ -170,8 +146,13 @@ func TestStorage(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	told := make(chan struct{}, 1) // of a loss; until then the lock counts as held
+	before := func() {}            // each attempt
+	hooks := lockport.Hooks{
+		AcquireStart: func(ctx context.Context, _ lockport.AcquireEvent) context.Context { before(); return ctx },
+		Lost:         func(lockport.HoldEvent) { told <- struct{}{} },
+	}
 	machine := func() (*certmagiclock.Storage, *lockport.Client) {
-		locks, err := open(ctx, url, lockport.Observe(lockport.Hooks{Lost: func(lockport.HoldEvent) { told <- struct{}{} }}))
+		locks, err := open(ctx, url, lockport.Observe(hooks))
 		require.NoError(t, err)
 		t.Cleanup(func() { _ = locks.Close() })
 		return certmagiclock.New(&certmagic.FileStorage{Path: t.TempDir()}, locks), locks
@@ -240,22 +221,10 @@ func TestStorage(t *testing.T) {
 	require.NoError(t, theirs.Unlock(ctx, name))
 
 	// Unlocked while it acquires its lost lock again, as by certmagic.CleanUpOwnLocks: nobody keeps the lock.
-	var s *certmagiclock.Storage
-	s = certmagiclock.New(&certmagic.FileStorage{Path: t.TempDir()}, unlocking{ourLocks, func() { _ = s.Unlock(ctx, name) }})
-	require.NoError(t, s.Lock(ctx, name))
+	require.NoError(t, ours.Lock(ctx, name))
 	lose(ourLocks)
-	require.ErrorContains(t, s.RenewLockLease(ctx, name, time.Hour), "is not locked")
+	before = func() { _ = ours.Unlock(ctx, name) }
+	require.ErrorContains(t, ours.RenewLockLease(ctx, name, time.Hour), "is not locked")
 	try(theirs, true)
 	require.NoError(t, theirs.Unlock(ctx, name))
-}
-
-// unlocking calls unlock before each attempt.
-type unlocking struct {
-	lockport.Locker
-	unlock func()
-}
-
-func (u unlocking) TryAcquire(ctx context.Context, name string, opts ...lockport.AcquireOption) (*lockport.Lock, error) {
-	u.unlock()
-	return u.Locker.TryAcquire(ctx, name, opts...)
 }
