@@ -3,7 +3,6 @@ package certmagiclock_test
 import (
 	"context"
 	"crypto/x509"
-	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -101,12 +100,25 @@ func TestOneObtains(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 
+	locks, err := open(ctx, url)
+	require.NoError(t, err)
+	defer locks.Close()
+	holderBefore := func(waiters int) (pid int) {
+		t.Helper()
+		require.Eventually(t, func() bool {
+			status, err := locks.Inspect(ctx, "issue_cert_"+site)
+			pid = status.PID
+			return err == nil && status.Held && status.Waiters == waiters
+		}, patience, time.Millisecond, "want %d processes that wait", waiters)
+		return pid
+	}
+
 	outcomes := map[int]func(context.Context) (struct{}, error){}
 	for _, m := range all {
 		outcomes[m.Pid()] = m.Send(site)
 	}
 	requested(1)
-	holder := waitFor(t, ctx, url, 2)
+	holder := holderBefore(2)
 	for _, m := range all {
 		if m.Pid() == holder {
 			m.Kill()
@@ -114,30 +126,13 @@ func TestOneObtains(t *testing.T) {
 		}
 	}
 	requested(2)
-	waitFor(t, ctx, url, 1)
+	holderBefore(1)
 	require.NoError(t, os.WriteFile(requests+"/sign", nil, 0o600))
 	for _, outcome := range outcomes {
 		_, err := outcome(ctx)
 		require.NoError(t, err)
 	}
 	requested(2)
-}
-
-// waitFor waits until the given number of processes wait for the lock, and returns the holder's id.
-func waitFor(t *testing.T, ctx context.Context, url string, waiters int) (pid int) {
-	t.Helper()
-	locks, err := open(ctx, url)
-	require.NoError(t, err)
-	defer locks.Close()
-	require.NoError(t, servers.Poll(ctx, func(ctx context.Context) error {
-		status, err := locks.Inspect(ctx, "issue_cert_"+site)
-		if err == nil && (!status.Held || status.Waiters != waiters) {
-			err = errors.New("others wait")
-		}
-		pid = status.PID
-		return err
-	}))
-	return pid
 }
 
 func TestStorage(t *testing.T) {
