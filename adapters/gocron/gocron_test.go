@@ -14,6 +14,7 @@ import (
 	"github.com/lockport/lockport"
 	gocronlock "github.com/lockport/lockport/adapters/gocron"
 	"github.com/lockport/lockport/backend/memory"
+	"github.com/lockport/lockport/backend/memory/memorytest"
 	_ "github.com/lockport/lockport/backend/redis"
 	"github.com/lockport/lockport/internal/lab/peer"
 	"github.com/lockport/lockport/internal/lab/servers"
@@ -129,7 +130,7 @@ func TestContextIsOfTheLatestRun(t *testing.T) {
 	require.Error(t, during(), "no run")
 }
 
-// One process leads until it resigns or loses its lock. Then its jobs' contexts end.
+// One process leads until it resigns or loses its lock. Then its jobs' contexts end. A process that ends resigns with the context that ended it.
 func TestElector(t *testing.T) {
 	server, ctx := memory.NewServer(), t.Context()
 	a, b := gocronlock.NewElector(newClient(t, server), "leader"), gocronlock.NewElector(newClient(t, server), "leader")
@@ -144,32 +145,24 @@ func TestElector(t *testing.T) {
 	require.ErrorIs(t, context.Cause(leading), lockport.ErrLost)
 	require.NoError(t, b.IsLeader(ctx))
 	require.ErrorIs(t, a.IsLeader(ctx), lockport.ErrHeld)
-	led, cancel := a.Context(ctx)
+	over, cancel := a.Context(ctx)
 	defer cancel()
-	require.Error(t, led.Err())
-	require.NoError(t, b.Resign(ctx))
-	require.NoError(t, a.IsLeader(ctx))
-}
-
-// stuck is a Locker whose server does not answer.
-type stuck struct {
-	lockport.Locker
-	asked, answer chan struct{}
-}
-
-func (s stuck) TryAcquire(context.Context, string, ...lockport.AcquireOption) (*lockport.Lock, error) {
-	s.asked <- struct{}{}
-	<-s.answer
-	return nil, lockport.ErrUnavailable
+	require.Error(t, over.Err())
+	for range 20 {
+		require.NoError(t, b.Resign(over), "its lock must be released all the same")
+		require.NoError(t, a.IsLeader(ctx))
+		a, b = b, a
+	}
 }
 
 // A campaign that gets no answer delays no other job beyond its context.
 func TestCampaignDelaysNobody(t *testing.T) {
-	s := stuck{asked: make(chan struct{}), answer: make(chan struct{})}
-	e := gocronlock.NewElector(s, "leader")
+	b := memorytest.NewBackend(nil, nil)
+	e := gocronlock.NewElector(peer.Client(t, b), "leader")
+	asked := b.DelayNext(memorytest.Claim, time.Minute)
 	campaign := make(chan error, 1)
 	go func() { campaign <- e.IsLeader(context.Background()) }()
-	<-s.asked
+	<-asked
 	leading, cancel := e.Context(t.Context())
 	defer cancel()
 	require.Error(t, leading.Err())
@@ -177,20 +170,6 @@ func TestCampaignDelaysNobody(t *testing.T) {
 	defer cancel()
 	require.ErrorIs(t, e.IsLeader(short), context.DeadlineExceeded)
 	require.ErrorIs(t, e.Resign(short), context.DeadlineExceeded)
-	close(s.answer)
+	b.Cut()
 	require.ErrorIs(t, <-campaign, lockport.ErrUnavailable)
-}
-
-// A process that ends resigns with the context that ended it.
-func TestResignAfterTheContextsEnd(t *testing.T) {
-	server, electors := memory.NewServer(), make([]*gocronlock.Elector, 2)
-	over, cancel := context.WithCancel(t.Context())
-	cancel()
-	for i := range electors {
-		electors[i] = gocronlock.NewElector(newClient(t, server), "leader")
-	}
-	for i := range 20 {
-		require.NoError(t, electors[i%2].IsLeader(t.Context()))
-		require.NoError(t, electors[i%2].Resign(over))
-	}
 }
