@@ -19,6 +19,7 @@ import (
 	"github.com/lockport/lockport"
 	otellock "github.com/lockport/lockport/adapters/otel"
 	"github.com/lockport/lockport/backend/memory/memorytest"
+	"github.com/lockport/lockport/internal/lab/peer"
 )
 
 // telemetry is an SDK whose spans and metrics a test can read.
@@ -163,11 +164,7 @@ func TestTelemetry(t *testing.T) {
 
 func TestChainedHooks(t *testing.T) {
 	a, b := observe(t, false), observe(t, false)
-	c, err := lockport.New(memorytest.NewBackend(nil, nil), lockport.Observe(a.hooks), lockport.Observe(b.hooks))
-	require.NoError(t, err)
-	defer c.Close()
-	_, err = c.Acquire(t.Context(), "job")
-	require.NoError(t, err)
+	peer.Holds(t, peer.Client(t, memorytest.NewBackend(nil, nil), lockport.Observe(a.hooks), lockport.Observe(b.hooks)), "job")
 	require.Len(t, a.ended("lockport.acquire"), 1)
 	require.Len(t, b.ended("lockport.acquire"), 1)
 }

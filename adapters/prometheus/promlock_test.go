@@ -18,6 +18,7 @@ import (
 	"github.com/lockport/lockport"
 	promlock "github.com/lockport/lockport/adapters/prometheus"
 	"github.com/lockport/lockport/backend/memory/memorytest"
+	"github.com/lockport/lockport/internal/lab/peer"
 )
 
 // register returns new metrics and their registry.
@@ -109,10 +110,8 @@ func TestSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, r := register(t, promlock.Options{})
 		faults := new(memorytest.Faults)
-		c, err := lockport.New(memorytest.NewBackend(nil, faults), lockport.TTL(12*time.Second), lockport.Logger(nil), lockport.Observe(m.Hooks()))
-		require.NoError(t, err)
-		lock, err := c.Acquire(t.Context(), "job")
-		require.NoError(t, err)
+		c := peer.Client(t, memorytest.NewBackend(nil, faults), lockport.TTL(12*time.Second), lockport.Observe(m.Hooks()))
+		lock := peer.Holds(t, c, "job")
 		faults.Fail(lockport.ErrUnavailable)
 		<-lock.Lost()
 		synctest.Wait()
@@ -123,17 +122,14 @@ func TestSilence(t *testing.T) {
 		page := httptest.NewRecorder()
 		promhttp.HandlerFor(r, promhttp.HandlerOpts{}).ServeHTTP(page, httptest.NewRequest("GET", "/metrics", nil))
 		require.Regexp(t, `ratio_bucket\{backend="memory",le="0.3"\} [1-9]`, page.Body.String(), "below the threshold in alerts.yml")
-		faults.Restore()
-		require.NoError(t, c.Close())
+		faults.Restore() // for the client's end
 	})
 }
 
 // Hooks also see names that Acquire refuses.
 func TestInvalidName(t *testing.T) {
 	m, _ := register(t, promlock.Options{Names: true})
-	c, err := lockport.New(memorytest.NewBackend(nil, nil), lockport.Observe(m.Hooks()))
-	require.NoError(t, err)
-	defer c.Close()
-	_, err = c.Acquire(t.Context(), "a\xff")
+	c := peer.Client(t, memorytest.NewBackend(nil, nil), lockport.Observe(m.Hooks()))
+	_, err := c.Acquire(t.Context(), "a\xff")
 	require.ErrorIs(t, err, lockport.ErrInvalidName)
 }
