@@ -39,26 +39,21 @@ func sample() *Results {
 	return &Results{Made: time.Unix(1e9, 0).UTC(), Turns: 3, Scenarios: []Scenario{s}, Libraries: all}
 }
 
-func TestTable(t *testing.T) {
-	r := sample()
-	s := r.Scenarios[0]
-	require.Equal(t, []string{
-		`||p50 µs|allocations each|`,
-		`|---|---:|---:|`,
-		`|lockport|40|12|`,
-		`|slow <one>|2,040|12|`,
-		`|bare|8,040|12|`,
-	}, section{Results: r}.Figures(s))
-	require.Equal(t, "bad: failed turns: 1, such as turn 1: why.", s.Notes())
-}
-
 func TestText(t *testing.T) {
 	text, err := Text(map[string]*Results{"redis": sample()}, false)
 	require.NoError(t, err)
-	require.Regexp(t, "(?s)^## Goals.*[|]slow <one>[|]2,040[|]\n.*bad: failed turns: 1, such as turn 1: why", text)
+	require.Regexp(t, "(?s)^## Goals.*[|]slow <one>[|]2,040[|]\n.*bad: failed turns: 1, such as turn 1: why\\.", text)
 	text, err = Text(map[string]*Results{"redis": sample()}, true)
 	require.NoError(t, err)
-	require.Regexp(t, "(?s)A <cycle>.*[|]slow <one>[|]2,040[|]12[|]\n", text)
+	require.Contains(t, text, "A <cycle>")
+	require.Contains(t, text, `
+||p50 µs|allocations each|
+|---|---:|---:|
+|lockport|40|12|
+|slow <one>|2,040|12|
+|bare|8,040|12|
+
+`)
 }
 
 // docs/benchmarks.md matches the stored results.
