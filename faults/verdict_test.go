@@ -23,11 +23,12 @@ func storm(o report.Class) play.Cell {
 // breaches returns what is wrong with a phase of a cell in an environment with a TTL of 2 s and tokens.
 func breaches(t *testing.T, c play.Cell, text string) string {
 	t.Helper()
-	p := &play.Played{
-		Environment: &environment.Environment{TTL: 2 * time.Second, Margin: 110 * time.Millisecond, Tokens: true}, Cell: &c, Events: historytext.Events(text),
-		Storm: c.Fault == "storm",
-	}
-	v, err := faults.Judge(p)
+	return breachesIn(t, environment.Environment{TTL: 2 * time.Second, Margin: 110 * time.Millisecond, Tokens: true}, c, text)
+}
+
+func breachesIn(t *testing.T, a environment.Environment, c play.Cell, text string) string {
+	t.Helper()
+	v, err := faults.Judge(&play.Played{Environment: &a, Cell: &c, Events: historytext.Events(text), Storm: c.Fault == "storm"})
 	require.NoError(t, err)
 	return strings.Join(v.Breaches, "\n")
 }
@@ -59,18 +60,10 @@ func TestNothingIsWrong(t *testing.T) {
 
 // TestAHoldThatEndsBeforeItIsSeen: a worker stopped meanwhile records when it asked as the deadline, even where holds have none.
 func TestAHoldThatEndsBeforeItIsSeen(t *testing.T) {
-	p := &play.Played{Environment: &environment.Environment{TTL: time.Second, Tokens: true}, Cell: &play.Cell{Outcome: report.Fenced}, Events: historytext.Events(`
-		1   w1/1 asked
-		900 w1/1 got token 1024 deadline 1
-		901 w1/1 told: removed
-	`)}
-	v, err := faults.Judge(p)
-	require.NoError(t, err)
-	require.Empty(t, v.Breaches)
-	p.Events[1].Deadline++
-	v, err = faults.Judge(p)
-	require.NoError(t, err)
-	require.Contains(t, strings.Join(v.Breaches, "\n"), "has a deadline: true")
+	sessions, cell := environment.Environment{TTL: time.Second, Tokens: true}, play.Cell{Outcome: report.Fenced}
+	const seen = "1 w1/1 asked\n 900 w1/1 got token 1024 deadline %s\n 901 w1/1 told: removed\n"
+	require.Empty(t, breachesIn(t, sessions, cell, fmt.Sprintf(seen, "1")))
+	require.Contains(t, breachesIn(t, sessions, cell, fmt.Sprintf(seen, "1.001")), "has a deadline: true")
 }
 
 func TestWhatIsWrong(t *testing.T) {
