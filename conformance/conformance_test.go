@@ -138,7 +138,7 @@ func TestReport(t *testing.T) {
 	require.Contains(t, string(text), `"outcome":"not run"`)
 }
 
-// A run that cannot begin returns an error. A run that is ended reports the remaining cases as not run.
+// A run that cannot begin returns an error.
 func TestRunThatCannotRun(t *testing.T) {
 	report := Run(t.Context(), Config{})
 	require.False(t, report.OK())
@@ -157,13 +157,6 @@ func TestRunThatCannotRun(t *testing.T) {
 		require.False(t, report.OK())
 		require.Contains(t, report.Error, c.seen)
 	}
-
-	ctx, cancel := context.WithCancel(t.Context())
-	report = Run(ctx, onMemory(), Quick(), Parallel(1), Progress(func(Result) { cancel() }))
-	require.Positive(t, report.NotRun)
-	last := report.Results[len(report.Results)-1]
-	require.Equal(t, NotRun, last.Outcome)
-	require.Contains(t, last.Reason, "the run ended")
 }
 
 // neverCloses is a backend whose Close hangs.
@@ -182,6 +175,17 @@ func try(t *testing.T, cfg Config, c Case) Result {
 // A failed case reports the rule and what was seen, however it fails. A case that does not apply is not run.
 func TestFailuresAreReported(t *testing.T) {
 	seen := errors.New("what was seen")
+	storm := func(last func() error) func(*Env) {
+		return func(e *Env) {
+			e.storm(3, func(ctx context.Context, i int) error {
+				if i == 2 {
+					return last()
+				}
+				<-ctx.Done()
+				return nil
+			})
+		}
+	}
 	for name, c := range map[string]struct {
 		run   func(*Env)
 		seen  string // default: what was seen
@@ -193,27 +197,11 @@ func TestFailuresAreReported(t *testing.T) {
 		"panic in a call": {run: func(e *Env) {
 			_, _ = begin(e, "Wait", func(context.Context) (int, error) { panic(seen) }).ended(soon, "it panics")
 		}},
-		"panic in a storm": {run: func(e *Env) {
-			e.storm(2, func(ctx context.Context, i int) error {
-				if i == 1 {
-					panic(seen)
-				}
-				<-ctx.Done()
-				return nil
-			})
-		}},
-		"storm": {run: func(e *Env) {
-			e.storm(3, func(ctx context.Context, i int) error {
-				if i == 2 {
-					return seen
-				}
-				<-ctx.Done()
-				return nil
-			})
-		}},
-		"restored": {run: func(e *Env) { e.faulty = true; e.fail(seen) }},
-		"limit":    {run: func(e *Env) { e.sleep(time.Hour) }, seen: "ran out of time"},
-		"not run":  {run: func(e *Env) { e.notRun("no %s today", "queue") }, seen: "no queue today"},
+		"panic in a storm": {run: storm(func() error { panic(seen) })},
+		"storm":            {run: storm(func() error { return seen })},
+		"restored":         {run: func(e *Env) { e.faulty = true; e.fail(seen) }},
+		"limit":            {run: func(e *Env) { e.sleep(time.Hour) }, seen: "ran out of time"},
+		"not run":          {run: func(e *Env) { e.notRun("no %s today", "queue") }, seen: "no queue today"},
 		"connection left": {run: func(*Env) {}, seen: "no connection may be left", leave: func(f *Faults) {
 			n := 0
 			f.Conns = func(context.Context) (int, error) { n++; return n, nil }
@@ -418,13 +406,18 @@ func TestWorkerEnds(t *testing.T) {
 	require.False(t, p.State().Success())
 }
 
-// A user who interrupts the suite has not seen a broken lock.
+// A user who interrupts the suite has not seen a broken lock: the case that runs and the remaining ones are reported as not run.
 func TestInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	r, err := newRunner(ctx, onMemory())
 	require.NoError(t, err)
-	res := r.run(ctx, r.cfg, Case{run: func(e *Env) { cancel(); e.sleep(time.Hour) }})
-	require.Equal(t, NotRun, res.Outcome, res.Reason)
+	interrupted := Case{run: func(e *Env) { cancel(); e.sleep(time.Hour) }}
+	results := make([]Result, 2)
+	r.runAll(ctx, []Case{interrupted, interrupted}, 1, func(i int, res Result) { results[i] = res })
+	for i, says := range []string{"the run ended meanwhile", "the run ended before"} {
+		require.Equal(t, NotRun, results[i].Outcome)
+		require.Contains(t, results[i].Reason, says)
+	}
 	ctx, cancel = context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
 	report := Soak(ctx, onMemory(), SoakOptions{For: time.Minute, Processes: 1, Goroutines: 4})
