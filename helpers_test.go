@@ -76,19 +76,20 @@ func (w *world) sleep(d time.Duration) {
 // acquiring is an Acquire under way.
 type acquiring struct {
 	w      *world
+	ctx    context.Context
+	cancel context.CancelFunc
 	done   chan struct{}
 	lock   *lockport.Lock
 	err    error
-	cancel context.CancelFunc
 }
 
 // begin starts an Acquire and waits until all goroutines are idle.
 func (w *world) begin(c *lockport.Client, name string, opts ...lockport.AcquireOption) *acquiring {
-	ctx, cancel := context.WithCancel(w.ctx)
-	a := &acquiring{w: w, done: make(chan struct{}), cancel: cancel}
+	a := &acquiring{w: w, done: make(chan struct{})}
+	a.ctx, a.cancel = context.WithCancel(w.ctx)
 	go func() {
 		defer close(a.done)
-		a.lock, a.err = c.Acquire(ctx, name, opts...)
+		a.lock, a.err = c.Acquire(a.ctx, name, opts...)
 	}()
 	synctest.Wait()
 	return a

@@ -102,18 +102,13 @@ func TestValuesReachTheDriver(t *testing.T) {
 		contexts := new([]context.Context)
 		c := w.on(w.keeps(contexts))
 		l := w.acquire(w.other(), "a")
-		ctx, cancel := context.WithCancel(context.WithValue(w.ctx, key{}, "mine"))
-		done := make(chan *lockport.Lock)
-		go func() {
-			got, err := c.Acquire(ctx, "a")
-			require.NoError(t, err)
-			done <- got
-		}()
+		w.ctx = context.WithValue(w.ctx, key{}, "mine")
+		waiting := w.begin(c, "a")
 		w.sleep(time.Second)
 		w.release(l)
-		got := <-done
-		cancel() // the work is cancelled; the lock is released anyway
-		require.NoError(t, got.Release(ctx))
+		got := waiting.got()
+		waiting.cancel() // the work is cancelled; the lock is released anyway
+		require.NoError(t, got.Release(waiting.ctx))
 		require.GreaterOrEqual(t, len(*contexts), 3)
 		for _, ctx := range *contexts {
 			require.Equal(t, "mine", ctx.Value(key{}))

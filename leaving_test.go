@@ -117,9 +117,7 @@ func TestAnothersTTL(t *testing.T) {
 				if c.held {
 					held = w.acquire(w.other(), "a")
 				}
-				if c.delay > 0 {
-					b.DelayNext(memorytest.Claim, c.delay)
-				}
+				b.DelayNext(memorytest.Claim, c.delay)
 				start := time.Now()
 				short := w.begin(client, "a", lockport.TTL(c.first))
 				long := w.begin(client, "a", lockport.TTL(time.Minute))
