@@ -288,12 +288,12 @@ func TestHopeless(t *testing.T) {
 	never := func(context.Context, *lockport.Lock) error { panic("it leads") }
 	for name, tt := range map[string]struct {
 		name string
-		harm func(b *memorytest.Backend)
+		down error // of every claim
 		opts []leader.Option
 		want error
 	}{
 		"name":         {name: "", want: lockport.ErrInvalidName},
-		"refused":      {name: "n", harm: func(b *memorytest.Backend) { b.Fail(driver.ErrRefused) }, want: lockport.ErrRefused},
+		"refused":      {name: "n", down: driver.ErrRefused, want: lockport.ErrRefused},
 		"long Grace":   {name: "n", opts: []leader.Option{leader.Grace(ttl/2 + 1)}, want: lockport.ErrInvalidOption},
 		"Grace < 0":    {name: "n", opts: []leader.Option{leader.Grace(-1)}, want: lockport.ErrInvalidOption},
 		"least 0":      {name: "n", opts: []leader.Option{leader.Backoff(0, 1)}, want: lockport.ErrInvalidOption},
@@ -302,9 +302,7 @@ func TestHopeless(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, s *memory.Server) {
 				c, b := client(t, s)
-				if tt.harm != nil {
-					tt.harm(b)
-				}
+				b.Fail(tt.down)
 				err := leader.Run(t.Context(), c, tt.name, never, tt.opts...)
 				require.ErrorIs(t, err, tt.want)
 			})
