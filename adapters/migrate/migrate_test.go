@@ -24,6 +24,7 @@ import (
 	"github.com/lockport/lockport/backend/memory"
 	_ "github.com/lockport/lockport/backend/redis"
 	"github.com/lockport/lockport/internal/lab/migrations"
+	"github.com/lockport/lockport/internal/lab/peer"
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
@@ -145,26 +146,23 @@ func TestDriver(t *testing.T) {
 // busy is a driver with a migration under way, which its Close waits for, as that of sql.Conn does.
 type busy struct {
 	database.Driver
-	began, end, over chan struct{}
+	began, end chan struct{}
 }
 
 func (b busy) Run(io.Reader) error {
 	close(b.began)
 	<-b.end
-	close(b.over)
 	return nil
 }
 
 func (b busy) Close() error {
-	<-b.over
+	<-b.end
 	return nil
 }
 
 func TestCloseDuringAMigration(t *testing.T) {
-	locks, err := memory.New(memory.Options{})
-	require.NoError(t, err)
-	defer locks.Close()
-	b := busy{began: make(chan struct{}), end: make(chan struct{}), over: make(chan struct{})}
+	locks := peer.Client(t, memory.NewBackend(memory.Options{}))
+	b := busy{began: make(chan struct{}), end: make(chan struct{})}
 	d := migratelock.New(b, locks, "n", time.Minute)
 	require.NoError(t, d.Lock())
 	go func() { _ = d.Run(strings.NewReader("x")) }()
@@ -175,7 +173,7 @@ func TestCloseDuringAMigration(t *testing.T) {
 		_, err := locks.TryAcquire(t.Context(), "n")
 		return err == nil
 	}
-	require.Never(t, free, 200*time.Millisecond, 5*time.Millisecond)
+	require.Never(t, free, 200*time.Millisecond, 5*time.Millisecond, "the lock was free during a migration")
 	close(b.end)
 	require.NoError(t, <-closed)
 	require.True(t, free())
