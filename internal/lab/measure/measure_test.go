@@ -11,6 +11,7 @@ import (
 
 	_ "github.com/lockport/lockport/backend/file"
 	"github.com/lockport/lockport/conformance/library"
+	"github.com/lockport/lockport/internal/lab/peer"
 )
 
 func TestMain(m *testing.M) {
@@ -165,11 +166,7 @@ func TestRenewalLoop(t *testing.T) {
 	release, err := m.take(t.Context(), "a", true)
 	require.NoError(t, err)
 	for range 2 {
-		select {
-		case <-renewed:
-		case <-time.After(grantLimit):
-			t.Fatal("no renewal")
-		}
+		peer.Eventually(t, renewed)
 	}
 	require.NoError(t, release(t.Context()))
 	require.True(t, released)
