@@ -56,9 +56,7 @@ func TestValidityCountsFromWhatTheServerAnswered(t *testing.T) {
 		c, lease := h.live(request("a"))
 		time.Sleep(time.Second)
 		refused := h.try(t.Context(), request("c"))
-		require.Equal(t, "Tc", c.asked())
-		c.ops[0].Err = driver.ErrUnavailable
-		c.finish(nil)
+		c.fails("Tc", driver.ErrUnavailable)
 		refused.is(t, driver.ErrUnavailable)
 		h.b.mu.Lock()
 		defer h.b.mu.Unlock()
@@ -175,15 +173,11 @@ func TestErrorsOfOneOp(t *testing.T) {
 		c, lease := h.live(request("a"))
 		full := errors.Join(driver.ErrRefused, errors.New("the table of locks is full"))
 		o := h.try(t.Context(), request("b"))
-		require.Equal(t, "Tb", c.asked())
-		c.ops[0].Err = full
-		c.finish(nil)
+		c.fails("Tb", full)
 		o.is(t, driver.ErrRefused)
 
 		r := release(t.Context(), lease) // no effect: it may be sent again
-		require.Equal(t, "Fa", c.asked())
-		c.ops[0].Err = full
-		c.finish(nil)
+		c.fails("Fa", full)
 		r.is(t, driver.ErrRefused)
 		h.frees(c, lease, "a")
 

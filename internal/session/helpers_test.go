@@ -2,11 +2,11 @@ package session
 
 import (
 	"context"
-	"crypto/rand"
 	"crypto/sha256"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/lab/peer"
 )
 
 var plainLayout = Layout{
@@ -41,9 +42,7 @@ type hand struct {
 
 // handDial is a Dial under way.
 type handDial struct {
-	label  string
 	events Events
-	ctx    context.Context
 	answer chan any // a *handConn or an error
 }
 
@@ -62,8 +61,8 @@ func byHand(t *testing.T, o Options, f func(t *testing.T, h *hand)) {
 	})
 }
 
-func (h *hand) Dial(ctx context.Context, label string, e Events) (Conn, error) {
-	d := &handDial{label: label, events: e, ctx: ctx, answer: make(chan any, 1)}
+func (h *hand) Dial(ctx context.Context, _ string, e Events) (Conn, error) {
+	d := &handDial{events: e, answer: make(chan any, 1)}
 	h.dials = append(h.dials, d)
 	select {
 	case a := <-d.answer:
@@ -79,25 +78,29 @@ func (h *hand) Dial(ctx context.Context, label string, e Events) (Conn, error) {
 // accept answers the only dial under way.
 func (h *hand) accept() *handConn {
 	h.t.Helper()
-	synctest.Wait()
-	require.Len(h.t, h.dials, 1, "dials under way")
-	c := &handConn{h: h, id: fmt.Sprintf("session-%d", len(h.conns)), events: h.dials[0].events, reply: make(chan error, 1), broken: make(chan error, 1), deaf: h.deaf}
+	c := &handConn{h: h, id: fmt.Sprintf("session-%d", len(h.conns)), reply: make(chan error, 1), broken: make(chan error, 1), deaf: h.deaf}
 	h.deaf = false
 	h.conns = append(h.conns, c)
-	h.dials[0].answer <- c
-	h.dials = nil
-	synctest.Wait()
+	c.events = h.dialled(c)
 	return c
 }
 
 // refuse fails the only dial under way.
 func (h *hand) refuse(err error) {
 	h.t.Helper()
+	h.dialled(err)
+}
+
+// dialled ends the only dial under way, with a *handConn or an error.
+func (h *hand) dialled(answer any) Events {
+	h.t.Helper()
 	synctest.Wait()
 	require.Len(h.t, h.dials, 1, "dials under way")
-	h.dials[0].answer <- err
+	d := h.dials[0]
 	h.dials = nil
+	d.answer <- answer
 	synctest.Wait()
+	return d.events
 }
 
 // handConn is a Conn whose requests the test answers.
@@ -167,23 +170,15 @@ func (c *handConn) asked() string {
 	synctest.Wait()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.ops == nil {
-		return ""
-	}
-	s := ""
-	for i, op := range c.ops {
-		if i > 0 {
-			s += " "
-		}
-		s += kindLetters[op.Kind:op.Kind+1] + string(op.Key)
+	var all []string
+	for _, op := range c.ops {
+		s := kindLetters[op.Kind:op.Kind+1] + string(op.Key)
 		if op.Kind == End {
 			s += op.Earlier.(*handConn).id
 		}
+		all = append(all, s)
 	}
-	if c.waits {
-		s += "!"
-	}
-	return s
+	return strings.Join(all, " ") + map[bool]string{true: "!"}[c.waits]
 }
 
 // answer checks that want is asked, and grants all of it but the keys in no.
@@ -219,11 +214,7 @@ func (c *handConn) finish(err error) {
 var errCut = errors.New("cut")
 
 // request returns a claim of name.
-func request(name string) driver.Request {
-	var id [16]byte
-	_, _ = rand.Read(id[:])
-	return driver.Request{Name: name, Owner: fmt.Sprintf("%x:test", id), TTL: handTTL}
-}
+func request(name string) driver.Request { return (&peer.Peer{TTL: handTTL}).Request(name) }
 
 // outcome is what a call returned.
 type outcome struct {
@@ -311,4 +302,17 @@ func (h *hand) live(req driver.Request) (*handConn, driver.Lease) {
 	c.answer("T" + req.Name)
 	o.is(h.t, nil)
 	return c, o.lease
+}
+
+// renew begins a renewal.
+func (h *hand) renew(ctx context.Context, l driver.Lease) *outcome {
+	return begin(func() (driver.Lease, error) { _, err := driver.Renew(ctx, h.b, l); return nil, err })
+}
+
+// fails checks that want is asked, and answers that its only op failed with err.
+func (c *handConn) fails(want string, err error) {
+	c.h.t.Helper()
+	require.Equal(c.h.t, want, c.asked())
+	c.ops[0].Err = err
+	c.finish(nil)
 }

@@ -26,7 +26,7 @@ func TestSessionEnds(t *testing.T) {
 		given := release(t.Context(), h.held(c, request("given back")))
 		require.Equal(t, "Fgiven back", c.asked())
 		queued := h.try(t.Context(), request("queued"))
-		renewal := begin(func() (driver.Lease, error) { _, err := driver.Renew(t.Context(), h.b, lease); return nil, err })
+		renewal := h.renew(t.Context(), lease)
 		c.fail(errCut)
 		require.Len(t, told, 1)
 		require.ErrorIs(t, told[0], driver.ErrLost)
@@ -187,7 +187,7 @@ func TestRenewalGoesFirst(t *testing.T) {
 		for i := range 2 * MaxBatch {
 			tries = append(tries, h.try(t.Context(), peer.Permit(request(fmt.Sprint(i)), 2)))
 		}
-		renewed := begin(func() (driver.Lease, error) { _, err := driver.Renew(t.Context(), h.b, lease); return nil, err })
+		renewed := h.renew(t.Context(), lease)
 		c.finish(nil) // the first try, which went alone
 		c.answer("P")
 		renewed.is(t, nil)
@@ -240,7 +240,7 @@ func TestRenewBatch(t *testing.T) {
 		require.ErrorIs(t, results[3].Err, driver.ErrUnknown)
 
 		ctx, cancel := context.WithCancel(t.Context())
-		o = begin(func() (driver.Lease, error) { _, err := driver.Renew(ctx, h.b, a); return nil, err })
+		o = h.renew(ctx, a)
 		cancel()
 		o.is(t, driver.ErrUnknown)
 		c.answer("P")

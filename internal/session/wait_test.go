@@ -125,9 +125,7 @@ func TestNotify(t *testing.T) {
 		c = h.accept()
 		c.answer("Ta", "a")
 		next.is(t, driver.ErrHeld)
-		require.Equal(t, "Aa", c.asked())
-		c.ops[0].Err = driver.ErrUnavailable
-		c.finish(nil)
+		c.fails("Aa", driver.ErrUnavailable)
 		require.Equal(t, before+1, woken["a"], "a failed Await wakes nobody")
 		notify("a")
 		c.answer("Aa")
