@@ -53,6 +53,11 @@ func (b *Backend) check(ctx context.Context) ([]driver.Notice, error) {
 			Text:   fmt.Sprintf("The server grants sessions of at most %v, and %v was requested. A holder that is silent for longer than that loses its locks.", granted, b.o.TTL),
 			Remedy: "Raise the servers' maxSessionTimeout, or request a shorter TTL."})
 	}
+	if b.o.TTL < 5*b.tick {
+		notices = append(notices, driver.Notice{ID: "short-ttl",
+			Text:   fmt.Sprintf("The TTL %v is less than five ticks of %v. A renewal then proves little: work may be ended although the server answers.", b.o.TTL, b.tick),
+			Remedy: "Use a longer TTL, or shorten the servers' tickTime."})
+	}
 	members, _, err := b.get(membersPath)
 	switch {
 	case err == nil:

@@ -95,7 +95,9 @@ func (b *Backend) attempt(ctx context.Context, req driver.Request, f func(*claim
 func (b *Backend) TryAcquire(ctx context.Context, req driver.Request) (driver.Lease, error) {
 	return b.attempt(ctx, req, func(c *claim) (ahead string, err error) {
 		if ahead, err = c.advance(ctx); err == nil && ahead != "" && !req.Queue {
-			err = c.withdraw()
+			if err = c.withdraw(); err == nil {
+				c.forget()
+			}
 		}
 		return ahead, err
 	})
@@ -171,13 +173,15 @@ func (c *claim) win(ctx context.Context, contended bool) error {
 	return nil
 }
 
-// withdraw deletes the node of a claim that is not granted.
+// withdraw deletes the node of a claim that is not granted. The claim has nothing then.
 func (c *claim) withdraw() error {
 	path := c.node()
 	if err := c.b.delete(path); err != nil && !errors.Is(err, zk.ErrNoNode) {
 		return err
 	}
-	c.forget()
+	c.b.mu.Lock()
+	defer c.b.mu.Unlock()
+	c.path, c.session, c.czxid = "", 0, 0
 	return nil
 }
 
@@ -195,12 +199,13 @@ func (c *claim) failed(err error) error {
 	c.b.mu.Unlock()
 	switch {
 	case nothing:
-		if !c.req.Queue {
-			c.forget()
-		}
-		return withoutEffect(err)
+		err = withoutEffect(err)
 	case path != "" && errors.Is(err, driver.ErrRefused) && c.withdraw() == nil:
-		return err
+	default:
+		return unknown(err)
 	}
-	return unknown(err)
+	if !c.req.Queue {
+		c.forget()
+	}
+	return err
 }

@@ -163,17 +163,19 @@ func (b *Backend) freshen(ctx context.Context, path string) error {
 	}
 }
 
-// beat keeps the evidence that the session lives fresh: it sends a request if a third of the timeout has passed without one. The next claim
-// is then valid for most of the timeout. go-zookeeper's own pings do not reveal when they were answered.
+// beat keeps the evidence that the session lives fresh: it sends a request if there was none for some time. A confirmation counts as of a request that
+// was answered a tick before. That request and the tick together shall not be older than a third of the timeout, so that claims and renewals are valid
+// for the rest. go-zookeeper's own pings do not reveal when they were answered.
 func (b *Backend) beat() {
 	b.mu.Lock()
 	conn, last := b.conn, b.session.latest(time.Now())
+	pause := max(b.o.TTL*3/10-b.tick, b.tick/2)
 	b.mu.Unlock()
 	switch {
 	case conn == nil:
 	case conn.State() != zk.StateHasSession:
 		b.giveUp()
-	case time.Since(last) > b.o.TTL/3:
+	case time.Since(last) > pause:
 		_ = b.ping()
 	}
 }

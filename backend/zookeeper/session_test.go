@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/internal/lab/peer"
 	"github.com/lockport/lockport/internal/lab/servers"
 )
@@ -85,4 +86,17 @@ func TestHeartbeat(t *testing.T) {
 		defer b.mu.Unlock()
 		return b.session.latest(time.Now()).After(idle)
 	})
+}
+
+// With the tick of ZooKeeper's sample configuration and a TTL of five ticks, more than half of the TTL is left at any time.
+func TestOrdinaryTick(t *testing.T) {
+	t.Parallel()
+	const ttl = 10 * time.Second
+	s := servers.NeedZooKeeper(t, servers.ZooKeeperOptions{Config: []string{"tickTime=2000"}})
+	l := peer.Holds(t, peer.Client(t, newBackend(t, Options{TTL: ttl}, s.Addr()).Backend, lockport.TTL(ttl)), "x")
+	require.Never(t, func() bool {
+		deadline, _ := l.Deadline()
+		return time.Until(deadline) < ttl*45/100
+	}, ttl, 50*time.Millisecond)
+	require.NoError(t, l.Release(t.Context()))
 }
