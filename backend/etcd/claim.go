@@ -28,6 +28,7 @@ type claim struct {
 	timer *time.Timer // starts watch
 	ended error       // why the holder's key is gone; nil: it exists, or may
 
+	calls   int  // under way that may create its key
 	late    bool // a request that creates the key may still arrive, or arrive again
 	closing bool // being released or abandoned: no request may create its key
 }
@@ -66,6 +67,7 @@ func (b *Backend) claim(req driver.Request, f func(*claim) (place, error)) (driv
 	p, err := f(c)
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	c.calls--
 	switch {
 	case err != nil:
 	case p.ahead > 0:
@@ -83,13 +85,13 @@ func (b *Backend) claim(req driver.Request, f func(*claim) (place, error)) (driv
 	case c.rev != 0 || !certain(err):
 	case c.late:
 		err = fmt.Errorf("%w: the claim may arrive later: %v", driver.ErrUnknown, err)
-	case !req.Queue: // otherwise the claim is repeated or abandoned
+	case !req.Queue || errors.Is(err, driver.ErrHeld): // otherwise the claim is repeated or abandoned
 		b.drop(c)
 	}
 	return nil, err
 }
 
-// register returns the claim of req, which it creates if there is none.
+// register returns the claim of req, which it creates if there is none, for one more call.
 func (b *Backend) register(req driver.Request) (*claim, error) {
 	if req.TTL < capabilities.MinTTL || req.TTL > maxTTL {
 		return nil, fmt.Errorf("%w: the TTL %v is not between 1s and %v; etcd counts whole seconds", driver.ErrRefused, req.TTL, maxTTL)
@@ -101,6 +103,7 @@ func (b *Backend) register(req driver.Request) (*claim, error) {
 		c = &claim{b: b, req: req, prefix: b.layout.claimPrefix(req)}
 		b.claims[req.Owner] = c
 	}
+	c.calls++
 	return c, nil
 }
 

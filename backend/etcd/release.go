@@ -112,7 +112,7 @@ func (b *Backend) Abandon(ctx context.Context, req driver.Request) error {
 	}
 	c.closing = true
 	c.unwatch()
-	nothing := !c.late && c.rev == 0 // no request of it had an effect
+	nothing := c.lease == nil || c.calls == 0 && !c.late && c.rev == 0 // no request of it had an effect
 	b.mu.Unlock()
 	if !nothing {
 		if _, err := b.write(ctx, c.removal()); err != nil && !errors.Is(err, rpctypes.ErrLeaseNotFound) { // without its lease it takes no effect

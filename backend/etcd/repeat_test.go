@@ -192,3 +192,23 @@ func TestLookThatIsNotAnswered(t *testing.T) {
 	require.False(t, silent.Load())
 	require.EqualValues(t, place.CreateRevision, token/driver.TokensPerGrant, "it has queued again")
 }
+
+// A copy that arrives after the release has the key of the next claim. A waiter that repeats its claim takes another key, and lets that one expire.
+func TestStrayKeyExpires(t *testing.T) {
+	s, etcd, _ := alone(t)
+	var cancel atomic.Bool
+	var repeat func()
+	n := newNodeThrough(t, s, func(ctx context.Context, txn *pb.TxnRequest, send, resend func() error) error {
+		if cancel.Swap(false) {
+			repeat = func() { require.NoError(t, resend()) }
+			return status.Error(codes.Canceled, "cancelled")
+		}
+		return send()
+	})
+	c := peer.Client(t, n.Backend, lockport.TTL(2*time.Second))
+	cancel.Store(true)
+	require.NoError(t, peer.Holds(t, c, "x").Release(t.Context()))
+	repeat()
+	require.Len(t, keysOf(t, etcd, "x"), 1)
+	require.NoError(t, peer.Holds(t, c, "x").Release(t.Context()))
+}
