@@ -7,6 +7,7 @@ import (
 	"errors"
 	"net"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -175,6 +176,37 @@ func TestPool(t *testing.T) {
 type distant struct{ net.Conn }
 
 func (distant) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 5432} }
+
+// A wrong connection string of a caller's sql.DB is refused, and no error shows its password.
+func TestWrongDSN(t *testing.T) {
+	db, err := sql.Open("pgx", "postgres://u:secret@h:54x/db")
+	require.NoError(t, err)
+	c, err := NewDB(db, Options{})
+	require.NoError(t, err)
+	_, err = c.TryAcquire(t.Context(), "x")
+	peer.SaysOneLine(t, err, lockport.ErrRefused, "failed to parse as URL")
+	require.NoError(t, c.Close())
+}
+
+// A burst of readers beside earlier ones takes few requests, so renewals of the session are not late.
+func TestManyReadersBesideOthers(t *testing.T) {
+	p := database(t)
+	tracer := new(traced)
+	b, err := NewBackend(poolAt(t, p.URL(), func(config *pgxpool.Config) { config.ConnConfig.Tracer = tracer }), Options{TTL: testTTL})
+	require.NoError(t, err)
+	a := dialled(t, b.server)
+	var ops []*session.Op
+	for i := range 10 {
+		ops = append(ops, &session.Op{Kind: session.Try, Key: session.Key(strconv.Itoa(i + 1)), Shared: true})
+	}
+	ask(t, a, ops...)
+	tracer.taken()
+	ask(t, a, ops...)
+	require.Equal(t, []string{"lp_try_beside"}, tracer.taken())
+	for _, op := range ops {
+		require.True(t, op.OK)
+	}
+}
 
 // untimed is a connection without deadlines, as through SSH.
 type untimed struct{ net.Conn }

@@ -43,12 +43,15 @@ func (c *conn) count(op *session.Op, n int) {
 // Do implements session.Conn. Frees and tries share a statement: nobody can tell that from carrying them out in order.
 func (c *conn) Do(ctx context.Context, ops []*session.Op) error {
 	return c.link.use(func(p *pgx.Conn) error {
-		var frees, tries []*session.Op
+		var frees, tries, beside []*session.Op
+		var keys []int64 // of beside
 		for _, op := range ops {
 			switch {
 			case op.Kind == session.Free:
 				frees = append(frees, op)
-			case op.Kind == session.Try && len(op.Slots) == 0 && !(op.Shared && c.shares[op.Key] > 0):
+			case op.Kind == session.Try && op.Shared && c.shares[op.Key] > 0: // the server would grant it ahead of waiting writers
+				beside, keys = append(beside, op), append(keys, number(op.Key))
+			case op.Kind == session.Try && len(op.Slots) == 0:
 				tries = append(tries, op)
 			default:
 				if err := c.doOne(ctx, p, op); err != nil {
@@ -56,13 +59,16 @@ func (c *conn) Do(ctx context.Context, ops []*session.Op) error {
 				}
 			}
 		}
-		if c.patient && len(tries) > 0 { // a reader's: the draw of its token must not wait long with the lock
+		if c.patient && len(tries)+len(beside) > 0 { // a reader's: the draw of its token must not wait long with the lock
 			if err := run(ctx, p, "SET lock_timeout = "+milliseconds(sideLockTimeout)); err != nil {
 				return ended(err)
 			}
 			c.patient = false
 		}
 		err := c.change(ctx, p, frees, tries)
+		if err == nil && len(beside) > 0 {
+			err = c.ask(ctx, p, beside, c.statements.tryBeside, keys)
+		}
 		c.drainNotifications(p)
 		return err
 	})
@@ -117,17 +123,13 @@ func (c *conn) tryPermit(ctx context.Context, p *pgx.Conn, op *session.Op) error
 	return nil
 }
 
-// doOne carries out an op that shares no statement with others. The server would grant a shared lock to a session that has it, ahead of waiting
-// writers, so that needs a statement that looks for them.
+// doOne carries out an op that is neither a Free nor the Try of a lock.
 func (c *conn) doOne(ctx context.Context, p *pgx.Conn, op *session.Op) error {
 	ops := []*session.Op{op}
 	key := number(op.Key)
 	hi, lo := side(key)
 	switch op.Kind {
 	case session.Try:
-		if op.Shared {
-			return c.ask(ctx, p, ops, c.statements.tryBeside, key)
-		}
 		return c.tryPermit(ctx, p, op)
 	case session.Ping:
 		return c.ask(ctx, p, ops, c.statements.ping)

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/lockurl"
 	"github.com/lockport/lockport/internal/session"
 )
 
@@ -76,6 +77,9 @@ func classify(err error) error {
 		return fmt.Errorf("%w: %s: check sslmode and the certificates", driver.ErrRefused, attempts(err))
 	case errors.As(err, &connect):
 		return fmt.Errorf("%w: cannot connect: %s", driver.ErrUnavailable, attempts(err))
+	}
+	if reason, ok := lockurl.PgxReason(err.Error()); ok {
+		return fmt.Errorf("%w: the sql.DB's connection string cannot be used: %s", driver.ErrRefused, session.OneLine(reason))
 	}
 	return fmt.Errorf("%w: %s", driver.ErrUnavailable, session.OneLine(err.Error()))
 }

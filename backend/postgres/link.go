@@ -90,15 +90,15 @@ func openDB(config *pgx.ConnConfig, before func(context.Context, *pgx.ConnConfig
 	}))
 }
 
-// perHost is the time for connecting to one of several hosts. Together they must leave some of the time in which a session opens: a host that is
-// silent must not keep it from the next.
+// perHost is the time for connecting to one address. With one address each, all hosts together leave some of the time in which a session opens, so
+// a silent host does not use up the time of the hosts after it.
 func perHost(config *pgx.ConnConfig) time.Duration {
 	hosts := map[string]bool{net.JoinHostPort(config.Host, fmt.Sprint(config.Port)): true}
 	for _, f := range config.Fallbacks { // also of the same host, with and without TLS
 		hosts[net.JoinHostPort(f.Host, fmt.Sprint(f.Port))] = true
 	}
 	limit := session.MaxDial * 4 / 5 / time.Duration(len(hosts))
-	if t := config.ConnectTimeout; len(hosts) == 1 || t > 0 && t < limit {
+	if t := config.ConnectTimeout; t > 0 && t < limit {
 		return t
 	}
 	return limit

@@ -11,7 +11,7 @@ const channel = "lockport"
 // lock is free. Sessions that await a key hold its side lock in shared mode.
 type statements struct {
 	try       statement // a token, or NULL
-	tryBeside statement // the same for a shared lock that the session has already: NULL if others wait for it
+	tryBeside statement // the same for shared locks that the session has already: NULL if others wait
 	free      statement // 1, or 0 if this session did not have it
 	change    statement // the results of free for some keys, then those of try for others
 	wait      statement // a token
@@ -42,8 +42,9 @@ func newStatements(draw string) *statements {
 	}
 	return &statements{
 		try: statement{"lp_try", try("$1::bigint", "$2::bool")},
-		tryBeside: statement{"lp_try_beside", `SELECT CASE WHEN NOT EXISTS (SELECT FROM pg_locks l WHERE ` + advisory + ` AND l.objsubid = 1 AND NOT l.granted AND ` +
-			keySQL + ` = $1::bigint) THEN (` + try("$1::bigint", "true") + `) END`},
+		// A subquery that does not depend on k runs once.
+		tryBeside: statement{"lp_try_beside", `SELECT CASE WHEN k <> ALL (ARRAY(SELECT ` + keySQL + ` FROM pg_locks l WHERE ` + advisory +
+			` AND l.objsubid = 1 AND NOT l.granted)) THEN (` + try("k", "true") + `) END FROM unnest($1::bigint[]) AS u(k)`},
 		free: statement{"lp_free", free("$1::bigint", "$2::bigint", "$3::int", "$4::int", "$5::bool")},
 		change: statement{"lp_free_lp_try", free("k", "awaited", "hi", "lo", "shared") +
 			` FROM unnest($1::bigint[], $2::bigint[], $3::int[], $4::int[], $5::bool[]) AS u(k, awaited, hi, lo, shared)

@@ -41,8 +41,8 @@ var params = []lockport.Param{
 	{Name: "sslnegotiation", Text: "postgres (the default) or direct"},
 	{Name: "channel_binding", Text: "disable, prefer (the default) or require"},
 	{Name: "require_auth", Text: "accepted authentication methods, such as scram-sha-256"},
-	{Name: "target_session_attrs", Text: "which of several hosts: primary (the default), any, read-write"},
-	{Name: "connect_timeout", Text: "seconds for one attempt to connect, at most 4 for all hosts together; default 10"},
+	{Name: "target_session_attrs", Text: "which of several hosts: primary (the default), any, read-write; of one host: any"},
+	{Name: "connect_timeout", Text: "seconds for one address; at most 4, divided by the number of hosts, which is the default"},
 }
 
 // pgxSettings are the parameters that pgx knows, with defaults. All go to pgx, so that it takes none from the environment. Those that are not in
@@ -102,9 +102,6 @@ func configOf(u *url.URL, o *Options) (*pgx.ConnConfig, error) {
 	return parse(settings)
 }
 
-// quoted ends the connection string in pgx's errors.
-const quoted = "`: "
-
 // parse makes pgx's configuration from settings alone: pgx would take missing ones from the environment and from files in the user's home.
 func parse(settings map[string]string) (*pgx.ConnConfig, error) {
 	var text strings.Builder
@@ -113,8 +110,8 @@ func parse(settings map[string]string) (*pgx.ConnConfig, error) {
 	}
 	config, err := pgx.ParseConfig(strings.TrimSpace(text.String()))
 	if err != nil {
-		text := err.Error() // the connection string, perhaps with the password, and then the reason
-		return nil, fmt.Errorf("the URL cannot be used: %s", session.OneLine(text[strings.LastIndex(text, quoted)+len(quoted):]))
+		reason, _ := lockurl.PgxReason(err.Error())
+		return nil, fmt.Errorf("the URL cannot be used: %s", session.OneLine(reason))
 	}
 	for name, value := range pgxSettings() {
 		if _, unknown := config.RuntimeParams[name]; unknown && settings[name] != value {

@@ -80,9 +80,17 @@ func TestWrongPassword(t *testing.T) {
 	defer b.Close()
 	require.NotContains(t, peer.Fails(t, b, request("a", 1), driver.ErrRefused).Error(), "secret")
 
-	wrong := peer.Opened(t, "table+postgres://nobody@127.0.0.1:1/db?password=secret&sslmode=bogus")
-	defer wrong.Close()
-	peer.SaysOneLine(t, peer.Fails(t, wrong, request("a", 1)), driver.ErrRefused, "sslmode")
+	for dsn, what := range map[string]string{
+		"postgres://nobody@127.0.0.1:1/db?password=secret&sslmode=bogus": "sslmode is invalid",
+		"postgres://u:secret@h:54x/db":                                   "failed to parse as URL",
+		"postgres://u:secret%zz@h/db":                                    "failed to parse as URL",
+	} {
+		db, err := sql.Open("pgx", dsn)
+		require.NoError(t, err)
+		b, err := NewBackend(db, Postgres, Options{})
+		require.NoError(t, err)
+		peer.SaysOneLine(t, peer.Fails(t, b, request("a", 1)), driver.ErrRefused, what)
+	}
 }
 
 // A connection that dies may have sent the statement, even if its repetition is refused.

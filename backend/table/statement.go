@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/lockurl"
 	"github.com/lockport/lockport/internal/sqlrow"
 )
 
@@ -94,8 +95,8 @@ func (b *Backend) classify(ctx context.Context, err, class error) error {
 		} else if code[0] == "1690" {
 			line = "switch autocommit on (autocommit=1 in the DSN): nothing would be committed (" + line + ")"
 		}
-	} else if strings.HasPrefix(line, "cannot parse `") { // pgx's error for a wrong DSN shows parameters, such as a password
-		class, line = driver.ErrRefused, "cannot parse the DSN: "+line[strings.LastIndex(line, "`: ")+len("`: "):]
+	} else if reason, ok := lockurl.PgxReason(line); ok {
+		class, line = driver.ErrRefused, "cannot parse the DSN: "+reason
 	} else if ended := ctx.Err(); ended != nil {
 		return fmt.Errorf("%w: %w: %s", class, ended, line)
 	}

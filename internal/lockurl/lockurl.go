@@ -132,3 +132,17 @@ func Prefix(given string, none bool, standard string) (string, error) {
 	}
 	return given, nil
 }
+
+// PgxReason returns why pgx cannot use a connection string, from the text of its error. The text shows that string, perhaps with a password, and may
+// quote it again in the reason. false: the error is another one.
+func PgxReason(text string) (reason string, ok bool) {
+	const start, end = "cannot parse `", "`: "
+	if !strings.HasPrefix(text, start) {
+		return "", false
+	}
+	reason = text[strings.LastIndex(text, end)+len(end):]
+	if said, quoted, _ := strings.Cut(reason, " ("); strings.ContainsAny(quoted, "\"/@=") {
+		reason = said
+	}
+	return reason, true
+}
