@@ -313,7 +313,7 @@ func inspected(e *Env, as mode) {
 	told, stays := a.watched(reqs[0]), b.claimAs(reqs[1])
 	stop, unheard := b.keepAlive(stays), a.keepAlive(told.lease)
 	st := b.inspect(name)
-	e.require(st.Held && len(st.Others) == 1, "two claims hold the name, and Inspect says: %+v", st)
+	e.require(st.Held && len(st.Others) == 1, "two claims hold the name, and Inspect says: %+v (%w)", st, errMissing)
 	for _, holder := range append(st.Others, st) {
 		for i, req := range reqs {
 			if holder.Owner == req.Owner || e.namesSessionOf(holder.Owner, req.Owner) {

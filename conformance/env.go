@@ -84,12 +84,16 @@ func (e *Env) stopIfFailed() {
 func (e *Env) failf(format string, args ...any) {
 	for i, arg := range args {
 		if arg == nil {
-			args[i] = errors.New("no error")
+			args[i] = errNone
 		}
 	}
 	e.fail(fmt.Errorf(format, args...))
 	runtime.Goexit()
 }
+
+// These are parts of failures that the expiry of the case's claims may explain: a call that had to fail did not, a claim on a held name was granted,
+// or Inspect does not show a claim.
+var errNone, errGranted, errMissing = errors.New("no error"), errors.New("another claim was granted"), errors.New("a claim is missing")
 
 // require ends the case with what was seen, unless ok.
 func (e *Env) require(ok bool, seen string, args ...any) {

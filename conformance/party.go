@@ -172,7 +172,7 @@ func (p *party) wantHeldAs(req driver.Request, why string) {
 // refused checks that a claim returned ErrHeld; why is the reason.
 func (e *Env) refused(lease driver.Lease, err error, why string) {
 	if err == nil {
-		e.failf("%s, yet another claim was granted (token %d)", why, lease.Grant().Token)
+		e.failf("%s, yet %w (token %d)", why, errGranted, lease.Grant().Token)
 	}
 	e.is(err, why+", so another claim must return ErrHeld; it returned", driver.ErrHeld)
 }

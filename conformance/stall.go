@@ -49,16 +49,18 @@ func (e errExpired) Unwrap() error { return e.error }
 var errSlow = errors.New("the machine or the server was slow")
 
 // attempt runs a case, and again if a run shows nothing: the case measured a stall itself; its failure may be one of slowness; a lock was lost while
-// the machine stalled; or a quick case, which renews few claims, failed when one may have expired. n is how often it started again.
+// the machine stalled; or a quick case, which renews few claims, lost one or saw it granted to another when it may have expired. n is how often it
+// started again.
 func (r *runner) attempt(ctx context.Context, cfg Config, c Case) (n int, err error) {
 	for ; ; n++ {
 		longest := r.stalls()
 		err = r.once(ctx, cfg, c)
 		_, late := errors.AsType[errExpired](err)
 		expired := late && c.Quick && r.caps.Ends != driver.EndsProcess // a session that is silent for the TTL ends too
-		lost := longest() >= r.ttl/8 && errors.Is(err, driver.ErrLost)
+		stalled := longest() >= r.ttl/8 || expired
+		lost, granted := errors.Is(err, driver.ErrLost), errors.Is(err, errGranted) || errors.Is(err, errNone) || errors.Is(err, errMissing)
 		slow := errors.Is(err, errStalled) || errors.Is(err, errSlow)
-		if n == maxStalled || !slow && !lost && !expired {
+		if n == maxStalled || !slow && !(lost && stalled) && !(granted && expired) {
 			return n, err
 		}
 	}
