@@ -15,7 +15,8 @@ import (
 )
 
 func TestRunOptions(t *testing.T) {
-	t.Setenv("LOCKPORT_URL", "")
+	t.Setenv("LOCKPORT_URL", "") // so that it is restored
+	require.NoError(t, os.Unsetenv("LOCKPORT_URL"))
 	for _, tt := range []struct {
 		args []string
 		want runOptions
@@ -53,7 +54,7 @@ func TestURLComesFromAFile(t *testing.T) {
 	good := write("redis://:secret@localhost\n")
 	for _, tt := range []struct {
 		args          []string
-		url, file     string // in the environment
+		url, file     string // in the environment; "": not set
 		want, wantErr string
 	}{
 		{want: "file:"},
@@ -64,14 +65,20 @@ func TestURLComesFromAFile(t *testing.T) {
 		{args: []string{"--url", "memory:", "--url-file", good}, wantErr: "options --url and --url-file exclude each other"},
 		{args: []string{"--url="}, wantErr: "the URL is empty: give that of a lock server, or file: for files of this machine"},
 		{url: "memory:", file: good, wantErr: "LOCKPORT_URL and LOCKPORT_URL_FILE exclude each other"},
+		{url: " ", wantErr: "LOCKPORT_URL or LOCKPORT_URL_FILE is empty"},
+		{file: " ", wantErr: "LOCKPORT_URL or LOCKPORT_URL_FILE is empty"},
 		{file: "redis://:secret@localhost", wantErr: "the name of a file"},
 		{args: []string{"--url-file="}, wantErr: "the URL cannot be read: open : no such file or directory"},
 		{args: []string{"--url-file", good + "s"}, wantErr: "the URL cannot be read: open " + good + "s: no such file or directory"},
 		{args: []string{"--url-file", write("secret one\nsecret two\n")}, wantErr: "must hold one line: the URL of a lock server"},
 		{args: []string{"--url-file", write(" \n")}, wantErr: "must hold one line: the URL of a lock server"},
 	} {
-		t.Setenv("LOCKPORT_URL", tt.url)
-		t.Setenv("LOCKPORT_URL_FILE", tt.file)
+		for name, value := range map[string]string{"LOCKPORT_URL": tt.url, "LOCKPORT_URL_FILE": tt.file} {
+			t.Setenv(name, strings.TrimSpace(value))
+			if value == "" {
+				require.NoError(t, os.Unsetenv(name))
+			}
+		}
 		options := newOptions("status")
 		server := options.server()
 		err := options.parse(tt.args)

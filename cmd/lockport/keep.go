@@ -39,8 +39,11 @@ func (r *runner) keep(ctx context.Context) error {
 	if !errors.As(context.Cause(ctx), &exit) {
 		return err
 	}
-	if errors.Is(k.last, lockport.ErrLost) && !k.done && exit.code != exitLost && exit.code != exitCannotStart {
+	switch lost := errors.Is(k.last, lockport.ErrLost); {
+	case lost && !k.done && exit.code != exitLost && exit.code != exitCannotStart:
 		return failf(exitLost, "%v", k.last)
+	case !lost && errors.Is(k.last, lockport.ErrUnavailable): // of the last release
+		k.c.say("%v; the lock expires within %v", k.last, k.o.ttl)
 	}
 	return exit
 }

@@ -143,20 +143,22 @@ func (r *runner) open(ctx context.Context) (err error) {
 
 // acquire acquires the lock. -w counts from started.
 func (r *runner) acquire(ctx context.Context, started time.Time) (lock *lockport.Set, err error) {
-	o, limited, cancel, waited := r.o, ctx, context.CancelFunc(func() {}), ""
-	if o.once {
-		limited, cancel = context.WithTimeout(ctx, answerLimit)
+	o, waited := r.o, ""
+	if o.once || o.wait >= 0 { // a free lock is taken even if opening the server has taken the time
+		limited, cancel := context.WithTimeout(ctx, answerLimit)
 		lock, err = lockport.TryAcquireAll(limited, r.client, o.names, o.mode()...)
-	} else {
-		if o.wait >= 0 {
-			limited, cancel = context.WithDeadline(ctx, started.Add(o.wait))
+		cancel()
+		if !o.once && errors.Is(err, lockport.ErrHeld) {
 			waited = fmt.Sprintf("waited %v: ", o.wait)
+			limited, cancel := context.WithDeadline(ctx, started.Add(o.wait))
+			if limited.Err() == nil {
+				lock, err = r.wait(limited)
+			}
+			cancel()
 		}
-		stop := r.explainWaiting(ctx)
-		lock, err = lockport.AcquireAll(limited, r.client, o.names, o.mode()...)
-		stop()
+	} else {
+		lock, err = r.wait(ctx)
 	}
-	cancel()
 	if err == nil {
 		return lock, nil
 	} else if !errors.Is(err, lockport.ErrHeld) || ctx.Err() != nil {
@@ -164,6 +166,12 @@ func (r *runner) acquire(ctx context.Context, started time.Time) (lock *lockport
 	}
 	name, by := holder(ctx, r.client, o.names)
 	return nil, failf(exitHeld, "%s%q is held by %s", waited, name, by)
+}
+
+// wait acquires the lock until ctx ends.
+func (r *runner) wait(ctx context.Context) (*lockport.Set, error) {
+	defer r.explainWaiting(ctx)()
+	return lockport.AcquireAll(ctx, r.client, r.o.names, r.o.mode()...)
 }
 
 // explainAfter is how long a person waits for a lock before lockport names its holder.

@@ -56,6 +56,7 @@ var serverTests = []struct {
 	{"break of a holder that has gone", []string{"redis"}, testBreakOfAHolderThatHasGone},
 	{"break of a session", []string{"postgres", "mysql"}, testBreakOfASession},
 	{"time to clean up", []string{"redis"}, testTimeToCleanUp},
+	{"short wait", []string{"redis"}, testShortWait},
 	{"removal that only the release finds", []string{"redis"}, testRemovalThatOnlyTheReleaseFinds},
 }
 
@@ -164,6 +165,16 @@ func testTimeToCleanUp(t *testing.T, url string) {
 	require.NoError(t, err)
 	require.Positive(t, left, "the key was gone before the command was")
 	require.Equal(t, 79, p.code(t), "a command that was ended because of the lock has not succeeded")
+}
+
+// testShortWait: a wait that is shorter than the opening of a distant server takes a free lock, and tells a held one.
+func testShortWait(t *testing.T, url string) {
+	through, proxies := proxied(t, url)
+	proxies[0].Delay(100 * time.Millisecond)
+	ran(t, 0, through, "run", "-w", "50ms", "distant", "--", "true")
+	holding(t, url, "distant")
+	_, stderr := ran(t, 75, through, "run", "-w", "50ms", "distant", "--", "true")
+	require.Contains(t, stderr, `waited 50ms: "distant" is held by`)
 }
 
 // testRemovalThatOnlyTheReleaseFinds: the command succeeded, but its lock was gone meanwhile.

@@ -177,9 +177,12 @@ func (s *supervisor) send(sig syscall.Signal) {
 }
 
 // askedToEnd reports whether lockport forwarded a signal that asks programs to end, or one that the command died of. A terminal sends the signals of
-// its keys to the command alone.
+// its keys to the command alone, which may handle them and exit as a shell reports them.
 func (s *supervisor) askedToEnd(status syscall.WaitStatus) bool {
-	key := status.Signaled() && (status.Signal() == syscall.SIGINT || status.Signal() == syscall.SIGQUIT) && lentTo(s.child.group)
+	ended := func(sig syscall.Signal) bool {
+		return status.Signaled() && status.Signal() == sig || status.ExitStatus() == signalCode(sig)
+	}
+	key := (ended(syscall.SIGINT) || ended(syscall.SIGQUIT)) && lentTo(s.child.group)
 	return key || s.forwarded[syscall.SIGTERM] || s.forwarded[syscall.SIGINT] || s.forwarded[syscall.SIGQUIT] || status.Signaled() && s.forwarded[status.Signal()]
 }
 

@@ -54,12 +54,15 @@ func (o options) server() *server {
 // url returns the URL to use: from the options, else from the environment, else defaultURL.
 func (s *server) url() (string, error) {
 	given, err := s.urls()
-	file, url := os.Getenv("LOCKPORT_URL_FILE"), os.Getenv("LOCKPORT_URL")
+	file, hasFile := os.LookupEnv("LOCKPORT_URL_FILE")
+	url, hasURL := os.LookupEnv("LOCKPORT_URL")
 	switch {
 	case err != nil:
 		return "", err
 	case len(given) > 0:
 		return given[len(given)-1], nil
+	case hasFile && file == "", hasURL && url == "": // such as LOCKPORT_URL=$REDIS_URL without the latter: machines would not exclude each other
+		return "", usagef("LOCKPORT_URL or LOCKPORT_URL_FILE is empty: unset it for files of this machine")
 	case file != "" && url != "":
 		return "", usagef("LOCKPORT_URL and LOCKPORT_URL_FILE exclude each other")
 	case file != "":
