@@ -10,8 +10,8 @@
 //     clock is also set back to before the file's last use. Then tokens of a lost file do not rise, and a name with a damaged file is refused.
 //   - A holder whose file is removed or replaced is told within half a second. Another client may hold the name meanwhile: the token protects.
 //   - Child processes do not inherit a lock, unless they get the file (Lock.As with a **os.File). Then they share it.
-//   - On Linux, returning holders do not overtake the process that waits next, and later waiters seldom do: they try once in 250 ms, in case it is
-//     stopped. On macOS and FreeBSD, a busy process can keep all others from the lock.
+//   - On Linux, returning holders do not overtake the process that waits next, and later waiters seldom do: they try once in 250 ms, in case
+//     that process is stopped. On macOS and FreeBSD, a busy process can keep all others from the lock.
 //   - Readers (lockport.Shared), on Linux: they share the name, and never with a writer. A new reader does not overtake a writer that is next.
 //     Permits (lockport.Permits): at most n are held, and another n is refused while one is. Both end as locks do.
 //   - A waiting or held claim costs one descriptor, a reader's two. No goroutine runs. While something is held, a timer checks the files four times a
