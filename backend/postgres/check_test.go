@@ -20,19 +20,11 @@ import (
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
-func opens(t *testing.T, rawURL string) *lockport.Client {
-	t.Helper()
-	c, err := lockport.Open(t.Context(), rawURL, lockport.Logger(nil))
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, c.Close()) })
-	return c
-}
-
 func TestCheckErrors(t *testing.T) {
 	p := database(t)
 	const password = `se'cr\et@1`
 	execute(t, p.root, `CREATE ROLE odd LOGIN PASSWORD `+quote(password)+`; CREATE SCHEMA odd AUTHORIZATION odd`)
-	opens(t, with(t, p.UserURL("odd", password), "schema", "odd"))
+	peer.Notices(t, with(t, p.UserURL("odd", password), "schema", "odd"))
 	peer.Refuses(t, p.UserURL("lockport", "wrong-secret"), driver.ErrRefused, "check the user name, the password")
 	peer.Refuses(t, p.UserURL("nobody", "wrong-secret"), driver.ErrRefused, "check the user name, the password")
 	peer.Refuses(t, p.URL()+"absent", driver.ErrRefused, "create the database")
@@ -44,10 +36,8 @@ func TestCheckErrors(t *testing.T) {
 func TestTLS(t *testing.T) {
 	t.Parallel()
 	p := servers.NeedPostgres(t, servers.PostgresOptions{TLS: true})
-	c := opens(t, with(t, p.URL(), "sslmode", "verify-full", "sslrootcert", p.CAFile(), "ttl", "1s"))
-	l := peer.Holds(t, c, "x")
+	l := peer.Holds(t, clientAt(t, with(t, p.URL(), "sslmode", "verify-full", "sslrootcert", p.CAFile())), "x")
 	require.True(t, query[bool](t, admin(t, p.AdminURL()), `SELECT ssl FROM pg_stat_ssl WHERE pid = $1`, sessionOf(t, l).PID))
-	require.NoError(t, l.Release(t.Context()))
 	peer.Refuses(t, with(t, p.URL(), "sslmode", "verify-full"), driver.ErrRefused, "certificate")
 }
 
@@ -58,7 +48,7 @@ func TestReplicaIsRefused(t *testing.T) {
 	peer.Refuses(t, replica.URL(), driver.ErrRefused, "connect to the primary")
 	// Several hosts: one that can hold locks is chosen.
 	both := peer.Via(t, primary.URL(), replica.Addr()+","+primary.Addr())
-	opens(t, both)
+	peer.Notices(t, both)
 	peer.Refuses(t, with(t, both, "target_session_attrs", "any"), driver.ErrRefused, "connect to the primary")
 }
 
@@ -69,7 +59,7 @@ func TestSilentHost(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { _ = silent.Close() }()
 	s := servers.SharedPostgres(t)
-	l := peer.Holds(t, opens(t, peer.Via(t, s.URL(), silent.Addr().String()+","+s.Addr())), "silent-host")
+	l := peer.Holds(t, clientAt(t, peer.Via(t, s.URL(), silent.Addr().String()+","+s.Addr())), "silent-host")
 	require.NoError(t, l.Release(t.Context()))
 }
 
@@ -77,11 +67,11 @@ func TestSilentHost(t *testing.T) {
 func TestPgBouncer(t *testing.T) {
 	t.Parallel()
 	p := servers.SharedPostgres(t)
-	opens(t, p.URL())
+	peer.Notices(t, p.URL())
 	t.Run("session", func(t *testing.T) {
 		t.Parallel()
 		b := servers.NeedPgBouncer(t, servers.PgBouncerOptions{Server: p, Mode: "session"})
-		one, two := opens(t, b.URL()), opens(t, p.URL())
+		one, two := clientAt(t, b.URL()), clientAt(t, p.URL())
 		l := peer.Holds(t, one, "session-mode")
 		_, err := two.TryAcquire(t.Context(), "session-mode")
 		require.ErrorIs(t, err, lockport.ErrHeld)
@@ -91,7 +81,7 @@ func TestPgBouncer(t *testing.T) {
 
 		// The pooler gives the process of a lost session to the next.
 		proxy := peer.Proxy(t, b.Addr())
-		cut := opens(t, peer.Via(t, b.URL(), proxy.Addr()))
+		cut := clientAt(t, peer.Via(t, b.URL(), proxy.Addr()))
 		l = peer.Holds(t, cut, "cut")
 		proxy.KillConns()
 		peer.Eventually(t, l.Lost())
@@ -146,19 +136,19 @@ func TestPrivileges(t *testing.T) {
 
 	// The schema's owner creates the sequence, which begins after the transaction ids that earlier versions could use for tokens.
 	newest := lockport.Token(query[int64](t, p.root, `SELECT pg_current_xact_id()::text::bigint`) * driver.TokensPerGrant)
-	l := peer.Holds(t, opens(t, p.URL()), "x")
+	l := peer.Holds(t, clientAt(t, p.URL()), "x")
 	require.Greater(t, tokenOf(t, l), newest)
 	token := tokenOf(t, l)
 	require.NoError(t, l.Release(t.Context()))
 	peer.Refuses(t, app, driver.ErrRefused, "GRANT USAGE, SELECT, UPDATE ON SEQUENCE")
 	execute(t, p.root, strings.TrimPrefix(tokens{schema: "public"}.grants(), "; "))
-	l = peer.Holds(t, opens(t, app), "x")
+	l = peer.Holds(t, clientAt(t, app), "x")
 	require.Greater(t, tokenOf(t, l), token)
 	require.NoError(t, l.Release(t.Context()))
 
 	peer.Refuses(t, with(t, app, "schema", "absent"), driver.ErrRefused, "schema")
 	execute(t, p.root, `CREATE SCHEMA "Locks""é" AUTHORIZATION app`)
-	require.NoError(t, peer.Holds(t, opens(t, with(t, app, "schema", `Locks"é`)), "x").Release(t.Context()))
+	require.NoError(t, peer.Holds(t, clientAt(t, with(t, app, "schema", `Locks"é`)), "x").Release(t.Context()))
 }
 
 func TestNotices(t *testing.T) {
@@ -178,7 +168,7 @@ func TestNotices(t *testing.T) {
 	require.Eventually(t, func() bool {
 		found, err := peer.Check(t, p.URL())
 		return err == nil && slices.Equal([]string{"fsync", "replication"}, peer.IDs(found))
-	}, peer.Soon, 10*time.Millisecond, "the replica has not connected to the primary")
+	}, soon, 10*time.Millisecond, "the replica has not connected to the primary")
 	execute(t, conn, "REVOKE SELECT ON pg_stat_replication FROM PUBLIC")
 	require.Equal(t, []string{"fsync", "catalog?"}, peer.Notices(t, p.URL()))
 	require.Empty(t, peer.Notices(t, servers.NeedPostgres(t, servers.PostgresOptions{Config: []string{"fsync = on", "full_page_writes = on"}}).URL()))

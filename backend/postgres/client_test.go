@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	"database/sql"
-	sqldriver "database/sql/driver"
 	"errors"
 	"net"
 	"slices"
@@ -13,9 +12,9 @@ import (
 	"testing"
 	"time"
 
+	_ "github.com/go-sql-driver/mysql"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
-	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport"
@@ -82,13 +81,10 @@ func TestTracerSeesEveryStatement(t *testing.T) {
 // Connections taken from a sql.DB are closed after use.
 func TestDB(t *testing.T) {
 	p := database(t)
-	config, err := pgx.ParseConfig(p.URL())
-	require.NoError(t, err)
-	config.DefaultQueryExecMode = pgx.QueryExecModeSimpleProtocol // as set by users of poolers
 	tracer := new(traced)
-	config.Tracer = tracer
-	db := stdlib.OpenDB(*config)
-	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	db := dbAt(t, p.URL(), func(config *pgx.ConnConfig) {
+		config.Tracer, config.DefaultQueryExecMode = tracer, pgx.QueryExecModeSimpleProtocol // as set by users of poolers
+	})
 	dialled(t, backendAt(t, p.URL()).server) // creates the token sequence, which would end an open transaction
 	earlier, err := db.Conn(t.Context())
 	require.NoError(t, err)
@@ -109,7 +105,9 @@ func TestDB(t *testing.T) {
 
 	_, err = NewDB(nil, Options{})
 	require.ErrorIs(t, err, lockport.ErrInvalidOption)
-	_, err = NewDB(sql.OpenDB(foreign{}), Options{})
+	foreign, err := sql.Open("mysql", "user@/database")
+	require.NoError(t, err)
+	_, err = NewDB(foreign, Options{})
 	require.ErrorIs(t, err, lockport.ErrInvalidOption)
 	require.ErrorContains(t, err, "github.com/jackc/pgx/v5/stdlib")
 	require.NotContains(t, err.Error(), "\n")
@@ -118,33 +116,22 @@ func TestDB(t *testing.T) {
 // A client that waits leaves one connection of a small DB to the caller's queries.
 func TestSmallDB(t *testing.T) {
 	p := database(t)
-	db, err := sql.Open("pgx", p.URL())
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	db := dbAt(t, p.URL(), func(*pgx.ConnConfig) {})
 	db.SetMaxOpenConns(2)
 	c, err := NewDB(db, Options{}, lockport.Logger(nil))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, c.Close()) })
 	l := peer.Holds(t, clientAt(t, p.URL()), "x")
 	got := peer.Acquiring(t, c, "x")
-	require.Eventually(t, func() bool {
+	peer.Until(t, func() bool {
 		return query[bool](t, p.root, "SELECT EXISTS (SELECT FROM locks WHERE NOT granted OR objsubid = 2)")
-	}, soon, time.Millisecond)
+	})
 	ctx, cancel := context.WithTimeout(t.Context(), soon/2)
 	defer cancel()
 	require.NoError(t, db.PingContext(ctx), "the waiter has taken the last connection")
 	require.NoError(t, l.Release(t.Context()))
 	require.NoError(t, peer.Eventually(t, got).Release(t.Context()))
 }
-
-// foreign is a driver of database/sql other than pgx.
-type foreign struct{}
-
-func (foreign) Connect(context.Context) (sqldriver.Conn, error) {
-	return nil, errors.New("not to be called")
-}
-func (f foreign) Driver() sqldriver.Driver          { return f }
-func (foreign) Open(string) (sqldriver.Conn, error) { return nil, errors.New("not to be called") }
 
 // A pool's hooks are called, and their failure is a one-line error.
 func TestPool(t *testing.T) {

@@ -3,10 +3,9 @@ package postgres
 import (
 	"bytes"
 	"context"
-	"database/sql"
 	"testing"
 
-	"github.com/stretchr/testify/require"
+	"github.com/jackc/pgx/v5"
 
 	"github.com/lockport/lockport/conformance"
 	"github.com/lockport/lockport/driver"
@@ -21,9 +20,7 @@ func TestConformance(t *testing.T) {
 // TestConformanceDB runs on connections from a sql.DB.
 func TestConformanceDB(t *testing.T) {
 	p := ownDatabase(t)
-	db, err := sql.Open("pgx", p.URL())
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = db.Close() })
+	db := dbAt(t, p.URL(), func(*pgx.ConnConfig) {})
 	conformance.Test(t, conformance.Config{
 		Open:   func(context.Context, string) (driver.Backend, error) { return NewDBBackend(db, Options{TTL: testTTL}) },
 		Target: p.URL(),

@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	"fmt"
-	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -11,10 +10,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
-	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/stretchr/testify/require"
 
-	"github.com/lockport/lockport/conformance/faultproxy"
 	"github.com/lockport/lockport/internal/lab/peer"
 	"github.com/lockport/lockport/internal/session"
 )
@@ -78,13 +75,11 @@ func TestNotifications(t *testing.T) {
 
 // Listen ends with its context, also if the caller's pool ends requests by asking the server to cancel them.
 func TestListenEndsAtOnce(t *testing.T) {
-	config, err := pgx.ParseConfig(database(t).URL())
-	require.NoError(t, err)
-	config.BuildContextWatcherHandler = func(c *pgconn.PgConn) ctxwatch.Handler {
-		return &pgconn.CancelRequestContextWatcherHandler{Conn: c, DeadlineDelay: 2 * soon}
-	}
-	db := stdlib.OpenDB(*config)
-	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	db := dbAt(t, database(t).URL(), func(config *pgx.ConnConfig) {
+		config.BuildContextWatcherHandler = func(c *pgconn.PgConn) ctxwatch.Handler {
+			return &pgconn.CancelRequestContextWatcherHandler{Conn: c, DeadlineDelay: 2 * soon}
+		}
+	})
 	b, err := NewDBBackend(db, Options{})
 	require.NoError(t, err)
 	c := dialled(t, b.server)
@@ -98,11 +93,12 @@ func TestListenEndsAtOnce(t *testing.T) {
 	}
 }
 
-// A wait goes on after the server's lock_timeout.
+// A wait goes on after the server's lock_timeout. What the session hears meanwhile, it passes on.
 func TestWaitGoesOnInTurns(t *testing.T) {
 	p := database(t)
 	s := backendAt(t, with(t, p.URL(), "ttl", "10s")).server
-	holder, waiter := dialled(t, s), dialled(t, s)
+	holder := dialled(t, s)
+	waiter, freed, _ := talking(t, s)
 	waiter.statements.contend.sql = strings.Replace(waiter.statements.contend.sql, milliseconds(waitLockTimeout), "20", 1)
 	ask(t, holder, op(session.Try, 1))
 	wait := op(session.Try, 1)
@@ -111,9 +107,11 @@ func TestWaitGoesOnInTurns(t *testing.T) {
 		return query[time.Time](t, p.root, `SELECT coalesce(max(query_start), 'epoch') FROM pg_stat_activity WHERE wait_event = 'advisory' AND pid = $1`, waiter.pid)
 	}
 	var first time.Time
-	require.Eventually(t, func() bool { first = turn(); return first.Year() > 1970 }, soon, time.Millisecond)
+	peer.Until(t, func() bool { first = turn(); return first.Year() > 1970 })
 	require.Eventually(t, func() bool { return turn().After(first) }, soon, time.Millisecond, "the wait was not repeated")
-	nothing(t, done)
+	execute(t, p.root, `SELECT pg_notify('lockport', 'f7')`)
+	require.Equal(t, session.Key("7"), peer.Eventually(t, freed))
+	require.Empty(t, done)
 
 	// Now the lock is granted, but its token must wait.
 	execute(t, p.root, `BEGIN; ALTER SEQUENCE `+s.tokens.sequence()+` CACHE 1`)
@@ -125,7 +123,7 @@ func TestWaitGoesOnInTurns(t *testing.T) {
 		require.Eventually(t, func() bool { return draws() == 1 }, soon, time.Millisecond)
 		require.Eventually(t, func() bool { return draws() == 0 }, soon, time.Millisecond)
 	}
-	nothing(t, done)
+	require.Empty(t, done)
 	execute(t, p.root, `COMMIT`)
 	require.NoError(t, peer.Eventually(t, done))
 	require.NoError(t, wait.Err)
@@ -145,37 +143,12 @@ func TestSessionsOfGoneMachinesEnd(t *testing.T) {
 	}
 }
 
-// A session that waits passes on what it hears meanwhile, and keeps nothing.
-func TestWaitingSessionPassesNotificationsOn(t *testing.T) {
-	p := database(t)
-	s := backendAt(t, with(t, p.URL(), "ttl", "10s")).server
-	holder := dialled(t, s)
-	waiter, freed, _ := talking(t, s)
-	waiter.statements.contend.sql = strings.Replace(waiter.statements.contend.sql, milliseconds(waitLockTimeout), "20", 1)
-	ask(t, holder, op(session.Try, 1))
-	done := waits(t, waiter, op(session.Try, 1))
-	execute(t, p.root, `SELECT pg_notify('lockport', 'f7')`)
-	require.Eventually(t, func() bool { return len(freed) > 0 }, soon, time.Millisecond)
-	nothing(t, done)
-	ask(t, holder, op(session.Free, 1))
-	require.NoError(t, <-done)
-}
-
 func TestWaitOnASilentLinkEnds(t *testing.T) {
 	p := database(t)
-	u, err := url.Parse(p.URL())
-	require.NoError(t, err)
-	proxy, err := faultproxy.New(u.Host)
-	require.NoError(t, err)
-	t.Cleanup(func() { proxy.Restore(); _ = proxy.Close() })
+	proxy := peer.Proxy(t, p.Addr())
 	c := dialled(t, backendAt(t, peer.Via(t, with(t, p.URL(), "ttl", "500ms"), proxy.Addr())).server)
 	proxy.Freeze()
-	select {
-	case err := <-waits(t, c, op(session.Try, 1)):
-		require.Error(t, err)
-	case <-time.After(soon):
-		require.Fail(t, "the wait hangs")
-	}
+	require.Error(t, peer.Eventually(t, waits(t, c, op(session.Try, 1))))
 }
 
 // A batch takes each lock before it draws its token. Otherwise an earlier holder could have a greater token.

@@ -2,16 +2,17 @@ package postgres
 
 import (
 	"context"
-	"fmt"
+	"crypto/rand"
+	"database/sql"
 	"net/url"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport/internal/lab/peer"
@@ -55,8 +56,6 @@ func (p place) UserURL(user, password string) string { return p.in(p.Postgres.Us
 const ourLocks = `SELECT * FROM pg_locks WHERE locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
 	AND (objsubid = 1 OR mode = 'ShareLock')` // without the markers
 
-var databases atomic.Int64
-
 // database creates a place for a test that runs beside others.
 func database(t *testing.T) place {
 	t.Helper()
@@ -66,18 +65,15 @@ func database(t *testing.T) place {
 
 func ownDatabase(t testing.TB) place {
 	t.Helper()
-	p := place{Postgres: servers.SharedPostgres(t), name: fmt.Sprint("test", databases.Add(1))}
-	run := func(sql string) {
-		conn, err := pgx.Connect(context.Background(), p.Postgres.AdminURL())
-		require.NoError(t, err)
-		defer conn.Close(context.Background())
-		_, err = conn.Exec(context.Background(), sql)
-		require.NoError(t, err)
-	}
-	run("CREATE DATABASE " + p.name + " OWNER lockport")
+	p := place{Postgres: servers.SharedPostgres(t), name: "test" + strings.ToLower(rand.Text())}
+	server := admin(t, p.Postgres.AdminURL())
+	execute(t, server, "CREATE DATABASE "+p.name+" OWNER lockport")
 	p.root = admin(t, p.AdminURL())
 	execute(t, p.root, `CREATE VIEW locks AS `+ourLocks+`; GRANT SELECT ON locks TO PUBLIC`)
-	t.Cleanup(func() { run("DROP DATABASE " + p.name + " WITH (FORCE)") })
+	t.Cleanup(func() {
+		_, err := server.Exec(context.Background(), "DROP DATABASE "+p.name+" WITH (FORCE)")
+		require.NoError(t, err)
+	})
 	return p
 }
 
@@ -99,6 +95,17 @@ func poolAt(t testing.TB, rawURL string, set func(*pgxpool.Config)) *pgxpool.Poo
 	require.NoError(t, err)
 	t.Cleanup(pool.Close)
 	return pool
+}
+
+// dbAt makes a caller's DB, and closes it when the test ends.
+func dbAt(t testing.TB, rawURL string, set func(*pgx.ConnConfig)) *sql.DB {
+	t.Helper()
+	config, err := pgx.ParseConfig(rawURL)
+	require.NoError(t, err)
+	set(config)
+	db := stdlib.OpenDB(*config)
+	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	return db
 }
 
 // dialled opens a session without the engine, and closes it when the test ends.
@@ -145,15 +152,6 @@ func value[T any](t testing.TB, c *conn, sql string, args ...any) (v T) {
 
 func op(kind session.Kind, key int64) *session.Op {
 	return &session.Op{Kind: kind, Key: session.Key(strconv.FormatInt(key, 10)), Name: "n", Owner: "o"}
-}
-
-func nothing[T any](t testing.TB, ch <-chan T) {
-	t.Helper()
-	select {
-	case v := <-ch:
-		require.FailNow(t, "something came", "%v", v)
-	default:
-	}
 }
 
 // admin is a superuser's connection.

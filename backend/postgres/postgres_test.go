@@ -57,7 +57,7 @@ func TestMixedFleet(t *testing.T) {
 	require.Eventually(t, func() bool {
 		return query[bool](t, conn, `SELECT EXISTS (SELECT FROM locks WHERE NOT granted)`)
 	}, soon, 10*time.Millisecond)
-	nothing(t, got)
+	require.Empty(t, got)
 	execute(t, conn, `COMMIT`)
 	require.NoError(t, peer.Eventually(t, got).Release(t.Context()))
 
@@ -81,14 +81,11 @@ func TestMixedFleet(t *testing.T) {
 func TestReadersBesideAWriterThatLeaves(t *testing.T) {
 	p := database(t)
 	readers, writers := clientAt(t, p.URL(), lockport.WithoutHandOff()), clientAt(t, p.URL())
-	first := peer.Holds(t, readers, "x", lockport.Shared())
+	peer.Holds(t, readers, "x", lockport.Shared())
 	waiting, leave := context.WithCancel(t.Context())
 	left := make(chan error, 1)
-	go func() {
-		_, err := writers.Acquire(waiting, "x")
-		left <- err
-	}()
-	require.Eventually(t, func() bool { return query[bool](t, p.root, `SELECT EXISTS (SELECT FROM locks WHERE NOT granted)`) }, soon, 10*time.Millisecond)
+	go func() { _, err := writers.Acquire(waiting, "x"); left <- err }()
+	peer.Until(t, func() bool { return query[bool](t, p.root, `SELECT EXISTS (SELECT FROM locks WHERE NOT granted)`) })
 	tries := func() error {
 		l, err := readers.TryAcquire(t.Context(), "x", lockport.Shared())
 		if err == nil {
@@ -96,12 +93,11 @@ func TestReadersBesideAWriterThatLeaves(t *testing.T) {
 		}
 		return err
 	}
-	require.Eventually(t, func() bool { return errors.Is(tries(), lockport.ErrHeld) }, soon, 10*time.Millisecond)
+	peer.Until(t, func() bool { return errors.Is(tries(), lockport.ErrHeld) })
 	require.ErrorIs(t, tries(), lockport.ErrHeld)
 	leave()
 	require.ErrorIs(t, peer.Eventually(t, left), context.Canceled)
-	require.Eventually(t, func() bool { return tries() == nil }, soon, 10*time.Millisecond)
-	require.NoError(t, first.Release(t.Context()))
+	peer.Until(t, func() bool { return tries() == nil })
 }
 
 // A server crash loses the locks, and values of the sequence that were drawn but not written. Tokens rise nevertheless.
@@ -224,17 +220,15 @@ func TestLockTableFull(t *testing.T) {
 
 	// A foreign session fills the rest.
 	conn := admin(t, p.AdminURL())
-	var full error
-	for i := 0; full == nil && i < 1<<20; i++ {
-		_, full = conn.Exec(t.Context(), `SELECT pg_advisory_lock($1)`, i)
-	}
-	require.ErrorContains(t, full, "out of shared memory")
-	require.NoError(t, held[0].Release(t.Context()))
-	for i := 0; ; i++ { // released entries are taken
-		if _, err := conn.Exec(t.Context(), `SELECT pg_advisory_lock($1)`, -1-i); err != nil {
-			break
+	fill := func(step int) (err error) {
+		for i := 1; err == nil && i < 1<<20; i++ {
+			_, err = conn.Exec(t.Context(), `SELECT pg_advisory_lock($1)`, i*step)
 		}
+		return err
 	}
+	require.ErrorContains(t, fill(1), "out of shared memory")
+	require.NoError(t, held[0].Release(t.Context()))
+	require.ErrorContains(t, fill(-1), "out of shared memory") // released entries are taken
 	_, err = c.TryAcquire(t.Context(), "more")
 	require.ErrorIs(t, err, lockport.ErrUnavailable)
 	require.ErrorContains(t, err, "lock table is full")
