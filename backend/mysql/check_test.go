@@ -57,7 +57,7 @@ func TestCheckReplication(t *testing.T) {
 		of, err1 := peer.Check(t, primary.URL())
 		on, err2 := peer.Check(t, replica.URL())
 		return err1 == nil && err2 == nil && len(of) == 1 && of[0].ID == "replication" && len(on) == 1 && on[0].ID == "replica"
-	}, within, 50*time.Millisecond)
+	}, peer.Soon, 50*time.Millisecond)
 }
 
 func TestJudges(t *testing.T) {
@@ -106,10 +106,9 @@ func TestLogins(t *testing.T) {
 	exec(t, admin, createFence, "lockport_fence")
 	exec(t, admin, "CREATE USER worker IDENTIFIED BY 'secret'")
 	exec(t, admin, "GRANT SELECT, INSERT, UPDATE, DELETE ON lockport.lockport_fence TO worker")
-	c, err := lockport.Open(t.Context(), m.UserURL("worker", "secret"))
-	require.NoError(t, err)
+	peer.Notices(t, m.UserURL("worker", "secret"))
+	c := peer.Client(t, peer.Opened(t, m.UserURL("worker", "secret")))
 	require.NoError(t, peer.Holds(t, c, newName()).Release(t.Context()))
-	require.NoError(t, c.Close())
 }
 
 func TestReadOnlyServer(t *testing.T) {

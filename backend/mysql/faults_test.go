@@ -16,10 +16,7 @@ import (
 // newClient opens a client, and closes it when t ends.
 func newClient(t testing.TB, dsn string, o Options) *lockport.Client {
 	t.Helper()
-	c, err := New(poolFor(t, dsn), o, lockport.Logger(nil))
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, c.Close()) })
-	return c
+	return peer.Client(t, backendOn(t, poolFor(t, dsn), o))
 }
 
 // TestPoolSeesEveryRequest: a wrapped driver with the minimum that database/sql requires carries all requests of a cycle.
@@ -28,12 +25,11 @@ func TestPoolSeesEveryRequest(t *testing.T) {
 	p, db := tapFor(t, m.DSN())
 	c, err := New(db, Options{})
 	require.NoError(t, err)
-	defer func() { require.NoError(t, c.Close()) }()
 	name := newName()
 	require.NoError(t, peer.Holds(t, c, name).Release(t.Context()))
 	p.on(nil)
 	l := peer.Holds(t, c, name)
-	require.Eventually(t, func() bool { return len(p.statements()) >= 4 }, within, time.Millisecond, "want two pings")
+	require.Eventually(t, func() bool { return len(p.statements()) >= 4 }, peer.Soon, time.Millisecond, "want two pings")
 	require.NoError(t, l.Err())
 	require.NoError(t, l.Release(t.Context()))
 	said := p.statements()
@@ -67,7 +63,7 @@ func TestSmallPools(t *testing.T) {
 		require.Eventually(t, func() bool {
 			said := strings.Join(p.statements(), "\n")
 			return strings.Contains(said, string(keyOf(name))) && strings.Contains(said, string(keyOf(name+"2")))
-		}, within, time.Millisecond)
+		}, peer.Soon, time.Millisecond)
 		for i, l := range others {
 			require.NoError(t, l.Release(t.Context()))
 			require.NoError(t, peer.Eventually(t, got[i]).Release(t.Context()))

@@ -22,27 +22,25 @@ import (
 	"github.com/lockport/lockport/internal/session"
 )
 
-const (
-	// within is far longer than any step takes on a busy machine.
-	within = 5 * time.Second
-	// testTTL is for sessions that should end soon.
-	testTTL = 2 * time.Second
-)
+// testTTL is for sessions that should end soon.
+const testTTL = 2 * time.Second
 
 func newName() string { return "test-" + rand.Text() }
 
 // newOwner returns a unique owner id.
 func newOwner() string { return fmt.Sprintf("%032x:host:1:test", rand.Text()[:16]) }
 
+// layoutOf is the layout of options.
+func layoutOf(o Options) session.Layout {
+	l, err := o.prepare()
+	if err != nil {
+		panic(err)
+	}
+	return l
+}
+
 func keyOf(name string) session.Key {
-	l, err := new(Options).prepare()
-	if err != nil {
-		panic(err)
-	}
-	key, err := l.Key(name)
-	if err != nil {
-		panic(err)
-	}
+	key, _ := layoutOf(Options{}).Key(name) // fails only with exact keys
 	return key
 }
 
@@ -65,6 +63,7 @@ type tap struct {
 	mu     sync.Mutex
 	before func(query string) error
 	said   []string
+	shared int // if not 0: from this statement of a connection on, another session gets every other one, as behind some proxies
 }
 
 // tapFor returns a tap on connections to a server, and its pool.
@@ -105,10 +104,11 @@ func (p *tap) tell(query string) error {
 
 func (p *tap) Connect(ctx context.Context) (sqldriver.Conn, error) {
 	c, err := p.Connector.Connect(ctx)
-	if err != nil {
-		return nil, err
+	if err != nil || p.shared == 0 {
+		return &tapped{Conn: c, tap: p}, err
 	}
-	return &tapped{c, p}, nil
+	other, err := p.Connector.Connect(ctx)
+	return &tapped{Conn: c, tap: p, other: other}, err
 }
 
 type done struct{ error }
@@ -117,14 +117,24 @@ func (d done) Unwrap() error { return d.error }
 
 type tapped struct {
 	sqldriver.Conn
-	tap *tap
+	tap   *tap
+	other sqldriver.Conn // with tap.shared
+	sent  int            // statements so far
+}
+
+// next is the session of the next statement.
+func (c *tapped) next() sqldriver.Conn {
+	if c.sent++; c.other != nil && c.sent >= c.tap.shared && (c.sent-c.tap.shared)%2 == 0 {
+		return c.other
+	}
+	return c.Conn
 }
 
 func (c *tapped) ExecContext(ctx context.Context, query string, args []sqldriver.NamedValue) (sqldriver.Result, error) {
 	if err := c.tap.tell(query); err != nil {
 		return nil, err
 	}
-	return c.Conn.(sqldriver.ExecerContext).ExecContext(ctx, query, args)
+	return c.next().(sqldriver.ExecerContext).ExecContext(ctx, query, args)
 }
 
 func (c *tapped) QueryContext(ctx context.Context, query string, args []sqldriver.NamedValue) (sqldriver.Rows, error) {
@@ -132,7 +142,7 @@ func (c *tapped) QueryContext(ctx context.Context, query string, args []sqldrive
 	if _, carried := failed.(done); failed != nil && !carried {
 		return nil, failed
 	}
-	rows, err := c.Conn.(sqldriver.QueryerContext).QueryContext(ctx, query, args)
+	rows, err := c.next().(sqldriver.QueryerContext).QueryContext(ctx, query, args)
 	if failed == nil || err != nil {
 		return rows, err
 	}
@@ -178,7 +188,7 @@ func dialFor(t testing.TB, b *Backend) *asked {
 // do carries out ops, and returns the error that ends the session.
 func (a *asked) do(ops ...*session.Op) error {
 	a.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), within)
+	ctx, cancel := context.WithTimeout(context.Background(), peer.Soon)
 	defer cancel()
 	return a.Do(ctx, ops)
 }
@@ -209,13 +219,13 @@ func (a *asked) finds(key session.Key) {
 	require.Zero(a.t, op.Token)
 }
 
-// waits waits for key until the returned function is called; its result arrives on done.
-func (a *asked) waits(key session.Key) (op *session.Op, done <-chan error, stop func()) {
+// waits waits for key; its result arrives on done.
+func (a *asked) waits(key session.Key) (op *session.Op, done <-chan error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	a.t.Cleanup(cancel)
 	op, ended := &session.Op{Key: key}, make(chan error, 1)
 	go func() { ended <- a.Wait(ctx, op) }()
-	return op, ended, cancel
+	return op, ended
 }
 
 // adminOf opens a pool of an administrator.

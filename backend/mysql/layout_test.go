@@ -10,13 +10,6 @@ import (
 	"github.com/lockport/lockport/internal/session"
 )
 
-// layoutOf is the layout of options.
-func layoutOf(t *testing.T, o Options) session.Layout {
-	l, err := o.prepare()
-	require.NoError(t, err)
-	return l
-}
-
 // TestKeyGolden: other versions and programs share these keys. Changing one is a major version.
 func TestKeyGolden(t *testing.T) {
 	for _, c := range []struct{ prefix, name, key string }{
@@ -26,12 +19,12 @@ func TestKeyGolden(t *testing.T) {
 		{"app:", "nightly-report", "795e1eec993324d4065536f13e92038a3f50106d9833a7cb5653e30f5e9eef59"},
 		{"", "nightly-report", "6743ba10a2b2c4879cf6af5c75140be7135b22597ac428e490673767b538d53e"},
 	} {
-		key, err := layoutOf(t, Options{Prefix: c.prefix, NoPrefix: c.prefix == ""}).Key(c.name)
+		key, err := layoutOf(Options{Prefix: c.prefix, NoPrefix: c.prefix == ""}).Key(c.name)
 		require.NoError(t, err)
 		require.Equal(t, c.key, string(key), "%q %q", c.prefix, c.name)
 		require.Len(t, key, maxKey)
 	}
-	l := layoutOf(t, Options{})
+	l := layoutOf(Options{})
 	set := l.Permit("144677142ec2a2c4a5742224d5b507d70358e7dc1f8047df1ba3865273aa1712", 0)
 	require.Equal(t, session.Key("404de2bbab585cd401b541f0fb94ba0adf279f06b65c5e84067c6fe58d9ab59f"), set)
 	require.Equal(t, session.Key("a06655bfe11ea786587ddddb396bb48da46bb40d37a77175e959b9438a265a7c"), l.Permit(set, 1))
@@ -39,7 +32,7 @@ func TestKeyGolden(t *testing.T) {
 }
 
 func TestExactKeys(t *testing.T) {
-	l := layoutOf(t, Options{ExactKeys: true})
+	l := layoutOf(Options{ExactKeys: true})
 	for _, name := range []string{"a", "Nightly Report", strings.Repeat("x", maxKey), `a"b;--`} {
 		key, err := l.Key(name)
 		require.NoError(t, err)

@@ -21,8 +21,8 @@ func TestWaitThatTheServerEnds(t *testing.T) {
 	a, b := dialFor(t, backend), dialFor(t, backend)
 	key := newKey()
 	a.takes(key)
-	op, done, _ := b.waits(key)
-	require.Eventually(t, func() bool { return blockedIn(t, admin) != 0 }, within, time.Millisecond)
+	op, done := b.waits(key)
+	require.Eventually(t, func() bool { return blockedIn(t, admin) != 0 }, peer.Soon, time.Millisecond)
 	exec(t, admin, "KILL QUERY %d", b.thread)
 	require.NoError(t, peer.Eventually(t, done))
 	require.False(t, op.OK)
@@ -80,7 +80,7 @@ func TestFailures(t *testing.T) {
 			}
 			for _, op := range ops {
 				for _, key := range append(op.Slots, op.Key) {
-					require.Eventually(t, func() bool { return other.one(session.Try, key).OK }, within, time.Millisecond)
+					require.Eventually(t, func() bool { return other.one(session.Try, key).OK }, peer.Soon, time.Millisecond)
 				}
 			}
 		})
@@ -96,7 +96,7 @@ func TestKeyThatIsRefused(t *testing.T) {
 	op := a.one(session.Try, "Nightly")
 	require.False(t, op.OK)
 	require.ErrorIs(t, op.Err, driver.ErrRefused)
-	op, done, _ := a.waits("Nightly")
+	op, done := a.waits("Nightly")
 	require.NoError(t, peer.Eventually(t, done))
 	require.False(t, op.OK)
 	require.ErrorIs(t, op.Err, driver.ErrRefused)

@@ -16,23 +16,20 @@ import (
 	"github.com/lockport/lockport/internal/lockurl"
 )
 
-func opened(t *testing.T, rawURL string) (*server, *gomysql.Config) {
+// opened opens a URL, which says how to connect, with params for the backend.
+func opened(t *testing.T, rawURL, params string) (*server, *gomysql.Config) {
 	t.Helper()
-	b := peer.Opened(t, rawURL)
+	b := peer.Opened(t, rawURL+params)
 	require.NoError(t, b.Close())
 	u, err := url.Parse(rawURL)
 	require.NoError(t, err)
-	params := lockurl.Of(u)
-	for _, name := range []string{"ttl", "blockers", "prefix", "exact", "table", "tokens"} {
-		params.Text(name)
-	}
-	cfg, err := configOf(u, params)
+	cfg, err := configOf(u, lockurl.Of(u))
 	require.NoError(t, err)
 	return b.(*Backend).server, cfg
 }
 
 func TestURL(t *testing.T) {
-	s, cfg := opened(t, "mysql://user:p%40ss@db.example.com/app")
+	s, cfg := opened(t, "mysql://user:p%40ss@db.example.com/app", "")
 	require.Equal(t, Options{TTL: 15 * time.Second, Blockers: 4, Table: "lockport_fence"}, s.o)
 	require.Equal(t, "user", cfg.User)
 	require.Equal(t, "p@ss", cfg.Passwd)
@@ -40,13 +37,13 @@ func TestURL(t *testing.T) {
 	require.Equal(t, "app", cfg.DBName)
 	require.Nil(t, cfg.TLS)
 
-	s, cfg = opened(t, "mysql://user@[::1]:3307/app?ttl=4s&blockers=9&prefix=&table=other.fence&tls=true&servername=db")
+	s, cfg = opened(t, "mysql://user@[::1]:3307/app?tls=true&servername=db", "&ttl=4s&blockers=9&prefix=&table=other.fence")
 	require.Equal(t, Options{TTL: 4 * time.Second, Blockers: 9, NoPrefix: true, Table: "other.fence"}, s.o)
 	require.Equal(t, "[::1]:3307", cfg.Addr)
 	require.Equal(t, "`other`.`fence`", s.table)
 	require.Equal(t, "db", cfg.TLS.ServerName)
 
-	s, cfg = opened(t, "mysql://user@/?socket=/run/mysqld/mysqld.sock&tokens=false&exact=true")
+	s, cfg = opened(t, "mysql://user@/?socket=/run/mysqld/mysqld.sock", "&tokens=false&exact=true")
 	require.Equal(t, "unix", cfg.Net)
 	require.Equal(t, "/run/mysqld/mysqld.sock", cfg.Addr)
 	require.True(t, s.o.NoTokens)
