@@ -141,7 +141,7 @@ func PgxReason(text string) (reason string, ok bool) {
 		return "", false
 	}
 	reason = text[strings.LastIndex(text, end)+len(end):]
-	if said, quoted, _ := strings.Cut(reason, " ("); strings.ContainsAny(quoted, "\"/@=") {
+	if said, quoted, _ := strings.Cut(reason, " ("); strings.ContainsAny(quoted, "\"@=") {
 		reason = said
 	}
 	return reason, true
