@@ -56,7 +56,7 @@ func (b *Backend) check(ctx context.Context) ([]driver.Notice, error) {
 	if b.o.TTL < 5*b.tick {
 		notices = append(notices, driver.Notice{ID: "short-ttl",
 			Text:   fmt.Sprintf("The TTL %v is less than five ticks of %v. A renewal then proves little: work may be ended although the server answers.", b.o.TTL, b.tick),
-			Remedy: "Use a longer TTL, or shorten the servers' tickTime."})
+			Remedy: "Use a longer TTL, shorten the servers' tickTime, or set the option TickTime (in a URL: tick_time) if minSessionTimeout is above two ticks."})
 	}
 	members, _, err := b.get(membersPath)
 	switch {

@@ -169,7 +169,7 @@ func (b *Backend) freshen(ctx context.Context, path string) error {
 func (b *Backend) beat() {
 	b.mu.Lock()
 	conn, last := b.conn, b.session.latest(time.Now())
-	pause := max(b.o.TTL*3/10-b.tick, b.tick/2)
+	pause := max(b.timeout()*3/10-b.tick, b.tick/2)
 	b.mu.Unlock()
 	switch {
 	case conn == nil:

@@ -66,6 +66,7 @@ func TestURLComesFromAFile(t *testing.T) {
 		{args: []string{"--url="}, wantErr: "the URL is empty: give that of a lock server, or file: for files of this machine"},
 		{url: "memory:", file: good, wantErr: "LOCKPORT_URL and LOCKPORT_URL_FILE exclude each other"},
 		{url: " ", wantErr: "LOCKPORT_URL or LOCKPORT_URL_FILE is empty"},
+		{url: "memory:", file: " ", want: "memory:"},
 		{file: " ", wantErr: "LOCKPORT_URL or LOCKPORT_URL_FILE is empty"},
 		{file: "redis://:secret@localhost", wantErr: "the name of a file"},
 		{args: []string{"--url-file="}, wantErr: "the URL cannot be read: open : no such file or directory"},

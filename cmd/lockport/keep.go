@@ -20,6 +20,7 @@ type keeper struct {
 	stopListening  func()                  // stops the listener for signals, which runs while no command does
 	stopExplaining func()                  // stops explaining a long wait
 	last           error                   // why the last term ended, if nothing follows
+	led            bool                    // the lock was held since the last campaign began
 	done           bool                    // the command of the last term ended before its lock
 }
 
@@ -42,7 +43,7 @@ func (r *runner) keep(ctx context.Context) error {
 	switch lost := errors.Is(k.last, lockport.ErrLost); {
 	case lost && !k.done && exit.code != exitLost && exit.code != exitCannotStart:
 		return failf(exitLost, "%v", k.last)
-	case !lost && errors.Is(k.last, lockport.ErrUnavailable): // of the last release
+	case !lost && k.led && (errors.Is(k.last, lockport.ErrUnavailable) || errors.Is(k.last, lockport.ErrRefused)): // of the last release
 		k.c.say("%v; the lock expires within %v", k.last, k.o.ttl)
 	}
 	return exit
@@ -50,6 +51,7 @@ func (r *runner) keep(ctx context.Context) error {
 
 // lead runs the command once.
 func (k *keeper) lead(ctx context.Context, term *lockport.Lock) error {
+	k.led = true
 	k.stopListening() // now the command gets the signals
 	defer func() { k.stopListening = k.onSignal(k.end) }()
 	if ctx.Err() != nil {
@@ -81,6 +83,7 @@ func (k *keeper) observe(change leader.Change) {
 	k.stopExplaining = func() {}
 	switch change.State {
 	case leader.Campaigning:
+		k.led = false
 		k.stopExplaining = k.explainWaiting(context.Background())
 	case leader.Idle:
 		if change.Pause == 0 {

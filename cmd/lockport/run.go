@@ -145,14 +145,21 @@ func (r *runner) open(ctx context.Context) (err error) {
 func (r *runner) acquire(ctx context.Context, started time.Time) (lock *lockport.Set, err error) {
 	o, waited := r.o, ""
 	if o.once || o.wait >= 0 { // a free lock is taken even if opening the server has taken the time
-		limited, cancel := context.WithTimeout(ctx, answerLimit)
+		limit := answerLimit
+		if !o.once {
+			limit = max(time.Until(started.Add(o.wait)), time.Second)
+		}
+		begun := time.Now()
+		limited, cancel := context.WithTimeout(ctx, limit)
 		lock, err = lockport.TryAcquireAll(limited, r.client, o.names, o.mode()...)
 		cancel()
 		if !o.once && errors.Is(err, lockport.ErrHeld) {
 			waited = fmt.Sprintf("waited %v: ", o.wait)
 			limited, cancel := context.WithDeadline(ctx, started.Add(o.wait))
-			if limited.Err() == nil {
-				lock, err = r.wait(limited)
+			held, answer, left := err, time.Since(begun), time.Until(started.Add(o.wait))
+			lock, err = r.wait(limited)
+			if left < 3*answer && errors.Is(err, context.DeadlineExceeded) { // it begins with two more requests
+				err = held
 			}
 			cancel()
 		}

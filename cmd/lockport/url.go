@@ -22,7 +22,7 @@ func init() { logging.Disable() }
 const defaultURL = "file:"
 
 // answerLimit bounds each request of a verb to a server: the first contact, an inspection, a break, the whole of doctor's check, and the single
-// attempt of run -n. Once run has opened the server, it does not apply to run's other requests.
+// attempt of run -n. Once run has opened the server, it does not apply to run's other requests. run -w awaits one answer for a second at least.
 const answerLimit = 10 * time.Second
 
 // server is the lock server named by the command line or the environment.
@@ -61,7 +61,7 @@ func (s *server) url() (string, error) {
 		return "", err
 	case len(given) > 0:
 		return given[len(given)-1], nil
-	case hasFile && file == "", hasURL && url == "": // such as LOCKPORT_URL=$REDIS_URL without the latter: machines would not exclude each other
+	case file == "" && url == "" && (hasFile || hasURL): // as LOCKPORT_URL=$REDIS_URL without the latter: machines would not exclude each other
 		return "", usagef("LOCKPORT_URL or LOCKPORT_URL_FILE is empty: unset it for files of this machine")
 	case file != "" && url != "":
 		return "", usagef("LOCKPORT_URL and LOCKPORT_URL_FILE exclude each other")
