@@ -144,27 +144,14 @@ func (r *runner) open(ctx context.Context) (err error) {
 // acquire acquires the lock. -w counts from started.
 func (r *runner) acquire(ctx context.Context, started time.Time) (lock *lockport.Set, err error) {
 	o, waited := r.o, ""
-	if o.once || o.wait >= 0 { // a free lock is taken even if opening the server has taken the time
-		limit := answerLimit
-		if !o.once {
-			limit = max(time.Until(started.Add(o.wait)), time.Second)
-		}
-		begun := time.Now()
-		limited, cancel := context.WithTimeout(ctx, limit)
-		lock, err = lockport.TryAcquireAll(limited, r.client, o.names, o.mode()...)
-		cancel()
-		if !o.once && errors.Is(err, lockport.ErrHeld) {
-			waited = fmt.Sprintf("waited %v: ", o.wait)
-			limited, cancel := context.WithDeadline(ctx, started.Add(o.wait))
-			held, answer, left := err, time.Since(begun), time.Until(started.Add(o.wait))
-			lock, err = r.wait(limited)
-			if left < 3*answer && errors.Is(err, context.DeadlineExceeded) { // it begins with two more requests
-				err = held
-			}
-			cancel()
-		}
-	} else {
+	switch {
+	case o.once:
+		lock, err = r.try(ctx, answerLimit)
+	case o.wait < 0:
 		lock, err = r.wait(ctx)
+	default:
+		waited = fmt.Sprintf("waited %v: ", o.wait)
+		lock, err = r.waitUntil(ctx, started.Add(o.wait))
 	}
 	if err == nil {
 		return lock, nil
@@ -175,7 +162,32 @@ func (r *runner) acquire(ctx context.Context, started time.Time) (lock *lockport
 	return nil, failf(exitHeld, "%s%q is held by %s", waited, name, by)
 }
 
-// wait acquires the lock until ctx ends.
+// try makes one attempt, which lasts no longer than limit.
+func (r *runner) try(ctx context.Context, limit time.Duration) (*lockport.Set, error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	return lockport.TryAcquireAll(ctx, r.client, r.o.names, r.o.mode()...)
+}
+
+// waitUntil waits until deadline. It awaits one answer in any case, for a second at least: a free lock is taken even if opening the server has taken
+// the time.
+func (r *runner) waitUntil(ctx context.Context, deadline time.Time) (*lockport.Set, error) {
+	begun := time.Now()
+	lock, held := r.try(ctx, max(time.Until(deadline), time.Second))
+	if !errors.Is(held, lockport.ErrHeld) {
+		return lock, held
+	}
+	answer, left := time.Since(begun), time.Until(deadline)
+	ctx, cancel := context.WithDeadline(ctx, deadline)
+	defer cancel()
+	lock, err := r.wait(ctx)
+	if left < 3*answer && errors.Is(err, context.DeadlineExceeded) { // wait begins with two more requests
+		err = held
+	}
+	return lock, err
+}
+
+// wait waits until ctx ends.
 func (r *runner) wait(ctx context.Context) (*lockport.Set, error) {
 	defer r.explainWaiting(ctx)()
 	return lockport.AcquireAll(ctx, r.client, r.o.names, r.o.mode()...)

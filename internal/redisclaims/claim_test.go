@@ -76,13 +76,18 @@ func TestEarlyCallsCount(t *testing.T) {
 	}
 }
 
-// A held claim is broken once a quorum of servers says so. Such words about a waiting claim do nothing.
-func TestQuorumBreaks(t *testing.T) {
-	r := newRegistry(t, 2)
-	m := enters(t, r)
-	broken := make(chan error, 10)
+// breaks makes a request, which server 0 says is broken before its answer.
+func breaks(t *testing.T, quorum int) (r *Registry[*member], m *member, broken chan error) {
+	r, broken = newRegistry(t, quorum), make(chan error, 10)
+	m = enters(t, r)
 	m.Req.Lost = func(err error) { broken <- err }
 	r.handle(0, "l"+request.Owner)
+	return r, m, broken
+}
+
+// A held claim is broken once a quorum of servers says so. Such words about a waiting claim do nothing.
+func TestQuorumBreaks(t *testing.T) {
+	r, m, broken := breaks(t, 2)
 	r.Answered(m, true, nil)
 	r.handle(0, "l"+request.Owner)
 	require.Empty(t, broken)
@@ -97,11 +102,7 @@ func TestQuorumBreaks(t *testing.T) {
 
 // A claim that was broken before its grant was known is lost as soon as it is.
 func TestBrokenBeforeItsGrantIsKnown(t *testing.T) {
-	r := newRegistry(t, 1)
-	m := enters(t, r)
-	broken := make(chan error, 10)
-	m.Req.Lost = func(err error) { broken <- err }
-	r.handle(0, "l"+request.Owner)
+	r, m, broken := breaks(t, 1)
 	require.Empty(t, broken)
 	r.Answered(m, true, nil)
 	require.Len(t, broken, 1)
