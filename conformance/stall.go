@@ -17,14 +17,14 @@ func stalls(look func()) (longest func() time.Duration) {
 	stop, over, most := make(chan struct{}), make(chan struct{}), time.Duration(0)
 	go func() {
 		defer close(over)
-		for {
+		for stopped := false; !stopped; {
 			start := time.Now()
 			select {
 			case <-stop:
-				return
+				stopped = true // the stall that ended the case counts too
 			case <-time.After(pause):
+				look()
 			}
-			look()
 			most = max(most, time.Since(start)-pause)
 		}
 	}()
