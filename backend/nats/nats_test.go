@@ -223,28 +223,35 @@ func TestRenewalAnsweredTooLate(t *testing.T) {
 
 // A bucket that would keep locks for ever, or lose them, is refused at the first request.
 func TestUnfitBuckets(t *testing.T) {
-	r := one.Need(t)
-	js := connect(t, r.URL())
-	for name, c := range map[string]jetstream.KeyValueConfig{
-		"no-ttl": {}, "history": {LimitMarkerTTL: time.Minute, History: 2}, "own-ttl": {LimitMarkerTTL: time.Minute, TTL: time.Hour},
-		"memory": {LimitMarkerTTL: time.Minute, Storage: jetstream.MemoryStorage},
-	} {
-		c.Bucket = name
-		_, err := js.CreateKeyValue(t.Context(), c)
-		require.NoError(t, err)
+	js := connect(t, one.Need(t).URL())
+	bucket := func(name string) *Backend {
 		b, err := NewBackend(js, Options{Bucket: name})
 		require.NoError(t, err)
-		peer.Fails(t, b, request("a", 1), driver.ErrRefused)
-		require.ErrorIs(t, CreateBucket(t.Context(), js, Options{Bucket: name}, 1), driver.ErrRefused, name)
+		return b
 	}
 	_, err := js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "by-hand", LimitMarkerTTL: time.Minute})
 	require.NoError(t, err)
-	b, err := NewBackend(js, Options{Bucket: "by-hand"})
+	take(t, bucket("by-hand"), request("a", 1))
+	stream, err := js.Stream(t.Context(), "KV_by-hand")
 	require.NoError(t, err)
-	take(t, b, request("a", 1))
-	b, err = NewBackend(js, Options{Bucket: "missing"})
-	require.NoError(t, err)
-	peer.Fails(t, b, request("a", 1), driver.ErrRefused)
+	for name, spoil := range map[string]func(*jetstream.StreamConfig){
+		"no-ttl":   func(c *jetstream.StreamConfig) { c.AllowMsgTTL, c.SubjectDeleteMarkerTTL = false, 0 },
+		"history":  func(c *jetstream.StreamConfig) { c.MaxMsgsPerSubject = 2 },
+		"own-ttl":  func(c *jetstream.StreamConfig) { c.MaxAge = time.Hour },
+		"memory":   func(c *jetstream.StreamConfig) { c.Storage = jetstream.MemoryStorage },
+		"interest": func(c *jetstream.StreamConfig) { c.Retention = jetstream.InterestPolicy },
+		"queue":    func(c *jetstream.StreamConfig) { c.Retention = jetstream.WorkQueuePolicy },
+		"no-ack":   func(c *jetstream.StreamConfig) { c.NoAck = true },
+	} {
+		config := stream.CachedInfo().Config
+		config.Name, config.Subjects = "KV_"+name, []string{"$KV." + name + ".>"}
+		spoil(&config)
+		_, err := js.CreateStream(t.Context(), config)
+		require.NoError(t, err, name)
+		peer.Fails(t, bucket(name), request("a", 1), driver.ErrRefused)
+		require.ErrorIs(t, CreateBucket(t.Context(), js, Options{Bucket: name}, 1), driver.ErrRefused, name)
+	}
+	peer.Fails(t, bucket("missing"), request("a", 1), driver.ErrRefused)
 	_, err = NewBackend(js, Options{Bucket: "a.b"})
 	require.Error(t, err)
 }

@@ -91,6 +91,32 @@ func TestRemovedReadersStayRemoved(t *testing.T) {
 	n.Frees(next)
 }
 
+// A release does not prolong the turn of a waiter that does not answer.
+func TestReleasesDoNotProlongATurn(t *testing.T) {
+	_, a, b, c := shared(t)
+	permit := func(n *node) driver.Request {
+		req := n.permit(t.Name())
+		req.Permits = 5
+		return req
+	}
+	var held []driver.Lease
+	for range 5 {
+		held = append(held, a.Takes(permit(a)))
+	}
+	dead, alive := permit(b), permit(c)
+	b.Waits(dead)
+	c.Waits(alive)
+	for _, lease := range held[:4] {
+		a.Frees(lease)
+		time.Sleep(150 * time.Millisecond)
+		if lease, err := c.Try(alive); err == nil {
+			c.Frees(lease)
+			return
+		}
+	}
+	require.Fail(t, "four permits of five are free, and the second waiter has none")
+}
+
 // A waiting writer keeps later readers out while it answers.
 func TestDeadWriterIsPassedOver(t *testing.T) {
 	s, a, b, _ := shared(t)

@@ -36,6 +36,25 @@ func TestHeadThatDoesNotComeIsSkipped(t *testing.T) {
 	leaves(t, s, name)
 }
 
+// The waiter behind a dead one is told to ask after its turn.
+func TestDeadHeadIsPassedOverAfterARelease(t *testing.T) {
+	_, a, b, c := shared(t)
+	name := t.Name()
+	lease := a.Takes(a.Request(name))
+	dead, alive := b.Request(name), c.Request(name)
+	b.Waits(dead)
+	c.Waits(alive)
+	woken := c.Notified(alive)
+	require.Eventually(t, func() bool { return c.claims.Heard(alive.Owner) }, soon, time.Millisecond)
+	for len(woken) > 0 {
+		<-woken
+	}
+	a.Frees(lease)
+	peer.Eventually(t, woken)
+	c.Frees(c.Takes(alive))
+	b.Abandons(dead)
+}
+
 func TestHeadStaysHeadWhenAForeignClientWasQuicker(t *testing.T) {
 	s, a, b, c := shared(t)
 	name := t.Name()

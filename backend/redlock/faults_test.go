@@ -51,6 +51,29 @@ func TestAMajorityIsAway(t *testing.T) {
 	}
 }
 
+// Nodes whose memory is full refuse new claims only: they do not rest.
+func TestFullNodes(t *testing.T) {
+	x := plainNodes(t, 3)
+	a, b := newClient(t, x.url(), "a"), newClient(t, x.url(), "b")
+	held, awaited := a.Takes(a.Request("held")), a.Request("awaited")
+	other := b.Takes(b.Request("awaited"))
+	a.Waits(awaited)
+	for _, s := range x.servers {
+		_, err := s.Do(t.Context(), "CONFIG", "SET", "maxmemory", "1")
+		require.NoError(t, err)
+	}
+	for range 3 {
+		peer.Fails(t, a, a.Request("new"), driver.ErrUnavailable)
+		a.Waits(awaited)
+		peer.Extends(t, a, held)
+	}
+	peer.Fails(t, a, a.Request("new"), driver.ErrUnavailable)
+	a.Frees(held)
+	b.Frees(other)
+	x.empty(t, "held")
+	a.Abandons(awaited)
+}
+
 // A renewal retakes the lock on a node that lost its data. A lock that lost its majority is lost, and nothing brings it back.
 func TestNodesRestartEmpty(t *testing.T) {
 	x := plainNodes(t, 5)

@@ -115,8 +115,9 @@ func (n *node) runAdmitted(ctx context.Context, timeout time.Duration, script *r
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	_, replied := errors.AsType[goredis.Error](r.Err)
 	switch {
-	case r.Err == nil || errors.Is(r.Err, driver.ErrRefused):
+	case r.Err == nil, errors.Is(r.Err, driver.ErrRefused), replied && !late: // also what a full server refuses: it does all the rest
 		n.since, n.restReason = time.Now(), ""
 	case late || errors.Is(r.Err, driver.ErrUnavailable) && ctx.Err() == nil: // other errors concern one connection or the caller
 		n.restReason, n.restEnd = reason(r.Err), time.Now().Add(rest)

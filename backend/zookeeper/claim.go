@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -26,6 +27,7 @@ type claim struct {
 	session   int64         // owner of the node; 0: not known
 	czxid     int64         // the token: the transaction that created the node, or a later one, see inferCzxid; 0: not known
 	grant     driver.Grant
+	timeout   time.Duration   // the session's, by which the grant's validity and those of renewals count
 	held      bool            // granted, and not known to be lost
 	watch     <-chan zk.Event // of the node, while held; nil: none
 }
@@ -49,6 +51,9 @@ func (b *Backend) register(ctx context.Context, req driver.Request) (*claim, err
 	}
 	b.mu.Unlock()
 	err := b.ready(ctx)
+	if err == nil {
+		err = b.checkTimeout() // a server with another configuration may have changed it
+	}
 	if err == nil {
 		err = ctx.Err() // if ctx has ended, the claim may have been abandoned
 	}
@@ -168,6 +173,7 @@ func (c *claim) win(ctx context.Context, contended bool) error {
 		return fmt.Errorf("%w: the transaction number %d is beyond what a fencing token can hold", driver.ErrRefused, c.czxid)
 	default:
 		c.grant = driver.Grant{Token: uint64(c.czxid), Until: b.until(), Contended: contended}
+		c.timeout = b.timeout()
 		c.held = true
 	}
 	return nil

@@ -191,9 +191,6 @@ func (b *Backend) prepare(ctx context.Context) error {
 	if err := b.ping(); err != nil {
 		return err
 	}
-	if err := b.checkTimeout(); err != nil {
-		return err
-	}
 	if b.stale() { // the session is older than the backend
 		if err := b.freshen(ctx, b.root()); err != nil && !errors.Is(err, zk.ErrNoNode) {
 			return err

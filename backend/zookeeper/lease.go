@@ -55,6 +55,7 @@ func (b *Backend) RenewBatch(ctx context.Context, leases []driver.Lease, results
 			results[i].Err = err
 		default:
 			results[i].Until = b.until()
+			c.timeout = max(c.timeout, b.timeout())
 		}
 	}
 }

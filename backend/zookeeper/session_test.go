@@ -1,6 +1,9 @@
 package zookeeper
 
 import (
+	"bytes"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -99,4 +102,27 @@ func TestOrdinaryTick(t *testing.T) {
 		return time.Until(deadline) < ttl*45/100
 	}, ttl, 50*time.Millisecond)
 	require.NoError(t, l.Release(t.Context()))
+}
+
+// A session may be moved to a server with a smaller maxSessionTimeout. Its holders counted on the longer one, and new claims may not fit.
+func TestShortenedTimeout(t *testing.T) {
+	t.Parallel()
+	s := servers.NeedZooKeeper(t, servers.ZooKeeperOptions{})
+	c, b := newClient(t, Options{TTL: 12 * time.Second}, s.Addr())
+	l := peer.Holds(t, c, "x")
+	id, file := sessionOf(b), filepath.Join(s.Dir(), "zoo.cfg")
+	config, err := os.ReadFile(file)
+	require.NoError(t, err)
+	shorter := bytes.Replace(config, []byte("maxSessionTimeout=60000"), []byte("maxSessionTimeout=5000"), 1)
+	require.NotEqual(t, config, shorter)
+	require.NoError(t, os.WriteFile(file, shorter, 0o600))
+	require.NoError(t, s.Restart(t.Context()))
+	peer.Until(t, func() bool { return b.ping() == nil })
+	require.Equal(t, id, sessionOf(b))
+	peer.Until(t, func() bool { return !l.Valid() })
+	require.ErrorContains(t, l.Err(), "shortened the session's timeout from 12s to 5s")
+	_, err = c.TryAcquire(t.Context(), "y")
+	require.ErrorIs(t, err, lockport.ErrRefused)
+	other, _ := newClient(t, Options{TTL: 4 * time.Second}, s.Addr())
+	require.NoError(t, peer.Holds(t, other, "x").Release(t.Context())) // the lost claim was undone
 }

@@ -2,6 +2,7 @@ package zookeeper
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -44,6 +45,10 @@ func (b *Backend) sweep() {
 		}
 		if c.session != b.session.id {
 			lost[c] = errSessionEnded
+			continue
+		}
+		if b.timeout() < c.timeout { // a server with another configuration: the validity that the holder counts on is too long
+			lost[c] = fmt.Errorf("the server shortened the session's timeout from %v to %v", c.timeout, b.timeout())
 			continue
 		}
 		select {

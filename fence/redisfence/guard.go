@@ -46,6 +46,11 @@ func (g *Guard) Run(ctx context.Context, s *Script, keys []string, args ...any) 
 func (g *Guard) run(ctx context.Context, did string, s *Script, keys []string, args []any) (any, error) {
 	script := s.guarded
 	keys, args = slices.Clone(keys), slices.Clone(args)
+	for i, arg := range args {
+		if b, ok := arg.([]byte); ok {
+			args[i] = string(b) // the request may outlive this call; the caller may then change b
+		}
+	}
 	if g.lock != nil {
 		script = s.locked
 		keys, args = append(keys, g.lock.Key), append(args, g.lock.Value)

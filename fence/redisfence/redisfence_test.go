@@ -2,6 +2,7 @@ package redisfence
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -203,4 +204,22 @@ func TestGivenUpBeforeItIsSent(t *testing.T) {
 	proxy.Restore()
 	require.Eventually(t, func() bool { return p.get(p.data) == "2" }, soon, time.Millisecond)
 	require.ErrorIs(t, err, driver.ErrUnknown)
+}
+
+// A write that outlives its call writes the value that it was called with.
+func TestLateWriteKeepsItsValue(t *testing.T) {
+	p := newPlace(t)
+	proxy := peer.Proxy(t, p.server.Addr())
+	g := registers(t, newFence(t, newClient(t, goredis.Options{Addr: proxy.Addr()}), p.fence.Key()), 5)
+	require.NoError(t, g.Do(t.Context(), "INCR", p.data).Err())
+	proxy.Freeze()
+	first := strings.Repeat("first", 4<<20) // more than the buffers between here and the server
+	value := []byte(first)
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	require.ErrorIs(t, g.Set(ctx, p.data, value, 0), driver.ErrUnknown)
+	clear(value)
+	proxy.Restore()
+	require.Eventually(t, func() bool { return p.get(p.data) != "1" }, 2*soon, time.Millisecond)
+	require.True(t, p.get(p.data) == first, "another value was written")
 }

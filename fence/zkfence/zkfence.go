@@ -64,6 +64,9 @@ func (f *Fence) RegisterLock(ctx context.Context, l *lockport.Lock) (*Guard, err
 	if err != nil {
 		return nil, err
 	}
+	if node.Path == "" { // the hold has ended, and its node was deleted
+		return nil, f.place.Lost(l.Name())
+	}
 	return f.register(ctx, token, node.Path)
 }
 
@@ -218,7 +221,11 @@ func (g *Guard) child() string { return g.fence.place.Key + "/" + g.fence.place.
 // fails, none has an effect, and the error matches ZooKeeper's.
 func (g *Guard) Multi(ctx context.Context, ops ...any) ([]zk.MultiResponse, error) {
 	checks := append([]any{check(g.child())}, g.held()...)
-	results, err := g.fence.multi(ctx, slices.Concat(checks, ops))
+	all := slices.Clone(checks)
+	for _, op := range ops {
+		all = append(all, copied(op))
+	}
+	results, err := g.fence.multi(ctx, all)
 	switch {
 	case len(results) < len(checks):
 		return nil, g.fence.explain("write", err)
@@ -228,6 +235,21 @@ func (g *Guard) Multi(ctx context.Context, ops ...any) ([]zk.MultiResponse, erro
 		return nil, g.fence.place.Lost(g.lock)
 	}
 	return results[len(checks):], g.fence.explain("write", err)
+}
+
+// copied is a copy of an operation. The client library may send it after the call has returned, when the caller may change its own.
+func copied(op any) any {
+	switch op := op.(type) {
+	case *zk.CreateRequest:
+		return &zk.CreateRequest{Path: op.Path, Data: slices.Clone(op.Data), Acl: slices.Clone(op.Acl), Flags: op.Flags}
+	case *zk.SetDataRequest:
+		return &zk.SetDataRequest{Path: op.Path, Data: slices.Clone(op.Data), Version: op.Version}
+	case *zk.DeleteRequest:
+		return &zk.DeleteRequest{Path: op.Path, Version: op.Version}
+	case *zk.CheckVersionRequest:
+		return &zk.CheckVersionRequest{Path: op.Path, Version: op.Version}
+	}
+	return op // refused by the library
 }
 
 // why is the error of a write that the fence refused.

@@ -2,6 +2,8 @@ package zkfence
 
 import (
 	"context"
+	"crypto/rand"
+	"errors"
 	"strconv"
 	"strings"
 	"testing"
@@ -11,8 +13,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport"
+	"github.com/lockport/lockport/backend/zookeeper"
 	"github.com/lockport/lockport/fence"
 	"github.com/lockport/lockport/internal/lab/fencetest"
+	"github.com/lockport/lockport/internal/lab/peer"
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
@@ -71,6 +75,43 @@ func TestMulti(t *testing.T) {
 	require.NoError(t, err)
 	require.EqualValues(t, 2, stat.Version)
 	require.Equal(t, "4", p.get(p.data))
+}
+
+// A write that outlives its call writes the value that it was called with.
+func TestLateWriteKeepsItsValue(t *testing.T) {
+	p := newPlace(t)
+	proxy := peer.Proxy(t, p.server.Addr())
+	g := registers(t, newFence(t, newConn(t, proxy.Addr()), p.fence.Path()), 5)
+	proxy.Cut()
+	value := []byte("first")
+	peer.Until(t, func() bool { // the library keeps the request while it pauses between attempts to connect
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
+		_, err := g.Set(ctx, p.data, value, -1)
+		return errors.Is(err, context.DeadlineExceeded)
+	})
+	copy(value, "other")
+	proxy.Restore()
+	require.Eventually(t, func() bool { return p.get(p.data) != "" }, 2*peer.Soon, time.Millisecond)
+	require.Equal(t, "first", p.get(p.data))
+}
+
+// A lock whose node was deleted after an unconfirmed release registers nothing.
+func TestLockThatWasUndone(t *testing.T) {
+	p := newPlace(t)
+	proxy := peer.Proxy(t, p.server.Addr())
+	c, err := lockport.Open(t.Context(), "zookeeper://"+proxy.Addr()+"/?tick_time=100ms", lockport.TTL(4*time.Second), lockport.Logger(nil))
+	require.NoError(t, err)
+	defer c.Close()
+	l := peer.Holds(t, c, rand.Text())
+	proxy.Freeze()
+	require.ErrorIs(t, l.Release(t.Context()), lockport.ErrUnavailable)
+	proxy.Restore()
+	var node zookeeper.Node
+	require.Eventually(t, func() bool { return l.As(&node) && node.Path == "" }, 2*peer.Soon, time.Millisecond, "the node is deleted in the background")
+	_, err = p.fence.RegisterLock(t.Context(), l)
+	require.ErrorIs(t, err, lockport.ErrLost)
+	require.ErrorIs(t, err, fence.ErrStale)
 }
 
 func TestBadInput(t *testing.T) {

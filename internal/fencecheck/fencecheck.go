@@ -3,6 +3,7 @@ package fencecheck
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 
@@ -63,6 +64,9 @@ func (p Place) Lost(key string) error {
 // Holder returns the token of l, and sets view to the backend's view of l.
 func (p Place) Holder(l *lockport.Lock, backend string, view any) (lockport.Token, error) {
 	if !l.As(view) {
+		if err := l.Err(); errors.Is(err, lockport.ErrLost) { // the driver's view may be gone too
+			return 0, fmt.Errorf("%s: %w: %w", p.Package, fence.ErrStale, err)
+		}
 		return 0, fmt.Errorf("%s: RegisterLock needs a lock of the backend %s; for other locks, use Register with the token", p.Package, backend)
 	}
 	token, _ := l.Token()

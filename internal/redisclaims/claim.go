@@ -40,6 +40,10 @@ type Member interface {
 // or not have received the release yet.
 const quorumWait = 10 * time.Millisecond
 
+// turnWait is how long a claim that is next after one whose turn has come waits before it tries: the turn, which the scripts measure, and a little
+// more. The one ahead may be dead.
+const turnWait = 260 * time.Millisecond
+
 // hint returns wake, to be called without the mutex. If none is registered, it returns nil and Notify wakes at once.
 func (c *Claim) hint() (wake func()) {
 	c.hinted = c.hinted || c.wake == nil
@@ -57,8 +61,11 @@ func (r *Registry[M]) act(m M, word byte, server int) func() {
 			return c.hint()
 		}
 		if first {
-			time.AfterFunc(quorumWait, func() { r.wakeBelowQuorum(c, asked) })
+			time.AfterFunc(quorumWait, func() { r.wakeUnlessAsked(c, asked) })
 		}
+	case 'n':
+		asked := c.asked
+		time.AfterFunc(turnWait, func() { r.wakeUnlessAsked(c, asked) })
 	case 'c':
 		return c.Req.Contended
 	case 'l':
@@ -83,8 +90,8 @@ func (r *Registry[M]) breakHeld(m M) func() {
 	return func() { lost(fmt.Errorf("%w: it was broken by force", driver.ErrLost)) }
 }
 
-// wakeBelowQuorum wakes a claim that fewer servers than the quorum have called, unless it has sent another request since.
-func (r *Registry[M]) wakeBelowQuorum(c *Claim, asked uint32) {
+// wakeUnlessAsked wakes a claim, unless it has sent another request since it had sent asked.
+func (r *Registry[M]) wakeUnlessAsked(c *Claim, asked uint32) {
 	r.mu.Lock()
 	var wake func()
 	if c.asked == asked && !c.held {

@@ -59,27 +59,32 @@ local function waiting()
   return redis.call('ZCOUNT', KEYS[2], 0, '(' .. string.format('%.0f', GONE))
 end
 
--- Tells the head, if any, that it is its turn.
+-- Tells the head, if any, that it is its turn, unless that turn has begun already: releases must not prolong it. Tells the next one that it may ask
+-- when the turn is over.
 local function call_head()
-  local owner = head()
-  if owner then
-    redis.call('ZADD', KEYS[2], string.format('%.0f', -now_ms() - TURN_MS), '!')
-    if redis.call('ZCOUNT', KEYS[2], '-inf', '+inf') == 2 then
-      redis.call('PEXPIRE', KEYS[2], ALONE_MS)
-    else
-      keep(WAITING_MS)
-    end
-    tell(owner, 'w')
+  local owner, turn = head()
+  local now = now_ms()
+  if not owner or turn and turn > now and turn - now <= TURN_MS then
+    return
+  end
+  redis.call('ZADD', KEYS[2], string.format('%.0f', -now - TURN_MS), '!')
+  local first = redis.call('ZRANGE', KEYS[2], 0, 2, 'WITHSCORES')
+  if #first == 4 then
+    redis.call('PEXPIRE', KEYS[2], ALONE_MS)
+  else
+    keep(WAITING_MS)
+  end
+  tell(owner, 'w')
+  if first[5] and tonumber(first[6]) < GONE then
+    tell(first[5], 'n')
   end
 end
 
 -- Adds owner with the number at, or at the end if at is nil, unless it waits already.
 local function enqueue(owner, at)
-  if at then
-    redis.call('ZADD', KEYS[2], 'NX', at, owner)
-  elseif not redis.call('ZSCORE', KEYS[2], owner) then
+  if not redis.call('ZSCORE', KEYS[2], owner) then -- a full server refuses ZADD
     local last = redis.call('ZREVRANGEBYSCORE', KEYS[2], '(' .. string.format('%.0f', GONE), 0, 'WITHSCORES', 'LIMIT', 0, 1)[2] or 0
-    redis.call('ZADD', KEYS[2], last + 1, owner)
+    redis.call('ZADD', KEYS[2], at or last + 1, owner)
   end
   keep(WAITING_MS)
 end
