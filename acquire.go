@@ -12,15 +12,15 @@ import (
 	"github.com/lockport/lockport/internal/clock"
 )
 
-// Acquire implements Locker. If ctx ends first, the error matches ctx's error and the reason for the wait, ErrHeld or ErrUnavailable. If the server
-// is unavailable at the first attempt, Acquire fails at once. Other errors: ErrRefused, ErrClosed, ErrInvalidName, ErrInvalidOption,
+// Acquire implements Locker. If ctx ends first, the error matches ctx's error and the reason for the wait, if known: ErrHeld or ErrUnavailable. If the
+// server is unavailable at the first attempt, Acquire fails at once. Other errors: ErrRefused, ErrClosed, ErrInvalidName, ErrInvalidOption,
 // errors.ErrUnsupported.
 func (c *Client) Acquire(ctx context.Context, name string, opts ...AcquireOption) (*Lock, error) {
 	return c.acquire(ctx, "acquire", name, opts)
 }
 
-// TryAcquire implements Locker. It returns ErrHeld without a request if this client holds or is acquiring the name. Its other errors are those of
-// Acquire.
+// TryAcquire implements Locker. It returns ErrHeld without a request if this client holds or is acquiring the name in the same way, and no permit of it
+// may be free. Its other errors are those of Acquire.
 func (c *Client) TryAcquire(ctx context.Context, name string, opts ...AcquireOption) (*Lock, error) {
 	return c.acquire(ctx, "try", name, opts)
 }
@@ -107,12 +107,12 @@ func (c *Client) enqueue(w *waiter, name string) (q *queue, mine *claim, err err
 	}
 	switch {
 	case q.claim != nil && w.try && (!q.several() || q.blocked != nil):
-		return nil, nil, fmt.Errorf("%w: this process holds or is acquiring it", ErrHeld)
+		return nil, nil, errHeldHere
 	case q.claim == nil && q.head == nil:
 		q.blocked = nil
 	}
 	q.push(w)
-	if q.claim == nil && c.caps.Prompt && c.begin() {
+	if q.claim == nil && c.caps.Prompt && w.attached == nil && c.begin() {
 		return q, c.newClaim(q), nil
 	}
 	w.ready = make(chan struct{})

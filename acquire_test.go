@@ -41,6 +41,7 @@ func TestAnAttemptIsBounded(t *testing.T) {
 func TestBadArguments(t *testing.T) {
 	_, err := lockport.New(nil)
 	require.ErrorContains(t, err, "no backend")
+	require.ErrorIs(t, err, lockport.ErrInvalidOption)
 	b := memorytest.NewBackend(nil, nil)
 	_, err = lockport.New(b, lockport.TTL(time.Microsecond))
 	require.ErrorIs(t, err, lockport.ErrInvalidOption)

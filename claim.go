@@ -86,7 +86,7 @@ func (cl *claim) granted(deadline, now time.Duration) {
 	q := cl.queue
 	cl.give(q.head, now)
 	if !q.several() {
-		q.blocked = ErrHeld
+		q.blocked = errHeldHere
 		return
 	}
 	q.claim, q.newest = nil, cl

@@ -3,7 +3,7 @@ package lockport
 import (
 	"cmp"
 	"context"
-	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"sync"
@@ -64,7 +64,7 @@ func New(b driver.Backend, opts ...Option) (*Client, error) {
 		return nil, &Error{Op: "new", Backend: backend, Err: err}
 	}
 	if b == nil {
-		return fail("", errors.New("no backend"))
+		return fail("", fmt.Errorf("%w: no backend", ErrInvalidOption))
 	}
 	caps := b.Capabilities()
 	cfg, err := newConfig(opts)

@@ -42,7 +42,7 @@ func parseTicket(s string) (*ticket, error) {
 
 // Detach ends the hold here and returns a ticket. Client.Attach takes the hold over with it within the TTL, also in another process; nobody else can
 // acquire the name in between. Keep the ticket secret: the first caller who presents it gets the lock. Without an Attach the lock ends with its TTL.
-// After Detach, Err is ErrReleased. If Detach fails, the hold lasts unless the error matches ErrLost. An unknown outcome is ErrLost too.
+// After Detach, Err is ErrReleased, and MinHold has no effect any more. If Detach fails, the hold lasts unless the error matches ErrLost. An unknown outcome is ErrLost too.
 //
 // Detach fails with errors.ErrUnsupported for readers, permits and inner holds, and if the lock belongs to a session (see Capabilities.Detach).
 func (l *Lock) Detach(ctx context.Context) (string, error) {
@@ -59,12 +59,14 @@ func (l *Lock) detach(ctx context.Context) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	lease := cl.joinRenewal(ctx)
+	join, cancel := context.WithTimeout(ctx, renewalTimeout(cl.req.TTL))
+	defer cancel()
+	lease := cl.joinRenewal(join)
 	switch e := l.endAt(c.now()); {
 	case e != nil:
 		return e.err
-	case ctx.Err() != nil: // a renewal may be under way
-		return fmt.Errorf("%w: %w", ErrUnavailable, ctx.Err())
+	case join.Err() != nil: // a renewal may be under way
+		return fmt.Errorf("%w: %w", ErrUnavailable, join.Err())
 	}
 	cl.renewing, cl.detaching = true, true // others wait for it instead of renewing
 	cl.schedule()

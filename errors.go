@@ -37,6 +37,9 @@ var (
 	ErrSilence = errors.New("lock server did not answer in time")
 )
 
+// errHeldHere is ErrHeld without a request.
+var errHeldHere = fmt.Errorf("%w: this process holds or is acquiring it", ErrHeld)
+
 // errNoAnswer: the backend has not returned.
 var errNoAnswer = errors.New("no answer yet")
 

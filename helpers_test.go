@@ -225,6 +225,11 @@ func (b around) Detach(ctx context.Context, l driver.Lease) error {
 	return b.handle(call{ctx: ctx, method: "Detach", do: func() error { return b.Backend.Detach(context.WithoutCancel(ctx), l.(aroundLease).Lease) }})
 }
 
+func (b around) Attach(ctx context.Context, req driver.Request, owner string, token uint64) (l driver.Lease, err error) {
+	err = b.handle(call{ctx: ctx, method: "Attach", do: func() error { l, err = b.Backend.Attach(ctx, req, owner, token); return err }})
+	return b.lease(l, err)
+}
+
 func (b around) Inspect(ctx context.Context, name string) (st driver.Status, err error) {
 	err = b.handle(call{ctx: ctx, method: "Inspect", do: func() error { st, err = b.Backend.Inspect(ctx, name); return err }})
 	return st, err

@@ -61,6 +61,9 @@ func (c *Client) Inspect(ctx context.Context, name string) (Status, error) {
 // List asks the server for all locks that are held or waited for and whose names begin with prefix, in no order. With an error the list may be
 // incomplete. It fails with errors.ErrUnsupported where the backend cannot tell.
 func (c *Client) List(ctx context.Context, prefix string) (all []Status, err error) {
+	if err = checkName(prefix); prefix != "" && err != nil {
+		return nil, c.fail("list", "", err)
+	}
 	found, err := query(ctx, c, "list", "", "show its locks", func(i driver.Inspector) ([]driver.Status, error) { return i.List(ctx, prefix) })
 	for _, st := range found {
 		all = append(all, newStatus(st))
@@ -101,12 +104,14 @@ func query[D, T any](ctx context.Context, c *Client, op, name, ability string, f
 }
 
 // ask calls f, which calls the backend, as background work. It leaves f behind if ctx ends first.
-func ask[T any](ctx context.Context, c *Client, f func() (T, error)) (T, error) {
+func ask[T any](ctx context.Context, c *Client, f func() (T, error)) (none T, err error) {
+	if err := ctx.Err(); err != nil {
+		return none, err
+	}
 	c.mu.Lock()
 	begun := c.begin()
 	c.mu.Unlock()
 	if !begun {
-		var none T
 		return none, ErrClosed
 	}
 	return within(ctx, func() (T, error) {

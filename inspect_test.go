@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/backend/memory/memorytest"
+	"github.com/lockport/lockport/driver"
 )
 
 func TestInspectAndList(t *testing.T) {
@@ -39,6 +41,18 @@ func TestInspectAndList(t *testing.T) {
 		require.ErrorIs(t, err, lockport.ErrInvalidName)
 		require.ErrorIs(t, looker.Break(w.ctx, "", "x"), lockport.ErrInvalidName)
 		require.ErrorIs(t, looker.Break(w.ctx, "other", ""), lockport.ErrLost)
+		_, err = looker.List(w.ctx, strings.Repeat("x", driver.MaxNameLength+1))
+		require.ErrorIs(t, err, lockport.ErrInvalidName)
+		require.NoError(t, other.Err())
+
+		ended, cancel := context.WithCancel(w.ctx)
+		cancel()
+		_, inspect := looker.Inspect(ended, "other")
+		_, several := lockport.TryAcquireAll(ended, looker, []string{"a", "b"})
+		for _, err := range []error{inspect, several, looker.Break(ended, "other", other.Owner()), looker.Check(ended)} {
+			require.ErrorIs(t, err, context.Canceled)
+			require.NotErrorIs(t, err, lockport.ErrUnavailable, "no request was made")
+		}
 		require.NoError(t, other.Err())
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -21,10 +22,14 @@ type checked struct {
 	driver.Backend
 	notices []driver.Notice
 	err     error
+	slow    time.Duration // whatever its context
 	closed  *bool
 }
 
-func (b checked) Check(context.Context) ([]driver.Notice, error) { return b.notices, b.err }
+func (b checked) Check(context.Context) ([]driver.Notice, error) {
+	time.Sleep(b.slow)
+	return b.notices, b.err
+}
 
 func (b checked) Close() error {
 	*b.closed = true
@@ -71,6 +76,16 @@ func TestOpenChecksTheServer(t *testing.T) {
 	require.ErrorIs(t, err, lockport.ErrRefused)
 	require.Equal(t, 30*time.Second, o.TTL, "an option overrides the URL")
 	require.True(t, closed, "if Open fails, it closes the backend")
+
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		start := time.Now()
+		_, err := mux(checked{Backend: memorytest.NewBackend(nil, nil), closed: new(bool), slow: time.Minute}, &o).Open(ctx, "fake://host")
+		require.ErrorIs(t, err, lockport.ErrUnavailable)
+		require.Equal(t, time.Second, time.Since(start), "it waits for no call of the driver")
+		time.Sleep(2 * time.Minute)
+	})
 }
 
 func TestOpenRefusesBadURLs(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"strings"
 	"time"
 	"unicode"
@@ -17,6 +18,9 @@ const DefaultTTL = 15 * time.Second
 
 // minTTL is the smallest TTL: the safety margin would use up a smaller one.
 const minTTL = 20 * time.Millisecond
+
+// maxTTL is beyond any sensible TTL, and far from overflow.
+const maxTTL time.Duration = math.MaxInt64 / 4
 
 // Option configures a Client.
 type Option interface {
@@ -74,8 +78,11 @@ func (o commonOption) acquire(a *acquisition) error { return o(a) }
 // (errors.ErrUnsupported).
 func TTL(d time.Duration) CommonOption {
 	return commonOption(func(a *acquisition) error {
-		if d < minTTL {
+		switch {
+		case d < minTTL:
 			return fmt.Errorf("%w: TTL is %v; the smallest is %v", ErrInvalidOption, d, minTTL)
+		case d > maxTTL:
+			return fmt.Errorf("%w: TTL is %v; the largest is 73 years", ErrInvalidOption, d)
 		}
 		a.ttl = d
 		return nil

@@ -23,7 +23,7 @@
 //
 // A call should return soon after its context ends. Many client libraries cannot do that. Unless Capabilities.Prompt is set, the client therefore
 // makes calls on goroutines that it can leave behind, and no caller waits for them. But a Release that never returns keeps its name from this process,
-// and the client makes at most eight calls to Abandon at a time.
+// and the client makes at most eight calls to Abandon at a time for claims that nobody waits for.
 //
 // The package conformance tests all of this. A third party's driver runs it in under thirty lines.
 package driver

@@ -10,7 +10,7 @@ import (
 // cause, without passwords. An error that matches none counts as ErrUnknown. lockport exports the same values, except ErrUnknown.
 var (
 	// ErrHeld: another owner has the name.
-	ErrHeld = errors.New("lock is held by another client")
+	ErrHeld = errors.New("lock is held")
 	// ErrLost: the claim was granted and is known to be gone.
 	ErrLost = errors.New("lock was lost")
 	// ErrUnavailable: the server cannot be reached or cannot serve now; the request certainly had no effect.

@@ -50,7 +50,7 @@ type Notifier interface {
 type BatchRenewer interface {
 	// RenewBatch renews leases as Renewer does, in as few round trips as it can. All are of this Backend and have one TTL. It writes the result of
 	// each to the same index of results; len(results) == len(leases). The client passes any number of leases, but never the same lease twice at once.
-	// ctx ends no later than the first of their validities.
+	// ctx ends no later than the last of their validities: some may have ended before.
 	RenewBatch(ctx context.Context, leases []Lease, results []Renewal)
 }
 

@@ -10,7 +10,7 @@ import (
 )
 
 // heldByAnother is why a name is not free although its claim was abandoned.
-const heldByAnother = "is held by another client"
+const heldByAnother = "lock is held"
 
 // outcomes are locks that report a wrong outcome.
 var outcomes = []Exhibit{

@@ -110,5 +110,5 @@ func isLocal(address string) bool {
 		host = address
 	}
 	ip := net.ParseIP(host)
-	return host == "localhost" || strings.HasPrefix(host, "/") || ip != nil && ip.IsLoopback()
+	return host == "" || host == "localhost" || strings.HasPrefix(host, "/") || ip != nil && ip.IsLoopback()
 }

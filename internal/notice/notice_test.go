@@ -34,7 +34,7 @@ func TestConnections(t *testing.T) {
 }
 
 func TestInTheClear(t *testing.T) {
-	require.Empty(t, InTheClear("127.0.0.1:1", "[::1]:2", "localhost:3", "/run/redis.sock", "127.0.0.7"))
+	require.Empty(t, InTheClear("127.0.0.1:1", "[::1]:2", "localhost:3", "/run/redis.sock", "127.0.0.7", ":6379"))
 	got := InTheClear("127.0.0.1:1", "10.0.0.1:2379", "db.example.com:1")
 	require.Len(t, got, 1)
 	require.Equal(t, "password-in-the-clear", got[0].ID)

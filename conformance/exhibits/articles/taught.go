@@ -170,7 +170,7 @@ var taught = []Exhibit{
 	{
 		Name: "takes-an-error-for-held", Hazard: "H12", Article: "003, 004",
 		Is:       "every failed claim counts as held: nobody learns that the server is unreachable",
-		CaughtBy: caught{"unknown/server-gone": "lock is held by another client", "giving-up/server-gone": "lock is held by another client"},
+		CaughtBy: caught{"unknown/server-gone": "lock is held", "giving-up/server-gone": "lock is held"},
 		spoil: func(l *lock) {
 			take := l.take
 			l.take = func(ctx context.Context, c claim) (bool, error) {
