@@ -54,10 +54,16 @@ func (r *runner) once(ctx context.Context) error {
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	stopListening := r.onSignal(end)
-	err := r.open(ctx)
+	first := ctx // of the opening and the first attempt
+	if r.o.once || r.o.wait >= 0 {
+		var cancel context.CancelFunc
+		first, cancel = context.WithDeadline(ctx, started.Add(max(r.o.wait, shortestWait)))
+		defer cancel()
+	}
+	err := r.open(first)
 	var lock *lockport.Set
 	if err == nil {
-		lock, err = r.acquire(ctx, started)
+		lock, err = r.acquire(ctx, first, started)
 	}
 	stopListening()
 	if interrupted := interruption(ctx); interrupted != nil {
@@ -141,17 +147,17 @@ func (r *runner) open(ctx context.Context) (err error) {
 	return err
 }
 
-// acquire acquires the lock. -w counts from started.
-func (r *runner) acquire(ctx context.Context, started time.Time) (lock *lockport.Set, err error) {
+// acquire acquires the lock. first bounds the first attempt of -n and -w. -w counts from started.
+func (r *runner) acquire(ctx, first context.Context, started time.Time) (lock *lockport.Set, err error) {
 	o, waited := r.o, ""
 	switch {
 	case o.once:
-		lock, err = r.try(ctx, answerLimit)
+		lock, err = r.try(first)
 	case o.wait < 0:
 		lock, err = r.wait(ctx)
 	default:
 		waited = fmt.Sprintf("waited %v: ", o.wait)
-		lock, err = r.waitUntil(ctx, started.Add(o.wait))
+		lock, err = r.waitUntil(ctx, first, started.Add(o.wait))
 	}
 	if err == nil {
 		return lock, nil
@@ -162,18 +168,15 @@ func (r *runner) acquire(ctx context.Context, started time.Time) (lock *lockport
 	return nil, failf(exitHeld, "%s%q is held by %s", waited, name, by)
 }
 
-// try makes one attempt, which lasts no longer than limit.
-func (r *runner) try(ctx context.Context, limit time.Duration) (*lockport.Set, error) {
-	ctx, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
+// try makes one attempt.
+func (r *runner) try(ctx context.Context) (*lockport.Set, error) {
 	return lockport.TryAcquireAll(ctx, r.client, r.o.names, r.o.mode()...)
 }
 
-// waitUntil waits until deadline. It awaits one answer in any case, for a second at least: a free lock is taken even if opening the server has taken
-// the time.
-func (r *runner) waitUntil(ctx context.Context, deadline time.Time) (*lockport.Set, error) {
+// waitUntil waits until deadline. A first attempt may take until first ends: a free lock is taken even if opening the server has taken the time.
+func (r *runner) waitUntil(ctx, first context.Context, deadline time.Time) (*lockport.Set, error) {
 	begun := time.Now()
-	lock, held := r.try(ctx, max(time.Until(deadline), time.Second))
+	lock, held := r.try(first)
 	if !errors.Is(held, lockport.ErrHeld) {
 		return lock, held
 	}

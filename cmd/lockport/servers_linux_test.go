@@ -46,6 +46,7 @@ var serverTests = []struct {
 	{"silence", []string{"redis", "postgres"}, testSilence},
 	{"killed", []string{"redis", "mysql"}, testKilled},
 	{"no answer", []string{"redis", "postgres"}, testNoAnswer},
+	{"hung server", []string{"mysql"}, testHungServer},
 	{"keep", []string{"redis"}, testKeep},
 	{"holders", []string{"redis", "postgres"}, testHolders},
 	{"foreign holder", []string{"redis"}, testForeignHolder},
@@ -110,6 +111,15 @@ func testSilence(t *testing.T, direct string) {
 	require.Equal(t, 79, p.code(t))
 	require.Regexp(t, `^lockport: the lock server did not answer in time[^\n]+\n`, p.err.String())
 	require.Equal(t, 0, next.code(t))
+}
+
+// testHungServer: run ends soon if its server is silent, although each request may take 5 s or more.
+func testHungServer(t *testing.T, direct string) {
+	through, proxies := proxied(t, direct)
+	proxies[0].Freeze()
+	begun := time.Now()
+	ran(t, 69, through, "run", "-n", "hung", "--", "true")
+	require.Less(t, time.Since(begun), 8*time.Second)
 }
 
 // testKilled: if lockport is killed, its lock becomes free after the TTL, and its command does not outlive the lock.

@@ -21,9 +21,13 @@ func init() { logging.Disable() }
 // defaultURL needs no server: its files are in a folder derived from the user id.
 const defaultURL = "file:"
 
-// answerLimit bounds each request of a verb to a server: the first contact, an inspection, a break, the whole of doctor's check, and the single
-// attempt of run -n. Once run has opened the server, it does not apply to run's other requests. run -w awaits one answer for a second at least.
+// answerLimit bounds each request of a verb to a server: the first contact, an inspection, a break, and the whole of doctor's check. Once run has
+// opened the server, it does not apply to run's other requests.
 const answerLimit = 10 * time.Second
+
+// shortestWait is how long run -n, and run -w with a shorter wait, await the opening of the server and the answer to one attempt. It suffices for a
+// distant server.
+const shortestWait = 3 * time.Second
 
 // server is the lock server named by the command line or the environment.
 type server struct {
