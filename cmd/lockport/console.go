@@ -31,14 +31,16 @@ const sayLimit = time.Second
 // say writes one line for people. It ignores write errors. After sayLimit it leaves the write behind.
 func (c *console) say(format string, args ...any) {
 	line := "lockport: " + oneLine(fmt.Sprintf(format, args...)) + "\n"
-	written := make(chan struct{})
-	go func() {
-		_, _ = io.WriteString(c.err, line)
-		close(written)
-	}()
+	within(sayLimit, func() { _, _ = io.WriteString(c.err, line) })
+}
+
+// within calls f, and leaves it behind after limit.
+func within(limit time.Duration, f func()) {
+	done := make(chan struct{})
+	go func() { defer close(done); f() }()
 	select {
-	case <-written:
-	case <-time.After(sayLimit):
+	case <-done:
+	case <-time.After(limit):
 	}
 }
 

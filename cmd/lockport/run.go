@@ -23,6 +23,7 @@ type runner struct {
 	signals chan os.Signal // sent to lockport
 	client  *lockport.Client
 	began   time.Time // when the command was about to begin, under a lock just acquired
+	silent  bool      // the command was ended because the server did not answer in time
 }
 
 // runVerb is "lockport run".
@@ -120,13 +121,14 @@ func (r *runner) keepMinHold(lock hold) (end syscall.Signal) {
 	return r.untilEnded(kept.Done())
 }
 
-// close closes the client, which undoes claims of unknown outcome. A signal ends the wait: the rest then ends with this process or with the TTL.
+// close closes the client, which undoes claims of unknown outcome, and releases a lock that the supervisor gave up. A silent server gets a second,
+// and a signal ends the wait: the rest then ends with this process or with the TTL.
 func (r *runner) close() {
 	if r.client == nil {
 		return
 	}
 	closed := make(chan struct{})
-	go func() { _ = r.client.Close(); close(closed) }()
+	go func() { within(time.Second, func() { _ = r.client.Close() }); close(closed) }()
 	r.untilEnded(closed)
 }
 
@@ -225,6 +227,9 @@ func (r *runner) finish(lock *lockport.Set, code int, failed error) error {
 	kept := failed == nil && lock.Err() == nil && time.Since(r.began) < r.o.minHold
 	if kept {
 		r.keepMinHold(lock)
+	}
+	if r.silent { // close releases it, if the server answers again
+		return exitWith(code)
 	}
 	err := lock.Release(context.Background())
 	switch {

@@ -109,17 +109,19 @@ func testSilence(t *testing.T, direct string) {
 	next.says(t, "mine")
 	require.False(t, groupAlive(group), "the lock was granted while the command lived")
 	require.Equal(t, 79, p.code(t))
-	require.Regexp(t, `^lockport: the lock server did not answer in time[^\n]+\n`, p.err.String())
+	require.Regexp(t, `^lockport: the lock server did not answer in time[^\n]+\n$`, p.err.String())
 	require.Equal(t, 0, next.code(t))
 }
 
 // testHungServer: run ends soon if its server is silent, although each request may take 5 s or more.
 func testHungServer(t *testing.T, direct string) {
 	through, proxies := proxied(t, direct)
+	holder := holds(t, through, "--ttl", "3s", "hung")
 	proxies[0].Freeze()
 	begun := time.Now()
 	ran(t, 69, through, "run", "-n", "hung", "--", "true")
-	require.Less(t, time.Since(begun), 8*time.Second)
+	require.Equal(t, 79, holder.code(t)) // its command ended after 2 s
+	require.Less(t, time.Since(begun), 6*time.Second)
 }
 
 // testKilled: if lockport is killed, its lock becomes free after the TTL, and its command does not outlive the lock.
@@ -174,7 +176,11 @@ func testTimeToCleanUp(t *testing.T, url string) {
 	left, err := servers.SharedRedis(t).Do(t.Context(), "PTTL", "lockport:manners")
 	require.NoError(t, err)
 	require.Positive(t, left, "the key was gone before the command was")
+	proxies[0].Restore()
 	require.Equal(t, 79, p.code(t), "a command that was ended because of the lock has not succeeded")
+	left, err = servers.SharedRedis(t).Do(t.Context(), "PTTL", "lockport:manners")
+	require.NoError(t, err)
+	require.Negative(t, left, "the lock was not released")
 }
 
 // testShortWait: a wait that is shorter than the opening of a distant server takes a free lock, and tells a held one.

@@ -113,7 +113,7 @@ func (s *supervisor) check(now time.Time) time.Duration {
 			s.validity = max(s.validity, deadline.Sub(now))
 			termAt := killAt.Add(-min(s.o.killAfter, s.validity/2))
 			if !now.Before(termAt) {
-				s.lost = true
+				s.lost, s.silent = true, true
 				s.terminate(killAt)
 				s.c.say("the lock server did not answer in time; ending the command before another client can acquire %s", s.o.title())
 			} else {
