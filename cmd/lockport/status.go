@@ -76,7 +76,7 @@ func list(ctx context.Context, client *lockport.Client, prefix string) ([]lockpo
 	all, err := client.List(ctx, prefix)
 	slices.SortFunc(all, func(a, b lockport.Status) int { return cmp.Compare(a.Name, b.Name) })
 	if errors.Is(err, errors.ErrUnsupported) {
-		err = fmt.Errorf("%w; name the lock: lockport status NAME", err)
+		return nil, usagef("%v; name the lock: lockport status NAME", err)
 	}
 	return all, inspectError(err)
 }

@@ -57,7 +57,7 @@ func testStatusAndBreak(t *testing.T, url string) {
 		require.Equal(t, 0, code, stderr)
 		require.Equal(t, "lockport: no lock is held ("+scheme+")\n", stderr)
 	} else {
-		require.Equal(t, 69, code)
+		require.Equal(t, 64, code)
 		require.Regexp(t, `^lockport: [^\n]*not their names; name the lock: lockport status NAME\n$`, stderr)
 	}
 	stdout, stderr = ran(t, 1, url, "status", name)
