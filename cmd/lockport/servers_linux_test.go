@@ -121,7 +121,7 @@ func testHungServer(t *testing.T, direct string) {
 	begun := time.Now()
 	ran(t, 69, through, "run", "-n", "hung", "--", "true")
 	require.Equal(t, 79, holder.code(t)) // its command ended after 2 s
-	require.Less(t, time.Since(begun), 6*time.Second)
+	require.Less(t, time.Since(begun), 9*time.Second)
 }
 
 // testKilled: if lockport is killed, its lock becomes free after the TTL, and its command does not outlive the lock.
