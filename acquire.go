@@ -145,7 +145,7 @@ func (c *Client) leave(q *queue, w *waiter, cause error) (*Lock, error) {
 	case blocked != nil:
 		return nil, fmt.Errorf("%w while waiting: %w", cause, blocked)
 	case errors.Is(cause, context.DeadlineExceeded):
-		return nil, fmt.Errorf("%w: %w: no answer yet", cause, ErrUnavailable)
+		return nil, fmt.Errorf("%w: %w: no answer", cause, ErrUnavailable)
 	}
 	return nil, cause
 }

@@ -41,7 +41,7 @@ var (
 var errHeldHere = fmt.Errorf("%w: this process holds or is acquiring it", ErrHeld)
 
 // errNoAnswer: the backend has not returned.
-var errNoAnswer = errors.New("no answer yet")
+var errNoAnswer = errors.New("no answer")
 
 // HeldError is ErrHeld with what the server's answer said about the holder. errors.As finds it in errors of Acquire and TryAcquire, unless this
 // Client holds or is acquiring the name. Its fields are those of Inspect, without another request: unknown ones are zero, and Waiters is -1. Use TryAcquire, not
