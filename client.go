@@ -121,7 +121,11 @@ func (c *Client) Check(ctx context.Context) error {
 	if !ok {
 		return nil
 	}
-	notices, err := ask(ctx, c, func() ([]driver.Notice, error) { return checker.Check(ctx) })
+	err := ctx.Err()
+	var notices []driver.Notice
+	if err == nil {
+		notices, err = ask(ctx, c, func() ([]driver.Notice, error) { return checker.Check(ctx) })
+	}
 	if err != nil {
 		return &Error{Op: "open", Backend: c.caps.Backend, Err: err}
 	}

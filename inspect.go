@@ -1,6 +1,7 @@
 package lockport
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -94,7 +95,7 @@ func query[D, T any](ctx context.Context, c *Client, op, name, ability string, f
 	case op != "list":
 		err = checkName(name)
 	}
-	if err == nil {
+	if err = cmp.Or(err, ctx.Err()); err == nil {
 		answer, err = ask(ctx, c, func() (T, error) { return f(d) })
 	}
 	if err != nil {
@@ -105,9 +106,6 @@ func query[D, T any](ctx context.Context, c *Client, op, name, ability string, f
 
 // ask calls f, which calls the backend, as background work. It leaves f behind if ctx ends first.
 func ask[T any](ctx context.Context, c *Client, f func() (T, error)) (none T, err error) {
-	if err := ctx.Err(); err != nil {
-		return none, err
-	}
 	c.mu.Lock()
 	begun := c.begin()
 	c.mu.Unlock()

@@ -52,7 +52,7 @@ func (b *Backend) register(ctx context.Context, req driver.Request) (*claim, err
 	b.mu.Unlock()
 	err := b.ready(ctx)
 	if err == nil {
-		err = b.checkTimeout() // a server with another configuration may have changed it
+		err = b.checkTimeout()
 	}
 	if err == nil {
 		err = ctx.Err() // if ctx has ended, the claim may have been abandoned
@@ -172,8 +172,8 @@ func (c *claim) win(ctx context.Context, contended bool) error {
 	case c.czxid <= 0 || c.czxid > driver.MaxToken:
 		return fmt.Errorf("%w: the transaction number %d is beyond what a fencing token can hold", driver.ErrRefused, c.czxid)
 	default:
-		c.grant = driver.Grant{Token: uint64(c.czxid), Until: b.until(), Contended: contended}
 		c.timeout = b.timeout()
+		c.grant = driver.Grant{Token: uint64(c.czxid), Until: b.session.confirmed.Add(c.timeout), Contended: contended}
 		c.held = true
 	}
 	return nil

@@ -205,8 +205,16 @@ func (b *Backend) prepare(ctx context.Context) error {
 	return nil
 }
 
-// checkTimeout refuses a session timeout that does not fit the TTL.
-func (b *Backend) checkTimeout() error {
+// checkTimeout refuses a session timeout that does not fit the TTL. A server with another configuration may have changed it, and go-zookeeper asks the
+// others for no more than that: the next claim makes a new connection, if it is ours.
+func (b *Backend) checkTimeout() (err error) {
+	defer func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if err != nil && !b.prepared.IsZero() {
+			b.drop()
+		}
+	}()
 	switch granted, asked := b.timeout(), b.o.TTL; {
 	case granted == 0:
 		return fmt.Errorf("%w: the option Log has not seen the granted session timeout; pass it to zk.Connect by zk.WithLogger, without "+
@@ -227,7 +235,14 @@ func (b *Backend) giveUp() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	exchanges := b.session.exchanges
-	if b.addresses == nil || len(exchanges) == 0 || time.Since(exchanges[len(exchanges)-1].answered) < b.timeout()+b.tick {
+	if len(exchanges) > 0 && time.Since(exchanges[len(exchanges)-1].answered) >= b.timeout()+b.tick {
+		b.drop()
+	}
+}
+
+// drop drops a connection of our own. b.mu is held.
+func (b *Backend) drop() {
+	if b.addresses == nil {
 		return
 	}
 	go b.hangUp(b.conn)

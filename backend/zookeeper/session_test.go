@@ -125,4 +125,7 @@ func TestShortenedTimeout(t *testing.T) {
 	require.ErrorIs(t, err, lockport.ErrRefused)
 	other, _ := newClient(t, Options{TTL: 4 * time.Second}, s.Addr())
 	require.NoError(t, peer.Holds(t, other, "x").Release(t.Context())) // the lost claim was undone
+	require.NoError(t, os.WriteFile(file, config, 0o600))
+	require.NoError(t, s.Restart(t.Context()))
+	peer.Until(t, func() bool { _, err = c.TryAcquire(t.Context(), "y"); return err == nil })
 }

@@ -27,7 +27,8 @@ type Guard struct {
 func (g *Guard) Token() lockport.Token { return g.token }
 
 // Run runs a script, in one request, if the token is still the latest. The script sees keys and args as KEYS and ARGV. The command's result is
-// like that of redis.Script.Run: the script's value, goredis.Nil for none, or the error reply that it returned or raised.
+// like that of redis.Script.Run: the script's value, goredis.Nil for none, or the error reply that it returned or raised. If ctx ends, the request may
+// still be sent: do not change what an argument points to, unless it is a []byte.
 func (g *Guard) Run(ctx context.Context, s *Script, keys []string, args ...any) *goredis.Cmd {
 	result := goredis.NewCmd(ctx)
 	value, err := g.run(ctx, "write", s, keys, args)

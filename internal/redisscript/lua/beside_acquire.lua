@@ -32,14 +32,14 @@ if not holds() and not (room and (not first or first == owner)) then
     end
   elseif not lock then -- also for permits: the head can be granted its claim
     if not turn or turn - now > TURN_MS then
-      call_head()
+      call_head(true)
       turn = now + TURN_MS
     end
     ms = turn - now
   elseif turn then
     ms = turn - now
   elseif waited then -- the head may be a writer, which must wait for the readers: it stays the head if it answers
-    call_head()
+    call_head(true)
   end
   if queue then
     enqueue(owner)

@@ -41,7 +41,7 @@ local function claim(value, ttl, queue, at, number)
     end
     if first and first ~= owner then
       if left <= 0 or left > TURN_MS then
-        call_head()
+        call_head(true)
         left = TURN_MS
       end
       if queue then

@@ -60,8 +60,8 @@ local function waiting()
 end
 
 -- Tells the head, if any, that it is its turn, unless that turn has begun already: releases must not prolong it. Tells the next one that it may ask
--- when the turn is over.
-local function call_head()
+-- when the turn is over, except during a refused claim: that asks again anyway, and would be told each time.
+local function call_head(refused)
   local owner, turn = head()
   local now = now_ms()
   if not owner or turn and turn > now and turn - now <= TURN_MS then
@@ -75,7 +75,7 @@ local function call_head()
     keep(WAITING_MS)
   end
   tell(owner, 'w')
-  if first[5] and tonumber(first[6]) < GONE then
+  if not refused and first[5] and tonumber(first[6]) < GONE then
     tell(first[5], 'n')
   end
 end
