@@ -132,7 +132,10 @@ func TestDeadWriterIsPassedOver(t *testing.T) {
 		peer.Eventually(t, woken)
 		b.Waits(writer) // the readers are in its way
 	}
+	hints := a.Notified(reader)
 	a.Waits(reader)
+	time.Sleep(400 * time.Millisecond)
+	require.Empty(t, hints, "its own request does not make it ask again")
 	there := a.TakesSoon(reader) // the writer does not answer
 	a.Frees(here)
 	a.Frees(there)
