@@ -24,7 +24,7 @@ func (b *Backend) Check(ctx context.Context) ([]driver.Notice, error) {
 		return b.tryCommands(ctx, &all)
 	})
 	if err != nil {
-		return nil, redisscript.Classify(err, false)
+		return nil, redisscript.Explain(b.addr(), err)
 	}
 	if c, ok := b.client.(*goredis.Client); ok {
 		if o := c.Options(); o.Password != "" && o.TLSConfig == nil && o.Network == "tcp" && o.Addr != failoverAddr {
@@ -32,6 +32,14 @@ func (b *Backend) Check(ctx context.Context) ([]driver.Notice, error) {
 		}
 	}
 	return all, nil
+}
+
+// addr is the address of the server, for errors.
+func (b *Backend) addr() string {
+	if c, ok := b.client.(*goredis.Client); ok && c.Options().Addr != failoverAddr {
+		return c.Options().Addr
+	}
+	return "the server"
 }
 
 // failoverAddr is the address that go-redis reports for a Sentinel client.

@@ -39,7 +39,7 @@ func (b *Backend) inspect(ctx context.Context, names ...string) (all []driver.St
 	for i, r := range b.pipe.RunAll(ctx, calls) {
 		lock, permits, err := redisscript.Inspected(names[i], r)
 		if err != nil {
-			return nil, err
+			return nil, redisscript.Explain(b.addr(), err)
 		}
 		all = append(all, lock, permits)
 	}
@@ -56,7 +56,7 @@ func (b *Backend) List(ctx context.Context, prefix string) ([]driver.Status, err
 		})
 	})
 	if err != nil {
-		return nil, redisscript.Classify(err, false)
+		return nil, redisscript.Explain(b.addr(), err)
 	}
 	all, err := b.inspect(ctx, slices.Collect(maps.Keys(names))...)
 	return slices.DeleteFunc(all, func(st driver.Status) bool { return !st.Held && st.Waiters <= 0 }), err

@@ -38,7 +38,7 @@ func (b *Backend) checkNode(ctx context.Context, n *node) *nodeCheck {
 	if ctx.Err() != nil {
 		return &nodeCheck{err: fmt.Errorf("%w: %s", driver.ErrUnavailable, noAnswer)} // askNode still uses c
 	}
-	c.err = redisscript.Classify(err, false)
+	c.err = redisscript.Explain("it", err)
 	return c
 }
 

@@ -47,7 +47,7 @@ func (r Reply) Claimed() (c Claimed, err error) {
 
 // Unexpected is the error for a reply that the script cannot give.
 func (r Reply) Unexpected() error {
-	return fmt.Errorf("%w: the script replied %v", driver.ErrUnknown, r.Value)
+	return fmt.Errorf("%w: the script replied %.100q", driver.ErrUnknown, fmt.Sprint(r.Value))
 }
 
 // numbers sets n to the first elements of a script's reply. false: one of them is not a number.

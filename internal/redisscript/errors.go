@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"strings"
 	"time"
@@ -75,6 +76,26 @@ func Classify(err error, sent bool) error {
 		return fmt.Errorf("%w: %w", driver.ErrUnavailable, err)
 	}
 	return fmt.Errorf("%w: %w", driver.ErrUnknown, err)
+}
+
+// Explain classifies an error of a request to addr that changes nothing, so its outcome is never unknown, and says what is likely if no Redis answers.
+func Explain(addr string, err error) error {
+	var network net.Error
+	var reply goredis.Error
+	switch err = Classify(err, true); {
+	case !errors.Is(err, driver.ErrUnknown): // an answer, or no connection
+		return err
+	case errors.Is(err, context.Canceled):
+		return fmt.Errorf("%w: %w", driver.ErrUnavailable, context.Canceled)
+	case errors.As(err, &reply):
+		return fmt.Errorf("%w: %w", driver.ErrUnavailable, reply)
+	case errors.As(err, &network) && network.Timeout():
+		return fmt.Errorf("%w: %s does not answer: is it a Redis server, and do both sides agree on TLS? (%w)", driver.ErrUnavailable, addr, network)
+	case network != nil, errors.Is(err, io.EOF):
+		return fmt.Errorf("%w: %s closed the connection: is it a Redis server, and do both sides agree on TLS?", driver.ErrUnavailable, addr)
+	}
+	_, text, _ := strings.Cut(err.Error(), ": ") // without its class
+	return fmt.Errorf("%w: is %s a Redis server? (%.150s)", driver.ErrUnavailable, addr, text)
 }
 
 // scriptError strips the frames that Redis 6 puts around the error of a command in a script: one if the script returns the error, two if

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
+	"strings"
 	"testing"
 
 	goredis "github.com/redis/go-redis/v9"
@@ -54,6 +56,28 @@ func TestClassify(t *testing.T) {
 		require.Equal(t, got, Classify(got, !v.sent), "classified once")
 	}
 	require.NoError(t, Classify(nil, true))
+}
+
+func TestExplain(t *testing.T) {
+	for _, v := range []struct {
+		err, class error
+		what       string
+	}{
+		{io.EOF, driver.ErrUnavailable, "h:1 closed the connection: is it a Redis server, and do both sides agree on TLS?"},
+		{os.ErrDeadlineExceeded, driver.ErrUnavailable, "h:1 does not answer: is it"},
+		{context.DeadlineExceeded, driver.ErrUnavailable, "h:1 does not answer: is it"},
+		{context.Canceled, driver.ErrUnavailable, "context canceled"},
+		{fmt.Errorf("redis: invalid reply: %q", strings.Repeat("\x00", 999)), driver.ErrUnavailable, `is h:1 a Redis server? (redis: invalid reply: "\x00`},
+		{goredis.ErrPoolTimeout, driver.ErrUnavailable, "pool timeout"},
+		{ReplyError("NOAUTH Authentication required."), driver.ErrRefused, "a password is needed"},
+		{ReplyError("ERR Script attempted to access a non local key"), driver.ErrUnavailable, "non local key"},
+	} {
+		err := Explain("h:1", Classify(v.err, true))
+		require.ErrorIs(t, err, v.class)
+		require.NotErrorIs(t, err, driver.ErrUnknown)
+		require.ErrorContains(t, err, v.what)
+		require.Less(t, len(err.Error()), 250)
+	}
 }
 
 // Redis 6.0 does not know SET with GET.
