@@ -20,13 +20,13 @@ func (b *Backend) Inspect(ctx context.Context, name string) (driver.Status, erro
 		return st, err
 	}
 	votes := make(map[string]int)
-	for _, r := range replies {
+	for i, r := range replies {
 		if r.Err != nil {
 			continue
 		}
 		one, _, err := redisscript.Inspected(name, r)
 		if err != nil {
-			return st, err
+			return st, redisscript.Explain(b.nodes[i].addr, err)
 		}
 		st.Waiters = max(st.Waiters, one.Waiters)
 		if !one.Held {
@@ -85,7 +85,7 @@ func (b *Backend) Break(ctx context.Context, name, owner string) error {
 	for _, value := range redisscript.ValuesOf(owner) {
 		replies, err := b.askAll(ctx, redisscript.Break, b.layout.Keys(name), value)
 		if err != nil {
-			if slices.ContainsFunc(replies, func(r redisscript.Reply) bool { return r.Value == int64(1) || r.Err != nil && !certain(r.Err) }) {
+			if ctx.Err() != nil || slices.ContainsFunc(replies, func(r redisscript.Reply) bool { return r.Value == int64(1) || r.Err != nil && !certain(r.Err) }) {
 				err = fmt.Errorf("%w: %s", driver.ErrUnknown, reason(err)) // the hold may have ended
 			}
 			return err

@@ -156,7 +156,7 @@ func (b *Backend) onEach(ctx context.Context, f func(i int, n *node) error) erro
 	}
 	all.Wait()
 	if ctx.Err() != nil {
-		return interrupted(ctx.Err())
+		return fmt.Errorf("%w: waiting for the nodes: %w", driver.ErrUnavailable, ctx.Err())
 	}
 	return b.majority(errs)
 }

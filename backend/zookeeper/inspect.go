@@ -31,7 +31,7 @@ func (b *Backend) List(ctx context.Context, prefix string) ([]driver.Status, err
 	}
 	l, err := b.list(b.root())
 	if err != nil && !errors.Is(err, zk.ErrNoNode) {
-		return nil, err
+		return nil, withoutEffect(err)
 	}
 	var all []driver.Status
 	for _, node := range l.children {
@@ -64,7 +64,7 @@ func (b *Backend) sync(ctx context.Context) error {
 		return err
 	}
 	_, err := call(b, false, "sync", b.root(), func(c *zk.Conn) (string, error) { return c.Sync(b.root()) })
-	return err
+	return withoutEffect(err)
 }
 
 // get returns the data of a node, and the transaction that created it.
@@ -95,7 +95,7 @@ func (b *Backend) inspect(req driver.Request) (driver.Status, []string, error) {
 	for range 10 { // holders may come and go
 		l, err := b.list(parent)
 		if err != nil && !errors.Is(err, zk.ErrNoNode) {
-			return st, nil, err
+			return st, nil, withoutEffect(err)
 		}
 		children := slices.DeleteFunc(l.children, sortsLast)
 		if len(children) == 0 {
@@ -120,7 +120,7 @@ func (b *Backend) inspect(req driver.Request) (driver.Status, []string, error) {
 			return st, holders, nil
 		}
 		if !errors.Is(err, zk.ErrNoNode) {
-			return st, nil, err
+			return st, nil, withoutEffect(err)
 		}
 	}
 	return st, nil, unavailable(fmt.Errorf("the holder of %s changes too fast to inspect", parent))
