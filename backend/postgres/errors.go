@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -70,13 +69,13 @@ func classify(err error) error {
 	case errors.As(err, &pg):
 		return classifyAnswer(pg)
 	case errors.Is(err, context.Canceled):
-		return fmt.Errorf("%w: %w: %s", driver.ErrUnavailable, context.Canceled, attempts(err))
+		return fmt.Errorf("%w: %w: %s", driver.ErrUnavailable, context.Canceled, lockurl.PgxAttempts(err.Error()))
 	case errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("%w: %w: %s", driver.ErrUnavailable, context.DeadlineExceeded, attempts(err))
+		return fmt.Errorf("%w: %w: %s", driver.ErrUnavailable, context.DeadlineExceeded, lockurl.PgxAttempts(err.Error()))
 	case errors.As(err, &certificate):
-		return fmt.Errorf("%w: %s: check sslmode and the certificates", driver.ErrRefused, attempts(err))
+		return fmt.Errorf("%w: %s: check sslmode and the certificates", driver.ErrRefused, lockurl.PgxAttempts(err.Error()))
 	case errors.As(err, &connect):
-		return fmt.Errorf("%w: cannot connect: %s", driver.ErrUnavailable, attempts(err))
+		return fmt.Errorf("%w: cannot connect: %s", driver.ErrUnavailable, lockurl.PgxAttempts(err.Error()))
 	}
 	if reason, ok := lockurl.PgxReason(err.Error()); ok {
 		return fmt.Errorf("%w: the sql.DB's connection string cannot be used: %s", driver.ErrRefused, session.OneLine(reason))
@@ -99,13 +98,4 @@ func classifyAnswer(pg *pgconn.PgError) error {
 		}
 	}
 	return fmt.Errorf("%w: %s", driver.ErrUnavailable, text)
-}
-
-// attempts describes failed connection attempts in one line. pgx writes a line for each, often the same for an attempt with TLS and one without.
-func attempts(err error) string {
-	var connect *pgconn.ConnectError
-	if errors.As(err, &connect) {
-		err = connect.Unwrap()
-	}
-	return session.OneLine(strings.Join(slices.Compact(strings.Split(err.Error(), "\n")), "; "))
 }

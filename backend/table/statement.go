@@ -88,7 +88,7 @@ func (b *Backend) classify(ctx context.Context, err, class error) error {
 	if err == nil {
 		return nil
 	}
-	line := strings.Join(strings.Fields(err.Error()), " ")
+	line := lockurl.PgxAttempts(err.Error())
 	if code := refused.FindStringSubmatch(codeOf(err)); code != nil {
 		if class = driver.ErrRefused; code[1] != "" {
 			line = fmt.Sprintf("make the table first: %s (%s)", b.text(b.dialect.schema), line)

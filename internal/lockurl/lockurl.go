@@ -146,3 +146,25 @@ func PgxReason(text string) (reason string, ok bool) {
 	}
 	return reason, true
 }
+
+// PgxAttempts returns the text of a pgx error in one line. Of the attempts to connect to an address, it has the last: an earlier one tried TLS.
+func PgxAttempts(text string) string {
+	var all []string
+	failed, tries, ok := strings.Cut(text, "`:")
+	if !ok || !strings.HasPrefix(failed, "failed to connect to `") {
+		return strings.Join(strings.Fields(text), " ")
+	}
+	for line := range strings.Lines(strings.TrimSpace(tries)) {
+		addr, what, _ := strings.Cut(strings.Join(strings.Fields(line), " "), ": ")
+		if strings.HasSuffix(what, "timeout: context deadline exceeded") {
+			what = "no answer in time: is it a Postgres server?"
+		} else if strings.HasSuffix(what, "EOF") {
+			what = "it closed the connection: is it a Postgres server?"
+		}
+		if n := len(all); n > 0 && strings.HasPrefix(all[n-1], addr+": ") {
+			all = all[:n-1]
+		}
+		all = append(all, addr+": "+what)
+	}
+	return strings.Join(all, "; ")
+}
