@@ -22,7 +22,7 @@ import (
 func TestMissingTable(t *testing.T) {
 	onServers(t, func(t *testing.T, d Dialect, b *Backend, url string) {
 		do(t, b, "DROP TABLE {table}")
-		require.ErrorContains(t, peer.Fails(t, b, request("a", 1), driver.ErrRefused), "make the table first")
+		require.ErrorContains(t, peer.Fails(t, b, request("a", 1), driver.ErrRefused), " is missing; create it: CREATE TABLE")
 		_, err := b.Check(t.Context())
 		require.ErrorIs(t, err, driver.ErrRefused)
 		_, name, _ := strings.Cut(url, "table=")

@@ -91,7 +91,7 @@ func (b *Backend) classify(ctx context.Context, err, class error) error {
 	line := lockurl.PgxAttempts(err.Error())
 	if code := refused.FindStringSubmatch(codeOf(err)); code != nil {
 		if class = driver.ErrRefused; code[1] != "" {
-			line = fmt.Sprintf("make the table first: %s (%s)", b.text(b.dialect.schema), line)
+			line = fmt.Sprintf("%s (%s)", b.text("the table {table} is missing; create it: "+b.dialect.schema), line)
 		} else if code[0] == "1690" {
 			line = "switch autocommit on (autocommit=1 in the DSN): nothing would be committed (" + line + ")"
 		}
