@@ -151,7 +151,7 @@ func (e *SharedSessionError) Error() string {
 	if e.Others < 0 {
 		return fmt.Sprintf("%v: the holder's session (%s) may have other locks, which would be lost with it", ErrRefused, e.Session)
 	}
-	return fmt.Sprintf("%v: the holder's session (%s) has %d other locks, which would be lost with it", ErrRefused, e.Session, e.Others)
+	return fmt.Sprintf("%v: the holder's session (%s) has other locks (%d), which would be lost with it", ErrRefused, e.Session, e.Others)
 }
 
 // Is makes errors.Is(err, ErrRefused) true.

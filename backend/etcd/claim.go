@@ -188,7 +188,7 @@ func (c *claim) otherPermits(st driver.Status) error {
 	if st.Permits == c.req.Permits {
 		return nil
 	}
-	return fmt.Errorf("%w: %w: the name has %d permits, not %d", driver.ErrRefused, driver.ErrInvalidOption, st.Permits, c.req.Permits)
+	return fmt.Errorf("%w: %w: the name's number of permits is %d, not %d", driver.ErrRefused, driver.ErrInvalidOption, st.Permits, c.req.Permits)
 }
 
 // claimTxn is the transaction of acquire. It puts c's key, attached to its lease, if nobody has the name (in any case if queue is set,

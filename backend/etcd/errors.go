@@ -51,12 +51,12 @@ func classify(ctx context.Context, err error, late bool) error {
 			return fmt.Errorf("%w: %w", driver.ErrRefused, known)
 		}
 	}
-	class, what := driver.ErrUnknown, "no answer from etcd yet"
+	class := driver.ErrUnknown
 	if !late {
-		class, what = driver.ErrUnavailable, "no answer from etcd in time"
+		class = driver.ErrUnavailable
 	}
 	if ended := contextError(ctx, err); ended != nil {
-		return fmt.Errorf("%w: %s: %w", class, what, ended)
+		return fmt.Errorf("%w: no answer from etcd in time: %w", class, ended)
 	}
 	return fmt.Errorf("%w: %s", class, text(err))
 }

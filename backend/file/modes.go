@@ -115,7 +115,7 @@ func (b *Backend) setPermits(gate *lockFile, req driver.Request) error {
 		}
 		// The holder may have changed the number since it was read.
 		if _, now := gate.readLine(); st.Held && now != req.Permits {
-			return fmt.Errorf("%w: %w: the name has %d permits", driver.ErrRefused, driver.ErrInvalidOption, now)
+			return fmt.Errorf("%w: %w: the name's number of permits is %d", driver.ErrRefused, driver.ErrInvalidOption, now)
 		}
 	}
 	if err := gate.read(); err != nil {

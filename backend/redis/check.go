@@ -73,11 +73,11 @@ func (b *Backend) checkReplicas(info map[string]string, all *notice.List) error 
 	replicas, _ := strconv.Atoi(info["connected_slaves"])
 	switch {
 	case replicas < b.o.Replicas:
-		return fmt.Errorf("%w: locks must be acknowledged by %d replicas, but only %d are connected: add replicas, or require fewer",
-			driver.ErrUnavailable, b.o.Replicas, replicas)
+		return fmt.Errorf("%w: too few replicas are connected (%d of %d) to acknowledge locks: add replicas, or require fewer",
+			driver.ErrUnavailable, replicas, b.o.Replicas)
 	case replicas > 0 && b.o.Replicas == 0:
 		all.Add(driver.Notice{ID: "replication",
-			Text: fmt.Sprintf("The server has %d connected replica(s), and locks are copied to them only after they are granted: "+
+			Text: fmt.Sprintf("Locks are copied to the server's replicas (%d) only after they are granted: "+
 				"a fail-over can forget a lock that is held, and grant it again.", replicas),
 			Remedy: "Check fencing tokens where it matters. The option Replicas (URL: replicas=1) makes the loss rarer; " +
 				"redlock, etcd or ZooKeeper exclude it."})

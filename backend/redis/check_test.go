@@ -29,7 +29,7 @@ func TestCheckErrors(t *testing.T) {
 
 	replica := servers.NeedReplica(t, s)
 	peer.Refuses(t, replica.URL(), driver.ErrRefused, "read-only replica")
-	peer.Refuses(t, s.URL()+"?replicas=2", driver.ErrUnavailable, "acknowledged by 2 replicas, but only 1 are connected")
+	peer.Refuses(t, s.URL()+"?replicas=2", driver.ErrUnavailable, "too few replicas are connected (1 of 2)")
 
 	cluster, _ := newCluster(t)
 	peer.Refuses(t, cluster.Nodes[0].URL(), driver.ErrRefused, "use redis+cluster://")

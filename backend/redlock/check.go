@@ -115,7 +115,7 @@ func (b *Backend) judge(found []*nodeCheck) ([]driver.Notice, error) {
 	}
 	if n, why := b.byReason(errs); n > 0 {
 		all.Add(driver.Notice{ID: "nodes-away",
-			Text:   fmt.Sprintf("%d of %d nodes do not serve (%s): %d more may fail.", n, len(b.nodes), why, len(b.nodes)-n-b.quorum),
+			Text:   fmt.Sprintf("Nodes that do not serve: %d of %d (%s). %d more may fail.", n, len(b.nodes), why, len(b.nodes)-n-b.quorum),
 			Remedy: "Bring them back. Keep one that may have lost its data away until the longest TTL has passed."})
 	}
 	var clear []string

@@ -81,7 +81,7 @@ func TestURLs(t *testing.T) {
 func TestBadURLs(t *testing.T) {
 	t.Parallel()
 	peer.BadURLs(t, map[string]string{
-		"redlock://u:secret@h1":                          "1 nodes; Redlock needs at least 3",
+		"redlock://u:secret@h1":                          "Redlock needs at least 3 independent nodes, not 1",
 		"redlock://u:secret@h1,h2,h1:6379":               "h1:6379 is given twice",
 		"redlock://u:secret@h1,h2?addr=h1:6379":          "h1:6379 is given twice",
 		"redlock://u:secret@h1:63x9,h2,h3:6379":          "bad address",
@@ -112,7 +112,7 @@ func TestNewRefuses(t *testing.T) {
 		o     Options
 		what  string
 	}{
-		{nil, Options{}, "0 nodes"},
+		{nil, Options{}, "not 0"},
 		{[]goredis.UniversalClient{a, b}, Options{}, "at least 3"},
 		{[]goredis.UniversalClient{a, b, c, client("d:1")}, Options{}, "must be odd"},
 		{[]goredis.UniversalClient{a, b, nil}, Options{}, "node 3 is nil"},

@@ -135,7 +135,7 @@ func (r *renewal) result(n int, ended error) driver.Renewal {
 		class = driver.ErrUnknown
 	}
 	_, why := r.b.byReason(r.errs)
-	return driver.Renewal{Err: fmt.Errorf("%w: %d of %d nodes have renewed the lock, and %d are needed; %s", class, v.ours, len(r.b.nodes), q, why)}
+	return driver.Renewal{Err: fmt.Errorf("%w: the lock was renewed on %d of %d nodes, and %d are needed; %s", class, v.ours, len(r.b.nodes), q, why)}
 }
 
 // retake retakes, on a node that lost them, the locks that a majority of the nodes has.

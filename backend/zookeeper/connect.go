@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -77,7 +78,7 @@ func (b *Backend) unreachable(log *Log) error {
 	if last := log.why.Load(); last != nil {
 		why = *last
 	}
-	return unavailable(fmt.Errorf("none of %d servers can be reached: %w", len(b.addresses), why))
+	return unavailable(fmt.Errorf("cannot reach ZooKeeper at %s: %w", strings.Join(b.addresses, ", "), why))
 }
 
 // probes is the number of attempts at a short session. A busy server may end one before it answers, and hang up.

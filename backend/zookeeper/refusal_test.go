@@ -19,7 +19,7 @@ func TestUnreachable(t *testing.T) {
 	t.Parallel()
 	const gone = "127.0.0.1:1"
 	start := time.Now()
-	peer.Refuses(t, "zookeeper://user:secret@"+gone+","+gone, lockport.ErrUnavailable, "none of 2 servers can be reached")
+	peer.Refuses(t, "zookeeper://user:secret@"+gone+","+gone, lockport.ErrUnavailable, "cannot reach ZooKeeper at "+gone+", "+gone)
 	require.Less(t, time.Since(start), soon/2)
 	peer.Refuses(t, "zookeeper://nowhere.invalid", lockport.ErrUnavailable, "nowhere.invalid")
 }

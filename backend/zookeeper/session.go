@@ -80,7 +80,7 @@ func inTime[T any](ctx context.Context, class error, f func() (T, error)) (T, er
 		return r.answer, r.err
 	case <-ctx.Done():
 		var none T
-		return none, fmt.Errorf("%w: no answer yet: %w", class, ctx.Err())
+		return none, fmt.Errorf("%w: no answer in time: %w", class, ctx.Err())
 	}
 }
 

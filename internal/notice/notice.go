@@ -55,7 +55,7 @@ func Quorum(voters int) []driver.Notice {
 		return nil
 	}
 	return []driver.Notice{{ID: "quorum",
-		Text:   fmt.Sprintf("The cluster has %d voting member(s): while one is down, no lock can be acquired or kept.", voters),
+		Text:   fmt.Sprintf("The cluster needs all its voting members (%d): while one is down, no lock can be acquired or kept.", voters),
 		Remedy: "Use three or five."}}
 }
 
@@ -86,7 +86,7 @@ func Replication(replicas int, locks string) []driver.Notice {
 		return nil
 	}
 	return []driver.Notice{{ID: "replication",
-		Text: fmt.Sprintf("The server has %d replica(s), but does not replicate %s. A promoted replica grants locks that are held here; "+
+		Text: fmt.Sprintf("The server does not replicate %[2]s to its replicas (%[1]d). A promoted replica grants locks that are held here; "+
 			"if this server is partitioned but alive, both grant.", replicas, locks),
 		Remedy: "Stop the old primary before another is promoted (STONITH), and check fencing tokens where it matters; etcd and ZooKeeper keep locks across a fail-over."}}
 }
