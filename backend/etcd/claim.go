@@ -94,7 +94,7 @@ func (b *Backend) claim(req driver.Request, f func(*claim) (place, error)) (driv
 // register returns the claim of req, which it creates if there is none, for one more call.
 func (b *Backend) register(req driver.Request) (*claim, error) {
 	if req.TTL < capabilities.MinTTL || req.TTL > maxTTL {
-		return nil, fmt.Errorf("%w: the TTL %v is not between 1s and %v; etcd counts whole seconds", driver.ErrRefused, req.TTL, maxTTL)
+		return nil, fmt.Errorf("%w: %w: the TTL %v is too small or too large; etcd counts whole seconds", driver.ErrRefused, driver.ErrInvalidOption, req.TTL)
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()

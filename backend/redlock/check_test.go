@@ -134,5 +134,5 @@ func TestNewRefuses(t *testing.T) {
 	p := clientOf(t, x, "a")
 	req := p.Request("x")
 	req.TTL = 1900 * time.Millisecond
-	require.ErrorContains(t, peer.Fails(t, p, req, driver.ErrRefused), "TTL 1.9s is not between 2s", "a TTL must leave time for a slow node")
+	require.ErrorContains(t, peer.Fails(t, p, req, driver.ErrRefused), "TTL 1.9s is too small", "a TTL must leave time for a slow node")
 }

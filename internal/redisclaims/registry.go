@@ -59,7 +59,7 @@ func New[M Member](o Options[M]) *Registry[M] {
 // Enter registers the claim of req before its first request. It returns an error if the claim is held.
 func (r *Registry[M]) Enter(req driver.Request) (m M, err error) {
 	if req.TTL < r.o.MinTTL || req.TTL > maxTTL {
-		return m, fmt.Errorf("%w: TTL %v is not between %v and %v", driver.ErrRefused, req.TTL, r.o.MinTTL, maxTTL)
+		return m, fmt.Errorf("%w: %w: the TTL %v is too small or too large", driver.ErrRefused, driver.ErrInvalidOption, req.TTL)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
