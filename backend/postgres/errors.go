@@ -61,7 +61,6 @@ var refusals = map[string]string{
 // classify gives an error of a session, or of opening one, the class that the server's answer implies, otherwise ErrUnavailable.
 func classify(err error) error {
 	var pg *pgconn.PgError
-	var connect *pgconn.ConnectError
 	var certificate *tls.CertificateVerificationError
 	switch {
 	case session.Classified(err):
@@ -74,13 +73,11 @@ func classify(err error) error {
 		return fmt.Errorf("%w: %w: %s", driver.ErrUnavailable, context.DeadlineExceeded, lockurl.PgxAttempts(err.Error()))
 	case errors.As(err, &certificate):
 		return fmt.Errorf("%w: %s: check sslmode and the certificates", driver.ErrRefused, lockurl.PgxAttempts(err.Error()))
-	case errors.As(err, &connect):
-		return fmt.Errorf("%w: cannot connect: %s", driver.ErrUnavailable, lockurl.PgxAttempts(err.Error()))
 	}
 	if reason, ok := lockurl.PgxReason(err.Error()); ok {
 		return fmt.Errorf("%w: the sql.DB's connection string cannot be used: %s", driver.ErrRefused, session.OneLine(reason))
 	}
-	return fmt.Errorf("%w: %s", driver.ErrUnavailable, session.OneLine(err.Error()))
+	return fmt.Errorf("%w: %s", driver.ErrUnavailable, lockurl.PgxAttempts(err.Error()))
 }
 
 // classifyAnswer is classify for the server's own errors.

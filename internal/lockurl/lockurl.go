@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -156,15 +157,10 @@ func PgxAttempts(text string) string {
 	}
 	for line := range strings.Lines(strings.TrimSpace(tries)) {
 		addr, what, _ := strings.Cut(strings.Join(strings.Fields(line), " "), ": ")
-		if strings.HasSuffix(what, "timeout: context deadline exceeded") {
-			what = "no answer in time: is it a Postgres server?"
-		} else if strings.HasSuffix(what, "EOF") {
-			what = "it closed the connection: is it a Postgres server?"
+		if strings.HasSuffix(what, "EOF") || strings.HasSuffix(what, "timeout: context deadline exceeded") {
+			what = "no answer: is it a Postgres server?"
 		}
-		if n := len(all); n > 0 && strings.HasPrefix(all[n-1], addr+": ") {
-			all = all[:n-1]
-		}
-		all = append(all, addr+": "+what)
+		all = append(slices.DeleteFunc(all, func(earlier string) bool { return strings.HasPrefix(earlier, addr+": ") }), addr+": "+what)
 	}
 	return strings.Join(all, "; ")
 }

@@ -55,8 +55,7 @@ func Classify(err error, sent bool) error {
 			return err
 		}
 	}
-	var reply goredis.Error
-	if errors.As(err, &reply) {
+	if reply, ok := errors.AsType[goredis.Error](err); ok {
 		text := scriptError(reply.Error())
 		for _, c := range replyClasses {
 			if strings.HasPrefix(text, c.prefix) {
@@ -68,9 +67,8 @@ func Classify(err error, sent bool) error {
 	if certificateError(err) {
 		return fmt.Errorf("%w: TLS: %w", driver.ErrRefused, err)
 	}
-	var dial *net.OpError
-	switch {
-	case errors.As(err, &dial) && dial.Op == "dial":
+	switch dial, ok := errors.AsType[*net.OpError](err); {
+	case ok && dial.Op == "dial":
 		return fmt.Errorf("%w: Redis cannot be reached, is it running and is the address right? (%w)", driver.ErrUnavailable, dial)
 	case !sent, errors.Is(err, goredis.ErrPoolTimeout), errors.Is(err, goredis.ErrPoolExhausted), errors.Is(err, goredis.ErrClosed):
 		return fmt.Errorf("%w: %w", driver.ErrUnavailable, err)
@@ -80,22 +78,22 @@ func Classify(err error, sent bool) error {
 
 // Explain classifies an error of a request to addr that changes nothing, so its outcome is never unknown, and says what is likely if no Redis answers.
 func Explain(addr string, err error) error {
-	var network net.Error
-	var reply goredis.Error
-	switch err = Classify(err, true); {
+	err = Classify(err, true)
+	reply, answered := errors.AsType[goredis.Error](err)
+	network, broken := errors.AsType[net.Error](err)
+	switch {
 	case !errors.Is(err, driver.ErrUnknown): // an answer, or no connection
 		return err
 	case errors.Is(err, context.Canceled):
 		return fmt.Errorf("%w: %w", driver.ErrUnavailable, context.Canceled)
-	case errors.As(err, &reply):
+	case answered:
 		return fmt.Errorf("%w: %w", driver.ErrUnavailable, reply)
-	case errors.As(err, &network) && network.Timeout():
+	case broken && network.Timeout():
 		return fmt.Errorf("%w: %s does not answer: is it a Redis server, and do both sides agree on TLS? (%w)", driver.ErrUnavailable, addr, network)
-	case network != nil, errors.Is(err, io.EOF):
+	case broken, errors.Is(err, io.EOF):
 		return fmt.Errorf("%w: %s closed the connection: is it a Redis server, and do both sides agree on TLS?", driver.ErrUnavailable, addr)
 	}
-	_, text, _ := strings.Cut(err.Error(), ": ") // without its class
-	return fmt.Errorf("%w: is %s a Redis server? (%.150s)", driver.ErrUnavailable, addr, text)
+	return fmt.Errorf("%w: is %s a Redis server? (%.150s)", driver.ErrUnavailable, addr, strings.TrimPrefix(err.Error(), driver.ErrUnknown.Error()+": "))
 }
 
 // scriptError strips the frames that Redis 6 puts around the error of a command in a script: one if the script returns the error, two if
@@ -125,12 +123,10 @@ func (ReplyError) RedisError() {}
 
 // certificateError reports that the server was reached but is not trusted, or does not speak TLS.
 func certificateError(err error) bool {
-	var (
-		verification *tls.CertificateVerificationError
-		record       tls.RecordHeaderError
-		alert        tls.AlertError
-	)
-	return errors.As(err, &verification) || errors.As(err, &record) || errors.As(err, &alert)
+	_, verification := errors.AsType[*tls.CertificateVerificationError](err)
+	_, record := errors.AsType[tls.RecordHeaderError](err)
+	_, alert := errors.AsType[tls.AlertError](err)
+	return verification || record || alert
 }
 
 // contextErr is the error of a call whose context ended, with cause, before the reply.
