@@ -177,5 +177,5 @@ func TestNotices(t *testing.T) {
 // The error of a time-out is one line, although pgx writes a line for each attempt.
 func TestTimeOutIsOneLine(t *testing.T) {
 	attempts := errors.Join(fmt.Errorf("a: %w", context.DeadlineExceeded), fmt.Errorf("b: %w", context.DeadlineExceeded))
-	peer.SaysOneLine(t, classify(attempts), context.DeadlineExceeded, "a: context deadline exceeded; b: ")
+	peer.SaysOneLine(t, classify(fmt.Errorf("failed to connect to `user=u database=d`:\n%w", attempts)), context.DeadlineExceeded, "a: context deadline exceeded; b: ")
 }
