@@ -67,6 +67,14 @@ func TestRepeatedRequests(t *testing.T) {
 	require.Len(t, keysOf(t, etcd, "x"), 1, "a release that is late")
 	n.Frees(next)
 
+	// A copy that arrives after the release has the key of the next claim. A waiter that repeats its claim takes another key, and lets that
+	// one expire.
+	c := peer.Client(t, n.Backend, lockport.TTL(2*time.Second))
+	repeats(func() { require.NoError(t, peer.Holds(t, c, "stray").Release(t.Context())) })
+	repeat()
+	require.Len(t, keysOf(t, etcd, "stray"), 1)
+	require.NoError(t, peer.Holds(t, c, "stray").Release(t.Context()))
+
 	// The first copy arrives after the lock was released or abandoned.
 	slow.Store(true)
 	for _, req := range n.inEachMode("x") {
@@ -191,24 +199,4 @@ func TestLookThatIsNotAnswered(t *testing.T) {
 	token, _ := peer.Eventually(t, next).Token()
 	require.False(t, silent.Load())
 	require.EqualValues(t, place.CreateRevision, token/driver.TokensPerGrant, "it has queued again")
-}
-
-// A copy that arrives after the release has the key of the next claim. A waiter that repeats its claim takes another key, and lets that one expire.
-func TestStrayKeyExpires(t *testing.T) {
-	s, etcd, _ := alone(t)
-	var cancel atomic.Bool
-	var repeat func()
-	n := newNodeThrough(t, s, func(ctx context.Context, txn *pb.TxnRequest, send, resend func() error) error {
-		if cancel.Swap(false) {
-			repeat = func() { require.NoError(t, resend()) }
-			return status.Error(codes.Canceled, "cancelled")
-		}
-		return send()
-	})
-	c := peer.Client(t, n.Backend, lockport.TTL(2*time.Second))
-	cancel.Store(true)
-	require.NoError(t, peer.Holds(t, c, "x").Release(t.Context()))
-	repeat()
-	require.Len(t, keysOf(t, etcd, "x"), 1)
-	require.NoError(t, peer.Holds(t, c, "x").Release(t.Context()))
 }
