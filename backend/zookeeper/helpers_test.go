@@ -5,8 +5,6 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
-	"net/url"
-	"strings"
 	"testing"
 	"time"
 
@@ -129,27 +127,13 @@ func (b *Backend) find(req driver.Request) *claim {
 	return b.claims[claimKey{req.Name, req.Owner}]
 }
 
-// Operation codes of the protocol.
-const (
-	opCreate = 1
-	opDelete = 2
-	opMulti  = 14
-)
-
-// isOp classifies requests by their operation. One write may contain several.
+// isOp classifies requests by the protocol's codes for create, multi and delete. One write may contain several.
 func isOp(op conformance.Op, p []byte) bool {
-	wanted := map[conformance.Op]int32{conformance.OpAcquire: opCreate, conformance.OpRenew: opMulti, conformance.OpRelease: opDelete}[op]
-	for len(p) >= 12 {
-		n := int(binary.BigEndian.Uint32(p)) + 4
-		if int32(binary.BigEndian.Uint32(p[8:])) == wanted {
-			return true
-		}
-		if n > len(p) {
-			break
-		}
-		p = p[n:]
+	wanted := map[conformance.Op]uint32{conformance.OpAcquire: 1, conformance.OpRenew: 14, conformance.OpRelease: 2}[op]
+	for len(p) >= 12 && binary.BigEndian.Uint32(p[8:]) != wanted {
+		p = p[min(int(binary.BigEndian.Uint32(p))+4, len(p)):]
 	}
-	return false
+	return len(p) >= 12
 }
 
 // shared is a backend with its caller, which closes the connection.
@@ -164,20 +148,16 @@ func (s *shared) Close() error {
 	return err
 }
 
-func openShared(_ context.Context, rawURL string) (driver.Backend, error) {
-	u, err := url.Parse(rawURL)
+func openShared(ctx context.Context, rawURL string) (driver.Backend, error) {
+	own, err := peer.Open(ctx, rawURL) // reads the URL; it does not connect
 	if err != nil {
 		return nil, err
 	}
-	ttl, err := time.ParseDuration(u.Query().Get("ttl"))
+	o := Options{Log: new(Log), TTL: own.Capabilities().FixedTTL, TickTime: 100 * time.Millisecond}
+	conn, _, err := zk.Connect(own.(*Backend).addresses, o.TTL, zk.WithLogger(o.Log))
 	if err != nil {
 		return nil, err
 	}
-	log := new(Log)
-	conn, _, err := zk.Connect(strings.Split(u.Host, ","), ttl, zk.WithLogger(log))
-	if err != nil {
-		return nil, err
-	}
-	b, err := NewBackend(conn, Options{Log: log, TTL: ttl, TickTime: 100 * time.Millisecond})
+	b, err := NewBackend(conn, o)
 	return &shared{b, conn}, err
 }

@@ -24,25 +24,16 @@ func TestUnreachable(t *testing.T) {
 	peer.Refuses(t, "zookeeper://nowhere.invalid", lockport.ErrUnavailable, "nowhere.invalid")
 }
 
-// found returns the IDs of the servers' notices.
-func found(t *testing.T, o Options, addrs ...string) []string {
-	t.Helper()
-	o.TickTime = 100 * time.Millisecond
-	notices, err := newBackend(t, o, addrs...).Check(within(t, soon))
-	require.NoError(t, err)
-	return peer.IDs(notices)
-}
-
 func TestCheckNotices(t *testing.T) {
 	t.Parallel()
 	s := servers.NeedZooKeeper(t, servers.ZooKeeperOptions{Config: []string{"maxSessionTimeout=3000", "4lw.commands.whitelist=conf"}, JVM: []string{
 		"-Dzookeeper.DigestAuthenticationProvider.superDigest=" + zk.DigestACL(zk.PermAll, "super", "secret")[0].ID}})
-	require.Equal(t, []string{"session-timeout", "quorum"}, found(t, Options{TTL: 5 * time.Second}, s.Addr()))
+	require.Equal(t, []string{"session-timeout", "quorum"}, peer.Notices(t, s.URL()+"?tick_time=100ms&ttl=5s"))
 	raw := newRaw(t, s.Addr())
 	require.NoError(t, raw.AddAuth("digest", []byte("super:secret")))
 	_, err := raw.SetACL(membersPath, zk.AuthACL(zk.PermAll), -1)
 	require.NoError(t, err)
-	require.Equal(t, []string{"quorum?"}, found(t, Options{TTL: 2 * time.Second}, s.Addr()))
+	require.Equal(t, []string{"quorum?"}, peer.Notices(t, s.URL()+"?tick_time=100ms&ttl=2s"))
 }
 
 // A check whose replies were lost leaves no node.

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport"
+	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/lab/peer"
 	"github.com/lockport/lockport/internal/lab/servers"
 )
@@ -48,22 +49,28 @@ func TestConfirmation(t *testing.T) {
 	require.InDelta(t, 148, quorum(149.5).Sub(zero).Seconds(), 0.6)
 }
 
-// The server opens a session before its answer arrives: a look in between does not make the session younger.
+// The server opens a session before its answer arrives: neither a look in between nor the answer makes the session younger. So the
+// validity of its first claim counts from before the handshake.
 func TestLooksDuringAHandshake(t *testing.T) {
-	t.Parallel()
+	s, raw := beside(t)
+	proxy, name := peer.Proxy(t, s.Addr()), fresh(t)
+	creates(t, raw, "/"+name, world)
 	const delay = 300 * time.Millisecond // each way
-	proxy := peer.Proxy(t, servers.SharedZooKeeper(t).Addr())
 	proxy.Delay(delay)
 	b := newBackend(t, Options{TTL: 10 * time.Second, TickTime: 100 * time.Millisecond}, proxy.Addr())
-	ready := make(chan error, 1)
-	go func() { ready <- b.ready(within(t, soon)) }()
+	var lease driver.Lease
+	granted, begun := make(chan error, 1), time.Now()
+	go func() { var err error; lease, err = b.Try(request(b, name)); granted <- err }()
 	peer.Until(t, func() bool { return sessionOf(b) != 0 })
 	opened := time.Now().Add(-delay) // or before
 	b.mu.Lock()
 	confirmed := b.session.confirmed
 	b.mu.Unlock()
 	require.False(t, confirmed.After(opened), "confirmed %v after the server opened it", confirmed.Sub(opened))
-	require.NoError(t, <-ready)
+	require.NoError(t, <-granted)
+	require.Greater(t, time.Since(begun), 2*delay)
+	require.Less(t, lease.Grant().Until.Sub(begun), b.o.TTL+250*time.Millisecond, "counted from the answer")
+	b.Frees(lease)
 }
 
 // A busy server may end the shortest session before its answer, and hang up. It is asked again.
