@@ -42,7 +42,7 @@ func TestValidityCountsFromTheSendingOfTheAnsweredRequest(t *testing.T) {
 func TestEndedSessionsDoNotCount(t *testing.T) {
 	byHand(t, Options{Blockers: 1, Limit: func() int { return 1 }}, func(t *testing.T, h *hand) {
 		o := h.wait(t.Context(), request("a"))
-		h.refuse(unavailable(errors.New("too many connections")))
+		h.dialled(unavailable(errors.New("too many connections")))
 		o.is(t, driver.ErrUnavailable)
 		o = h.try(t.Context(), request("b"))
 		h.accept().answer("Tb")
@@ -142,7 +142,7 @@ func TestCallerLeavesWhileItsTryIsUnderWay(t *testing.T) {
 				require.Equal(t, "Ta", c.asked())
 				cancel()
 				o.is(t, driver.ErrUnknown)
-				o.is(t, context.Canceled)
+				require.ErrorIs(t, o.err, context.Canceled)
 				then(t, h, c, req)
 			})
 		})

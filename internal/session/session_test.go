@@ -65,10 +65,10 @@ func TestReleaseWhoseAnswerIsLost(t *testing.T) {
 
 		// While the server is away, the outcome stays unknown.
 		r = release(t.Context(), lease)
-		h.refuse(unavailable(errors.New("no route")))
+		h.dialled(unavailable(errors.New("no route")))
 		r.is(t, driver.ErrUnavailable)
 		abandoned := h.abandon(t.Context(), req)
-		h.refuse(unavailable(errors.New("no route")))
+		h.dialled(unavailable(errors.New("no route")))
 		abandoned.is(t, driver.ErrUnavailable)
 
 		// The server answers, but has not ended the session yet.
@@ -183,29 +183,21 @@ func TestRequestsGoTogether(t *testing.T) {
 func TestRenewalGoesFirst(t *testing.T) {
 	byHand(t, Options{}, func(t *testing.T, h *hand) {
 		c, lease := h.live(request("a"))
-		var tries []*outcome
-		for i := range 2 * MaxBatch {
-			tries = append(tries, h.try(t.Context(), peer.Permit(request(fmt.Sprint(i)), 2)))
-		}
-		renewed := h.renew(t.Context(), lease)
-		c.finish(nil) // the first try, which went alone
-		c.answer("P")
-		renewed.is(t, nil)
-		for c.asked() != "" {
-			c.finish(nil)
-		}
-		for _, try := range tries {
-			try.is(t, driver.ErrHeld)
-		}
-
-		tries = []*outcome{h.try(t.Context(), request("under way")), h.try(t.Context(), request("queued"))}
-		renewed = begin(func() (driver.Lease, error) { _, err := driver.Renew(t.Context(), h.b, lease); return nil, err })
-		c.finish(nil)
-		c.answer("P")
-		renewed.is(t, nil)
-		c.finish(nil)
-		for _, try := range tries {
-			try.is(t, driver.ErrHeld)
+		for permits, waiting := range map[int]int{2: 2 * MaxBatch, 0: 2} {
+			var tries []*outcome
+			for i := range waiting {
+				tries = append(tries, h.try(t.Context(), peer.Permit(request(fmt.Sprint(i)), permits)))
+			}
+			renewed := h.renew(t.Context(), lease)
+			c.finish(nil) // the first try, which went alone
+			c.answer("P")
+			renewed.is(t, nil)
+			for c.asked() != "" {
+				c.finish(nil)
+			}
+			for _, try := range tries {
+				try.is(t, driver.ErrHeld)
+			}
 		}
 	})
 }
