@@ -29,9 +29,12 @@ func TestCases(t *testing.T) {
 			Errors: errs, Addr: p.server.Addr(),
 			Layout: "%020d",
 			Text:   func(name string) string { return p.get("fence/" + name) },
-			Remove: func(name string) { p.remove("fence/" + name) },
-			Put:    func(name, odd string) { p.put("fence/"+name, odd) },
-			Odd:    []string{"", "0", "5", "x", "!", "x\n", "00000000000000000000", "0000000000000000005x", "-0000000000000000005", "9999999999999999999999"},
+			Remove: func(name string) {
+				_, err := p.client.Delete(t.Context(), "fence/"+name)
+				require.NoError(t, err)
+			},
+			Put: func(name, odd string) { p.put("fence/"+name, odd) },
+			Odd: []string{"", "0", "5", "x", "!", "x\n", "00000000000000000000", "0000000000000000005x", "-0000000000000000005", "9999999999999999999999"},
 		})
 	})
 }

@@ -69,12 +69,6 @@ func (p *place) put(key, value string) {
 	require.NoError(p.t, err)
 }
 
-func (p *place) remove(key string) {
-	p.t.Helper()
-	_, err := p.client.Delete(p.t.Context(), key)
-	require.NoError(p.t, err)
-}
-
 // write writes value to key through a guard.
 func write(ctx context.Context, g *Guard, key, value string) error {
 	_, err := g.Commit(ctx, clientv3.OpPut(key, value))

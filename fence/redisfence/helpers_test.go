@@ -6,7 +6,6 @@ import (
 	"errors"
 	"os"
 	"testing"
-	"time"
 
 	goredis "github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
@@ -17,9 +16,6 @@ import (
 	"github.com/lockport/lockport/internal/lab/fencetest"
 	"github.com/lockport/lockport/internal/lab/servers"
 )
-
-// soon is far longer than any immediate effect takes, even on a busy machine.
-const soon = 10 * time.Second
 
 func newClient(t testing.TB, o goredis.Options) *goredis.Client {
 	c := goredis.NewClient(&o)

@@ -202,7 +202,7 @@ func TestGivenUpBeforeItIsSent(t *testing.T) {
 	defer cancel()
 	err := g.Do(ctx, "INCR", p.data).Err()
 	proxy.Restore()
-	require.Eventually(t, func() bool { return p.get(p.data) == "2" }, soon, time.Millisecond)
+	require.Eventually(t, func() bool { return p.get(p.data) == "2" }, 2*peer.Soon, time.Millisecond)
 	require.ErrorIs(t, err, driver.ErrUnknown)
 }
 
@@ -220,6 +220,6 @@ func TestLateWriteKeepsItsValue(t *testing.T) {
 	require.ErrorIs(t, g.Set(ctx, p.data, value, 0), driver.ErrUnknown)
 	clear(value)
 	proxy.Restore()
-	require.Eventually(t, func() bool { return p.get(p.data) != "1" }, 2*soon, time.Millisecond)
+	require.Eventually(t, func() bool { return p.get(p.data) != "1" }, 4*peer.Soon, time.Millisecond)
 	require.True(t, p.get(p.data) == first, "another value was written")
 }
