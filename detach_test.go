@@ -94,37 +94,6 @@ func TestDetachWithoutAnAnswer(t *testing.T) {
 	})
 }
 
-// Detach and Attach return even if a call of the driver does not.
-func TestDetachBesideAHungCall(t *testing.T) {
-	bubble(t, func(w *world) {
-		var hung atomic.Value // the method
-		c := w.on(w.around(func(c call) error {
-			if c.method == hung.Load() {
-				time.Sleep(time.Hour)
-			}
-			return c.do()
-		}))
-		ticket, err := w.acquire(c, "x").Detach(w.ctx)
-		require.NoError(t, err)
-		hung.Store("Attach")
-		ctx, cancel := context.WithTimeout(w.ctx, time.Second)
-		defer cancel()
-		start := time.Now()
-		_, err = c.Attach(ctx, ticket)
-		require.ErrorIs(t, err, lockport.ErrUnavailable)
-		require.Equal(t, time.Second, time.Since(start))
-
-		hung.Store("RenewBatch")
-		lock := w.acquire(c, "y")
-		w.sleep(ttl / 2)
-		start = time.Now()
-		_, err = lock.Detach(w.ctx)
-		require.ErrorIs(t, err, lockport.ErrUnavailable)
-		require.LessOrEqual(t, time.Since(start), 2*time.Second)
-		w.sleep(2 * time.Hour)
-	})
-}
-
 // A hold with MinHold ends while its Detach is under way. Its name is free after the MinHold, not after the TTL.
 func TestMinHoldBesideDetach(t *testing.T) {
 	bubble(t, func(w *world) {

@@ -34,6 +34,15 @@ func bubble(t *testing.T, f func(w *world)) {
 	}
 }
 
+// within is w with a context that ends after d.
+func (w *world) within(d time.Duration) *world {
+	brief := *w
+	ctx, cancel := context.WithTimeout(w.ctx, d)
+	w.Cleanup(cancel)
+	brief.ctx = ctx
+	return &brief
+}
+
 // client makes a client of the server that does not log, and the backend that controls it.
 func (w *world) client(opts ...lockport.Option) (*lockport.Client, *memorytest.Backend) {
 	b := memorytest.NewBackend(w.server, nil)

@@ -110,9 +110,7 @@ func TestHeldErrorNamesTheHolder(t *testing.T) {
 		}
 		_, err := c.TryAcquire(w.ctx, "a")
 		check(err)
-		ctx, cancel := context.WithTimeout(w.ctx, time.Second)
-		defer cancel()
-		_, err = c.Acquire(ctx, "a")
+		_, err = c.Acquire(w.within(time.Second).ctx, "a")
 		require.ErrorIs(w, err, context.DeadlineExceeded)
 		check(err)
 		require.Zero(w, b.Calls(memorytest.Look))

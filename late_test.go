@@ -33,20 +33,33 @@ func (w *world) stubborn(most *int32, methods ...string) *lockport.Client {
 
 // No caller waits for a client library that ignores contexts, and a claim never has two calls under way.
 func TestNobodyWaitsForALateBackend(t *testing.T) {
-	calls := map[string]func(context.Context, *lockport.Client) error{
-		"acquire": func(ctx context.Context, c *lockport.Client) error { _, err := c.Acquire(ctx, "a"); return err },
-		"try":     func(ctx context.Context, c *lockport.Client) error { _, err := c.TryAcquire(ctx, "a"); return err },
-		"inspect": func(ctx context.Context, c *lockport.Client) error { _, err := c.Inspect(ctx, "a"); return err },
-		"check":   func(ctx context.Context, c *lockport.Client) error { return c.Check(ctx) },
+	calls := map[string]func(ctx context.Context, c *lockport.Client, ticket string) error{
+		"acquire": func(ctx context.Context, c *lockport.Client, _ string) error {
+			_, err := c.Acquire(ctx, "a")
+			return err
+		},
+		"try": func(ctx context.Context, c *lockport.Client, _ string) error {
+			_, err := c.TryAcquire(ctx, "a")
+			return err
+		},
+		"inspect": func(ctx context.Context, c *lockport.Client, _ string) error {
+			_, err := c.Inspect(ctx, "a")
+			return err
+		},
+		"check": func(ctx context.Context, c *lockport.Client, _ string) error { return c.Check(ctx) },
+		"attach": func(ctx context.Context, c *lockport.Client, ticket string) error {
+			_, err := c.Attach(ctx, ticket)
+			return err
+		},
 	}
 	for name, call := range calls {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(w *world) {
-				c := w.stubborn(new(int32), "TryAcquire", "Inspect", "Check")
-				ctx, cancel := context.WithTimeout(w.ctx, time.Second)
-				defer cancel()
+				ticket, err := w.acquire(w.other(), "b").Detach(w.ctx)
+				require.NoError(t, err)
+				c := w.stubborn(new(int32), "TryAcquire", "Inspect", "Check", "Attach")
 				start := time.Now()
-				err := call(ctx, c)
+				err = call(w.within(time.Second).ctx, c, ticket)
 				require.ErrorIs(t, err, context.DeadlineExceeded)
 				require.ErrorIs(t, err, lockport.ErrUnavailable)
 				require.Equal(t, time.Second, time.Since(start))
@@ -58,14 +71,18 @@ func TestNobodyWaitsForALateBackend(t *testing.T) {
 			})
 		})
 	}
-	for _, method := range []string{"Release", "RenewBatch"} {
+	for method, detached := range map[string]error{"Release": nil, "RenewBatch": lockport.ErrUnavailable} {
 		bubble(t, func(w *world) {
 			var most int32
 			c := w.stubborn(&most, method)
-			l := w.acquire(c, "a")
+			l, other := w.acquire(c, "a"), w.acquire(w.stubborn(new(int32), method), "b")
 			w.sleep(ttl / 2) // a renewal is under way
 			start := time.Now()
-			err := l.Release(w.ctx)
+			_, err := other.Detach(w.ctx)
+			require.ErrorIs(t, err, detached)
+			require.LessOrEqual(t, time.Since(start), 2*time.Second)
+			start = time.Now()
+			err = l.Release(w.ctx)
 			require.ErrorIs(t, err, lockport.ErrUnavailable)
 			require.NotErrorIs(t, err, context.DeadlineExceeded, "no context of the caller's has ended")
 			require.LessOrEqual(t, time.Since(start), 5100*time.Millisecond)
@@ -77,42 +94,13 @@ func TestNobodyWaitsForALateBackend(t *testing.T) {
 	}
 }
 
-// unrenewable is a backend whose leases nothing can renew.
-type unrenewable struct{ driver.Backend }
-
-func (b unrenewable) TryAcquire(ctx context.Context, req driver.Request) (driver.Lease, error) {
-	l, err := b.Backend.TryAcquire(ctx, req)
-	return struct{ driver.Lease }{l}, err
-}
-
 // The client refuses a lease that expires and that nothing can renew.
 func TestLeaseThatNothingCanRenew(t *testing.T) {
 	bubble(t, func(w *world) {
-		c := w.on(unrenewable{memorytest.NewBackend(w.server, nil)})
+		c := w.on(plain{w.around(func(c call) error { return c.do() })}) // around's leases have no Renew
 		_, err := c.Acquire(w.ctx, "a")
 		require.ErrorContains(t, err, "driver.Renewer")
 		w.nobodyHolds("a")
-	})
-}
-
-// Requests carry their caller's context values, which tracers need, but do not end with its context where that would undo them.
-func TestValuesReachTheDriver(t *testing.T) {
-	type key struct{}
-	bubble(t, func(w *world) {
-		contexts := new([]context.Context)
-		c := w.on(w.keeps(contexts))
-		l := w.acquire(w.other(), "a")
-		w.ctx = context.WithValue(w.ctx, key{}, "mine")
-		waiting := w.begin(c, "a")
-		w.sleep(time.Second)
-		w.release(l)
-		got := waiting.got()
-		waiting.cancel() // the work is cancelled; the lock is released anyway
-		require.NoError(t, got.Release(waiting.ctx))
-		require.GreaterOrEqual(t, len(*contexts), 3)
-		for _, ctx := range *contexts {
-			require.Equal(t, "mine", ctx.Value(key{}))
-		}
 	})
 }
 

@@ -69,19 +69,15 @@ func TestCallersContextBehindItsDeadline(t *testing.T) {
 			}
 			return c.do()
 		}))
-		ctx, cancel := context.WithTimeout(w.ctx, time.Minute)
-		defer cancel()
-		failed := make(chan error, 1)
-		go func() {
-			_, err := c.Acquire(stepped{ctx, time.Now().Add(-time.Second).Round(0)}, "a")
-			failed <- err
-		}()
-		synctest.Wait()
+		late := w.within(time.Minute)
+		late.ctx = stepped{late.ctx, time.Now().Add(-time.Second).Round(0)}
+		fails := late.begin(c, "a")
 		start := time.Now()
 		w.release(w.acquire(c, "a"))
 		require.Less(t, time.Since(start), time.Second)
-		require.Empty(t, failed)
-		require.ErrorIs(t, <-failed, context.DeadlineExceeded)
+		require.False(t, fails.finished(), "its own context has not ended")
+		<-fails.done
+		require.ErrorIs(t, fails.err, context.DeadlineExceeded)
 		w.nobodyHolds("a")
 	})
 }

@@ -69,17 +69,10 @@ func TestARequestCutShortAfterAHandOff(t *testing.T) {
 		c, b := w.client()
 		holder := w.acquire(c, "x", lockport.Permits(2))
 		b.DelayNext(memorytest.Claim, time.Hour)
-		ctx, cancel := context.WithTimeout(w.ctx, time.Second)
-		defer cancel()
-		handed := make(chan error, 1)
-		go func() {
-			_, err := c.Acquire(ctx, "x", lockport.Permits(2))
-			handed <- err
-		}()
-		synctest.Wait()
+		handed := w.within(time.Second).begin(c, "x", lockport.Permits(2))
 		next := w.begin(c, "x", lockport.Permits(2))
 		w.release(holder)
-		require.NoError(t, <-handed)
+		handed.got()
 		next.got()
 	})
 }
@@ -106,9 +99,7 @@ func TestWriterIsNotStarved(t *testing.T) {
 			w.sleep(2 * time.Second) // the writer is in the server's queue
 			for {                    // as many as the bounds let in
 				require.Less(t, len(joined), 100, "the writer is starved")
-				ctx, cancel := context.WithTimeout(w.ctx, time.Millisecond)
-				next, err := a.Acquire(ctx, "x", lockport.Shared())
-				cancel()
+				next, err := a.Acquire(w.within(time.Millisecond).ctx, "x", lockport.Shared())
 				if err != nil {
 					break
 				}
@@ -315,27 +306,11 @@ func TestModesThatMakeNoSense(t *testing.T) {
 	}
 }
 
-func TestAcquireAllReturnsWithItsContext(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.acquire(w.other(), "z")
-		c, b := w.client()
-		ctx, cancel := context.WithTimeout(w.ctx, time.Second)
-		defer cancel()
-		time.AfterFunc(time.Second/2, b.Pause)
-		start := time.Now()
-		_, err := lockport.AcquireAll(ctx, c, []string{"y", "z"})
-		require.ErrorIs(t, err, context.DeadlineExceeded)
-		require.LessOrEqual(t, time.Since(start), 1100*time.Millisecond)
-		b.Resume()
-	})
-}
-
 // Sets whose names overlap exclude each other, and do not wait for each other in a circle, whatever the order of their names. A set that fails holds
-// no name.
+// no name. It returns with its context, even if the server is silent by then.
 func TestSetsDoNotDeadlock(t *testing.T) {
 	bubble(t, func(w *world) {
-		ctx, cancel := context.WithTimeout(w.ctx, time.Minute) // renewals would keep a deadlock alive
-		defer cancel()
+		ctx := w.within(time.Minute).ctx // renewals would keep a deadlock alive
 		inside := map[string]*atomic.Int32{"x": {}, "y": {}, "z": {}}
 		var all sync.WaitGroup
 		for i := range 24 {
@@ -353,14 +328,18 @@ func TestSetsDoNotDeadlock(t *testing.T) {
 			})
 		}
 		all.Wait()
-		a, _ := w.client()
+		a, b := w.client()
 		held := w.acquire(a, "y")
 		_, err := lockport.TryAcquireAll(w.ctx, a, []string{"z", "y", "x"})
 		require.ErrorIs(t, err, lockport.ErrHeld)
-		short, end := context.WithTimeout(w.ctx, time.Second)
-		defer end()
-		_, err = lockport.AcquireAll(short, a, []string{"z", "y", "x"})
-		require.ErrorIs(t, err, context.DeadlineExceeded)
+		for _, silence := range []func(){func() {}, b.Pause} {
+			time.AfterFunc(time.Second/2, silence)
+			start := time.Now()
+			_, err = lockport.AcquireAll(w.within(time.Second).ctx, a, []string{"z", "y", "x"})
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			require.LessOrEqual(t, time.Since(start), 1100*time.Millisecond, "it waits for no release")
+		}
+		b.Resume()
 		w.release(held)
 		for _, name := range []string{"x", "y", "z"} {
 			w.nobodyHolds(name)

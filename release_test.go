@@ -65,28 +65,28 @@ func TestReleaseThatIsNotConfirmed(t *testing.T) {
 	})
 }
 
-// keeps is a backend that keeps the contexts of its calls, and waits for their ends, as client libraries do.
-func (w *world) keeps(contexts *[]context.Context) around {
-	return w.around(func(c call) error {
-		_ = c.ctx.Done()
-		*contexts = append(*contexts, c.ctx)
-		return c.do()
-	})
-}
-
-// The context of a request ends with it, which frees its timer and its place among its parent's children.
-func TestContextsOfRequestsEnd(t *testing.T) {
+// Requests carry their caller's context values, which tracers need, but do not end with its context where that would undo them. The context of a
+// request ends with it, which frees its timer and its place among its parent's children.
+func TestContextsOfRequests(t *testing.T) {
+	type key struct{}
 	bubble(t, func(w *world) {
 		var contexts []context.Context
-		c := w.on(w.keeps(&contexts), lockport.WithoutHandOff())
-		other, _ := w.client()
+		c := w.on(w.around(func(c call) error {
+			_ = c.ctx.Done() // as client libraries do
+			contexts = append(contexts, c.ctx)
+			return c.do()
+		}), lockport.WithoutHandOff())
+		other := w.other()
+		w.ctx = context.WithValue(w.ctx, key{}, "mine")
 		w.release(w.acquire(c, "a")) // a claim, a release
 		l := w.acquire(other, "a")
 		mine := w.begin(c, "a") // a claim, a wait
 		w.release(l)
 		l = mine.got()
+		mine.cancel() // the work is cancelled; the lock is released anyway
+		ended := mine.ctx
 		mine, foreign := w.begin(c, "a"), w.begin(other, "a")
-		w.release(l) // a re-queue
+		require.NoError(t, l.Release(ended)) // a re-queue
 		mine.cancel()
 		require.True(t, mine.finished())
 		w.release(foreign.got())
@@ -95,6 +95,7 @@ func TestContextsOfRequestsEnd(t *testing.T) {
 		require.GreaterOrEqual(t, len(contexts), 7)
 		for i, ctx := range contexts {
 			require.ErrorIs(t, ctx.Err(), context.Canceled, i)
+			require.True(t, i >= 6 || ctx.Value(key{}) == "mine", "request %d lacks a value of its caller's context", i) // later ones clean up
 		}
 	})
 }
