@@ -148,7 +148,8 @@ func TestCheckOfRestrictedUsers(t *testing.T) {
 			held = a.permit(t.Name())
 			defer a.Frees(a.Takes(a.permit(t.Name())))
 		}
-		lease := a.Takes(held)
+		lease, lost := a.Takes(held), make(chan error, 10)
+		req.Lost = func(err error) { lost <- err }
 		b.Waits(req)
 		woken := b.Notified(req)
 		peer.Extends(t, a, lease)
@@ -157,6 +158,8 @@ func TestCheckOfRestrictedUsers(t *testing.T) {
 		b.Takes(req)
 		require.Len(t, peer.Lists(t, a, t.Name()), 1)
 		require.NoError(t, a.Break(t.Context(), t.Name(), req.Owner))
+		require.Eventually(t, func() bool { return len(lost) == 1 }, soon, time.Millisecond, "a broken holder is told at once")
+		require.ErrorContains(t, <-lost, "force")
 		b.Abandons(b.Request(t.Name()))
 	}
 	_, released, err := a.Requeue(t.Context(), a.Takes(a.Request(t.Name())), a.Request(t.Name()))

@@ -14,9 +14,9 @@ import (
 	"github.com/lockport/lockport/internal/redisclaims"
 )
 
-// A claim that arrives after it was abandoned is refused: the network may deliver requests late.
+// A claim, or an Attach, that arrives after it was abandoned is refused: the network may deliver requests late.
 func TestAbandonedClaimIsRefusedWhenItArrives(t *testing.T) {
-	s, direct, _, _ := shared(t)
+	s, direct, other, _ := shared(t)
 	for mode, as := range map[string]driver.Request{"alone": {}, "reader": {Shared: true}, "permit": {Permits: 2}} {
 		n, proxy := proxied(t, s)
 		n.Frees(n.Takes(n.Request(t.Name() + "warm-up")))
@@ -34,7 +34,12 @@ func TestAbandonedClaimIsRefusedWhenItArrives(t *testing.T) {
 		require.Eventually(t, func() bool { return n.asked(s) > before }, soon, time.Millisecond, "the claim arrives")
 		peer.Fails(t, direct, req, driver.ErrRefused)
 		next := direct.Request(req.Name) // not in the queue
-		direct.Frees(direct.Takes(next))
+		lease := direct.Takes(next)
+		if req.Permits == 0 { // permits have a queue of their own
+			_, err = other.Attach(t.Context(), driver.Request{Name: req.Name, Owner: req.Owner, TTL: req.TTL}, next.Owner, lease.Grant().Token)
+			require.ErrorIs(t, err, driver.ErrRefused, "an Attach that arrives late")
+		}
+		direct.Frees(lease)
 		require.LessOrEqual(t, do(t, s, "PTTL", queueOf(req.Name)).(int64), redisclaims.TombstoneTTL.Milliseconds(), "refused for a minute")
 	}
 }
@@ -79,17 +84,6 @@ func TestReplicasMustAcknowledge(t *testing.T) {
 	peer.Until(t, func() bool { return do(t, master, "EXISTS", key(t.Name())) == int64(0) }) // released
 	require.NoError(t, replica.Thaw())
 	peer.Until(t, func() bool { lease, err = n.Try(n.Request(t.Name())); return err == nil })
-	n.Frees(lease)
-}
-
-// An Attach that arrives after it was abandoned is refused.
-func TestAbandonedAttachIsRefused(t *testing.T) {
-	_, n, _, _ := shared(t)
-	held, late := n.Request(t.Name()), n.Request(t.Name())
-	lease := n.Takes(held)
-	n.Abandons(late)
-	_, err := n.Attach(t.Context(), late, held.Owner, lease.Grant().Token)
-	require.ErrorIs(t, err, driver.ErrRefused)
 	n.Frees(lease)
 }
 

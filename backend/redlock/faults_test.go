@@ -209,10 +209,8 @@ func TestAbandonedClaimLeavesEveryQueue(t *testing.T) {
 	x.full(t, "x")
 	b.Waits(req)
 	peer.Until(t, func() bool { // a late answer to the first request ends a rest
-		for _, n := range b.nodes[:2] {
-			n.mu.Lock()
-			n.restReason, n.restEnd = noAnswer, time.Now().Add(time.Second)
-			n.mu.Unlock()
+		for i := range 2 {
+			b.rests(i, noAnswer, time.Second)
 		}
 		_, err := b.Try(req)
 		return errors.Is(err, driver.ErrUnavailable)

@@ -44,17 +44,8 @@ func (c *claim) waitsUntil(t testing.TB, ok func() bool) {
 // half makes a claim that the first node has granted, and the others, where a foreign client holds x, will not: their proxies are frozen. done is
 // its outcome.
 func (x *nodes) half(t *testing.T, a *client, req driver.Request) (c *claim, done <-chan error) {
-	peer.Until(t, func() bool { // the first requests of a client may exceed the node timeout on a slow machine
-		req := a.Request("warm-up")
-		lease, err := a.Try(req)
-		if err != nil {
-			a.Abandons(req)
-			return false
-		}
-		a.Frees(lease)
-		return true
-	})
-	x.empty(t, "warm-up") // no node has a request under way
+	a.Frees(a.TakesSoon(a.Request("warm-up"))) // the first requests of a client may exceed the node timeout on a slow machine
+	x.empty(t, "warm-up")                      // no node has a request under way
 	x.foreign(t, 1, 2)
 	x.proxies[1].Freeze()
 	x.proxies[2].Freeze()
@@ -176,15 +167,9 @@ func TestGiveBackUnderWayAtANodeThatRests(t *testing.T) {
 	for _, s := range x.servers[1:] {
 		do(t, s, "DEL", key("x"))
 	}
-	rests := func(reason string) {
-		n := a.nodes[0]
-		n.mu.Lock()
-		defer n.mu.Unlock()
-		n.restReason, n.restEnd = reason, time.Now().Add(time.Minute)
-	}
-	rests("as after a failed dial")
+	a.rests(0, "as after a failed dial", time.Minute)
 	lease := a.Takes(req)
-	rests("")
+	a.rests(0, "", 0)
 	x.each(t, true, (*servers.Redis).Kill, 2)
 	_, err := a.Renews(lease)
 	require.ErrorIs(t, err, driver.ErrUnknown, "one vote counts, one may vanish, one is gone")
@@ -244,11 +229,6 @@ func TestReleaseBeforeARetake(t *testing.T) {
 func TestVoteSurvivesARefusedClaim(t *testing.T) {
 	x := plainNodes(t, 3)
 	a := newClient(t, x.proxied(), "a")
-	awake := func() {
-		a.nodes[0].mu.Lock()
-		defer a.nodes[0].mu.Unlock()
-		a.nodes[0].restReason = ""
-	}
 	req := a.Request("x")
 	req.TTL = time.Minute // its end must not free the first node
 	c, done := x.half(t, a, req)
@@ -259,12 +239,12 @@ func TestVoteSurvivesARefusedClaim(t *testing.T) {
 	c.waitsUntil(t, func() bool { return c.votes[0].state == unknown }) // the release was refused
 	do(t, x.servers[1], "DEL", key("x"))
 	do(t, x.servers[2], "DEL", key("x"))
-	awake()
+	a.rests(0, "", 0)
 	lease := a.Takes(req)
 	c.waitsUntil(t, func() bool { return c.votes[0].state == failed })
 	do(t, x.servers[0], "CONFIG", "SET", "min-replicas-to-write", "0")
 	require.Equal(t, int64(1), do(t, x.servers[0], "EXISTS", key("x")))
-	awake()
+	a.rests(0, "", 0)
 	a.Frees(lease)
 	x.empty(t, "x")
 }

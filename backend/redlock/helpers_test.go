@@ -93,12 +93,6 @@ func (x *nodes) each(t testing.TB, down bool, fault func(*servers.Redis) error, 
 	}
 }
 
-// leftovers counts what a node has of name: the lock, and queue members that are not tombstones.
-func leftovers(t testing.TB, s *servers.Redis, name string) int64 {
-	queue := queueOf(name)
-	return do(t, s, "EXISTS", key(name)).(int64) + do(t, s, "ZCOUNT", queue, "-inf", "(4000000000000000").(int64)
-}
-
 // do runs a command without the backend.
 var do = servers.Do
 
@@ -120,7 +114,7 @@ func (x *nodes) empty(t testing.TB, name string) {
 		var left int64
 		for i, s := range x.servers {
 			if !x.down[i] {
-				left += leftovers(t, s, name)
+				left += do(t, s, "EXISTS", key(name)).(int64) + do(t, s, "ZCOUNT", queueOf(name), "-inf", "(4000000000000000").(int64)
 			}
 		}
 		return left == 0
@@ -147,6 +141,14 @@ func queueOf(name string) string { return redisscript.Side(key(name), redisscrip
 // answer is the outcome of a script call on one node.
 func (c *client) answer(i int, script *redisscript.Script, keys []string, argv ...any) error {
 	return c.nodes[i].run(context.Background(), soon, script, keys, argv...).Err
+}
+
+// rests has node i rest for d, for reason; "" ends its rest.
+func (c *client) rests(i int, reason string, d time.Duration) {
+	n := c.nodes[i]
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.restReason, n.restEnd = reason, time.Now().Add(d)
 }
 
 // reaches sends node i a request that changes nothing.

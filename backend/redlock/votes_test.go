@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -21,9 +20,7 @@ import (
 // clientsOf makes as many clients as there are nodes. Each asks a different node first.
 func clientsOf(t testing.TB, x *nodes) (clients []*client) {
 	for i := range x.servers {
-		addrs := strings.Split(strings.TrimPrefix(x.proxied(), "redlock://"), ",")
-		addrs = slices.Concat(addrs[i:], addrs[:i])
-		p := newClient(t, "redlock://"+strings.Join(addrs, ","), fmt.Sprint(i))
+		p := newClient(t, urlTo(slices.Concat(x.proxies[i:], x.proxies[:i])...), fmt.Sprint(i))
 		p.Frees(p.Takes(p.Request("warm-up")))
 		clients = append(clients, p)
 	}

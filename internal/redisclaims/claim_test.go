@@ -76,37 +76,26 @@ func TestEarlyCallsCount(t *testing.T) {
 	}
 }
 
-// breaks makes a request, which server 0 says is broken before its answer.
-func breaks(t *testing.T, quorum int) (r *Registry[*member], m *member, broken chan error) {
-	r, broken = newRegistry(t, quorum), make(chan error, 10)
-	m = enters(t, r)
-	m.Req.Lost = func(err error) { broken <- err }
-	r.handle(0, "l"+request.Owner)
-	return r, m, broken
-}
-
-// A held claim is broken once a quorum of servers says so. Such words about a waiting claim do nothing.
+// A held claim is broken once a quorum of servers says so, at the latest when its grant is known. Such words about a waiting claim do nothing.
 func TestQuorumBreaks(t *testing.T) {
-	r, m, broken := breaks(t, 2)
-	r.Answered(m, true, nil)
-	r.handle(0, "l"+request.Owner)
-	require.Empty(t, broken)
-	r.handle(1, "") // as Check sends it
-	for range 2 {
-		r.handle(1, "l"+request.Owner)
-		require.Len(t, broken, 1)
+	for _, quorum := range []int{1, 2} {
+		r, broken, word := newRegistry(t, quorum), make(chan error, 10), "l"+request.Owner
+		m := enters(t, r)
+		m.Req.Lost = func(err error) { broken <- err }
+		r.handle(0, word)
+		require.Empty(t, broken, "its grant is not known")
+		r.Answered(m, true, nil)
+		require.Len(t, broken, 2-quorum, "one of %d servers has said so", quorum)
+		r.handle(0, word)
+		r.handle(1, "") // as Check sends it
+		require.Len(t, broken, 2-quorum, "one of %d servers has said so", quorum)
+		for range 2 {
+			r.handle(1, word)
+			require.Len(t, broken, 1)
+		}
+		require.ErrorIs(t, <-broken, driver.ErrLost)
+		require.Empty(t, r.members)
 	}
-	require.ErrorIs(t, <-broken, driver.ErrLost)
-	require.Empty(t, r.members)
-}
-
-// A claim that was broken before its grant was known is lost as soon as it is.
-func TestBrokenBeforeItsGrantIsKnown(t *testing.T) {
-	r, m, broken := breaks(t, 1)
-	require.Empty(t, broken)
-	r.Answered(m, true, nil)
-	require.Len(t, broken, 1)
-	require.Empty(t, r.members)
 }
 
 // A claim is forgotten without a request only if none of its requests had, or may have, an effect.
