@@ -57,13 +57,16 @@ func TestInspectAndList(t *testing.T) {
 	})
 }
 
-func TestInspectWithoutAnInspector(t *testing.T) {
-	c, err := lockport.New(plain{memorytest.NewBackend(nil, nil)})
+func TestWhatTheBackendLacks(t *testing.T) {
+	bare := func(caps *driver.Capabilities) { caps.Shared, caps.Permits = false, false }
+	c, err := lockport.New(stating{plain{memorytest.NewBackend(nil, nil)}, bare})
 	require.NoError(t, err)
 	defer c.Close()
 	_, inspect := c.Inspect(t.Context(), "a")
 	_, list := c.List(t.Context(), "")
-	for _, err := range []error{inspect, list, c.Break(t.Context(), "a", "x")} {
+	_, shared := c.Acquire(t.Context(), "x", lockport.Shared())
+	_, permit := c.Acquire(t.Context(), "x", lockport.Permits(2))
+	for _, err := range []error{inspect, list, c.Break(t.Context(), "a", "x"), shared, permit} {
 		require.ErrorIs(t, err, errors.ErrUnsupported)
 	}
 	require.EqualError(t, inspect, `lockport: inspect "a" (memory): unsupported operation: the backend cannot show its locks`)

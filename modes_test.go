@@ -2,7 +2,6 @@ package lockport_test
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -15,7 +14,6 @@ import (
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/backend/memory"
 	"github.com/lockport/lockport/backend/memory/memorytest"
-	"github.com/lockport/lockport/driver"
 )
 
 // two are two clients of one server, as in two processes, in a world whose time is real outside a bubble.
@@ -117,69 +115,53 @@ func TestWriterIsNotStarved(t *testing.T) {
 	}
 }
 
-// MaxHold ends one reader's hold only, and the others are renewed.
-func TestReadersEndOneByOne(t *testing.T) {
+// MaxHold ends one reader's hold only, and the others are renewed. They are lost together if the server ends their claim.
+func TestReadersAreLostTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w, a, _ := two(t)
-		long := w.acquire(a, "x", lockport.Shared())
+		w, a, b := two(t)
 		short := w.acquire(a, "x", lockport.Shared(), lockport.MaxHold(time.Second))
+		locks := []*lockport.Lock{w.acquire(a, "x", lockport.Shared()), w.acquire(a, "x", lockport.Shared())}
 		time.Sleep(2 * time.Second)
 		require.ErrorIs(t, short.Err(), lockport.ErrMaxHold)
 		<-short.Lost()
 		time.Sleep(time.Minute)
-		require.NoError(t, long.Err())
-		require.ErrorIs(t, short.Release(t.Context()), lockport.ErrLost)
-		require.NoError(t, long.Release(t.Context()))
+		require.NoError(t, locks[0].Err(), "it is renewed")
+		require.NoError(t, b.Break(t.Context(), "x", locks[0].Owner()))
+		for _, lock := range append(locks, short) {
+			require.ErrorIs(t, lock.Err(), lockport.ErrLost)
+			<-lock.Lost()
+			require.ErrorIs(t, lock.Release(t.Context()), lockport.ErrLost)
+		}
 		w.acquire(a, "x")
 	})
-}
-
-func TestReadersAreLostTogether(t *testing.T) {
-	w, a, b := two(t)
-	locks := []*lockport.Lock{w.acquire(a, "x", lockport.Shared()), w.acquire(a, "x", lockport.Shared())}
-	require.NoError(t, b.Break(t.Context(), "x", locks[0].Owner()))
-	for _, lock := range locks {
-		require.ErrorIs(t, lock.Err(), lockport.ErrLost)
-		<-lock.Lost()
-		require.ErrorIs(t, lock.Release(t.Context()), lockport.ErrLost)
-	}
-	w.acquire(a, "x")
 }
 
 func TestReenter(t *testing.T) {
 	w, a, b := two(t)
 	outer := w.acquire(a, "x")
-	ctx := lockport.WithLock(t.Context(), outer)
-	_, err := a.TryAcquire(ctx, "x")
-	require.ErrorIs(t, err, lockport.ErrHeld, "not without Reenter")
-	_, err = b.TryAcquire(ctx, "x", lockport.Reenter())
-	require.ErrorIs(t, err, lockport.ErrHeld, "another client's")
-	other, err := a.TryAcquire(ctx, "y", lockport.Reenter())
-	require.NoError(t, err, "another name is acquired")
-	require.NoError(t, other.Release(ctx))
-
-	inner, err := a.Acquire(ctx, "x", lockport.Reenter(), lockport.Shared())
-	require.NoError(t, err)
+	w.ctx = lockport.WithLock(t.Context(), outer)
+	w.requireHeld(a, "x")                     // not without Reenter
+	w.requireHeld(b, "x", lockport.Reenter()) // another client's
+	require.Equal(t, "y", w.acquire(a, "y", lockport.Reenter()).Name())
+	inner := w.acquire(a, "x", lockport.Reenter(), lockport.Shared())
 	require.Equal(t, outer.Owner(), inner.Owner())
-	require.NoError(t, inner.Release(ctx))
-	require.ErrorIs(t, inner.Err(), lockport.ErrReleased)
+	w.release(inner)
 	require.True(t, outer.Valid())
 
-	inner, err = a.Acquire(ctx, "x", lockport.Reenter())
+	inner = w.acquire(a, "x", lockport.Reenter())
+	innermost, err := a.Acquire(lockport.WithLock(w.ctx, inner), "x", lockport.Reenter())
 	require.NoError(t, err)
-	innermost, err := a.Acquire(lockport.WithLock(ctx, inner), "x", lockport.Reenter())
-	require.NoError(t, err)
-	require.NoError(t, outer.Release(ctx))
+	w.release(outer)
 	for _, lock := range []*lockport.Lock{inner, innermost} {
+		require.ErrorIs(t, lock.Err(), lockport.ErrLost, "its outer hold was released")
 		<-lock.Lost()
-		require.ErrorIs(t, lock.Err(), lockport.ErrLost)
-		require.ErrorIs(t, lock.Release(ctx), lockport.ErrLost)
+		require.ErrorIs(t, lock.Release(w.ctx), lockport.ErrLost)
 	}
-	_, err = a.Acquire(ctx, "x", lockport.Reenter())
+	_, err = a.Acquire(w.ctx, "x", lockport.Reenter())
 	require.ErrorIs(t, err, lockport.ErrReleased)
 
-	ctx = lockport.WithLock(t.Context(), w.acquire(b, "x", lockport.Shared()))
-	_, err = b.TryAcquire(ctx, "x", lockport.Reenter())
+	w.ctx = lockport.WithLock(t.Context(), w.acquire(b, "x", lockport.Shared()))
+	_, err = b.TryAcquire(w.ctx, "x", lockport.Reenter())
 	require.ErrorIs(t, err, lockport.ErrInvalidOption, "a reader as a writer")
 }
 
@@ -297,12 +279,6 @@ func TestModesThatMakeNoSense(t *testing.T) {
 	for _, opts := range [][]lockport.AcquireOption{{lockport.Permits(0)}, {lockport.Permits(1025)}, {lockport.Shared(), lockport.Permits(2)}} {
 		_, err := a.Acquire(t.Context(), "x", opts...)
 		require.ErrorIs(t, err, lockport.ErrInvalidOption)
-	}
-	plain, err := lockport.New(stating{memorytest.NewBackend(nil, nil), func(caps *driver.Capabilities) { caps.Shared, caps.Permits = false, false }})
-	require.NoError(t, err)
-	for _, opt := range []lockport.AcquireOption{lockport.Shared(), lockport.Permits(2)} {
-		_, err := plain.Acquire(t.Context(), "x", opt)
-		require.ErrorIs(t, err, errors.ErrUnsupported)
 	}
 }
 

@@ -65,8 +65,8 @@ func TestReleaseThatIsNotConfirmed(t *testing.T) {
 	})
 }
 
-// Requests carry their caller's context values, which tracers need, but do not end with its context where that would undo them. The context of a
-// request ends with it, which frees its timer and its place among its parent's children.
+// Requests carry their caller's context values, which tracers need, but do not end with its context where that would undo them.
+// The context of a request ends with it, which frees its timer and its place among its parent's children.
 func TestContextsOfRequests(t *testing.T) {
 	type key struct{}
 	bubble(t, func(w *world) {
