@@ -81,7 +81,7 @@ func TestURLs(t *testing.T) {
 func TestBadURLs(t *testing.T) {
 	t.Parallel()
 	peer.BadURLs(t, map[string]string{
-		"redlock://u:secret@h1":                          "Redlock needs at least 3 independent nodes, not 1",
+		"redlock://u:secret@h1":                          "at least 3 independent nodes are needed, not 1",
 		"redlock://u:secret@h1,h2,h1:6379":               "h1:6379 is given twice",
 		"redlock://u:secret@h1,h2?addr=h1:6379":          "h1:6379 is given twice",
 		"redlock://u:secret@h1:63x9,h2,h3:6379":          "bad address",

@@ -48,7 +48,7 @@ func (o *Options) prepare(nodes []goredis.UniversalClient) (redisscript.Layout, 
 func checkNodes(nodes []goredis.UniversalClient) error {
 	switch n := len(nodes); {
 	case n < minNodes:
-		return fmt.Errorf("Redlock needs at least %d independent nodes, not %d: with one server use redis://", minNodes, n)
+		return fmt.Errorf("at least %d independent nodes are needed, not %d: with one server use redis://", minNodes, n)
 	case n%2 == 0:
 		return fmt.Errorf("there are %d nodes; their number must be odd: %d nodes tolerate no more failures than %d", n, n, n-1)
 	case n > maxNodes:
