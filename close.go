@@ -49,7 +49,7 @@ func (c *Client) Close() error {
 	sleep(context.Background(), closePatience, ended) // some calls of a backend may not return
 
 	if left > 0 {
-		c.closeErr = fmt.Errorf("%w: %d locks may not have been released; those stay taken until their TTL or session ends", ErrUnavailable, left)
+		c.closeErr = fmt.Errorf("%w: claims that may remain at the server: %d; they end with their TTL or session", ErrUnavailable, left)
 	}
 	if c.closeErr = errors.Join(c.closeErr, c.backend.Close()); c.closeErr != nil {
 		c.closeErr = c.fail("close", "", c.closeErr)

@@ -143,7 +143,7 @@ func TestCloseEndsItsReleases(t *testing.T) {
 		start := time.Now()
 		err := c.Close()
 		require.ErrorIs(t, err, lockport.ErrUnavailable)
-		require.ErrorContains(t, err, "1 locks")
+		require.ErrorContains(t, err, "may remain at the server: 1;")
 		require.Equal(t, 5*time.Second, time.Since(start))
 	})
 }

@@ -87,7 +87,7 @@ func TestBreak(t *testing.T) {
 	leases := claims(t, a, owner, first, second)
 	err := b.Break(t.Context(), first, owner)
 	require.ErrorIs(t, err, driver.ErrRefused)
-	require.ErrorContains(t, err, "1 other lock")
+	require.ErrorContains(t, err, "other locks (1)")
 	var shared *driver.SharedSessionError
 	require.ErrorAs(t, err, &shared)
 	require.Equal(t, driver.SharedSessionError{Session: fmt.Sprint("connection ", holderOf(t, m, first)), Others: 1, Names: []string{second}}, *shared)
