@@ -111,7 +111,12 @@ func silence(s *play.Phase, w *play.Worker) func() {
 	return end
 }
 
-var cutAll = everybody(links((*faultproxy.Proxy).Cut))
+// cutAll cuts off all workers at the same time: it stops their traffic first. Else a server that ends the session of one could grant the lock to
+// another, which is not cut off yet.
+func cutAll(s *play.Phase) (end func()) {
+	everybody(links((*faultproxy.Proxy).Freeze))(s)
+	return everybody(links((*faultproxy.Proxy).Cut))(s)
+}
 
 // slow delays the links of each worker, each by its own amount.
 var slow = everybody(func(s *play.Phase, w *play.Worker) func() {
