@@ -18,9 +18,9 @@ type mode struct {
 func (m mode) several() bool { return m.shared || m.permits > 0 }
 
 // Shared acquires the name as a reader. Any number of readers hold it together, never with a writer (a caller without Shared). Neither
-// starves: a waiting writer is served before later readers, but for up to 16 that join readers of their own Client. Readers of a Client with one TTL usually share a
-// claim at the server, and its token; a later writer's token is greater. Backends without readers fail with errors.ErrUnsupported: see
-// Capabilities.Shared.
+// starves: a waiting writer is served before later readers, but for up to 16 that join readers of their own Client. Readers of a Client with one TTL
+// usually share a claim at the server, and its token; a later writer's token is greater. Backends without readers fail with errors.ErrUnsupported:
+// see Capabilities.Shared.
 func Shared() AcquireOption {
 	return acquireOption(func(a *acquisition) error { a.shared = true; return nil })
 }

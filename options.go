@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math"
 	"strings"
 	"time"
 	"unicode"
@@ -18,9 +17,6 @@ const DefaultTTL = 15 * time.Second
 
 // minTTL is the smallest TTL: the safety margin would use up a smaller one.
 const minTTL = 20 * time.Millisecond
-
-// maxTTL is beyond any sensible TTL, and far from overflow.
-const maxTTL time.Duration = math.MaxInt64 / 4
 
 // Option configures a Client.
 type Option interface {
@@ -81,7 +77,7 @@ func TTL(d time.Duration) CommonOption {
 		switch {
 		case d < minTTL:
 			return fmt.Errorf("%w: TTL is %v; the smallest is %v", ErrInvalidOption, d, minTTL)
-		case d > maxTTL:
+		case d > driver.MaxTTL:
 			return fmt.Errorf("%w: TTL is %v; the largest is 73 years", ErrInvalidOption, d)
 		}
 		a.ttl = d

@@ -30,6 +30,7 @@ package driver
 
 import (
 	"context"
+	"math"
 	"time"
 )
 
@@ -103,6 +104,8 @@ const (
 	MaxOwnerLength = 256
 	// MaxToken is the greatest token that a driver may return, 2^53 - 1: a double holds it exactly.
 	MaxToken = 1<<53 - 1
+	// MaxTTL is the greatest TTL of a claim: 73 years, beyond any sensible one and far from overflow.
+	MaxTTL time.Duration = math.MaxInt64 / 4
 	// MaxPermits is the greatest number of permits of a name.
 	MaxPermits = 1024
 	// TokensPerGrant is the factor by which the client multiplies a grant's token, so that each hold of the grant has its own token. The first hold

@@ -18,7 +18,8 @@ var (
 	// ErrRefused: the server refuses (authentication, privilege, configuration); the request certainly had no effect
 	// and will have none until its configuration changes.
 	ErrRefused = errors.New("lock server refused")
-	// ErrInvalidOption comes with ErrRefused: the request cannot be met, such as a TTL of a century, or contradicts other clients', such as another number of permits.
+	// ErrInvalidOption comes with ErrRefused: the request cannot be met, such as a TTL of a century, or contradicts those of other clients, such as
+	// another number of permits.
 	ErrInvalidOption = errors.New("invalid option")
 	// ErrUnknown: the request was sent, or may have been, and its outcome is not known.
 	ErrUnknown = errors.New("outcome unknown")

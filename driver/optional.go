@@ -118,7 +118,8 @@ type Status struct {
 
 // Inspector is a Backend that can look at locks without touching them.
 type Inspector interface {
-	// Inspect looks at the lock of name, or at its permits if nobody holds the lock. It changes nothing: its errors, like those of List, are not ErrUnknown.
+	// Inspect looks at the lock of name, or at its permits if nobody holds the lock. It changes nothing: its errors, like those of List, are not
+	// ErrUnknown.
 	Inspect(ctx context.Context, name string) (Status, error)
 	// List returns the status of names that start with prefix and are held or waited for, in no particular order. With an error the list is
 	// incomplete. errors.ErrUnsupported: the server does not know the names.

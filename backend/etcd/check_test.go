@@ -111,7 +111,7 @@ func TestTTLUnderTheServersMinimum(t *testing.T) {
 	lease := n.Takes(req)
 	require.Greater(t, time.Until(lease.Grant().Until), 1500*time.Millisecond)
 	n.Frees(lease)
-	for _, ttl := range []time.Duration{0, 999 * time.Millisecond, maxTTL + 1} {
+	for _, ttl := range []time.Duration{0, 999 * time.Millisecond, driver.MaxTTL + 1} {
 		req.TTL = ttl
 		peer.SaysOneLine(t, peer.Fails(t, n, req), driver.ErrRefused, "seconds")
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
@@ -38,9 +37,6 @@ var (
 	errKeyGone   = fmt.Errorf("%w: its key in etcd is gone: the lease ended, or somebody deleted the key", driver.ErrLost)
 	errPlaceGone = fmt.Errorf("%w: its place in etcd's queue is gone: the lease ended, or somebody deleted the key", driver.ErrUnavailable)
 )
-
-// maxTTL is far above any useful TTL, and far below overflow.
-const maxTTL time.Duration = math.MaxInt64 / 4
 
 // repeatedAfter is the time after which clientv3 may have sent a transaction again without telling us. It does so when a server or proxy
 // answers that the request was cancelled or took too long. The first copy may then arrive after the second.
@@ -93,7 +89,7 @@ func (b *Backend) claim(req driver.Request, f func(*claim) (place, error)) (driv
 
 // register returns the claim of req, which it creates if there is none, for one more call.
 func (b *Backend) register(req driver.Request) (*claim, error) {
-	if req.TTL < capabilities.MinTTL || req.TTL > maxTTL {
+	if req.TTL < capabilities.MinTTL || req.TTL > driver.MaxTTL {
 		return nil, fmt.Errorf("%w: %w: the TTL %v is too small or too large; etcd counts whole seconds", driver.ErrRefused, driver.ErrInvalidOption, req.TTL)
 	}
 	b.mu.Lock()

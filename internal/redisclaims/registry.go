@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"sync"
 	"time"
 
@@ -21,9 +20,6 @@ const (
 
 // TombstoneTTL is how long a server refuses an abandoned claim that may still arrive.
 const TombstoneTTL = time.Minute
-
-// maxTTL is beyond any sensible TTL and far from overflow.
-const maxTTL time.Duration = math.MaxInt64 / 4
 
 // Options configure a Registry of claims of type M.
 type Options[M Member] struct {
@@ -58,7 +54,7 @@ func New[M Member](o Options[M]) *Registry[M] {
 
 // Enter registers the claim of req before its first request. It returns an error if the claim is held.
 func (r *Registry[M]) Enter(req driver.Request) (m M, err error) {
-	if req.TTL < r.o.MinTTL || req.TTL > maxTTL {
+	if req.TTL < r.o.MinTTL || req.TTL > driver.MaxTTL {
 		return m, fmt.Errorf("%w: %w: the TTL %v is too small or too large", driver.ErrRefused, driver.ErrInvalidOption, req.TTL)
 	}
 	r.mu.Lock()
