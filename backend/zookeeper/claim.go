@@ -52,7 +52,9 @@ func (b *Backend) register(ctx context.Context, req driver.Request) (*claim, err
 	b.mu.Unlock()
 	err := b.ready(ctx)
 	if err == nil {
-		err = b.checkTimeout()
+		if err = b.checkTimeout(); err != nil {
+			b.renegotiate()
+		}
 	}
 	if err == nil {
 		err = ctx.Err() // if ctx has ended, the claim may have been abandoned

@@ -206,16 +206,8 @@ func (b *Backend) prepare(ctx context.Context) error {
 	return nil
 }
 
-// checkTimeout refuses a session timeout that does not fit the TTL. A server with another configuration may have changed it, and go-zookeeper asks the
-// others for no more than that: the next claim makes a new connection, if it is ours.
-func (b *Backend) checkTimeout() (err error) {
-	defer func() {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		if err != nil && !b.prepared.IsZero() {
-			b.drop()
-		}
-	}()
+// checkTimeout refuses a session timeout that does not fit the TTL. A server with another configuration may have changed it.
+func (b *Backend) checkTimeout() error {
 	switch granted, asked := b.timeout(), b.o.TTL; {
 	case granted == 0:
 		return fmt.Errorf("%w: the option Log has not seen the granted session timeout; pass it to zk.Connect by zk.WithLogger, without "+
@@ -237,6 +229,15 @@ func (b *Backend) giveUp() {
 	defer b.mu.Unlock()
 	exchanges := b.session.exchanges
 	if len(exchanges) > 0 && time.Since(exchanges[len(exchanges)-1].answered) >= b.timeout()+b.tick {
+		b.drop()
+	}
+}
+
+// renegotiate has the next claim make a new connection, if it is ours: this one asks all servers for no more than one of them granted.
+func (b *Backend) renegotiate() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.prepared.IsZero() {
 		b.drop()
 	}
 }
