@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"runtime"
 	"slices"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/backend/file"
 	"github.com/lockport/lockport/backend/memory"
 	"github.com/lockport/lockport/backend/memory/memorytest"
@@ -321,6 +323,25 @@ func TestSoakEndsWithTheFirstLoss(t *testing.T) {
 	others.Wait()
 	require.Contains(t, report.Broken, driver.ErrLost.Error())
 	require.Equal(t, 2, opened, "the first one reads the capabilities")
+}
+
+// A hold whose token does not rise is one broken rule: the next hold is alone.
+func TestRegisterAfterARepeatedToken(t *testing.T) {
+	c, err := lockport.New(memory.NewBackend(memory.Options{}))
+	require.NoError(t, err)
+	defer c.Close()
+	first, next := newHolders(), newHolders()
+	first.member, next.member, next.register = 1, 2, first.register
+	hold := func(h *holders) error {
+		l, err := c.Acquire(t.Context(), "name")
+		require.NoError(t, err)
+		defer l.Release(t.Context())
+		return h.hold(t.Context(), 0, l, 0)
+	}
+	first.cells[0].token.Store(math.MaxUint64)
+	require.ErrorContains(t, hold(first), "P2 fencing")
+	first.cells[0].token.Store(0)
+	require.NoError(t, hold(next))
 }
 
 // A leaked goroutine fails the case that started it, directly or not, and no other.

@@ -75,6 +75,7 @@ func (h *holders) enter(name int, l *lockport.Lock) (leave func() error, err err
 		return nil, fmt.Errorf("two holders of name %d: process %d with token %d, and process %d with token %d, which had not released it",
 			name, h.member, token, other>>memberBits, before)
 	case token != 0 && token <= before:
+		c.inside.CompareAndSwap(hold, 0) // the next holder is not a second one
 		return nil, fmt.Errorf("P2 fencing: process %d got name %d with token %d, after token %d", h.member, name, token, before)
 	}
 	c.token.CompareAndSwap(before, token) // if this fails, l was lost meanwhile, and another holder came
