@@ -47,7 +47,7 @@ func (c *call[T]) isOver() bool {
 func (c *call[T]) notYet(d time.Duration, why string) {
 	select {
 	case <-c.over:
-		c.e.require(c.err != nil, "%s, yet %s returned without an error", why, c.what)
+		c.e.require(c.err != nil, "%s, yet %s returned without an error (%w)", why, c.what, errGranted)
 		c.e.failf("%s, so %s must wait, but it returned: %w", why, c.what, c.err)
 	case <-time.After(d):
 	}

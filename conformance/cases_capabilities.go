@@ -74,7 +74,7 @@ var capabilitiesCases = group("capabilities",
 		e.applies(e.caps.FixedTTL == 0 && e.caps.Ends == driver.EndsTTL, "claims do not have their own TTL")
 		a, b, name := e.two()
 		req := a.request(name)
-		req.TTL = e.ttl + max(e.caps.TTLGrain/3, 89*time.Millisecond)
+		req.TTL = e.ttl + max(e.caps.TTLGrain/3, 489*time.Millisecond)
 		sent := time.Now()
 		left := time.Until(a.claimAs(req).Grant().Until)
 		most := roundUp(req.TTL, e.caps.TTLGrain)

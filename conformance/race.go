@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"cmp"
 	"context"
 	"os"
 	"path/filepath"
@@ -152,8 +153,7 @@ func (r *race) processes() {
 				continue
 			}
 			left--
-			r.e.check(res.err, "process %d", res.member)
-			r.e.require(res.answer.Err == "", "%s", res.answer.Err)
+			r.e.check(cmp.Or(res.err, res.answer.err()), "process %d", res.member)
 		}
 	}
 }

@@ -49,7 +49,8 @@ func (e errExpired) Unwrap() error { return e.error }
 var errSlow = errors.New("the machine or the server was slow")
 
 // attempt runs a case, and again if a run shows nothing: the case measured a stall itself; its failure may be one of slowness; a lock was lost while
-// the machine stalled; or a quick case, which renews few claims, lost one or saw it granted to another when it may have expired. n is how often it
+// the machine stalled; a quick case, which renews few claims, lost one or saw it granted to another when it may have expired; or another case saw a
+// grant after a stall in which the renewals of its claims may have been late. n is how often it
 // started again.
 func (r *runner) attempt(ctx context.Context, cfg Config, c Case) (n int, err error) {
 	for ; ; n++ {
@@ -57,10 +58,12 @@ func (r *runner) attempt(ctx context.Context, cfg Config, c Case) (n int, err er
 		err = r.once(ctx, cfg, c)
 		_, late := errors.AsType[errExpired](err)
 		expired := late && c.Quick && r.caps.Ends != driver.EndsProcess // a session that is silent for the TTL ends too
-		stalled := longest() >= r.ttl/8 || expired
+		stall := longest()
+		stalled := stall >= r.ttl/8 || expired
+		overdue := !c.Quick && stall >= r.ttl*5/8 // claims are renewed after a quarter of the TTL
 		lost, granted := errors.Is(err, driver.ErrLost), errors.Is(err, errGranted) || errors.Is(err, errNone) || errors.Is(err, errMissing)
 		slow := errors.Is(err, errStalled) || errors.Is(err, errSlow)
-		if n == maxStalled || !slow && !(lost && stalled) && !(granted && expired) {
+		if n == maxStalled || !slow && !(lost && stalled) && !(granted && (expired || overdue)) {
 			return n, err
 		}
 	}

@@ -1,8 +1,10 @@
 package conformance
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -45,6 +47,17 @@ type answer struct {
 	Valid bool   `json:",omitempty"`
 	Err   string `json:",omitempty"`
 	Lost  bool   `json:",omitempty"` // Err matches ErrLost
+}
+
+// err is Err as an error.
+func (a answer) err() error {
+	switch {
+	case a.Err == "":
+		return nil
+	case a.Lost:
+		return fmt.Errorf("%s (%w)", a.Err, driver.ErrLost)
+	}
+	return errors.New(a.Err)
 }
 
 // workerMainCalled says that this binary can run workers.
@@ -143,8 +156,7 @@ func (p *process) await(of func(context.Context) (answer, error), limit time.Dur
 func (p *process) do(o order) answer {
 	o.Wait = callTime
 	a, err := p.await(p.Send(o), 2*callTime)
-	p.e.check(err, "%s in another process", o.Op)
-	p.e.require(a.Err == "", "%s in another process: %s", o.Op, a.Err)
+	p.e.check(cmp.Or(err, a.err()), "%s in another process", o.Op)
 	return a
 }
 

@@ -3,6 +3,7 @@ package faults
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/lockport/lockport/internal/lab/environment"
 	"github.com/lockport/lockport/internal/lab/play"
@@ -103,7 +104,15 @@ func unavailable(f fault, settled, least, most float64) play.Act {
 	return func(s *play.Phase) {
 		s.Injected()
 		end := f(s)
-		s.Pause(settled, settled)
+		pause := s.BetweenTTLs(settled/10, settled/10)
+		for late := true; late; { // a machine that stalls may not have seen those grants yet
+			late = false
+			for range 10 {
+				start := time.Now()
+				s.Wait(pause)
+				late = late || time.Since(start) > pause+100*time.Millisecond
+			}
+		}
 		s.Away()
 		s.Pause(least, most)
 		s.Back()

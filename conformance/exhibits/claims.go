@@ -81,8 +81,8 @@ var claims = []Exhibit{
 		caught{"contract/grant-counts-from-sending": "late"}, func(l *lock) {
 			l.grant = func(l *lease) { l.grant.Until = time.Now().Add(l.req.TTL) }
 		}},
-	{"rounds-the-ttl-down", "the TTL goes to the server in whole tenths of a second, rounded down",
-		caught{"capabilities/grain": "lasted for"}, asking(func(req *driver.Request) { req.TTL = max(req.TTL.Truncate(100*time.Millisecond), time.Millisecond) })},
+	{"rounds-the-ttl-down", "the TTL goes to the server in half seconds, rounded down",
+		caught{"capabilities/grain": "lasted for"}, asking(func(req *driver.Request) { req.TTL = max(req.TTL.Truncate(500*time.Millisecond), time.Millisecond) })},
 }
 
 // takeFrom removes the holder of name if its owner is one of those.

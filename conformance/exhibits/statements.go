@@ -47,7 +47,7 @@ var statements = []Exhibit{
 	{"states-to-be-prompt", "Prompt is stated, but a claim returns late",
 		caught{"capabilities/prompt": "returned later than"}, failing(func(err error) error {
 			if errors.Is(err, driver.ErrUnknown) {
-				time.Sleep(300 * time.Millisecond)
+				time.Sleep(time.Second)
 			}
 			return err
 		})},

@@ -1,6 +1,7 @@
 package exhibits
 
 import (
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -27,10 +28,16 @@ func Try(t *testing.T, trials ...Trial) {
 		running.Go(func() {
 			lanes <- struct{}{}
 			defer func() { <-lanes }()
-			reports[i] = conformance.Run(t.Context(), x.Config, conformance.Match(func(c conformance.Case) bool {
-				_, wanted := x.Cases[c.ID()]
-				return wanted && (c.Quick || !testing.Short())
-			}))
+			wanted := conformance.Match(func(c conformance.Case) bool {
+				_, named := x.Cases[c.ID()]
+				return named && (c.Quick || !testing.Short())
+			})
+			for range 3 { // a machine that stalls for long shows nothing
+				reports[i] = conformance.Run(t.Context(), x.Config, wanted)
+				if !slices.ContainsFunc(reports[i].Results, func(r conformance.Result) bool { return r.Outcome == conformance.NotRun }) {
+					return
+				}
+			}
 		})
 	}
 	running.Wait()
