@@ -17,8 +17,8 @@ const (
 )
 
 // Close implements Locker. Waiting callers and holds get ErrClosed, and the holds are released. Close waits for locks kept by MinHold. Locks that the
-// server does not confirm as released within 5 s end with their TTL or session; the error counts them. Repeated calls wait for the first and return
-// its result.
+// server does not confirm as released within 5 s end with their TTL or session; the error counts them. After 5 s more it leaves calls of the backend
+// that do not return. Repeated calls wait for the first and return its result. Close your server's client after it.
 func (c *Client) Close() error {
 	c.mu.Lock()
 	if c.closed {

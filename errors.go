@@ -11,15 +11,15 @@ import (
 )
 
 // Test for these errors with errors.Is. Every error of this package about a lock is an *Error. It wraps one of these, errors.ErrUnsupported, or the
-// context's error with the reason for the wait that it cut short. That of Break may wrap driver.ErrUnknown.
+// context's error. If the context ended a wait, it also matches the reason for the wait. An error of Break may wrap driver.ErrUnknown.
 var (
 	// ErrHeld: another client holds the lock, or this Locker holds or is acquiring it.
 	ErrHeld = driver.ErrHeld
 	// ErrLost: the hold ended, although its holder did not end it. Work after Lost was closed may have overlapped another holder's. Earlier work has
 	// not, unless the backend's page says otherwise.
 	ErrLost = driver.ErrLost
-	// ErrUnavailable: the lock server cannot be reached or cannot serve now. Nothing is held. If the outcome of a request is unknown, the client
-	// undoes it in the background until it certainly has no effect.
+	// ErrUnavailable: the lock server cannot be reached or cannot serve now. After Acquire and TryAcquire nothing is held. If the outcome of a request is
+	// unknown, the client undoes it in the background until it certainly has no effect. For Release, Detach and Attach see there.
 	ErrUnavailable = driver.ErrUnavailable
 	// ErrRefused: the lock server refuses: password, privilege, configuration. Trying again does not help.
 	ErrRefused = driver.ErrRefused

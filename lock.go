@@ -61,8 +61,8 @@ func (l *Lock) Owner() string { return l.claim.req.Owner }
 // storage refuse a token smaller than one it has seen.
 func (l *Lock) Token() (Token, bool) { return l.token, l.token > 0 }
 
-// Valid reports whether the lock is held, by comparing the clock now. It is right even after a pause in which no timer could fire. It does
-// no I/O.
+// Valid reports whether the lock is held, by comparing the clock now. It is right even after a pause in which no timer could fire. On
+// systems other than Linux it misses the time for which the machine was suspended. It does no I/O.
 func (l *Lock) Valid() bool { return l.Err() == nil }
 
 // Err is nil while the lock is held, by comparing the clock now. Afterwards it matches ErrReleased, ErrClosed, or ErrLost with its reason.
@@ -94,7 +94,7 @@ func (l *Lock) endAt(now time.Duration) *end {
 }
 
 // Deadline is when the hold ends if the server is not heard from again: the end of its validity less a margin. Renewal moves it. false: the hold
-// lasts as long as its session or process, or has ended.
+// has no deadline (file), or has ended.
 func (l *Lock) Deadline() (time.Time, bool) {
 	deadline := min(time.Duration(l.claim.deadline.Load()), l.limit)
 	if deadline == never || l.ended.Load() != nil {

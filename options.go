@@ -68,8 +68,8 @@ type commonOption func(*acquisition) error
 func (o commonOption) client(c *config) error       { return o(&c.acquisition) }
 func (o commonOption) acquire(a *acquisition) error { return o(a) }
 
-// TTL bounds how long a lock stays taken if its holder goes silent. Default: DefaultTTL, 15 s. A held lock is renewed after a third of it, so it
-// bounds the outage, never the work. It is rounded up to the server's unit; a TTL below the backend's smallest is an error. If all locks share a
+// TTL bounds how long a lock stays taken if its holder goes silent. Default: DefaultTTL, 15 s. A held lock is renewed after at most a third of it, so
+// it bounds the outage, never the work. It is rounded up to the server's unit; a TTL below the backend's smallest is an error. If all locks share a
 // session (Postgres, MySQL, ZooKeeper), it is the session's TTL: give it to New or Open. Another TTL for one acquisition is then an error
 // (errors.ErrUnsupported).
 func TTL(d time.Duration) CommonOption {
@@ -116,7 +116,7 @@ func MaxHold(d time.Duration) CommonOption {
 
 // MinHold keeps the lock taken for at least this long after it was acquired, even if it is released sooner. So a short job does not run twice on
 // machines whose clocks differ. Release returns at once; the client keeps and renews the lock in the background, and Close waits for it. If the
-// process dies sooner, the lock stays taken for its TTL. Other callers, even in this process, wait for a kept lock. Default: 0.
+// process dies sooner, the lock becomes free as after any crash. Other callers, even in this process, wait for a kept lock. Default: 0.
 func MinHold(d time.Duration) CommonOption {
 	return commonOption(func(a *acquisition) error { a.minHold = d; return notNegative("MinHold", d) })
 }
@@ -183,7 +183,8 @@ const (
 	NeedTokens Requirement = iota
 	// NeedTokensAcrossFailover: tokens stay in order when a server is lost or loses its data.
 	NeedTokensAcrossFailover
-	// NeedFailoverSafety: an acknowledged lock is not forgotten when a server is lost.
+	// NeedFailoverSafety: an acknowledged lock survives while a quorum of servers keeps its data. The number of servers and their settings are not
+	// checked here: see lockport doctor.
 	NeedFailoverSafety
 	// NeedFairOrder: processes are served first in, first out, at least as long as they answer.
 	NeedFairOrder

@@ -5,7 +5,7 @@
 //   - Exclusion among all clients of a database that use the same keys, on its primary.
 //   - A hold ends when it is released, or when its session at the server ends. That is at once if its connection closes or the server restarts, and
 //     after the TTL of silence if the network is gone. After a silence the holder knows before; else it may know just after the next grant.
-//   - A holder whose session ends is told within milliseconds: its connection is always being read.
+//   - A holder whose session ends learns it within 1 s, usually within milliseconds; at its deadline if its link is silent.
 //   - Fencing tokens rise for each name, also over crashes and restarts.
 //   - One session carries the locks that a client gets without waiting, and requests of many goroutines go to the server together. A client has at most 1 + Blockers
 //     connections. New opens them beside the caller's pool; NewDB takes them from the caller's sql.DB.
@@ -36,5 +36,6 @@
 //
 //	client, err := postgres.New(pool, postgres.Options{})
 //	…
-//	lock, err := client.Acquire(ctx, "nightly-report")
+//	defer client.Close()
+//	err = lockport.Do(ctx, client, "nightly-report", report)
 package postgres

@@ -39,7 +39,8 @@
 //
 // # Example
 //
-//	client, err := redis.New(goredis.NewClient(&goredis.Options{Addr: "localhost:6379"}), redis.Options{})
+//	client, err := redis.New(goredis.NewClient(&goredis.Options{Addr: "localhost:6379", ContextTimeoutEnabled: true}), redis.Options{})
 //	…
-//	lock, err := client.Acquire(ctx, "nightly-report")
+//	defer client.Close()
+//	err = lockport.Do(ctx, client, "nightly-report", report)
 package redis

@@ -46,7 +46,7 @@ func promises(caps driver.Capabilities) []string {
 	for _, mode := range []struct {
 		has  bool
 		name string
-	}{{caps.Shared, "readers"}, {caps.Permits, "permits"}, {caps.Detach, "handing over"}} {
+	}{{caps.Shared, "readers"}, {caps.Permits, "permits"}, {caps.Detach, "detach"}} {
 		if mode.has {
 			modes = append(modes, mode.name)
 		}
