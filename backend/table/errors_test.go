@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	gomysql "github.com/go-sql-driver/mysql"
 	"github.com/stretchr/testify/require"
@@ -29,6 +30,7 @@ func TestMissingTable(t *testing.T) {
 		statement, schemaErr := Schema(d, Options{Table: name})
 		require.NoError(t, schemaErr)
 		require.ErrorContains(t, err, statement)
+		require.ErrorContains(t, err, "depends on search_path")
 		require.NotContains(t, err.Error(), "\n")
 
 		for range 2 {
@@ -50,9 +52,9 @@ func TestErrors(t *testing.T) {
 		want error
 	}{
 		{Postgres, state("42P01"), driver.ErrRefused}, {Postgres, state("42501"), driver.ErrRefused}, {Postgres, state("28P01"), driver.ErrRefused},
-		{Postgres, state("57P01"), driver.ErrUnknown}, {Postgres, state("40001"), driver.ErrUnknown}, {Postgres, state("53300"), driver.ErrUnknown},
+		{Postgres, state("57P01"), driver.ErrUnknown}, {Postgres, state("40001"), driver.ErrUnavailable}, {Postgres, state("53300"), driver.ErrUnknown},
 		{MySQL, &gomysql.MySQLError{Number: 1045}, driver.ErrRefused}, {MySQL, fmt.Errorf("x: %w", &gomysql.MySQLError{Number: 1146}), driver.ErrRefused},
-		{MySQL, &gomysql.MySQLError{Number: 1213}, driver.ErrUnknown}, {MySQL, gomysql.ErrInvalidConn, driver.ErrUnknown},
+		{MySQL, &gomysql.MySQLError{Number: 1836}, driver.ErrUnavailable}, {MySQL, gomysql.ErrInvalidConn, driver.ErrUnknown},
 		{SQLite, code(5), driver.ErrUnknown}, {SQLite, code(261), driver.ErrUnknown}, {SQLite, code(1), driver.ErrRefused}, {SQLite, code(8), driver.ErrRefused},
 		{SQLite, code(10), driver.ErrUnknown},
 		{Postgres, context.DeadlineExceeded, driver.ErrUnknown},
@@ -109,12 +111,78 @@ func TestDeadConnection(t *testing.T) {
 	}
 }
 
-// dying is a driver whose first connection dies. Later ones are refused; without a refusal they change nothing.
+// A statement that the server undid is repeated, but not for ever.
+func TestConflict(t *testing.T) {
+	for d, undone := range []error{state("40P01"), &gomysql.MySQLError{Number: 1213}} {
+		server := &dying{undone: undone}
+		b, err := NewBackend(sql.OpenDB(server), Dialect(d), Options{})
+		require.NoError(t, err)
+		err = b.Break(t.Context(), "a", someOwner)
+		require.ErrorIs(t, err, driver.ErrUnavailable)
+		require.NotErrorIs(t, err, driver.ErrUnknown)
+		require.Equal(t, 10, server.statements)
+	}
+}
+
+// At isolation levels above the default, Postgres undoes a claim that has waited for the row.
+func TestConflictOfIsolation(t *testing.T) {
+	onServers(t, func(t *testing.T, d Dialect, b *Backend, url string) {
+		if d != Postgres {
+			return
+		}
+		for _, level := range []string{"repeatable read", "serializable"} {
+			do(t, b, "INSERT INTO {table} VALUES (?, '', 1, 1, 1, '', 0)", level)
+			other := peer.Opened(t, url+"&default_transaction_isolation="+strings.ReplaceAll(level, " ", "%20")).(*Backend)
+			defer other.Close()
+			tx, err := b.db.BeginTx(t.Context(), nil)
+			require.NoError(t, err)
+			_, err = tx.ExecContext(t.Context(), b.text("UPDATE {table} SET since = 2 WHERE name = ?"), level)
+			require.NoError(t, err)
+			done := make(chan error, 1)
+			go func() {
+				_, err := other.TryAcquire(t.Context(), request(level, 1))
+				done <- err
+			}()
+			require.Eventually(t, func() bool {
+				return do(t, b, "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE 'INSERT INTO {table}%'")[0][0] == "1"
+			}, within, time.Millisecond)
+			require.NoError(t, tx.Commit())
+			require.NoError(t, <-done)
+		}
+	})
+}
+
+// A server that accepts no writes is unavailable: it may be a primary that was replaced. The next attempt opens a connection. Check refuses the server.
+func TestReadOnly(t *testing.T) {
+	onServers(t, func(t *testing.T, d Dialect, b *Backend, _ string) {
+		b.db.SetMaxOpenConns(1)
+		readOnly := func() {
+			do(t, b, []string{"SET default_transaction_read_only = on", "SET SESSION TRANSACTION READ ONLY"}[d])
+		}
+		readOnly()
+		peer.Fails(t, b, request("a", 1), driver.ErrUnavailable)
+		lease := peer.Takes(t, b, request("a", 2))
+		readOnly()
+		_, err := driver.Renew(t.Context(), b, lease)
+		require.ErrorIs(t, err, driver.ErrUnavailable)
+		peer.Extends(t, b, lease)
+		readOnly()
+		require.ErrorIs(t, lease.Release(t.Context()), driver.ErrUnavailable)
+		require.NoError(t, lease.Release(t.Context()))
+		readOnly()
+		_, err = b.Check(t.Context())
+		require.ErrorIs(t, err, driver.ErrRefused)
+	})
+}
+
+// dying is a driver whose first connection dies. Later ones are refused; without a refusal they change nothing. With undone, each statement fails
+// with it.
 type dying struct {
 	sqldriver.Connector
 	sqldriver.Conn
-	refusal error
-	tried   bool
+	refusal, undone error
+	tried           bool
+	statements      int
 }
 
 func (d *dying) Connect(context.Context) (sqldriver.Conn, error) {
@@ -125,6 +193,10 @@ func (d *dying) Connect(context.Context) (sqldriver.Conn, error) {
 }
 
 func (d *dying) ExecContext(context.Context, string, []sqldriver.NamedValue) (sqldriver.Result, error) {
+	d.statements++
+	if d.undone != nil {
+		return nil, d.undone
+	}
 	if d.tried {
 		return sqldriver.RowsAffected(0), nil
 	}

@@ -39,10 +39,10 @@ type answer struct {
 }
 
 // run executes a statement outside any transaction. An error has the class of the server's answer, or else class. If a connection is found dead,
-// run takes another, as database/sql does.
+// run takes another, as database/sql does. It repeats a statement that the server undid for a conflict.
 func (b *Backend) run(ctx context.Context, class error, statement string, args ...any) (a answer, err error) {
 	fail, again := b.classify, false
-	for range 3 {
+	for n := 1; ; n++ {
 		conn, err := b.db.Conn(ctx)
 		if err != nil { // this try sent nothing
 			return a, fail(ctx, err, driver.ErrUnavailable)
@@ -50,16 +50,19 @@ func (b *Backend) run(ctx context.Context, class error, statement string, args .
 		sent := time.Now()
 		a, err = ask(ctx, conn, b.text(statement), args)
 		a.sent, a.again = sent, again
+		dead, code := errors.Is(err, sqldriver.ErrBadConn), codeOf(err)
+		if readOnly.MatchString(code) {
+			_ = conn.Raw(func(any) error { return sqldriver.ErrBadConn }) // closes it: a new one may reach the new primary
+		}
 		_ = conn.Close() // back to the pool
-		if !errors.Is(err, sqldriver.ErrBadConn) {
+		if n == 10 || !dead && !conflict.MatchString(code) {
 			return a, fail(ctx, err, class)
 		}
 		// lib/pq says so even if the connection ended before the answer: the statement may have been executed, whatever the next try meets.
-		if class == driver.ErrUnknown {
+		if dead && class == driver.ErrUnknown {
 			fail, again = b.unknown, true
 		}
 	}
-	return a, fail(ctx, errors.New("several connections in a row are dead"), driver.ErrUnavailable)
 }
 
 func ask(ctx context.Context, conn *sql.Conn, text string, args []any) (a answer, err error) {
@@ -81,20 +84,28 @@ func ask(ctx context.Context, conn *sql.Conn, text string, args []any) (a answer
 // refused matches codes of errors that last until somebody changes something; group 1 means a missing table. See
 // https://www.sqlite.org/rescode.html, https://www.postgresql.org/docs/current/errcodes-appendix.html,
 // https://mariadb.com/kb/en/mariadb-error-code-reference/
-var refused = regexp.MustCompile("^(?:(42P01|1146|1)|(42|28|3D|22|0A)...|25006|26000|1044|1045|1046|1048|1049|1054|1064|1130|1142|1143|1290|1690|1698|1836|8|14|26)$")
+var refused = regexp.MustCompile("^(?:(42P01|1146|1)|(42|28|3D|22|0A)...|26000|1044|1045|1046|1048|1049|1054|1064|1130|1142|1143|1690|1698|8|14|26)$")
+
+// conflict and readOnly match codes of statements that certainly had no effect: the server undid them (a serialization failure, a deadlock), or it
+// accepts no writes, as after a switchover.
+var conflict, readOnly = regexp.MustCompile("^(?:40001|40P01|1213)$"), regexp.MustCompile("^(?:25006|1290|1792|1836)$")
 
 // classify gives err the class of the server's answer, or else class.
 func (b *Backend) classify(ctx context.Context, err, class error) error {
 	if err == nil {
 		return nil
 	}
-	line := lockurl.PgxAttempts(err.Error())
-	if code := refused.FindStringSubmatch(codeOf(err)); code != nil {
-		if class = driver.ErrRefused; code[1] != "" {
-			line = fmt.Sprintf("%s (%s)", b.text("the table {table} is missing; create it: "+b.dialect.schema), line)
-		} else if code[0] == "1690" {
+	line, code := lockurl.PgxAttempts(err.Error()), codeOf(err)
+	if match := refused.FindStringSubmatch(code); match != nil {
+		if class = driver.ErrRefused; match[1] != "" {
+			line = fmt.Sprintf("%s (%s; a name without a schema depends on search_path, or on USE)", b.text("the table {table} is missing; create it: "+b.dialect.schema), line)
+		} else if code == "1690" {
 			line = "switch autocommit on (autocommit=1 in the DSN): nothing would be committed (" + line + ")"
 		}
+	} else if readOnly.MatchString(code) && class == driver.ErrUnavailable {
+		class = driver.ErrRefused // Check found it
+	} else if readOnly.MatchString(code) || conflict.MatchString(code) {
+		class = driver.ErrUnavailable
 	} else if reason, ok := lockurl.PgxReason(line); ok {
 		class, line = driver.ErrRefused, "cannot parse the DSN: "+reason
 	} else if ended := ctx.Err(); ended != nil {
