@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"time"
@@ -59,9 +58,6 @@ func (b *Backend) TryAcquire(ctx context.Context, req driver.Request) (driver.Le
 	case token > driver.MaxToken:
 		return nil, fmt.Errorf("%w: the table returned %d, which is not a token: is the server's clock right?", driver.ErrUnknown, token)
 	case token > 0:
-		if rand.N(1000) == 0 { // random, so that processes that take one lock each prune too
-			_, _ = b.run(ctx, driver.ErrUnknown, prune)
-		}
 		return &claim{b, req, driver.Grant{Token: uint64(token), Until: a.sent.Add(req.TTL)}, a.again}, nil
 	}
 	if a.again {
@@ -78,15 +74,47 @@ func (b *Backend) TryAcquire(ctx context.Context, req driver.Request) (driver.Le
 	return nil, &driver.HeldError{ExpiresIn: left, Holder: st}
 }
 
-// prune deletes rows untouched for a week, 500 at most.
 const (
-	isOld = "expires < {now} - 604800000000 AND abandoned_at < {now} - 604800000000"
-	prune = "DELETE FROM {table} WHERE " + isOld + " AND name IN (SELECT name FROM (SELECT name FROM {table} WHERE " + isOld + " LIMIT 500) AS old)"
+	pruneEvery = 1000 // claims
+	pruneBatch = 500  // rows
+	isOld      = "expires < {now} - 604800000000 AND abandoned_at < {now} - 604800000000"
 )
+
+// tidy prunes after one claim in pruneEvery. It uses a claim's connection, so that renewals need not queue, and takes a second at most.
+func (b *Backend) tidy(ctx context.Context) {
+	if b.ended.Add(1)%pruneEvery > 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	if leave, err := b.enter(ctx); err == nil {
+		defer leave()
+		_ = b.prune(ctx) // if it fails, a later one does it
+	}
+}
+
+// prune deletes rows untouched for a week: at most four times as many as arrive. It locks no others: MySQL's DELETE with a subquery would.
+func (b *Backend) prune(ctx context.Context) error {
+	old, err := b.run(ctx, driver.ErrUnavailable, fmt.Sprint("SELECT name FROM {table} WHERE "+isOld+" LIMIT ", 4*pruneEvery))
+	for some := range slices.Chunk(old.rows, pruneBatch) {
+		names := make([]any, pruneBatch)
+		for i := range names { // the last name fills the list up, so that there is one statement to prepare
+			names[i] = some[min(i, len(some)-1)].Text(0)
+		}
+		if err == nil {
+			_, err = b.run(ctx, driver.ErrUnknown, "{delete} WHERE "+isOld+" AND name IN "+list(pruneBatch), names...)
+		}
+	}
+	return err
+}
+
+// list is a list of n placeholders.
+func list(n int) string { return "(?" + strings.Repeat(", ?", n-1) + ")" }
 
 // Abandon implements driver.Backend. The claim may still be in flight: the row of its name remembers it, so that it is not granted on arrival.
 // The row does so for at least a minute, unless a thousand other claims of the name are abandoned meanwhile.
 func (b *Backend) Abandon(ctx context.Context, req driver.Request) error {
+	defer b.tidy(ctx)
 	leave, err := b.enter(ctx)
 	if err != nil {
 		return err
@@ -101,6 +129,7 @@ func (c *claim) Grant() driver.Grant { return c.grant }
 
 // Release implements driver.Lease, in one statement, or in two if a copy of the claim may still arrive.
 func (c *claim) Release(ctx context.Context) error {
+	defer c.b.tidy(ctx)
 	err := c.b.Break(ctx, c.req.Name, c.req.Owner)
 	if c.again && (err == nil || errors.Is(err, driver.ErrLost)) {
 		if failed := c.b.Abandon(ctx, c.req); failed != nil {
@@ -150,8 +179,7 @@ func (b *Backend) renew(ctx context.Context, leases []driver.Lease, results []dr
 		req := leases[min(i, len(leases)-1)].(*claim).req
 		names[i], owners[i] = column(req.Name), req.Owner
 	}
-	list := "(?" + strings.Repeat(", ?", n-1) + ")"
-	where, args := " AND name IN "+list+" AND owner IN "+list, append(names, owners...)
+	where, args := " AND name IN "+list(n)+" AND owner IN "+list(n), append(names, owners...)
 	a, err := b.run(ctx, driver.ErrUnknown, renew+where, append([]any{micros(ttl)}, args...)...)
 	missed := err == nil && a.changed < int64(len(leases))
 	there := make(map[string]bool) // by owner

@@ -6,10 +6,12 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"regexp"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/lockport/lockport"
@@ -51,6 +53,7 @@ func NewBackend(db *sql.DB, d Dialect, o Options) (*Backend, error) {
 		return nil, lockport.InvalidOption(capabilities.Backend, err)
 	}
 	b := &Backend{db: db, dialect: &dialects[d], words: strings.NewReplacer(slices.Concat(dialects[d].words, []string{"{table}", o.Table})...)}
+	b.ended.Store(rand.Uint32N(pruneEvery))
 	if most := db.Stats().MaxOpenConnections; most > 0 {
 		b.claims = make(chan struct{}, max(1, most-1))
 	}
@@ -65,7 +68,8 @@ type Backend struct {
 	claims  chan struct{} // nil, or admits claims to db in order; one connection fewer than db may have, so that renewals and releases need not queue
 	dialect *dialect
 	words   *strings.Replacer
-	texts   sync.Map // the results of text, by statement
+	texts   sync.Map      // the results of text, by statement
+	ended   atomic.Uint32 // counts claims released or abandoned, from a random start: processes that take one lock each prune too
 }
 
 var capabilities = driver.Capabilities{
@@ -135,7 +139,7 @@ func (b *Backend) Check(ctx context.Context) (notices []driver.Notice, err error
 // try tests each right that locks need, and changes nothing.
 func (b *Backend) try(ctx context.Context) (err error) {
 	const insert, update = "INSERT INTO {table} SELECT * FROM {table} WHERE 1 = 0", "UPDATE {table} SET expires = 0 WHERE 1 = 0"
-	for _, statement := range []string{insert, update, prune + " AND 1 = 0"} {
+	for _, statement := range []string{insert, update, "{delete} WHERE 1 = 0"} {
 		if err == nil {
 			_, err = b.run(ctx, driver.ErrUnavailable, statement)
 		}

@@ -100,17 +100,38 @@ func TestLayoutGolden(t *testing.T) {
 	})
 }
 
-// Only rows untouched for a week are deleted.
+// Only rows untouched for a week are deleted, and no others are locked.
 func TestPrune(t *testing.T) {
 	onServers(t, func(t *testing.T, _ Dialect, b *Backend, _ string) {
-		for n := range 600 {
-			do(t, b, fmt.Sprintf("INSERT INTO {table} VALUES ('old%d', '', 1, 1, {now} - 605000000000, '', 0)", n))
+		ctx, cancel := context.WithTimeout(t.Context(), within/3)
+		defer cancel()
+		enter := func(rows int) {
+			values := ""
+			for n := range rows {
+				values += fmt.Sprintf(", ('old%d', '', 1, 1, 1, '', 0)", n)
+			}
+			do(t, b, "INSERT INTO {table} VALUES "+values[2:])
 		}
+		left := func() int64 { return number(do(t, b, "SELECT count(*) FROM {table}")[0][0]) }
+		enter(4100)
 		do(t, b, "INSERT INTO {table} VALUES ('free', '', 1, 1, {now} - 604000000000, '', 0), ('abandoned', '', 1, 1, 1, 'x', {now}), ('held', 'x', 1, 1, {now}, '', 0)")
-		do(t, b, prune)
-		require.Equal(t, [][]string{{"103"}}, do(t, b, "SELECT count(*) FROM {table}"))
-		do(t, b, prune)
-		require.Equal(t, [][]string{{"abandoned"}, {"free"}, {"held"}}, do(t, b, "SELECT name FROM {table} ORDER BY name"))
+		tx, err := b.db.BeginTx(t.Context(), nil)
+		require.NoError(t, err)
+		var name string
+		require.NoError(t, tx.QueryRow(b.text("SELECT name FROM {table} WHERE name = 'free' FOR UPDATE")).Scan(&name))
+		require.NoError(t, b.prune(ctx))
+		require.NoError(t, tx.Rollback())
+		require.EqualValues(t, 103, left())
+
+		b.ended.Store(pruneEvery - 1)
+		lease := peer.Takes(t, b, request("a", 1))
+		require.EqualValues(t, 104, left(), "a claim pruned while its validity was running")
+		require.NoError(t, lease.Release(ctx))
+		require.EqualValues(t, 4, left())
+		enter(1)
+		b.ended.Store(pruneEvery - 1)
+		require.NoError(t, b.Abandon(ctx, request("b", 1)))
+		require.Equal(t, [][]string{{"a"}, {"abandoned"}, {"b"}, {"free"}, {"held"}}, do(t, b, "SELECT name FROM {table} ORDER BY name"))
 	})
 }
 
