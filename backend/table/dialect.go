@@ -52,8 +52,9 @@ owner = CASE WHEN {table}.owner = ? THEN '' ELSE {table}.owner END,
 abandoned = {last}({concat}CASE WHEN {table}.abandoned_at < {now} - 60000000 THEN '' ELSE {table}.abandoned END, {new abandoned}), {most}),
 abandoned_at = {now}`
 
-	// Other releases and other programs share the layout: a change needs a major version.
-	schema = "CREATE TABLE IF NOT EXISTS {table} (name text NOT NULL PRIMARY KEY, owner text NOT NULL, token bigint NOT NULL, since bigint NOT NULL, " +
+	// Other releases and other programs share the layout: a change needs a major version. With another collation than "C", an update of
+	// the operating system could corrupt the key's index, so that a name gets two rows.
+	schema = "CREATE TABLE IF NOT EXISTS {table} (name text{collate} NOT NULL PRIMARY KEY, owner text NOT NULL, token bigint NOT NULL, since bigint NOT NULL, " +
 		"expires bigint NOT NULL, abandoned text NOT NULL, abandoned_at bigint NOT NULL)"
 	schemaMySQL = "CREATE TABLE IF NOT EXISTS {table} (name varbinary(2048) NOT NULL PRIMARY KEY, owner varbinary(256) NOT NULL, token bigint NOT NULL, since bigint NOT NULL, " +
 		"expires bigint NOT NULL, abandoned text CHARACTER SET ascii NOT NULL, abandoned_at bigint NOT NULL) ENGINE=InnoDB"
@@ -62,7 +63,7 @@ abandoned_at = {now}`
 var dialects = [...]dialect{
 	Postgres: {
 		words: []string{"{now}", "CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint)", "{greatest}", "greatest", "{find}", "strpos",
-			"{delete}", "DELETE FROM {table}", "{last}", "right", "{most}", "32000", "{concat}", "concat(", "{or update}", "ON CONFLICT (name) DO UPDATE SET", "{new abandoned}", "excluded.abandoned"},
+			"{collate}", ` COLLATE "C"`, "{delete}", "DELETE FROM {table}", "{last}", "right", "{most}", "32000", "{concat}", "concat(", "{or update}", "ON CONFLICT (name) DO UPDATE SET", "{new abandoned}", "excluded.abandoned"},
 		schema: schema, numbered: true, take: take,
 		notices: "SELECT 'durability' WHERE 'off' IN (current_setting('synchronous_commit'), current_setting('fsync')) UNION ALL " +
 			"SELECT 'replication' WHERE EXISTS (SELECT 1 FROM pg_stat_replication WHERE sync_state NOT IN ('sync', 'quorum'))",
@@ -79,7 +80,7 @@ var dialects = [...]dialect{
 	},
 	SQLite: {
 		words: []string{"{now}", "CAST((julianday('now') - 2440587.5) * 86400000000 AS INTEGER)", "{greatest}", "max", "{find}", "instr",
-			"{delete}", "DELETE FROM {table}", "{last}", "substr", "{most}", "-32000", "{concat}", "printf('%s%s', ", "{or update}", "ON CONFLICT (name) DO UPDATE SET", "{new abandoned}", "excluded.abandoned"},
+			"{collate}", "", "{delete}", "DELETE FROM {table}", "{last}", "substr", "{most}", "-32000", "{concat}", "printf('%s%s', ", "{or update}", "ON CONFLICT (name) DO UPDATE SET", "{new abandoned}", "excluded.abandoned"},
 		schema: schema, take: take,
 		notices: "SELECT 'durability' FROM pragma_synchronous WHERE synchronous = 0",
 	},

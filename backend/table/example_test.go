@@ -34,8 +34,8 @@ func Example() {
 
 // The statement for a migration.
 func ExampleSchema() {
-	statement, err := table.Schema(table.SQLite, table.Options{Table: "locks"})
+	statement, err := table.Schema(table.Postgres, table.Options{Table: "locks"})
 	fmt.Println(statement, err)
 	// Output:
-	// CREATE TABLE IF NOT EXISTS locks (name text NOT NULL PRIMARY KEY, owner text NOT NULL, token bigint NOT NULL, since bigint NOT NULL, expires bigint NOT NULL, abandoned text NOT NULL, abandoned_at bigint NOT NULL) <nil>
+	// CREATE TABLE IF NOT EXISTS locks (name text COLLATE "C" NOT NULL PRIMARY KEY, owner text NOT NULL, token bigint NOT NULL, since bigint NOT NULL, expires bigint NOT NULL, abandoned text NOT NULL, abandoned_at bigint NOT NULL) <nil>
 }
