@@ -67,11 +67,10 @@ func (b *Backend) TryAcquire(ctx context.Context, req driver.Request) (driver.Le
 	if err != nil {
 		return nil, err
 	}
-	left := time.Millisecond // the name is free by now
-	if st.Held {
-		left = max(left, time.Until(st.Expires)-time.Millisecond) // without what micros adds
+	if !st.Held { // the name is free by now, or a proxy asked a replica that lags, perhaps for long
+		return nil, &driver.HeldError{Poll: 60 * time.Millisecond}
 	}
-	return nil, &driver.HeldError{ExpiresIn: left, Holder: st}
+	return nil, &driver.HeldError{ExpiresIn: max(time.Millisecond, time.Until(st.Expires)-time.Millisecond), Holder: st} // without what micros adds
 }
 
 const (
