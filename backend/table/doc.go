@@ -14,6 +14,7 @@
 //
 //   - A fail-over to a replica that lacks the last commits forgets held locks. So does a crash of a server that answers before its commits
 //     are on disk. If the server's clock is set forward, locks end early. Only the token protects then.
+//   - If Options.Table has no schema, SET search_path or USE left on a pooled connection may lead to another table, with other holders.
 //   - Waiters are served in no order. A waiting process polls four times a second, and when the holder's TTL ends.
 //   - Readers (lockport.Shared), permits (lockport.Permits) and Lock.Detach are refused.
 //
@@ -26,5 +27,5 @@
 // # Server requirements
 //
 // PostgreSQL 12, MariaDB 10.5, MySQL 8.0 or SQLite 3.35, or newer. The table, which is created only on request (CreateTable, Schema, or
-// create=true in a URL). The rights SELECT, INSERT, UPDATE and DELETE on it.
+// create=true in a URL). The rights SELECT, INSERT, UPDATE and DELETE on it. On Postgres, a database with the encoding UTF8.
 package table

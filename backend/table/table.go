@@ -20,8 +20,8 @@ import (
 
 // Options are the options of the backend. The zero value is useful.
 type Options struct {
-	// Table is the table's name, optionally with a schema or database: "app.locks". Letters, digits and underscores. Clients with the same
-	// table share locks. Default: "lockport_locks".
+	// Table is the table's name, best with its schema or database: "app.locks". Letters, digits and underscores. Clients with the same table share
+	// locks. Default: "lockport_locks".
 	Table string
 }
 
