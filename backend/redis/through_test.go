@@ -1,7 +1,9 @@
 package redis
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -102,6 +104,30 @@ func TestCallsReturnThoughTheServerIsSilent(t *testing.T) {
 			require.Less(t, time.Since(start), time.Second, "go-redis' read timeout is 5 s")
 		}
 		proxy.Restore()
+	}
+}
+
+// A demoted master refuses with READONLY. Each connection that does is dropped, and the next one finds the new master at the same address.
+func TestDemotedMaster(t *testing.T) {
+	t.Parallel()
+	old := servers.NeedRedis(t, servers.RedisOptions{})
+	master := servers.NeedReplica(t, old)
+	proxy := peer.Proxy(t, old.Addr())
+	var calls []func() error
+	for i := range 6 {
+		n := nodeOn(t, newClient(t, old.URL(), func(o *goredis.Options) { o.Addr, o.ContextTimeoutEnabled = proxy.Addr(), i < 3 }), "a", Options{})
+		req, results := n.Request(fmt.Sprint("x", i)), make([]driver.Renewal, 2)
+		both := []driver.Lease{n.Takes(req), n.Takes(n.Request(fmt.Sprint("y", i)))}
+		calls = append(calls, []func() error{
+			func() error { _, err := n.Try(n.Request(fmt.Sprint("z", i))); return err },
+			func() error { n.RenewBatch(t.Context(), both, results); return cmp.Or(results[0].Err, results[1].Err) },
+			func() error { return n.Abandon(t.Context(), req) },
+		}[i%3])
+	}
+	peer.Until(t, func() bool { return do(t, master, "EXISTS", key("y5")) == int64(1) })
+	require.NoError(t, errors.Join(master.Promote(t.Context()), old.Follow(t.Context(), master, master.Addr()), proxy.Retarget(master.Addr())))
+	for _, call := range calls {
+		peer.Until(t, func() bool { return call() == nil })
 	}
 }
 

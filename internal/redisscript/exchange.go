@@ -36,7 +36,7 @@ func (p *Pipe) send(ctx context.Context, n *node, calls []Call) []Reply {
 			case isNoScript(err) && !r.source:
 				r.args, r.source = r.withSource(), true
 				again = append(again, r)
-			case len(r.calls) > 1 && refused: // none has run: a single call's error would be among the replies
+			case len(r.calls) > 1 && refused: // none has had an effect: a single call's error would be among the replies
 				for _, i := range r.calls {
 					again = append(again, &request{Call: calls[i], calls: []int{i}})
 				}

@@ -84,6 +84,11 @@ func (c *command) SetErr(err error) {
 	} else if err != nil {
 		c.err = err
 	}
+	// go-redis drops a connection to a demoted master if a pipeline's first command has this error. It does not make another attempt, whose error this
+	// one would hide.
+	if goredis.IsReadOnlyError(err) {
+		c.Cmd.SetErr(err)
+	}
 }
 
 // Err returns the error of the last attempt.

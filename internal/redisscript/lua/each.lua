@@ -13,6 +13,9 @@ for i = 0, #all_keys / keys - 1 do
   local ok, reply = pcall(one)
   if not ok then
     reply = {'!', type(reply) == 'table' and reply.err or tostring(reply)}
+    if string.find(reply[2], 'READONLY You', 1, true) then -- a replica has written nothing; go-redis drops the connection if it sees this error
+      return {err = "READONLY You can't write against a read only replica."}
+    end
   end
   replies[i + 1] = reply
 end
