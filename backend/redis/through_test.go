@@ -54,10 +54,14 @@ func TestHooksSeeEveryCommand(t *testing.T) {
 				sees("acquire", redisscript.Acquire)
 				peer.Extends(t, a, lease)
 				sees("renew", redisscript.Renew)
+				hook.Skip.Store(true)
+				require.ErrorIs(t, b.Abandon(t.Context(), req(t.Name())), driver.ErrUnknown, "no answer is no success")
 				b.Abandons(req(t.Name()))
 				sees("abandon", redisscript.Abandon)
 				peer.Shows(t, b, t.Name())
 				sees("inspect", redisscript.Inspect)
+				hook.Skip.Store(true)
+				require.ErrorIs(t, a.Releases(lease), driver.ErrUnknown, "nor a loss")
 				a.Frees(lease)
 				sees("release", redisscript.Release)
 			}
@@ -128,6 +132,24 @@ func TestDemotedMaster(t *testing.T) {
 	require.NoError(t, errors.Join(master.Promote(t.Context()), old.Follow(t.Context(), master, master.Addr()), proxy.Retarget(master.Addr())))
 	for _, call := range calls {
 		peer.Until(t, func() bool { return call() == nil })
+	}
+}
+
+// What a Limiter refuses is not sent and has no effect. A waiter keeps its place.
+func TestLimiterRefuses(t *testing.T) {
+	s, _, _, _ := shared(t)
+	for i, set := range []func(*goredis.Options){prompt, func(*goredis.Options) {}} {
+		limit, name := new(redishook.Limiter), fmt.Sprint(t.Name(), i)
+		n := nodeOn(t, newClient(t, s.URL(), set, func(o *goredis.Options) { o.Limiter = limit }), "a", Options{})
+		limit.Refuse.Store(true)
+		peer.Fails(t, n, n.Request(name), driver.ErrUnavailable)
+		do(t, s, "SET", key(name), "foreign")
+		got, first := peer.Acquiring(t, peer.Client(t, n.Backend), name), []any(nil)
+		peer.Until(t, func() bool { first = do(t, s, "ZRANGE", queueOf(name), 0, 0).([]any); return len(first) > 0 })
+		limit.Refuse.Store(true)
+		peer.Until(t, func() bool { return !limit.Refuse.Load() }) // the next poll
+		do(t, s, "DEL", key(name))
+		require.Equal(t, first[0], peer.Eventually(t, got).Owner())
 	}
 }
 

@@ -42,7 +42,6 @@ func (p *Pipe) direct(ctx context.Context, c Call) (Reply, bool) {
 	}
 	var timeout net.Error
 	late := errors.As(err, &timeout) && timeout.Timeout()
-	err = Classify(err, true)
 	switch {
 	case late && sooner != ctx && errors.Is(err, driver.ErrUnavailable): // no connection within directWait
 		return Reply{}, false

@@ -11,8 +11,11 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// errMalformed means that none of our scripts gives this reply.
-var errMalformed = errors.New("the script's reply is malformed")
+var (
+	// errMalformed means that none of our scripts gives this reply.
+	errMalformed = fmt.Errorf("%w: the script's reply is malformed", driver.ErrUnknown)
+	errNoReply   = fmt.Errorf("%w: the client returned neither a reply nor an error", driver.ErrUnknown)
+)
 
 // request is one command: one call, or several calls of the same script combined.
 type request struct {
@@ -136,7 +139,7 @@ func (r *request) deliver(replies []Reply, value any, err, unacked error) {
 	}
 	for i, j := range r.calls {
 		if err != nil {
-			replies[j].Err = Classify(err, true)
+			replies[j].Err = err
 			continue
 		}
 		reply := Reply{Value: list[i]}

@@ -1,17 +1,21 @@
-// Package redishook records the commands of a go-redis client, for the tests of the Redis backends.
+// Package redishook records, skips and refuses the commands of a go-redis client, for the tests of the Redis backends.
 package redishook
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	goredis "github.com/redis/go-redis/v9"
 )
 
 // Hook is a goredis.Hook, like a tracer: it records every command. Safe for concurrent use.
 type Hook struct {
+	Skip atomic.Bool // the next request is recorded, but not sent; false again afterwards
+
 	mu   sync.Mutex
 	seen []string
 }
@@ -32,6 +36,9 @@ func (h *Hook) DialHook(next goredis.DialHook) goredis.DialHook { return next }
 func (h *Hook) ProcessHook(next goredis.ProcessHook) goredis.ProcessHook {
 	return func(ctx context.Context, cmd goredis.Cmder) error {
 		h.note(cmd)
+		if h.Skip.CompareAndSwap(true, false) {
+			return nil
+		}
 		return next(ctx, cmd)
 	}
 }
@@ -40,6 +47,9 @@ func (h *Hook) ProcessHook(next goredis.ProcessHook) goredis.ProcessHook {
 func (h *Hook) ProcessPipelineHook(next goredis.ProcessPipelineHook) goredis.ProcessPipelineHook {
 	return func(ctx context.Context, cmds []goredis.Cmder) error {
 		h.note(cmds...)
+		if h.Skip.CompareAndSwap(true, false) {
+			return nil
+		}
 		return next(ctx, cmds)
 	}
 }
@@ -51,3 +61,19 @@ func (h *Hook) note(cmds ...goredis.Cmder) {
 		h.seen = append(h.seen, fmt.Sprint(cmd.Args()...))
 	}
 }
+
+// Limiter is a goredis.Limiter.
+type Limiter struct {
+	Refuse atomic.Bool // the next request is refused; false again afterwards
+}
+
+// Allow implements goredis.Limiter.
+func (l *Limiter) Allow() error {
+	if l.Refuse.CompareAndSwap(true, false) {
+		return errors.New("refused by the limiter")
+	}
+	return nil
+}
+
+// ReportResult implements goredis.Limiter.
+func (*Limiter) ReportResult(error) {}
