@@ -36,19 +36,27 @@ func TestHeadThatDoesNotComeIsSkipped(t *testing.T) {
 	leaves(t, s, name)
 }
 
-// The waiter behind a dead one is told to ask after its turn.
+// The waiter behind a dead one is told to ask after its turn, also if the holder waits again but gives that up.
 func TestDeadHeadIsPassedOverAfterARelease(t *testing.T) {
 	_, a, b, c := shared(t)
 	name := t.Name()
-	lease := a.Takes(a.Request(name))
-	dead, alive := b.Request(name), c.Request(name)
-	b.Waits(dead)
-	c.Waits(alive)
-	woken := c.Notified(alive)
-	a.Frees(lease)
-	peer.Eventually(t, woken)
-	c.Frees(c.Takes(alive))
-	b.Abandons(dead)
+	for _, again := range []bool{false, true} {
+		lease, next := a.Takes(a.Request(name)), a.Request(name)
+		dead, alive := b.Request(name), c.Request(name)
+		b.Waits(dead)
+		c.Waits(alive)
+		woken := c.Notified(alive)
+		if again {
+			_, released, _ := a.Requeue(t.Context(), lease, next)
+			require.NoError(t, released)
+			a.Abandons(next)
+		} else {
+			a.Frees(lease)
+		}
+		peer.Eventually(t, woken)
+		c.Frees(c.Takes(alive))
+		b.Abandons(dead)
+	}
 }
 
 func TestHeadStaysHeadWhenAForeignClientWasQuicker(t *testing.T) {
