@@ -67,7 +67,7 @@ func (l *Lock) detach(ctx context.Context) error {
 	case e != nil:
 		return e.err
 	case join.Err() != nil: // a renewal may be under way
-		return fmt.Errorf("%w: %w", ErrUnavailable, join.Err())
+		return ownLimit(ctx, fmt.Errorf("%w: %w", ErrUnavailable, join.Err()))
 	}
 	cl.renewing, cl.detaching = true, true // others wait for it instead of renewing
 	cl.schedule()
@@ -79,6 +79,7 @@ func (l *Lock) detach(ctx context.Context) error {
 	if errors.Is(err, errNoAnswer) {
 		cl.lease = nil // only Abandon may run beside Detach
 	}
+	err = ownLimit(ctx, err)
 	cl.renewalEnded()
 	e, class := l.ended.Load(), classOf(err)                  // another goroutine may have ended the hold meanwhile
 	cl.detaching = class == nil || class == driver.ErrUnknown // then only Release may follow; ErrLost ends the claim
@@ -104,6 +105,14 @@ func (l *Lock) detach(ctx context.Context) error {
 		err = e.err
 	}
 	return err
+}
+
+// ownLimit hides the context error in err if no context of the caller's has ended: it comes from a time limit of this package.
+func ownLimit(ctx context.Context, err error) error {
+	if hasEnded(ctx) || !errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	return fmt.Errorf("%w: %v", classOfRelease(err), err)
 }
 
 // Attach takes over the hold that Detach gave up for ticket, with its token. If several callers present the ticket, one succeeds. ErrLost: the hold

@@ -66,6 +66,7 @@ func TestDetachWithoutAnAnswer(t *testing.T) {
 		_, err = lock.Detach(w.ctx)
 		require.ErrorIs(t, err, lockport.ErrLost)
 		require.ErrorIs(t, lock.Err(), lockport.ErrLost)
+		require.NotErrorIs(t, errors.Join(err, lock.Err()), context.DeadlineExceeded, "no context of the caller's has ended")
 		w.sleep(2 * time.Second)
 		lock = w.acquire(c, "y")
 		w.sleep(ttl / 3) // it is being renewed
