@@ -117,7 +117,8 @@ func TestWriterThatIsGoneIsPassedOver(t *testing.T) {
 	s, a, b, _ := shared(t)
 	name := t.Name()
 	here := a.Takes(a.reading(name))
-	a.Notified(a.Request("another")) // the client is subscribed
+	a.Notified(a.Request("another")) // the clients are subscribed
+	b.Notified(b.Request("another"))
 	writer, reader := b.Request(name), a.reading(name)
 	b.Waits(writer)
 	require.Equal(t, pollBehindWriter, a.Waits(reader).Poll)

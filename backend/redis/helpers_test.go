@@ -78,10 +78,12 @@ func shared(t *testing.T) (s *servers.Redis, a, b, c *node) {
 	return s, newNode(t, s.URL(), "a", Options{}), newNode(t, s.URL(), "b", Options{}), newNode(t, s.URL(), "c", Options{})
 }
 
-// proxied makes a node that reaches s through a proxy.
+// proxied makes a node that reaches s through a proxy and is subscribed.
 func proxied(t *testing.T, s *servers.Redis, set ...func(*goredis.Options)) (*node, *faultproxy.Proxy) {
 	proxy := peer.Proxy(t, s.Addr())
-	return nodeOn(t, newClient(t, s.URL(), append(set, func(o *goredis.Options) { o.Addr = proxy.Addr() })...), "proxied", Options{}), proxy
+	n := nodeOn(t, newClient(t, s.URL(), append(set, func(o *goredis.Options) { o.Addr = proxy.Addr() })...), "proxied", Options{})
+	n.Notified(n.Request("another"))
+	return n, proxy
 }
 
 // reading makes a reader's request.
@@ -105,10 +107,11 @@ func (n *node) freesAll(leases []driver.Lease) {
 }
 
 // asked counts the scripts that the server has run.
-func (n *node) asked(s *servers.Redis) string {
+func (n *node) asked(s *servers.Redis) (calls int) {
 	info, err := s.Info(n.T.Context(), "commandstats")
 	require.NoError(n.T, err)
-	return info["cmdstat_evalsha"]
+	_, _ = fmt.Sscanf(info["cmdstat_evalsha"], "calls=%d,", &calls)
+	return calls
 }
 
 // do runs a command without the backend.

@@ -100,7 +100,7 @@ func TestCallsReturnThoughTheServerIsSilent(t *testing.T) {
 			lease.Release,
 		} {
 			ctx, cancel := context.WithCancel(t.Context())
-			time.AfterFunc(20*time.Millisecond, cancel)
+			peer.OnRequest(proxy, 1, cancel)
 			start := time.Now()
 			err := call(ctx)
 			require.ErrorIs(t, err, context.Canceled)
@@ -166,8 +166,8 @@ func TestFirstRequestThatArrivesLate(t *testing.T) {
 		if taken {
 			lease = other.Takes(other.Request(name))
 		}
-		proxy.Freeze() // existing connections
-		time.AfterFunc(200*time.Millisecond, proxy.Restore)
+		proxy.Freeze()
+		peer.OnRequest(proxy, 2, proxy.Restore)
 		req := peer.Once(n.Request(name))
 		start := time.Now()
 		own, err := n.Try(req)
@@ -181,12 +181,9 @@ func TestFirstRequestThatArrivesLate(t *testing.T) {
 		}
 		keys, sent := n.keysOf(name), n.requests.Load()
 		first := redisscript.Acquire.Call(keys, redisscript.Value(req.Owner), 10_000, "0", sent)
-		r := n.pipe.Run(t.Context(), first) // a late delivery
-		require.NoError(t, r.Err)
-		require.Equal(t, []any{int64(redisscript.Abandoned)}, r.Value)
+		require.Equal(t, redisscript.Reply{Value: []any{int64(redisscript.Abandoned)}}, n.pipe.Run(t.Context(), first), "a late delivery")
 		require.Equal(t, int64(0), do(t, s, "EXISTS", keys[0]))
 		require.LessOrEqual(t, do(t, s, "PTTL", keys[1]).(int64), redisclaims.TombstoneTTL.Milliseconds())
-		lease = other.Takes(other.Request(name))
-		n.Frees(lease)
+		other.Frees(other.Takes(other.Request(name)))
 	}
 }

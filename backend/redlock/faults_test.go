@@ -156,7 +156,7 @@ func TestHungNodePilesNothingUp(t *testing.T) {
 // A failed claim is released on all nodes, even where its answer has not come yet.
 func TestFailedClaimIsGivenBackEverywhere(t *testing.T) {
 	x := plainNodes(t, 5)
-	a := newClient(t, x.proxied()+"?node_timeout=200ms", "a")
+	a := newClient(t, x.proxied(), "a")
 	a.Frees(a.Takes(a.Request("x")))
 	x.foreign(t, 0, 1)
 	require.False(t, peer.Shows(t, a, "x").Held, "a minority has it")

@@ -160,6 +160,9 @@ func TestGiveBackUnderWayAtANodeThatRests(t *testing.T) {
 		}
 	})
 	defer close(open)
+	for i := range x.servers {
+		peer.Until(t, func() bool { return a.reaches(i) == nil }) // it has a connection
+	}
 	x.foreign(t, 1, 2)
 	req := a.Request("x")
 	a.Waits(req)
@@ -197,7 +200,7 @@ func TestReleaseBeforeARetake(t *testing.T) {
 	for _, lost := range []bool{false, true} {
 		x := newNodes(t, 3, servers.RedisOptions{})
 		a, another := x.detour(t)
-		lease := a.Takes(a.Request("x")).(*claim)
+		lease := a.TakesSoon(a.Request("x")).(*claim)
 		x.full(t, "x")
 		do(t, x.servers[0], "DEL", key("x"))
 		x.proxies[0].Freeze()

@@ -128,6 +128,19 @@ func (p *Peer) Notified(req driver.Request) <-chan struct{} {
 	return woken
 }
 
+// OnRequest calls f in the background once n more requests, or connections for them, have reached a frozen proxy. It calls f after half a second at
+// the latest: the proxy does not see a request on a connection that was made while it was frozen.
+func OnRequest(proxy *faultproxy.Proxy, n int64, f func()) {
+	come := func() int64 { return proxy.Requests() + int64(proxy.Conns()) }
+	want, end := come()+n, time.Now().Add(500*time.Millisecond)
+	go func() {
+		for come() < want && time.Now().Before(end) {
+			time.Sleep(time.Millisecond)
+		}
+		f()
+	}()
+}
+
 // Eventually waits for a value from c.
 func Eventually[T any](t testing.TB, c <-chan T) (got T) {
 	t.Helper()

@@ -34,6 +34,9 @@ func StartCluster(ctx context.Context, o RedisOptions) (*Group[*Redis], error) {
 		if err == nil {
 			err = node.servesCluster(ctx)
 		}
+		if err == nil { // 2 s is for the start: a busy machine may stop a node for longer
+			_, err = node.Do(ctx, "CONFIG", "SET", "cluster-node-timeout", 15_000)
+		}
 	}
 	if err != nil {
 		return nil, errors.Join(err, c.Close())
