@@ -233,13 +233,20 @@ func (b *Backend) giveUp() {
 	}
 }
 
-// renegotiate has the next claim make a new connection, if it is ours: this one asks all servers for no more than one of them granted.
+// renegotiate has the next claim make a new connection, if it is ours: this one asks all servers for no more than one of them granted. The old
+// session ends at once, so it must carry no claim that was granted, or may be. A claim that is not granted by now never is: see win.
 func (b *Backend) renegotiate() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if !b.prepared.IsZero() {
-		b.drop()
+	if b.prepared.IsZero() || b.checkTimeout() == nil || time.Since(b.prepared) < time.Second { // the next one may fit no better
+		return
 	}
+	for _, c := range b.claims {
+		if c.grant.Token != 0 || c.creating != nil || c.unsure {
+			return
+		}
+	}
+	b.drop()
 }
 
 // drop drops a connection of our own. b.mu is held.

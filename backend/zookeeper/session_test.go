@@ -2,6 +2,7 @@ package zookeeper
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -111,28 +112,38 @@ func TestOrdinaryTick(t *testing.T) {
 	require.NoError(t, l.Release(t.Context()))
 }
 
-// A session may be moved to a server with a smaller maxSessionTimeout. Its holders counted on the longer one, and new claims may not fit.
-func TestShortenedTimeout(t *testing.T) {
+// A session may be moved to a server with other limits. With a smaller maxSessionTimeout, its holders counted on the longer one: they are told before
+// their nodes are deleted. With a larger minSessionTimeout, holds go on. New claims may fit neither, and end no hold.
+func TestChangedTimeout(t *testing.T) {
 	t.Parallel()
 	s := servers.NeedZooKeeper(t, servers.ZooKeeperOptions{})
-	c, b := newClient(t, Options{TTL: 12 * time.Second}, s.Addr())
-	l := peer.Holds(t, c, "x")
-	id, file := sessionOf(b), filepath.Join(s.Dir(), "zoo.cfg")
+	proxy, raw := peer.Proxy(t, s.Addr()), newRaw(t, s.Addr())
+	c, b := newClient(t, Options{TTL: 12 * time.Second}, proxy.Addr())
+	file := filepath.Join(s.Dir(), "zoo.cfg")
 	config, err := os.ReadFile(file)
 	require.NoError(t, err)
-	shorter := bytes.Replace(config, []byte("maxSessionTimeout=60000"), []byte("maxSessionTimeout=5000"), 1)
-	require.NotEqual(t, config, shorter)
-	require.NoError(t, os.WriteFile(file, shorter, 0o600))
-	require.NoError(t, s.Restart(t.Context()))
-	peer.Until(t, func() bool { return b.ping() == nil })
-	require.Equal(t, id, sessionOf(b))
-	peer.Until(t, func() bool { return !l.Valid() })
+	moves := func(limit string) {
+		proxy.Cut()
+		require.NoError(t, os.WriteFile(file, append(bytes.Clone(config), limit...), 0o600))
+		require.NoError(t, s.Restart(t.Context()))
+		peer.Until(t, func() bool { _, _, err := raw.Exists("/"); return err == nil })
+		proxy.Restore()
+		peer.Until(t, func() bool { return b.ready(within(t, soon)) == nil && b.ping() == nil })
+	}
+	l := peer.Holds(t, c, "x")
+	var node Node
+	require.True(t, l.As(&node))
+	_, _, freed, err := raw.ExistsW(node.Path)
+	require.NoError(t, err)
+	moves("maxSessionTimeout=5000")
+	peer.Until(t, func() bool { _, err = c.TryAcquire(t.Context(), "y"); return fired(freed) })
 	require.ErrorContains(t, l.Err(), "shortened the session's timeout from 12s to 5s")
-	_, err = c.TryAcquire(t.Context(), "y")
 	require.ErrorIs(t, err, lockport.ErrRefused)
-	other, _ := newClient(t, Options{TTL: 4 * time.Second}, s.Addr())
-	require.NoError(t, peer.Holds(t, other, "x").Release(t.Context())) // the lost claim was undone
-	require.NoError(t, os.WriteFile(file, config, 0o600))
-	require.NoError(t, s.Restart(t.Context()))
-	peer.Until(t, func() bool { _, err = c.TryAcquire(t.Context(), "y"); return err == nil })
+	moves("")
+	peer.Until(t, func() bool { l, err = c.TryAcquire(t.Context(), "y"); return err == nil })
+	moves("minSessionTimeout=20000")
+	require.Never(t, func() bool {
+		_, err := c.TryAcquire(t.Context(), "z")
+		return !errors.Is(err, lockport.ErrRefused) || !l.Valid()
+	}, time.Second, time.Millisecond)
 }
