@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"regexp"
+	"sync"
 	"testing"
 	"time"
 
@@ -98,30 +99,44 @@ func TestNodesOfOtherPrograms(t *testing.T) {
 	peer.SaysOneLine(t, err, lockport.ErrRefused, "/hidden")
 }
 
-// A change of a node's data does not end its hold.
+// A change of a node's data does not end its hold. Its deletion does, soon, also while many newer holds wait for their watches.
 func TestNodeDataChanged(t *testing.T) {
 	s, raw := beside(t)
-	c, b := newClient(t, Options{TTL: time.Minute}, s.Addr()) // renewals check the node too, but come too late
+	proxy := peer.Proxy(t, s.Addr())
+	c, b := newClient(t, Options{TTL: time.Minute}, proxy.Addr()) // renewals check the node too, but come too late
 	lock := peer.Holds(t, c, t.Name())
 	var node Node
 	require.True(t, lock.As(&node))
-	watched := func() bool {
+	watched := func() (n int) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		for _, c := range b.claims {
-			return c.held && c.watch != nil && len(c.watch) == 0
+			if c.held && c.watch != nil && len(c.watch) == 0 {
+				n++
+			}
 		}
-		return false
+		return n
 	}
-	require.Eventually(t, watched, soon, 5*time.Millisecond)
+	peer.Until(t, func() bool { return watched() == 1 })
 	for range 3 {
 		_, err := raw.Set(node.Path, []byte("10.1.2.3"), -1)
 		require.NoError(t, err)
-		require.Eventually(t, watched, soon, 5*time.Millisecond)
+		peer.Until(t, func() bool { return b.ping() == nil && watched() == 1 }) // an event precedes later answers
 	}
 	require.NoError(t, lock.Err())
+	const delay = 50 * time.Millisecond
+	proxy.Delay(delay)
+	var burst sync.WaitGroup
+	for i := range 400 {
+		burst.Go(func() { _, _ = c.TryAcquire(within(t, soon), fmt.Sprint(t.Name(), i)) })
+	}
+	burst.Wait()
+	peer.Until(t, func() bool { return watched() > 1 })
+	deleted := time.Now()
 	require.NoError(t, raw.Delete(node.Path, -1))
 	<-lock.Lost()
+	require.Less(t, time.Since(deleted), b.caps.RemovalNotice(0)+delay)
+	proxy.Delay(0)
 }
 
 // Golden: other clients and older versions use the same nodes.

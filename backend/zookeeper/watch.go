@@ -70,22 +70,30 @@ func (b *Backend) sweep() {
 	for c, reason := range lost {
 		c.lose(reason)
 	}
-	watchAll(unwatched)
+	if len(unwatched) > 0 && b.watching.TryLock() { // many take long; meanwhile, sweep finds losses among the others
+		go func() {
+			defer b.watching.Unlock()
+			b.watchAll(unwatched)
+		}()
+	}
 }
 
 var errSessionEnded = errors.New("the session has ended")
 
 // watchAll watches the nodes of held claims, and finds which are gone. The next sweep retries those that it cannot watch now.
-func watchAll(claims []*claim) {
+func (b *Backend) watchAll(claims []*claim) {
 	for some := range slices.Chunk(claims, maxWatchers) {
+		if b.ctx.Err() != nil {
+			return
+		}
 		var watchers sync.WaitGroup
 		for _, c := range some {
 			watchers.Go(func() {
-				switch events, err := c.b.watch(c.node()); {
+				switch events, err := b.watch(c.node()); {
 				case err == nil:
-					c.b.mu.Lock()
+					b.mu.Lock()
 					c.watch = events
-					c.b.mu.Unlock()
+					b.mu.Unlock()
 				case errors.Is(err, zk.ErrNoNode):
 					c.lose(errGone)
 				}

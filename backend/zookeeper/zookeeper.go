@@ -76,6 +76,7 @@ type Backend struct {
 	authenticated *zk.Conn // it has the credentials; guarded by preparing
 
 	tending    sync.Once            // starts tend
+	watching   sync.Mutex           // locked while watchAll runs
 	containers sync.RWMutex         // read-locked to create one, locked to close the connection
 	released   recent.Values[int64] // by lock, the number of our last released node
 
@@ -132,11 +133,15 @@ func (b *Backend) Close() error {
 	b.cancel()
 	conn := b.conn
 	b.mu.Unlock()
-	if b.addresses == nil || conn == nil {
-		return nil
-	}
 	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
 	defer cancel()
-	_, _ = inTime(ctx, driver.ErrUnavailable, func() (any, error) { b.hangUp(conn); return nil, nil })
+	_, _ = inTime(ctx, driver.ErrUnavailable, func() (any, error) {
+		if b.addresses != nil && conn != nil {
+			b.hangUp(conn)
+		}
+		b.watching.Lock() // when watchAll has returned
+		defer b.watching.Unlock()
+		return nil, nil
+	})
 	return nil
 }
