@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"google.golang.org/grpc/codes"
@@ -68,7 +69,7 @@ func contextError(ctx context.Context, err error) error {
 			return e
 		}
 	}
-	if _, limited := ctx.Deadline(); limited && status.Code(err) == codes.DeadlineExceeded {
+	if d, limited := ctx.Deadline(); limited && (status.Code(err) == codes.DeadlineExceeded || !time.Now().Before(d)) {
 		return context.DeadlineExceeded
 	}
 	return nil

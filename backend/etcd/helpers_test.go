@@ -66,16 +66,23 @@ func newNodeOn(t testing.TB, c *clientv3.Client) *node {
 	return nodeOf(t, b, err)
 }
 
-// newNodeThrough returns a node with between between clientv3, which may repeat transactions, and etcd. send sends txn on, resend also later.
-func newNodeThrough(t testing.TB, s *servers.Etcd, between func(ctx context.Context, txn *pb.TxnRequest, send, resend func() error) error) *node {
-	return newNodeOn(t, newClient(t, s.Addr(), grpc.WithChainUnaryInterceptor(
+// between stands between clientv3, which may repeat transactions, and etcd. send sends txn on, resend also later.
+type between = func(ctx context.Context, txn *pb.TxnRequest, send, resend func() error) error
+
+func through(f between) grpc.DialOption {
+	return grpc.WithChainUnaryInterceptor(
 		func(ctx context.Context, method string, q, r any, cc *grpc.ClientConn, next grpc.UnaryInvoker, o ...grpc.CallOption) error {
 			send := func() error { return next(ctx, method, q, r, cc, o...) }
 			if txn, ok := q.(*pb.TxnRequest); ok {
-				return between(ctx, txn, send, func() error { return next(context.WithoutCancel(ctx), method, q, new(pb.TxnResponse), cc, o...) })
+				return f(ctx, txn, send, func() error { return next(context.WithoutCancel(ctx), method, q, new(pb.TxnResponse), cc, o...) })
 			}
 			return send()
-		})))
+		})
+}
+
+// newNodeThrough returns a node on a caller's client, with f between it and etcd.
+func newNodeThrough(t testing.TB, s *servers.Etcd, f between) *node {
+	return newNodeOn(t, newClient(t, s.Addr(), through(f)))
 }
 
 // newLocker returns a lockport client with a backend of its own.

@@ -22,11 +22,11 @@ import (
 
 // clientv3 repeats a cancelled request that etcd may have executed, or may still execute. Neither changes the outcome.
 func TestRepeatedRequests(t *testing.T) {
-	s, etcd, _ := alone(t)
+	s, etcd, own := alone(t)
 	var cancel, slow atomic.Bool
 	var repeat func() // resends the cancelled request
 	sent := 0
-	n := newNodeThrough(t, s, func(ctx context.Context, txn *pb.TxnRequest, send, resend func() error) error {
+	cancels := func(_ context.Context, _ *pb.TxnRequest, send, resend func() error) error {
 		if !cancel.Load() {
 			return send()
 		}
@@ -40,7 +40,8 @@ func TestRepeatedRequests(t *testing.T) {
 			repeat()
 		}
 		return status.Error(codes.Canceled, "cancelled")
-	})
+	}
+	n := newNodeThrough(t, s, cancels)
 	repeats := func(do func()) {
 		sent = 0
 		cancel.Store(true)
@@ -67,9 +68,15 @@ func TestRepeatedRequests(t *testing.T) {
 	require.Len(t, keysOf(t, etcd, "x"), 1, "a release that is late")
 	n.Frees(next)
 
+	// The client that a URL makes does not repeat a release. Lockport does, and knows better.
+	own.config.DialOptions = append(own.config.DialOptions, through(cancels))
+	c := peer.Client(t, own.Backend)
+	l := peer.Holds(t, c, "own")
+	repeats(func() { require.NoError(t, l.Release(t.Context())) })
+
 	// A copy that arrives after the release has the key of the next claim. A waiter that repeats its claim takes another key, and lets that
 	// one expire.
-	c := peer.Client(t, n.Backend, lockport.TTL(2*time.Second))
+	c = peer.Client(t, n.Backend, lockport.TTL(2*time.Second))
 	repeats(func() { require.NoError(t, peer.Holds(t, c, "stray").Release(t.Context())) })
 	repeat()
 	require.Len(t, keysOf(t, etcd, "stray"), 1)

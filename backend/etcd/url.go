@@ -1,6 +1,7 @@
 package etcd
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/url"
@@ -10,6 +11,8 @@ import (
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/driver"
@@ -76,6 +79,19 @@ func newConfig(endpoints []string) *clientv3.Config {
 		MaxUnaryRetries:      2, // one retry, for an expired token
 		DialKeepAliveTime:    pingAfter,
 		DialKeepAliveTimeout: pingTimeout,
-		DialOptions:          []grpc.DialOption{grpc.WithConnectParams(grpc.ConnectParams{Backoff: wait, MinConnectTimeout: connectTimeout})},
+		DialOptions: []grpc.DialOption{
+			grpc.WithConnectParams(grpc.ConnectParams{Backoff: wait, MinConnectTimeout: connectTimeout}),
+			grpc.WithChainUnaryInterceptor(sendOnce), // within clientv3's own interceptor, which repeats requests
+		},
 	}
+}
+
+// sendOnce keeps clientv3 from repeating a transaction that a server or proxy, not its caller, ended. If etcd has executed it, a second release would
+// find nothing, and look like a loss.
+func sendOnce(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, send grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+	err := send(ctx, method, req, reply, conn, opts...)
+	if code := status.Code(err); method == "/etcdserverpb.KV/Txn" && ctx.Err() == nil && (code == codes.Canceled || code == codes.DeadlineExceeded) {
+		return status.Error(codes.Unknown, text(err))
+	}
+	return err
 }
