@@ -245,8 +245,15 @@ func (b *Backend) submit(ctx context.Context, c *claim, queue bool, send sender)
 				b.mu.Unlock()
 				defer b.mu.Lock()
 				return b.locate(ctx, c)
-			case e.key == c.key: // an unseen repetition arrived after the release: its key ends with the lease
+			case e.key == c.key: // a copy of an earlier claim on this key arrived after its release; a repetition of c may take another key
 				b.retire(c.lease)
+				b.mu.Unlock()
+				defer b.mu.Lock()
+				_, _ = b.write(ctx, request{ // on failure it ends with the lease
+					name: c.req.Name,
+					when: []clientv3.Cmp{created(e.key, e.created), clientv3.Compare(clientv3.Value(e.key), "=", e.value)},
+					then: []clientv3.Op{clientv3.OpDelete(e.key)},
+				})
 			case refused != nil:
 				return place{}, refused
 			case c.req.Permits > 0: // another permit's claim excludes nobody
