@@ -70,10 +70,13 @@ func TestInterceptorSeesEveryRequest(t *testing.T) {
 	req := n.Request("x")
 	req.TTL = time.Minute
 	lease := n.Takes(req)
+	timer := lease.(*claim).timer // of its watch
+	timer.Stop()
 	require.Equal(t, []string{"LeaseGrant", "Txn"}, since())
 	after, err := requestsOf(t.Context(), s)
 	require.NoError(t, err)
 	require.EqualValues(t, 2, after-before)
+	timer.Reset(watchDelay)
 	peer.Extends(t, n, lease)
 	peer.Until(t, func() bool { return len(seen) >= 3 })
 	<-time.After(4 * watchDelay)

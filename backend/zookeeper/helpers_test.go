@@ -127,6 +127,21 @@ func (b *Backend) find(req driver.Request) *claim {
 	return b.claims[claimKey{req.Name, req.Owner}]
 }
 
+// sends makes the claim req, and gives it up once go-zookeeper has the creation of its node, which no server answers.
+func (n *node) sends(req driver.Request) {
+	ctx, cancel := context.WithCancel(n.T.Context())
+	failed := make(chan error, 1)
+	go func() { _, err := n.TryAcquire(ctx, req); failed <- err }()
+	peer.Until(n.T, func() bool {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		c := n.claims[claimKey{req.Name, req.Owner}]
+		return c != nil && c.conn != nil
+	})
+	cancel()
+	require.ErrorIs(n.T, <-failed, driver.ErrUnknown)
+}
+
 // isOp classifies requests by the protocol's codes for create, multi and delete. One write may contain several.
 func isOp(op conformance.Op, p []byte) bool {
 	wanted := map[conformance.Op]uint32{conformance.OpAcquire: 1, conformance.OpRenew: 14, conformance.OpRelease: 2}[op]
