@@ -7,6 +7,8 @@ import (
 	sqldriver "database/sql/driver"
 	"fmt"
 	"net"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -68,17 +70,20 @@ func poolDB(pool *pgxpool.Pool) *sql.DB {
 
 // openDB makes a DB of a configuration. The hooks may be nil.
 func openDB(config *pgx.ConnConfig, before func(context.Context, *pgx.ConnConfig) error, after func(context.Context, *pgx.Conn) error) *sql.DB {
-	return stdlib.OpenDB(*config, stdlib.OptionBeforeConnect(func(ctx context.Context, config *pgx.ConnConfig) (err error) {
+	return stdlib.OpenDB(*config, stdlib.OptionBeforeConnect(func(ctx context.Context, config *pgx.ConnConfig) error {
 		*config = *config.Copy()
 		if before != nil {
-			err = before(ctx, config)
+			if err := before(ctx, config); err != nil {
+				return err
+			}
 		}
-		config.ConnectTimeout = perHost(config)
+		shareTime(ctx, config)
+		config.DialFunc = guarded(config.DialFunc)
 		config.OnNotification = nil // so that pgx keeps notifications for WaitForNotification
 		config.BuildContextWatcherHandler = func(c *pgconn.PgConn) ctxwatch.Handler {
 			return &pgconn.DeadlineContextWatcherHandler{Conn: c.Conn()} // a session ends without waiting for the server to cancel its statement
 		}
-		return err
+		return nil
 	}), stdlib.OptionAfterConnect(func(ctx context.Context, c *pgx.Conn) (err error) {
 		if after != nil {
 			err = after(ctx, c)
@@ -90,18 +95,39 @@ func openDB(config *pgx.ConnConfig, before func(context.Context, *pgx.ConnConfig
 	}))
 }
 
-// perHost is the time for connecting to one address. With one address each, all hosts together leave some of the time in which a session opens, so
-// a silent host does not use up the time of the hosts after it.
-func perHost(config *pgx.ConnConfig) time.Duration {
-	hosts := map[string]bool{net.JoinHostPort(config.Host, fmt.Sprint(config.Port)): true}
-	for _, f := range config.Fallbacks { // also of the same host, with and without TLS
-		hosts[net.JoinHostPort(f.Host, fmt.Sprint(f.Port))] = true
+// shareTime limits ConnectTimeout, which pgx grants to each address. Those of all hosts but the last leave some of the time in which a session opens,
+// so a silent host does not use up the time of the hosts after it. With many addresses each has a second, which a distant server needs.
+func shareTime(ctx context.Context, config *pgx.ConnConfig) {
+	hosts := append([]*pgconn.FallbackConfig{{Host: config.Host, Port: config.Port}}, config.Fallbacks...) // each with TLS, without, or both
+	key := func(h *pgconn.FallbackConfig) string { return net.JoinHostPort(h.Host, fmt.Sprint(h.Port)) }
+	grants, counted := 1, map[string]bool{key(hosts[len(hosts)-1]): true}
+	for _, h := range hosts {
+		if counted[key(h)] {
+			continue
+		}
+		counted[key(h)] = true
+		var addresses []string // of a socket, or of a host that pgx does not find either: none
+		if !strings.HasPrefix(h.Host, "/") {
+			addresses, _ = config.LookupFunc(ctx, h.Host)
+		}
+		grants += max(len(addresses), 1)
 	}
-	limit := session.MaxDial * 4 / 5 / time.Duration(len(hosts))
-	if t := config.ConnectTimeout; t > 0 && t < limit {
-		return t
+	limit := session.MaxDial * 4 / 5 / time.Duration(min(grants, 4))
+	if t := config.ConnectTimeout; t <= 0 || t > limit {
+		config.ConnectTimeout = limit
 	}
-	return limit
+}
+
+// guarded wraps the DialFunc of one connection. It does not try an address without TLS that was silent with TLS: if the host has several addresses,
+// pgx grants the time again.
+func guarded(dial pgconn.DialFunc) pgconn.DialFunc {
+	var tried sync.Map // the last context of each address
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		if last, again := tried.Swap(addr, ctx); again && last.(context.Context).Err() == context.DeadlineExceeded {
+			return nil, context.DeadlineExceeded
+		}
+		return dial(ctx, network, addr)
+	}
 }
 
 func notPgx(what any) error {
