@@ -15,6 +15,7 @@ import (
 	_ "github.com/go-sql-driver/mysql"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport"
@@ -201,8 +202,8 @@ type untimed struct{ net.Conn }
 func (untimed) SetDeadline(time.Time) error { return errors.ErrUnsupported }
 
 // dialing makes a pool whose DialFunc wraps its connections.
-func dialing(t *testing.T, wrap func(net.Conn) net.Conn) *pgxpool.Pool {
-	return poolAt(t, database(t).URL(), func(config *pgxpool.Config) {
+func dialing(t *testing.T, rawURL string, wrap func(net.Conn) net.Conn) *pgxpool.Pool {
+	return poolAt(t, rawURL, func(config *pgxpool.Config) {
 		dial := config.ConnConfig.DialFunc
 		config.ConnConfig.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
 			socket, err := dial(ctx, network, addr)
@@ -211,18 +212,28 @@ func dialing(t *testing.T, wrap func(net.Conn) net.Conn) *pgxpool.Pool {
 	})
 }
 
-// Nothing could interrupt a session that listens on such a connection.
+// Nothing could interrupt a session that listens on such a connection, or a login on one of a silent server.
 func TestConnectionsWithoutDeadlines(t *testing.T) {
-	b, err := NewBackend(dialing(t, func(c net.Conn) net.Conn { return untimed{c} }), Options{TTL: testTTL})
+	p := database(t)
+	proxy := peer.Proxy(t, p.Addr())
+	proxy.Freeze()
+	untime := func(c net.Conn) net.Conn { return untimed{c} }
+	silent, err := NewBackend(dialing(t, peer.Via(t, p.URL(), proxy.Addr()), untime), Options{TTL: testTTL})
 	require.NoError(t, err)
-	_, err = b.server.dial(t.Context(), "host/1/test", session.Events{})
-	require.ErrorIs(t, err, driver.ErrRefused)
-	require.ErrorContains(t, err, "have no deadlines")
-	require.NoError(t, b.Close())
+	theirs, err := NewDBBackend(stdlib.OpenDBFromPool(dialing(t, p.URL(), untime)), Options{TTL: testTTL})
+	require.NoError(t, err)
+	got := make(chan error, 2)
+	go func() { _, err := silent.server.dial(t.Context(), "host/1/test", session.Events{}); got <- err }()
+	go func() { _, err := theirs.Check(t.Context()); got <- err }()
+	for range 2 {
+		peer.SaysOneLine(t, peer.Eventually(t, got), driver.ErrRefused, "have no deadlines")
+	}
+	require.NoError(t, silent.Close())
+	require.NoError(t, theirs.Close())
 }
 
 func TestPasswordWithoutTLS(t *testing.T) {
-	b, err := NewBackend(dialing(t, func(c net.Conn) net.Conn { return distant{c} }), Options{})
+	b, err := NewBackend(dialing(t, database(t).URL(), func(c net.Conn) net.Conn { return distant{c} }), Options{})
 	require.NoError(t, err)
 	found, err := b.Check(t.Context())
 	require.NoError(t, err)

@@ -63,6 +63,8 @@ func classify(err error) error {
 	var pg *pgconn.PgError
 	var certificate *tls.CertificateVerificationError
 	switch {
+	case errors.Is(err, errNoDeadlines): // without pgx's list of attempts
+		return errNoDeadlines
 	case session.Classified(err):
 		return err
 	case errors.As(err, &pg):

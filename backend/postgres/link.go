@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"database/sql"
 	sqldriver "database/sql/driver"
+	"errors"
 	"fmt"
 	"net"
 	"strings"
@@ -119,15 +120,30 @@ func shareTime(ctx context.Context, config *pgx.ConnConfig) {
 }
 
 // guarded wraps the DialFunc of one connection. It does not try an address without TLS that was silent with TLS: if the host has several addresses,
-// pgx grants the time again.
+// pgx grants the time again. It refuses connections that nothing can interrupt, before pgx logs in.
 func guarded(dial pgconn.DialFunc) pgconn.DialFunc {
 	var tried sync.Map // the last context of each address
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		if last, again := tried.Swap(addr, ctx); again && last.(context.Context).Err() == context.DeadlineExceeded {
 			return nil, context.DeadlineExceeded
 		}
-		return dial(ctx, network, addr)
+		socket, err := dial(ctx, network, addr)
+		if err == nil {
+			if err = checkDeadlines(socket); err != nil {
+				_ = socket.Close()
+			}
+		}
+		return socket, err
 	}
+}
+
+var errNoDeadlines = fmt.Errorf("%w: the connections of your DialFunc have no deadlines: use ones that do, such as to a forwarded local port", driver.ErrRefused)
+
+func checkDeadlines(socket net.Conn) error {
+	if err := socket.SetDeadline(time.Time{}); err != nil && !errors.Is(err, net.ErrClosed) {
+		return errNoDeadlines
+	}
+	return nil
 }
 
 func notPgx(what any) error {

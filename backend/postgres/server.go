@@ -49,11 +49,7 @@ func (s *server) dial(ctx context.Context, label string, e session.Events) (sess
 		statements: newStatements(s.tokens.draw()), prepared: make(map[string]bool), shares: make(map[session.Key]int),
 	}
 	err = l.use(func(p *pgx.Conn) error {
-		socket := p.PgConn().Conn()
-		if err := socket.SetDeadline(time.Time{}); err != nil {
-			return fmt.Errorf("%w: the connections of your DialFunc have no deadlines (%v): use ones that do, such as to a forwarded local port", driver.ErrRefused, err)
-		}
-		keepAlive(socket, s.ttl)
+		keepAlive(p.PgConn().Conn(), s.ttl)
 		return s.setUp(ctx, p, label, c.marker)
 	})
 	if err != nil {
@@ -101,8 +97,8 @@ func (s *server) open(ctx context.Context) (link, error) {
 	}
 	l := link{c}
 	err = l.use(func(p *pgx.Conn) error {
-		if p.PgConn().TxStatus() == 'I' {
-			return nil
+		if err := checkDeadlines(p.PgConn().Conn()); err != nil || p.PgConn().TxStatus() == 'I' {
+			return err
 		}
 		return run(ctx, p, "ROLLBACK")
 	})
