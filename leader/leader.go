@@ -10,9 +10,9 @@ import (
 	"github.com/lockport/lockport"
 )
 
-// Func leads for one term. Its context carries the term for lockport.Reenter. The context ends when the lock is lost, only Grace is left of its
-// validity, or the context of Run has ended; its cause says which. Func should then return soon; Run waits for it. term is the lock: its Token is
-// that of this term. Func must neither release nor detach it.
+// Func leads for one term. Its context carries the term for lockport.Reenter. The context ends when the lock is lost, only Grace is left until
+// its Deadline (ErrGrace), or the context of Run has ended; its cause says which. Func should then return soon; Run waits for it. term is the lock:
+// its Token is that of this term. Func must neither release nor detach it.
 type Func func(ctx context.Context, term *lockport.Lock) error
 
 // Run campaigns for name and calls fn while it leads, again and again, until ctx ends. After fn has returned and the lock is released, Run returns
@@ -140,7 +140,7 @@ func (c *candidate) awaitRoom(held context.Context, term *lockport.Lock) {
 	}
 }
 
-// endEarly ends fn's context when only grace is left of the term's validity.
+// endEarly ends fn's context when only grace is left until the term's deadline.
 func (c *candidate) endEarly(held context.Context, end context.CancelCauseFunc, term *lockport.Lock) {
 	for {
 		left, ok := c.left(term)
@@ -148,7 +148,7 @@ func (c *candidate) endEarly(held context.Context, end context.CancelCauseFunc, 
 		case !ok:
 			return
 		case left <= 0:
-			end(errGrace)
+			end(ErrGrace)
 			return
 		}
 		select {

@@ -153,7 +153,7 @@ func TestLoss(t *testing.T) {
 		before time.Duration // at least this long before the other leads
 	}{
 		"silence":                {harm: func(_ *memory.Server, b *memorytest.Backend) { b.Pause() }, cause: lockport.ErrSilence, before: margin},
-		"silence with Grace":     {harm: func(_ *memory.Server, b *memorytest.Backend) { b.Pause() }, opts: []leader.Option{leader.Grace(ttl / 2)}, cause: lockport.ErrSilence, before: margin + ttl/2},
+		"silence with Grace":     {harm: func(_ *memory.Server, b *memorytest.Backend) { b.Pause() }, opts: []leader.Option{leader.Grace(ttl / 2)}, cause: leader.ErrGrace, before: margin + ttl/2},
 		"removal by an operator": {harm: func(s *memory.Server, _ *memorytest.Backend) { s.Lose("n", nil) }, cause: lockport.ErrLost},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -192,6 +192,16 @@ func TestLoss(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Grace comes before the end of MaxHold too. The server is not to blame then.
+func TestGraceBeforeMaxHold(t *testing.T) {
+	bubble(t, func(t *testing.T, s *memory.Server) {
+		c, _ := client(t, s, lockport.MaxHold(ttl/2))
+		r := run(t.Context(), c, untilEnded, leader.Grace(ttl/4))
+		sleep(ttl / 4)
+		require.Equal(t, leader.ErrGrace, r.last().Err)
+	})
 }
 
 // While fn ignores the end of its context, Run neither campaigns nor releases the lock. Run reports that another process may lead.

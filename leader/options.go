@@ -1,6 +1,7 @@
 package leader
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -38,7 +39,8 @@ func Backoff(least, most time.Duration) Option {
 // Grace ends fn's context this long before the lock's Deadline, so that fn has time to return before another process can lead. Default: 0, which
 // leaves the margin of the lock, TTL/20 + 10 ms. A server that is silent for the TTL less Grace ends the term. Renewals come after a third of the
 // TTL, so Grace must be at most half of it; otherwise Run returns lockport.ErrInvalidOption at the first term. Grace has no effect on locks without a
-// Deadline (the backend file). A term that is granted with little of its validity left begins once it is renewed, at most d later.
+// Deadline (the backend file). The end of MaxHold is a Deadline too, so a MaxHold must be longer than d. A term that is granted with little of its
+// validity left begins once it is renewed, at most d later.
 func Grace(d time.Duration) Option {
 	return func(c *config) error {
 		if d < 0 {
@@ -49,9 +51,8 @@ func Grace(d time.Duration) Option {
 	}
 }
 
-var (
-	// errGrace is the cause of a context that Grace ended.
-	errGrace = fmt.Errorf("leader: %w: no more than Grace is left of the validity", lockport.ErrSilence)
-	// errGraceTooLong ends Run.
-	errGraceTooLong = fmt.Errorf("leader: %w: Grace is longer than half of the TTL", lockport.ErrInvalidOption)
-)
+// ErrGrace is the cause of a context that Grace ended: the server is silent, or the end of MaxHold is near.
+var ErrGrace = errors.New("leader: no more than Grace is left until the lock's Deadline")
+
+// errGraceTooLong ends Run.
+var errGraceTooLong = fmt.Errorf("leader: %w: Grace is longer than half of the TTL", lockport.ErrInvalidOption)
