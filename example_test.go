@@ -53,7 +53,7 @@ func ExampleClient_Acquire() {
 	lock, _ := locker.Acquire(context.Background(), "nightly-report")
 	defer lock.Release(context.Background())
 
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
+	ctx, cancel := context.WithTimeout(context.Background(), 500*time.Millisecond)
 	defer cancel()
 	_, err := locker.Acquire(ctx, "nightly-report")
 	fmt.Println(errors.Is(err, context.DeadlineExceeded), errors.Is(err, lockport.ErrHeld))

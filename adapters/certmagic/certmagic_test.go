@@ -174,7 +174,7 @@ func TestStorage(t *testing.T) {
 	require.NoError(t, ours.Lock(ctx, name))
 	try(ours, false)
 	try(theirs, false)
-	soon, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
+	soon, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	err := theirs.Lock(soon, name)
 	require.ErrorIs(t, err, context.DeadlineExceeded)

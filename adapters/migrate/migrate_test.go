@@ -105,7 +105,7 @@ func TestDriver(t *testing.T) {
 	})
 
 	t.Run("locked", func(t *testing.T) {
-		first, second := opened(t.Name(), time.Minute), opened(t.Name(), 100*time.Millisecond)
+		first, second := opened(t.Name(), time.Minute), opened(t.Name(), 2*time.Second)
 		defer second.Close()
 		require.ErrorIs(t, first.Unlock(), database.ErrNotLocked)
 		require.NoError(t, first.Lock())

@@ -53,8 +53,8 @@ func TestConnSilence(t *testing.T) {
 			m := servers.NeedMariaDB(t, servers.MariaDBOptions{Config: []string{"thread_handling=" + handling}})
 			b, admin := backendFor(t, m, Options{TTL: time.Second}), adminOf(t, m)
 			for i := range 5 { // at different phases of the server's ticks
-				a := dialFor(t, b)
 				time.Sleep(time.Duration(i) * 100 * time.Millisecond)
+				a := dialFor(t, b)
 				sent := time.Now()
 				a.one(session.Ping, "")
 				require.Eventually(t, func() bool { return ask(t, admin, "IS_USED_LOCK('%s')", a.marker) == 0 }, peer.Soon, time.Millisecond)

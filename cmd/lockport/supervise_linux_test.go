@@ -33,7 +33,7 @@ func TestSuperviseRemoval(t *testing.T) {
 		"unread messages":   {loop, 20 * time.Minute, "running", ""},
 		"before it began":   {`echo began >>"$0"`, time.Second, "before", ""},
 		"heeds":             {`trap 'echo asked >>"$0"; sleep 0.3; echo cleaned up >>"$0"; exit 0' TERM; ` + loop, 20 * time.Minute, "running", "asked\ncleaned up\n"},
-		"ignores":           {`trap 'echo asked >>"$0"' TERM; ` + loop, 300 * time.Millisecond, "running", "asked\n"},
+		"ignores":           {`trap 'echo asked >>"$0"' TERM; ` + loop, 3 * time.Second, "running", "asked\n"},
 		"must be continued": {`trap 'echo asked >>"$0"; exit 0' TERM; echo $$ >>"$0"; kill -STOP $$; ` + loop, 20 * time.Minute, "stopped", "asked\n"},
 		"its child ignores": {`(trap "" TERM; echo $$ >>"$0"; sleep 1000 & wait) & wait`, 100 * time.Millisecond, "running", ""},
 	} {

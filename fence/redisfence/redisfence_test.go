@@ -198,7 +198,7 @@ func TestGivenUpBeforeItIsSent(t *testing.T) {
 	require.NoError(t, g.Do(t.Context(), "INCR", p.data).Err())
 	proxy.KillConns()
 	proxy.Freeze()
-	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	err := g.Do(ctx, "INCR", p.data).Err()
 	proxy.Restore()

@@ -29,7 +29,7 @@ type Machine struct {
 
 // Plan returns a Machine for two machines whose clocks are one unit apart. It tolerates another unit of delay in each.
 func Plan(url, job string) Machine {
-	const unit = 500 * time.Millisecond
+	const unit = 750 * time.Millisecond
 	return Machine{URL: url, Job: job, Ahead: unit, Interval: 4 * unit, MinHold: 2 * unit, TTL: 3 * unit}
 }
 
