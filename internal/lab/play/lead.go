@@ -43,7 +43,8 @@ func (h *hold) lead(ctx context.Context, stay time.Duration) {
 	defer cancel()
 	tick := time.NewTicker(checkEvery)
 	defer tick.Stop()
-	got := h.event(history.Got)
+	got := h.event(history.Got) // without a deadline, which would count if over has none
+	h.readDeadline()
 	last, paused := h.worker.record(got, nil).At, false
 	for ctx.Err() == nil {
 		h.readDeadline()
@@ -58,7 +59,8 @@ func (h *hold) lead(ctx context.Context, stay time.Duration) {
 		last = now
 	}
 	over := h.event(history.Releasing)
-	if !paused {
+	over.At = history.Now()
+	if !paused && over.At.Sub(last) <= pauseSeen {
 		over.Deadline = 0
 	}
 	h.worker.record(over, nil)
