@@ -61,13 +61,16 @@ func TestSilentHost(t *testing.T) {
 	defer func() { _ = silent.Close() }()
 	_, port, _ := net.SplitHostPort(silent.Addr().String())
 	s := servers.SharedPostgres(t)
-	b, err := NewBackend(poolAt(t, peer.Via(t, s.URL(), "silent:1,"+s.Addr()), func(config *pgxpool.Config) {
-		config.ConnConfig.LookupFunc = func(_ context.Context, host string) ([]string, error) {
-			return strings.Split(strings.ReplaceAll(host, "silent", "127.0.0.1:"+port+",localhost:"+port), ","), nil
-		}
-	}), Options{})
-	require.NoError(t, err)
-	require.NoError(t, peer.Holds(t, peer.Client(t, b), "silent-host").Release(t.Context()))
+	names := strings.NewReplacer("silent", "127.0.0.1:"+port+",localhost:"+port, "half", s.Addr()+",localhost:"+port)
+	for _, hosts := range []string{"silent:1," + s.Addr(), "half:1"} { // half has no TLS, and its other address is silent
+		b, err := NewBackend(poolAt(t, with(t, peer.Via(t, s.URL(), hosts), "sslmode", "prefer"), func(config *pgxpool.Config) {
+			config.ConnConfig.LookupFunc = func(_ context.Context, host string) ([]string, error) {
+				return strings.Split(names.Replace(host), ","), nil
+			}
+		}), Options{})
+		require.NoError(t, err)
+		require.NoError(t, peer.Holds(t, peer.Client(t, b), "silent-host").Release(t.Context()))
+	}
 }
 
 // PgBouncer works in session mode, and is refused in any other.

@@ -78,6 +78,7 @@ func openDB(config *pgx.ConnConfig, before func(context.Context, *pgx.ConnConfig
 				return err
 			}
 		}
+		config.LookupFunc = remembered(config.LookupFunc)
 		shareTime(ctx, config)
 		config.DialFunc = guarded(config.DialFunc)
 		config.OnNotification = nil // so that pgx keeps notifications for WaitForNotification
@@ -119,12 +120,39 @@ func shareTime(ctx context.Context, config *pgx.ConnConfig) {
 	}
 }
 
+// remembered looks each host up once.
+func remembered(lookup pgconn.LookupFunc) pgconn.LookupFunc {
+	type answer struct {
+		addresses []string
+		err       error
+	}
+	known := make(map[string]answer)
+	return func(ctx context.Context, host string) ([]string, error) {
+		a, ok := known[host]
+		if !ok {
+			a.addresses, a.err = lookup(ctx, host)
+			known[host] = a
+		}
+		return a.addresses, a.err
+	}
+}
+
 // guarded wraps the DialFunc of one connection. It does not try an address without TLS that was silent with TLS: if the host has several addresses,
 // pgx grants the time again. It refuses connections that nothing can interrupt, before pgx logs in.
 func guarded(dial pgconn.DialFunc) pgconn.DialFunc {
-	var tried sync.Map // the last context of each address
+	var mu sync.Mutex
+	var lastAddr string
+	var last context.Context // of the attempt at lastAddr; if it has expired when the next attempt begins, the address was silent
+	silent := make(map[string]bool)
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
-		if last, again := tried.Swap(addr, ctx); again && last.(context.Context).Err() == context.DeadlineExceeded {
+		mu.Lock()
+		if last != nil && last.Err() == context.DeadlineExceeded {
+			silent[lastAddr] = true
+		}
+		lastAddr, last = addr, ctx
+		skip := silent[addr]
+		mu.Unlock()
+		if skip {
 			return nil, context.DeadlineExceeded
 		}
 		socket, err := dial(ctx, network, addr)
