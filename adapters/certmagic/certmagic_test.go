@@ -3,7 +3,6 @@ package certmagiclock_test
 import (
 	"context"
 	"crypto/x509"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"testing"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/lockport/lockport"
 	certmagiclock "github.com/lockport/lockport/adapters/certmagic"
+	"github.com/lockport/lockport/backend/memory"
 	_ "github.com/lockport/lockport/backend/redis"
 	"github.com/lockport/lockport/internal/lab/peer"
 	"github.com/lockport/lockport/internal/lab/servers"
@@ -41,8 +41,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func open(ctx context.Context, url string, opts ...lockport.Option) (*lockport.Client, error) {
-	return lockport.Open(ctx, url, append(opts, lockport.TTL(ttl), lockport.Logger(slog.New(slog.DiscardHandler)))...)
+func open(ctx context.Context, url string) (*lockport.Client, error) {
+	return lockport.Open(ctx, url, lockport.TTL(ttl), lockport.Logger(nil))
 }
 
 // machine is a process that obtains certificates on command.
@@ -137,35 +137,28 @@ func TestOneObtains(t *testing.T) {
 
 func TestStorage(t *testing.T) {
 	const name = "storage_clean"
-	url := servers.SharedRedis(t).URL()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	told := make(chan struct{}, 1) // of a loss; until then the lock counts as held
-	before := func() {}            // each attempt
-	hooks := lockport.Hooks{
-		AcquireStart: func(ctx context.Context, _ lockport.AcquireEvent) context.Context { before(); return ctx },
-		Lost:         func(lockport.HoldEvent) { told <- struct{}{} },
+	server, before := memory.NewServer(), func() {} // before each attempt
+	hooks := lockport.Hooks{AcquireStart: func(ctx context.Context, _ lockport.AcquireEvent) context.Context { before(); return ctx }}
+	machine := func() *certmagiclock.Storage {
+		locks := peer.Client(t, memory.NewBackend(memory.Options{Server: server}), lockport.Observe(hooks))
+		return certmagiclock.New(&certmagic.FileStorage{Path: t.TempDir()}, locks)
 	}
-	machine := func() (*certmagiclock.Storage, *lockport.Client) {
-		locks, err := open(ctx, url, lockport.Observe(hooks))
-		require.NoError(t, err)
-		t.Cleanup(func() { _ = locks.Close() })
-		return certmagiclock.New(&certmagic.FileStorage{Path: t.TempDir()}, locks), locks
-	}
-	ours, ourLocks := machine()
-	theirs, theirLocks := machine()
+	ours, theirs := machine(), machine()
 	try := func(s *certmagiclock.Storage, wanted bool) {
 		t.Helper()
 		ok, err := s.TryLock(ctx, name)
 		require.NoError(t, err)
 		require.Equal(t, wanted, ok)
 	}
-	lose := func(locks *lockport.Client) {
+	blocked := func(s *certmagiclock.Storage) {
 		t.Helper()
-		status, err := locks.Inspect(ctx, name)
-		require.NoError(t, err)
-		require.NoError(t, locks.Break(ctx, name, status.Owner))
-		peer.Eventually(t, told)
+		soon, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
+		defer cancel()
+		err := s.Lock(soon, name)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorIs(t, err, lockport.ErrHeld)
 	}
 
 	require.Error(t, ours.Unlock(ctx, name), "without Lock")
@@ -174,36 +167,28 @@ func TestStorage(t *testing.T) {
 	require.NoError(t, ours.Lock(ctx, name))
 	try(ours, false)
 	try(theirs, false)
-	soon, cancel := context.WithTimeout(ctx, time.Second)
-	defer cancel()
-	err := theirs.Lock(soon, name)
-	require.ErrorIs(t, err, context.DeadlineExceeded)
-	require.ErrorIs(t, err, lockport.ErrHeld)
+	blocked(theirs)
 	require.NoError(t, ours.RenewLockLease(ctx, name, time.Hour))
 
-	// Lost, and another client has it. That client waits, since its abandoned place in the queue may have outlasted the lock.
-	lose(ourLocks)
+	// Lost, and another client has it.
+	server.Lose(name, nil)
 	require.NoError(t, theirs.Lock(ctx, name))
-	err = ours.RenewLockLease(ctx, name, time.Hour)
+	err := ours.RenewLockLease(ctx, name, time.Hour)
 	require.ErrorIs(t, err, lockport.ErrLost)
 	require.ErrorIs(t, err, lockport.ErrHeld)
 	require.ErrorIs(t, ours.Unlock(ctx, name), lockport.ErrLost)
 	try(ours, false)
 
 	// Lost, and free.
-	lose(theirLocks)
+	server.Lose(name, nil)
 	require.NoError(t, theirs.RenewLockLease(ctx, name, time.Hour))
 	try(ours, false)
 	require.NoError(t, theirs.Unlock(ctx, name))
 
 	// Lost while its job works on: another job of the process waits for that one's end, since Unlock does not tell which job calls.
 	require.NoError(t, ours.Lock(ctx, name))
-	lose(ourLocks)
-	soon, cancel = context.WithTimeout(ctx, 100*time.Millisecond)
-	defer cancel()
-	err = ours.Lock(soon, name)
-	require.ErrorIs(t, err, context.DeadlineExceeded)
-	require.ErrorIs(t, err, lockport.ErrHeld)
+	server.Lose(name, nil)
+	blocked(ours)
 	try(ours, false)
 	next := make(chan error)
 	go func() { next <- ours.Lock(ctx, name) }()
@@ -217,7 +202,7 @@ func TestStorage(t *testing.T) {
 
 	// Unlocked while it acquires its lost lock again, as by certmagic.CleanUpOwnLocks: nobody keeps the lock.
 	require.NoError(t, ours.Lock(ctx, name))
-	lose(ourLocks)
+	server.Lose(name, nil)
 	before = func() { _ = ours.Unlock(ctx, name) }
 	require.ErrorContains(t, ours.RenewLockLease(ctx, name, time.Hour), "is not locked")
 	try(theirs, true)

@@ -15,8 +15,10 @@ import (
 
 	"github.com/lockport/lockport"
 	gooselock "github.com/lockport/lockport/adapters/goose"
+	"github.com/lockport/lockport/backend/memory"
 	_ "github.com/lockport/lockport/backend/redis"
 	"github.com/lockport/lockport/internal/lab/migrations"
+	"github.com/lockport/lockport/internal/lab/peer"
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
@@ -84,9 +86,8 @@ func TestLostInDo(t *testing.T) {
 func TestLocker(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
-	locks, err := lockport.Open(ctx, servers.SharedRedis(t).URL())
-	require.NoError(t, err)
-	defer locks.Close()
+	server := memory.NewServer()
+	locks := peer.Client(t, memory.NewBackend(memory.Options{Server: server}))
 	ours, theirs := gooselock.New(locks, t.Name()), gooselock.New(locks, t.Name())
 	blocked := func(l *gooselock.Locker) {
 		t.Helper()
@@ -102,9 +103,7 @@ func TestLocker(t *testing.T) {
 	blocked(theirs)
 
 	// Lost: another Provider with the same Locker waits, so that each gets the outcome of its own lock.
-	status, err := locks.Inspect(ctx, t.Name())
-	require.NoError(t, err)
-	require.NoError(t, locks.Break(ctx, t.Name(), status.Owner))
+	server.Lose(t.Name(), nil)
 	blocked(ours)
 	require.ErrorIs(t, ours.Unlock(ctx, nil), lockport.ErrLost)
 	require.NoError(t, ours.Lock(ctx, nil))
