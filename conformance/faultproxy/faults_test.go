@@ -128,14 +128,9 @@ func TestDroppedReplyIsNotTheFirst(t *testing.T) {
 	for name, every := range map[string]time.Duration{"one noise": time.Hour, "noise for ever": 20 * time.Millisecond} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			listener, err := net.Listen("tcp", "127.0.0.1:0")
-			require.NoError(t, err)
-			t.Cleanup(func() { _ = listener.Close() })
-			carriedOut := make(chan struct{})
+			listener, carriedOut := listen(t), make(chan struct{})
 			go noisy(listener, every, carriedOut)
-			p, err := New(listener.Addr().String())
-			require.NoError(t, err)
-			t.Cleanup(func() { _ = p.Close() })
+			p := before(t, listener.Addr())
 			dropped, c := p.DropReply(nil), dial(t, p)
 			c.send("hit")
 			c.wantClosed()
@@ -167,25 +162,22 @@ func noisy(listener net.Listener, every time.Duration, carriedOut chan<- struct{
 	}
 }
 
-func TestDropReplyWhenTheClientCloses(t *testing.T) {
+// A reply is dropped even if the client does not await it, or the server has closed unheard and sends none.
+func TestDroppedReplyThatNobodyHears(t *testing.T) {
 	p, s := setUp(t)
-	dropped := p.DropReply(nil)
-	c := dial(t, p)
+	dropped, c := p.DropReply(nil), dial(t, p)
 	c.send("gone")
 	require.NoError(t, c.Close())
 	wantFired(t, dropped)
 	s.sees("gone")
 	wantConns(t, p, 0)
-}
 
-func TestDropReplyWhenTheServerHasClosedUnheard(t *testing.T) {
-	p, s := setUp(t)
 	p.BlackholeReplies()
-	c := dial(t, p)
+	c = dial(t, p)
 	c.send("bye")
 	s.sees("bye")
 	c.wantSilence()
-	dropped := p.DropReply(nil)
+	dropped = p.DropReply(nil)
 	c.send("anybody there?")
 	c.wantClosed()
 	wantFired(t, dropped)

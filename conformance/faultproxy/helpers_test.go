@@ -28,21 +28,27 @@ type server struct {
 	lines string
 }
 
-func newServer(t *testing.T) *server {
+// listen returns a listener that is closed at the end.
+func listen(t *testing.T) net.Listener {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	s := &server{Listener: listener, t: t, lines: "\n"}
+	t.Cleanup(func() { _ = listener.Close() })
+	return listener
+}
+
+func newServer(t *testing.T) *server {
 	var serving sync.WaitGroup
+	t.Cleanup(serving.Wait)
+	s := &server{Listener: listen(t), t: t, lines: "\n"}
 	serving.Go(func() {
 		for {
-			conn, err := listener.Accept()
+			conn, err := s.Accept()
 			if err != nil {
 				return
 			}
 			serving.Go(func() { s.serve(conn) })
 		}
 	})
-	t.Cleanup(func() { _ = listener.Close(); serving.Wait() })
 	return s
 }
 
@@ -76,10 +82,15 @@ func (s *server) sees(line string) {
 // setUp returns a proxy in front of a new server. The proxy is closed before the server, or the server would wait for its clients.
 func setUp(t *testing.T) (*Proxy, *server) {
 	s := newServer(t)
-	p, err := New(s.Addr().String())
+	return before(t, s.Addr()), s
+}
+
+// before returns a proxy in front of target.
+func before(t *testing.T, target net.Addr) *Proxy {
+	p, err := New(target.String())
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, p.Close()) })
-	return p, s
+	return p
 }
 
 type client struct {

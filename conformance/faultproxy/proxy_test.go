@@ -51,12 +51,7 @@ func TestForwards(t *testing.T) {
 
 // A connection that its client has closed is not counted, however long the server takes to close it.
 func TestServerThatIsSlowToClose(t *testing.T) {
-	slow, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = slow.Close() }) // it never accepts, so the system keeps the connection open
-	p, err := New(slow.Addr().String())
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = p.Close() })
+	p := before(t, listen(t).Addr()) // nobody accepts, so the system keeps the connection open
 	c := dial(t, p)
 	wantConns(t, p, 1)
 	require.NoError(t, c.Close())
@@ -70,10 +65,7 @@ func TestTargets(t *testing.T) {
 	mine, err := net.Dial("tcp", newServer(t).Addr().String())
 	require.NoError(t, err)
 	defer func() { _ = mine.Close() }()
-	down, err := New(mine.LocalAddr().String()) // nobody listens on this port, and nobody can take it
-	require.NoError(t, err)
-	dial(t, down).wantClosed()
-	require.NoError(t, down.Close())
+	dial(t, before(t, mine.LocalAddr())).wantClosed() // nobody listens on this port, and nobody can take it
 
 	p, first := setUp(t)
 	second := newServer(t)
@@ -84,14 +76,12 @@ func TestTargets(t *testing.T) {
 	old.call("two")
 	dial(t, p).call("three")
 	require.True(t, first.saw("two") && second.saw("three") && !first.saw("three"), "live connections stay, new ones do not")
-	require.NoError(t, p.Close())
 }
 
 func TestCloseLeavesNothing(t *testing.T) {
 	s := newServer(t)
-	before := runtime.NumGoroutine()
-	p, err := New(s.Addr().String())
-	require.NoError(t, err)
+	goroutines := runtime.NumGoroutine()
+	p := before(t, s.Addr())
 	dropped, pending := p.DropReply(nil), p.CutAfter(1000)
 	a, b := dial(t, p), dial(t, p)
 	a.send("dropped")
@@ -108,5 +98,5 @@ func TestCloseLeavesNothing(t *testing.T) {
 	require.Zero(t, p.Conns())
 	require.False(t, isClosed(pending))
 	wantGone(t, p)
-	eventually(t, func() bool { return runtime.NumGoroutine() <= before }) // the server's goroutines end too
+	eventually(t, func() bool { return runtime.NumGoroutine() <= goroutines }) // the server's goroutines end too
 }
