@@ -65,15 +65,12 @@ func (p *place) get(path string) string {
 	return string(v)
 }
 
-// remove deletes a node and its children.
-func (p *place) remove(path string) {
+// tokens returns the names of a fence's nodes.
+func (p *place) tokens(path string) []string {
 	p.t.Helper()
 	children, _, err := p.conn.Children(path)
 	require.NoError(p.t, err)
-	for _, c := range children {
-		require.NoError(p.t, p.conn.Delete(path+"/"+c, -1))
-	}
-	require.NoError(p.t, p.conn.Delete(path, -1))
+	return children
 }
 
 // write writes value to a node through a guard.

@@ -28,12 +28,13 @@ func TestCases(t *testing.T) {
 		Place:  fencetest.Place{Store: p.server.Addr(), Locks: p.server.URL()},
 		Errors: errs, Addr: p.server.Addr(),
 		Layout: "%020d",
-		Text: func(name string) string {
-			children, _, err := p.conn.Children(path(name))
-			require.NoError(t, err)
-			return strings.Join(children, " ")
+		Text:   func(name string) string { return strings.Join(p.tokens(path(name)), " ") },
+		Remove: func(name string) {
+			for _, token := range p.tokens(path(name)) {
+				require.NoError(t, p.conn.Delete(path(name)+"/"+token, -1))
+			}
+			require.NoError(t, p.conn.Delete(path(name), -1))
 		},
-		Remove: func(name string) { p.remove(path(name)) },
 		Beside: true,
 		Odd:    []string{"5", "x", "00000000000000000000", "0000000000000000005x", "99999999999999999999"},
 		Put: func(name, odd string) {
