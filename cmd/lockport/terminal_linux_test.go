@@ -68,20 +68,25 @@ func (tt *terminal) types(t *testing.T, keys string) {
 // groups is a shell command that writes the group of the process and the foreground group of its terminal.
 const groups = `set -- $(cut -d")" -f2 /proc/$$/stat); echo group=$3; echo foreground=$6`
 
+// The command may use the terminal although standard input comes from elsewhere, as pagers and password prompts do.
 func TestTerminalForegroundGroupIsLentAndGivenBack(t *testing.T) {
 	t.Parallel()
-	shell := onTerminal(t, folder(t), "sh", "-c",
-		`"$0" run a -- sh -c '`+groups+`; echo inside=1; read line; echo "read $line"'; echo code=$?; echo after; `+groups, program())
-	shell.number(t, "inside")
-	inside := shell.number(t, "group")
-	require.Equal(t, inside, shell.number(t, "foreground"), "the command is not in the foreground")
-	require.NotEqual(t, inside, shell.Process.Pid, "the command has no group of its own")
-	shell.types(t, "hello\n")
-	shell.says(t, "read hello\n")
-	require.Equal(t, 0, shell.number(t, "code"))
-	require.Equal(t, 0, shell.process.code(t), shell.out.String())
-	own := strconv.Itoa(shell.Process.Pid)
-	shell.says(t, "after\ngroup="+own+"\nforeground="+own+"\n") // otherwise the terminal was not returned
+	for input, read := range map[string]string{"": "read line", "echo data | ": "read line </dev/tty"} {
+		shell := onTerminal(t, folder(t), "sh", "-c",
+			input+`"$0" run a -- sh -c '`+groups+`; echo inside=1; `+read+`; echo "read $line"'; echo code=$?; echo after; `+groups, program())
+		shell.number(t, "inside")
+		inside := shell.number(t, "group")
+		if input == "" {
+			require.Equal(t, inside, shell.number(t, "foreground"), "the command is not in the foreground")
+		}
+		require.NotEqual(t, inside, shell.Process.Pid, "the command has no group of its own")
+		shell.types(t, "hello\n")
+		shell.says(t, "read hello\n")
+		require.Equal(t, 0, shell.number(t, "code"))
+		require.Equal(t, 0, shell.process.code(t), shell.out.String())
+		own := strconv.Itoa(shell.Process.Pid)
+		shell.says(t, "after\ngroup="+own+"\nforeground="+own+"\n") // otherwise the terminal was not returned
+	}
 }
 
 // TestTerminalPipeline: the reader of the command's output may be a pager, so it keeps the terminal until the command asks for it.
@@ -97,17 +102,6 @@ func TestTerminalPipeline(t *testing.T) {
 	shell.number(t, "end")
 	_, after, _ := strings.Cut(shell.out.String(), "asked\n")
 	require.Contains(t, after, "foreground="+strconv.Itoa(group)+"\n")
-}
-
-// Standard input comes from elsewhere, and the command uses the terminal, as pagers and password prompts do.
-func TestTerminalBesideStandardInput(t *testing.T) {
-	t.Parallel()
-	shell := onTerminal(t, folder(t), "sh", "-c",
-		`echo data | "$0" run a -- sh -c 'echo inside=1; read line </dev/tty; echo "read $line"'; echo code=$?`, program())
-	shell.number(t, "inside")
-	shell.types(t, "hello\n")
-	shell.says(t, "read hello\n")
-	require.Equal(t, 0, shell.number(t, "code"))
 }
 
 func TestTerminalInterruptKey(t *testing.T) {
