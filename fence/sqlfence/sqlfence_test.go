@@ -48,7 +48,7 @@ func testMySQL(t *testing.T, o servers.MariaDBOptions) {
 
 func testDoor(t *testing.T, d door) {
 	for name, test := range map[string]func(*testing.T, door){
-		"Guard": testGuard, "NoTime": testNoTime, "Waits": testWaits, "WithoutTable": testWithoutTable, "Tables": testTables,
+		"Guard": testGuard, "Waits": testWaits, "WithoutTable": testWithoutTable, "Tables": testTables,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, d) })
 	}
