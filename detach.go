@@ -67,7 +67,7 @@ func (l *Lock) detach(ctx context.Context) error {
 	case e != nil:
 		return e.err
 	case join.Err() != nil: // a renewal may be under way
-		return ownLimit(ctx, fmt.Errorf("%w: %w", ErrUnavailable, join.Err()))
+		return ownLimit(ctx, fmt.Errorf("%w: a renewal under way has not returned (%w)", ErrUnavailable, join.Err()))
 	}
 	cl.renewing, cl.detaching = true, true // others wait for it instead of renewing
 	cl.schedule()
@@ -112,7 +112,8 @@ func ownLimit(ctx context.Context, err error) error {
 	if hasEnded(ctx) || !errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
-	return fmt.Errorf("%w: %v", classOfRelease(err), err)
+	class := classOfRelease(err)
+	return fmt.Errorf("%w: %s", class, strings.TrimPrefix(err.Error(), class.Error()+": "))
 }
 
 // Attach takes over the hold that Detach gave up for ticket, with its token. If several callers present the ticket, one succeeds. ErrLost: the hold

@@ -71,8 +71,8 @@ var dialects = [...]dialect{
 	MySQL: {
 		// {now} overflows without autocommit, where writes are not committed and reads are old: error 1690 refuses the statement.
 		words: []string{"{now}", "(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + 9223372036854775807 * (@@autocommit = 0))", "{greatest}", "GREATEST", "{free}", "(INSTR(abandoned, LEFT(VALUES(owner), 32)) = 0 AND (owner IN ('', VALUES(owner)) OR expires <= {now}))",
-			// Without FORCE INDEX, MariaDB may scan the table, and lock each row.
-			"{delete}", "DELETE l FROM {table} AS l FORCE INDEX (PRIMARY)",
+			// Without FORCE INDEX, MariaDB may scan the table, and lock each row. With an alias, the connection needs a default database.
+			"{delete}", "DELETE {table} FROM {table} FORCE INDEX (PRIMARY)",
 			"{last}", "RIGHT", "{most}", "32000", "{concat}", "CONCAT(", "{or update}", "ON DUPLICATE KEY UPDATE", "{new abandoned}", "VALUES(abandoned)"},
 		schema: schemaMySQL, take: takeMySQL,
 		notices: "SELECT 'durability' FROM DUAL WHERE @@GLOBAL.innodb_flush_log_at_trx_commit <> 1 UNION ALL " +
