@@ -5,8 +5,10 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -133,6 +135,26 @@ func TestPrune(t *testing.T) {
 		require.NoError(t, b.Abandon(ctx, request("b", 1)))
 		require.Equal(t, [][]string{{"a"}, {"abandoned"}, {"b"}, {"free"}, {"held"}}, do(t, b, "SELECT name FROM {table} ORDER BY name"))
 	})
+}
+
+// With a qualified name, connections need no default database.
+func TestNoDefaultDatabase(t *testing.T) {
+	u, err := url.Parse(servers.SharedMariaDB(t).URL())
+	require.NoError(t, err)
+	password, _ := u.User.Password()
+	db, err := sql.Open("mysql", fmt.Sprintf("%s:%s@tcp(%s)/", u.User.Username(), password, u.Host))
+	require.NoError(t, err)
+	defer db.Close()
+	o := Options{Table: fmt.Sprintf("%s.t%d", strings.Trim(u.Path, "/"), time.Now().UnixNano())}
+	require.NoError(t, CreateTable(t.Context(), db, MySQL, o))
+	b, err := NewBackend(db, MySQL, o)
+	require.NoError(t, err)
+	defer do(t, b, "DROP TABLE {table}")
+	_, err = b.Check(t.Context())
+	require.NoError(t, err)
+	do(t, b, "INSERT INTO {table} VALUES ('old', '', 1, 1, 1, '', 0)")
+	require.NoError(t, b.prune(t.Context()))
+	require.Empty(t, do(t, b, "SELECT name FROM {table}"))
 }
 
 // Three statements renew 2,500 locks. A batch with lost ones needs one more, and reports them.
