@@ -5,9 +5,10 @@ import (
 	"errors"
 )
 
-// Do acquires name from l, calls fn, and releases the lock. ctx bounds both the wait and fn: to bound only the wait, use Acquire. fn's context ends when the hold does, with the reason as its cause. Do returns fn's
-// error. If the lock was lost before fn returned, the work was not protected to the end: Do returns an error that matches ErrLost, even if fn
-// returned nil. Likewise it returns ErrClosed if l was closed. An error of the release is joined to fn's error. If fn panics, the lock is released.
+// Do acquires name from l, calls fn, and releases the lock. ctx bounds both the wait and fn: to bound only the wait, use Acquire. fn's context ends
+// when the hold does, with the reason as its cause. Do returns fn's error. If the lock was lost before fn returned, the work was not protected to the
+// end: Do returns an error that matches ErrLost, even if fn returned nil. Likewise it returns ErrClosed if l was closed. An error of the release is
+// joined to fn's error. If fn panics, the lock is released.
 func Do(ctx context.Context, l Locker, name string, fn func(context.Context, *Lock) error, opts ...AcquireOption) error {
 	lock, err := l.Acquire(ctx, name, opts...)
 	if err != nil {

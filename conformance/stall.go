@@ -50,8 +50,7 @@ var errSlow = errors.New("the machine or the server was slow")
 
 // attempt runs a case, and again if a run shows nothing: the case measured a stall itself; its failure may be one of slowness; a lock was lost while
 // the machine stalled; a quick case, which renews few claims, lost one or saw it granted to another when it may have expired; or another case saw a
-// grant after a stall in which the renewals of its claims may have been late. n is how often it
-// started again.
+// grant after a stall in which the renewals of its claims may have been late. n is how often it started again.
 func (r *runner) attempt(ctx context.Context, cfg Config, c Case) (n int, err error) {
 	for ; ; n++ {
 		longest := r.stalls()

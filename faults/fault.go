@@ -104,20 +104,24 @@ func unavailable(f fault, settled, least, most float64) play.Act {
 	return func(s *play.Phase) {
 		s.Injected()
 		end := f(s)
-		pause := s.BetweenTTLs(settled/10, settled/10)
-		for late := true; late; { // a machine that stalls may not have seen those grants yet
-			late = false
-			for range 10 {
-				start := time.Now()
-				s.Wait(pause)
-				late = late || time.Since(start) > pause+100*time.Millisecond
-			}
-		}
+		settle(s, settled)
 		s.Away()
 		s.Pause(least, most)
 		s.Back()
 		end()
 		s.Healed()
+	}
+}
+
+// settle pauses for ttls TTLs, and again if the machine stalled meanwhile: grants may then still be on their way.
+func settle(s *play.Phase, ttls float64) {
+	const steps, stall = 10, 100 * time.Millisecond
+	pause := s.BetweenTTLs(ttls/steps, ttls/steps)
+	for steady := 0; steady < steps; steady++ {
+		start := time.Now()
+		if s.Wait(pause); time.Since(start) > pause+stall {
+			steady = -1
+		}
 	}
 }
 

@@ -39,8 +39,8 @@ func Backoff(least, most time.Duration) Option {
 // Grace ends fn's context this long before the lock's Deadline, so that fn has time to return before another process can lead. Default: 0, which
 // leaves the margin of the lock, TTL/20 + 10 ms. A server that is silent for the TTL less Grace ends the term. Renewals come after a third of the
 // TTL, so Grace must be at most half of it; otherwise Run returns lockport.ErrInvalidOption at the first term. Grace has no effect on locks without a
-// Deadline (the backend file). The end of MaxHold is a Deadline too, so a MaxHold must be longer than d plus an eighth of the TTL. A term that is granted with little of its
-// validity left begins once it is renewed, at most d later.
+// Deadline (the backend file). The end of MaxHold is a Deadline too, so a MaxHold must be longer than d plus an eighth of the TTL. A term that is
+// granted with little of its validity left begins once it is renewed, at most d later.
 func Grace(d time.Duration) Option {
 	return func(c *config) error {
 		if d < 0 {
