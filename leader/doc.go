@@ -5,6 +5,7 @@
 // Run cannot stop fn. It ends fn's context and waits until fn returns. So two processes can act as the leader at the same time:
 //
 //   - if fn ignores its context, or returns after the lock's validity ends. [Grace] gives it more time to return.
+//   - if lockport.MaxHold ends the term: the lock is released as fn's context ends. Grace ends the context earlier.
 //   - if the leader's process is stopped (SIGSTOP, swapping, a suspended virtual machine) for longer than the TTL. When it resumes, fn may do one
 //     more thing before it sees that its context has ended. Call term.Valid after anything that may have taken long; it compares clocks.
 //   - if clocks measure durations at speeds that differ by more than 5 %.
@@ -18,9 +19,9 @@
 //
 // # What is guaranteed
 //
-//   - Fn's context ends at least TTL/20 + 10 ms before another process can lead. Package lockport computes that as for every lock; if it does not
-//     hold for a backend, the backend's page says so first.
-//   - Run never releases the lock while fn runs, even if ctx has ended. Until fn returns, the lock is renewed while the server answers.
+//   - Fn's context ends at least TTL/20 + 10 ms before another process can lead, unless MaxHold ends it. Package lockport computes that as for
+//     every lock; if it does not hold for a backend, the backend's page says so first.
+//   - Without MaxHold, the lock is never released while fn runs, even if ctx has ended. Until fn returns, the lock is renewed while the server answers.
 //   - A call of Run calls fn once at a time. Tokens rise from term to term, if the backend has tokens.
 //
 // All this is about fn itself. Goroutines and processes that fn starts must have ended when it returns.

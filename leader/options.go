@@ -51,7 +51,8 @@ func Grace(d time.Duration) Option {
 	}
 }
 
-// ErrGrace is the cause of a context that Grace ended: the server is silent, or the end of MaxHold is near.
+// ErrGrace is the cause of a context that Grace ended: the server is silent, the end of MaxHold is near, or Grace is too long for the validity that
+// the server grants, as a ZooKeeper does whose maxSessionTimeout is below the TTL.
 var ErrGrace = errors.New("leader: no more than Grace is left until the lock's Deadline")
 
 // errGraceTooLong ends Run.
