@@ -37,6 +37,7 @@ type outcome struct {
 	suspended time.Duration // clock.Suspended before the request
 	gaveUp    bool          // the request ran on a caller's goroutine and failed because that caller's context ended
 	abandoned bool          // the outcome was unknown, and the claim is now certainly gone
+	refused   error         // the outcome was unknown, and the server refused to end the claim; nil: it did not
 }
 
 // newOutcome makes an outcome of a driver's results. It calls the lease without the mutex, which a driver's callbacks lock.
@@ -112,6 +113,9 @@ func (cl *claim) run(ctx context.Context, o outcome) {
 				o = outcome{abandoned: true}
 			} else {
 				o = outcome{lease: o.lease, err: fmt.Errorf("%w: %v", driver.ErrUnknown, err)}
+				if classOf(err) == ErrRefused {
+					o.refused = err
+				}
 			}
 			continue
 		case class != ErrHeld:
@@ -240,7 +244,10 @@ func (cl *claim) conclude(o *outcome) (again bool) {
 		}
 		class = driver.ErrUnknown
 	}
-	if !o.gaveUp || class == ErrHeld || class == ErrRefused { // else it failed by its caller's context, which does not concern the others
+	switch {
+	case o.refused != nil: // to end the claim is left to undoLater
+		q.answerAll(o.refused, false)
+	case !o.gaveUp || class == ErrHeld || class == ErrRefused: // else it failed by its caller's context, which does not concern the others
 		cl.answer(class, o.err)
 	}
 	// A driver forgets a claim that has no place in its queue. A repetition with the same owner would meet what is left of it, such as a late release.

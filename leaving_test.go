@@ -99,6 +99,23 @@ func TestWhatCannotBeRenouncedIsUndone(t *testing.T) {
 	})
 }
 
+// A server that refuses to end a claim of unknown outcome, as after a change of the password, refuses the waiters.
+func TestRefusedUndo(t *testing.T) {
+	bubble(t, func(w *world) {
+		l := w.acquire(w.other(), "a")
+		c, b := w.client()
+		b.DelayNext(memorytest.Claim, 0) // the first attempt finds it held
+		b.LoseNextReply(memorytest.Claim)
+		waiting := w.begin(c, "a")
+		b.FailNext(memorytest.Abandon, driver.ErrRefused)
+		w.release(l)
+		w.sleep(time.Second)
+		require.True(t, waiting.finished())
+		require.ErrorIs(t, waiting.err, lockport.ErrRefused)
+		w.nobodyHolds("a")
+	})
+}
+
 // A grant or queue entry with the TTL of a caller that left is released. The next claim has the next waiter's TTL.
 func TestAnothersTTL(t *testing.T) {
 	for what, c := range map[string]struct {
