@@ -9,6 +9,7 @@ import (
 
 	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/notice"
+	"github.com/lockport/lockport/internal/session"
 )
 
 // facts are the server variables it reveals, by lower-case name.
@@ -60,13 +61,14 @@ func (f facts) refuseRole() error {
 		return fmt.Errorf("%w: the server is a node of a Galera cluster (wsrep_on) or a member of a replication group, where GET_LOCK locks on one member alone: "+
 			"two clients would hold the same lock", driver.ErrRefused)
 	case f.isOn("read_only"), f.isOn("super_read_only"), f.isOn("innodb_read_only"):
-		return fmt.Errorf("%w: %s", driver.ErrRefused, usePrimary)
+		return session.ErrReadOnly
 	}
 	return nil
 }
 
 // Check implements driver.Checker.
 func (b *Backend) Check(ctx context.Context) (notices []driver.Notice, err error) {
+	defer func() { err = session.Refuse(err) }()
 	s := b.server
 	c, known, err := s.open(ctx)
 	if err != nil {

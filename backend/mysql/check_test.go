@@ -12,6 +12,7 @@ import (
 	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/lab/peer"
 	"github.com/lockport/lockport/internal/lab/servers"
+	"github.com/lockport/lockport/internal/session"
 )
 
 // refused requires that Check and the first claim refuse a server with why, in one line, without a password.
@@ -113,14 +114,28 @@ func TestLogins(t *testing.T) {
 
 func TestReadOnlyServer(t *testing.T) {
 	m := servers.NeedMariaDB(t, servers.MariaDBOptions{})
-	c := newClient(t, m.DSN(), Options{})
-	require.NoError(t, peer.Holds(t, c, newName()).Release(t.Context()))
-	exec(t, adminOf(t, m), "SET GLOBAL read_only=1")
-	refused(t, m.URL(), "read-only")
-	name := newName()
-	_, err := c.TryAcquire(t.Context(), name) // on an earlier session
-	require.ErrorIs(t, err, lockport.ErrRefused)
-	require.Zero(t, holderOf(t, m, name), "the lock was not released")
+	admin, name := adminOf(t, m), newName()
+	for _, o := range []Options{{}, {NoTokens: true}} {
+		a, b, idle := newClient(t, m.DSN(), o), newClient(t, m.DSN(), o), newClient(t, m.DSN(), o)
+		require.NoError(t, peer.Holds(t, idle, newName()).Release(t.Context()))
+		held, got := peer.Holds(t, a, name), peer.Acquiring(t, b, name)
+		require.Eventually(t, func() bool { return blockedIn(t, admin) != 0 }, peer.Soon, time.Millisecond)
+		exec(t, admin, "SET GLOBAL read_only=1")
+		for range 2 { // on its session, then on a new one
+			_, err := idle.TryAcquire(t.Context(), newName())
+			require.ErrorIs(t, err, lockport.ErrUnavailable)
+		}
+		peer.Refuses(t, m.URL(), driver.ErrRefused, "read-only")
+		peer.Eventually(t, held.Lost())
+		require.Never(t, func() bool { return len(got) > 0 }, time.Second, 10*time.Millisecond, "granted by a server that was replaced")
+		exec(t, admin, "SET GLOBAL read_only=0")
+		require.NoError(t, peer.Eventually(t, got).Release(t.Context()))
+		require.NoError(t, peer.Holds(t, idle, name, lockport.Permits(2)).Release(t.Context()))
+		exec(t, admin, "SET GLOBAL read_only=1")
+		_, err := idle.TryAcquire(t.Context(), name, lockport.Permits(2))
+		require.ErrorIs(t, err, lockport.ErrUnavailable)
+		exec(t, admin, "SET GLOBAL read_only=0")
+	}
 }
 
 func TestOldServers(t *testing.T) {
@@ -140,7 +155,7 @@ func TestFacts(t *testing.T) {
 	for _, f := range []facts{
 		{"wsrep_on": "ON"}, {"group_replication_group_name": "aaaa"}, {"read_only": "ON"}, {"super_read_only": "1"}, {"innodb_read_only": "ON"},
 	} {
-		require.ErrorIs(t, f.refuseRole(), driver.ErrRefused, f)
+		require.ErrorIs(t, session.Refuse(f.refuseRole()), driver.ErrRefused, f)
 	}
 	require.NoError(t, facts{"wsrep_on": "OFF", "read_only": "OFF", "group_replication_group_name": ""}.refuseRole())
 }

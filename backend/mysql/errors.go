@@ -22,7 +22,6 @@ const (
 
 const (
 	grantTable = "grant the user SELECT, INSERT, UPDATE, DELETE and CREATE on the database, or do without tokens"
-	usePrimary = "the server is read-only, as a replica is: use the primary"
 	whichOne   = "is it MariaDB or MySQL?"
 )
 
@@ -42,10 +41,9 @@ var refusals = map[uint16]string{
 	1142: "the user may not use the table of fencing tokens: " + grantTable, 1143: grantTable,
 	1054:       "the table of fencing tokens has unexpected columns: name another table, or drop this one",
 	errNoTable: "the table of fencing tokens is missing: " + grantTable,
-	1290:       usePrimary, 1836: usePrimary,
-	1095: "this user may not end the session: use one with the privilege CONNECTION ADMIN",
-	1227: "grant the user that privilege",
-	1064: whichOne, 1193: whichOne, 1235: whichOne, 1251: whichOne, 1305: whichOne,
+	1095:       "this user may not end the session: use one with the privilege CONNECTION ADMIN",
+	1227:       "grant the user that privilege",
+	1064:       whichOne, 1193: whichOne, 1235: whichOne, 1251: whichOne, 1305: whichOne,
 }
 
 // number is the number of the server's error; 0: err is none.
@@ -66,6 +64,8 @@ func classify(ctx context.Context, err error) error {
 	switch remedy := refusals[n]; {
 	case remedy != "":
 		return fmt.Errorf("%w: %s (%w)", driver.ErrRefused, remedy, line)
+	case n == 1290 || n == 1792 || n == 1836: // as go-sql-driver's rejectReadOnly has them
+		return fmt.Errorf("%w (%w)", session.ErrReadOnly, line)
 	case n == errNoSuchThread:
 		return fmt.Errorf("%w: the session has ended (%w)", driver.ErrLost, line)
 	case n == errRowLockWait:

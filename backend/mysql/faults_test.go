@@ -34,10 +34,10 @@ func TestPoolSeesEveryRequest(t *testing.T) {
 	require.NoError(t, l.Release(t.Context()))
 	said := p.statements()
 	key := keyOf(name)
-	require.Equal(t, "SELECT CONCAT(COALESCE(GET_LOCK('"+string(key)+"',0),2))a", said[0])
+	require.Equal(t, "SELECT CONCAT(COALESCE(IF("+isReadOnly+",3,GET_LOCK('"+string(key)+"',0)),2))a", said[0])
 	require.Contains(t, said[1], "INSERT INTO `lockport_fence`")
 	for _, query := range said[2 : len(said)-1] {
-		require.Regexp(t, `^SELECT CONCAT\(COALESCE\(IS_USED_LOCK\('lockport\.session\.\w+'\)=CONNECTION_ID\(\),2\)\)a$`, query)
+		require.Regexp(t, `^SELECT CONCAT\(COALESCE\(IF\(.*,3,IS_USED_LOCK\('lockport\.session\.\w+'\)=CONNECTION_ID\(\)\),2\)\)a$`, query)
 	}
 	require.Equal(t, "SELECT CONCAT(COALESCE(RELEASE_LOCK('"+string(key)+"'),2))a", said[len(said)-1])
 	_, err = c.Inspect(t.Context(), name)

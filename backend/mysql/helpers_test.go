@@ -263,8 +263,8 @@ func TestMain(m *testing.M) { peer.Main(m, 0) }
 
 // isOp classifies requests by their statements.
 var isOp = peer.Ops{
-	conformance.OpAcquire: peer.With("SELECT CONCAT(COALESCE(GET_LOCK("),
-	conformance.OpRenew:   regexp.MustCompile(`SELECT CONCAT\(COALESCE\(IS_USED_LOCK\('` + regexp.QuoteMeta(markerPrefix) + `.*=CONNECTION_ID\(\)`).Match,
+	conformance.OpAcquire: peer.With("SELECT CONCAT(COALESCE(IF(" + isReadOnly + ",3,GET_LOCK("),
+	conformance.OpRenew:   regexp.MustCompile(regexp.QuoteMeta("SELECT CONCAT(COALESCE(IF("+isReadOnly+",3,IS_USED_LOCK('"+markerPrefix) + `.*=CONNECTION_ID\(\)`).Match,
 	conformance.OpRelease: peer.With("SELECT CONCAT(COALESCE(RELEASE_LOCK("),
 }.Is
 

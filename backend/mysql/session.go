@@ -157,6 +157,12 @@ func (c *conn) Wait(ctx context.Context, op *session.Op) error {
 	for {
 		round, cancel := context.WithTimeout(ctx, waitRound+c.server.o.TTL)
 		err := c.locks(round, []*session.Op{op}, waitRound)
+		if err == nil && op.OK && c.server.o.NoTokens { // no write shows that the server has become read-only
+			ping := &session.Op{Kind: session.Ping}
+			if err = c.locks(round, []*session.Op{ping}, 0); err == nil {
+				err = ping.Err
+			}
+		}
 		cancel()
 		if err != nil || op.OK || op.Err != nil {
 			return err
@@ -200,9 +206,12 @@ func (c *conn) endEarlier(ctx context.Context, op *session.Op) error {
 // maxLooks is how often endEarlier checks whether a session has ended.
 const maxLooks = 10
 
+// isReadOnly is true of a primary that was replaced. It keeps its sessions and their locks, which exclude nobody on the new primary.
+const isReadOnly = "CONCAT(@@read_only) IN ('1','ON')"
+
 // lockQuery makes one statement of ops, with a function for each, in their order, and returns the ops it covers. A Ping asks for the session's own
 // marker: if something in between has replaced the connection, that is noticed. wait is how long a Try waits. The answer has a digit for each
-// function: 1, 0, or 2 for NULL.
+// function: 1, 0, 2 for NULL, or 3 for a Try or Ping of a read-only server.
 func (c *conn) lockQuery(ops []*session.Op, wait time.Duration) (query string, asked []*session.Op) {
 	var functions []string
 	for _, op := range ops {
@@ -212,11 +221,11 @@ func (c *conn) lockQuery(ops []*session.Op, wait time.Duration) (query string, a
 		function := ""
 		switch op.Kind {
 		case session.Try:
-			function = fmt.Sprintf("GET_LOCK(%s,%d)", literal(op.Key), wait/time.Second)
+			function = fmt.Sprintf("IF(%s,3,GET_LOCK(%s,%d))", isReadOnly, literal(op.Key), wait/time.Second)
 		case session.Free:
 			function = "RELEASE_LOCK(" + literal(cmp.Or(op.Slot, op.Key)) + ")"
 		case session.Ping:
-			function = "IS_USED_LOCK('" + c.marker + "')=CONNECTION_ID()"
+			function = "IF(" + isReadOnly + ",3,IS_USED_LOCK('" + c.marker + "')=CONNECTION_ID())"
 		}
 		functions, asked = append(functions, "COALESCE("+function+",2)"), append(asked, op)
 	}
@@ -242,6 +251,8 @@ func (c *conn) locks(ctx context.Context, ops []*session.Op, wait time.Duration)
 	for i, op := range asked {
 		op.OK = answer[i] == '1'
 		switch {
+		case answer[i] == '3':
+			op.Err = session.ErrReadOnly
 		case op.Kind == session.Ping && !op.OK:
 			return errors.New("another session answers")
 		case op.Kind == session.Try && op.OK:
@@ -256,7 +267,7 @@ func (c *conn) locks(ctx context.Context, ops []*session.Op, wait time.Duration)
 // tryPermit takes the first free one of several locks, none of which the session has, and draws its token. Errors are as for locks.
 func (c *conn) tryPermit(ctx context.Context, op *session.Op) error {
 	var query strings.Builder
-	query.WriteString("SELECT CASE")
+	query.WriteString("SELECT CASE WHEN " + isReadOnly + " THEN -1")
 	for i, slot := range op.Slots {
 		fmt.Fprintf(&query, " WHEN GET_LOCK(%s,0)=1 THEN %d", literal(slot), i)
 	}
@@ -267,7 +278,12 @@ func (c *conn) tryPermit(ctx context.Context, op *session.Op) error {
 	case err != nil || !r[0].Valid:
 		return err
 	}
-	op.OK, op.Slot = true, op.Slots[r.Number(0)]
+	slot := r.Number(0)
+	if slot < 0 {
+		op.Err = session.ErrReadOnly
+		return nil
+	}
+	op.OK, op.Slot = true, op.Slots[slot]
 	return c.drawForPermit(ctx, op)
 }
 

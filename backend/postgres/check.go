@@ -25,7 +25,7 @@ func (b *Backend) Check(ctx context.Context) (notices []driver.Notice, err error
 		}
 		return err
 	})
-	return notices, err
+	return notices, session.Refuse(err)
 }
 
 // inTheClear warns of a password on a connection without TLS. pgx does not report the authentication method.

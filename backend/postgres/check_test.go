@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
@@ -19,6 +20,7 @@ import (
 	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/lab/peer"
 	"github.com/lockport/lockport/internal/lab/servers"
+	"github.com/lockport/lockport/internal/session"
 )
 
 func TestCheckErrors(t *testing.T) {
@@ -47,6 +49,9 @@ func TestReplicaIsRefused(t *testing.T) {
 	primary := servers.SharedPostgres(t)
 	replica := servers.NeedPostgres(t, servers.PostgresOptions{Primary: primary})
 	peer.Refuses(t, replica.URL(), driver.ErrRefused, "connect to the primary")
+	_, err := clientAt(t, replica.URL()).TryAcquire(t.Context(), "x") // a primary that was replaced may be back as a replica
+	require.ErrorIs(t, err, lockport.ErrUnavailable)
+	require.ErrorIs(t, classify(&pgconn.PgError{Code: "25006"}), session.ErrReadOnly)
 	// Several hosts: one that can hold locks is chosen.
 	both := peer.Via(t, primary.URL(), replica.Addr()+","+primary.Addr())
 	peer.Notices(t, both)

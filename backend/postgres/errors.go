@@ -52,7 +52,6 @@ var refusals = map[string]string{
 	"42P01": "restore it: it must not be dropped while in use",
 	"2200H": "the sequence is used up",
 	"26000": poolerText,
-	"25006": "connect to the primary",
 	"42":    "",
 	"0A":    "",
 	"22":    "",
@@ -85,6 +84,9 @@ func classify(err error) error {
 // classifyAnswer is classify for the server's own errors.
 func classifyAnswer(pg *pgconn.PgError) error {
 	text := fmt.Sprintf("%s (SQLSTATE %s)", session.OneLine(pg.Message), pg.Code)
+	if pg.Code == "25006" { // read_only_sql_transaction
+		return fmt.Errorf("%w (%s)", session.ErrReadOnly, text)
+	}
 	if pg.Code == "53200" {
 		return fmt.Errorf("%w: %s: the server's lock table is full; raise max_locks_per_transaction", driver.ErrUnavailable, text)
 	}

@@ -28,7 +28,6 @@ type server struct {
 	tokens tokens
 
 	limit         atomic.Int64 // half the size of the lock table; 0 before the first session
-	primary       atomic.Bool  // some session has found a primary
 	wholeSessions atomic.Bool  // the connection goes through a pooler in session mode
 }
 
@@ -123,13 +122,8 @@ func (s *server) readFacts(ctx context.Context, c *pgx.Conn) (f facts, err error
 	case version < minVersion:
 		return f, fmt.Errorf("%w: the server is PostgreSQL %d, but %d or newer is needed", driver.ErrRefused, version, minVersion)
 	case recovering:
-		const text = "the server is a read-only replica, whose locks exclude nobody elsewhere: connect to the primary"
-		if s.primary.Load() { // perhaps a fail-over is under way
-			return f, fmt.Errorf("%w: %s", driver.ErrUnavailable, text)
-		}
-		return f, fmt.Errorf("%w: %s", driver.ErrRefused, text)
+		return f, session.ErrReadOnly
 	}
-	s.primary.Store(true)
 	return f, nil
 }
 

@@ -18,6 +18,19 @@ var (
 	errGone      = errors.New("the lock was gone before its release")
 )
 
+// ErrReadOnly: the server accepts no writes. It is a replica, perhaps a primary that was replaced. A session with this in an Op.Err ends.
+var ErrReadOnly = fmt.Errorf("%w: %s", driver.ErrUnavailable, readOnly)
+
+const readOnly = "the server is read-only, as a replica is, and its locks exclude nobody elsewhere: connect to the primary"
+
+// Refuse returns err as driver.Checker does. It refuses a read-only server: there is no fail-over to wait for.
+func Refuse(err error) error {
+	if errors.Is(err, ErrReadOnly) {
+		return fmt.Errorf("%w: %s", driver.ErrRefused, readOnly)
+	}
+	return err
+}
+
 // classOf returns the class of package driver that err matches, or nil.
 func classOf(err error) error {
 	for _, class := range []error{driver.ErrHeld, driver.ErrLost, driver.ErrUnavailable, driver.ErrRefused, driver.ErrUnknown} {

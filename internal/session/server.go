@@ -55,7 +55,7 @@ type Op struct {
 	// Token is the token of a Try that got the Key, from 1 to driver.MaxToken; 0 without tokens.
 	Token uint64
 	// Err is the failure of this Op alone, which certainly had no effect. It has a class of package driver (ErrRefused: no privilege; ErrUnavailable:
-	// the lock table is full). If an effect is possible, Conn returns an error instead.
+	// the lock table is full), or is ErrReadOnly. If an effect is possible, Conn returns an error instead.
 	Err error
 
 	waits   bool          // by Conn.Wait

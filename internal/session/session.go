@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -138,6 +139,8 @@ func (s *session) request() {
 	if err != nil {
 		s.end(err)
 		err = unknown(s.endErr)
+	} else if slices.ContainsFunc(ops, func(op *Op) bool { return errors.Is(op.Err, ErrReadOnly) }) {
+		s.end(ErrReadOnly) // the next session may reach the new primary
 	}
 	for _, op := range ops {
 		op.settle(err)

@@ -54,6 +54,37 @@ func TestSessionEnds(t *testing.T) {
 	})
 }
 
+// A server that became read-only ends its holds: a claim or a renewal tells. The next claim dials.
+func TestReadOnlyServer(t *testing.T) {
+	byHand(t, Options{}, func(t *testing.T, h *hand) {
+		for _, asks := range []string{"Ta", "P"} {
+			told := 0
+			req := request("held")
+			req.Lost = func(error) { told++ }
+			c, lease := h.live(req)
+			o, class := h.try(t.Context(), request("a")), driver.ErrUnavailable
+			if asks == "P" {
+				c.answer("Ta", "a")
+				o, class = h.renew(t.Context(), lease), driver.ErrUnknown
+			}
+			queued := h.try(t.Context(), request("b"))
+			c.fails(asks, ErrReadOnly)
+			o.is(t, class)
+			queued.is(t, driver.ErrUnavailable)
+			require.Equal(t, 1, told)
+			require.True(t, c.closed)
+			abandoned := h.abandon(t.Context(), req)
+			h.dialled(ErrReadOnly)
+			abandoned.is(t, driver.ErrUnavailable)
+			abandoned = h.abandon(t.Context(), req)
+			d := h.accept()
+			d.answer("E" + c.id)
+			abandoned.is(t, nil)
+			d.fail(errCut)
+		}
+	})
+}
+
 func TestReleaseWhoseAnswerIsLost(t *testing.T) {
 	byHand(t, Options{}, func(t *testing.T, h *hand) {
 		req := request("a")
