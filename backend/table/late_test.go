@@ -80,10 +80,18 @@ func TestLateRenewalShortensNothing(t *testing.T) {
 		defer func() { _ = tx.Rollback() }()
 		var name string
 		require.NoError(t, tx.QueryRow(b.text("SELECT name FROM {table} WHERE name = 'a' FOR UPDATE")).Scan(&name))
-		short, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		b.RenewBatch(short, leases, make([]driver.Renewal, 2)) // it goes on at the server
-		time.Sleep(time.Second)
+		left := make(chan struct{})
+		go func() {
+			defer close(left)
+			b.RenewBatch(ctx, leases, make([]driver.Renewal, 2))
+		}()
+		require.Eventually(t, func() bool {
+			return len(do(t, b, "SELECT id FROM information_schema.processlist WHERE info LIKE 'UPDATE {table} SET expires = GREATEST%'")) > 0
+		}, within, time.Millisecond)
+		cancel() // it goes on at the server
+		<-left
 		peer.Extends(t, b, leases[1])
 		expires := func(name string) int64 {
 			return number(do(t, b, "SELECT expires FROM {table} WHERE name = ?", name)[0][0])
