@@ -55,7 +55,7 @@ func (c *call[T]) notYet(d time.Duration, why string) {
 
 // ended waits for the call to return, with an error or without.
 func (c *call[T]) ended(limit time.Duration, why string) (T, error) {
-	c.e.within(c.over, limit, "%s, but %s has not returned after %v", why, c.what, limit)
+	c.e.within(c.over, limit, "%s, but %s %w after %v", why, c.what, errNotOver, limit)
 	return c.result, c.err
 }
 
@@ -80,7 +80,7 @@ func (e *Env) inTime(what string, patience, limit time.Duration, f func(context.
 		defer cancel()
 		return f(ctx)
 	})
-	e.within(c.over, limit, "%s has not returned after %v; its context ends after %v", what, limit, patience)
+	e.within(c.over, limit, "%s %w after %v; its context ends after %v", what, errNotOver, limit, patience)
 	e.noPassword(c.err)
 	return c.err
 }

@@ -131,24 +131,35 @@ func (a *claimant) cancelledAtAnyMoment() {
 // cancelledAfterEachRequest cancels a claim when the server has received its first, second, … request and delays its replies.
 func cancelledAfterEachRequest(e *Env, fresh func() *claimant) {
 	other := e.party().connected()
-	for n := int64(1); n <= 8; n++ {
+	const shortest, longest = 30 * time.Millisecond, endTime / 2
+	for n, delay := int64(1), shortest; n <= 8; {
 		a := fresh()
 		name := e.name()
-		e.delay(30 * time.Millisecond)
-		before := e.requests()
+		e.delay(delay)
+		before, start := e.requests(), time.Now()
 		w := a.begin(name)
 		for e.requests() < before+n && !w.isOver() {
 			<-time.After(time.Millisecond)
 		}
-		enough := w.isOver()
-		e.applies(!enough || e.requests() > before, "Faults.Requests counted no request")
+		over, sent := w.isOver(), e.requests()-before
+		e.applies(!over || sent > 0, "Faults.Requests counted no request")
 		w.cancel()
+		late := time.Since(start) >= time.Duration(n)*delay // the replies may have come first
 		answer, _ := w.ended(endTime, "its context has ended")
 		e.restore()
 		a.settled(answer, name, other, fmt.Sprintf("cancelled after request %d", n))
 		e.leftovers(fmt.Sprintf("a claim was cancelled after request %d, and undone", n))
-		if enough {
+		switch {
+		case over && (sent < n || !late):
 			return // a claim needs no more requests
+		case !over && (!late || answer.err != nil):
+			n++
+		case delay < longest: // it was cancelled too late: again, with more time
+			delay = min(4*delay, longest)
+		case n == 1:
+			e.stalled()
+		default:
+			return
 		}
 	}
 }

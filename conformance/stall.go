@@ -48,9 +48,12 @@ func (e errExpired) Unwrap() error { return e.error }
 // errSlow is part of a failure that a slow machine or server may explain.
 var errSlow = errors.New("the machine or the server was slow")
 
-// attempt runs a case, and again if a run shows nothing: the case measured a stall itself; its failure may be one of slowness; a lock was lost while
-// the machine stalled; a quick case, which renews few claims, lost one or saw it granted to another when it may have expired; or another case saw a
-// grant after a stall in which the renewals of its claims may have been late. n is how often it started again.
+// errNotOver is part of a failure that a stall of the machine may explain.
+var errNotOver = errors.New("has not returned")
+
+// attempt runs a case, and again if a run shows nothing: the case measured a stall itself; its failure may be one of slowness; a lock was lost, or a
+// call late, while the machine stalled; a quick case, which renews few claims, lost one or saw it granted to another when it may have expired; or
+// another case saw a grant after a stall in which the renewals of its claims may have been late. n is how often it started again.
 func (r *runner) attempt(ctx context.Context, cfg Config, c Case) (n int, err error) {
 	for ; ; n++ {
 		longest := r.stalls()
@@ -62,7 +65,7 @@ func (r *runner) attempt(ctx context.Context, cfg Config, c Case) (n int, err er
 		overdue := !c.Quick && stall >= r.ttl*5/8 // claims are renewed after a quarter of the TTL
 		lost, granted := errors.Is(err, driver.ErrLost), errors.Is(err, errGranted) || errors.Is(err, errNone) || errors.Is(err, errMissing)
 		slow := errors.Is(err, errStalled) || errors.Is(err, errSlow)
-		if n == maxStalled || !slow && !(lost && stalled) && !(granted && (expired || overdue)) {
+		if n == maxStalled || !slow && !(lost && stalled) && !(errors.Is(err, errNotOver) && stall >= endTime/4) && !(granted && (expired || overdue)) {
 			return n, err
 		}
 	}
