@@ -21,9 +21,11 @@ const tick = `trap "exit 5" TERM; trap "echo hangup" HUP; (trap "" TERM; while :
 
 func newTicks(t *testing.T) ticks { return ticks{filepath.Join(t.TempDir(), "ticks")} }
 
-// keep starts a lockport that keeps tick running.
+// keep starts a lockport that keeps tick running. Like a service, it has no terminal.
 func (k ticks) keep(t *testing.T, url string, options ...string) *process {
-	return start(t, url, slices.Concat([]string{"run", "--keep"}, options, []string{"keep", "--", "sh", "-c", tick, k.file})...)
+	p := prepare(url, slices.Concat([]string{"run", "--keep"}, options, []string{"keep", "--", "sh", "-c", tick, k.file})...)
+	p.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	return p.begin(t)
 }
 
 // pids returns the processes that ran, in order.
@@ -68,6 +70,14 @@ func testKeep(t *testing.T, url string) {
 	first := leader(pid)
 	require.NoError(t, first.Process.Signal(syscall.SIGHUP)) // which does not kill the command
 	first.says(t, "hangup")
+	for _, p := range all {
+		for _, s := range []syscall.Signal{syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGHUP} {
+			if p != first { // it waits, once it is connected
+				eventually(t, func() bool { return len(openFiles(p.Process.Pid, "socket:")) > 0 }, "it never connects")
+				require.NoError(t, p.Process.Signal(s))
+			}
+		}
+	}
 	require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
 	pid = k.next(t, 2)
 

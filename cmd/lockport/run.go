@@ -36,6 +36,7 @@ func runVerb(ctx context.Context, c *console, args []string) error {
 	if err != nil {
 		return err
 	}
+	ttyFd() // for ends: it cannot be opened after a hangup
 	// From here on a write to a terminal or a broken pipe must neither stop nor end this process: it renews a lock and watches a command. SIGPIPE
 	// is caught, because the command would inherit an ignored one.
 	signal.Ignore(syscall.SIGTTOU)
@@ -95,7 +96,7 @@ func (r *runner) onSignal(cancel context.CancelCauseFunc) (stop func()) {
 // untilEnded waits for done, or for a signal that ends lockport while no command runs, and returns that signal.
 func (r *runner) untilEnded(done <-chan struct{}) (end syscall.Signal) {
 	handle := func(s syscall.Signal) {
-		if s != syscall.SIGWINCH && s != syscall.SIGCONT && s != syscall.SIGTSTP {
+		if r.ends(s) {
 			end = s
 		}
 	}
@@ -110,6 +111,20 @@ func (r *runner) untilEnded(done <-chan struct{}) (end syscall.Signal) {
 		}
 	}
 	return end
+}
+
+// ends reports whether s ends lockport while no command runs. With --keep, signals that ask services to reload are for the command alone. SIGHUP is
+// one where no terminal can hang up.
+func (r *runner) ends(s syscall.Signal) bool {
+	switch s {
+	case syscall.SIGWINCH, syscall.SIGCONT, syscall.SIGTSTP:
+		return false
+	case syscall.SIGUSR1, syscall.SIGUSR2:
+		return !r.o.keep
+	case syscall.SIGHUP:
+		return !r.o.keep || ttyFd() >= 0
+	}
+	return true
 }
 
 // keepMinHold keeps lock until the end of --min-hold. It returns sooner if the lock is lost, or a signal ends lockport: then it returns the signal.

@@ -158,6 +158,19 @@ func TestTerminalStopKeyAfterTheCommand(t *testing.T) {
 	}
 }
 
+// TestTerminalHangup: a lockport that waits does not outlive its terminal, which its session loses before SIGHUP arrives.
+func TestTerminalHangup(t *testing.T) {
+	t.Parallel()
+	url := folder(t)
+	holds(t, url, "a")
+	shell := onTerminal(t, url, "sh", "-c", `"$0" run --keep a -- true & echo pid=$!; read line`, program())
+	pid := shell.number(t, "pid")
+	t.Cleanup(func() { _ = syscall.Kill(pid, syscall.SIGKILL) })
+	shell.says(t, `waiting for "a"`)
+	shell.types(t, "\n") // the shell ends, and its terminal with it
+	eventually(t, func() bool { return strings.Trim(state(pid), "Z") == "" }, "lockport lives on")
+}
+
 // TestTerminalBackground: a background job of the shell must not take the terminal. It stops when it reads from the terminal, and continues in the
 // foreground.
 func TestTerminalBackground(t *testing.T) {
