@@ -41,7 +41,7 @@ func (r *runner) keep(ctx context.Context) error {
 		return err
 	}
 	switch lost := errors.Is(k.last, lockport.ErrLost); {
-	case lost && !k.done && exit.code != exitLost && exit.code != exitCannotStart:
+	case lost && !k.done && exit.code != exitLost:
 		return failf(exitLost, "%v", k.last)
 	case !lost && k.led && (errors.Is(k.last, lockport.ErrUnavailable) || errors.Is(k.last, lockport.ErrRefused)): // of the last release
 		k.c.say("%v; the lock expires within %v", k.last, k.o.ttl)
@@ -58,9 +58,8 @@ func (k *keeper) lead(ctx context.Context, term *lockport.Lock) error {
 		return nil
 	}
 	code, asked, err := k.supervise(term, []*lockport.Lock{term})
-	if err != nil {
-		k.end(err)
-		return nil
+	if err != nil { // too many processes or open files, perhaps: a later term may start it
+		return err
 	}
 	k.done = term.Err() == nil
 	signal := k.keepMinHold(term)

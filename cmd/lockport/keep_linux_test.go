@@ -156,3 +156,19 @@ func TestRunKeep(t *testing.T) {
 		code = p.code(t)
 	}
 }
+
+// Where no process can be started for now, as without memory or descriptors, lockport tries again. Here the arguments are too long.
+func TestRunKeepRetriesAStart(t *testing.T) {
+	t.Parallel()
+	var said buffer
+	o := runOptions{url: folder(t), names: []string{"a"}, command: []string{"sh", strings.Repeat("x", 1<<20)}, keep: true}
+	r := &runner{c: &console{err: &said}, o: o, signals: make(chan os.Signal, 1)}
+	defer r.close()
+	ended := make(chan error, 1)
+	go func() { ended <- r.keep(t.Context()) }()
+	eventually(t, func() bool {
+		return strings.Contains(said.String(), "list too long; retrying \"a\" in ") || len(ended) > 0
+	}, "%s", &said)
+	r.signals <- syscall.SIGTERM
+	require.Equal(t, exitWith(143), <-ended)
+}
