@@ -154,6 +154,8 @@ func TestRefusals(t *testing.T) {
 		{64, "1024", []string{"status", long}},
 		{64, "UTF-8", []string{"status", "\xff"}},
 		{64, "invisible to other processes", []string{"status", "--url", "memory:"}},
+		{64, "invisible to other processes", []string{"run", "--url", "memory:", "a", "--", "true"}},
+		{64, "invisible to other processes", []string{"run", "--keep", "--url", "memory:", "a", "--", "true"}},
 		{64, "speed", []string{"status", "--url", "redis://127.0.0.1:1?speed=high"}},
 		{69, "refused", []string{"status", "--url", "redis://u:secret@127.0.0.1:1", "a"}},
 		{69, "/nowhere/at/all", []string{"status", "--url", "file:///nowhere/at/all", "a"}},

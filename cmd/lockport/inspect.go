@@ -23,10 +23,18 @@ func openInspector(verb, rawURL string) (*lockport.Client, error) {
 	if err != nil {
 		return nil, errors.Join(libraryError(err), b.Close())
 	}
-	if client.Capabilities().Backend == "memory" {
-		return nil, errors.Join(usagef("%s: locks in memory are invisible to other processes", verb), client.Close())
+	if err := refuseMemory(verb, client); err != nil {
+		return nil, errors.Join(err, client.Close())
 	}
 	return client, nil
+}
+
+// refuseMemory is the error of a verb whose locks must exclude other processes.
+func refuseMemory(verb string, client *lockport.Client) error {
+	if client.Capabilities().Backend == "memory" {
+		return usagef("%s: locks in memory are invisible to other processes", verb)
+	}
+	return nil
 }
 
 // inspect returns the status of one lock.

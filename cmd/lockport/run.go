@@ -153,7 +153,9 @@ func (r *runner) open(ctx context.Context) (err error) {
 	if r.o.ttlGiven {
 		options = append(options, lockport.TTL(r.o.ttl))
 	}
-	r.client, err = openServer(ctx, r.o.url, options...)
+	if r.client, err = openServer(ctx, r.o.url, options...); err == nil {
+		err = refuseMemory("run", r.client)
+	}
 	if err == nil && r.c.interactive {
 		for _, n := range r.client.Notices() {
 			if !n.Unknown {

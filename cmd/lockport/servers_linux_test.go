@@ -47,6 +47,8 @@ var serverTests = []struct {
 	{"killed", []string{"redis", "mysql"}, testKilled},
 	{"no answer", []string{"redis", "postgres"}, testNoAnswer},
 	{"hung server", []string{"mysql"}, testHungServer},
+	{"guard acts", []string{"redis"}, testGuardActs},
+	{"on lost ignore", []string{"redis"}, testOnLostIgnore},
 	{"keep", []string{"redis"}, testKeep},
 	{"holders", []string{"redis", "postgres"}, testHolders},
 	{"foreign holder", []string{"redis"}, testForeignHolder},

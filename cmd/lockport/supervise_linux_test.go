@@ -125,12 +125,11 @@ func TestSuperviseShortValidity(t *testing.T) {
 	require.True(t, s.lost, "the command could outlive the lock")
 }
 
-// TestRunGuardActsWhereLockportCannot stops lockport, so that it neither renews nor ends its command. The memory backend suffices: its validity is
-// that of any backend with a TTL. The guard acts a fortieth of the TTL before the validity ends, which a busy machine needs.
-func TestRunGuardActsWhereLockportCannot(t *testing.T) {
-	t.Parallel()
+// testGuardActs stops lockport, so that it neither renews nor ends its command. The guard acts a fortieth of the TTL before the validity ends, which
+// a busy machine needs.
+func testGuardActs(t *testing.T, url string) {
 	const ttl = 8 * time.Second
-	p := start(t, "memory:?ttl="+ttl.String(), "run", "a", "--", "sh", "-c", family)
+	p := start(t, url+"?ttl="+ttl.String(), "run", "guarded", "--", "sh", "-c", family)
 	group := p.group(t)
 	stopped := time.Now()
 	require.NoError(t, p.Process.Signal(syscall.SIGSTOP))
@@ -199,10 +198,9 @@ func TestGuardLooksAtItsClock(t *testing.T) {
 	}))
 }
 
-func TestRunOnLostIgnore(t *testing.T) {
-	t.Parallel()
+func testOnLostIgnore(t *testing.T, url string) {
 	const ttl = time.Second
-	p := start(t, "memory:", "run", "--ttl", ttl.String(), "--on-lost", "ignore", "a", "--", "sh", "-c", `echo group=$$; while sleep 0.01; do :; done`)
+	p := start(t, url, "run", "--ttl", ttl.String(), "--on-lost", "ignore", "ignored", "--", "sh", "-c", `echo group=$$; while sleep 0.01; do :; done`)
 	group := p.group(t)
 	stopped := time.Now()
 	require.NoError(t, p.Process.Signal(syscall.SIGSTOP))
