@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/lockport/lockport"
 )
@@ -74,24 +72,6 @@ func who(st lockport.Status) string {
 		return "foreign: " + legible(st.Owner)
 	}
 	return legible(st.Owner)
-}
-
-// holder returns the first of names that another process holds, with its holder and since when, as far as known.
-func holder(ctx context.Context, client *lockport.Client, names []string) (name, by string) {
-	ctx, cancel := context.WithTimeout(ctx, time.Second)
-	defer cancel()
-	here, _ := os.Hostname()
-	for _, name := range names {
-		switch st, err := client.Inspect(ctx, name); {
-		case err != nil || !st.Held || st.Owner == "":
-		case st.Host == here && st.PID == os.Getpid(): // it has this one, and waits for another
-		case st.Since.IsZero():
-			return name, who(st)
-		default:
-			return name, who(st) + " since " + st.Since.Local().Format(time.DateTime)
-		}
-	}
-	return names[0], "another client"
 }
 
 // quoted is a list of lock names for a sentence.

@@ -22,6 +22,7 @@ type runner struct {
 	path    string         // of the command
 	signals chan os.Signal // sent to lockport
 	client  *lockport.Client
+	mine    sync.Map  // names that client holds
 	began   time.Time // when the command was about to begin, under a lock just acquired
 	silent  bool      // the command was ended because the server did not answer in time
 }
@@ -149,7 +150,15 @@ func (r *runner) close() {
 
 // open opens the server.
 func (r *runner) open(ctx context.Context) (err error) {
-	var options []lockport.Option
+	options := []lockport.Option{lockport.Observe(lockport.Hooks{
+		AcquireDone: func(_ context.Context, e lockport.AcquireEvent) {
+			if e.Err == nil {
+				r.mine.Store(e.Name, true)
+			}
+		},
+		Released: func(e lockport.HoldEvent) { r.mine.Delete(e.Name) },
+		Lost:     func(e lockport.HoldEvent) { r.mine.Delete(e.Name) },
+	})}
 	if r.o.ttlGiven {
 		options = append(options, lockport.TTL(r.o.ttl))
 	}
@@ -183,7 +192,7 @@ func (r *runner) acquire(ctx, first context.Context, started time.Time) (lock *l
 	} else if !errors.Is(err, lockport.ErrHeld) || ctx.Err() != nil {
 		return nil, libraryError(err)
 	}
-	name, by := holder(ctx, r.client, o.names)
+	name, by := r.holder(ctx)
 	return nil, failf(exitHeld, "%s%q is held by %s", waited, name, by)
 }
 
@@ -231,12 +240,33 @@ func (r *runner) explainWaiting(ctx context.Context) (stop func()) {
 			return
 		case <-time.After(explainAfter):
 		}
-		name, by := holder(ctx, r.client, r.o.names)
+		name, by := r.holder(ctx)
 		if ctx.Err() == nil {
 			r.c.say("waiting for %q, held by %s", name, by)
 		}
 	})
 	return func() { cancel(); explaining.Wait() }
+}
+
+// holder returns the first of the names that another client holds, with its holder and since when, as far as known. Containers on one host can share
+// the host's name and a process id, so neither tells clients apart.
+func (r *runner) holder(ctx context.Context) (name, by string) {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	for _, name := range r.o.names {
+		_, before := r.mine.Load(name)
+		st, err := r.client.Inspect(ctx, name)
+		_, after := r.mine.Load(name)
+		switch {
+		case err != nil || !st.Held || st.Owner == "":
+		case before || after: // lockport waits for another, or just released this one
+		case st.Since.IsZero():
+			return name, who(st)
+		default:
+			return name, who(st) + " since " + st.Since.Local().Format(time.DateTime)
+		}
+	}
+	return r.o.names[0], "another client"
 }
 
 // finish releases the lock, after --min-hold, and decides the exit code: a lock lost while the command ran overrides the command's status.

@@ -90,6 +90,25 @@ func TestRunHeld(t *testing.T) {
 	require.Equal(t, "at last\n", waiter.out.String())
 }
 
+// A holder with the same host name and process id is another client, as in containers that share the host's name.
+func TestRunHeldByANamesake(t *testing.T) {
+	t.Parallel()
+	url := folder(t)
+	namesake, err := openServer(t.Context(), url)
+	require.NoError(t, err)
+	defer namesake.Close()
+	_, err = namesake.Acquire(t.Context(), "b")
+	require.NoError(t, err)
+	r := &runner{o: runOptions{url: url, names: []string{"a", "b"}}, c: &console{}}
+	require.NoError(t, r.open(t.Context()))
+	defer r.close()
+	_, err = r.client.Acquire(t.Context(), "a")
+	require.NoError(t, err)
+	name, by := r.holder(t.Context())
+	require.Equal(t, "b", name)
+	require.Contains(t, by, ", pid "+strconv.Itoa(os.Getpid())+", ")
+}
+
 func TestRunPassesSignalsOn(t *testing.T) {
 	t.Parallel()
 	p := start(t, folder(t), "run", "a", "--", "sh", "-c",
