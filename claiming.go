@@ -114,7 +114,7 @@ func (cl *claim) run(ctx context.Context, o outcome) {
 			} else {
 				o = outcome{lease: o.lease, err: fmt.Errorf("%w: %v", driver.ErrUnknown, err)}
 				if classOf(err) == ErrRefused {
-					o.refused = err
+					o.refused = fmt.Errorf("%w; an earlier request without an answer may have taken the lock", err)
 				}
 			}
 			continue

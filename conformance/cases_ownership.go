@@ -48,10 +48,11 @@ var ownershipCases = group("ownership",
 		<-w.over
 		stop()
 		e.restore()
-		if inOneStep := w.err == nil && time.Since(start) < 2*delay; !inOneStep && stall >= e.ttl/8 {
+		inOneStep := w.err == nil && time.Since(start) < 2*delay
+		b.stillHolds(name, next, "the earlier holder's release took longer than the TTL")
+		if !inOneStep && stall >= e.ttl/8 {
 			e.stalled() // the first request may have come after the TTL, or the second one before the next claim
 		}
-		b.stillHolds(name, next, "the earlier holder's release took longer than the TTL")
 	}, "Delay", "Direct"),
 	full("no-resurrection", "contract: a renewal succeeds only if the server still has the claim, which then stays held", func(e *Env) {
 		e.needsTTL()

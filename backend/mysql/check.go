@@ -17,7 +17,8 @@ type facts map[string]string
 
 func (f facts) isMariaDB() bool { return strings.Contains(f["version"], "MariaDB") }
 
-func (f facts) isOn(name string) bool { return f[name] == "ON" || f[name] == "1" }
+// isOn counts other values than OFF too: MariaDB 12 has NO_LOCK for read_only.
+func (f facts) isOn(name string) bool { return f[name] != "" && f[name] != "OFF" && f[name] != "0" }
 
 // ask adds the names and values that a query returns.
 func (f facts) ask(ctx context.Context, l link, query string) error {

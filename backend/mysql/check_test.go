@@ -115,8 +115,9 @@ func TestLogins(t *testing.T) {
 func TestReadOnlyServer(t *testing.T) {
 	m := servers.NeedMariaDB(t, servers.MariaDBOptions{})
 	admin, name := adminOf(t, m), newName()
-	for _, o := range []Options{{}, {NoTokens: true}} {
-		a, b, idle := newClient(t, m.DSN(), o), newClient(t, m.DSN(), o), newClient(t, m.DSN(), o)
+	for _, rights := range []string{"USAGE", "ALL"} { // with all, it may write nevertheless
+		exec(t, admin, "GRANT %s ON *.* TO lockport@'%%'", rights)
+		a, b, idle := newClient(t, m.DSN(), Options{}), newClient(t, m.DSN(), Options{}), newClient(t, m.DSN(), Options{})
 		require.NoError(t, peer.Holds(t, idle, newName()).Release(t.Context()))
 		held, got := peer.Holds(t, a, name), peer.Acquiring(t, b, name)
 		require.Eventually(t, func() bool { return blockedIn(t, admin) != 0 }, peer.Soon, time.Millisecond)
@@ -153,7 +154,7 @@ func TestFacts(t *testing.T) {
 		require.ErrorIs(t, facts{"version": version}.refuseVersion(), driver.ErrRefused, version)
 	}
 	for _, f := range []facts{
-		{"wsrep_on": "ON"}, {"group_replication_group_name": "aaaa"}, {"read_only": "ON"}, {"super_read_only": "1"}, {"innodb_read_only": "ON"},
+		{"wsrep_on": "ON"}, {"group_replication_group_name": "aaaa"}, {"read_only": "ON"}, {"read_only": "NO_LOCK"}, {"super_read_only": "1"}, {"innodb_read_only": "ON"},
 	} {
 		require.ErrorIs(t, session.Refuse(f.refuseRole()), driver.ErrRefused, f)
 	}

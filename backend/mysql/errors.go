@@ -64,7 +64,7 @@ func classify(ctx context.Context, err error) error {
 	switch remedy := refusals[n]; {
 	case remedy != "":
 		return fmt.Errorf("%w: %s (%w)", driver.ErrRefused, remedy, line)
-	case n == 1290 || n == 1792 || n == 1836: // as go-sql-driver's rejectReadOnly has them
+	case n == 1290 || n == 1792 || n == 1836 || n == 1874: // these, but for the last, as go-sql-driver's rejectReadOnly
 		return fmt.Errorf("%w (%w)", session.ErrReadOnly, line)
 	case n == errNoSuchThread:
 		return fmt.Errorf("%w: the session has ended (%w)", driver.ErrLost, line)

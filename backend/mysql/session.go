@@ -157,7 +157,7 @@ func (c *conn) Wait(ctx context.Context, op *session.Op) error {
 	for {
 		round, cancel := context.WithTimeout(ctx, waitRound+c.server.o.TTL)
 		err := c.locks(round, []*session.Op{op}, waitRound)
-		if err == nil && op.OK && c.server.o.NoTokens { // no write shows that the server has become read-only
+		if err == nil && op.OK { // the server may have become read-only meanwhile
 			ping := &session.Op{Kind: session.Ping}
 			if err = c.locks(round, []*session.Op{ping}, 0); err == nil {
 				err = ping.Err
@@ -207,7 +207,8 @@ func (c *conn) endEarlier(ctx context.Context, op *session.Op) error {
 const maxLooks = 10
 
 // isReadOnly is true of a primary that was replaced. It keeps its sessions and their locks, which exclude nobody on the new primary.
-const isReadOnly = "CONCAT(@@read_only) IN ('1','ON')"
+// MariaDB 12 has further values.
+const isReadOnly = "(CONCAT(@@read_only) NOT IN ('0','OFF') OR @@innodb_read_only)"
 
 // lockQuery makes one statement of ops, with a function for each, in their order, and returns the ops it covers. A Ping asks for the session's own
 // marker: if something in between has replaced the connection, that is noticed. wait is how long a Try waits. The answer has a digit for each

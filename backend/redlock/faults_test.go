@@ -71,6 +71,15 @@ func TestFullNodes(t *testing.T) {
 	a.Frees(held)
 	b.Frees(other)
 	x.empty(t, "held")
+	for _, rights := range []string{"-", "+"} {
+		for _, s := range x.servers[1:] {
+			_, err := s.Do(t.Context(), "ACL", "SETUSER", "default", rights+"@scripting")
+			require.NoError(t, err)
+		}
+		if rights == "-" {
+			require.ErrorIs(t, a.Abandon(t.Context(), awaited), driver.ErrRefused, "by a majority")
+		}
+	}
 	a.Abandons(awaited)
 }
 

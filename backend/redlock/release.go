@@ -221,6 +221,9 @@ func (b *Backend) Abandon(ctx context.Context, req driver.Request) error {
 			c.votes[i].strayClaim = true
 		}
 	}
-	_, err := c.free(ctx, true, func(f *undone) bool { return f.cleared >= b.quorum })
+	f, err := c.free(ctx, true, func(f *undone) bool { return f.cleared >= b.quorum })
+	if refused := b.majority(f.errs); err != nil && errors.Is(refused, driver.ErrRefused) {
+		return refused
+	}
 	return err
 }

@@ -57,6 +57,7 @@ func (k *keeper) lead(ctx context.Context, term *lockport.Lock) error {
 	if ctx.Err() != nil {
 		return nil
 	}
+	k.done = false
 	code, asked, err := k.supervise(term, []*lockport.Lock{term})
 	if err != nil { // too many processes or open files, perhaps: a later term may start it
 		return err
