@@ -11,6 +11,7 @@ import (
 
 	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/lab/fencetest"
+	"github.com/lockport/lockport/internal/lab/peer"
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
@@ -29,12 +30,10 @@ func TestCases(t *testing.T) {
 			Errors: errs, Addr: p.server.Addr(),
 			Layout: "%020d",
 			Text:   func(name string) string { return p.get("fence/" + name) },
-			Remove: func(name string) {
-				_, err := p.client.Delete(t.Context(), "fence/"+name)
-				require.NoError(t, err)
-			},
-			Put: func(name, odd string) { p.put("fence/"+name, odd) },
-			Odd: []string{"", "0", "5", "x", "!", "x\n", "00000000000000000000", "0000000000000000005x", "-0000000000000000005", "9999999999999999999999"},
+			Remove: func(name string) { require.NoError(t, peer.ErrOf(p.client.Delete(t.Context(), "fence/"+name))) },
+			Put:    func(name, odd string) { p.put("fence/"+name, odd) },
+			Odd: []string{"", "0", "5", "x", "!", "x\n", "00000000000000000000", "0000000000000000005x",
+				"-0000000000000000005", "9999999999999999999999"},
 		})
 	})
 }
@@ -64,13 +63,11 @@ func TestTxn(t *testing.T) {
 		r, err = g.Txn(ctx).Commit()
 		require.NoError(t, err)
 		require.True(t, r.Succeeded)
-		_, err = g.Commit(ctx, clientv3.OpPut(p.data, "1"), clientv3.OpPut(p.data, "2"))
-		require.ErrorIs(t, err, rpctypes.ErrDuplicateKey)
-		errs.OneLine(t, err)
+		twice := peer.ErrOf(g.Commit(ctx, clientv3.OpPut(p.data, "1"), clientv3.OpPut(p.data, "2")))
+		errs.OneLine(t, twice, "", rpctypes.ErrDuplicateKey)
 		registers(t, p.fence, 6)
 		for _, from := range []string{"100", "90"} {
-			_, err = swap(from, "70")
-			errs.Stale(t, err, 5, 6)
+			errs.Stale(t, peer.ErrOf(swap(from, "70")), 5, 6)
 		}
 		require.Equal(t, "90", p.get(p.data))
 	})
@@ -88,19 +85,15 @@ func TestUnknownOutcome(t *testing.T) {
 		rpctypes.ErrPermissionDenied:             false, rpctypes.ErrTooManyOps: false, rpctypes.ErrLeaseNotFound: false,
 	} {
 		err := (&Guard{fence: f}).explain("write", answer)
-		require.ErrorIs(t, err, answer)
+		errs.OneLine(t, err, "", answer)
 		require.Equal(t, unknown, errors.Is(err, driver.ErrUnknown), "%v", err)
-		errs.OneLine(t, err)
 	}
 }
 
 func TestBadInput(t *testing.T) {
-	_, err := New(nil, "k")
-	require.ErrorContains(t, err, "nil")
-	_, err = New(new(clientv3.Client), "k")
-	require.ErrorContains(t, err, "clientv3.New")
-	_, err = New(&clientv3.Client{KV: clientv3.NewKVFromKVClient(nil, nil)}, "")
-	require.ErrorContains(t, err, "empty")
+	require.ErrorContains(t, peer.ErrOf(New(nil, "k")), "nil")
+	require.ErrorContains(t, peer.ErrOf(New(new(clientv3.Client), "k")), "clientv3.New")
+	require.ErrorContains(t, peer.ErrOf(New(&clientv3.Client{KV: clientv3.NewKVFromKVClient(nil, nil)}, "")), "empty")
 }
 
 // The page's privileges suffice, even for nested operations (GHSA-rfx7-8w68-q57q). Without them the error says so.
@@ -113,8 +106,8 @@ func TestPrivileges(t *testing.T) {
 		_, err3 := root.UserGrantRole(t.Context(), user, user)
 		require.NoError(t, errors.Join(err1, err2, err3))
 		for _, key := range keys {
-			_, err := root.RoleGrantPermission(t.Context(), user, key, "", clientv3.PermissionType(clientv3.PermReadWrite))
-			require.NoError(t, err)
+			readWrite := clientv3.PermissionType(clientv3.PermReadWrite)
+			require.NoError(t, peer.ErrOf(root.RoleGrantPermission(t.Context(), user, key, "", readWrite)))
 		}
 	}
 	as := func(user, password string) *Fence {
@@ -129,7 +122,6 @@ func TestPrivileges(t *testing.T) {
 		{write(t.Context(), g, "elsewhere", "x"), rpctypes.ErrPermissionDenied}, {nested, rpctypes.ErrPermissionDenied},
 		{narrow, rpctypes.ErrPermissionDenied}, {nobody, rpctypes.ErrUserEmpty},
 	} {
-		require.ErrorIs(t, denied.err, denied.why)
-		errs.OneLine(t, denied.err)
+		errs.OneLine(t, denied.err, "", denied.why)
 	}
 }

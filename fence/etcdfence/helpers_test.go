@@ -3,7 +3,6 @@ package etcdfence
 import (
 	"context"
 	"crypto/rand"
-	"os"
 	"strconv"
 	"testing"
 
@@ -11,10 +10,10 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 
-	"github.com/lockport/lockport"
 	_ "github.com/lockport/lockport/backend/etcd"
 	_ "github.com/lockport/lockport/backend/memory"
 	"github.com/lockport/lockport/internal/lab/fencetest"
+	"github.com/lockport/lockport/internal/lab/peer"
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
@@ -39,11 +38,8 @@ type place struct {
 }
 
 func newPlace(t testing.TB, s *servers.Etcd) *place {
-	p := &place{t: t, server: s, client: newClient(t, s.Addr(), "", "")}
-	name := rand.Text()
-	p.data = "data/" + name
-	p.fence = newFence(t, p.client, "fence/"+name)
-	return p
+	c, name := newClient(t, s.Addr(), "", ""), rand.Text()
+	return &place{t, s, c, newFence(t, c, "fence/"+name), "data/" + name}
 }
 
 func newFence(t testing.TB, c *clientv3.Client, key string) *Fence {
@@ -65,32 +61,25 @@ func (p *place) get(key string) string {
 
 func (p *place) put(key, value string) {
 	p.t.Helper()
-	_, err := p.client.Put(p.t.Context(), key, value)
-	require.NoError(p.t, err)
+	require.NoError(p.t, peer.ErrOf(p.client.Put(p.t.Context(), key, value)))
 }
 
 // write writes value to key through a guard.
 func write(ctx context.Context, g *Guard, key, value string) error {
-	_, err := g.Commit(ctx, clientv3.OpPut(key, value))
-	return err
+	return peer.ErrOf(g.Commit(ctx, clientv3.OpPut(key, value)))
 }
 
 // open opens the numbers of an etcd, for fencetest.
 func open(_ context.Context, addr string) (*fencetest.Store, error) {
 	c, err := connect(addr, "", "")
 	return &fencetest.Store{
-		Register: func(ctx context.Context, name string, token lockport.Token, l *lockport.Lock) (fencetest.Write, error) {
-			f, err := New(c, "fence/"+name)
-			if err != nil {
-				return nil, err
-			}
-			return fencetest.Register(ctx, f, token, l, func(ctx context.Context, g *Guard, value int64) error {
+		Register: fencetest.Register(
+			func(name string) (*Fence, error) { return New(c, "fence/"+name) },
+			func(ctx context.Context, g *Guard, name string, value int64) error {
 				return write(ctx, g, "data/"+name, strconv.FormatInt(value, 10))
-			})
-		},
+			}),
 		Bare: func(ctx context.Context, name string, value int64) error {
-			_, err := c.Put(ctx, "data/"+name, strconv.FormatInt(value, 10))
-			return err
+			return peer.ErrOf(c.Put(ctx, "data/"+name, strconv.FormatInt(value, 10)))
 		},
 		Get: func(ctx context.Context, name string) (int64, error) {
 			r, err := c.Get(ctx, "data/"+name)
@@ -103,7 +92,7 @@ func open(_ context.Context, addr string) (*fencetest.Store, error) {
 	}, err
 }
 
-func TestMain(m *testing.M) { os.Exit(fencetest.Main(m, open)) }
+func TestMain(m *testing.M) { fencetest.Main(m, open) }
 
 var registers = fencetest.Registers[*Guard]
 

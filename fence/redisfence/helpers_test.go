@@ -4,13 +4,11 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"os"
 	"testing"
 
 	goredis "github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
-	"github.com/lockport/lockport"
 	_ "github.com/lockport/lockport/backend/memory"
 	_ "github.com/lockport/lockport/backend/redis"
 	"github.com/lockport/lockport/internal/lab/fencetest"
@@ -34,11 +32,8 @@ type place struct {
 
 func newPlace(t testing.TB) *place {
 	s := servers.SharedRedis(t)
-	p := &place{t: t, server: s, client: newClient(t, goredis.Options{Addr: s.Addr()})}
-	tag := rand.Text()
-	p.data = "data:{" + tag + "}"
-	p.fence = newFence(t, p.client, "fence:{"+tag+"}")
-	return p
+	c, tag := newClient(t, goredis.Options{Addr: s.Addr()}), "{"+rand.Text()+"}"
+	return &place{t, s, c, newFence(t, c, "fence:"+tag), "data:" + tag}
 }
 
 func newFence(t testing.TB, c goredis.UniversalClient, key string) *Fence {
@@ -66,15 +61,11 @@ func open(_ context.Context, rawURL string) (*fencetest.Store, error) {
 	c := goredis.NewClient(o)
 	key := func(name string) string { return "data:{" + name + "}" }
 	return &fencetest.Store{
-		Register: func(ctx context.Context, name string, token lockport.Token, l *lockport.Lock) (fencetest.Write, error) {
-			f, err := New(c, "fence:{"+name+"}")
-			if err != nil {
-				return nil, err
-			}
-			return fencetest.Register(ctx, f, token, l, func(ctx context.Context, g *Guard, value int64) error {
+		Register: fencetest.Register(
+			func(name string) (*Fence, error) { return New(c, "fence:{"+name+"}") },
+			func(ctx context.Context, g *Guard, name string, value int64) error {
 				return g.Set(ctx, key(name), value, 0)
-			})
-		},
+			}),
 		Bare: func(ctx context.Context, name string, value int64) error {
 			return c.Set(ctx, key(name), value, 0).Err()
 		},
@@ -89,7 +80,7 @@ func open(_ context.Context, rawURL string) (*fencetest.Store, error) {
 	}, nil
 }
 
-func TestMain(m *testing.M) { os.Exit(fencetest.Main(m, open)) }
+func TestMain(m *testing.M) { fencetest.Main(m, open) }
 
 // writes are the ways to write value to key through a guard.
 var writes = map[string]func(ctx context.Context, g *Guard, key, value string) error{

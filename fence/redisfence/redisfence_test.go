@@ -1,7 +1,6 @@
 package redisfence
 
 import (
-	"context"
 	"strings"
 	"testing"
 	"time"
@@ -36,15 +35,12 @@ func TestCases(t *testing.T) {
 func TestBadInput(t *testing.T) {
 	p := newPlace(t)
 	for _, client := range []goredis.UniversalClient{nil, (*goredis.Client)(nil)} {
-		_, err := New(client, "k")
-		require.ErrorContains(t, err, "nil")
+		require.ErrorContains(t, peer.ErrOf(New(client, "k")), "nil")
 	}
-	_, err := New(p.client, "")
-	require.ErrorContains(t, err, "empty")
+	require.ErrorContains(t, peer.ErrOf(New(p.client, "")), "empty")
 	ring := goredis.NewRing(&goredis.RingOptions{})
 	t.Cleanup(func() { _ = ring.Close() })
-	_, err = New(ring, "k")
-	require.ErrorContains(t, err, "Ring")
+	require.ErrorContains(t, peer.ErrOf(New(ring, "k")), "Ring")
 	g := registers(t, p.fence, 5)
 	require.ErrorContains(t, g.Set(t.Context(), p.data, "x", -time.Second), "invalid expire")
 	require.ErrorContains(t, g.Do(t.Context(), "SET", 5, "x").Err(), "must be the key")
@@ -53,17 +49,14 @@ func TestBadInput(t *testing.T) {
 	require.Empty(t, p.get(p.data))
 	list := newFence(t, p.client, p.data)
 	require.NoError(t, p.client.RPush(t.Context(), p.data, "5").Err())
-	_, err = list.Register(t.Context(), 6)
-	require.ErrorContains(t, err, "a place of its own")
+	require.ErrorContains(t, peer.ErrOf(list.Register(t.Context(), 6)), "a place of its own")
 }
 
 func TestSetExpires(t *testing.T) {
 	p := newPlace(t)
 	g := registers(t, p.fence, 5)
 	require.NoError(t, g.Set(t.Context(), p.data, "x", time.Hour))
-	left, err := p.client.PTTL(t.Context(), p.data).Result()
-	require.NoError(t, err)
-	require.Greater(t, left, 59*time.Minute)
+	require.Greater(t, p.client.PTTL(t.Context(), p.data).Val(), 59*time.Minute)
 	require.NoError(t, g.Set(t.Context(), p.data, "x", 0))
 	require.Equal(t, time.Duration(-1), p.client.PTTL(t.Context(), p.data).Val())
 }
@@ -72,21 +65,14 @@ func TestSetExpires(t *testing.T) {
 func TestRun(t *testing.T) {
 	p := newPlace(t)
 	g := registers(t, p.fence, 5)
-	n, err := g.Run(t.Context(), setScript, []string{p.data}, "x").Int()
-	require.NoError(t, err)
-	require.Equal(t, 11, n)
-	n, err = g.Run(t.Context(), NewScript("return #KEYS * 10 + #ARGV"), nil).Int()
-	require.NoError(t, err)
-	require.Zero(t, n)
+	require.EqualValues(t, 11, g.Run(t.Context(), setScript, []string{p.data}, "x").Val())
+	require.EqualValues(t, 0, g.Run(t.Context(), NewScript("return #KEYS * 10 + #ARGV"), nil).Val())
 	require.Equal(t, goredis.Nil, g.Run(t.Context(), NewScript("return false"), nil).Err())
 	require.Equal(t, goredis.Nil, g.Do(t.Context(), "GET", "no"+p.data).Err())
-	v, err := g.Do(t.Context(), "INCRBYFLOAT", p.data+"f", 1.5).Text()
-	require.NoError(t, err)
-	require.Equal(t, "1.5", v)
-	err = g.Run(t.Context(), NewScript("return redis.error_reply('ITSOWN error')"), nil).Err()
-	require.ErrorContains(t, err, "ITSOWN error")
+	require.Equal(t, "1.5", g.Do(t.Context(), "INCRBYFLOAT", p.data+"f", 1.5).Val())
+	err := g.Run(t.Context(), NewScript("return redis.error_reply('ITSOWN error')"), nil).Err()
+	errs.OneLine(t, err, "ITSOWN error")
 	require.NotErrorIs(t, err, fence.ErrStale)
-	errs.OneLine(t, err)
 	err = g.Run(t.Context(), NewScript("\n\nlocal x = nil + 1"), nil).Err()
 	require.ErrorContains(t, err, "user_script:3", "the line in the caller's own source")
 	err = g.Run(t.Context(), NewScript("local seen, token, key, value = 1, 2, 3, 4 return tostring(_G.seen)"), nil).Err()
@@ -117,13 +103,10 @@ func TestCluster(t *testing.T) {
 			require.NoError(t, write(t.Context(), g, "data:"+hash, how))
 			require.Equal(t, how, client.Get(t.Context(), "data:"+hash).Val())
 			errs.Stale(t, write(t.Context(), old, "data:"+hash, "late"), 1, g.Token())
-			err := write(t.Context(), g, elsewhere, how)
-			require.ErrorContains(t, err, "hash tag")
-			errs.OneLine(t, err)
+			errs.OneLine(t, write(t.Context(), g, elsewhere, how), "hash tag")
 		}
 		require.ErrorContains(t, g.Run(t.Context(), NewScript("return redis.call('set', ARGV[1], 1)"), nil, elsewhere).Err(), "hash tag")
-		_, err = newFence(t, client, "fence:{elsewhere}").RegisterLock(t.Context(), l)
-		require.ErrorContains(t, err, "hash tag")
+		require.ErrorContains(t, peer.ErrOf(newFence(t, client, "fence:{elsewhere}").RegisterLock(t.Context(), l)), "hash tag")
 	}
 }
 
@@ -134,9 +117,7 @@ func TestLockOfAnotherType(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, p.client.Del(t.Context(), "lockport:"+t.Name()).Err())
 	require.NoError(t, p.client.HSet(t.Context(), "lockport:"+t.Name(), "a", "b").Err())
-	err = g.Set(t.Context(), p.data, "x", 0)
-	require.ErrorIs(t, err, fence.ErrStale)
-	require.ErrorIs(t, err, lockport.ErrLost)
+	errs.OneLine(t, g.Set(t.Context(), p.data, "x", 0), "", fence.ErrStale, lockport.ErrLost)
 }
 
 // Readers' locks and permits are refused: no key proves that they are held.
@@ -145,9 +126,7 @@ func TestReadersAndPermitsAreRefused(t *testing.T) {
 	locks := newLocks(t, p.client)
 	for _, as := range []lockport.AcquireOption{lockport.Shared(), lockport.Permits(2)} {
 		l := peer.Holds(t, locks, t.Name(), as)
-		_, err := p.fence.RegisterLock(t.Context(), l)
-		require.ErrorContains(t, err, "neither a reader's nor a permit")
-		errs.OneLine(t, err)
+		errs.OneLine(t, peer.ErrOf(p.fence.RegisterLock(t.Context(), l)), "neither a reader's nor a permit")
 		require.NoError(t, l.Release(t.Context()))
 	}
 }
@@ -157,14 +136,9 @@ func TestServerGone(t *testing.T) {
 	f := newFence(t, newClient(t, goredis.Options{Addr: s.Addr()}), "fence")
 	g := registers(t, f, 5)
 	require.NoError(t, s.Kill())
-	_, err := f.Register(t.Context(), 6)
-	require.Error(t, err)
-	errs.OneLine(t, err)
-	for how, write := range writes {
-		err := write(t.Context(), g, "data", "x")
-		require.ErrorIs(t, err, driver.ErrUnavailable, how)
-		errs.OneLine(t, err)
-		t.Log(err)
+	errs.OneLine(t, peer.ErrOf(f.Register(t.Context(), 6)), "")
+	for _, write := range writes {
+		errs.OneLine(t, write(t.Context(), g, "data", "x"), "", driver.ErrUnavailable)
 	}
 }
 
@@ -183,9 +157,8 @@ func TestPrivileges(t *testing.T) {
 	}
 	for user, want := range map[string]string{"narrow": "NOPERM", "nobody": "WRONGPASS"} {
 		_, err := login(user, "hidden").Register(t.Context(), 6)
-		require.ErrorContains(t, err, want)
+		errs.OneLine(t, err, want)
 		require.NotErrorIs(t, err, fence.ErrStale)
-		errs.OneLine(t, err)
 		require.NotContains(t, err.Error(), "hidden")
 	}
 }
@@ -198,12 +171,9 @@ func TestGivenUpBeforeItIsSent(t *testing.T) {
 	require.NoError(t, g.Do(t.Context(), "INCR", p.data).Err())
 	proxy.KillConns()
 	proxy.Freeze()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-	defer cancel()
-	err := g.Do(ctx, "INCR", p.data).Err()
+	require.ErrorIs(t, g.Do(peer.Within(t, time.Second), "INCR", p.data).Err(), driver.ErrUnknown)
 	proxy.Restore()
 	require.Eventually(t, func() bool { return p.get(p.data) == "2" }, 2*peer.Soon, time.Millisecond)
-	require.ErrorIs(t, err, driver.ErrUnknown)
 }
 
 // A write that outlives its call writes the value that it was called with.
@@ -215,9 +185,7 @@ func TestLateWriteKeepsItsValue(t *testing.T) {
 	proxy.Freeze()
 	first := strings.Repeat("first", 4<<20) // more than the buffers between here and the server
 	value := []byte(first)
-	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-	defer cancel()
-	require.ErrorIs(t, g.Set(ctx, p.data, value, 0), driver.ErrUnknown)
+	require.ErrorIs(t, g.Set(peer.Within(t, 200*time.Millisecond), p.data, value, 0), driver.ErrUnknown)
 	clear(value)
 	proxy.Restore()
 	require.Eventually(t, func() bool { return p.get(p.data) != "1" }, 4*peer.Soon, time.Millisecond)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"database/sql/driver"
-	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,19 +12,19 @@ import (
 
 	"github.com/lockport/lockport/fence"
 	"github.com/lockport/lockport/fence/sqlfence"
+	"github.com/lockport/lockport/internal/lab/peer"
 )
 
 // hanging is a driver of database/sql whose statements find the token seen, and whose transactions never end.
 type hanging struct {
+	driver.Conn
 	seen   int64
 	thawed chan struct{}
 }
 
 func (h hanging) Connect(context.Context) (driver.Conn, error)                 { return h, nil }
 func (h hanging) Driver() driver.Driver                                        { return nil }
-func (h hanging) Prepare(string) (driver.Stmt, error)                          { return nil, errors.ErrUnsupported }
 func (h hanging) Close() error                                                 { return nil }
-func (h hanging) Begin() (driver.Tx, error)                                    { return h, nil }
 func (h hanging) BeginTx(context.Context, driver.TxOptions) (driver.Tx, error) { return h, nil }
 func (h hanging) LastInsertId() (int64, error)                                 { return h.seen, nil }
 func (h hanging) RowsAffected() (int64, error)                                 { return 0, nil }
@@ -41,7 +40,7 @@ func TestGuardThatIsNotToldTheToken(t *testing.T) {
 	require.NoError(t, err)
 	thawed := make(chan struct{})
 	close(thawed)
-	db := sql.OpenDB(hanging{0, thawed})
+	db := sql.OpenDB(hanging{nil, 0, thawed})
 	defer db.Close()
 	require.ErrorContains(t, f.Register(t.Context(), db, "n", 5), "the row has 0")
 }
@@ -52,12 +51,10 @@ func TestCommitAndRollbackWithinTheContext(t *testing.T) {
 	require.NoError(t, err)
 	for seen, reason := range map[int64]error{5: context.DeadlineExceeded, 6: fence.ErrStale} { // committed, rolled back
 		synctest.Test(t, func(t *testing.T) {
-			h := hanging{seen, make(chan struct{})}
+			h := hanging{nil, seen, make(chan struct{})}
 			db := sql.OpenDB(h)
-			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-			defer cancel()
 			began := time.Now()
-			require.ErrorIs(t, f.Register(ctx, db, "n", 5), reason)
+			require.ErrorIs(t, f.Register(peer.Within(t, time.Second), db, "n", 5), reason)
 			require.Equal(t, time.Second, time.Since(began))
 			close(h.thawed)
 			synctest.Wait()

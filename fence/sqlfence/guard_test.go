@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +15,8 @@ import (
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/fence"
 	"github.com/lockport/lockport/fence/sqlfence"
+	"github.com/lockport/lockport/internal/lab/peer"
+	"github.com/lockport/lockport/internal/pages"
 )
 
 // Names, limits, and the rollback of a refused transaction, also if its guard had no time.
@@ -92,15 +93,11 @@ func testWaits(t *testing.T, d door) {
 			older := d.begin(t, isolation)
 			require.NoError(t, older.guard(ctx, f, name, 1))
 
-			impatient, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
 			began := time.Now()
-			err := d.register(impatient, f, name, 2)
-			late := time.Since(began)
-			cancel()
-			require.Error(t, err, "the row is locked")
+			err := d.register(peer.Within(t, 50*time.Millisecond), f, name, 2)
+			require.ErrorIs(t, err, context.DeadlineExceeded, "the row is locked")
 			require.NotErrorIs(t, err, fence.ErrStale)
-			require.ErrorIs(t, err, context.DeadlineExceeded)
-			require.Less(t, late, 10*time.Second)
+			require.Less(t, time.Since(began), 10*time.Second)
 
 			newer := d.begin(t, isolation)
 			guarded := make(chan error)
@@ -176,25 +173,22 @@ func testSavepoint(t *testing.T, d door) {
 
 // docs/fencing.md shows the statements word for word.
 func TestDocumentedStatements(t *testing.T) {
-	page, err := os.ReadFile("../../docs/fencing.md")
-	require.NoError(t, err)
+	page := pages.Read(t, "fencing.md")
 	for _, d := range []sqlfence.Dialect{sqlfence.Postgres, sqlfence.MySQL} {
 		f, err := sqlfence.New(d, "")
 		require.NoError(t, err)
-		require.Contains(t, string(page), f.Schema()+";")
-		require.Contains(t, strings.ReplaceAll(string(page), "\n", " "), sqlfence.GuardStatement(f)+";")
+		require.Contains(t, page, f.Schema()+";")
+		require.Contains(t, strings.ReplaceAll(page, "\n", " "), sqlfence.GuardStatement(f)+";")
 	}
 }
 
 func TestNewRefuses(t *testing.T) {
 	for _, table := range []string{" ", "a b", "a.b.c", ".", "a.", ".a", `a"b`, "a`b", "1a", "ä", "a;b", strings.Repeat("a", 64)} {
 		for _, dialect := range []sqlfence.Dialect{sqlfence.Postgres, sqlfence.MySQL} {
-			_, err := sqlfence.New(dialect, table)
-			require.ErrorContains(t, err, "the table", table)
+			require.ErrorContains(t, peer.ErrOf(sqlfence.New(dialect, table)), "the table", table)
 		}
 	}
 	for _, dialect := range []sqlfence.Dialect{0, 3, -1} {
-		_, err := sqlfence.New(dialect, "")
-		require.ErrorContains(t, err, "dialect")
+		require.ErrorContains(t, peer.ErrOf(sqlfence.New(dialect, "")), "dialect")
 	}
 }

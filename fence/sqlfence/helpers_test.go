@@ -19,6 +19,7 @@ import (
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/fence/sqlfence"
 	"github.com/lockport/lockport/internal/lab/fencetest"
+	"github.com/lockport/lockport/internal/lab/peer"
 )
 
 // door is one way to reach a database.
@@ -65,8 +66,7 @@ func (d door) close() {
 }
 
 func (d door) exec(ctx context.Context, statement string) error {
-	_, err := d.db.ExecContext(ctx, statement)
-	return err
+	return peer.ErrOf(d.db.ExecContext(ctx, statement))
 }
 
 // number is the result of a query outside transactions.
@@ -128,8 +128,7 @@ func (s standardTx) guard(ctx context.Context, f *sqlfence.Fence, name string, t
 }
 
 func (s standardTx) exec(ctx context.Context, statement string) error {
-	_, err := s.ExecContext(ctx, statement)
-	return err
+	return peer.ErrOf(s.ExecContext(ctx, statement))
 }
 
 func (s standardTx) number(ctx context.Context, query string) (n int64, err error) {
@@ -146,8 +145,7 @@ func (p pgxTx) guard(ctx context.Context, f *sqlfence.Fence, name string, token 
 }
 
 func (p pgxTx) exec(ctx context.Context, statement string) error {
-	_, err := p.Exec(ctx, statement)
-	return err
+	return peer.ErrOf(p.Exec(ctx, statement))
 }
 
 func (p pgxTx) number(ctx context.Context, query string) (n int64, err error) {
@@ -158,11 +156,7 @@ func (p pgxTx) commit(ctx context.Context) error { return p.Commit(ctx) }
 func (p pgxTx) undo(ctx context.Context) error   { return p.Rollback(ctx) }
 
 // soon bounds what must not hang.
-func soon(t testing.TB) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	t.Cleanup(cancel)
-	return ctx
-}
+func soon(t testing.TB) context.Context { return peer.Within(t, 30*time.Second) }
 
 const createAccount = "CREATE TABLE IF NOT EXISTS account (id VARCHAR(200) PRIMARY KEY, balance BIGINT NOT NULL)"
 

@@ -3,7 +3,6 @@ package sqlfence_test
 import (
 	"fmt"
 	"math"
-	"os"
 	"testing"
 
 	_ "github.com/lockport/lockport/backend/redis"
@@ -12,18 +11,14 @@ import (
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
-func TestMain(m *testing.M) { os.Exit(fencetest.Main(m, open)) }
+func TestMain(m *testing.M) { fencetest.Main(m, open) }
 
 // Each case runs on each server, which is started once.
 func TestPostgres(t *testing.T) {
 	server := servers.NeedPostgres(t, servers.PostgresOptions{})
 	target := server.URL()
 	for _, kind := range []string{"pgx", "postgres"} {
-		t.Run(kind, func(t *testing.T) {
-			d := via(t, kind, target)
-			testDoor(t, d)
-			testCases(t, d, kind, target, server.Addr())
-		})
+		t.Run(kind, func(t *testing.T) { testDoor(t, kind, target, server.Addr()) })
 	}
 	t.Run("savepoint", func(t *testing.T) { testSavepoint(t, via(t, "pgx", target)) })
 	for _, mode := range []string{"exec", "simple_protocol"} { // as behind a pooler
@@ -38,24 +33,20 @@ func TestMySQL(t *testing.T) { testMySQL(t, servers.MariaDBOptions{MySQL: true})
 func testMySQL(t *testing.T, o servers.MariaDBOptions) {
 	server := servers.NeedMariaDB(t, o)
 	target := server.DSN()
-	d := via(t, "mysql", target)
-	testDoor(t, d)
-	testCases(t, d, "mysql", target, server.Addr())
+	testDoor(t, "mysql", target, server.Addr())
 	t.Run("found rows", func(t *testing.T) {
 		testGuard(t, via(t, "mysql", target+"?clientFoundRows=true&interpolateParams=true"))
 	})
 }
 
-func testDoor(t *testing.T, d door) {
+// testDoor checks the promises of all fences and those of SQL fences. The locks are on Redis, and expire while their holder is stopped.
+func testDoor(t *testing.T, kind, target, addr string) {
+	d := via(t, kind, target)
 	for name, test := range map[string]func(*testing.T, door){
 		"Guard": testGuard, "Waits": testWaits, "WithoutTable": testWithoutTable, "Tables": testTables,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, d) })
 	}
-}
-
-// testCases checks the promises of all fences on one kind of store. Its locks are on Redis, and expire while their holder is stopped.
-func testCases(t *testing.T, d door, kind, target, addr string) {
 	fencetest.Cases(t, fencetest.Subject{
 		Place:  fencetest.Place{Store: kind + " " + target, Locks: servers.SharedRedis(t).URL()},
 		Errors: "sqlfence", Addr: addr, Max: math.MaxInt64, Transactional: true,

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"os"
 	"strconv"
 	"testing"
 	"time"
@@ -16,6 +15,7 @@ import (
 	_ "github.com/lockport/lockport/backend/memory"
 	"github.com/lockport/lockport/backend/zookeeper"
 	"github.com/lockport/lockport/internal/lab/fencetest"
+	"github.com/lockport/lockport/internal/lab/peer"
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
@@ -42,13 +42,9 @@ type place struct {
 
 func newPlace(t testing.TB) *place {
 	s := servers.SharedZooKeeper(t)
-	p := &place{t: t, server: s, conn: newConn(t, s.Addr())}
-	name := rand.Text()
-	p.data = "/" + name
-	_, err := p.conn.Create(p.data, nil, 0, zk.WorldACL(zk.PermAll))
-	require.NoError(t, err)
-	p.fence = newFence(t, p.conn, "/fences/of/"+name)
-	return p
+	c, name := newConn(t, s.Addr()), rand.Text()
+	require.NoError(t, peer.ErrOf(c.Create("/"+name, nil, 0, zk.WorldACL(zk.PermAll))))
+	return &place{t, s, c, newFence(t, c, "/fences/of/"+name), "/" + name}
 }
 
 func newFence(t testing.TB, c *zk.Conn, path string) *Fence {
@@ -75,8 +71,7 @@ func (p *place) tokens(path string) []string {
 
 // write writes value to a node through a guard.
 func write(ctx context.Context, g *Guard, path, value string) error {
-	_, err := g.Set(ctx, path, []byte(value), -1)
-	return err
+	return peer.ErrOf(g.Set(ctx, path, []byte(value), -1))
 }
 
 // open opens the numbers of a ZooKeeper, for fencetest. Its session outlives the time for which a process is stopped, so that a late write arrives.
@@ -90,23 +85,20 @@ func open(_ context.Context, addr string) (*fencetest.Store, error) {
 		}
 		return err
 	}
+	register := fencetest.Register(
+		func(name string) (*Fence, error) { return New(c, "/fences/of/"+name, Options{}) },
+		func(ctx context.Context, g *Guard, name string, value int64) error {
+			return write(ctx, g, path(name), strconv.FormatInt(value, 10))
+		})
 	return &fencetest.Store{
-		Register: func(ctx context.Context, name string, token lockport.Token, l *lockport.Lock) (fencetest.Write, error) {
-			f, err := New(c, "/fences/of/"+name, Options{})
-			if err != nil {
-				return nil, err
-			}
-			w, err := fencetest.Register(ctx, f, token, l, func(ctx context.Context, g *Guard, value int64) error {
-				return write(ctx, g, path(name), strconv.FormatInt(value, 10))
-			})
-			if err == nil {
+		Register: func(ctx context.Context, name string, token lockport.Token, l *lockport.Lock) (w fencetest.Write, err error) {
+			if w, err = register(ctx, name, token, l); err == nil {
 				err = create(name)
 			}
 			return w, err
 		},
 		Bare: func(_ context.Context, name string, value int64) error {
-			_, err := c.Set(path(name), strconv.AppendInt(nil, value, 10), -1)
-			return err
+			return peer.ErrOf(c.Set(path(name), strconv.AppendInt(nil, value, 10), -1))
 		},
 		Get: func(_ context.Context, name string) (int64, error) {
 			if err := create(name); err != nil {
@@ -125,7 +117,7 @@ func open(_ context.Context, addr string) (*fencetest.Store, error) {
 	}, err
 }
 
-func TestMain(m *testing.M) { os.Exit(fencetest.Main(m, open)) }
+func TestMain(m *testing.M) { fencetest.Main(m, open) }
 
 var registers = fencetest.Registers[*Guard]
 

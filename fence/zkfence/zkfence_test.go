@@ -38,8 +38,7 @@ func TestCases(t *testing.T) {
 		Beside: true,
 		Odd:    []string{"5", "x", "00000000000000000000", "0000000000000000005x", "99999999999999999999"},
 		Put: func(name, odd string) {
-			_, err := p.conn.Create(path(name)+"/"+odd, nil, 0, zk.WorldACL(zk.PermAll))
-			require.NoError(t, err)
+			require.NoError(t, peer.ErrOf(p.conn.Create(path(name)+"/"+odd, nil, 0, zk.WorldACL(zk.PermAll))))
 		},
 	})
 }
@@ -58,17 +57,14 @@ func TestMulti(t *testing.T) {
 	require.EqualValues(t, 1, r[1].Stat.Version)
 
 	r, err = g.Multi(ctx, &zk.SetDataRequest{Path: p.data, Data: []byte("2"), Version: 1}, &zk.SetDataRequest{Path: p.data, Data: []byte("3"), Version: 1})
-	require.ErrorIs(t, err, zk.ErrBadVersion, "the caller's own condition does not concern the fence")
-	require.NotErrorIs(t, err, fence.ErrStale)
+	errs.OneLine(t, err, "", zk.ErrBadVersion)
+	require.NotErrorIs(t, err, fence.ErrStale, "the caller's own condition does not concern the fence")
 	require.Len(t, r, 2)
 	require.ErrorIs(t, r[1].Error, zk.ErrBadVersion)
-	errs.OneLine(t, err)
 	_, err = g.Set(ctx, p.data+"/missing", nil, -1)
 	require.ErrorIs(t, err, zk.ErrNoNode)
 	require.NotErrorIs(t, err, fence.ErrStale)
-	_, err = g.Multi(ctx, "nonsense")
-	require.ErrorContains(t, err, "operation type string")
-	errs.OneLine(t, err)
+	errs.OneLine(t, peer.ErrOf(g.Multi(ctx, "nonsense")), "operation type string")
 	r, err = g.Multi(ctx)
 	require.NoError(t, err)
 	require.Empty(t, r)
@@ -86,10 +82,7 @@ func TestLateWriteKeepsItsValue(t *testing.T) {
 	proxy.Cut()
 	value := []byte("first")
 	peer.Until(t, func() bool { // the library keeps the request while it pauses between attempts to connect
-		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-		defer cancel()
-		_, err := g.Set(ctx, p.data, value, -1)
-		return errors.Is(err, context.DeadlineExceeded)
+		return errors.Is(peer.ErrOf(g.Set(peer.Within(t, 50*time.Millisecond), p.data, value, -1)), context.DeadlineExceeded)
 	})
 	copy(value, "other")
 	proxy.Restore()
@@ -110,27 +103,19 @@ func TestLockThatWasUndone(t *testing.T) {
 	proxy.Restore()
 	var node zookeeper.Node
 	require.Eventually(t, func() bool { return l.As(&node) && node.Path == "" }, 2*peer.Soon, time.Millisecond, "the node is deleted in the background")
-	_, err = p.fence.RegisterLock(t.Context(), l)
-	require.ErrorIs(t, err, lockport.ErrLost)
-	require.ErrorIs(t, err, fence.ErrStale)
+	errs.OneLine(t, peer.ErrOf(p.fence.RegisterLock(t.Context(), l)), "", lockport.ErrLost, fence.ErrStale)
 }
 
 func TestBadInput(t *testing.T) {
 	p := newPlace(t)
-	_, err := New(nil, "/x", Options{})
-	require.ErrorContains(t, err, "nil")
+	require.ErrorContains(t, peer.ErrOf(New(nil, "/x", Options{})), "nil")
 	for _, path := range []string{"", "/", "x", "/x/", "/x//y", "/zookeeper", "/zookeeper/x"} {
-		_, err = New(p.conn, path, Options{})
-		require.ErrorContains(t, err, "path", path)
+		require.ErrorContains(t, peer.ErrOf(New(p.conn, path, Options{})), "path", path)
 	}
-	_, err = newFence(t, p.conn, "/x/../y").Register(t.Context(), 5)
-	require.ErrorIs(t, err, zk.ErrInvalidPath)
-	errs.OneLine(t, err)
-	_, err = p.conn.Create(p.data+"/brief", nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll))
-	require.NoError(t, err)
-	_, err = newFence(t, p.conn, p.data+"/brief/fence").Register(t.Context(), 5)
-	require.ErrorIs(t, err, zk.ErrNoChildrenForEphemerals)
-	errs.OneLine(t, err)
+	errs.OneLine(t, peer.ErrOf(newFence(t, p.conn, "/x/../y").Register(t.Context(), 5)), "", zk.ErrInvalidPath)
+	require.NoError(t, peer.ErrOf(p.conn.Create(p.data+"/brief", nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll))))
+	brief := newFence(t, p.conn, p.data+"/brief/fence")
+	errs.OneLine(t, peer.ErrOf(brief.Register(t.Context(), 5)), "", zk.ErrNoChildrenForEphemerals)
 }
 
 func TestACL(t *testing.T) {
@@ -142,9 +127,7 @@ func TestACL(t *testing.T) {
 	stranger := newConn(t, p.server.Addr())
 	registers(t, newFence(t, stranger, p.fence.Path()), 5) // another fence
 	_, err = newFence(t, stranger, "/private/fence").Register(t.Context(), 6)
-	require.ErrorIs(t, err, zk.ErrNoAuth)
-	require.ErrorContains(t, err, "ACL")
-	errs.OneLine(t, err)
+	errs.OneLine(t, err, "ACL", zk.ErrNoAuth)
 	require.NotContains(t, err.Error(), "secret")
 }
 
@@ -152,8 +135,7 @@ func TestACL(t *testing.T) {
 func TestEnsemble(t *testing.T) {
 	e := servers.NeedEnsemble(t, servers.ZooKeeperOptions{})
 	conn := newConn(t, e.Addrs()...)
-	_, err := conn.Create("/data", nil, 0, zk.WorldACL(zk.PermAll))
-	require.NoError(t, err)
+	require.NoError(t, peer.ErrOf(conn.Create("/data", nil, 0, zk.WorldACL(zk.PermAll))))
 	fences := make([]*Fence, len(e.Addrs()))
 	for i, addr := range e.Addrs() {
 		fences[i] = newFence(t, newConn(t, addr), "/fence")
@@ -163,13 +145,10 @@ func TestEnsemble(t *testing.T) {
 		f := fences[int(token)%len(fences)]
 		g := registers(t, f, token)
 		require.NoError(t, write(t.Context(), g, "/data", strconv.Itoa(int(token))))
-		data, _, err := f.conn.Get("/data")
-		require.NoError(t, err)
-		require.Equal(t, strconv.Itoa(int(token)), string(data))
+		require.Equal(t, strconv.Itoa(int(token)), (&place{t: t, conn: f.conn}).get("/data"))
 		if latest != nil {
 			require.ErrorIs(t, write(t.Context(), latest, "/data", "late"), fence.ErrStale)
-			_, err = latest.fence.Register(t.Context(), latest.Token())
-			require.ErrorIs(t, err, fence.ErrStale)
+			require.ErrorIs(t, peer.ErrOf(latest.fence.Register(t.Context(), latest.Token())), fence.ErrStale)
 		}
 		latest = g
 	}
@@ -182,10 +161,8 @@ func TestEnsemble(t *testing.T) {
 	e.CutFromQuorum(cut)
 	defer e.Join()
 	newer := registers(t, fences[leader], 101)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-	defer cancel()
-	_, err = fences[cut].Register(ctx, old.Token())
-	require.Error(t, err, "a newer holder has registered")
+	ctx := peer.Within(t, time.Second)
+	require.Error(t, peer.ErrOf(fences[cut].Register(ctx, old.Token())), "a newer holder has registered")
 	require.Error(t, write(ctx, old, "/data", "late"))
 	require.NoError(t, write(t.Context(), newer, "/data", "new"))
 }

@@ -14,9 +14,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport"
-	"github.com/lockport/lockport/conformance/faultproxy"
 	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/fence"
+	"github.com/lockport/lockport/internal/lab/peer"
 )
 
 // Subject is a store, and how its fences work on the server.
@@ -95,16 +95,6 @@ func (f *fixture) has(value int64) {
 	require.Equal(f, value, got)
 }
 
-// fails requires err to be one line that contains text, and to match all of targets.
-func (f *fixture) fails(err error, text string, targets ...error) {
-	f.Helper()
-	f.OneLine(f, err)
-	require.ErrorContains(f, err, text)
-	for _, target := range targets {
-		require.ErrorIs(f, err, target)
-	}
-}
-
 // The latest holder can write. An older holder can neither write nor register again.
 func olderHolder(f *fixture) {
 	old := f.registers(7)
@@ -113,8 +103,7 @@ func olderHolder(f *fixture) {
 	f.Stale(f, old(f.Context(), 2), 7, 10)
 	f.has(1)
 	f.writes(latest, 3)
-	_, err := f.register(7)
-	f.Stale(f, err, 7, 10)
+	f.Stale(f, peer.ErrOf(f.register(7)), 7, 10)
 	f.writes(latest, 4) // a refused registration changes nothing
 }
 
@@ -130,8 +119,7 @@ func tokens(f *fixture) {
 		}
 		require.Equal(f, fmt.Sprintf(f.Layout, token), f.Text(f.name))
 		if token > 1 {
-			_, err := f.register(token - 1)
-			f.Stale(f, err, token-1, token)
+			f.Stale(f, peer.ErrOf(f.register(token-1)), token-1, token)
 		}
 	}
 }
@@ -141,12 +129,12 @@ func missingFence(f *fixture) {
 	gone := f.registers(5)
 	f.Remove(f.name)
 	for range 2 {
-		f.fails(gone(f.Context(), 1), "register again", fence.ErrStale)
+		f.OneLine(f, gone(f.Context(), 1), "register again", fence.ErrStale)
 		f.has(0)
 	}
 	for _, token := range []lockport.Token{1, 2, 4} {
 		older := f.registers(token)
-		f.fails(gone(f.Context(), 1), "older", fence.ErrStale)
+		f.OneLine(f, gone(f.Context(), 1), "older", fence.ErrStale)
 		f.writes(older, 2)
 	}
 	f.registers(6)
@@ -160,13 +148,13 @@ func somethingElse(f *fixture) {
 		f.Put(f.name, odd)
 		for _, token := range []lockport.Token{4, 5, 6} {
 			_, err := f.register(token)
-			f.fails(err, "a place of its own")
+			f.OneLine(f, err, "a place of its own")
 			require.NotErrorIs(f, err, fence.ErrStale, odd)
 		}
 		if f.Beside {
 			require.Contains(f, strings.Fields(f.Text(f.name)), odd)
 		} else {
-			f.fails(holder(f.Context(), 1), "a place of its own")
+			f.OneLine(f, holder(f.Context(), 1), "a place of its own")
 			f.has(0)
 			require.Equal(f, odd, f.Text(f.name))
 		}
@@ -176,8 +164,7 @@ func somethingElse(f *fixture) {
 }
 
 func noToken(f *fixture) {
-	_, err := f.register(0)
-	f.fails(err, "", fence.ErrNoToken)
+	f.OneLine(f, peer.ErrOf(f.register(0)), "", fence.ErrNoToken)
 }
 
 func lockElsewhere(f *fixture) {
@@ -186,8 +173,7 @@ func lockElsewhere(f *fixture) {
 	defer func() { _ = m.Close() }()
 	l, err := m.Acquire(f.Context(), "x")
 	require.NoError(f, err)
-	_, err = f.Register(f.Context(), f.name, 5, l)
-	require.ErrorContains(f, err, "backend ")
+	require.ErrorContains(f, peer.ErrOf(f.Register(f.Context(), f.name, 5, l)), "backend ")
 }
 
 // If the lock is on the same server, the fence also checks the lock's entry, immediately. That entry alone is not enough.
@@ -214,27 +200,23 @@ func lockOnTheSameServer(f *fixture) {
 
 	// A released hold is refused even before anybody else has registered.
 	require.NoError(f, l2.Release(f.Context()))
-	f.fails(second(f.Context(), 4), "", lockport.ErrLost, fence.ErrStale)
-	_, err = f.Register(f.Context(), f.name, 0, l2)
-	f.fails(err, "", lockport.ErrLost)
+	f.OneLine(f, second(f.Context(), 4), "", lockport.ErrLost, fence.ErrStale)
+	f.OneLine(f, peer.ErrOf(f.Register(f.Context(), f.name, 0, l2)), "", lockport.ErrLost)
 	f.has(3)
 	f.registers(token2 + 1)
-	_, err = f.Register(f.Context(), f.name, 0, l2)
-	f.Stale(f, err, token2, token2+1)
+	f.Stale(f, peer.ErrOf(f.Register(f.Context(), f.name, 0, l2)), token2, token2+1)
 	f.Stale(f, second(f.Context(), 4), token2, token2+1)
 }
 
 // Every call returns the context's error soon after its context has ended: at once if it ended before the call, and also while the network is
 // silent.
 func contextEnds(f *fixture) {
-	proxy, err := faultproxy.New(f.Addr)
-	require.NoError(f, err)
-	defer proxy.Close()
+	proxy := peer.Proxy(f, f.Addr)
 	far := f.at(proxy.Addr())
 	write := far.registers(5)
 	far.writes(write, 1) // now the connection exists
 	for what, call := range map[string]func(context.Context) error{
-		"register": func(ctx context.Context) error { _, err := far.Register(ctx, f.name, 5, nil); return err },
+		"register": func(ctx context.Context) error { return peer.ErrOf(far.Register(ctx, f.name, 5, nil)) },
 		"write":    func(ctx context.Context) error { return write(ctx, 2) },
 	} {
 		ended, cancel := context.WithCancel(f.Context())
@@ -249,7 +231,7 @@ func contextEnds(f *fixture) {
 		case err := <-done:
 			require.ErrorIs(f, err, context.DeadlineExceeded)
 			if !f.Transactional {
-				f.OneLine(f, err)
+				f.OneLine(f, err, "")
 				require.True(f, errors.Is(err, driver.ErrUnknown) || errors.Is(err, driver.ErrUnavailable), "%s: %v", what, err)
 			}
 		case <-time.After(2 * time.Second): // with room for a busy machine

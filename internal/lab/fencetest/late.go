@@ -12,6 +12,7 @@ import (
 
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/fence"
+	"github.com/lockport/lockport/internal/lab/peer"
 	"github.com/lockport/lockport/internal/lab/worker"
 )
 
@@ -33,8 +34,7 @@ func lateHolders(f *fixture) {
 
 func late(t *testing.T, c config) (refused int, lost int64) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 4*patience)
-	defer cancel()
+	ctx := peer.Within(t, 4*patience)
 	for i := range rounds {
 		c.Names = append(c.Names, fmt.Sprintf("fencetest %s %d", rand.Text(), i))
 	}

@@ -33,14 +33,22 @@ type Fence[G any] interface {
 	RegisterLock(ctx context.Context, l *lockport.Lock) (G, error)
 }
 
-// Register implements Store.Register with f. Its guards write with write.
-func Register[G any](ctx context.Context, f Fence[G], token lockport.Token, l *lockport.Lock, write func(context.Context, G, int64) error) (Write, error) {
-	register := func() (G, error) { return f.Register(ctx, token) }
-	if l != nil {
-		register = func() (G, error) { return f.RegisterLock(ctx, l) }
+// Register returns a Store.Register with the fences that open returns. Their guards write with write.
+func Register[G any, F Fence[G]](
+	open func(name string) (F, error), write func(ctx context.Context, g G, name string, value int64) error,
+) func(ctx context.Context, name string, token lockport.Token, l *lockport.Lock) (Write, error) {
+	return func(ctx context.Context, name string, token lockport.Token, l *lockport.Lock) (Write, error) {
+		f, err := open(name)
+		if err != nil {
+			return nil, err
+		}
+		register := func() (G, error) { return f.Register(ctx, token) }
+		if l != nil {
+			register = func() (G, error) { return f.RegisterLock(ctx, l) }
+		}
+		g, err := register()
+		return func(ctx context.Context, value int64) error { return write(ctx, g, name, value) }, err
 	}
-	g, err := register()
-	return func(ctx context.Context, value int64) error { return write(ctx, g, value) }, err
 }
 
 // Registers registers a holder, which must not be refused.
@@ -62,9 +70,9 @@ func (p Place) locks(ctx context.Context, ttl time.Duration) (*lockport.Client, 
 // open opens the store at a place. It is Main's argument.
 var open func(ctx context.Context, place string) (*Store, error)
 
-// Main runs the tests and returns the exit code for TestMain. In the child process of late holders it does not return.
-func Main(m *testing.M, openStore func(ctx context.Context, place string) (*Store, error)) int {
+// Main is the TestMain of a fence's package. In the child process of late holders it does not return.
+func Main(m *testing.M, openStore func(ctx context.Context, place string) (*Store, error)) {
 	open = openStore
 	lateWorker.Main(func(ctx context.Context, c config) (worker.Worker[struct{}, counts], error) { return begin(ctx, c) })
-	return m.Run()
+	m.Run()
 }

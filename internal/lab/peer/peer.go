@@ -39,6 +39,16 @@ func (p *Peer) Request(name string) driver.Request {
 	return driver.Request{Name: name, Owner: hex.EncodeToString(id[:]) + ":test/1/" + p.Name, TTL: cmp.Or(p.TTL, 10*time.Second), Queue: true}
 }
 
+// ErrOf is the error of a call.
+func ErrOf[T any](_ T, err error) error { return err }
+
+// Within is a context that ends with the test, or after limit.
+func Within(t testing.TB, limit time.Duration) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	t.Cleanup(cancel)
+	return ctx
+}
+
 func soon() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), Soon)
 }
@@ -82,9 +92,8 @@ func (p *Peer) TakesSoon(req driver.Request) (lease driver.Lease) {
 // Waits makes the claim req, which must find the name held, and returns the error.
 func (p *Peer) Waits(req driver.Request) *driver.HeldError {
 	p.T.Helper()
-	_, err := p.Try(req)
 	var h *driver.HeldError
-	require.ErrorAs(p.T, err, &h)
+	require.ErrorAs(p.T, ErrOf(p.Try(req)), &h)
 	return h
 }
 
@@ -203,9 +212,7 @@ func Check(t testing.TB, rawURL string) ([]driver.Notice, error) {
 	b, err := Open(t.Context(), rawURL)
 	require.NoError(t, err)
 	defer func() { _ = b.Close() }()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*Soon)
-	defer cancel()
-	notices, err := b.(driver.Checker).Check(ctx)
+	notices, err := b.(driver.Checker).Check(Within(t, 2*Soon))
 	for _, n := range notices {
 		require.NotEmpty(t, n.Text, n.ID)
 		require.NotEmpty(t, n.Remedy, n.ID)

@@ -2,7 +2,6 @@ package peer
 
 import (
 	"bytes"
-	"context"
 	"net/url"
 	"slices"
 	"strings"
@@ -43,7 +42,7 @@ func Takes(t testing.TB, b driver.Backend, req driver.Request) driver.Lease {
 // Fails makes the claim req on b, which must fail with an error of each class, and returns the error.
 func Fails(t testing.TB, b driver.Backend, req driver.Request, classes ...error) error {
 	t.Helper()
-	_, err := (&Peer{T: t, Of: b}).Try(req)
+	err := ErrOf((&Peer{T: t, Of: b}).Try(req))
 	require.Error(t, err, "%+v", req)
 	for _, class := range classes {
 		require.ErrorIs(t, err, class, "%+v", req)
@@ -99,9 +98,7 @@ func Client(t testing.TB, b driver.Backend, opts ...lockport.Option) *lockport.C
 // Holds acquires a lock, within twice Soon: the first lock of some clients needs a new session.
 func Holds(t testing.TB, c *lockport.Client, name string, opts ...lockport.AcquireOption) *lockport.Lock {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*Soon)
-	defer cancel()
-	lock, err := c.Acquire(ctx, name, opts...)
+	lock, err := c.Acquire(Within(t, 2*Soon), name, opts...)
 	require.NoError(t, err)
 	return lock
 }
@@ -117,15 +114,14 @@ func Notices(t testing.TB, rawURL string) []string {
 // Refuses checks the backend of rawURL, which must fail as SaysOneLine requires.
 func Refuses(t testing.TB, rawURL string, class error, what string) {
 	t.Helper()
-	_, err := Check(t, rawURL)
-	SaysOneLine(t, err, class, what)
+	SaysOneLine(t, ErrOf(Check(t, rawURL)), class, what)
 }
 
 // BadURLs opens each URL. That must fail, with one line that contains the URL's text but not the password "secret".
 func BadURLs(t testing.TB, bad map[string]string) {
 	t.Helper()
 	for rawURL, what := range bad {
-		_, err := Open(t.Context(), rawURL)
+		err := ErrOf(Open(t.Context(), rawURL))
 		require.ErrorContains(t, err, what, rawURL)
 		require.NotContains(t, err.Error(), "secret", rawURL)
 		require.NotContains(t, err.Error(), "\n", rawURL)
