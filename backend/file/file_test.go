@@ -17,10 +17,8 @@ import (
 // queued returns a claim of name by a new owner.
 func queued(name string) driver.Request { return new(peer.Peer).Request(name) }
 
-func request(name string) driver.Request { return peer.Once(queued(name)) }
-
-func reading(name string) driver.Request { return peer.Reading(request(name)) }
-
+func request(name string) driver.Request         { return peer.Once(queued(name)) }
+func reading(name string) driver.Request         { return peer.Reading(request(name)) }
 func permitOf(name string, n int) driver.Request { return peer.Permit(request(name), n) }
 
 // nobodyOvertakes stops waiters from overtaking the next one, until the test ends.
@@ -41,6 +39,17 @@ func backend(t testing.TB, dir string) *Backend {
 func release(t testing.TB, lease driver.Lease) {
 	t.Helper()
 	require.NoError(t, lease.Release(t.Context()))
+}
+
+// namesIn returns the names of the files in dir, sorted.
+func namesIn(t *testing.T, dir string) (names []string) {
+	t.Helper()
+	files, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	for _, f := range files {
+		names = append(names, f.Name())
+	}
+	return names
 }
 
 // A waiter whose file is replaced waits for the new one, whether the old one is locked or free.
@@ -64,9 +73,8 @@ func TestWaiterFollowsReplacement(t *testing.T) {
 
 func TestURL(t *testing.T) {
 	dir := t.TempDir() + "/with space"
-	_, err := lockport.Open(t.Context(), (&url.URL{Scheme: "file", Path: dir}).String())
-	require.ErrorIs(t, err, driver.ErrRefused)
-	require.ErrorContains(t, err, dir)
+	missing := (&url.URL{Scheme: "file", Path: dir}).String()
+	peer.SaysOneLine(t, peer.ErrOf(lockport.Open(t.Context(), missing)), driver.ErrRefused, dir)
 
 	for good, want := range map[string]string{
 		"file:":                  DefaultDir(),
@@ -77,7 +85,6 @@ func TestURL(t *testing.T) {
 		require.Equal(t, want, peer.Opened(t, good).(*Backend).Dir(), good)
 	}
 	for _, bad := range []string{"file:relative", "file://host/dir", "file:///dir?prefix=x", "file:///dir#x", "file://user@/dir"} {
-		_, err := peer.Open(t.Context(), bad)
-		require.Error(t, err, bad)
+		require.Error(t, peer.ErrOf(peer.Open(t.Context(), bad)), bad)
 	}
 }

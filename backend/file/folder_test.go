@@ -28,10 +28,7 @@ func TestDefaultDir(t *testing.T) {
 // The default folder is created, and refused if another user could change its contents.
 func TestOwnFolder(t *testing.T) {
 	parent := t.TempDir()
-	try := func(name string) error {
-		d := &folder{path: filepath.Join(parent, name), own: true}
-		return d.prepare()
-	}
+	try := func(name string) error { return (&folder{path: filepath.Join(parent, name), own: true}).prepare() }
 	require.NoError(t, try("new"))
 	fi, err := os.Lstat(filepath.Join(parent, "new"))
 	require.NoError(t, err)
@@ -102,33 +99,22 @@ func TestGivenFolder(t *testing.T) {
 	b := backend(t, dir)
 	for range 2 {
 		require.ErrorContains(t, peer.Fails(t, b, request("x"), driver.ErrRefused), "mkdir")
-		_, err := b.Check(t.Context())
-		require.ErrorIs(t, err, driver.ErrRefused)
+		require.ErrorIs(t, peer.ErrOf(b.Check(t.Context())), driver.ErrRefused)
 	}
 	require.NoError(t, os.WriteFile(dir, nil, 0o600))
-	_, err := b.Check(t.Context())
-	require.ErrorIs(t, err, driver.ErrRefused)
+	require.ErrorIs(t, peer.ErrOf(b.Check(t.Context())), driver.ErrRefused)
 	require.NoError(t, os.Remove(dir))
 	require.NoError(t, os.Mkdir(dir, 0o700))
 	peer.Takes(t, b, request("x"))
-	files, err := os.ReadDir(dir)
-	require.NoError(t, err)
-	require.Len(t, files, 1)
-
-	_, err = NewBackend(Options{Dir: "relative"})
-	require.ErrorContains(t, err, "absolute")
+	require.Len(t, namesIn(t, dir), 1)
+	require.ErrorContains(t, peer.ErrOf(NewBackend(Options{Dir: "relative"})), "absolute")
 }
 
 func TestNotices(t *testing.T) {
 	outer := t.TempDir()
 	dir := filepath.Join(outer, "locks")
 	require.NoError(t, os.Mkdir(dir, 0o700))
-	b := backend(t, dir)
-	ids := func() []string {
-		notices, err := b.Check(t.Context())
-		require.NoError(t, err)
-		return peer.IDs(notices)
-	}
+	ids := func() []string { return peer.Notices(t, "file://"+dir) }
 	require.NotContains(t, ids(), "folder-mode")
 	require.NotContains(t, ids(), "folder-path")
 	require.NoError(t, os.Chmod(dir, 0o777))
@@ -141,9 +127,7 @@ func TestNotices(t *testing.T) {
 		require.NoError(t, os.Chown(dir, 12345, -1))
 		require.Contains(t, ids(), "folder-owner")
 	}
-	files, err := os.ReadDir(dir)
-	require.NoError(t, err)
-	require.Empty(t, files, "Check left a file")
+	require.Empty(t, namesIn(t, dir), "Check left a file")
 }
 
 // Each file system error has its class and is one line.

@@ -24,8 +24,7 @@ func TestReadersDoNotOvertakeAWriter(t *testing.T) {
 	first := peer.Takes(t, a, reading("x"))
 	writer := queued("x")
 	peer.Fails(t, b, writer, driver.ErrHeld)
-	late := reading("x")
-	late.Queue = true
+	late := peer.Reading(queued("x"))
 	peer.Fails(t, c, reading("x"), driver.ErrHeld)
 	for begun := time.Now(); time.Since(begun) < 600*time.Millisecond; time.Sleep(10 * time.Millisecond) {
 		peer.Fails(t, c, late, driver.ErrHeld)
@@ -56,10 +55,7 @@ func TestReaderOfADamagedFile(t *testing.T) {
 		reader := peer.Takes(t, b, reading("x"))
 		require.Greater(t, reader.Grant().Token, last.Grant().Token)
 		release(t, peer.Takes(t, b, reading("x")))
-		err := peer.Fails(t, b, request("x"))
-		var held *driver.HeldError
-		require.ErrorAs(t, err, &held)
-		require.Empty(t, held.Holder.Owner)
+		require.Empty(t, (&peer.Peer{T: t, Of: b}).Waits(request("x")).Holder.Owner)
 		release(t, reader)
 		next := peer.Takes(t, b, request("x"))
 		require.Greater(t, next.Grant().Token, reader.Grant().Token)
@@ -99,8 +95,7 @@ func TestConcurrentChangeOfPermits(t *testing.T) {
 			all.Go(func() {
 				lease, err := b.TryAcquire(t.Context(), permitOf("x", n+1))
 				if err == nil {
-					_, err = b.Inspect(t.Context(), "x")
-					err = errors.Join(err, lease.Release(t.Context()))
+					err = errors.Join(peer.ErrOf(b.Inspect(t.Context(), "x")), lease.Release(t.Context()))
 				}
 				if !errors.Is(err, driver.ErrHeld) {
 					assert.NoError(t, err)
@@ -117,10 +112,7 @@ func TestInspectFindsReadersBeyondAGap(t *testing.T) {
 	a, b := backend(t, dir), backend(t, dir)
 	first, second := peer.Takes(t, a, reading("x")), peer.Takes(t, b, reading("x"))
 	release(t, first)
-	files, err := filepath.Glob(filepath.Join(dir, "*.reader-1.lock"))
-	require.NoError(t, err)
-	require.Len(t, files, 1)
-	require.NoError(t, os.Remove(files[0]))
+	require.NoError(t, os.Remove(filepath.Join(dir, numbered("x", reader, 1))))
 	st := peer.Shows(t, a, "x")
 	require.Equal(t, second.Grant().Token, st.Token)
 	require.False(t, st.Foreign)

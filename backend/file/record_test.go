@@ -76,9 +76,7 @@ func TestFilesOfReadersAndPermits(t *testing.T) {
 		peer.Takes(t, b, permitOf(name, 8))
 	}
 	b.pruning.Wait()
-	files, err := os.ReadDir(dir)
-	require.NoError(t, err)
-	require.Len(t, files, len(lines))
+	require.Len(t, namesIn(t, dir), len(lines))
 	for name, line := range lines {
 		text, err := os.ReadFile(filepath.Join(dir, name))
 		require.NoError(t, err)
@@ -105,9 +103,7 @@ func TestTokensOfPermits(t *testing.T) {
 		var claims sync.WaitGroup
 		leases, errs := make([]driver.Lease, n), make([]error, n)
 		for i, b := range backends {
-			claims.Go(func() {
-				leases[i], errs[i] = b.TryAcquire(t.Context(), permitOf("x", n))
-			})
+			claims.Go(func() { leases[i], errs[i] = b.TryAcquire(t.Context(), permitOf("x", n)) })
 		}
 		claims.Wait()
 		tokens, greatest := map[uint64]bool{}, last
@@ -153,8 +149,7 @@ func TestTornWrite(t *testing.T) {
 			old := record{token: ahead, since: goldenTime, owner: goldenOwner}
 			require.NoError(t, (&lockFile{File: f, slot: at}).writeRecord(old)) // into the other slot
 			next := record{held: true, token: ahead + 1, since: goldenTime, owner: goldenOwner}
-			_, err = f.WriteAt(next.encode()[:cut], int64(at)*slotSize)
-			require.NoError(t, err)
+			require.NoError(t, peer.ErrOf(f.WriteAt(next.encode()[:cut], int64(at)*slotSize)))
 			require.NoError(t, f.Close())
 			requireNext(t, dir, ahead)
 		}
@@ -180,8 +175,7 @@ func TestTokenSurvives(t *testing.T) {
 	// The clock was set back: the file is ahead of it.
 	last += uint64(time.Hour.Microseconds())
 	put(t, path, record{token: last})
-	next := requireNext(t, dir, last)
-	require.Equal(t, last+2, next, "readers may have the token between")
+	require.Equal(t, last+2, requireNext(t, dir, last), "readers may have the token between")
 
 	// Both: refused, since nothing tells which tokens were granted.
 	require.NoError(t, os.Truncate(path, 0))

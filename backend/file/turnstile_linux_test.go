@@ -47,8 +47,7 @@ func TestQueue(t *testing.T) {
 	release(t, lease)
 	peer.Fails(t, a, again, driver.ErrHeld)
 	require.NoError(t, c.Abandon(t.Context(), later))
-	lease = peer.Takes(t, a, again)
-	release(t, lease)
+	release(t, peer.Takes(t, a, again))
 	require.Zero(t, openLocks(dir))
 
 	// A single attempt does not queue, and does not wait for the queue.

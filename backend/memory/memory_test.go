@@ -7,7 +7,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/backend/memory"
 	"github.com/lockport/lockport/backend/memory/memorytest"
 	"github.com/lockport/lockport/driver"
@@ -78,8 +77,7 @@ func TestAttachWithAShorterTTL(t *testing.T) {
 		synctest.Wait()
 		req := a.Request("x")
 		req.TTL = time.Second
-		_, err := b.Attach(t.Context(), req, first.Owner, held.Grant().Token)
-		require.NoError(t, err)
+		require.NoError(t, peer.ErrOf(b.Attach(t.Context(), req, first.Owner, held.Grant().Token)))
 		begun := time.Now()
 		<-granted
 		require.Equal(t, time.Second, time.Since(begun))
@@ -87,23 +85,11 @@ func TestAttachWithAShorterTTL(t *testing.T) {
 }
 
 func TestURL(t *testing.T) {
-	open := func(url string) *memory.Backend {
-		b, _, err := lockport.DefaultMux().OpenBackend(url)
-		require.NoError(t, err)
-		return b.(*memory.Backend)
-	}
+	open := func(url string) *memory.Backend { return peer.Opened(t, url).(*memory.Backend) }
 	require.Same(t, memory.SharedServer(""), open("memory:").Server())
 	require.Same(t, open("memory:url-test").Server(), open("memory:url-test?ttl=3s").Server())
 	require.NotSame(t, open("memory:").Server(), open("memory:url-test").Server())
-
-	a, b := on(t, open("memory:url-test"), "a"), on(t, open("memory:url-test"), "b")
-	lease := a.Takes(a.Request("x"))
-	_, err := b.Try(driver.Request{Name: "x", Owner: "b"})
-	require.ErrorIs(t, err, driver.ErrHeld)
-	a.Frees(lease)
-
 	for _, bad := range []string{"memory://host", "memory:///path", "memory:x?prefix=y", "memory:x#fragment"} {
-		_, _, err := lockport.DefaultMux().OpenBackend(bad)
-		require.Error(t, err, bad)
+		require.Error(t, peer.ErrOf(peer.Open(t.Context(), bad)), bad)
 	}
 }

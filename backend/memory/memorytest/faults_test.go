@@ -30,10 +30,7 @@ func newClient(t testing.TB, name string, server *memory.Server, f *memorytest.F
 // wait returns a channel with the error of a Wait that runs in the background.
 func wait(ctx context.Context, b client, req driver.Request) <-chan error {
 	c := make(chan error, 1)
-	go func() {
-		_, err := b.Wait(ctx, req)
-		c <- err
-	}()
+	go func() { c <- peer.ErrOf(b.Wait(ctx, req)) }()
 	return c
 }
 
@@ -52,8 +49,7 @@ func TestFail(t *testing.T) {
 		f.Fail(driver.ErrUnavailable)
 		require.ErrorIs(t, <-w, driver.ErrUnknown)
 		for _, c := range []client{a, b} {
-			_, err := c.Try(b.Request("y"))
-			require.ErrorIs(t, err, driver.ErrUnavailable)
+			require.ErrorIs(t, peer.ErrOf(c.Try(b.Request("y"))), driver.ErrUnavailable)
 		}
 		s.Lose("x", nil)
 		require.Empty(t, told)
@@ -73,16 +69,13 @@ func TestCut(t *testing.T) {
 		err := <-wait(t.Context(), a, waiting)
 		require.ErrorIs(t, err, driver.ErrUnknown)
 		require.NotErrorIs(t, err, context.Canceled, "its context has not ended")
-		st, err := a.Inspect(t.Context(), "x")
-		require.NoError(t, err)
-		require.Equal(t, 1, st.Waiters, "the waiting claim did not reach the server")
+		require.Equal(t, 1, peer.Shows(t, a.Backend, "x").Waiters, "the waiting claim did not reach the server")
 		a.Frees(holder)
 		a.Takes(waiting)
 
 		cut, last := a.CutAfter(2), a.Request("z")
 		a.Takes(a.Request("y"))
-		_, err = a.Try(last)
-		require.ErrorIs(t, err, driver.ErrUnknown)
+		require.ErrorIs(t, peer.ErrOf(a.Try(last)), driver.ErrUnknown)
 		<-cut
 		a.Takes(last)
 	})
