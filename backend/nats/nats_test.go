@@ -3,7 +3,6 @@ package nats
 import (
 	"context"
 	"fmt"
-	"os"
 	"runtime/pprof"
 	"strings"
 	"sync"
@@ -18,6 +17,7 @@ import (
 	"github.com/lockport/lockport/conformance/faultproxy"
 	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/lab/peer"
+	"github.com/lockport/lockport/internal/pages"
 )
 
 var _ interface {
@@ -34,9 +34,9 @@ func request(name string, id int) driver.Request {
 }
 
 // connect returns a connection that ends with the test.
-func connect(t testing.TB, url string, opts ...natsgo.Option) jetstream.JetStream {
+func connect(t testing.TB, url string) jetstream.JetStream {
 	t.Helper()
-	nc, err := natsgo.Connect(url, append(opts, natsgo.MaxReconnects(-1), natsgo.ReconnectWait(20*time.Millisecond), natsgo.ReconnectJitter(0, 0))...)
+	nc, err := natsgo.Connect(url, natsgo.MaxReconnects(-1), natsgo.ReconnectWait(20*time.Millisecond), natsgo.ReconnectJitter(0, 0))
 	require.NoError(t, err)
 	t.Cleanup(nc.Close)
 	js, err := jetstream.New(nc)
@@ -100,19 +100,15 @@ func TestLaggingLeader(t *testing.T) {
 	require.NoError(t, stream.Purge(t.Context()))
 	known := l.last.Token
 	l.last.Token += 1000
-	_, err = l.Renew(t.Context())
-	require.ErrorIs(t, err, driver.ErrUnavailable)
+	require.ErrorIs(t, peer.ErrOf(l.Renew(t.Context())), driver.ErrUnavailable)
 	l.last.Token = known
-	_, err = l.Renew(t.Context())
-	require.ErrorIs(t, err, driver.ErrLost)
+	require.ErrorIs(t, peer.ErrOf(l.Renew(t.Context())), driver.ErrLost)
 }
 
 // The backend's page has the row of the guarantees table.
 func TestCapabilitiesOnThePage(t *testing.T) {
-	page, err := os.ReadFile("../../docs/backends/nats.md")
-	require.NoError(t, err)
 	c := capabilities
-	require.Contains(t, string(page), fmt.Sprintf("|nats|%v|multiples of %v|%v|%v|%v|%v|%v|nothing|\n",
+	require.Contains(t, pages.Read(t, "backends/nats.md"), fmt.Sprintf("|nats|%v|multiples of %v|%v|%v|%v|%v|%v|nothing|\n",
 		c.Ends, c.TTLGrain, c.Token, c.Fair, c.Wake, c.Failover, c.RemovalNotice(lockport.DefaultTTL)))
 }
 
@@ -139,10 +135,9 @@ func pair(t testing.TB) (proxy *faultproxy.Proxy, b, other *Backend) {
 func TestLateRequests(t *testing.T) {
 	for what, do := range map[string]func(ctx context.Context, b *Backend, l *lease) error{
 		"claim": func(ctx context.Context, b *Backend, _ *lease) error {
-			_, err := b.TryAcquire(ctx, request("late", 9))
-			return err
+			return peer.ErrOf(b.TryAcquire(ctx, request("late", 9)))
 		},
-		"renewal": func(ctx context.Context, _ *Backend, l *lease) error { _, err := l.Renew(ctx); return err },
+		"renewal": func(ctx context.Context, _ *Backend, l *lease) error { return peer.ErrOf(l.Renew(ctx)) },
 		"release": func(ctx context.Context, _ *Backend, l *lease) error { return l.Release(ctx) },
 	} {
 		t.Run(what, func(t *testing.T) {
@@ -152,9 +147,7 @@ func TestLateRequests(t *testing.T) {
 				require.NoError(t, l.Release(t.Context()))
 			}
 			proxy.Freeze() // later writes are delayed, and arrive
-			ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-			defer cancel()
-			require.ErrorIs(t, do(ctx, b, l), driver.ErrUnknown)
+			require.ErrorIs(t, do(peer.Within(t, 200*time.Millisecond), b, l), driver.ErrUnknown)
 
 			holder := ""
 			if what == "claim" {
@@ -209,8 +202,7 @@ func TestRenewalAnsweredTooLate(t *testing.T) {
 	b := backend(t, connect(t, one.Need(t).URL()))
 	l := take(t, b, request("a", 1))
 	l.last.Until = time.Now()
-	_, err := l.Renew(t.Context())
-	require.ErrorIs(t, err, driver.ErrUnknown)
+	require.ErrorIs(t, peer.ErrOf(l.Renew(t.Context())), driver.ErrUnknown)
 	l.last.Until = time.Now().Add(time.Minute)
 	peer.Extends(t, b, l) // its revision is known all the same
 }
@@ -223,8 +215,7 @@ func TestUnfitBuckets(t *testing.T) {
 		require.NoError(t, err)
 		return b
 	}
-	_, err := js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "by-hand", LimitMarkerTTL: time.Minute})
-	require.NoError(t, err)
+	require.NoError(t, peer.ErrOf(js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "by-hand", LimitMarkerTTL: time.Minute})))
 	take(t, bucket("by-hand"), request("a", 1))
 	stream, err := js.Stream(t.Context(), "KV_by-hand")
 	require.NoError(t, err)
@@ -240,14 +231,12 @@ func TestUnfitBuckets(t *testing.T) {
 		config := stream.CachedInfo().Config
 		config.Name, config.Subjects = "KV_"+name, []string{"$KV." + name + ".>"}
 		spoil(&config)
-		_, err := js.CreateStream(t.Context(), config)
-		require.NoError(t, err, name)
+		require.NoError(t, peer.ErrOf(js.CreateStream(t.Context(), config)), name)
 		peer.Fails(t, bucket(name), request("a", 1), driver.ErrRefused)
 		require.ErrorIs(t, CreateBucket(t.Context(), js, Options{Bucket: name}, 1), driver.ErrRefused, name)
 	}
 	peer.Fails(t, bucket("missing"), request("a", 1), driver.ErrRefused)
-	_, err = NewBackend(js, Options{Bucket: "a.b"})
-	require.Error(t, err)
+	require.Error(t, peer.ErrOf(NewBackend(js, Options{Bucket: "a.b"})))
 }
 
 // The deadline of the first request bounds that request alone: reconnects have the usual time.
@@ -255,10 +244,7 @@ func TestDeadlineOfTheFirstRequest(t *testing.T) {
 	b := peer.Opened(t, one.Need(t).URL())
 	t.Cleanup(func() { _ = b.Close() })
 	peer.Until(t, func() bool {
-		ctx, cancel := context.WithTimeout(t.Context(), connectTimeout-time.Millisecond)
-		defer cancel()
-		_, err := b.(*Backend).Inspect(ctx, "x")
-		return err == nil
+		return peer.ErrOf(b.(*Backend).Inspect(peer.Within(t, connectTimeout-time.Millisecond), "x")) == nil
 	})
 	require.Equal(t, connectTimeout, b.(*Backend).js.Conn().Opts.Timeout)
 }

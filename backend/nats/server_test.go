@@ -117,8 +117,7 @@ func (c *cluster) Remove(ctx context.Context, name string) error {
 
 func (c *cluster) Overwrite(ctx context.Context, name string) error {
 	return c.withKeys(ctx, func(ctx context.Context, kv jetstream.KeyValue) error {
-		_, err := kv.Put(ctx, keyOf(name), []byte("somebody else"))
-		return err
+		return peer.ErrOf(kv.Put(ctx, keyOf(name), []byte("somebody else")))
 	})
 }
 
@@ -152,8 +151,7 @@ func (c *cluster) Leader(ctx context.Context) (i int, err error) {
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Sscanf(s.CachedInfo().Cluster.Leader, "n%d", &i)
-			return err
+			return peer.ErrOf(fmt.Sscanf(s.CachedInfo().Cluster.Leader, "n%d", &i))
 		})
 	})
 	return i, err
@@ -173,7 +171,7 @@ func TestCells(t *testing.T) {
 	for fault, harm := range map[string]func(c *cluster, i int) error{
 		"leader-killed": func(c *cluster, i int) error { return c.Nodes()[i].Kill() },
 		"leader-paused": func(c *cluster, i int) error { return c.Nodes()[i].Freeze() },
-		"leader-wiped":  func(c *cluster, i int) error { _, err := c.LoseDisk(t.Context(), i); return err },
+		"leader-wiped":  func(c *cluster, i int) error { return peer.ErrOf(c.LoseDisk(t.Context(), i)) },
 	} {
 		t.Run(fault, func(t *testing.T) {
 			p, err := play.Play(t.Context(), r, &play.Cell{Fault: fault, Outcome: report.Safe, Script: play.Storm(func(s *play.Phase) {
