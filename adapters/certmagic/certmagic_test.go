@@ -28,7 +28,6 @@ const (
 )
 
 var (
-	_ certmagic.Storage          = (*certmagiclock.Storage)(nil)
 	_ certmagic.TryLocker        = (*certmagiclock.Storage)(nil)
 	_ certmagic.LockLeaseRenewer = (*certmagiclock.Storage)(nil)
 )
@@ -38,7 +37,7 @@ func TestMain(m *testing.M) {
 		locks, err := open(ctx, c.Locks)
 		return &machine{c, locks}, err
 	})
-	os.Exit(m.Run())
+	m.Run()
 }
 
 func open(ctx context.Context, url string) (*lockport.Client, error) {
@@ -97,8 +96,7 @@ func TestOneObtains(t *testing.T) {
 	all, err := machines.StartAll(t.Context(), config{url, t.TempDir(), requests}, 3)
 	require.NoError(t, err)
 	defer all.Kill()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
+	ctx := peer.Within(t, patience)
 
 	locks, err := open(ctx, url)
 	require.NoError(t, err)
@@ -129,16 +127,14 @@ func TestOneObtains(t *testing.T) {
 	holderBefore(1)
 	require.NoError(t, os.WriteFile(requests+"/sign", nil, 0o600))
 	for _, outcome := range outcomes {
-		_, err := outcome(ctx)
-		require.NoError(t, err)
+		require.NoError(t, peer.ErrOf(outcome(ctx)))
 	}
 	requested(2)
 }
 
 func TestStorage(t *testing.T) {
 	const name = "storage_clean"
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
+	ctx := peer.Within(t, patience)
 	server, before := memory.NewServer(), func() {} // before each attempt
 	hooks := lockport.Hooks{AcquireStart: func(ctx context.Context, _ lockport.AcquireEvent) context.Context { before(); return ctx }}
 	machine := func() *certmagiclock.Storage {
@@ -154,9 +150,7 @@ func TestStorage(t *testing.T) {
 	}
 	blocked := func(s *certmagiclock.Storage) {
 		t.Helper()
-		soon, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
-		defer cancel()
-		err := s.Lock(soon, name)
+		err := s.Lock(peer.Within(t, 100*time.Millisecond), name)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.ErrorIs(t, err, lockport.ErrHeld)
 	}

@@ -2,7 +2,6 @@ package cronlock_test
 
 import (
 	"context"
-	"os"
 	"testing"
 	"time"
 
@@ -12,6 +11,7 @@ import (
 	"github.com/lockport/lockport"
 	cronlock "github.com/lockport/lockport/adapters/cron"
 	"github.com/lockport/lockport/backend/memory"
+	"github.com/lockport/lockport/backend/memory/memorytest"
 	_ "github.com/lockport/lockport/backend/redis"
 	"github.com/lockport/lockport/internal/lab/peer"
 	"github.com/lockport/lockport/internal/lab/servers"
@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) {
 	ticks.Main(schedule)
-	os.Exit(m.Run())
+	m.Run()
 }
 
 // schedule runs on one machine.
@@ -57,13 +57,7 @@ func (s early) Next(t time.Time) time.Time { return s.Schedule.Next(t.Add(s.by))
 
 // Two machines with differing clocks share a real server. The first is sometimes killed during a run. No tick runs twice, thanks to
 // MinHold, and none is missed.
-func TestTwoMachines(t *testing.T) {
-	ticks.Run(t, ticks.Plan(servers.SharedRedis(t).URL(), "job"))
-}
-
-func newClient(t *testing.T, server *memory.Server) *lockport.Client {
-	return peer.Client(t, memory.NewBackend(memory.Options{Server: server}))
-}
+func TestTwoMachines(t *testing.T) { ticks.Run(t, ticks.Plan(servers.SharedRedis(t).URL(), "job")) }
 
 // lines receives the log.
 type lines chan string
@@ -77,7 +71,7 @@ func TestOnce(t *testing.T) {
 	server, logged := memory.NewServer(), make(lines, 1)
 	began, over := make(chan bool, 1), make(chan error, 1)
 	machine := func(job cron.Job) cron.Job {
-		return cron.NewChain(cronlock.Once(newClient(t, server), "job", logged)).Then(job)
+		return cron.NewChain(cronlock.Once(peer.Client(t, memorytest.NewBackend(server, nil)), "job", logged)).Then(job)
 	}
 	a := machine(cronlock.Func(func(ctx context.Context) {
 		began <- true
@@ -100,7 +94,7 @@ func TestOnce(t *testing.T) {
 		require.PanicsWithValue(t, "b", b.Run)
 	}
 
-	closed := newClient(t, server)
+	closed := peer.Client(t, memorytest.NewBackend(server, nil))
 	require.NoError(t, closed.Close())
 	cronlock.Once(closed, "job", logged)(cronlock.Func(func(context.Context) { t.Error("runs without a lock") })).Run()
 	require.Equal(t, "skip: no lock", <-logged)

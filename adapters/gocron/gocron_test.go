@@ -2,7 +2,6 @@ package gocronlock_test
 
 import (
 	"context"
-	"os"
 	"testing"
 	"time"
 
@@ -21,14 +20,9 @@ import (
 	"github.com/lockport/lockport/internal/lab/ticks"
 )
 
-var (
-	_ gocron.Locker  = (*gocronlock.Locker)(nil)
-	_ gocron.Elector = (*gocronlock.Elector)(nil)
-)
-
 func TestMain(m *testing.M) {
 	ticks.Main(schedule)
-	os.Exit(m.Run())
+	m.Run()
 }
 
 // schedule runs on one machine.
@@ -72,16 +66,12 @@ func TestTwoMachines(t *testing.T) {
 	}
 }
 
-func newClient(t *testing.T, server *memory.Server) *lockport.Client {
-	return peer.Client(t, memory.NewBackend(memory.Options{Server: server}))
-}
-
 // A job that is due while another process runs it is skipped. The loss of the lock ends its context.
 func TestJobIsToldOfTheLoss(t *testing.T) {
 	server, skipped := memory.NewServer(), make(chan error, 1)
 	began, over := make(chan string, 1), make(chan error, 1)
 	machine := func(name string) gocron.Job {
-		locker := gocronlock.NewLocker(newClient(t, server))
+		locker := gocronlock.NewLocker(peer.Client(t, memorytest.NewBackend(server, nil)))
 		s, err := gocron.NewScheduler(gocron.WithDistributedLocker(locker))
 		require.NoError(t, err)
 		t.Cleanup(func() { _ = s.Shutdown() })
@@ -112,7 +102,7 @@ func TestJobIsToldOfTheLoss(t *testing.T) {
 // A run that ends after its lock was lost does not end the next run's context.
 func TestContextIsOfTheLatestRun(t *testing.T) {
 	server, ctx := memory.NewServer(), t.Context()
-	locker := gocronlock.NewLocker(newClient(t, server))
+	locker := gocronlock.NewLocker(peer.Client(t, memorytest.NewBackend(server, nil)))
 	during := func() error {
 		ctx, cancel := locker.Context(ctx, "job")
 		defer cancel()
@@ -133,7 +123,8 @@ func TestContextIsOfTheLatestRun(t *testing.T) {
 // One process leads until it resigns or loses its lock. Then its jobs' contexts end. A process that ends resigns with the context that ended it.
 func TestElector(t *testing.T) {
 	server, ctx := memory.NewServer(), t.Context()
-	a, b := gocronlock.NewElector(newClient(t, server), "leader"), gocronlock.NewElector(newClient(t, server), "leader")
+	client := func() *lockport.Client { return peer.Client(t, memorytest.NewBackend(server, nil)) }
+	a, b := gocronlock.NewElector(client(), "leader"), gocronlock.NewElector(client(), "leader")
 	require.NoError(t, a.Resign(ctx), "Resign without leading")
 	require.NoError(t, a.IsLeader(ctx))
 	require.NoError(t, a.IsLeader(ctx))
@@ -166,8 +157,7 @@ func TestCampaignDelaysNobody(t *testing.T) {
 	leading, cancel := e.Context(t.Context())
 	defer cancel()
 	require.Error(t, leading.Err())
-	short, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
-	defer cancel()
+	short := peer.Within(t, 10*time.Millisecond)
 	require.ErrorIs(t, e.IsLeader(short), context.DeadlineExceeded)
 	require.ErrorIs(t, e.Resign(short), context.DeadlineExceeded)
 	b.Cut()

@@ -4,13 +4,11 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"os"
 	"testing"
 	"testing/fstest"
 	"time"
 
 	"github.com/pressly/goose/v3"
-	"github.com/pressly/goose/v3/lock"
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport"
@@ -22,11 +20,9 @@ import (
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
-var _ lock.Locker = (*gooselock.Locker)(nil)
-
 func TestMain(m *testing.M) {
 	migrations.Main(up)
-	os.Exit(m.Run())
+	m.Run()
 }
 
 func up(ctx context.Context, db *sql.DB, locks *lockport.Client) (bool, error) {
@@ -84,16 +80,13 @@ func TestLostInDo(t *testing.T) {
 }
 
 func TestLocker(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
+	ctx := peer.Within(t, 10*time.Second)
 	server := memory.NewServer()
 	locks := peer.Client(t, memory.NewBackend(memory.Options{Server: server}))
 	ours, theirs := gooselock.New(locks, t.Name()), gooselock.New(locks, t.Name())
 	blocked := func(l *gooselock.Locker) {
 		t.Helper()
-		soon, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
-		defer cancel()
-		err := l.Lock(soon, nil)
+		err := l.Lock(peer.Within(t, 100*time.Millisecond), nil)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.ErrorIs(t, err, lockport.ErrHeld)
 	}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -30,7 +29,7 @@ import (
 
 func TestMain(m *testing.M) {
 	migrations.Main(up)
-	os.Exit(m.Run())
+	m.Run()
 }
 
 func up(_ context.Context, db *sql.DB, locks *lockport.Client) (bool, error) {
@@ -165,10 +164,7 @@ func TestCloseDuringAMigration(t *testing.T) {
 	<-b.began
 	closed := make(chan error, 1)
 	go func() { closed <- d.Close() }()
-	free := func() bool {
-		_, err := locks.TryAcquire(t.Context(), "n")
-		return err == nil
-	}
+	free := func() bool { return peer.ErrOf(locks.TryAcquire(t.Context(), "n")) == nil }
 	require.Never(t, free, 200*time.Millisecond, 5*time.Millisecond, "the lock was free during a migration")
 	close(b.end)
 	require.NoError(t, <-closed)

@@ -130,6 +130,5 @@ func TestSilence(t *testing.T) {
 func TestInvalidName(t *testing.T) {
 	m, _ := register(t, promlock.Options{Names: true})
 	c := peer.Client(t, memorytest.NewBackend(nil, nil), lockport.Observe(m.Hooks()))
-	_, err := c.Acquire(t.Context(), "a\xff")
-	require.ErrorIs(t, err, lockport.ErrInvalidName)
+	require.ErrorIs(t, peer.ErrOf(c.Acquire(t.Context(), "a\xff")), lockport.ErrInvalidName)
 }
