@@ -1,7 +1,6 @@
 package main
 
 import (
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -15,7 +14,7 @@ import (
 
 func TestMain(m *testing.M) {
 	lib.WorkerMain()
-	os.Exit(m.Run())
+	m.Run()
 }
 
 // A quick run measures lockport on a Redis in every kind of scenario, beside bare requests.

@@ -15,7 +15,7 @@ import (
 func TestMain(m *testing.M) {
 	logging.Disable()
 	WorkerMain()
-	os.Exit(m.Run())
+	m.Run()
 }
 
 // Options select by part, hazard, measurement and backend.

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
 	"runtime"
 	"slices"
 	"strconv"
@@ -27,7 +26,7 @@ import (
 
 func TestMain(m *testing.M) {
 	WorkerMain(openFolder)
-	os.Exit(m.Run())
+	m.Run()
 }
 
 func openFolder(_ context.Context, dir string) (driver.Backend, error) {
@@ -48,13 +47,12 @@ func onMemory() Config {
 // allFaults returns faults that do nothing, and fail with cannot if it is not nil.
 func allFaults(cannot error) Faults {
 	f := func(context.Context) error { return cannot }
-	once := func() (<-chan struct{}, error) { return nil, cannot }
 	return Faults{
 		Restore: func() {},
 		Sever:   f, Cut: f, Freeze: f,
 		Delay:     func(context.Context, time.Duration) error { return cannot },
-		DropReply: func(context.Context, Op) (<-chan struct{}, error) { return once() },
-		CutAfter:  func(context.Context, int) (<-chan struct{}, error) { return once() },
+		DropReply: func(context.Context, Op) (<-chan struct{}, error) { return nil, cannot },
+		CutAfter:  func(context.Context, int) (<-chan struct{}, error) { return nil, cannot },
 		Remove:    func(context.Context, string) error { return cannot },
 		Overwrite: func(context.Context, string) error { return cannot },
 		Restart:   func(context.Context, bool) error { return cannot },

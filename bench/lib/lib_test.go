@@ -1,7 +1,6 @@
 package lib
 
 import (
-	"context"
 	"testing"
 	"time"
 
@@ -9,6 +8,7 @@ import (
 
 	"github.com/lockport/lockport/conformance/library"
 	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/lab/peer"
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
@@ -29,8 +29,7 @@ func TestLibraries(t *testing.T) {
 }
 
 func takesAndReleases(t *testing.T, l Library, url string) {
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-	defer cancel()
+	ctx := peer.Within(t, 30*time.Second)
 	const ttl = 10 * time.Second
 	open := func() func(name string, wait bool) (*library.Hold, error) {
 		client, err := l.Open(ctx, url, ttl)
@@ -41,44 +40,38 @@ func takesAndReleases(t *testing.T, l Library, url string) {
 		}
 	}
 	a, b := open(), open()
+	cycle := func(name string, wait bool) error { // of another instance
+		hold, err := b(name, wait)
+		if err == nil {
+			err = hold.Release(ctx)
+		}
+		return err
+	}
 	hold, err := a("name", true)
 	require.NoError(t, err)
 	if l.Beside {
-		beside, err := b("name", true)
-		require.NoError(t, err)
-		require.NoError(t, beside.Release(ctx))
+		require.NoError(t, cycle("name", true))
 	}
 	if l.Kind == Probe || l.Beside {
 		require.NoError(t, hold.Release(ctx))
 		return
 	}
 	for _, other := range []func(string, bool) (*library.Hold, error){a, b} { // a session of some libraries does not exclude itself
-		_, err = other("name", false)
-		require.ErrorIs(t, err, driver.ErrHeld)
+		require.ErrorIs(t, peer.ErrOf(other("name", false)), driver.ErrHeld)
 	}
-	other, err := b("another name", false)
-	require.NoError(t, err)
-	require.NoError(t, other.Release(ctx))
-
+	require.NoError(t, cycle("another name", false))
 	granted := make(chan error, 1)
 	go func() {
-		if !l.Waits {
-			granted <- nil
-			return
-		}
-		next, err := b("name", true)
-		if err == nil {
-			err = next.Release(ctx)
+		var err error
+		if l.Waits {
+			err = cycle("name", true)
 		}
 		granted <- err
 	}()
 	if hold.Renew != nil {
-		_, err = hold.Renew(ctx)
-		require.NoError(t, err)
+		require.NoError(t, peer.ErrOf(hold.Renew(ctx)))
 	}
 	require.NoError(t, hold.Release(ctx))
 	require.NoError(t, <-granted)
-	again, err := b("name", false)
-	require.NoError(t, err)
-	require.NoError(t, again.Release(ctx))
+	require.NoError(t, cycle("name", false))
 }

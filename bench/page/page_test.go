@@ -92,12 +92,9 @@ func TestOutcome(t *testing.T) {
 	failing.Rows = append(failing.Rows, scenario("", map[string][3]float64{"x": {1, 1, 1}}).Rows...)
 	r.Scenarios = append(r.Scenarios, failing, Scenario{Name: "failed", Rows: []measure.Row{{Library: ours, Failed: []string{"turn 1: why"}}}})
 	for _, c := range []struct {
-		scenarios string
-		to        string
-		is        string
-		bound     float64
-		beyond    string
-		cell      string
+		scenarios, to, is string
+		bound             float64
+		beyond, cell      string
 	}{
 		{"a", peers, "≥", 2, "", "yes: 2×"}, // the best of each turn
 		{"a", peers, "≥", 2.1, "", "**no**: 2×"},

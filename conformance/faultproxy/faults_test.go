@@ -85,10 +85,9 @@ func TestBlackholeReplies(t *testing.T) {
 // Each trap hits one request, which reaches the server and gets no reply. Other connections go on, except after SeverAfter.
 func TestTraps(t *testing.T) {
 	for name, tt := range map[string]struct {
-		set   func(*Proxy) <-chan struct{}
-		hits  string
-		gone  bool
-		waits bool // for the reply
+		set         func(*Proxy) <-chan struct{}
+		hits        string
+		gone, waits bool // it refuses connections afterwards; it waits for the reply
 	}{
 		"DropReply":  {func(p *Proxy) <-chan struct{} { return p.DropReply(containing("hit")) }, "hit", false, true},
 		"by closing": {func(p *Proxy) <-chan struct{} { return p.DropReply(containing("bye")) }, "bye", false, true},

@@ -1,7 +1,6 @@
 package faultproxy
 
 import (
-	"net"
 	"net/url"
 	"strings"
 	"testing"
@@ -43,14 +42,8 @@ func TestForURL(t *testing.T) {
 		require.Equal(t, raw, u.String(), "all but the addresses is as it was")
 		for i, host := range hosts {
 			require.Equal(t, all[i].Addr(), host)
-			c, err := net.Dial("tcp", host)
-			require.NoError(t, err)
-			_, err = c.Write([]byte("x\n"))
-			require.NoError(t, err)
-			_, err = c.Read(make([]byte, 1))
-			require.NoError(t, err)
+			dial(t, all[i]).call("x")
 			require.Equal(t, int64(i+1), all.Requests())
-			require.NoError(t, c.Close())
 		}
 		all.Each(func(p *Proxy) { require.Equal(t, int64(1), p.Requests()) })
 		all.Close()

@@ -14,6 +14,7 @@ import (
 	"github.com/lockport/lockport/conformance"
 	"github.com/lockport/lockport/conformance/library"
 	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/lab/peer"
 )
 
 // locks is a lock library: a mutex for each name.
@@ -61,13 +62,11 @@ func TestUnknown(t *testing.T) {
 	}})
 	req := driver.Request{Name: "n", Owner: "o", TTL: 200 * time.Millisecond}
 	began := time.Now()
-	_, err := b.TryAcquire(t.Context(), req)
-	require.ErrorIs(t, err, driver.ErrUnknown)
+	require.ErrorIs(t, peer.ErrOf(b.TryAcquire(t.Context(), req)), driver.ErrUnknown)
 	require.Eventually(t, func() bool { return b.Abandon(t.Context(), req) == nil }, 10*time.Second, time.Millisecond)
 	require.GreaterOrEqual(t, time.Since(began), req.TTL)
 	req.TTL = 1
-	_, err = b.TryAcquire(t.Context(), req)
-	require.ErrorIs(t, err, driver.ErrRefused)
+	require.ErrorIs(t, peer.ErrOf(b.TryAcquire(t.Context(), req)), driver.ErrRefused)
 	require.ErrorIs(t, library.LostIf(true, nil), driver.ErrLost)
 	require.ErrorIs(t, library.LostIf(true, io.EOF), io.EOF)
 	require.NoError(t, library.LostIf(false, nil))
@@ -86,10 +85,7 @@ func TestAbandonDuringACall(t *testing.T) {
 		}})
 		req := driver.Request{Name: "n", Owner: "o", TTL: time.Second}
 		returned := make(chan error)
-		go func() {
-			_, err := b.TryAcquire(t.Context(), req)
-			returned <- err
-		}()
+		go func() { returned <- peer.ErrOf(b.TryAcquire(t.Context(), req)) }()
 		require.Eventually(t, func() bool { return errors.Is(b.Abandon(t.Context(), req), driver.ErrUnknown) }, 10*time.Second, time.Millisecond)
 		close(answer)
 		require.NoError(t, <-returned)
