@@ -135,6 +135,30 @@ func TestDemotedMaster(t *testing.T) {
 	}
 }
 
+// A demoted master may lag behind the new one, and lack a lock. It must not say that the lock is lost.
+func TestDemotedMasterLags(t *testing.T) {
+	t.Parallel()
+	s := servers.NeedRedis(t, servers.RedisOptions{})
+	n := newNode(t, s.URL(), "a", Options{})
+	for _, shared := range []bool{false, true} {
+		req, results := n.Request("x"), make([]driver.Renewal, 2)
+		req.Shared = shared
+		lease, next := n.Takes(req), n.Request("x")
+		do(t, s, "FLUSHALL")
+		do(t, s, "REPLICAOF", "127.0.0.1", "1")
+		n.RenewBatch(t.Context(), []driver.Lease{lease}, results[:1])
+		n.RenewBatch(t.Context(), []driver.Lease{lease, lease}, results)
+		for what, err := range map[string]error{
+			"renew": results[0].Err, "renew both": results[1].Err, "break": n.Break(t.Context(), "x", req.Owner),
+			"attach": peer.ErrOf(n.Attach(t.Context(), next, req.Owner, 1)), "release": lease.Release(t.Context()),
+		} {
+			require.ErrorIs(t, err, driver.ErrUnavailable, what)
+		}
+		do(t, s, "REPLICAOF", "NO", "ONE")
+		require.ErrorIs(t, n.Break(t.Context(), "x", req.Owner), driver.ErrLost)
+	}
+}
+
 // What a Limiter refuses is not sent and has no effect. A waiter keeps its place.
 func TestLimiterRefuses(t *testing.T) {
 	s, _, _, _ := shared(t)

@@ -12,22 +12,22 @@ var lua embed.FS
 // those that it relies on. The easy case comes first, so that it does not run what only the others need.
 var (
 	Acquire = Script{acks: true, Beside: acquireBeside}.ofMany("token", "easy", "queue", "claim", "acquire")
-	Renew   = Script{acks: true, keys: 1, Beside: renewBeside}.ofMany("renew") // of one key: a client renews thousands
-	Release = Script{keys: 2, Beside: releaseBeside}.ofMany("release", "queue", "wake")
+	Renew   = Script{acks: true, keys: 1, Beside: renewBeside}.ofMany("demoted", "renew") // of one key: a client renews thousands
+	Release = Script{keys: 2, Beside: releaseBeside}.ofMany("demoted", "release", "queue", "wake")
 	Abandon = Script{Beside: abandonBeside}.of("queue", "abandon")
 	Again   = Script{acks: true}.of("token", "queue", "claim", "again")
 	Requeue = Script{acks: true}.of("token", "queue", "claim", "requeue")
-	Attach  = Script{acks: true}.of("queue", "attach")
+	Attach  = Script{acks: true}.of("demoted", "queue", "attach")
 )
 
 // The scripts for readers and permits. Their keys are those of the scripts that grant, and the set of holders.
 var (
 	acquireBeside = Script{acks: true}.ofMany("token", "queue", "beside", "beside_acquire")
-	renewBeside   = Script{acks: true}.ofMany("queue", "beside", "beside_renew")
-	releaseBeside = Script{}.ofMany("queue", "beside", "beside_release")
+	renewBeside   = Script{acks: true}.ofMany("demoted", "queue", "beside", "beside_renew")
+	releaseBeside = Script{}.ofMany("demoted", "queue", "beside", "beside_release")
 	abandonBeside = Script{}.of("queue", "beside", "beside_abandon")
 	Contend       = Script{}.of("queue", "beside", "beside_contend")
-	BreakBeside   = Script{}.of("queue", "beside", "beside_release") // has an argument more than a release, so it must not share a batch
+	BreakBeside   = Script{}.of("demoted", "queue", "beside", "beside_release") // has an argument more than a release, so it must not share a batch
 )
 
 // The scripts for one server of several, where a majority decides. Their keys are the lock and the queue.
@@ -42,7 +42,7 @@ var (
 var (
 	Waiting = Script{}.of("waiting")
 	Inspect = Script{}.of("queue", "inspect")
-	Break   = Script{}.of("queue", "break")
+	Break   = Script{}.of("demoted", "queue", "break")
 	Check   = Script{}.of("check")
 )
 
@@ -59,11 +59,11 @@ func (s Script) of(files ...string) *Script {
 	return s.from(source)
 }
 
-// ofMany is like of. It also makes the variant for many locks, which share what token.lua defines.
+// ofMany is like of. It also makes the variant for many locks, which share what token.lua or demoted.lua defines.
 func (s Script) ofMany(files ...string) *Script {
 	many, one := []string{"shadow"}, files
-	if files[0] == "token" {
-		many, one = append(many, "token"), files[1:]
+	if files[0] == "token" || files[0] == "demoted" {
+		many, one = append(many, files[0]), files[1:]
 	}
 	many = slices.Concat(many, []string{"one"}, one, []string{"each"})
 	s.batch = Script{acks: s.acks}.of(many...)

@@ -1,6 +1,6 @@
--- Follows queue.lua and beside.lua. ARGV: as there, and TTL in ms. Returns the number of waiters, or {what lost returns}.
+-- Follows demoted.lua, queue.lua and beside.lua. ARGV: as there, and TTL in ms. Returns the number of waiters, or {what lost returns}.
 if not holds() then
-  return {lost()}
+  return demoted() or {lost()}
 end
 call('ZADD', KEYS[4], 'XX', now + ARGV[3], owner)
 settle()

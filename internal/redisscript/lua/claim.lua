@@ -18,8 +18,9 @@ local function claim(value, ttl, queue, at, number)
       holder = ''
     end
     if holder == value then -- granted before, but the reply was lost
+      local token, waiters = draw(), waiting()
       call('PEXPIRE', KEYS[1], ttl)
-      return {1, draw(), waiting()}
+      return {1, token, waiters}
     end
     if turn and first == owner then -- a foreign client was quicker: the head stays the head
       call('ZREM', KEYS[2], '!')
@@ -51,7 +52,7 @@ local function claim(value, ttl, queue, at, number)
     end
   end
   call('ZREM', KEYS[2], '!', owner)
-  local token = draw()
+  local token, waiters = draw(), waiting() -- first: the user may lack a right
   call('SET', KEYS[1], value, 'PX', ttl)
-  return {1, token, waiting()}
+  return {1, token, waiters}
 end

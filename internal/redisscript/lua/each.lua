@@ -11,9 +11,9 @@ for i = 0, #all_keys / keys - 1 do
     ARGV[k] = all_args[2 + i * args + k]
   end
   local ok, reply = pcall(one)
-  if not ok then
+  if not ok or type(reply) == 'table' and reply.err then
     reply = {'!', type(reply) == 'table' and reply.err or tostring(reply)}
-    if string.find(reply[2], 'READONLY You', 1, true) then -- a replica has written nothing; go-redis drops the connection if it sees this error
+    if string.find(reply[2], 'READONLY You', 1, true) then -- a replica has written nothing: see demoted.lua
       return {err = "READONLY You can't write against a read only replica."}
     end
   end
