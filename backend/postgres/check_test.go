@@ -52,6 +52,9 @@ func TestReplicaIsRefused(t *testing.T) {
 	_, err := clientAt(t, replica.URL()).TryAcquire(t.Context(), "x") // a primary that was replaced may be back as a replica
 	require.ErrorIs(t, err, lockport.ErrUnavailable)
 	require.ErrorIs(t, classify(&pgconn.PgError{Code: "25006"}), session.ErrReadOnly)
+	plain := fmt.Errorf("a: %w", &pgconn.PgError{Code: "28000"})
+	require.ErrorIs(t, classify(errors.Join(errors.New("a: tls error: reset"), plain)), driver.ErrUnavailable)
+	require.ErrorIs(t, classify(errors.Join(errors.New("a: server refused TLS connection"), plain)), driver.ErrRefused)
 	// Several hosts: one that can hold locks is chosen.
 	both := peer.Via(t, primary.URL(), replica.Addr()+","+primary.Addr())
 	peer.Notices(t, both)

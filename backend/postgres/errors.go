@@ -66,7 +66,7 @@ func classify(err error) error {
 		return errNoDeadlines
 	case session.Classified(err):
 		return err
-	case errors.As(err, &pg):
+	case errors.As(lockurl.PgxCause(err), &pg):
 		return classifyAnswer(pg)
 	case errors.Is(err, context.Canceled):
 		return fmt.Errorf("%w: %w: %s", driver.ErrUnavailable, context.Canceled, lockurl.PgxAttempts(err.Error()))

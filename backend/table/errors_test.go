@@ -59,6 +59,9 @@ func TestErrors(t *testing.T) {
 		{SQLite, code(10), driver.ErrUnknown},
 		{Postgres, context.DeadlineExceeded, driver.ErrUnknown},
 		{Postgres, fmt.Errorf("x: %w", errors.Join(errors.New("y"), state("28P01"))), driver.ErrRefused},
+		{Postgres, errors.Join(errors.New("a: tls error: reset"), fmt.Errorf("a: %w (SQLSTATE 28000)", state("28000"))), driver.ErrUnknown},
+		{Postgres, errors.Join(fmt.Errorf("a: %w (SQLSTATE 28000)", state("28000")), fmt.Errorf("a: %w", state("53300"))), driver.ErrUnknown},
+		{Postgres, errors.Join(errors.New("a: tls error: server refused TLS connection"), fmt.Errorf("a: %w (SQLSTATE 28000)", state("28000"))), driver.ErrRefused},
 		{Postgres, errors.Join(state("28000"), errors.New("the second host is down")), driver.ErrUnknown},
 	} {
 		b, err := NewBackend(new(sql.DB), tt.d, Options{})

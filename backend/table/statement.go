@@ -95,7 +95,7 @@ func (b *Backend) classify(ctx context.Context, err, class error) error {
 	if err == nil {
 		return nil
 	}
-	line, code := lockurl.PgxAttempts(err.Error()), codeOf(err)
+	line, code := lockurl.PgxAttempts(err.Error()), codeOf(lockurl.PgxCause(err))
 	if match := refused.FindStringSubmatch(code); match != nil {
 		if class = driver.ErrRefused; match[1] != "" {
 			line = fmt.Sprintf("%s (%s; a name without a schema depends on search_path, or on USE)", b.text("the table {table} is missing; create it: "+b.dialect.schema), line)

@@ -2,10 +2,10 @@
 package lockurl
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -148,19 +148,68 @@ func PgxReason(text string) (reason string, ok bool) {
 	return reason, true
 }
 
-// PgxAttempts returns the text of a pgx error in one line. Of the attempts to connect to an address, it has the last: an earlier one tried TLS.
+// PgxAttempts returns the text of a pgx error in one line, with one attempt for each address.
 func PgxAttempts(text string) string {
-	var all []string
 	failed, tries, ok := strings.Cut(text, "`:")
 	if !ok || !strings.HasPrefix(failed, "failed to connect to `") {
 		return strings.Join(strings.Fields(text), " ")
 	}
-	for line := range strings.Lines(strings.TrimSpace(tries)) {
-		addr, what, _ := strings.Cut(strings.Join(strings.Fields(line), " "), ": ")
+	all := strings.Split(strings.TrimSpace(tries), "\n")
+	for i, line := range all {
+		all[i] = strings.Join(strings.Fields(line), " ")
+	}
+	var kept []string
+	for i, line := range all {
+		addr, what, _ := strings.Cut(line, ": ")
 		if strings.HasSuffix(what, "EOF") || strings.HasSuffix(what, "timeout: context deadline exceeded") {
 			what = "no answer: is it a Postgres server?"
 		}
-		all = append(slices.DeleteFunc(all, func(earlier string) bool { return strings.HasPrefix(earlier, addr+": ") }), addr+": "+what)
+		if telling(all, i) {
+			kept = append(kept, addr+": "+what)
+		}
 	}
-	return strings.Join(all, "; ")
+	return strings.Join(kept, "; ")
+}
+
+// PgxCause returns err with one attempt for each address, if it holds pgx's attempts to connect.
+func PgxCause(err error) error {
+	for e := err; e != nil; e = errors.Unwrap(e) {
+		joined, ok := e.(interface{ Unwrap() []error })
+		if !ok {
+			continue
+		}
+		var all []string
+		var kept []error
+		for _, try := range joined.Unwrap() {
+			all = append(all, try.Error())
+		}
+		for i, try := range joined.Unwrap() {
+			if telling(all, i) {
+				kept = append(kept, try)
+			}
+		}
+		return errors.Join(kept...)
+	}
+	return err
+}
+
+// telling reports whether attempt i tells most about its address: pgx tries TLS and plaintext. The last does, but 28000 may only mean that the
+// server does not admit this kind, as pgx stops at a 28000 over TLS, and a server without TLS says nothing else.
+func telling(all []string, i int) bool {
+	weight := func(text string) int {
+		switch {
+		case strings.HasSuffix(text, "server refused TLS connection"):
+			return 0
+		case strings.HasSuffix(text, "(SQLSTATE 28000)"):
+			return 1
+		}
+		return 2
+	}
+	addr, _, _ := strings.Cut(all[i], ": ")
+	for j, other := range all {
+		if w := weight(other) - weight(all[i]); strings.HasPrefix(other, addr+": ") && (w > 0 || w == 0 && j > i) {
+			return false
+		}
+	}
+	return true
 }
