@@ -58,6 +58,9 @@ func open(u *url.URL, _ lockport.SchemeOptions) (driver.Backend, error) {
 	if pragmas := rest["_pragma"]; !strings.Contains(strings.ToLower(strings.Join(pragmas, " ")), "busy_timeout") {
 		rest["_pragma"] = append(params["_pragma"], pragmas...) // a parameter that may be repeated
 	}
+	if s.dialect == Postgres && (strings.Contains(u.Host, ",") || strings.Contains(rest.Get("host"), ",")) {
+		params.Set("target_session_attrs", "primary") // as postgres: URLs
+	}
 	maps.Copy(params, rest)
 	dsn := (&url.URL{Scheme: s.own, User: u.User, Host: u.Host, Path: u.Path, RawQuery: params.Encode()}).String()
 	if s.dialect == MySQL { // its driver takes no URL
