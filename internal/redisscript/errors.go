@@ -34,7 +34,7 @@ var replyClasses = []struct {
 	{"MASTERDOWN", driver.ErrUnavailable, "this replica has lost its master"},
 	{"CLUSTERDOWN", driver.ErrUnavailable, "the Redis Cluster is down"},
 	{"TRYAGAIN", driver.ErrUnavailable, "the slot is being moved"},
-	{"MOVED", driver.ErrUnavailable, "the slot is on another node: with a Redis Cluster use redis+cluster://"},
+	{"MOVED", driver.ErrUnavailable, "the slot is on another node: a Redis Cluster needs redis+cluster://, and a user who may send ASKING"},
 	{"ASK", driver.ErrUnavailable, "the slot is being moved"},
 	{"READONLY", driver.ErrUnavailable, "this is a read-only replica"},
 	{"NOREPLICAS", driver.ErrUnavailable, "too few replicas are connected (min-replicas-to-write)"},
