@@ -24,11 +24,13 @@ type lease struct {
 
 // A lease confirmed within TTL/refreshAfter is used as it is. Later, each use also starts a keep-alive. A lease with less than TTL/replaceBelow
 // left might end before the claim arrives, so it is replaced. A keep-alive unanswered for TTL/silentAfter is not joined: the next
-// caller sends one to another member.
+// caller sends one to another member. After TTL/endsAfter, when renewals no longer wait for it, it ends: clientv3 may be repeating it
+// without a pause.
 const (
 	refreshAfter = 3 // a third
 	replaceBelow = 4 // a quarter
 	silentAfter  = 6 // a sixth
+	endsAfter    = 4 // a quarter
 )
 
 // leaseFor returns a lease for a new claim. Its errors are classified: nothing was claimed. If several goroutines create leases at once, one
@@ -97,7 +99,7 @@ func (b *Backend) refresh(l *lease, must bool) *call {
 
 // keepAlive sends one keep-alive for l, as k. The validity counts from before the request was sent.
 func (b *Backend) keepAlive(l *lease, k *call) error {
-	ctx, cancel := context.WithTimeout(b.ctx, l.ttl)
+	ctx, cancel := context.WithTimeout(b.ctx, l.ttl/endsAfter)
 	defer cancel()
 	r, err := do(ctx, b, true, func(ctx context.Context, client *clientv3.Client) (*clientv3.LeaseKeepAliveResponse, error) {
 		return client.KeepAliveOnce(ctx, l.id)

@@ -3,6 +3,7 @@ package etcd
 import (
 	"context"
 	"errors"
+	"path"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -105,6 +106,53 @@ func TestRepeatedRequests(t *testing.T) {
 		repeat()
 		require.Empty(t, keysOf(t, etcd, "x"))
 	}
+}
+
+// clientv3 repeats a keep-alive that a proxy answers with UNAVAILABLE, without a pause. Our own client does not, a caller's for a quarter of the TTL.
+func TestRepeatedKeepAlives(t *testing.T) {
+	s, _, own := alone(t)
+	var down atomic.Bool
+	var sent [2]atomic.Int64
+	proxy := func(sent *atomic.Int64) grpc.DialOption {
+		return grpc.WithChainStreamInterceptor(
+			func(ctx context.Context, d *grpc.StreamDesc, cc *grpc.ClientConn, method string, next grpc.Streamer, o ...grpc.CallOption) (grpc.ClientStream, error) {
+				switch {
+				case !down.Load() || path.Base(method) != "LeaseKeepAlive":
+					return next(ctx, d, cc, method, o...)
+				case sent.Add(1)%2 == 0:
+					return nil, errUnhealthy
+				}
+				s, err := next(ctx, d, cc, "/unknown", o...)
+				return unhealthy{s}, err
+			})
+	}
+	const ttl = 2 * time.Second
+	own.config.DialOptions = append(own.config.DialOptions, proxy(&sent[0]))
+	var held []*lockport.Lock
+	for _, n := range []*node{own, newNodeOn(t, newClient(t, s.Addr(), proxy(&sent[1])))} {
+		held = append(held, peer.Holds(t, peer.Client(t, n.Backend, lockport.TTL(ttl)), n.Request("x").Owner))
+	}
+	down.Store(true)
+	for _, l := range held {
+		peer.Eventually(t, l.Lost())
+	}
+	require.Greater(t, sent[0].Load(), int64(1), "it tries again")
+	require.Less(t, sent[0].Load(), int64(12))
+	<-time.After(ttl / 3)
+	before := sent[1].Load()
+	<-time.After(ttl / 20)
+	require.Equal(t, before, sent[1].Load(), "it has ended")
+}
+
+var errUnhealthy = status.Error(codes.Unavailable, "no healthy upstream")
+
+type unhealthy struct{ grpc.ClientStream }
+
+func (unhealthy) SendMsg(any) error { return nil } // else it may see the stream's end, after which clientv3 does not repeat
+
+func (unhealthy) RecvMsg(any) error {
+	<-time.After(time.Millisecond)
+	return errUnhealthy
 }
 
 // A claim that need not wait finds its key, which an earlier copy made, but is refused its place. It has an effect, so the client must undo it.

@@ -82,15 +82,45 @@ func newConfig(endpoints []string) *clientv3.Config {
 		DialOptions: []grpc.DialOption{
 			grpc.WithConnectParams(grpc.ConnectParams{Backoff: wait, MinConnectTimeout: connectTimeout}),
 			grpc.WithChainUnaryInterceptor(sendOnce), // within clientv3's own interceptor, which repeats requests
+			grpc.WithChainStreamInterceptor(openOnce),
 		},
 	}
 }
 
-// sendOnce keeps clientv3 from repeating a transaction that a server or proxy, not its caller, ended. If etcd has executed it, a second release would
-// find nothing, and look like a loss.
+// sendOnce and openOnce keep clientv3 from repeating requests, see final.
 func sendOnce(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, send grpc.UnaryInvoker, opts ...grpc.CallOption) error {
-	err := send(ctx, method, req, reply, conn, opts...)
-	if code := status.Code(err); method == "/etcdserverpb.KV/Txn" && ctx.Err() == nil && (code == codes.Canceled || code == codes.DeadlineExceeded) {
+	return final(ctx, method, send(ctx, method, req, reply, conn, opts...))
+}
+
+func openOnce(ctx context.Context, d *grpc.StreamDesc, conn *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+	s, err := open(ctx, d, conn, method, opts...)
+	if err != nil {
+		return nil, final(ctx, method, err)
+	}
+	return stream{s, method}, nil
+}
+
+type stream struct {
+	grpc.ClientStream
+	method string
+}
+
+func (s stream) RecvMsg(m any) error {
+	err := s.ClientStream.RecvMsg(m)
+	return final(s.Context(), s.method, err) // an earlier call of Context would end gRPC's own retries
+}
+
+// final gives err a code that clientv3 does not repeat, in two cases. If a server or proxy, not the caller, ended a transaction, etcd may have executed
+// it: a second release would find nothing, and look like a loss. A keep-alive would be repeated without a pause, if a proxy answers UNAVAILABLE.
+func final(ctx context.Context, method string, err error) error {
+	code, repeated := status.Code(err), false
+	switch method {
+	case "/etcdserverpb.KV/Txn":
+		repeated = ctx.Err() == nil && (code == codes.Canceled || code == codes.DeadlineExceeded)
+	case "/etcdserverpb.Lease/LeaseKeepAlive":
+		repeated = code == codes.Unavailable || code == codes.Internal
+	}
+	if repeated {
 		return status.Error(codes.Unknown, text(err))
 	}
 	return err
