@@ -18,7 +18,7 @@ var (
 	errGone      = errors.New("the lock was gone before its release")
 )
 
-// ErrReadOnly: the server accepts no writes. It is a replica, perhaps a primary that was replaced. A session with this in an Op.Err ends.
+// ErrReadOnly means that the server accepts no writes. It is a replica, perhaps a primary that was replaced. A session with this in an Op.Err ends.
 var ErrReadOnly = fmt.Errorf("%w: %s", driver.ErrUnavailable, readOnly)
 
 const readOnly = "the server is read-only, as a replica is, and its locks exclude nobody elsewhere: connect to the primary"
