@@ -81,11 +81,7 @@ func TestWhatCannotBeRenouncedIsUndone(t *testing.T) {
 		w.nobodyHolds("told")
 	})
 	bubble(t, func(w *world) {
-		l := w.acquire(w.other(), "left")
-		c, b := w.client()
-		b.DelayNext(memorytest.Claim, 0) // the first attempt finds it held
-		b.LoseNextReply(memorytest.Claim)
-		waiting := w.begin(c, "left")
+		l, b, waiting := w.waitsForALostReply("left")
 		b.DelayNext(memorytest.Abandon, time.Second)
 		w.release(l)
 		w.sleep(time.Second / 2)
@@ -99,14 +95,19 @@ func TestWhatCannotBeRenouncedIsUndone(t *testing.T) {
 	})
 }
 
+// waitsForALostReply begins to acquire a lock that another client holds. When l is released, the grant's reply is lost.
+func (w *world) waitsForALostReply(name string) (l *lockport.Lock, b *memorytest.Backend, waiting *acquiring) {
+	l = w.acquire(w.other(), name)
+	c, b := w.client()
+	b.DelayNext(memorytest.Claim, 0) // the first attempt finds it held
+	b.LoseNextReply(memorytest.Claim)
+	return l, b, w.begin(c, name)
+}
+
 // A server that refuses to end a claim of unknown outcome, as after a change of the password, refuses the waiters.
 func TestRefusedUndo(t *testing.T) {
 	bubble(t, func(w *world) {
-		l := w.acquire(w.other(), "a")
-		c, b := w.client()
-		b.DelayNext(memorytest.Claim, 0) // the first attempt finds it held
-		b.LoseNextReply(memorytest.Claim)
-		waiting := w.begin(c, "a")
+		l, b, waiting := w.waitsForALostReply("a")
 		b.FailNext(memorytest.Abandon, driver.ErrRefused)
 		w.release(l)
 		w.sleep(time.Second)
