@@ -157,12 +157,6 @@ func (c *conn) Wait(ctx context.Context, op *session.Op) error {
 	for {
 		round, cancel := context.WithTimeout(ctx, waitRound+c.server.o.TTL)
 		err := c.locks(round, []*session.Op{op}, waitRound)
-		if err == nil && op.OK { // the server may have become read-only meanwhile
-			ping := &session.Op{Kind: session.Ping}
-			if err = c.locks(round, []*session.Op{ping}, 0); err == nil {
-				err = ping.Err
-			}
-		}
 		cancel()
 		if err != nil || op.OK || op.Err != nil {
 			return err

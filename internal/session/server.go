@@ -117,8 +117,8 @@ type Options struct {
 	// or once a second. A lock acquired on such a connection lives there until its release, and counts as one of them.
 	Blockers int
 
-	// Beat, if positive, is how often a silent session with locks is pinged: for a Conn whose Listen cannot notice the end of its connection. The
-	// loss of the locks is told within about this time.
+	// Beat, if positive, is how often a silent session with locks is pinged, and a session is pinged after each Wait: for a Conn whose Listen cannot
+	// notice the end of its connection. The loss of the locks is told within about this time.
 	Beat time.Duration
 
 	// Layout derives the server's keys from names.

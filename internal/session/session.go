@@ -148,7 +148,8 @@ func (s *session) request() {
 }
 
 // wait lets the connection wait for the key of op. The server keeps the session for the TTL after its answer, given at some time after the request
-// was sent. So a short wait confirms the session as of its sending; after a longer one a Ping does. Called with mu held; waits without it.
+// was sent. So a short wait confirms the session as of its sending; after a longer one a Ping does. With Options.Beat it always does: the server may
+// have become read-only meanwhile, and has not told. Called with mu held; waits without it.
 func (s *session) wait(op *Op) error {
 	s.sent = time.Now()
 	s.b.unlock()
@@ -157,7 +158,7 @@ func (s *session) wait(op *Op) error {
 	if err != nil || op.Err != nil || s.endErr != nil {
 		return err
 	}
-	if time.Since(s.sent) < s.b.o.TTL/4 {
+	if s.b.o.Beat <= 0 && time.Since(s.sent) < s.b.o.TTL/4 {
 		s.confirmed = s.sent
 		return nil
 	}
