@@ -113,6 +113,44 @@ func TestPgBouncer(t *testing.T) {
 		require.NoError(t, peer.Holds(t, two, "session-mode").Release(t.Context()))
 		require.NoError(t, b.Restart(t.Context())) // otherwise the end of the earlier session stays uncertain
 	})
+	t.Run("session, then transaction", func(t *testing.T) {
+		t.Parallel()
+		b := servers.NeedPgBouncer(t, servers.PgBouncerOptions{Server: p, Config: []string{"admin_users = " + admin(t, p.URL()).Config().User}})
+		var clients []*lockport.Client
+		for range 2 {
+			c, err := lockport.Open(t.Context(), b.URL())
+			require.NoError(t, err)
+			require.NoError(t, peer.Holds(t, c, "changed-mode").Release(t.Context())) // prepares the statements
+			clients = append(clients, c)
+		}
+		config := admin(t, b.URL()).Config()
+		config.Database, config.DefaultQueryExecMode = "pgbouncer", pgx.QueryExecModeSimpleProtocol
+		console, err := pgx.ConnectConfig(t.Context(), config)
+		require.NoError(t, err)
+		execute(t, console, "SET pool_mode = transaction")
+		require.Eventually(t, func() bool {
+			var locks []*lockport.Lock
+			refused := 0
+			try := func(c *lockport.Client) {
+				if l, err := c.TryAcquire(t.Context(), "changed-mode"); err == nil {
+					locks = append(locks, l)
+				} else if errors.Is(err, lockport.ErrRefused) {
+					refused++
+				}
+			}
+			if try(clients[0]); len(locks) > 0 {
+				_ = locks[0].Release(t.Context())
+			}
+			try(clients[1])
+			try(clients[0])
+			locks = slices.DeleteFunc(locks, func(l *lockport.Lock) bool { return !l.Valid() })
+			require.Less(t, len(locks), 2, "two holders")
+			for _, l := range locks {
+				_ = l.Release(t.Context())
+			}
+			return refused == 3
+		}, soon, time.Millisecond)
+	})
 	t.Run("session, with a client_idle_timeout", func(t *testing.T) {
 		t.Parallel()
 		b := servers.NeedPgBouncer(t, servers.PgBouncerOptions{Server: p, Config: []string{"client_idle_timeout = 1"}})

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -19,7 +20,7 @@ type conn struct {
 	events session.Events
 	link   link
 	pid    int64 // of the server's process
-	marker int64 // see setUp
+	marker int64 // see setUp; the first argument of every statement
 
 	statements *statements
 	prepared   map[string]bool
@@ -233,13 +234,19 @@ func (c *conn) ask(ctx context.Context, p *pgx.Conn, ops []*session.Op, st state
 
 // query returns the rows of a statement. With an error, the rows before it still count.
 func (c *conn) query(ctx context.Context, p *pgx.Conn, st statement, args ...any) (all []pgtype.Int8, err error) {
+	defer func() {
+		if inOtherSession(err) {
+			c.server.wholeSessions.Store(false)
+			err = errors.New("another session answers: " + poolerText)
+		}
+	}()
 	if !c.prepared[st.name] {
 		if _, err := p.Prepare(ctx, st.name, st.sql); err != nil {
 			return nil, err
 		}
 		c.prepared[st.name] = true
 	}
-	rows, err := p.Query(ctx, st.name, args...)
+	rows, err := p.Query(ctx, st.name, append([]any{strconv.FormatInt(c.marker, 10)}, args...)...)
 	if err != nil {
 		return nil, err
 	}
@@ -285,10 +292,6 @@ func (c *conn) recordAnswers(ctx context.Context, p *pgx.Conn, ops []*session.Op
 			}
 		case session.End:
 			op.OK = v.Int64 > 0
-		case session.Ping:
-			if op.OK = v.Int64 == c.pid; !op.OK {
-				return errors.New("another session answers: " + poolerText)
-			}
 		}
 	}
 	return nil

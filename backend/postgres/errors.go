@@ -25,6 +25,11 @@ func hasCode(err error, code string) bool {
 	return errors.As(err, &pg) && pg.Code == code
 }
 
+// inOtherSession reports whether err is that of onSession, or concerns the prepared statements of another session.
+func inOtherSession(err error) bool {
+	return err != nil && strings.Contains(err.Error(), otherSession) || hasCode(err, "26000") || hasCode(err, "42P05")
+}
+
 // refusal returns the classified error of a statement that the session survived; nil: no error, or one that ended the session.
 func refusal(c *pgx.Conn, err error) error {
 	var pg *pgconn.PgError
@@ -51,7 +56,6 @@ var refusals = map[string]string{
 	"42501": "grant the privilege, or use another role",
 	"42P01": "restore it: it must not be dropped while in use",
 	"2200H": "the sequence is used up",
-	"26000": poolerText,
 	"42":    "",
 	"0A":    "",
 	"22":    "",
@@ -90,7 +94,7 @@ func classifyAnswer(pg *pgconn.PgError) error {
 	if pg.Code == "53200" {
 		return fmt.Errorf("%w: %s: the server's lock table is full; raise max_locks_per_transaction", driver.ErrUnavailable, text)
 	}
-	if strings.Contains(pg.Message, "statement pooling") {
+	if strings.Contains(pg.Message, "statement pooling") || inOtherSession(pg) {
 		return fmt.Errorf("%w: %s: %s", driver.ErrRefused, text, poolerText)
 	}
 	for _, state := range []string{pg.Code, pg.Code[:min(2, len(pg.Code))]} {

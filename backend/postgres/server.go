@@ -186,11 +186,13 @@ const sideLockTimeout = 100 * time.Millisecond
 const waitLockTimeout = time.Minute
 
 // setUp makes c a session for locks. It releases the locks of the connection's earlier user, which this session would share. The side lock of marker
-// identifies the session: a pooler may give its process to another client, but only after it has released all locks.
+// identifies the session: a pooler may give its process to another client, but only after it has released all locks. The setting sessionSetting
+// identifies it to its own statements. If another client's is there, a pooler shares the session: an error.
 func (s *server) setUp(ctx context.Context, c *pgx.Conn, label string, marker int64) error {
 	var sql strings.Builder
 	hi, lo := side(marker)
-	fmt.Fprintf(&sql, "SELECT pg_advisory_unlock_all(), pg_advisory_lock(%d, %d), ", hi, lo)
+	fmt.Fprintf(&sql, "SELECT %s, pg_advisory_lock(%d, %d), set_config('"+sessionSetting+"', '%d', false), ",
+		onSession("''", "pg_advisory_unlock_all() IS NOT NULL"), hi, lo, marker)
 	for _, setting := range s.settings(label) {
 		fmt.Fprintf(&sql, "set_config(%s, %s, false), ", quote(setting[0]), quote(setting[1]))
 	}
