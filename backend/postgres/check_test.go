@@ -127,7 +127,14 @@ func TestPgBouncer(t *testing.T) {
 		config.Database, config.DefaultQueryExecMode = "pgbouncer", pgx.QueryExecModeSimpleProtocol
 		console, err := pgx.ConnectConfig(t.Context(), config)
 		require.NoError(t, err)
+		l := peer.Holds(t, clients[0], "held-before")
 		execute(t, console, "SET pool_mode = transaction")
+		_, err = clients[0].TryAcquire(t.Context(), "held-after") // now the session serves others
+		require.NoError(t, err)
+		_, err = lockport.Open(t.Context(), b.URL())
+		require.ErrorIs(t, err, lockport.ErrRefused)
+		_, err = clientAt(t, p.URL()).TryAcquire(t.Context(), "held-before")
+		require.ErrorIs(t, err, lockport.ErrHeld, "valid: %v", l.Valid())
 		require.Eventually(t, func() bool {
 			var locks []*lockport.Lock
 			refused := 0

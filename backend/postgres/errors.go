@@ -17,7 +17,7 @@ import (
 
 // poolerText is the remedy for a pooler that shares sessions.
 const poolerText = "the connection goes through a pooler such as PgBouncer in transaction or statement mode, where session locks do not exclude: " +
-	"connect to the server itself, set pool_mode = session for this database, or keep the locks in a table (table+postgres:)"
+	"connect to the server itself, set pool_mode = session and server_reset_query = DISCARD ALL, or keep the locks in a table (table+postgres:)"
 
 // hasCode reports whether err is the server's with this SQLSTATE.
 func hasCode(err error, code string) bool {

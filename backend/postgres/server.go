@@ -53,6 +53,9 @@ func (s *server) dial(ctx context.Context, label string, e session.Events) (sess
 	})
 	if err != nil {
 		l.close()
+		if inOtherSession(err) {
+			s.wholeSessions.Store(false)
+		}
 		return nil, classify(err)
 	}
 	s.limit.Store(max(f.slots/2, 1))
@@ -151,6 +154,7 @@ func (s *server) checkPooler(ctx context.Context, c *pgx.Conn, pid int64) error 
 	}
 	defer other.close()
 	return other.use(func(o *pgx.Conn) error {
+		defer func() { _ = run(ctx, o, "ROLLBACK") }() // a pooler ends a session whose client vanishes in a transaction, with the locks of others
 		for range poolerRounds {
 			if err := run(ctx, o, "BEGIN"); err != nil {
 				return err

@@ -6,8 +6,8 @@ type statement struct{ name, sql string }
 // channel carries the notifications: "f" (freed) or "c" (contended), and the key.
 const channel = "lockport"
 
-// sessionSetting is the setting with the marker of a session. Nothing sets otherSession: reading it fails.
-const sessionSetting, otherSession = "lockport.session", "lockport.session_of_another_client"
+// sessionSetting is the setting with the marker of a session. Nobody can set otherSession, which has no dot: reading it fails.
+const sessionSetting, otherSession = "lockport.session", "lockport_session_of_another_client"
 
 // onSession returns an expression for condition that fails if the session does not have marker, before it evaluates condition. A pooler that left
 // session mode runs a client's statements on the sessions of others, whose locks do not exclude it.
@@ -54,8 +54,8 @@ func newStatements(draw string) *statements {
 	return &statements{
 		try: statement{"lp_try", try("$2::bigint", "$3::bool")},
 		// A subquery that does not depend on k runs once.
-		tryBeside: statement{"lp_try_beside", `SELECT CASE WHEN k <> ALL (ARRAY(SELECT ` + keySQL + ` FROM pg_locks l WHERE ` + advisory +
-			` AND l.objsubid = 1 AND NOT l.granted)) THEN (` + try("k", "true") + `) END FROM unnest($2::bigint[]) AS u(k)`},
+		tryBeside: statement{"lp_try_beside", `SELECT CASE WHEN ` + here(`k <> ALL (ARRAY(SELECT `+keySQL+` FROM pg_locks l WHERE `+advisory+
+			` AND l.objsubid = 1 AND NOT l.granted))`) + ` THEN (` + try("k", "true") + `) END FROM unnest($2::bigint[]) AS u(k)`},
 		free: statement{"lp_free", free("$2::bigint", "$3::bigint", "$4::int", "$5::int", "$6::bool")},
 		change: statement{"lp_free_lp_try", free("k", "awaited", "hi", "lo", "shared") +
 			` FROM unnest($2::bigint[], $3::bigint[], $4::int[], $5::int[], $6::bool[]) AS u(k, awaited, hi, lo, shared)
