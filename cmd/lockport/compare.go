@@ -51,7 +51,7 @@ func compareVerb(ctx context.Context, c *console, args []string) (err error) {
 	o.Progress = func(part string, done, total int, what string) {
 		show(short(fmt.Sprintf("%3.0f s  %s %d/%d  %s", time.Since(began).Seconds(), part, done, total, what), 100))
 	}
-	stopMessage := context.AfterFunc(ctx, func() { show(""); c.say("stopping the servers; interrupt again to stop at once") })
+	stopMessage := context.AfterFunc(ctx, func() { show(""); c.say("cleaning up; interrupt again to stop at once") })
 	r, err := compare.Run(ctx, o)
 	stopMessage()
 	show("")

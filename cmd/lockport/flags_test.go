@@ -5,6 +5,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -185,7 +186,7 @@ func TestRefusals(t *testing.T) {
 		{64, `unknown scenario "H99"; known: hazards, costs, H1,`, []string{"compare", "--scenario", "H7,H99"}},
 		{64, `unknown backend "oracle"; known: article, file, redis,`, []string{"compare", "--backend", "oracle"}},
 		{64, "--url already chooses the backends", []string{"compare", "--url", "redis://u:secret@h", "--backend", "etcd"}},
-		{64, "hazards harm servers, so they never run on those of --url", []string{"compare", "--url", "redis://u:secret@h", "--scenario", "H7"}},
+		{64, "hazards harm servers, so they never run on those of --url", []string{"compare", "--url", "redis://u:secret@h", "--scenario", "H7,cycle"}},
 		{64, "options only", []string{"compare", "redis://h"}},
 		{64, "--out needs the name of a folder", []string{"compare", "--out", ""}},
 		{64, "unknown flag: --fast", []string{"compare", "--fast"}},
@@ -226,6 +227,11 @@ func TestHelp(t *testing.T) {
 		require.Contains(t, v.help(), "Example:\n  lockport "+v.name)
 		for line := range strings.Lines(v.help()) {
 			require.LessOrEqual(t, len(line), 130, line)
+			for _, example := range regexp.MustCompile(`--url (\S+://\S+)`).FindAllStringSubmatch(line, -1) {
+				backend, err := openTarget(t.Context(), example[1])
+				require.NoError(t, err, line)
+				require.NoError(t, backend.Close())
+			}
 		}
 	}
 	_, comparing, _ := inside(t, "help", "compare")
