@@ -3,7 +3,9 @@
 package main
 
 import (
+	"bytes"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -164,6 +166,10 @@ func execVerb(c *console, args []string) error {
 	code := exitCannotStart
 	if errors.Is(err, syscall.ENOENT) {
 		code = exitNotFound
+		if script, _ := os.ReadFile(path); bytes.HasPrefix(script, []byte("#!")) { // it exists
+			line, _, _ := bytes.Cut(script[2:], []byte("\n"))
+			err = fmt.Errorf("its interpreter %q: %w", line, err)
+		}
 	}
 	return failf(code, "cannot start %s: %v", command[0], err)
 }

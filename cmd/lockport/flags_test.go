@@ -105,7 +105,7 @@ func TestRefusals(t *testing.T) {
 	dir := t.TempDir()
 	plain, noInterpreter, missing := filepath.Join(dir, "plain"), filepath.Join(dir, "no-interpreter"), filepath.Join(dir, "missing")
 	require.NoError(t, os.WriteFile(plain, []byte("#!/bin/sh\n"), 0o600))
-	require.NoError(t, os.WriteFile(noInterpreter, []byte("#!/no/such/interpreter\n"), 0o700))
+	require.NoError(t, os.WriteFile(noInterpreter, []byte("#!/no/such/interpreter\r\n"), 0o700))
 	url := folder(t)
 	long := strings.Repeat("x", 1025)
 	for _, tt := range []struct {
@@ -145,7 +145,7 @@ func TestRefusals(t *testing.T) {
 		{64, "the lockport command has none", []string{"run", "--url", "table+sqlite:///tmp/locks.db", "a", "--", "true"}},
 		{126, "permission denied", []string{"run", "a", "--", plain}},
 		{126, "cannot start /", []string{"run", "a", "--", "/"}},
-		{127, "cannot start " + noInterpreter, []string{"run", "a", "--", noInterpreter}},
+		{127, "cannot start " + noInterpreter + `: its interpreter "/no/such/interpreter\r": no such file`, []string{"run", "a", "--", noInterpreter}},
 		{64, `unknown verb "rum"; known: run, status, break, doctor`, []string{"rum", "a", "--", "true"}},
 		{64, "the verb comes first, then its options: lockport VERB --url …; known: run, status", []string{"--url=redis://u:secret@host", "run", "a"}},
 

@@ -121,7 +121,8 @@ func testHungServer(t *testing.T, direct string) {
 	holder := holds(t, through, "--ttl", "3s", "hung")
 	proxies[0].Freeze()
 	begun := time.Now()
-	ran(t, 69, through, "run", "-n", "hung", "--", "true")
+	_, message := ran(t, 69, through, "run", "-n", "hung", "--", "true")
+	require.Contains(t, message, proxies[0].Addr())
 	require.Equal(t, 79, holder.code(t)) // its command ended after 2 s
 	require.Less(t, time.Since(begun), 9*time.Second)
 }

@@ -3,6 +3,8 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"io"
 	"net/url"
 	"os"
@@ -109,6 +111,9 @@ func openServer(ctx context.Context, rawURL string, options ...lockport.Option) 
 	limited, cancel := context.WithTimeout(ctx, answerLimit)
 	defer cancel()
 	client, err := lockport.Open(limited, rawURL, append(options, lockport.Logger(nil))...)
+	if errors.Is(err, context.DeadlineExceeded) { // it may not name the server
+		err = fmt.Errorf("%w (%s)", err, address(rawURL))
+	}
 	if err != nil {
 		return nil, libraryError(err)
 	}
