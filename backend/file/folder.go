@@ -56,7 +56,7 @@ func (d *folder) check() error {
 	if !d.own {
 		fi, err := os.Stat(d.path)
 		if err == nil && !fi.IsDir() {
-			err = &fs.PathError{Op: "use", Path: d.path, Err: syscall.ENOTDIR}
+			err = syscall.ENOTDIR
 		}
 		return err
 	}
@@ -91,7 +91,9 @@ func (d *folder) explain(err error) error {
 		return err
 	case is(fs.ErrNotExist) && d.own:
 		return fmt.Errorf("%w: the lock folder is gone: %w", driver.ErrUnavailable, err)
-	case is(fs.ErrNotExist, syscall.ENOTDIR):
+	case is(syscall.ENOTDIR):
+		return fmt.Errorf("%w: %s is not a folder (%w); choose another one", driver.ErrRefused, d.path, err)
+	case is(fs.ErrNotExist):
 		return fmt.Errorf("%w: there is no lock folder %s (%w); make it with mkdir -m 700", driver.ErrRefused, d.path, err)
 	case is(syscall.ELOOP, syscall.EISDIR):
 		return fmt.Errorf("%w: a symbolic link or a folder is in place of a lock file: %w; remove it", driver.ErrRefused, err)

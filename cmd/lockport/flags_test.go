@@ -138,6 +138,7 @@ func TestRefusals(t *testing.T) {
 		{64, "percent-encode", []string{"doctor", "--url", "redis:///:secret@h:6379"}},
 		{64, `unknown URL parameter "prefix"`, []string{"run", "--url", "file:?prefix=x", "a", "--", "true"}},
 		{69, "there is no lock folder", []string{"run", "--url", "file://" + missing, "a", "--", "true"}},
+		{69, plain + " is not a folder", []string{"run", "--url", "file://" + plain, "a", "--", "true"}},
 		{127, "command not found: no-such-command", []string{"run", "a", "--", "no-such-command"}},
 		{127, "command not found: " + missing, []string{"run", "a", "--", missing}},
 		{69, "no-such-host.invalid", []string{"run", "--url", "redis://no-such-host.invalid", "a", "--", "true"}},
