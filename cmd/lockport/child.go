@@ -166,9 +166,13 @@ func execVerb(c *console, args []string) error {
 	code := exitCannotStart
 	if errors.Is(err, syscall.ENOENT) {
 		code = exitNotFound
-		if script, _ := os.ReadFile(path); bytes.HasPrefix(script, []byte("#!")) { // it exists
-			line, _, _ := bytes.Cut(script[2:], []byte("\n"))
-			err = fmt.Errorf("its interpreter %q: %w", line, err)
+		if script, failed := os.Open(path); failed == nil {
+			head := make([]byte, 256)
+			n, _ := script.Read(head)
+			if line, _, _ := bytes.Cut(head[:n], []byte("\n")); bytes.HasPrefix(line, []byte("#!")) {
+				err = fmt.Errorf("its interpreter %q: %w", line[2:], err)
+			}
+			_ = script.Close()
 		}
 	}
 	return failf(code, "cannot start %s: %v", command[0], err)

@@ -38,7 +38,6 @@ var notRun = map[string]string{
 	"cd referee ":          "starts servers, and runs for minutes",
 	"lockport compare":     "starts servers, and runs for minutes; tested in cmd/lockport",
 	"lockport conform ":    "takes half a minute; tested in cmd/lockport",
-	"lockport run -n ":     "keeps its lock for a minute; tested in cmd/lockport",
 	"lockport run --keep ": "runs until a signal; tested in cmd/lockport",
 }
 
