@@ -40,19 +40,20 @@ func Run(ctx context.Context, locker lockport.Locker, name string, fn Func, opts
 	for failures := 0; ; {
 		c.report(Change{State: Campaigning})
 		term, err := locker.Acquire(ctx, name)
-		permanent := err != nil && isPermanent(err)
+		permanent, closed := err != nil && isPermanent(err), false
 		failures++
 		if err == nil {
 			began := time.Now()
 			err = c.lead(ctx, term)
 			permanent = errors.Is(err, errGraceTooLong)
+			closed = errors.Is(term.Err(), lockport.ErrClosed) // the next Acquire says so; fn's error may speak of another locker
 			if err == nil || time.Since(began) >= c.most {
 				failures = 0
 			}
 		}
 		idle := Change{State: Idle, Err: err}
 		over := permanent || ctx.Err() != nil
-		if !over {
+		if !over && !closed {
 			idle.Pause = c.pause(failures)
 		}
 		c.report(idle)

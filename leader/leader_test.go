@@ -251,7 +251,7 @@ func TestGraceThatIsNotKept(t *testing.T) {
 // Pauses double with each failure in a row, up to most. Each is cut by at most a half, at random.
 func TestBackoff(t *testing.T) {
 	const least, most = time.Second, 6 * time.Second
-	failure, stopped := errors.New("failure"), errors.New("stopped")
+	failure, stopped := fmt.Errorf("another locker: %w", lockport.ErrClosed), errors.New("stopped")
 	for name, tt := range map[string]struct {
 		fn    leader.Func
 		down  error // of every claim
@@ -320,7 +320,8 @@ func TestHopeless(t *testing.T) {
 	}
 }
 
-// Run does not return an error of fn, whatever it matches. A fn that panics leaves no lock. Closing the locker ends fn's context.
+// Run does not return an error of fn, whatever it matches. A fn that panics leaves no lock. Closing the locker ends fn's context, and
+// Run without a pause.
 func TestErrorsOfFn(t *testing.T) {
 	bubble(t, func(t *testing.T, s *memory.Server) {
 		c, _ := client(t, s)
@@ -337,7 +338,6 @@ func TestErrorsOfFn(t *testing.T) {
 		sleep(time.Minute)
 		require.Equal(t, "campaigning leading idle campaigning leading idle campaigning leading", r.states(), "it leads at once, also after the panic")
 		require.NoError(t, c.Close())
-		sleep(time.Minute)
 		require.True(t, strings.HasSuffix(r.states(), " stopping idle campaigning idle"), r.states())
 		require.ErrorIs(t, r.stop(nil), lockport.ErrClosed)
 	})

@@ -29,7 +29,7 @@ func (s State) String() string {
 type Change struct {
 	State State
 	Term  *lockport.Lock // while Leading and Stopping; nil otherwise
-	Pause time.Duration  // Idle: until the next campaign; 0: Run returns
+	Pause time.Duration  // Idle: until the next campaign; 0: Run is about to return
 
 	// Err is, at Stopping, the cause of the context's end. At Idle it is why the term or the campaign ended; nil: fn returned nil, or Run's context ended
 	// the term.
