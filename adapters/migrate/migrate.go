@@ -90,6 +90,7 @@ func (d *Driver) Lock() error {
 }
 
 // Unlock releases the lock. lockport.ErrLost: the lock did not protect all migrations. database.ErrNotLocked: this Driver does not have the lock.
+// Its other errors are those of lockport.Lock.Release. After any error a Migrate stays locked, but the Driver does not: give it to a new Migrate.
 func (d *Driver) Unlock() error {
 	lock := d.lock.Swap(nil)
 	if lock == nil {
