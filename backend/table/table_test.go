@@ -225,7 +225,7 @@ func TestClaimsLeaveAConnection(t *testing.T) {
 	})
 }
 
-// Validity counts from the statement, not from the queue for a connection.
+// Validity counts from the statement, not from the queue for a connection. An error names that queue.
 func TestValidityWithoutTheQueue(t *testing.T) {
 	onServers(t, func(t *testing.T, _ Dialect, b *Backend, _ string) {
 		b.db.SetMaxOpenConns(1)
@@ -233,6 +233,11 @@ func TestValidityWithoutTheQueue(t *testing.T) {
 		queued := func(statement func() (until time.Time, err error)) {
 			conn, err := b.db.Conn(t.Context())
 			require.NoError(t, err)
+			defer conn.Close()
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+			_, err = b.Inspect(ctx, "a")
+			cancel()
+			require.ErrorContains(t, err, "all 1 connections of the *sql.DB are in use")
 			before, until, done := b.db.Stats().WaitCount, time.Time{}, make(chan error, 1)
 			go func() {
 				var err error
