@@ -142,7 +142,7 @@ const (
 	held    = "owner <> '' AND expires > {now}" // the name is held
 	release = "UPDATE {table} SET owner = '', expires = {now} WHERE " + held + " AND name = ? AND owner = ?"
 	// On MySQL, {now} stands still while a statement waits for a row: one that waited long must not shorten what a later one has confirmed.
-	renew = "UPDATE {table} SET expires = {greatest}(expires, {now} + ?) WHERE " + held
+	renew = "UPDATE {table} SET expires = {greatest}(expires, {now} + ?) WHERE " + held + " AND {lockable}"
 )
 
 // Break implements driver.Breaker. The holder is told at its next renewal.
@@ -163,7 +163,10 @@ var errAgain = fmt.Errorf("%w: an earlier copy of the statement may take effect"
 // errLost: no row of the claim was found.
 var errLost = fmt.Errorf("%w: its row has another owner, or its TTL has passed", driver.ErrLost)
 
-// RenewBatch implements driver.BatchRenewer: one statement for 1024 claims, and a second one if that did not find them all.
+// errLocked: the renewal skipped the row of the claim.
+var errLocked = fmt.Errorf("%w: another transaction has locked its row", driver.ErrUnknown)
+
+// RenewBatch implements driver.BatchRenewer: one statement for 1024 claims, and a second one if that did not renew them all.
 func (b *Backend) RenewBatch(ctx context.Context, leases []driver.Lease, results []driver.Renewal) {
 	for some := range slices.Chunk(leases, 1024) {
 		b.renew(ctx, some, results)
@@ -178,23 +181,30 @@ func (b *Backend) renew(ctx context.Context, leases []driver.Lease, results []dr
 		req := leases[min(i, len(leases)-1)].(*claim).req
 		names[i], owners[i] = column(req.Name), req.Owner
 	}
-	where, args := " AND name IN "+list(n)+" AND owner IN "+list(n), append(names, owners...)
-	a, err := b.run(ctx, driver.ErrUnknown, renew+where, append([]any{micros(ttl)}, args...)...)
-	missed := err == nil && a.changed < int64(len(leases))
-	there := make(map[string]bool) // by owner
+	where, args := "name IN "+list(n)+" AND owner IN "+list(n), append(names, owners...)
+	a, err := b.run(ctx, driver.ErrUnknown, renew+where+"{lockable end}", append([]any{micros(ttl)}, args...)...)
+	renewed, there := make(map[string]bool), make(map[string]bool) // by owner
+	missed := err == nil && a.changed+int64(len(a.rows)) < int64(len(leases))
 	if missed {
+		for _, row := range a.rows {
+			renewed[row.Text(0)] = true
+		}
 		var all []driver.Status
-		all, err = b.read(ctx, where, args...)
+		all, err = b.read(ctx, " AND "+where, args...)
 		for _, st := range all {
 			there[st.Owner] = true
 		}
 	}
 	for i, l := range leases {
-		switch {
+		switch owner := l.(*claim).req.Owner; {
+		case renewed[owner]:
+			results[i].Until = a.sent.Add(ttl)
 		case err != nil:
 			results[i].Err = err
-		case missed && !there[l.(*claim).req.Owner]:
+		case missed && !there[owner]:
 			results[i].Err = errLost
+		case missed && b.dialect.skips:
+			results[i].Err = errLocked
 		default:
 			results[i].Until = a.sent.Add(ttl)
 		}

@@ -15,6 +15,7 @@
 //   - A fail-over to a replica that lacks the last commits forgets held locks. So does a crash of a server that answers before its commits
 //     are on disk. If the server's clock is set forward, locks end early. Only the token protects then.
 //   - If Options.Table has no schema, SET search_path or USE left on a pooled connection may lead to another table, with other holders.
+//   - A transaction that keeps a row locked ends the row's lock. On MariaDB and MySQL it ends every lock of the client.
 //   - Waiters are served in no order. A waiting process polls four times a second, and when the holder's TTL ends.
 //   - Readers (lockport.Shared), permits (lockport.Permits) and Lock.Detach are refused.
 //

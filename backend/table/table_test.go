@@ -158,6 +158,7 @@ func TestNoDefaultDatabase(t *testing.T) {
 }
 
 // Three statements renew 2,500 locks. A batch with lost ones needs one more, and reports them.
+// On Postgres, a row that another transaction has locked concerns no other lock.
 func TestRenewalsTogether(t *testing.T) {
 	onServers(t, func(t *testing.T, d Dialect, b *Backend, _ string) {
 		leases, results := make([]driver.Lease, 2500), make([]driver.Renewal, 2500)
@@ -183,9 +184,20 @@ func TestRenewalsTogether(t *testing.T) {
 		require.EqualValues(t, 3, number(do(t, b, updates)[0][0])-before)
 		do(t, b, "UPDATE {table} SET owner = 'somebody else' WHERE name = '7'")
 		do(t, b, "DELETE FROM {table} WHERE name = '2400'")
-		b.RenewBatch(t.Context(), leases, results)
+		locked := -1
+		if d == Postgres {
+			locked = 9
+			tx, err := b.db.BeginTx(t.Context(), nil)
+			require.NoError(t, err)
+			defer func() { _ = tx.Rollback() }()
+			require.NoError(t, peer.ErrOf(tx.ExecContext(t.Context(), b.text("SELECT FROM {table} WHERE name = '9' FOR UPDATE"))))
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), within/3)
+		defer cancel()
+		b.RenewBatch(ctx, leases, results)
 		for n, r := range results {
 			require.Equal(t, n == 7 || n == 2400, errors.Is(r.Err, driver.ErrLost), n)
+			require.Equal(t, n == locked, errors.Is(r.Err, driver.ErrUnknown), n)
 		}
 	})
 }
