@@ -120,7 +120,9 @@ func (b *Backend) abandon(ctx context.Context, req driver.Request) error {
 			return unknown(ctx.Err())
 		}
 	}
-	if err := b.ready(ctx); err != nil {
+	if err := b.ready(ctx); errors.Is(err, driver.ErrRefused) {
+		return err
+	} else if err != nil {
 		return unknown(err)
 	}
 	if err := c.resolveCreation(); err != nil {

@@ -91,6 +91,8 @@ func TestACL(t *testing.T) {
 		return peer.Client(t, peer.Opened(t, at(user, path)), lockport.TTL(testTTL))
 	}
 	peer.Refuses(t, at("", "/a//b"), lockport.ErrRefused, "invalid path")
+	b := newBackend(t, Options{Chroot: top + "/a//b"}, s.Addr())
+	require.ErrorIs(t, b.Abandon(within(t, soon), request(b, "x")), driver.ErrRefused, "a waiter would wait for ever")
 	// The nodes that a user creates belong to that user.
 	lock := peer.Holds(t, opens("alice:secret@", "/alice"), "x")
 	_, err := opens("alice:secret@", "/alice").TryAcquire(within(t, soon), "x")

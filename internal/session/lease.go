@@ -3,6 +3,7 @@ package session
 import (
 	"cmp"
 	"context"
+	"errors"
 
 	"github.com/lockport/lockport/driver"
 )
@@ -142,6 +143,8 @@ func (b *Backend) confirmEnd(ctx context.Context, s *session) error {
 	switch {
 	case !answered:
 		return unknown(ctx.Err())
+	case errors.Is(op.Err, driver.ErrRefused): // a waiter need not wait for what may never succeed
+		return op.Err
 	case op.Err != nil:
 		return unavailable(op.Err)
 	case !op.OK:

@@ -2,7 +2,6 @@ package session
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"testing"
 	"testing/synctest"
@@ -94,13 +93,14 @@ func TestReleaseWhoseAnswerIsLost(t *testing.T) {
 		c.fail(errCut)
 		r.is(t, driver.ErrUnknown)
 
-		// While the server is away, the outcome stays unknown.
-		r = release(t.Context(), lease)
-		h.dialled(unavailable(errors.New("no route")))
-		r.is(t, driver.ErrUnavailable)
-		abandoned := h.abandon(t.Context(), req)
-		h.dialled(unavailable(errors.New("no route")))
-		abandoned.is(t, driver.ErrUnavailable)
+		// While the server is away, or refuses, the outcome stays unknown.
+		var abandoned *outcome
+		for _, class := range []error{driver.ErrUnavailable, driver.ErrRefused} {
+			r, abandoned = release(t.Context(), lease), h.abandon(t.Context(), req)
+			h.dialled(class)
+			r.is(t, class)
+			abandoned.is(t, class)
+		}
 
 		// The server answers, but has not ended the session yet.
 		r, abandoned = release(t.Context(), lease), h.abandon(t.Context(), req)
