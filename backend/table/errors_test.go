@@ -6,6 +6,7 @@ import (
 	sqldriver "database/sql/driver"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"testing"
 	"time"
@@ -96,6 +97,22 @@ func TestWrongPassword(t *testing.T) {
 		require.NoError(t, err)
 		peer.SaysOneLine(t, peer.Fails(t, b, request("a", 1)), driver.ErrRefused, what)
 	}
+}
+
+// Of several hosts, a silent one and a replica do not keep a client from the primary.
+func TestSeveralHosts(t *testing.T) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer func() { _ = silent.Close() }()
+	primary := servers.SharedPostgres(t)
+	replica := servers.NeedPostgres(t, servers.PostgresOptions{Primary: primary})
+	hosts := peer.Via(t, primary.URL(), silent.Addr().String(), replica.Addr(), primary.Addr())
+	ctx, cancel := context.WithTimeout(t.Context(), within)
+	defer cancel()
+	c, err := lockport.Open(ctx, "table+"+hosts+"?table=several_hosts&create=true")
+	require.NoError(t, err)
+	require.NoError(t, peer.Holds(t, c, "x").Release(t.Context()))
+	require.NoError(t, c.Close())
 }
 
 // A connection that dies may have sent the statement, even if its repetition is refused.

@@ -60,6 +60,7 @@ func open(u *url.URL, _ lockport.SchemeOptions) (driver.Backend, error) {
 	}
 	if s.dialect == Postgres && (strings.Contains(u.Host, ",") || strings.Contains(rest.Get("host"), ",")) {
 		params.Set("target_session_attrs", "primary") // as postgres: URLs
+		params.Set("connect_timeout", "1")            // a renewal, which has 2 s at most, gets past a silent host
 	}
 	maps.Copy(params, rest)
 	dsn := (&url.URL{Scheme: s.own, User: u.User, Host: u.Host, Path: u.Path, RawQuery: params.Encode()}).String()

@@ -161,7 +161,9 @@ func PgxAttempts(text string) string {
 	var kept []string
 	for i, line := range all {
 		addr, what, _ := strings.Cut(line, ": ")
-		if strings.HasSuffix(what, "EOF") || strings.HasSuffix(what, "timeout: context deadline exceeded") {
+		if strings.HasPrefix(what, "dial error: timeout: ") {
+			what = "no connection in time"
+		} else if strings.HasSuffix(what, "EOF") || strings.HasSuffix(what, "timeout: context deadline exceeded") {
 			what = "no answer: is it a Postgres server?"
 		}
 		if telling(all, i) {

@@ -91,5 +91,5 @@ func TestPgxAttempts(t *testing.T) {
 	got := lockurl.PgxAttempts("failed to connect to `user=u database=d`:\n\tg:1 (g): tls error: refused\n\tg:1 (g): unexpected EOF\n\th:1 (h): dial error: timeout: context deadline exceeded")
 	hidden := "failed to connect to `u`:\n\tg:1 (g): server error: FATAL: full (SQLSTATE 53300)\n\tg:1 (g): server error: FATAL: no encryption (SQLSTATE 28000)"
 	require.Equal(t, "g:1 (g): server error: FATAL: full (SQLSTATE 53300)", lockurl.PgxAttempts(hidden))
-	require.Equal(t, "g:1 (g): no answer: is it a Postgres server?; h:1 (h): no answer: is it a Postgres server?", got)
+	require.Equal(t, "g:1 (g): no answer: is it a Postgres server?; h:1 (h): no connection in time", got)
 }
