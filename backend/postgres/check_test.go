@@ -53,6 +53,7 @@ func TestReplicaIsRefused(t *testing.T) {
 	require.ErrorIs(t, err, lockport.ErrUnavailable)
 	require.ErrorIs(t, classify(&pgconn.PgError{Code: "25006"}), session.ErrReadOnly)
 	plain := fmt.Errorf("a: %w", &pgconn.PgError{Code: "28000"})
+	require.ErrorIs(t, classify(errors.Join(plain, errors.New("b: dial error: refused"))), driver.ErrUnavailable)
 	require.ErrorIs(t, classify(errors.Join(errors.New("a: tls error: reset"), plain)), driver.ErrUnavailable)
 	require.ErrorIs(t, classify(errors.Join(errors.New("a: server refused TLS connection"), plain)), driver.ErrRefused)
 	// Several hosts: one that can hold locks is chosen.

@@ -65,18 +65,19 @@ var refusals = map[string]string{
 func classify(err error) error {
 	var pg *pgconn.PgError
 	var certificate *tls.CertificateVerificationError
+	cause := lockurl.PgxCause(err, func(err error) bool { return errors.Is(classify(err), driver.ErrRefused) })
 	switch {
 	case errors.Is(err, errNoDeadlines): // without pgx's list of attempts
 		return errNoDeadlines
 	case session.Classified(err):
 		return err
-	case errors.As(lockurl.PgxCause(err), &pg):
+	case errors.As(cause, &pg):
 		return classifyAnswer(pg)
 	case errors.Is(err, context.Canceled):
 		return fmt.Errorf("%w: %w: %s", driver.ErrUnavailable, context.Canceled, lockurl.PgxAttempts(err.Error()))
 	case errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("%w: %w: %s", driver.ErrUnavailable, context.DeadlineExceeded, lockurl.PgxAttempts(err.Error()))
-	case errors.As(err, &certificate):
+	case errors.As(cause, &certificate):
 		return fmt.Errorf("%w: %s: check sslmode and the certificates", driver.ErrRefused, lockurl.PgxAttempts(err.Error()))
 	}
 	if reason, ok := lockurl.PgxReason(err.Error()); ok {

@@ -98,7 +98,7 @@ func (b *Backend) classify(ctx context.Context, err, class error) error {
 	if err == nil {
 		return nil
 	}
-	line, code := lockurl.PgxAttempts(err.Error()), codeOf(lockurl.PgxCause(err))
+	line, code := lockurl.PgxAttempts(err.Error()), codeOf(lockurl.PgxCause(err, func(err error) bool { return refused.MatchString(codeOf(err)) }))
 	if match := refused.FindStringSubmatch(code); match != nil {
 		if class = driver.ErrRefused; match[1] != "" {
 			line = fmt.Sprintf("%s (%s; a name without a schema depends on search_path, or on USE)", b.text("the table {table} is missing; create it: "+b.dialect.schema), line)
@@ -126,8 +126,8 @@ func (b *Backend) unknown(ctx context.Context, err, _ error) error {
 }
 
 // codeOf is the code of a server's error. It recognises the usual drivers' errors by their form, so that a program links only its own driver.
-// Those for Postgres have a method SQLState, modernc.org/sqlite has Code, go-sql-driver has a field Number. pgx joins the errors of all addresses that
-// it tried, and stops at a refusal: the last one counts.
+// Those for Postgres have a method SQLState, modernc.org/sqlite has Code, go-sql-driver has a field Number. Of joined errors, the
+// last one counts.
 func codeOf(err error) (code string) {
 	for ; err != nil; err = errors.Unwrap(err) {
 		switch e := err.(type) {

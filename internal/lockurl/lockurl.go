@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -173,8 +174,10 @@ func PgxAttempts(text string) string {
 	return strings.Join(kept, "; ")
 }
 
-// PgxCause returns err with one attempt for each address, if it holds pgx's attempts to connect.
-func PgxCause(err error) error {
+// PgxCause returns the attempt that decides, if err holds pgx's attempts to connect. It is a refusal only if each host refuses, as one with its own
+// certificate or pg_hba.conf (28000) may, or if the last one, at which pgx stops, refuses for the cluster: a password, a database. A host may refuse
+// although not all its addresses accept connections.
+func PgxCause(err error, refusal func(error) bool) error {
 	for e := err; e != nil; e = errors.Unwrap(e) {
 		joined, ok := e.(interface{ Unwrap() []error })
 		if !ok {
@@ -190,9 +193,29 @@ func PgxCause(err error) error {
 				kept = append(kept, try)
 			}
 		}
-		return errors.Join(kept...)
+		last := kept[len(kept)-1]
+		var server interface{ SQLState() string }
+		if errors.As(last, &server) && server.SQLState() != "28000" && refusal(last) {
+			return last
+		}
+		for _, try := range slices.Backward(kept) {
+			refuses := func(other error) bool { return hostOf(other) == hostOf(try) && refusal(other) }
+			if refusal(try) {
+				last = try
+			} else if !strings.Contains(try.Error(), ": dial error: ") || !slices.ContainsFunc(kept, refuses) {
+				return try
+			}
+		}
+		return last
 	}
 	return err
+}
+
+// hostOf returns port and host of an attempt, whose text begins with "address:port (host): ".
+func hostOf(try error) string {
+	address, host, _ := strings.Cut(try.Error(), " (")
+	host, _, _ = strings.Cut(host, "): ")
+	return address[strings.LastIndex(address, ":")+1:] + " " + host
 }
 
 // telling reports whether attempt i tells most about its address: pgx tries TLS and plaintext. The last does, but 28000 may only mean that the

@@ -1,10 +1,14 @@
 package lockurl_test
 
 import (
+	"errors"
+	"fmt"
 	"net/url"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport/internal/lockurl"
@@ -84,6 +88,37 @@ func TestPrefix(t *testing.T) {
 		got, err := lockurl.Prefix(c.given, c.none, "standard")
 		require.Equal(t, c.want, got)
 		require.Equal(t, c.fails, err != nil, c)
+	}
+}
+
+func TestPgxCause(t *testing.T) {
+	const (
+		a, b, v4, v6, other = "10.0.0.1:5432 (a): ", "10.0.0.2:5432 (b): ", "127.0.0.1:5432 (localhost): ", "[::1]:5432 (localhost): ", "127.0.0.1:5433 (localhost): "
+		down, noTLS, cut    = "dial error: refused", "tls error: server refused TLS connection", "tls error: EOF"
+		entry, starting     = "28000", "57P03"
+	)
+	for _, tt := range []struct {
+		tries []string
+		want  int
+	}{
+		{[]string{a + entry, b + down}, 1}, {[]string{a + entry, b + starting}, 1}, {[]string{a + down, b + entry}, 0}, {[]string{a + starting, b + entry}, 0},
+		{[]string{a + entry, b + entry}, 0}, {[]string{a + entry, b + "28P01"}, 1}, {[]string{a + down, b + "28P01"}, 1}, {[]string{a + "3D000"}, 0},
+		{[]string{v6 + down, v4 + entry}, 1}, {[]string{v4 + entry, v6 + down}, 0}, {[]string{v4 + entry, v6 + starting}, 1}, {[]string{v4 + entry, other + down}, 1},
+		{[]string{a + noTLS, a + entry}, 1}, {[]string{a + cut, a + entry}, 0}, {[]string{a + cut, b + noTLS, a + entry, b + entry}, 0},
+	} {
+		var all []error
+		for _, try := range tt.tries {
+			address, what, _ := strings.Cut(try, ": ")
+			err := errors.New(what)
+			if len(what) == 5 {
+				err = &pgconn.PgError{Severity: "FATAL", Code: what}
+			}
+			all = append(all, fmt.Errorf("%s: %w", address, err))
+		}
+		refusal := func(err error) bool {
+			return strings.HasSuffix(err.Error(), ")") && !strings.Contains(err.Error(), starting)
+		}
+		require.Equal(t, all[tt.want], lockurl.PgxCause(errors.Join(all...), refusal), tt.tries)
 	}
 }
 
