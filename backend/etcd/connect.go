@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/lockurl"
 )
 
 var (
@@ -145,9 +146,7 @@ func (b *Backend) diagnose(ctx context.Context) (err error) {
 			err = fmt.Errorf("%w; %w", err, failed)
 		}
 	}
-	var cert *tls.CertificateVerificationError
-	var alert tls.AlertError
-	if errors.As(err, &cert) || errors.As(err, &alert) {
+	if lockurl.BadCertificate(err) {
 		return fmt.Errorf("%w: the TLS handshake with etcd failed: check the CA, the client certificate and the server name: %w", driver.ErrRefused, err)
 	}
 	return fmt.Errorf("%w (%w)", errUnreachable, err)

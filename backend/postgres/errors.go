@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"strings"
@@ -64,7 +63,6 @@ var refusals = map[string]string{
 // classify gives an error of a session, or of opening one, the class that the server's answer implies, otherwise ErrUnavailable.
 func classify(err error) error {
 	var pg *pgconn.PgError
-	var certificate *tls.CertificateVerificationError
 	cause := lockurl.PgxCause(err, func(err error) bool { return errors.Is(classify(err), driver.ErrRefused) })
 	switch {
 	case errors.Is(err, errNoDeadlines): // without pgx's list of attempts
@@ -77,7 +75,7 @@ func classify(err error) error {
 		return fmt.Errorf("%w: %w: %s", driver.ErrUnavailable, context.Canceled, lockurl.PgxAttempts(err.Error()))
 	case errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("%w: %w: %s", driver.ErrUnavailable, context.DeadlineExceeded, lockurl.PgxAttempts(err.Error()))
-	case errors.As(cause, &certificate):
+	case lockurl.BadCertificate(cause):
 		return fmt.Errorf("%w: %s: check sslmode and the certificates", driver.ErrRefused, lockurl.PgxAttempts(err.Error()))
 	}
 	if reason, ok := lockurl.PgxReason(err.Error()); ok {

@@ -66,6 +66,8 @@ func TestErrors(t *testing.T) {
 		{Postgres, errors.Join(state("28000"), errors.New("the second host is down")), driver.ErrUnknown},
 		{Postgres, errors.Join(errors.New("the first host is down"), state("28000")), driver.ErrUnknown},
 		{Postgres, errors.Join(state("28000"), state("28000")), driver.ErrRefused},
+		{Postgres, errors.Join(fmt.Errorf("a: %w", &net.OpError{Op: "remote error", Err: errors.New("expired certificate")}),
+			fmt.Errorf("a: %w (SQLSTATE 28000)", state("28000"))), driver.ErrRefused},
 	} {
 		b, err := NewBackend(new(sql.DB), tt.d, Options{})
 		require.NoError(t, err)

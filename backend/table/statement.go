@@ -98,7 +98,9 @@ func (b *Backend) classify(ctx context.Context, err, class error) error {
 	if err == nil {
 		return nil
 	}
-	line, code := lockurl.PgxAttempts(err.Error()), codeOf(lockurl.PgxCause(err, func(err error) bool { return refused.MatchString(codeOf(err)) }))
+	refusal := func(err error) bool { return refused.MatchString(codeOf(err)) || lockurl.BadCertificate(err) }
+	cause := lockurl.PgxCause(err, refusal)
+	line, code := lockurl.PgxAttempts(err.Error()), codeOf(cause)
 	if match := refused.FindStringSubmatch(code); match != nil {
 		if class = driver.ErrRefused; match[1] != "" {
 			line = fmt.Sprintf("%s (%s; a name without a schema depends on search_path, or on USE)", b.text("the table {table} is missing; create it: "+b.dialect.schema), line)
@@ -109,6 +111,8 @@ func (b *Backend) classify(ctx context.Context, err, class error) error {
 		class = driver.ErrRefused // Check found it
 	} else if readOnly.MatchString(code) || conflict.MatchString(code) {
 		class = driver.ErrUnavailable
+	} else if lockurl.BadCertificate(cause) {
+		class, line = driver.ErrRefused, line+": check the certificates"
 	} else if reason, ok := lockurl.PgxReason(line); ok {
 		class, line = driver.ErrRefused, "cannot parse the DSN: "+reason
 	} else if ended := ctx.Err(); ended != nil {

@@ -1,8 +1,13 @@
 package lockurl_test
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
@@ -120,6 +125,25 @@ func TestPgxCause(t *testing.T) {
 		}
 		require.Equal(t, all[tt.want], lockurl.PgxCause(errors.Join(all...), refusal), tt.tries)
 	}
+}
+
+func TestBadCertificate(t *testing.T) {
+	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
+		server := httptest.NewUnstartedServer(nil)
+		server.Config.ErrorLog = log.New(io.Discard, "", 0)
+		server.TLS = &tls.Config{MaxVersion: version, VerifyConnection: func(tls.ConnectionState) error { return io.EOF }}
+		server.StartTLS()
+		defer server.Close()
+		for _, trusting := range []bool{true, false} {
+			conn, err := tls.Dial("tcp", server.Listener.Addr().String(), &tls.Config{InsecureSkipVerify: trusting})
+			if err == nil { // the alert of TLS 1.3
+				_, err = conn.Read(make([]byte, 1))
+			}
+			require.True(t, lockurl.BadCertificate(err), err)
+		}
+	}
+	require.False(t, lockurl.BadCertificate(&net.OpError{Op: "remote error", Err: errors.New("tls: handshake failure")}))
+	require.False(t, lockurl.BadCertificate(&net.OpError{Op: "dial", Err: errors.New("connection refused")}))
 }
 
 func TestPgxAttempts(t *testing.T) {

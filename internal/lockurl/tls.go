@@ -4,7 +4,10 @@ import (
 	"cmp"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
+	"net"
 	"os"
+	"strings"
 
 	"github.com/lockport/lockport"
 )
@@ -49,4 +52,14 @@ func (p *Params) NoTLS(needs string) {
 			p.Fail("the URL parameter %s needs %s", param.Name, needs)
 		}
 	}
+}
+
+// BadCertificate reports whether one side of a TLS connection does not accept the other's certificate. The server's alert, which has no type of its
+// own, comes before the server reads a request.
+func BadCertificate(err error) bool {
+	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+		return true
+	}
+	alert, ok := errors.AsType[*net.OpError](err)
+	return ok && alert.Op == "remote error" && strings.Contains(alert.Err.Error(), "certificate")
 }

@@ -13,6 +13,7 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 
 	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/lockurl"
 )
 
 // replyClasses maps the prefixes of Redis' error replies to classes. A script sets the lock as its last step, so one that returns such an
@@ -121,12 +122,10 @@ func (e ReplyError) Error() string { return string(e) }
 // RedisError makes it a goredis.Error.
 func (ReplyError) RedisError() {}
 
-// certificateError reports that the server was reached but is not trusted, or does not speak TLS.
+// certificateError reports that the server was reached but is not trusted, does not trust this client, or does not speak TLS.
 func certificateError(err error) bool {
-	_, verification := errors.AsType[*tls.CertificateVerificationError](err)
 	_, record := errors.AsType[tls.RecordHeaderError](err)
-	_, alert := errors.AsType[tls.AlertError](err)
-	return verification || record || alert
+	return record || lockurl.BadCertificate(err)
 }
 
 // contextErr is the error of a call whose context ended, with cause, before the reply.

@@ -27,6 +27,7 @@ func TestClassify(t *testing.T) {
 		{context.DeadlineExceeded, true, driver.ErrUnknown},
 		{context.Canceled, false, driver.ErrUnavailable},
 		{&net.OpError{Op: "dial", Err: errors.New("connection refused")}, false, driver.ErrUnavailable},
+		{&net.OpError{Op: "remote error", Err: errors.New("tls: expired certificate")}, true, driver.ErrRefused},
 		{goredis.ErrClosed, false, driver.ErrUnavailable},
 		{goredis.ErrPoolTimeout, false, driver.ErrUnavailable},
 		{ReplyError("LOADING Redis is loading the dataset in memory"), true, driver.ErrUnavailable},
