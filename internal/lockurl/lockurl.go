@@ -180,7 +180,7 @@ func PgxAttempts(text string) string {
 func PgxCause(err error, refusal func(error) bool) error {
 	for e := err; e != nil; e = errors.Unwrap(e) {
 		joined, ok := e.(interface{ Unwrap() []error })
-		if !ok {
+		if !ok || len(joined.Unwrap()) == 0 {
 			continue
 		}
 		var all []string
