@@ -243,6 +243,8 @@ func TestALossWhileTheMachineStalls(t *testing.T) {
 	}{
 		{time.Minute, false, driver.ErrLost, 1, 2, Pass},
 		{time.Minute, false, driver.ErrLost, 9, 1 + maxStalled, Fail},
+		{time.Minute, false, errAway, 1, 2, Pass},
+		{0, false, errAway, 1, 1, Fail},
 		{time.Minute, false, driver.ErrUnknown, 1, 1, Fail},
 		{time.Minute, false, errNotOver, 1, 2, Pass},
 		{0, false, errNotOver, 1, 1, Fail},

@@ -3,6 +3,7 @@ package conformance
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/lockport/lockport"
@@ -47,6 +48,9 @@ func (e *Env) acquireWithin(c *lockport.Client, name string, limit time.Duration
 	ctx, cancel := context.WithTimeout(e.ctx, limit)
 	defer cancel()
 	lock, err := c.Acquire(ctx, name, opts...)
+	if errors.Is(err, lockport.ErrUnavailable) {
+		err = fmt.Errorf("%w (%w)", err, errAway)
+	}
 	e.check(err, "%s, but Acquire with a limit of %v returned", why, limit)
 	return lock
 }

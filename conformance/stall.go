@@ -51,8 +51,11 @@ var errSlow = errors.New("the machine or the server was slow")
 // errNotOver is part of a failure that a stall of the machine may explain.
 var errNotOver = errors.New("has not returned")
 
-// attempt runs a case, and again if a run shows nothing: the case measured a stall itself; its failure may be one of slowness; a lock was lost, or a
-// call late, while the machine stalled; a quick case, which renews few claims, lost one or saw it granted to another when it may have expired; or
+// errAway is part of the failure to acquire a free name, whose server did not answer in time.
+var errAway = errors.New("the server was away")
+
+// attempt runs a case, and again if a run shows nothing: the case measured a stall itself; its failure may be one of slowness; a lock was lost, a free
+// name not acquired, or a call late, while the machine stalled; a quick case, which renews few claims, lost one or saw it granted to another when it may have expired; or
 // another case saw a grant after a stall in which the renewals of its claims may have been late. n is how often it started again.
 func (r *runner) attempt(ctx context.Context, cfg Config, c Case) (n int, err error) {
 	for ; ; n++ {
@@ -63,7 +66,7 @@ func (r *runner) attempt(ctx context.Context, cfg Config, c Case) (n int, err er
 		stall := longest()
 		stalled := stall >= r.ttl/8 || expired
 		overdue := !c.Quick && stall >= r.ttl*5/8 // claims are renewed after a quarter of the TTL
-		lost, granted := errors.Is(err, driver.ErrLost), errors.Is(err, errGranted) || errors.Is(err, errNone) || errors.Is(err, errMissing)
+		lost, granted := errors.Is(err, driver.ErrLost) || errors.Is(err, errAway), errors.Is(err, errGranted) || errors.Is(err, errNone) || errors.Is(err, errMissing)
 		slow := errors.Is(err, errStalled) || errors.Is(err, errSlow)
 		if n == maxStalled || !slow && !(lost && stalled) && !(errors.Is(err, errNotOver) && stall >= endTime/4) && !(granted && (expired || overdue)) {
 			return n, err
