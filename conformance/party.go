@@ -209,7 +209,11 @@ func (p *party) takeAs(req driver.Request, d time.Duration, why string) driver.L
 		}
 		return err == nil
 	})
-	p.e.require(granted, "%s, so a claim must be granted within %v; the last one returned: %w", why, d, err)
+	when := "at once"
+	if d > 0 {
+		when = "within " + d.String()
+	}
+	p.e.require(granted, "%s, so a claim must be granted %s; the last one returned: %w", why, when, err)
 	return lease
 }
 

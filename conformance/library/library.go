@@ -106,6 +106,8 @@ func (b *backend) claim(ctx context.Context, req driver.Request, wait bool) (dri
 	defer b.busy.Delete(req.Owner)
 	h, err := b.client.Take(ctx, Claim{req.Name, req.Owner, req.TTL, wait})
 	switch {
+	case err == nil && h == nil, h != nil && h.Release == nil:
+		return nil, fmt.Errorf("%w: Client.Take returned no Hold, or one without Release", driver.ErrUnknown)
 	case errors.Is(err, driver.ErrHeld):
 		return nil, &driver.HeldError{Poll: pollEvery}
 	case errors.Is(err, driver.ErrUnavailable):

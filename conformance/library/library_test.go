@@ -55,7 +55,7 @@ func TestDriver(t *testing.T) {
 	}
 }
 
-// A claim whose outcome is unknown ends with its TTL. A TTL below MinTTL is refused.
+// A claim whose outcome is unknown ends with its TTL. A TTL below MinTTL is refused. A Take without a Hold fails.
 func TestUnknown(t *testing.T) {
 	b := library.Driver(driver.Capabilities{MinTTL: time.Millisecond}, library.Client{Take: func(context.Context, library.Claim) (*library.Hold, error) {
 		return nil, errors.New("the connection broke")
@@ -65,6 +65,10 @@ func TestUnknown(t *testing.T) {
 	require.ErrorIs(t, peer.ErrOf(b.TryAcquire(t.Context(), req)), driver.ErrUnknown)
 	require.Eventually(t, func() bool { return b.Abandon(t.Context(), req) == nil }, 10*time.Second, time.Millisecond)
 	require.GreaterOrEqual(t, time.Since(began), req.TTL)
+	for _, bad := range []*library.Hold{nil, {}} {
+		c := library.Driver(driver.Capabilities{}, library.Client{Take: func(context.Context, library.Claim) (*library.Hold, error) { return bad, nil }})
+		require.ErrorContains(t, peer.ErrOf(c.TryAcquire(t.Context(), req)), "without Release")
+	}
 	req.TTL = 1
 	require.ErrorIs(t, peer.ErrOf(b.TryAcquire(t.Context(), req)), driver.ErrRefused)
 	require.ErrorIs(t, library.LostIf(true, nil), driver.ErrLost)
