@@ -48,12 +48,13 @@ var contractCases = group("contract",
 		"contract: a renewal moves Until forward, to the TTL at most; RenewBatch returns for each of many leases, at its index, what Renew would", renewsMany),
 	quick("held", "contract, P10 errors: a claim on a held name returns ErrHeld; its ExpiresIn and Holder, if set, are true", func(e *Env) {
 		a, b, name := e.two()
-		req := a.request(name)
+		req, rival := a.request(name), b.request(name)
+		req.TTL, rival.TTL = e.atLeast(e.ttl+489*time.Millisecond), e.atLeast(3*e.ttl) // ExpiresIn is about the holder's
 		token := a.claimAs(req).Grant().Token
-		err := errOf(b.try(b.request(name)))
+		err := errOf(b.try(rival))
 		e.is(err, "a second claim was not ErrHeld but", driver.ErrHeld)
 		if held, ok := errors.AsType[*driver.HeldError](err); ok {
-			e.require(held.ExpiresIn >= 0 && held.ExpiresIn <= e.ttl && held.Poll >= 0, "HeldError is %+v, but the TTL is %v", *held, e.ttl)
+			e.require(held.ExpiresIn >= 0 && held.ExpiresIn <= req.TTL && held.Poll >= 0, "HeldError is %+v, but the holder's TTL is %v", *held, req.TTL)
 			h := held.Holder // its owner may lack what is not its client
 			e.require(h.Owner == "" || strings.HasSuffix(h.Owner, driver.OwnerClient(req.Owner)) && !h.Foreign && (h.Token == 0 || h.Token == token),
 				"HeldError.Holder is %+v, but the holder is %s with token %d", h, req.Owner, token)
@@ -68,6 +69,16 @@ var contractCases = group("contract",
 	}),
 	quick("same-owner", "contract: TryAcquire with the owner of a granted claim returns that claim again or ErrHeld; it never grants twice",
 		func(e *Env) { grantedOnce(e, (*party).request, 0) }),
+	full("same-owner-later", "contract, P3a silence: if TryAcquire with the owner of a granted claim returns a Lease again, the server keeps the claim until that Lease's Until",
+		func(e *Env) {
+			a, b, name := e.two()
+			req := a.request(name)
+			a.claimAs(req)
+			e.sleep(e.ttl / 2)
+			again, err := a.try(req)
+			e.applies(err == nil, "a repeated claim returns: %v", err)
+			b.release(b.afterExpiry(again, again.Grant().Until, name))
+		}),
 	quick("concurrent-calls", "contract: all methods may be called concurrently, also for the same name with different owners", func(e *Env) {
 		a, b, name := e.two()
 		for range 20 {
@@ -134,11 +145,13 @@ var contractCases = group("contract",
 func (e *Env) countsFromSending(what string, call func() (until time.Time, err error)) {
 	late := min(e.ttl/6, callTime/10) // even with a long TTL, no request may exceed its time limit
 	e.delay(late)
+	sent := time.Now()
 	until, err := call()
 	back := time.Now()
 	e.check(err, "%s", what)
 	e.applies(!until.IsZero(), "claims do not expire")
 	left := until.Sub(back)
+	e.require(left <= e.ttl-late || back.Sub(sent) >= late, "%s took less than %v, the delay of replies: is Target behind the proxy?", what, late)
 	e.require(left <= e.ttl-late, "the reply to %s came %v late, so at most %v of the TTL %v can be left, but Until leaves %v",
 		what, late, e.ttl-late, e.ttl, left)
 }

@@ -1,6 +1,8 @@
 package conformance
 
 import (
+	"time"
+
 	"github.com/lockport/lockport/driver"
 )
 
@@ -22,6 +24,12 @@ var fencingCases = stated("fencing", func(c driver.Capabilities) bool { return c
 			a.abandon(req)
 			last = e.rises(last, b.wantFree(name, "the claim was abandoned"))
 		}
+	}),
+	full("idle", ruleFencing+", also after a pause of five TTLs, at most 10 s", func(e *Env) {
+		a, b, name := e.two()
+		last := a.wantFree(name, "the name is new")
+		e.sleep(min(5*e.ttl, 10*time.Second))
+		e.rises(last, b.wantFree(name, "the name was released"))
 	}),
 	full("restart", ruleFencing+", across a restart of the server with its data",
 		func(e *Env) { risesAcrossRestart(e, true) }, "Restart"),

@@ -287,7 +287,7 @@ func TestServerThatStalls(t *testing.T) {
 				return memorytest.NewBackend(server, &slow), nil
 			}}
 			slow.DelayNext(memorytest.Claim, 0)
-			slow.DelayNext(memorytest.Claim, cfg.MinTTL*3/2)
+			slow.DelayNext(memorytest.Claim, cfg.MinTTL*5/2)
 			report := Run(t.Context(), cfg, Match(func(c Case) bool { return c.ID() == id }))
 			require.Len(t, report.Results, 1)
 			require.Equal(t, Pass, report.Results[0].Outcome, report.Results[0].Message())

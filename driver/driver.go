@@ -46,14 +46,14 @@ type Backend interface {
 	//
 	// With Capabilities.Queue, the client does not repeat a claim without Request.Queue that was answered ErrHeld, ErrUnavailable or ErrRefused.
 	//
-	// If the server already granted a claim to req.Owner, TryAcquire may return a Lease or ErrHeld; it must not grant twice. If ctx ends first, the
-	// error matches ctx.Err() too.
+	// If the server already granted a claim to req.Owner, TryAcquire may return a Lease or ErrHeld; it must not grant twice. The server keeps the
+	// claim until that Lease's Until: it sets the expiry again, or Until stays the same. If ctx ends first, the error matches ctx.Err() too.
 	TryAcquire(ctx context.Context, req Request) (Lease, error)
 
 	// Abandon makes sure that req, whose outcome is unknown, is not held, cannot become held, and has left the server's queue. It is idempotent, and
 	// finds the claim by req.Name, req.Owner, req.Shared and req.Permits alone. It returns nil only when certain; until then the client repeats it,
-	// with pauses. The client also abandons claims with Request.Queue that failed with ErrUnavailable or ErrRefused; if no attempt left a place in the
-	// queue, a driver answers without a request, which might fail for ever.
+	// with pauses. A request of the claim may still reach the server up to a minute later. The client also abandons claims with Request.Queue that
+	// failed with ErrUnavailable or ErrRefused; if no attempt left a place in the queue, a driver answers without a request, which might fail for ever.
 	Abandon(ctx context.Context, req Request) error
 
 	// Capabilities states what this backend, as configured, promises. It does no I/O and always returns the same value.

@@ -71,14 +71,14 @@ var claims = []Exhibit{
 	{"truncates-owners", "owner ids are cut off after 255 bytes",
 		caught{"contract/limits": "differs in its last byte"}, asking(func(req *driver.Request) { req.Owner = req.Owner[:min(len(req.Owner), 255)] })},
 	{"repeats-tokens", "each client counts its own tokens",
-		caught{"fencing/holders": "P2 fencing", "exclusion/crowd": "P2 fencing"}, func(l *lock) {
+		caught{"fencing/holders": "P2 fencing", "fencing/idle": "P2 fencing", "exclusion/crowd": "P2 fencing"}, func(l *lock) {
 			var last atomic.Uint64
 			l.grant = func(l *lease) { l.grant.Token = last.Add(1) }
 		}},
 	{"no-tokens", "tokens are stated, but there are none",
 		caught{"contract/grant": "the token is 0"}, func(l *lock) { l.grant = func(l *lease) { l.grant.Token = 0 } }},
 	{"counts-the-grant-from-its-reply", "the validity of a grant counts from its reply",
-		caught{"contract/grant-counts-from-sending": "late"}, func(l *lock) {
+		caught{"contract/grant-counts-from-sending": "late", "contract/same-owner-later": "validity ended"}, func(l *lock) {
 			l.grant = func(l *lease) { l.grant.Until = time.Now().Add(l.req.TTL) }
 		}},
 	{"rounds-the-ttl-down", "the TTL goes to the server in half seconds, rounded down",
