@@ -16,7 +16,8 @@ const ruleEffects = ruleCancellation + "; ErrUnavailable and ErrRefused mean no 
 // cancellationCases test P6 of the driver: calls return when their contexts end, and Abandon undoes their effects.
 var cancellationCases = group("cancellation",
 	quick("before",
-		"P6 cancellation: with a context that has ended, TryAcquire returns at once with the context's error and claims nothing", func(e *Env) {
+		"P6 cancellation: with a context that has ended, TryAcquire returns at once with the context's error and claims nothing; "+
+			"Abandon returns nil only if the claim has ended", func(e *Env) {
 			p, other, name := e.two()
 			ctx, cancel := context.WithCancel(e.ctx)
 			cancel()
@@ -30,6 +31,12 @@ var cancellationCases = group("cancellation",
 			}
 			p.abandon(req)
 			other.wantFree(name, "the claim was abandoned")
+			req = p.request(name)
+			p.claimAs(req)
+			if p.Abandon(ctx, req) != nil {
+				p.abandon(req)
+			}
+			other.wantFree(name, "Abandon of the claim, first with a context that has ended, returned nil")
 		}),
 	quick("at-any-moment", ruleEffects+" (context cancelled at random moments of TryAcquire)",
 		func(e *Env) { e.party().claimant((*party).request).cancelledAtAnyMoment() }),
@@ -65,6 +72,19 @@ var cancellationCases = group("cancellation",
 	full("silent-server",
 		"P6 cancellation: on a silent server, calls return when their contexts end: TryAcquire ErrUnknown or ErrUnavailable, Check ErrUnavailable; "+
 			"Abandon undoes what arrives late", outOfReach((*Env).freeze), "Freeze"),
+	full("claim-under-way", ruleCancellation+", even if the claim arrives at the server later", func(e *Env) {
+		p, name, late := e.party().connected(), e.name(), min(e.ttl, callTime/4)
+		req := p.request(name)
+		req.TTL = e.atLeast(2 * e.ttl)
+		e.delay(2 * late) // a proxy delays the request by half of that
+		w := begin(e, "TryAcquire", func(ctx context.Context) (driver.Lease, error) { return p.TryAcquire(ctx, req) })
+		e.sleep(endTime / 5)
+		w.cancel()
+		e.restore()
+		p.abandon(req)
+		e.sleep(late)
+		e.party().wantFree(name, "Abandon returned nil, and then the abandoned claim arrived")
+	}, "Delay"),
 	full("after-each-request", ruleCancellation+" (context cancelled after each request of TryAcquire)", func(e *Env) {
 		a := e.party().connected().claimant((*party).request)
 		cancelledAfterEachRequest(e, func() *claimant { return a })
@@ -76,16 +96,18 @@ func outOfReach(fault func(*Env)) func(*Env) {
 	return func(e *Env) {
 		parties := []*party{e.party().connected(), e.party()}
 		var reqs []driver.Request
+		var gone []bool
 		fault(e)
 		for i, p := range parties {
 			reqs = append(reqs, p.request(e.name()))
 			var lease driver.Lease
 			err := e.endsInTime("TryAcquire", func(ctx context.Context) (err error) { lease, err = p.TryAcquire(ctx, reqs[i]); return err })
+			e.require(err != nil, "a server out of reach granted a claim (lease: %t), "+isProxied, lease != nil)
 			c := class(err)
 			e.require(c == driver.ErrUnavailable || c == driver.ErrUnknown,
 				"a claim on a server out of reach must return ErrUnavailable or ErrUnknown; it returned (lease: %t): %w", lease != nil, err)
 			// The driver may return nil if it knows that it sent nothing.
-			_ = e.endsInTime("Abandon", func(ctx context.Context) error { return p.Abandon(ctx, reqs[i]) })
+			gone = append(gone, e.endsInTime("Abandon", func(ctx context.Context) error { return p.Abandon(ctx, reqs[i]) }) == nil)
 			if checker, ok := driver.As[driver.Checker](p.Backend); ok {
 				err := e.endsInTime("Check", func(ctx context.Context) error { return errOf(checker.Check(ctx)) })
 				e.is(err, "Check must return ErrUnavailable; it returned", driver.ErrUnavailable)
@@ -95,7 +117,9 @@ func outOfReach(fault func(*Env)) func(*Env) {
 		e.restore()
 		other := e.party()
 		for i, p := range parties {
-			p.abandon(reqs[i])
+			if !gone[i] {
+				p.abandon(reqs[i])
+			}
 			for range 5 { // delayed requests may arrive late
 				other.wantFree(reqs[i].Name, "Abandon has returned nil")
 				e.sleep(20 * time.Millisecond)

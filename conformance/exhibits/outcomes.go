@@ -21,6 +21,14 @@ var outcomes = []Exhibit{
 			"shared/abandoned": "a claim was not granted", "permits/abandoned": "a claim was not granted"}, func(l *lock) {
 			l.abandon = func(context.Context, driver.Request) error { return nil }
 		}},
+	{"grants-what-was-abandoned", "a claim that arrives after it was abandoned is granted",
+		caught{"cancellation/claim-under-way": heldByAnother}, claiming(func(l *lock, ctx context.Context, req driver.Request) (driver.Lease, error) {
+			granted, err := l.sound.TryAcquire(ctx, req)
+			if errors.Is(err, driver.ErrUnknown) {
+				time.AfterFunc(500*time.Millisecond, func() { _, _ = l.sound.TryAcquire(context.WithoutCancel(ctx), req) })
+			}
+			return granted, err
+		})},
 	{"believes-what-will-pass",
 		"a claim repeated after a lost reply is granted but not renewed: it belongs to the earlier session",
 		caught{"unknown/acquire-reply-lost-kept": "yet another claim was granted"}, func(l *lock) {
