@@ -28,6 +28,7 @@ var capabilitiesCases = group("capabilities",
 		e.require(a.Backend != "", "Capabilities.Backend is empty")
 		e.require(a.Ends != driver.EndsNever, "Capabilities.Ends is EndsNever: a dead holder would keep the lock forever")
 		e.require(min(a.MinTTL, a.TTLGrain, a.FixedTTL) >= 0, "durations must not be negative: %+v", a)
+		e.require(a.Ends != driver.EndsSession || a.FixedTTL > 0, "Ends is EndsSession, so FixedTTL must state how long a silent session lasts")
 		e.require(a.FixedTTL == 0 || a.FixedTTL >= a.MinTTL, "FixedTTL %v is below MinTTL %v", a.FixedTTL, a.MinTTL)
 	}),
 	quick("interfaces", "capabilities: the stated interfaces are implemented, and driver.As finds them through a wrapper", func(e *Env) {
@@ -92,27 +93,50 @@ var capabilitiesCases = group("capabilities",
 		e.require(!ok || left > 0 && left < e.ttl, "the Deadline is in %v, but the TTL is %v", left, e.ttl)
 		e.release(l)
 	}),
-	full("prompt", "capabilities: where Prompt is stated, TryAcquire returns within 100 ms of its context's end, whatever the server does", prompt, "Freeze"),
+	full("prompt", "capabilities: where Prompt is stated, TryAcquire, Requeue and Release return within 100 ms of their context's end, with or without a deadline",
+		prompt, "Freeze"),
 )
 
-// prompt makes claims whose contexts end while the server is silent, several at once, on an open connection and on a new one.
+// prompt makes calls whose contexts end while the server is silent, several at once, on an open connection and on a new one.
 func prompt(e *Env) {
 	e.applies(e.caps.Prompt, "Capabilities.Prompt is not stated")
 	connected, fresh := e.party().connected(), e.party()
-	e.freeze()
 	const together, limit, most = 4, 50 * time.Millisecond, 100 * time.Millisecond
+	var leases []driver.Lease
+	var reqs []driver.Request
+	for range 2 * together {
+		reqs = append(reqs, connected.request(e.name()))
+		leases = append(leases, connected.claimAs(reqs[len(reqs)-1]))
+	}
+	calls := []func(context.Context, int) error{
+		func(ctx context.Context, _ int) error {
+			return errOf(connected.TryAcquire(ctx, connected.request(e.name())))
+		},
+		func(ctx context.Context, _ int) error { return errOf(fresh.TryAcquire(ctx, fresh.request(e.name()))) },
+		func(ctx context.Context, i int) error { return leases[i].Release(ctx) },
+	}
+	if requeuer, ok := driver.As[driver.Requeuer](connected.Backend); ok {
+		calls = append(calls, func(ctx context.Context, i int) error {
+			again := connected.queueing(reqs[together+i].Name)
+			connected.abandonAtEnd(again)
+			_, _, err := requeuer.Requeue(ctx, leases[together+i], again)
+			return err
+		})
+	}
+	e.freeze()
 	var lates []time.Duration
-	for _, p := range []*party{connected, fresh, connected} {
+	for _, call := range calls {
 		late := make(chan time.Duration, together)
 		stalled := stalls(func() {})
-		e.storm(together, func(ctx context.Context, _ int) error {
-			ctx, cancel := context.WithTimeout(ctx, limit)
+		e.storm(together, func(ctx context.Context, i int) error {
+			ctx, cancel := context.WithTimeout(ctx, []time.Duration{limit, callTime}[i%2])
 			defer cancel()
 			start := time.Now()
-			_, err := p.TryAcquire(ctx, p.request(e.name()))
+			defer time.AfterFunc(limit, cancel).Stop()
+			err := call(ctx, i)
 			late <- time.Since(start) - limit
 			if err == nil {
-				return errors.New("a claim was granted by a silent server")
+				return errors.New("a silent server answered, " + isProxied)
 			}
 			return nil
 		})

@@ -2,7 +2,7 @@ package driver
 
 import "time"
 
-// Capabilities states what a backend promises, as it is configured. The conformance suite checks each statement in
+// Capabilities states what a backend promises, as it is configured. The conformance suite checks most statements in
 // both directions. A zero field is the weakest statement.
 type Capabilities struct {
 	// Backend is the short name that errors and tables show, such as "redis".
@@ -15,7 +15,7 @@ type Capabilities struct {
 	MinTTL time.Duration
 	// TTLGrain is the unit to which a TTL is rounded up. 0: no rounding.
 	TTLGrain time.Duration
-	// FixedTTL is the only TTL accepted, chosen at construction (session backends). 0: each claim has its own.
+	// FixedTTL is the only TTL accepted, chosen at construction. Required with EndsSession. 0: each claim has its own.
 	FixedTTL time.Duration
 
 	// Token says how far the order of tokens can be trusted.

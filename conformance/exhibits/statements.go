@@ -53,6 +53,8 @@ var statements = []Exhibit{
 		})},
 	{"states-a-fixed-ttl", "FixedTTL is stated, but any TTL is accepted",
 		caught{"capabilities/ttl": "was not ErrRefused"}, stating(func(c *driver.Capabilities) { c.FixedTTL = time.Second })},
+	{"states-a-session", "EndsSession is stated, but claims have a TTL of their own",
+		caught{"capabilities/stated": "FixedTTL"}, stating(func(c *driver.Capabilities) { c.Ends = driver.EndsSession })},
 	{"states-a-smallest-ttl", "MinTTL is stated, but a smaller TTL is accepted",
 		caught{"capabilities/ttl": "was not ErrRefused"}, stating(func(c *driver.Capabilities) { c.MinTTL = time.Second })},
 	{"hides-its-tokens", "no tokens are stated, but there are some",
