@@ -142,7 +142,9 @@ const (
 	held    = "owner <> '' AND expires > {now}" // the name is held
 	release = "UPDATE {table} SET owner = '', expires = {now} WHERE " + held + " AND name = ? AND owner = ?"
 	// On MySQL, {now} stands still while a statement waits for a row: one that waited long must not shorten what a later one has confirmed.
-	renew = "UPDATE {table} SET expires = {greatest}(expires, {now} + ?) WHERE " + held + " AND {lockable}"
+	renew = "UPDATE {table} SET expires = {greatest}(expires, {now} + ?) WHERE " + held + " AND "
+	// The array is made once, before the update, and its rows stay locked.
+	lockable, lockableEnd = "name = ANY(ARRAY(SELECT name FROM {table} WHERE ", " FOR NO KEY UPDATE SKIP LOCKED)) RETURNING owner"
 )
 
 // Break implements driver.Breaker. The holder is told at its next renewal.
@@ -163,18 +165,36 @@ var errAgain = fmt.Errorf("%w: an earlier copy of the statement may take effect"
 // errLost: no row of the claim was found.
 var errLost = fmt.Errorf("%w: its row has another owner, or its TTL has passed", driver.ErrLost)
 
-// errLocked: the renewal skipped the row of the claim.
-var errLocked = fmt.Errorf("%w: another transaction has locked its row", driver.ErrUnknown)
+const (
+	renewedTogether = 1024
+	// patience is how long renewals wait for rows that other transactions have locked, as abandoned claims do until their commits.
+	patience = 250 * time.Millisecond
+)
 
-// RenewBatch implements driver.BatchRenewer: one statement for 1024 claims, and a second one if that did not renew them all.
+// RenewBatch implements driver.BatchRenewer: one statement for 1024 claims, and a second one if that did not renew them all. Where it can, it skips
+// locked rows at first, so that the transaction that keeps one of them ends no other hold.
 func (b *Backend) RenewBatch(ctx context.Context, leases []driver.Lease, results []driver.Renewal) {
-	for some := range slices.Chunk(leases, 1024) {
-		b.renew(ctx, some, results)
-		results = results[len(some):]
+	var places []int // of the claims skipped
+	var skipped []driver.Lease
+	for from := 0; from < len(leases); from += renewedTogether {
+		to := min(from+renewedTogether, len(leases))
+		for _, i := range b.renew(ctx, leases[from:to], results[from:to], b.dialect.skips) {
+			places, skipped = append(places, from+i), append(skipped, leases[from+i])
+		}
+	}
+	if n := min(len(skipped), renewedTogether); n > 0 {
+		ctx, cancel := context.WithTimeout(ctx, patience)
+		defer cancel()
+		again := make([]driver.Renewal, n)
+		b.renew(ctx, skipped[:n], again, false)
+		for i, r := range again {
+			results[places[i]] = r
+		}
 	}
 }
 
-func (b *Backend) renew(ctx context.Context, leases []driver.Lease, results []driver.Renewal) {
+// renew renews at most renewedTogether claims. With skip, it returns the places of those whose rows are locked.
+func (b *Backend) renew(ctx context.Context, leases []driver.Lease, results []driver.Renewal, skip bool) (skipped []int) {
 	ttl, n := leases[0].(*claim).req.TTL, 1<<bits.Len(uint(len(leases)-1))
 	names, owners := make([]any, n), make([]any, n)
 	for i := range n { // the last claim fills the lists up, so that there are few statements to prepare
@@ -182,7 +202,11 @@ func (b *Backend) renew(ctx context.Context, leases []driver.Lease, results []dr
 		names[i], owners[i] = column(req.Name), req.Owner
 	}
 	where, args := "name IN "+list(n)+" AND owner IN "+list(n), append(names, owners...)
-	a, err := b.run(ctx, driver.ErrUnknown, renew+where+"{lockable end}", append([]any{micros(ttl)}, args...)...)
+	statement := renew + where
+	if skip {
+		statement = renew + lockable + where + lockableEnd
+	}
+	a, err := b.run(ctx, driver.ErrUnknown, statement, append([]any{micros(ttl)}, args...)...)
 	renewed, there := make(map[string]bool), make(map[string]bool) // by owner
 	missed := err == nil && a.changed+int64(len(a.rows)) < int64(len(leases))
 	if missed {
@@ -203,12 +227,13 @@ func (b *Backend) renew(ctx context.Context, leases []driver.Lease, results []dr
 			results[i].Err = err
 		case missed && !there[owner]:
 			results[i].Err = errLost
-		case missed && b.dialect.skips:
-			results[i].Err = errLocked
+		case missed && skip:
+			skipped = append(skipped, i)
 		default:
 			results[i].Until = a.sent.Add(ttl)
 		}
 	}
+	return skipped
 }
 
 // read returns the status of held names, limited by the SQL condition where. Times are by this machine's clock.

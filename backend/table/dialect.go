@@ -14,7 +14,7 @@ const (
 type dialect struct {
 	words        []string // pairs: a word in braces, and its SQL, which may contain words
 	numbered     bool     // placeholders are $1, $2 …
-	skips        bool     // renewals skip rows that other transactions have locked, and return the owners of the others
+	skips        bool     // renewals can skip locked rows, and return the owners of the others. MySQL's UPDATE returns no rows
 	schema, take string
 	notices      string // selects the risks that apply
 }
@@ -64,9 +64,7 @@ abandoned_at = {now}`
 var dialects = [...]dialect{
 	Postgres: {
 		words: []string{"{now}", "CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint)", "{greatest}", "greatest", "{find}", "strpos",
-			"{collate}", ` COLLATE "C"`, "{delete}", "DELETE FROM {table}", "{last}", "right", "{most}", "32000", "{concat}", "concat(", "{or update}", "ON CONFLICT (name) DO UPDATE SET", "{new abandoned}", "excluded.abandoned",
-			// The array is made once, before the update, and its rows stay locked.
-			"{lockable}", "name = ANY(ARRAY(SELECT name FROM {table} WHERE ", "{lockable end}", " FOR NO KEY UPDATE SKIP LOCKED)) RETURNING owner"},
+			"{collate}", ` COLLATE "C"`, "{delete}", "DELETE FROM {table}", "{last}", "right", "{most}", "32000", "{concat}", "concat(", "{or update}", "ON CONFLICT (name) DO UPDATE SET", "{new abandoned}", "excluded.abandoned"},
 		schema: schema, numbered: true, skips: true, take: take,
 		notices: "SELECT 'durability' WHERE 'off' IN (current_setting('synchronous_commit'), current_setting('fsync')) UNION ALL " +
 			"SELECT 'replication' WHERE EXISTS (SELECT 1 FROM pg_stat_replication WHERE sync_state NOT IN ('sync', 'quorum'))",
@@ -76,8 +74,6 @@ var dialects = [...]dialect{
 		words: []string{"{now}", "(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + 9223372036854775807 * (@@autocommit = 0))", "{greatest}", "GREATEST", "{free}", "(INSTR(abandoned, LEFT(VALUES(owner), 32)) = 0 AND (owner IN ('', VALUES(owner)) OR expires <= {now}))",
 			// Without FORCE INDEX, MariaDB may scan the table, and lock each row. With an alias, the connection needs a default database.
 			"{delete}", "DELETE {table} FROM {table} FORCE INDEX (PRIMARY)",
-			// Claims lock the rows of held names too: renewals that skip them could fail again and again while many processes wait.
-			"{lockable}", "", "{lockable end}", "",
 			"{last}", "RIGHT", "{most}", "32000", "{concat}", "CONCAT(", "{or update}", "ON DUPLICATE KEY UPDATE", "{new abandoned}", "VALUES(abandoned)"},
 		schema: schemaMySQL, take: takeMySQL,
 		notices: "SELECT 'durability' FROM DUAL WHERE @@GLOBAL.innodb_flush_log_at_trx_commit <> 1 UNION ALL " +
@@ -85,7 +81,7 @@ var dialects = [...]dialect{
 	},
 	SQLite: {
 		words: []string{"{now}", "CAST((julianday('now') - 2440587.5) * 86400000000 AS INTEGER)", "{greatest}", "max", "{find}", "instr",
-			"{collate}", "", "{lockable}", "", "{lockable end}", "", "{delete}", "DELETE FROM {table}", "{last}", "substr", "{most}", "-32000", "{concat}", "printf('%s%s', ", "{or update}", "ON CONFLICT (name) DO UPDATE SET", "{new abandoned}", "excluded.abandoned"},
+			"{collate}", "", "{delete}", "DELETE FROM {table}", "{last}", "substr", "{most}", "-32000", "{concat}", "printf('%s%s', ", "{or update}", "ON CONFLICT (name) DO UPDATE SET", "{new abandoned}", "excluded.abandoned"},
 		schema: schema, take: take,
 		notices: "SELECT 'durability' FROM pragma_synchronous WHERE synchronous = 0",
 	},

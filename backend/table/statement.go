@@ -45,8 +45,8 @@ func (b *Backend) run(ctx context.Context, class error, statement string, args .
 	for n := 1; ; n++ {
 		conn, err := b.db.Conn(ctx)
 		if err != nil { // this try sent nothing
-			if s := b.db.Stats(); ctx.Err() != nil && s.MaxOpenConnections > 0 && s.InUse >= s.MaxOpenConnections {
-				err = fmt.Errorf("all %d connections of the *sql.DB are in use: %w", s.InUse, err)
+			if err == ctx.Err() && b.db.Stats().MaxOpenConnections > 0 { // it has waited for one
+				err = fmt.Errorf("all %d connections of the *sql.DB are in use or being opened: %w", b.db.Stats().MaxOpenConnections, err)
 			}
 			return a, fail(ctx, err, driver.ErrUnavailable)
 		}

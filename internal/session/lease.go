@@ -136,14 +136,14 @@ func (b *Backend) confirmEnd(ctx context.Context, s *session) error {
 		if err != nil {
 			return err
 		}
-		s.ending = m.ask(&Op{Kind: End, Earlier: s.conn}, s.onEnd)
+		s.ending, s.asked = m.ask(&Op{Kind: End, Earlier: s.conn}, s.onEnd), m
 	}
-	op := s.ending
+	op, asked := s.ending, s.asked
 	answered := b.await(ctx, op)
 	switch {
 	case !answered:
 		return unknown(ctx.Err())
-	case errors.Is(op.Err, driver.ErrRefused): // a waiter need not wait for what may never succeed
+	case errors.Is(op.Err, driver.ErrRefused) && asked.conn == nil: // no session opens; one that may not be terminated ends by itself
 		return op.Err
 	case op.Err != nil:
 		return unavailable(op.Err)
