@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport/internal/lockurl"
@@ -96,6 +95,13 @@ func TestPrefix(t *testing.T) {
 	}
 }
 
+// answer is a server's SQLSTATE, as of pgconn.PgError, which would be a dependency of every module.
+type answer string
+
+func (a answer) Error() string { return "(SQLSTATE " + string(a) + ")" }
+
+func (a answer) SQLState() string { return string(a) }
+
 func TestPgxCause(t *testing.T) {
 	const (
 		a, b, v4, v6, other = "10.0.0.1:5432 (a): ", "10.0.0.2:5432 (b): ", "127.0.0.1:5432 (localhost): ", "[::1]:5432 (localhost): ", "127.0.0.1:5433 (localhost): "
@@ -116,7 +122,7 @@ func TestPgxCause(t *testing.T) {
 			address, what, _ := strings.Cut(try, ": ")
 			err := errors.New(what)
 			if len(what) == 5 {
-				err = &pgconn.PgError{Severity: "FATAL", Code: what}
+				err = answer(what)
 			}
 			all = append(all, fmt.Errorf("%s: %w", address, err))
 		}
