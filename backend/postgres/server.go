@@ -155,9 +155,11 @@ func (s *server) checkPooler(ctx context.Context, c *pgx.Conn, pid int64) error 
 	defer other.close()
 	return other.use(func(o *pgx.Conn) error {
 		defer func() { // a pooler ends a session whose client vanishes in a transaction, with the locks of others
-			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-			defer cancel()
-			_ = run(ctx, o, "ROLLBACK")
+			if o.PgConn().TxStatus() != 'I' {
+				ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+				defer cancel()
+				_ = run(ctx, o, "ROLLBACK")
+			}
 		}()
 		for range poolerRounds {
 			if err := run(ctx, o, "BEGIN"); err != nil {
