@@ -168,16 +168,22 @@ func (s *server) checkPooler(ctx context.Context, c *pgx.Conn, pid int64) error 
 			if theirs, err := processOf(ctx, o); err != nil || theirs == pid { // c would wait for the end of the transaction
 				return cmp.Or(err, errSharing)
 			}
-			if ours, err := processOf(ctx, c); err != nil || ours != pid {
-				return cmp.Or(err, errSharing)
-			}
-			if err := run(ctx, o, "COMMIT"); err != nil {
+			// After the commit, the session of o is the next to be given out, if it is not o's own.
+			if err := cmp.Or(checkProcess(ctx, c, pid), run(ctx, o, "COMMIT"), checkProcess(ctx, c, pid)); err != nil {
 				return err
 			}
 		}
 		s.wholeSessions.Store(true)
 		return nil
 	})
+}
+
+// checkProcess checks that c is still served by the process pid.
+func checkProcess(ctx context.Context, c *pgx.Conn, pid int64) error {
+	if now, err := processOf(ctx, c); err != nil || now != pid {
+		return cmp.Or(err, errSharing)
+	}
+	return nil
 }
 
 var errSharing = fmt.Errorf("%w: %s", driver.ErrRefused, poolerText)
