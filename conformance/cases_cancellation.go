@@ -102,7 +102,7 @@ func outOfReach(fault func(*Env)) func(*Env) {
 			reqs = append(reqs, p.request(e.name()))
 			var lease driver.Lease
 			err := e.endsInTime("TryAcquire", func(ctx context.Context) (err error) { lease, err = p.TryAcquire(ctx, reqs[i]); return err })
-			e.require(err != nil, "a server out of reach granted a claim (lease: %t), "+isProxied, lease != nil)
+			e.require(err != nil, "a server out of reach granted a claim (lease: %t), "+orNoFault, lease != nil)
 			c := class(err)
 			e.require(c == driver.ErrUnavailable || c == driver.ErrUnknown,
 				"a claim on a server out of reach must return ErrUnavailable or ErrUnknown; it returned (lease: %t): %w", lease != nil, err)

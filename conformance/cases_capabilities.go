@@ -136,7 +136,7 @@ func prompt(e *Env) {
 			err := call(ctx, i)
 			late <- time.Since(start) - limit
 			if err == nil {
-				return errors.New("a silent server answered, " + isProxied)
+				return errors.New("a silent server answered, " + orNoFault)
 			}
 			return nil
 		})

@@ -79,6 +79,6 @@ var closeCases = group("close",
 		closed := e.start("Close", func(context.Context) error { return c.Close() })
 		e.is(errOf(pending.ended(soon, "the client was closed")), "Close must end a waiting Acquire with ErrClosed; it returned", lockport.ErrClosed)
 		_, err := closed.ended(4*callTime, "the server is silent")
-		e.require(err != nil || e.caps.Ends != driver.EndsTTL, "Close returned nil, although it could not release its locks, "+isProxied)
+		e.require(err != nil || e.caps.Ends != driver.EndsTTL, "Close returned nil, although it could not release its locks, "+orNoFault)
 	}, "Freeze").within(time.Minute),
 )

@@ -117,7 +117,7 @@ func withoutServer(fault func(*Env), gone bool) func(*Env) {
 		e.require(!l.Valid(), "the lock is still valid after Release, which returned: %w", err)
 		for name, acquire := range calls {
 			err := e.endsInTime("Acquire", func(ctx context.Context) error { return errOf(acquire(ctx, name)) })
-			e.require(err != nil, "Acquire succeeded, "+isProxied)
+			e.require(err != nil, "Acquire succeeded, "+orNoFault)
 			e.is(err, "it must return context.DeadlineExceeded or ErrUnavailable; it returned", context.DeadlineExceeded, lockport.ErrUnavailable)
 		}
 		for name := range calls {

@@ -121,7 +121,7 @@ func toldBeforeGrant(e *Env, fault func(), hangsUp bool) {
 		return err == nil
 	})
 	if !got {
-		e.require(!ends, "the holder has been silent for %v, but the server has not granted the name to another client, "+isProxied, 2*e.takeover())
+		e.require(!ends, "the holder has been silent for %v, but the server has not granted the name to another client, "+orNoFault, 2*e.takeover())
 		// The server keeps the session of the holder, so there is no other holder.
 		e.notRun("the server keeps the session and lock of a client that is cut off")
 	}

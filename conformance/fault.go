@@ -35,8 +35,8 @@ func (e *Env) inject(name string, f func(context.Context) error) {
 	produce(e, name, func() (struct{}, error) { return struct{}{}, f(e.ctx) })
 }
 
-// isProxied ends the messages of failures that may not be the driver's.
-const isProxied = "or the fault had no effect: is Target behind the proxy?"
+// orNoFault ends the message of a failure that may not be the driver's.
+const orNoFault = "or the fault had no effect: is Target behind the proxy?"
 
 func (e *Env) sever()  { e.inject("Sever", e.cfg.Faults.Sever) }
 func (e *Env) freeze() { e.inject("Freeze", e.cfg.Faults.Freeze) }

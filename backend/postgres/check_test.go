@@ -130,6 +130,7 @@ func TestPgBouncer(t *testing.T) {
 		config.Database, config.DefaultQueryExecMode = "pgbouncer", pgx.QueryExecModeSimpleProtocol
 		console, err := pgx.ConnectConfig(t.Context(), config)
 		require.NoError(t, err)
+		defer console.Close(t.Context())
 		l := peer.Holds(t, clients[0], "held-before")
 		execute(t, console, "SET pool_mode = transaction")
 		_, err = clients[0].TryAcquire(t.Context(), "held-after") // now the session serves others

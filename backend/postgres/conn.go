@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -246,7 +245,7 @@ func (c *conn) query(ctx context.Context, p *pgx.Conn, st statement, args ...any
 		}
 		c.prepared[st.name] = true
 	}
-	rows, err := p.Query(ctx, st.name, append([]any{strconv.FormatInt(c.marker, 10)}, args...)...)
+	rows, err := p.Query(ctx, st.name, append([]any{c.marker}, args...)...)
 	if err != nil {
 		return nil, err
 	}

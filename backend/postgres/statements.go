@@ -37,7 +37,7 @@ type statements struct {
 
 // newStatements returns the statements; draw is the expression that draws a token.
 func newStatements(draw string) *statements {
-	here := func(condition string) string { return onSession("$1::text", condition) }
+	here := func(condition string) string { return onSession("$1::bigint::text", condition) }
 	notify := func(event, key string) string {
 		return `length(pg_notify('` + channel + `', '` + event + `' || ` + key + `)::text)`
 	}

@@ -45,8 +45,8 @@ func (b *Backend) run(ctx context.Context, class error, statement string, args .
 	for n := 1; ; n++ {
 		conn, err := b.db.Conn(ctx)
 		if err != nil { // this try sent nothing
-			if err == ctx.Err() && b.db.Stats().MaxOpenConnections > 0 { // it has waited for one
-				err = fmt.Errorf("all %d connections of the *sql.DB are in use or being opened: %w", b.db.Stats().MaxOpenConnections, err)
+			if most := b.db.Stats().MaxOpenConnections; most > 0 && err == ctx.Err() { // it has waited for one
+				err = fmt.Errorf("all %d connections of the *sql.DB are in use or being opened: %w", most, err)
 			}
 			return a, fail(ctx, err, driver.ErrUnavailable)
 		}

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -12,6 +11,7 @@ import (
 	"os/signal"
 	"runtime"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -166,16 +166,27 @@ func execVerb(c *console, args []string) error {
 	code := exitCannotStart
 	if errors.Is(err, syscall.ENOENT) {
 		code = exitNotFound
-		if script, failed := os.Open(path); failed == nil {
-			head := make([]byte, 256)
-			n, _ := script.Read(head)
-			if line, _, _ := bytes.Cut(head[:n], []byte("\n")); bytes.HasPrefix(line, []byte("#!")) {
-				err = fmt.Errorf("its interpreter %q: %w", line[2:], err)
-			}
-			_ = script.Close()
+		if interpreter := interpreterOf(path); interpreter != "" { // path exists
+			err = fmt.Errorf("its interpreter %q: %w", interpreter, err)
 		}
 	}
 	return failf(code, "cannot start %s: %v", command[0], err)
+}
+
+// interpreterOf returns what follows #! in the first line of a script, or "".
+func interpreterOf(path string) string {
+	script, err := os.Open(path)
+	if err != nil {
+		return ""
+	}
+	defer script.Close()
+	head := make([]byte, 256)
+	n, _ := script.Read(head)
+	line, _, _ := strings.Cut(string(head[:n]), "\n")
+	if interpreter, ok := strings.CutPrefix(line, "#!"); ok {
+		return interpreter
+	}
+	return ""
 }
 
 // signalGroup sends s to every process of group. An empty group is not an error.

@@ -183,30 +183,31 @@ func PgxCause(err error, refusal func(error) bool) error {
 		if !ok || len(joined.Unwrap()) == 0 {
 			continue
 		}
+		tries := joined.Unwrap()
 		var all []string
 		var kept []error
-		for _, try := range joined.Unwrap() {
+		for _, try := range tries {
 			all = append(all, try.Error())
 		}
-		for i, try := range joined.Unwrap() {
+		for i, try := range tries {
 			if telling(all, i) {
 				kept = append(kept, try)
 			}
 		}
-		last := kept[len(kept)-1]
+		decides := kept[len(kept)-1]
 		var server interface{ SQLState() string }
-		if errors.As(last, &server) && server.SQLState() != "28000" && refusal(last) {
-			return last
+		if errors.As(decides, &server) && server.SQLState() != "28000" && refusal(decides) {
+			return decides
 		}
 		for _, try := range slices.Backward(kept) {
 			refuses := func(other error) bool { return hostOf(other) == hostOf(try) && refusal(other) }
 			if refusal(try) {
-				last = try
+				decides = try
 			} else if !strings.Contains(try.Error(), ": dial error: ") || !slices.ContainsFunc(kept, refuses) {
 				return try
 			}
 		}
-		return last
+		return decides
 	}
 	return err
 }

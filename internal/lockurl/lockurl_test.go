@@ -102,7 +102,13 @@ func (a answer) Error() string { return "(SQLSTATE " + string(a) + ")" }
 
 func (a answer) SQLState() string { return string(a) }
 
+// joinsNone is an error that could join others.
+type joinsNone struct{ error }
+
+func (joinsNone) Unwrap() []error { return nil }
+
 func TestPgxCause(t *testing.T) {
+	require.Equal(t, joinsNone{io.EOF}, lockurl.PgxCause(joinsNone{io.EOF}, nil))
 	const (
 		a, b, v4, v6, other = "10.0.0.1:5432 (a): ", "10.0.0.2:5432 (b): ", "127.0.0.1:5432 (localhost): ", "[::1]:5432 (localhost): ", "127.0.0.1:5433 (localhost): "
 		down, noTLS, cut    = "dial error: refused", "tls error: server refused TLS connection", "tls error: EOF"
