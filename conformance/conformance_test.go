@@ -206,6 +206,7 @@ func TestFailuresAreReported(t *testing.T) {
 			n := 0
 			f.Conns = func(context.Context) (int, error) { n++; return n, nil }
 		}},
+		"late": {run: func(e *Env) { <-e.ctx.Done(); e.failf("what was seen") }, seen: "what was seen (the case had reached its limit of 1s)"},
 		"key left": {run: func(*Env) {}, seen: "-queue", leave: func(f *Faults) {
 			f.Leftovers = func(_ context.Context, prefix string) ([]string, error) { return []string{prefix + "queue"}, nil }
 		}},
@@ -245,6 +246,9 @@ func TestALossWhileTheMachineStalls(t *testing.T) {
 		{time.Minute, false, driver.ErrLost, 9, 1 + maxStalled, Fail},
 		{time.Minute, false, errAway, 1, 2, Pass},
 		{0, false, errAway, 1, 1, Fail},
+		{time.Minute, false, errLimit, 1, 2, Pass},
+		{time.Minute, false, errLimit, 9, 1 + maxStalled, Fail},
+		{0, false, errLimit, 1, 1, Fail},
 		{time.Minute, false, driver.ErrUnknown, 1, 1, Fail},
 		{time.Minute, false, errNotOver, 1, 2, Pass},
 		{0, false, errNotOver, 1, 1, Fail},

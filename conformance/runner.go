@@ -137,7 +137,7 @@ func (r *runner) run(ctx context.Context, cfg Config, c Case) Result {
 // once runs c in a goroutine with its own profiler label, which all goroutines that c starts inherit: leaks are found by it.
 func (r *runner) once(ctx context.Context, cfg Config, c Case) error {
 	id := strconv.FormatInt(r.count.Add(1), 10)
-	limit := cmp.Or(c.Limit, 20*time.Second+20*r.ttl)
+	limit, start := cmp.Or(c.Limit, 20*time.Second+20*r.ttl), time.Now()
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	e := &Env{ctx: ctx, r: r, cfg: cfg, prefix: r.prefix + "-" + id + "-", ttl: r.ttl, caps: r.caps}
@@ -160,8 +160,11 @@ func (r *runner) once(ctx context.Context, cfg Config, c Case) error {
 		_, stacks := labelled(e.prefix)
 		return fmt.Errorf("the case hangs: its limit was %v; earlier failure: %v; its goroutines:\n%s", limit, e.failure(), stacks)
 	}
-	if err := e.failure(); err != nil {
-		return err // leaks of a failed case add nothing
+	if err := e.failure(); err != nil { // leaks of a failed case add nothing
+		if time.Since(start) >= limit {
+			err = fmt.Errorf("%w (%w of %v)", err, errLimit, limit)
+		}
+		return err
 	}
 	return e.leaks(c, conns)
 }

@@ -54,9 +54,13 @@ var errNotOver = errors.New("has not returned")
 // errAway is part of the failure to acquire a free name, whose server did not answer in time.
 var errAway = errors.New("the server was away")
 
+// errLimit is part of a failure that was seen after the case's time limit, when its calls fail.
+var errLimit = errors.New("the case had reached its limit")
+
 // attempt runs a case, and again if a run shows nothing: the case measured a stall itself; its failure may be one of slowness; a lock was lost, a free
-// name not acquired, or a call late, while the machine stalled; a quick case, which renews few claims, lost one or saw it granted to another when it may have expired; or
-// another case saw a grant after a stall in which the renewals of its claims may have been late. n is how often it started again.
+// name not acquired, a call late, or the time limit reached, while the machine stalled; a quick case, which renews few claims, lost one or saw it
+// granted to another when it may have expired; or another case saw a grant after a stall in which the renewals of its claims may have been late. n is
+// how often it started again.
 func (r *runner) attempt(ctx context.Context, cfg Config, c Case) (n int, err error) {
 	for ; ; n++ {
 		longest := r.stalls()
@@ -66,7 +70,8 @@ func (r *runner) attempt(ctx context.Context, cfg Config, c Case) (n int, err er
 		stall := longest()
 		stalled := stall >= r.ttl/8 || expired
 		overdue := !c.Quick && stall >= r.ttl*5/8 // claims are renewed after a quarter of the TTL
-		lost, granted := errors.Is(err, driver.ErrLost) || errors.Is(err, errAway), errors.Is(err, errGranted) || errors.Is(err, errNone) || errors.Is(err, errMissing)
+		lost := errors.Is(err, driver.ErrLost) || errors.Is(err, errAway) || errors.Is(err, errLimit)
+		granted := errors.Is(err, errGranted) || errors.Is(err, errNone) || errors.Is(err, errMissing)
 		slow := errors.Is(err, errStalled) || errors.Is(err, errSlow)
 		if n == maxStalled || !slow && !(lost && stalled) && !(errors.Is(err, errNotOver) && stall >= endTime/4) && !(granted && (expired || overdue)) {
 			return n, err
