@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport/fence"
+	"github.com/lockport/lockport/internal/lab/peer"
 )
 
 func TestCheck(t *testing.T) {
@@ -73,37 +74,24 @@ func TestMemoryRegistersBehindAWriteUnderWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var m fence.Memory
 		ctx := t.Context()
-		value, reached := 0, make(chan struct{})
-		goOn := make(chan struct{})
-		go func() {
-			_ = m.Do(ctx, "n", 1, func() error {
-				close(reached)
-				<-goOn
-				value = 1
-				return nil
-			})
-		}()
-		<-reached
-
+		value, goOn := 0, make(chan struct{})
+		go func() { _ = m.Do(ctx, "n", 1, func() error { <-goOn; value = 1; return nil }) }()
+		synctest.Wait()
 		require.NoError(t, m.Do(ctx, "other", 1, func() error { return nil }), "other names do not wait")
 		m.Forget("n") // in use: does nothing
 
-		impatient, cancel := context.WithTimeout(ctx, time.Second)
-		defer cancel()
-		require.ErrorIs(t, m.Register(impatient, "n", 3), context.DeadlineExceeded)
-		require.ErrorIs(t, m.Register(impatient, "n", 3), context.DeadlineExceeded)
+		impatient := peer.Within(t, time.Second)
+		for range 2 {
+			require.ErrorIs(t, m.Register(impatient, "n", 3), context.DeadlineExceeded)
+		}
 
-		registered := make(chan int, 1)
-		go func() {
-			if err := m.Register(ctx, "n", 2); err != nil {
-				t.Error(err)
-			}
-			registered <- value
-		}()
+		registered := make(chan error, 1)
+		go func() { registered <- m.Register(ctx, "n", 2) }()
 		synctest.Wait()
 		require.Empty(t, registered, "registered during an older holder's write")
 		close(goOn)
-		require.Equal(t, 1, <-registered)
+		require.NoError(t, <-registered)
+		require.Equal(t, 1, value)
 		require.ErrorIs(t, m.Register(ctx, "n", 1), fence.ErrStale)
 	})
 }
