@@ -17,6 +17,7 @@ import (
 	"github.com/lockport/lockport/backend/memory"
 	"github.com/lockport/lockport/backend/memory/memorytest"
 	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/lab/peer"
 	"github.com/lockport/lockport/leader"
 )
 
@@ -34,12 +35,8 @@ func bubble(t *testing.T, f func(t *testing.T, s *memory.Server)) {
 // client is one machine's client of the server.
 func client(t *testing.T, s *memory.Server, opts ...lockport.Option) (*lockport.Client, *memorytest.Backend) {
 	b := memorytest.NewBackend(s, nil)
-	c, err := lockport.New(b, append([]lockport.Option{lockport.TTL(ttl), lockport.Logger(nil)}, opts...)...)
-	require.NoError(t, err)
-	t.Cleanup(func() {
-		b.Restore()
-		_ = c.Close()
-	})
+	c := peer.Client(t, b, append([]lockport.Option{lockport.TTL(ttl)}, opts...)...)
+	t.Cleanup(b.Restore) // before the client's end
 	return c, b
 }
 
