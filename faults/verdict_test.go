@@ -16,17 +16,13 @@ import (
 )
 
 // storm is a cell played as a storm.
-func storm(o report.Class) play.Cell {
-	return play.Cell{Fault: "storm", Outcome: o}
-}
+func storm(o report.Class) play.Cell { return play.Cell{Fault: "storm", Outcome: o} }
 
-// breaches returns what is wrong with a phase of a cell in an environment with a TTL of 2 s and tokens.
-func breaches(t *testing.T, c play.Cell, text string) string {
-	t.Helper()
-	return breachesIn(t, environment.Environment{TTL: 2 * time.Second, Margin: 110 * time.Millisecond, Tokens: true}, c, text)
-}
+// somewhere is an environment with deadlines and tokens.
+var somewhere = environment.Environment{TTL: 2 * time.Second, Margin: 110 * time.Millisecond, Tokens: true}
 
-func breachesIn(t *testing.T, a environment.Environment, c play.Cell, text string) string {
+// breaches returns what is wrong with a phase of a cell.
+func breaches(t *testing.T, a environment.Environment, c play.Cell, text string) string {
 	t.Helper()
 	v, err := faults.Judge(&play.Played{Environment: &a, Cell: &c, Events: historytext.Events(text), Storm: c.Fault == "storm"})
 	require.NoError(t, err)
@@ -53,50 +49,47 @@ const well = `
 `
 
 func TestNothingIsWrong(t *testing.T) {
-	require.Empty(t, breaches(t, storm(report.Safe), well))
-	require.Empty(t, breaches(t, storm(report.Unavailable), well+"400 - away\n 800 - back\n"))
-	require.Empty(t, breaches(t, play.Cell{}, strings.ReplaceAll(well, "injected", "nothing")), "a script need not inject anything")
+	require.Empty(t, breaches(t, somewhere, storm(report.Safe), well))
+	require.Empty(t, breaches(t, somewhere, storm(report.Unavailable), well+"400 - away\n 800 - back\n"))
+	require.Empty(t, breaches(t, somewhere, play.Cell{}, strings.ReplaceAll(well, "injected", "nothing")), "a script need not inject anything")
 }
 
 // TestAHoldThatEndsBeforeItIsSeen: a worker stopped meanwhile records when it asked as the deadline, even where holds have none.
 func TestAHoldThatEndsBeforeItIsSeen(t *testing.T) {
 	sessions, cell := environment.Environment{TTL: time.Second, Tokens: true}, play.Cell{Outcome: report.Fenced}
 	const seen = "1 w1/1 asked\n 900 w1/1 got token 1024 deadline %s\n 901 w1/1 told: removed\n"
-	require.Empty(t, breachesIn(t, sessions, cell, fmt.Sprintf(seen, "1")))
-	require.Contains(t, breachesIn(t, sessions, cell, fmt.Sprintf(seen, "1.001")), "has a deadline: true")
+	require.Empty(t, breaches(t, sessions, cell, fmt.Sprintf(seen, "1")))
+	require.Contains(t, breaches(t, sessions, cell, fmt.Sprintf(seen, "1.001")), "has a deadline: true")
 }
 
 func TestWhatIsWrong(t *testing.T) {
+	const safe, unavailable = report.Safe, report.Unavailable
 	swap := func(pairs ...string) string { return strings.NewReplacer(pairs...).Replace(well) }
-	for _, c := range []struct{ want, text string }{
-		{"two believed they held one lock", swap("115  w2/1 got", "50 w2/1 got")},
-		{"was granted twice", swap("token 2048", "token 1024")},
-		{"is smaller than an earlier one", swap("token 3072", "token 512")},
-		{"has the token 0", swap("token 2048", "")},
-		{"the cell does not say when it injects its fault", swap("injected", "nothing")},
-		{"no worker waited for a lock that another worker held", swap("20   w2/1 asked", "105 w2/1 asked")},
-		{"got with a deadline in 1.8915s, which is more than the TTL of 2s less the margin of 110ms", swap("got token 1024 deadline 1890", "got token 1024 deadline 1901.5", "20 ", "20.1 ")},
-		{"w2/1 on \"n\": has a deadline: false", swap("deadline 2000", "")},
-		{"extended with a deadline in 1.95s", well + "150 w2/1 extended deadline 2100"},
-		{"Valid was true 5ms after the deadline", well + "1895 w1/1 checked valid deadline 1890"},
-		{"a hold was lost 1s before its deadline", well + "1100 w1/2 asked name m\n 1110 w1/2 got name m token 1024 deadline 2990\n 1990 w1/2 told name m: removed"},
-		{"w1/2 (token 1024) was not told of its end for 1.101s after its deadline", well + "1100 w1/2 asked name m\n 1110 w1/2 got name m token 1024 deadline 2990\n 4091 w1/2 told name m: silence"},
-		{"w1/2: the acquisition went on for 1.001s after its context's end", well + "1100 w1/2 asked limit 1200\n 2201 w1/2 failed: no"},
+	for _, c := range []struct {
+		outcome    report.Class
+		want, text string
+	}{
+		{safe, "two believed they held one lock", swap("115  w2/1 got", "50 w2/1 got")},
+		{safe, "was granted twice", swap("token 2048", "token 1024")},
+		{safe, "is smaller than an earlier one", swap("token 3072", "token 512")},
+		{safe, "has the token 0", swap("token 2048", "")},
+		{safe, "the cell does not say when it injects its fault", swap("injected", "nothing")},
+		{safe, "no worker waited for a lock that another worker held", swap("20   w2/1 asked", "105 w2/1 asked")},
+		{safe, "got with a deadline in 1.8915s, which is more than the TTL of 2s less the margin of 110ms", swap("got token 1024 deadline 1890", "got token 1024 deadline 1901.5", "20 ", "20.1 ")},
+		{safe, "w2/1 on \"n\": has a deadline: false", swap("deadline 2000", "")},
+		{safe, "extended with a deadline in 1.95s", well + "150 w2/1 extended deadline 2100"},
+		{safe, "Valid was true 5ms after the deadline", well + "1895 w1/1 checked valid deadline 1890"},
+		{safe, "a hold was lost 1s before its deadline", well + "1100 w1/2 asked name m\n 1110 w1/2 got name m token 1024 deadline 2990\n 1990 w1/2 told name m: removed"},
+		{safe, "w1/2 (token 1024) was not told of its end for 1.101s after its deadline", well + "1100 w1/2 asked name m\n 1110 w1/2 got name m token 1024 deadline 2990\n 4091 w1/2 told name m: silence"},
+		{safe, "w1/2: the acquisition went on for 1.001s after its context's end", well + "1100 w1/2 asked limit 1200\n 2201 w1/2 failed: no"},
+		{unavailable, "does not say from when to when", well},
+		{unavailable, "it lasted 0s, and somebody wanted a lock: true", well + "400 - away\n 400 - back\n"},
+		{unavailable, "it lasted 99ms, and somebody wanted a lock: true", well + "400 - away\n 499 - back\n"},
+		{unavailable, "it lasted 200ms, and somebody wanted a lock: false", strings.ReplaceAll(well, "310  w3/1 asked", "700 w3/1 asked") + "400 - away\n 600 - back\n"},
+		{unavailable, "got a lock 510ms after that began", well + "400 - away\n 1000 - back\n"},
+		{unavailable, "got a lock 510ms after that began", well + "400 - away\n"},
 	} {
-		require.Contains(t, breaches(t, storm(report.Safe), c.text), c.want)
-	}
-}
-
-func TestWhatDoesNotShowThatNobodyAcquires(t *testing.T) {
-	for _, c := range []struct{ want, text string }{
-		{"does not say from when to when", well},
-		{"it lasted 0s, and somebody wanted a lock: true", well + "400 - away\n 400 - back\n"},
-		{"it lasted 99ms, and somebody wanted a lock: true", well + "400 - away\n 499 - back\n"},
-		{"it lasted 200ms, and somebody wanted a lock: false", strings.ReplaceAll(well, "310  w3/1 asked", "700 w3/1 asked") + "400 - away\n 600 - back\n"},
-		{"got a lock 510ms after that began", well + "400 - away\n 1000 - back\n"},
-		{"got a lock 510ms after that began", well + "400 - away\n"},
-	} {
-		require.Contains(t, breaches(t, storm(report.Unavailable), c.text), c.want, fmt.Sprint(c.text))
+		require.Contains(t, breaches(t, somewhere, storm(c.outcome), c.text), c.want, c.text)
 	}
 }
 
@@ -110,8 +103,11 @@ func TestAFenceIsSeenToRefuse(t *testing.T) {
 		40 w2/1 wrote token 2048 value 1
 		50 w1/1 %s
 	`
-	script := play.Cell{Outcome: report.Fenced}
-	require.Empty(t, breaches(t, script, fmt.Sprintf(both, "refused token 1024 class stale: stale")))
-	require.Contains(t, breaches(t, script, fmt.Sprintf(both, "wrote token 1024 value 2")), "the fence refused nobody")
-	require.Contains(t, breaches(t, script, fmt.Sprintf(both, "refused token 1024 class other: the register is gone")), "the fence refused nobody")
+	judged := func(end string) string {
+		return breaches(t, somewhere, play.Cell{Outcome: report.Fenced}, fmt.Sprintf(both, end))
+	}
+	require.Empty(t, judged("refused token 1024 class stale: stale"))
+	for _, end := range []string{"wrote token 1024 value 2", "refused token 1024 class other: the register is gone"} {
+		require.Contains(t, judged(end), "the fence refused nobody", end)
+	}
 }
