@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockport/lockport/internal/lab/peer"
 	"github.com/lockport/lockport/internal/lab/worker"
 )
 
@@ -40,11 +41,7 @@ func TestServersDieWithTheProcess(t *testing.T) {
 	require.NoError(t, err)
 	server := &Server{kind: kind{url: url.URL{Host: addr}}}
 	require.NoError(t, accepts(t.Context(), server))
-	claim, taken := net.ListenPacket("udp", addr)
-	if taken == nil {
-		_ = claim.Close()
-	}
-	require.Error(t, taken, "another process could take the port")
+	require.Error(t, peer.ErrOf(net.ListenPacket("udp", addr)), "another process could take the port")
 	child.Kill()
 	require.Eventually(t, func() bool { return accepts(t.Context(), server) != nil }, pollTime, 10*time.Millisecond, "the server lives")
 }
