@@ -15,7 +15,7 @@ func grant(worker string, asked, got float64, token int) string {
 }
 
 func TestTokenFaults(t *testing.T) {
-	const equal, falls = "equal", "falls"
+	kinds := map[bool]string{true: "equal", false: "falls"} // by TokenFault.Equal
 	for _, c := range []struct {
 		name, text string
 		want       []string // the faults: kind and holds
@@ -46,16 +46,10 @@ func TestTokenFaults(t *testing.T) {
 		{"of another name", grant("w1/1", 0, 1, 2048) + "2 w2/1 asked name m\n 3 w2/1 got name m token 1024\n", nil},
 		{"without tokens", "0 w1/1 asked\n 1 w1/1 got\n 2 w2/1 asked\n 3 w2/1 got\n", nil},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			var found []string
-			for _, f := range read(t, c.text).TokenFaults() {
-				what := falls
-				if f.Equal {
-					what = equal
-				}
-				found = append(found, fmt.Sprintf("%s %s/%d %s/%d", what, f.Earlier.Worker, f.Earlier.Op, f.Later.Worker, f.Later.Op))
-			}
-			require.Equal(t, c.want, found)
-		})
+		var found []string
+		for _, f := range read(t, c.text).TokenFaults() {
+			found = append(found, fmt.Sprintf("%s %s/%d %s/%d", kinds[f.Equal], f.Earlier.Worker, f.Earlier.Op, f.Later.Worker, f.Later.Op))
+		}
+		require.Equal(t, c.want, found, c.name)
 	}
 }
