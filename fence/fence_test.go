@@ -3,7 +3,6 @@ package fence_test
 import (
 	"context"
 	"errors"
-	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/lockport/lockport/fence"
 	"github.com/lockport/lockport/internal/lab/peer"
+	"github.com/lockport/lockport/internal/pages"
 )
 
 func TestCheck(t *testing.T) {
@@ -99,19 +99,14 @@ func TestMemoryRegistersBehindAWriteUnderWay(t *testing.T) {
 // docs/fencing.md shows the worker, its error and the Lua of this package word for word. Package house builds the page's Go; sqlfence's tests
 // check its SQL.
 func TestDocumentedCode(t *testing.T) {
-	read := func(file string) string {
-		text, err := os.ReadFile(file)
-		require.NoError(t, err)
-		return string(text)
-	}
-	page := read("../docs/fencing.md")
-	for pattern, source := range map[string]string{
-		"(?s)(type account struct.*?)```": read("example_test.go"),
-		`(?m)^    (fence: fencing .*)$`:   read("example_test.go"),
-		"(?s)```lua\n(.*?)```":            read("redisfence/lua/guard.lua"),
+	page := pages.Read(t, "fencing.md")
+	for pattern, file := range map[string]string{
+		"(?s)(type account struct.*?)```": "example_test.go",
+		`(?m)^    (fence: fencing .*)$`:   "example_test.go",
+		"(?s)```lua\n(.*?)```":            "redisfence/lua/guard.lua",
 	} {
 		found := regexp.MustCompile(pattern).FindStringSubmatch(page)
 		require.NotNil(t, found, pattern)
-		require.Contains(t, source, found[1])
+		require.Contains(t, pages.Read(t, "../fence/"+file), found[1])
 	}
 }
