@@ -93,18 +93,14 @@ func TestDriver(t *testing.T) {
 	opened := func(name string, wait time.Duration) database.Driver {
 		d, err := migratelock.New(&pgx.Postgres{}, locks, name, wait).Open(servers.SharedPostgres(t).URL())
 		require.NoError(t, err)
+		t.Cleanup(func() { _ = d.Close() })
 		return d
 	}
 
-	t.Run("golang-migrate", func(t *testing.T) {
-		d := opened(t.Name(), time.Minute)
-		defer d.Close()
-		databasetest.Test(t, d, []byte("SELECT 1"))
-	})
+	t.Run("golang-migrate", func(t *testing.T) { databasetest.Test(t, opened(t.Name(), time.Minute), []byte("SELECT 1")) })
 
 	t.Run("locked", func(t *testing.T) {
 		first, second := opened(t.Name(), time.Minute), opened(t.Name(), 2*time.Second)
-		defer second.Close()
 		require.ErrorIs(t, first.Unlock(), database.ErrNotLocked)
 		require.NoError(t, first.Lock())
 		err := second.Lock()
@@ -117,7 +113,6 @@ func TestDriver(t *testing.T) {
 
 	t.Run("closed", func(t *testing.T) {
 		first, second := opened(t.Name(), time.Minute), opened(t.Name(), time.Minute)
-		defer first.Close()
 		require.NoError(t, first.Lock())
 		waiting := make(chan error)
 		go func() { waiting <- second.Lock() }()
@@ -127,7 +122,6 @@ func TestDriver(t *testing.T) {
 
 	t.Run("lost", func(t *testing.T) {
 		d := opened(t.Name(), time.Minute)
-		defer d.Close()
 		require.NoError(t, d.Lock())
 		require.NoError(t, d.SetVersion(1, true))
 		server.Lose(t.Name(), nil)
