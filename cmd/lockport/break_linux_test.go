@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport"
+	"github.com/lockport/lockport/conformance/faultproxy"
 )
 
 // testBreakAsks: on a terminal, break asks before it ends anything; only yes is yes.
@@ -88,9 +89,7 @@ func testBreakOfASession(t *testing.T, url string) {
 // testNoAnswer: every verb gives up on servers that are silent.
 func testNoAnswer(t *testing.T, direct string) {
 	through, proxies := proxied(t, direct)
-	for _, p := range proxies {
-		p.Freeze()
-	}
+	proxies.Each((*faultproxy.Proxy).Freeze)
 	u, err := url.Parse(through)
 	require.NoError(t, err)
 	all := []*process{start(t, through, "status", "a"), start(t, through, "break", "--yes", "a"),

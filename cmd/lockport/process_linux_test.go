@@ -109,9 +109,8 @@ func ignores(pid int, s syscall.Signal) bool {
 }
 
 // TestRunDescriptors: the command inherits the descriptors that were open before, and none of lockport's. With the pipe to the guard, it would keep
-// the guard from seeing lockport die.
+// the guard from seeing lockport die. It runs alone: a command that starts in this process lends its descriptors to others for a moment.
 func TestRunDescriptors(t *testing.T) {
-	t.Parallel()
 	extra, err := os.Open("/dev/zero")
 	require.NoError(t, err)
 	defer extra.Close()

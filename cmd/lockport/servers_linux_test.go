@@ -105,9 +105,7 @@ func testSilence(t *testing.T, direct string) {
 	p := start(t, through, "run", "--ttl", "3s", "silence", "--", "sh", "-c", family)
 	group := p.group(t)
 	next := start(t, direct, "run", "--ttl", "3s", "silence", "--", "echo", "mine")
-	for _, proxy := range proxies {
-		proxy.Freeze()
-	}
+	proxies.Each((*faultproxy.Proxy).Freeze)
 	next.says(t, "mine")
 	require.False(t, groupAlive(group), "the lock was granted while the command lived")
 	require.Equal(t, 79, p.code(t))

@@ -18,6 +18,7 @@ import (
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/backend/memory"
 	"github.com/lockport/lockport/backend/memory/memorytest"
+	"github.com/lockport/lockport/internal/lab/peer"
 )
 
 // TestSuperviseRemoval: a removed lock ends the command and its group, with SIGTERM at once, and SIGKILL only if that is ignored. The commands are
@@ -47,9 +48,7 @@ func TestSuperviseRemoval(t *testing.T) {
 				return group, rest
 			}
 			server := memory.NewServer()
-			client, err := lockport.New(memorytest.NewBackend(server, nil), lockport.TTL(time.Hour), lockport.Logger(nil))
-			require.NoError(t, err)
-			defer client.Close()
+			client := peer.Client(t, memorytest.NewBackend(server, nil), lockport.TTL(time.Hour))
 			lock, err := lockport.TryAcquireAll(t.Context(), client, []string{"a"})
 			require.NoError(t, err)
 			if tt.removed == "before" {

@@ -73,8 +73,7 @@ func TestTerminalForegroundGroupIsLentAndGivenBack(t *testing.T) {
 	t.Parallel()
 	for input, read := range map[string]string{"": "read line", "echo data | ": "read line </dev/tty"} {
 		shell := onTerminal(t, folder(t), "sh", "-c",
-			input+`"$0" run a -- sh -c '`+groups+`; echo inside=1; `+read+`; echo "read $line"'; echo code=$?; echo after; `+groups, program())
-		shell.number(t, "inside")
+			input+`"$0" run a -- sh -c '`+groups+`; `+read+`; echo "read $line"'; echo code=$?; echo after; `+groups, program())
 		inside := shell.number(t, "group")
 		if input == "" {
 			require.Equal(t, inside, shell.number(t, "foreground"), "the command is not in the foreground")
@@ -93,8 +92,7 @@ func TestTerminalForegroundGroupIsLentAndGivenBack(t *testing.T) {
 func TestTerminalPipeline(t *testing.T) {
 	t.Parallel()
 	shell := onTerminal(t, folder(t), "sh", "-c",
-		`"$0" run a -- sh -c '`+groups+`; echo inside=1; read line; echo "read $line"; echo asked; `+groups+`' | cat; echo end=1`, program()) // the last word, when all else has been written
-	shell.number(t, "inside")
+		`"$0" run a -- sh -c '`+groups+`; read line; echo "read $line"; echo asked; `+groups+`' | cat; echo end=1`, program()) // the last word, when all else has been written
 	group := shell.group(t)
 	require.Equal(t, shell.Process.Pid, shell.number(t, "foreground"), "the command took the terminal from the pipeline")
 	shell.types(t, "hello\n")
@@ -124,8 +122,7 @@ func TestTerminalStopKey(t *testing.T) {
 	t.Parallel()
 	url := folder(t)
 	shell := onTerminal(t, url, "sh", "-mc",
-		`"$0" run a -- sh -c 'echo inside=1; echo group=$$; read line; echo "read $line"; exit 6'; echo stopped=$?; read line; fg; echo code=$?`, program())
-	shell.number(t, "inside")
+		`"$0" run a -- sh -c 'echo group=$$; read line; echo "read $line"; exit 6'; echo stopped=$?; read line; fg; echo code=$?`, program())
 	group := shell.group(t)
 	shell.types(t, "\x1a")
 	require.Equal(t, 128+int(syscall.SIGTSTP), shell.number(t, "stopped"))

@@ -101,10 +101,9 @@ func TestPrivileges(t *testing.T) {
 	s := servers.NeedEtcd(t, servers.EtcdOptions{Current: true, RootPassword: "root-secret"})
 	root := newClient(t, s.Addr(), "root", "root-secret")
 	for user, keys := range map[string][]string{"may": {"fence", "data"}, "narrow": {"data"}} {
-		_, err1 := root.UserAdd(t.Context(), user, "user-secret")
-		_, err2 := root.RoleAdd(t.Context(), user)
-		_, err3 := root.UserGrantRole(t.Context(), user, user)
-		require.NoError(t, errors.Join(err1, err2, err3))
+		require.NoError(t, peer.ErrOf(root.UserAdd(t.Context(), user, "user-secret")))
+		require.NoError(t, peer.ErrOf(root.RoleAdd(t.Context(), user)))
+		require.NoError(t, peer.ErrOf(root.UserGrantRole(t.Context(), user, user)))
 		for _, key := range keys {
 			readWrite := clientv3.PermissionType(clientv3.PermReadWrite)
 			require.NoError(t, peer.ErrOf(root.RoleGrantPermission(t.Context(), user, key, "", readWrite)))
