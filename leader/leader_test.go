@@ -42,26 +42,23 @@ func client(t *testing.T, s *memory.Server, opts ...lockport.Option) (*lockport.
 
 // campaign is a Run under way.
 type campaign struct {
-	cancel context.CancelCauseFunc
-	done   chan struct{}
-	err    error
+	cancel  context.CancelCauseFunc
+	running sync.WaitGroup
+	err     error
 
 	mu      sync.Mutex
 	changes []leader.Change
 }
 
 func run(ctx context.Context, c lockport.Locker, fn leader.Func, opts ...leader.Option) *campaign {
-	r := &campaign{done: make(chan struct{})}
+	r := new(campaign)
 	ctx, r.cancel = context.WithCancelCause(ctx)
 	opts = append(opts, leader.Observe(func(c leader.Change) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.changes = append(r.changes, c)
 	}))
-	go func() {
-		defer close(r.done)
-		r.err = leader.Run(ctx, c, "n", fn, opts...)
-	}()
+	r.running.Go(func() { r.err = leader.Run(ctx, c, "n", fn, opts...) })
 	synctest.Wait()
 	return r
 }
@@ -92,7 +89,7 @@ func (r *campaign) last() leader.Change {
 // stop ends the Run, and returns its result.
 func (r *campaign) stop(cause error) error {
 	r.cancel(cause)
-	<-r.done
+	r.running.Wait()
 	return r.err
 }
 
@@ -364,13 +361,12 @@ func TestWatch(t *testing.T) {
 		require.NoError(t, err)
 		var seen []string
 		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
+		var watching sync.WaitGroup
+		watching.Go(func() {
 			for st, err := range leader.Watch(ctx, observer, "n", time.Second) {
 				seen = append(seen, fmt.Sprintf("%t %d unavailable: %t", st.Held, st.Token, errors.Is(err, lockport.ErrUnavailable)))
 			}
-		}()
+		})
 		sleep(5 * time.Second)
 		require.NoError(t, permit.Release(t.Context()))
 		leading := run(t.Context(), candidate, func(context.Context, *lockport.Lock) error { time.Sleep(10 * time.Second); return nil }, leader.Backoff(5*time.Second, 5*time.Second))
@@ -381,7 +377,7 @@ func TestWatch(t *testing.T) {
 		b.Pause()
 		sleep(7 * time.Second) // as long as an Inspect may take, and more
 		cancel()
-		<-done
+		watching.Wait()
 		_ = leading.stop(nil)
 		require.Equal(t, []string{
 			"false 0 unavailable: false", "true 2048 unavailable: false", "false 0 unavailable: true", "false 0 unavailable: false", "true 3072 unavailable: false",
