@@ -190,10 +190,9 @@ func checkLinearizable(t *testing.T, played *play.Played, v *faults.Verdict) {
 // keep writes the history to a file outside the test's folders.
 func keep(t *testing.T, played *play.Played) string {
 	var lines strings.Builder
+	out := json.NewEncoder(&lines)
 	for _, e := range played.Events {
-		line, err := json.Marshal(e)
-		require.NoError(t, err)
-		fmt.Fprintf(&lines, "%s\n", line)
+		require.NoError(t, out.Encode(e))
 	}
 	file := filepath.Join(os.TempDir(), fmt.Sprintf("lockport-history-%s-%s-%d.jsonl", played.Environment.Name, played.Cell.Fault, played.Seed))
 	require.NoError(t, os.WriteFile(file, []byte(lines.String()), 0o600))
