@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lockport/lockport/internal/lab/peer"
 )
 
 // TestRunIsTransparent: the command's arguments, streams and exit code are the same as without lockport.
@@ -60,8 +62,7 @@ func TestCommandInTheCurrentFolder(t *testing.T) {
 			require.NotEmpty(t, found)
 		}
 	}
-	_, err := findCommand("./report")
-	require.NoError(t, err)
+	require.NoError(t, peer.ErrOf(findCommand("./report")))
 }
 
 func TestRunHeld(t *testing.T) {
@@ -97,13 +98,11 @@ func TestRunHeldByANamesake(t *testing.T) {
 	namesake, err := openServer(t.Context(), url)
 	require.NoError(t, err)
 	defer namesake.Close()
-	_, err = namesake.Acquire(t.Context(), "b")
-	require.NoError(t, err)
+	peer.Holds(t, namesake, "b")
 	r := &runner{o: runOptions{url: url, names: []string{"a", "b"}}, c: &console{}}
 	require.NoError(t, r.open(t.Context()))
 	defer r.close()
-	_, err = r.client.Acquire(t.Context(), "a")
-	require.NoError(t, err)
+	peer.Holds(t, r.client, "a")
 	name, by := r.holder(t.Context())
 	require.Equal(t, "b", name)
 	require.Contains(t, by, ", pid "+strconv.Itoa(os.Getpid())+", ")
@@ -132,8 +131,7 @@ func TestRunLeavesIgnoredSignalsIgnored(t *testing.T) {
 	p.begin(t)
 	p.says(t, "ready")
 	require.NoError(t, p.Process.Signal(syscall.SIGHUP))
-	_, err = stdin.Write([]byte("alive\n"))
-	require.NoError(t, err)
+	require.NoError(t, peer.ErrOf(stdin.Write([]byte("alive\n"))))
 	require.Equal(t, 0, p.code(t))
 	require.Contains(t, p.out.String(), "alive")
 }
@@ -177,8 +175,7 @@ func TestReapKeepsTheStatusThatWatchTook(t *testing.T) {
 	stops := make(chan syscall.Signal)
 	close(stops)
 	c := &child{group: cmd.Process.Pid, stops: stops}
-	_, err := syscall.Wait4(c.group, &c.status, 0, nil) // as watch does
-	require.NoError(t, err)
+	require.NoError(t, peer.ErrOf(syscall.Wait4(c.group, &c.status, 0, nil))) // as watch does
 	require.Equal(t, 7, c.reap().ExitStatus())
 }
 

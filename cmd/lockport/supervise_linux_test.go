@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -64,11 +65,8 @@ func TestSuperviseRemoval(t *testing.T) {
 			r := &runner{c: &console{err: messages}, o: o, path: "/bin/sh", signals: make(chan os.Signal, 1), client: client}
 			var code int
 			var asked bool
-			done := make(chan struct{})
-			go func() {
-				defer close(done)
-				code, asked, err = r.supervise(lock, lock.Locks())
-			}()
+			var running sync.WaitGroup
+			running.Go(func() { code, asked, err = r.supervise(lock, lock.Locks()) })
 			if tt.removed != "before" {
 				eventually(t, func() bool {
 					group, _ := wrote()
@@ -76,7 +74,7 @@ func TestSuperviseRemoval(t *testing.T) {
 				}, "it does not begin")
 				server.Lose("a", nil)
 			}
-			<-done
+			running.Wait()
 			require.NoError(t, err)
 			require.False(t, asked)
 			require.Equal(t, 79, code, "a command that was ended because of the lock has not succeeded")
@@ -191,8 +189,7 @@ func TestGuardLooksAtItsClock(t *testing.T) {
 		if looks++; looks == 1 {
 			return time.Hour - time.Millisecond
 		}
-		_, err := w.Write([]byte{1})
-		require.NoError(t, err)
+		require.NoError(t, peer.ErrOf(w.Write([]byte{1})))
 		return time.Hour
 	}))
 }
