@@ -40,8 +40,21 @@ func (s *Server) startProcess() (*worker.Process, error) {
 	if err != nil {
 		return nil, fmt.Errorf("servers: %w", err)
 	}
-	s.proc = p
+	s.proc, s.ended = p, false
+	if s.revive {
+		context.AfterFunc(p.Context(), func() { s.reviveAfter(p) })
+	}
 	return p, nil
+}
+
+// reviveAfter starts the server again after the end of p, if nobody asked for that.
+func (s *Server) reviveAfter(p *worker.Process) {
+	time.Sleep(100 * time.Millisecond) // as systemd does
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.proc == p && !s.ended {
+		_, _ = s.startProcess() // an error: it is closed
+	}
 }
 
 // runTool runs a program that comes with a server, such as its installer, as the user of the servers. dir becomes its folder; empty: a folder of ours.
@@ -68,6 +81,7 @@ func runTool(ctx context.Context, dir, input, name string, args ...string) error
 
 // kill ends the child and its children with SIGKILL, stopped or not, and waits until they have ended.
 func (s *Server) kill() error {
+	s.ended = true
 	children := s.children()
 	s.proc.Kill()
 	for _, c := range children {
@@ -106,6 +120,7 @@ func (s *Server) thaw() error { return s.signal(worker.Thaw, s.proc.Thaw) }
 
 // stop asks the child to end, and kills it after stopTime.
 func (s *Server) stop() error {
+	s.ended = true
 	_ = s.proc.Signal(cmp.Or(s.end, syscall.SIGTERM))
 	_ = s.thaw() // a stopped process handles no signal
 	select {

@@ -36,6 +36,8 @@ type kind struct {
 	end   syscall.Signal // asks it to stop; 0: SIGTERM
 	// family: it consists of several processes. Kill, Freeze and Thaw reach its children too.
 	family bool
+	// revive: it is started again if it ends by itself, as a service manager would.
+	revive bool
 
 	// configure writes the server's configuration into dir and its initial data into dir/data. It returns the arguments.
 	configure func(ctx context.Context, dir string, port int) (args []string, err error)
@@ -60,6 +62,7 @@ type Server struct {
 
 	mu     sync.Mutex
 	proc   *worker.Process // the last one started; nil before the first start
+	ended  bool            // proc was asked to end
 	closed bool
 }
 
