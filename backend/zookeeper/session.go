@@ -33,7 +33,7 @@ func (b *Backend) observe() {
 	if changed {
 		b.session = session{id: id, confirmed: b.observed}
 	}
-	if changed || !handshake {
+	if changed && id != 0 || !handshake { // if it has lost its session during a handshake, the server may have opened the next
 		b.observed = now
 	}
 }
