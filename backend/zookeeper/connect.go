@@ -140,7 +140,7 @@ func (b *Backend) ready(ctx context.Context) error {
 		return unavailable(fmt.Errorf("%w (while connecting)", ctx.Err()))
 	}
 	b.mu.Lock()
-	prepared := !b.prepared.IsZero()
+	prepared, conn := !b.prepared.IsZero(), b.conn
 	b.mu.Unlock()
 	var err error
 	switch {
@@ -148,6 +148,10 @@ func (b *Backend) ready(ctx context.Context) error {
 		return unavailable(errClosed)
 	case !prepared:
 		err = b.prepare(ctx)
+	case b.addresses == nil && conn.State() == zk.StateDisconnected: // it is closed, or will connect again in a moment
+		if err = b.ping(); errors.Is(err, zk.ErrConnectionClosed) {
+			return b.closed()
+		}
 	}
 	switch {
 	case errors.Is(err, zk.ErrNoServer) && b.addresses != nil:

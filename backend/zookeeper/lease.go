@@ -120,9 +120,13 @@ func (b *Backend) abandon(ctx context.Context, req driver.Request) error {
 			return unknown(ctx.Err())
 		}
 	}
-	if err := b.ready(ctx); errors.Is(err, driver.ErrRefused) {
+	switch err := b.ready(ctx); {
+	case errors.Is(err, errSessionEnded):
+		c.forget()
+		return nil
+	case errors.Is(err, driver.ErrRefused):
 		return err
-	} else if err != nil {
+	case err != nil:
 		return unknown(err)
 	}
 	if err := c.resolveCreation(); err != nil {

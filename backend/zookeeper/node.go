@@ -142,7 +142,7 @@ func (c *claim) createOnce(ctx context.Context) error {
 			c.session = session
 		}
 	case errors.Is(err, driver.ErrUnknown):
-		c.unsure = true
+		c.unsure, b.down = true, time.Time{} // it may have been sent just now
 	}
 	c.creating = nil
 	close(done)

@@ -1,6 +1,7 @@
 package zookeeper
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,7 +28,8 @@ func (b *Backend) observe() {
 		return
 	}
 	now := time.Now()
-	handshake := b.conn.State() == zk.StateConnected // that is, without a session yet; read before the id, which go-zookeeper sets first
+	state := b.conn.State()                 // read before the id, which go-zookeeper sets first
+	handshake := state == zk.StateConnected // that is, without a session yet
 	id := b.conn.SessionID()
 	changed := id != b.session.id
 	if changed {
@@ -36,6 +38,23 @@ func (b *Backend) observe() {
 	if changed && id != 0 || !handshake { // if it has lost its session during a handshake, the server may have opened the next
 		b.observed = now
 	}
+	if state != zk.StateDisconnected {
+		b.down = time.Time{}
+	}
+}
+
+// closed is the error of a caller's connection that is down and refuses a request: it is closed, or was lost twice in a row. It matches
+// errSessionEnded if every look has found it down for the session's timeout and two ticks. The servers, unless they are stopped, have ended its
+// session then, and go-zookeeper sends nothing more.
+func (b *Backend) closed() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.down = cmp.Or(b.down, time.Now())
+	err := zk.ErrConnectionClosed
+	if time.Since(b.down) > b.timeout()+2*b.tick {
+		err = errSessionEnded
+	}
+	return unavailable(fmt.Errorf("%w; if you closed the connection, make a new client on a new one", err))
 }
 
 // call sends a request on the connection. The answer is evidence that the session lives, and proof if it took a quorum. The client library

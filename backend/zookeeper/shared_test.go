@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport"
@@ -44,6 +45,38 @@ func TestCallersConnectionCarriesEveryRequest(t *testing.T) {
 	}
 	other.Frees(other.Takes(request(other, "mine")))
 	_ = c.Close()
+}
+
+// On a connection that its owner has closed, new claims send nothing. Earlier ones have ended when its session has.
+func TestClosedConnection(t *testing.T) {
+	s, _ := beside(t)
+	conn, b := newShared(t, s.Addr())
+	c, name := peer.Client(t, b.Backend, lockport.TTL(testTTL)), fresh(t)
+	peer.Holds(t, c, name)
+	b.mu.Lock()
+	b.down = time.Now().Add(-time.Hour) // and connected again since
+	b.mu.Unlock()
+	req, waited := request(b, name), make(chan error, 1)
+	go func() { _, err := b.Wait(t.Context(), req); waited <- err }()
+	waits(t, b, name, 2)
+	closed := time.Now()
+	conn.Close()
+	peer.Until(t, func() bool { return conn.State() == zk.StateDisconnected })
+	for range 50 {
+		_, err := c.TryAcquire(within(t, soon), fresh(t))
+		require.ErrorIs(t, err, lockport.ErrUnavailable)
+		require.ErrorContains(t, err, "make a new client")
+	}
+	b.mu.Lock()
+	require.LessOrEqual(t, len(b.claims), 2, "a claim that sent nothing is kept")
+	b.mu.Unlock()
+	require.ErrorIs(t, peer.Eventually(t, waited), errSessionEnded)
+	require.Greater(t, time.Since(closed), testTTL, "a server that did not hear of the end keeps the session")
+	b.Abandons(req)
+	require.NoError(t, c.Close())
+	require.Empty(t, b.claims)
+	require.ErrorIs(t, b.newClaim(req).createOnce(within(t, soon)), driver.ErrUnknown)
+	require.Zero(t, b.down, "the session counts from its last request")
 }
 
 // The session is older than the backend, which does not know when the leader last heard of it: the first grant waits for proof.

@@ -30,7 +30,9 @@ func (b *Backend) Wait(ctx context.Context, req driver.Request) (driver.Lease, e
 				case <-time.After(retryPause):
 				case <-ctx.Done():
 				}
-				_ = b.ready(ctx)
+				if err = b.ready(ctx); errors.Is(err, errSessionEnded) {
+					return ahead, err
+				}
 			}
 		}
 	})

@@ -85,6 +85,7 @@ type Backend struct {
 	prepared time.Time     // when the connection became usable; zero: not yet
 	tick     time.Duration // the servers' tickTime; 0: not known yet
 	observed time.Time     // when the connection's session was last observed, handshakes aside
+	down     time.Time     // when the caller's connection was first found closed; zero: a look since then found it otherwise
 	session  session
 	claims   map[claimKey]*claim
 	watches  map[string]<-chan zk.Event // of what waiters wait for, by path
