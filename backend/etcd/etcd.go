@@ -45,7 +45,8 @@ func newBackend(client *clientv3.Client, config *clientv3.Config, o Options) (*B
 	if err != nil {
 		return nil, err
 	}
-	b := &Backend{client: client, config: config, layout: layout{prefix: prefix}, claims: make(map[string]*claim), leases: make(map[time.Duration]*lease)}
+	b := &Backend{client: client, config: config, layout: layout{prefix: prefix},
+		claims: make(map[string]*claim), leases: make(map[time.Duration]*lease), doubted: make(map[*claim]struct{})}
 	b.ctx, b.cancel = context.WithCancel(context.Background())
 	b.writes = batch.Queue[request, answer]{Send: b.send, Alone: b.commit, Apart: func(r request) string { return r.name }}
 	b.watches = watches{b: b, names: make(map[string][]*watch)}
@@ -68,7 +69,9 @@ type Backend struct {
 	claims     map[string]*claim // in progress, waiting or held, by owner
 	leases     map[time.Duration]*lease
 	watches    watches
-	confirmed  int // counts the claims that renewals have confirmed
+	confirmed  int                 // counts the claims that renewals have confirmed
+	doubted    map[*claim]struct{} // holders whose keys may be gone
+	confirming bool                // confirmDoubted runs
 }
 
 var _ interface {

@@ -4,10 +4,13 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/lockport/lockport"
@@ -47,18 +50,27 @@ func TestPlaceLostWhileWaiting(t *testing.T) {
 	}
 }
 
-// While the holder's watch, its own or the shared one, is broken, its key is deleted and the deletion compacted. The reopened watch cannot report it.
+// While the holder's watch, its own or the shared one, is broken, its key is deleted and the deletion compacted. The reopened watch cannot report it,
+// and the first reads of the key fail.
 func TestRemovalThatWasCompactedAway(t *testing.T) {
 	s, etcd, _ := alone(t)
 	for _, locks := range []int{1, ownWatches + 1} {
 		proxy := peer.Proxy(t, s.Addr())
-		c := newLocker(t, peer.Via(t, s.URL(), proxy.Addr()), time.Minute) // no renewal checks the key
+		var fails atomic.Int64
+		n := newNodeOn(t, newClient(t, proxy.Addr(), through(func(_ context.Context, txn *pb.TxnRequest, send, _ func() error) error {
+			if txn.Success[0].GetRequestRange() != nil && fails.Add(-1) >= 0 {
+				return rpctypes.ErrGRPCRequestTooManyRequests
+			}
+			return send()
+		})))
+		c := peer.Client(t, n.Backend, lockport.TTL(time.Minute)) // no renewal checks the key
 		var l *lockport.Lock
 		for i := range locks {
 			l = peer.Holds(t, c, fmt.Sprint(locks, "-", i))
 		}
 		<-time.After(4 * watchDelay) // the watch has begun
 		proxy.Cut()
+		fails.Store(3) // the reopened watch doubts twice
 		kvs := keysOf(t, etcd, l.Name())
 		r, err := etcd.Delete(t.Context(), string(kvs[0].Key))
 		require.NoError(t, err)

@@ -3,7 +3,6 @@ package etcd
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -89,38 +88,79 @@ func (c *claim) As(target any) bool {
 }
 
 // missed implements events.
-func (c *claim) missed() { c.b.confirm([]*claim{c}) }
+func (c *claim) missed() {
+	c.b.doubted[c] = struct{}{}
+	if !c.b.confirming {
+		c.b.confirming = true
+		c.b.background(c.b.confirmDoubted)
+	}
+}
 
 const (
 	// confirmBatch is the number of claims read in one transaction, with two reads each. By default, etcd allows 128.
-	confirmBatch = 60
-	// confirmTimeout bounds all reads of one confirm.
+	confirmBatch   = 60
 	confirmTimeout = time.Second
 )
 
-// confirm checks that the holders' keys still exist, and whether others wait behind them. If it cannot, a later renewal checks again.
-func (b *Backend) confirm(all []*claim) {
-	ctx, cancel := context.WithTimeout(b.ctx, confirmTimeout)
-	defer cancel()
-	for some := range slices.Chunk(all, confirmBatch) {
-		var read []clientv3.Op
-		for _, c := range some {
-			from, to := c.rivals()
-			read = append(read, clientv3.OpGet(c.key, clientv3.WithKeysOnly()),
-				opGet(from, to, 1, clientv3.SortAscend, clientv3.WithMinCreateRev(c.rev+1), clientv3.WithKeysOnly()))
-		}
-		a := b.commit(ctx, request{then: read})
-		if a.err != nil {
-			return
-		}
-		for i, c := range some {
-			own, later := rangeAt(a.txn, 2*i).Kvs, rangeAt(a.txn, 2*i+1).Kvs
-			switch {
-			case len(own) == 0 || own[0].CreateRevision != c.rev:
-				c.lose()
-			case len(later) > 0 && c.req.Contended != nil:
-				c.req.Contended()
+// confirmDoubted confirms the doubted holders until none is left. It repeats failed reads after a pause.
+func (b *Backend) confirmDoubted() {
+	for pause := retrySoon; ; {
+		var some []*claim
+		b.mu.Lock()
+		for c := range b.doubted {
+			if len(some) == confirmBatch {
+				break
+			}
+			delete(b.doubted, c)
+			if !c.closing && c.ended == nil {
+				some = append(some, c)
 			}
 		}
+		b.confirming = len(some) > 0
+		b.mu.Unlock()
+		switch {
+		case len(some) == 0:
+			return
+		case b.confirm(some):
+			pause = retrySoon
+			continue
+		}
+		b.mu.Lock()
+		for _, c := range some {
+			b.doubted[c] = struct{}{}
+		}
+		b.mu.Unlock()
+		select {
+		case <-time.After(pause):
+			pause = min(2*pause, retryLate)
+		case <-b.ctx.Done():
+			return
+		}
 	}
+}
+
+// confirm checks that the holders' keys still exist, and whether others wait behind them. false: it could not read them.
+func (b *Backend) confirm(some []*claim) bool {
+	ctx, cancel := context.WithTimeout(b.ctx, confirmTimeout)
+	defer cancel()
+	var read []clientv3.Op
+	for _, c := range some {
+		from, to := c.rivals()
+		read = append(read, clientv3.OpGet(c.key, clientv3.WithKeysOnly()),
+			opGet(from, to, 1, clientv3.SortAscend, clientv3.WithMinCreateRev(c.rev+1), clientv3.WithKeysOnly()))
+	}
+	a := b.commit(ctx, request{then: read})
+	if a.err != nil {
+		return false
+	}
+	for i, c := range some {
+		own, later := rangeAt(a.txn, 2*i).Kvs, rangeAt(a.txn, 2*i+1).Kvs
+		switch {
+		case len(own) == 0 || own[0].CreateRevision != c.rev:
+			c.lose()
+		case len(later) > 0 && c.req.Contended != nil:
+			c.req.Contended()
+		}
+	}
+	return true
 }

@@ -41,6 +41,7 @@ func (t *wakeup) happened(_ string, deleted bool, _ int64) {
 	}
 }
 
+// missed implements events. It needs no mutex.
 func (t *wakeup) missed() {
 	select {
 	case t.wake <- struct{}{}:

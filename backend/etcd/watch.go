@@ -22,7 +22,7 @@ type watch struct {
 // events receives what a watch reports.
 type events interface {
 	happened(key string, deleted bool, revision int64)
-	missed() // events may have been missed
+	missed() // events may have been missed; the backend's mutex is held
 }
 
 // watches are all watches of a backend, on one stream of clientv3. Each own etcd watch costs two goroutines. With more than ownWatches, one
@@ -47,7 +47,7 @@ func (ws *watches) add(w *watch) {
 	ws.n++
 	switch {
 	case ws.shared != nil: // it may have reported w's first events already
-		ws.b.background(w.events.missed)
+		w.events.missed()
 	case ws.n <= ownWatches:
 		ws.begin(w)
 	default:
@@ -124,7 +124,9 @@ func (ws *watches) follow(ctx context.Context, w *watch) {
 					}
 				}
 				if missed {
+					ws.b.mu.Lock()
 					w.events.missed()
+					ws.b.mu.Unlock()
 				}
 				for _, e := range r.Events {
 					w.events.happened(string(e.Kv.Key), e.Type == clientv3.EventTypeDelete, e.Kv.ModRevision)
@@ -153,16 +155,4 @@ func (s *shared) happened(key string, deleted bool, revision int64) {
 	}
 }
 
-func (s *shared) missed() {
-	var holders []*claim
-	s.b.mu.Lock()
-	defer s.b.mu.Unlock()
-	(*watches)(s).each(func(w *watch) {
-		if c, ok := w.events.(*claim); ok {
-			holders = append(holders, c)
-		} else {
-			w.events.missed()
-		}
-	})
-	s.b.background(func() { s.b.confirm(holders) })
-}
+func (s *shared) missed() { (*watches)(s).each(func(w *watch) { w.events.missed() }) }
