@@ -7,10 +7,12 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/lockport/lockport/driver"
@@ -55,6 +57,17 @@ func TestAuthentication(t *testing.T) {
 				n := newNode(t, rawURL)
 				peer.SaysOneLine(t, peer.Fails(t, n, n.Request("x")), driver.ErrRefused, what)
 			}
+			var unknown atomic.Int64
+			n := newNode(t, as("may:user-secret@"))
+			n.config.DialOptions = append(n.config.DialOptions, rejects(&unknown, rpctypes.ErrGRPCInvalidAuthToken))
+			unknown.Store(2) // clientv3 requests a new token once
+			peer.SaysOneLine(t, peer.Fails(t, n, n.Request("x")), driver.ErrUnavailable, "new token")
+			n.Frees(n.Takes(n.Request("x")))
+			require.NoError(t, s.Use(t.Context(), func(root *clientv3.Client) error {
+				_, err := root.UserChangePassword(t.Context(), "may", "changed")
+				return err
+			}))
+			peer.SaysOneLine(t, peer.Fails(t, n, n.Request("x")), driver.ErrRefused, "rejected the user or password")
 		})
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"net"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/connectivity"
@@ -20,6 +21,8 @@ import (
 var (
 	errClosed      = fmt.Errorf("%w: the backend or its client is closed", driver.ErrUnavailable)
 	errUnreachable = fmt.Errorf("%w: etcd cannot be reached: is it running, is the address right, and do both sides agree on TLS?", driver.ErrUnavailable)
+
+	errUnknownToken = fmt.Errorf("%w: the etcd member does not know the client's new token: is it behind the others, or are their JWT keys different?", driver.ErrUnavailable)
 
 	errDisconnected = errors.New("the connection to etcd was lost before the answer")
 )
@@ -84,6 +87,9 @@ func do[T any](ctx context.Context, b *Backend, late bool, f func(context.Contex
 		}()
 	}
 	answer, err = f(ctx, client)
+	if client.Username != "" && errors.Is(rpctypes.Error(err), rpctypes.ErrInvalidAuthToken) { // though clientv3 has just requested it
+		return answer, errUnknownToken
+	}
 	if caller.Err() == nil && ctx.Err() != nil && (errors.Is(err, context.Canceled) || status.Code(err) == codes.Canceled) {
 		err = errDisconnected // the request was ended here, not by its caller
 	}

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -57,12 +56,7 @@ func TestRemovalThatWasCompactedAway(t *testing.T) {
 	for _, locks := range []int{1, ownWatches + 1} {
 		proxy := peer.Proxy(t, s.Addr())
 		var fails atomic.Int64
-		n := newNodeOn(t, newClient(t, proxy.Addr(), through(func(_ context.Context, txn *pb.TxnRequest, send, _ func() error) error {
-			if txn.Success[0].GetRequestRange() != nil && fails.Add(-1) >= 0 {
-				return rpctypes.ErrGRPCRequestTooManyRequests
-			}
-			return send()
-		})))
+		n := newNodeOn(t, newClient(t, proxy.Addr(), rejects(&fails, rpctypes.ErrGRPCRequestTooManyRequests)))
 		c := peer.Client(t, n.Backend, lockport.TTL(time.Minute)) // no renewal checks the key
 		var l *lockport.Lock
 		for i := range locks {

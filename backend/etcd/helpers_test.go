@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"regexp"
 	"strconv"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -78,6 +79,16 @@ func through(f between) grpc.DialOption {
 			}
 			return send()
 		})
+}
+
+// rejects answers the next transactions, as many as left says, with err.
+func rejects(left *atomic.Int64, err error) grpc.DialOption {
+	return through(func(_ context.Context, _ *pb.TxnRequest, send, _ func() error) error {
+		if left.Add(-1) >= 0 {
+			return err
+		}
+		return send()
+	})
 }
 
 // newNodeThrough returns a node on a caller's client, with f between it and etcd.
