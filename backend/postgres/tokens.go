@@ -14,8 +14,11 @@ import (
 )
 
 // crashGap is how far the sequence is moved on after a crash: more values than can have been drawn just before it without reaching the server's log.
-// There is room for eight million crashes.
+// There is room for eight million crashes and restarts.
 const crashGap = 1 << 30
+
+// thisStart is the condition for a row that a session since the server's start has written.
+const thisStart = ` WHERE begun = pg_postmaster_start_time()`
 
 // setUpLock is the advisory lock, in the space of two 32-bit keys, that guards creating the objects and moving the sequence on.
 var setUpLock = func() string { hi, lo := side(0); return fmt.Sprintf("%d, %d", hi, lo) }()
@@ -24,8 +27,9 @@ var setUpLock = func() string { hi, lo := side(0); return fmt.Sprintf("%d, %d", 
 //
 // A drawn value can be lost. The server logs 32 values ahead, and our sessions (synchronous_commit = off) do not wait until the log is on disk. If they
 // did, only the one that logs would: others return values from the same 32 at once. A crash in between takes values back. Waiting in each grant would
-// cost a write each. Instead, the first session after a crash moves the sequence on by crashGap. It detects the crash by an unlogged table, which the
-// server empties when it recovers, and only then: https://www.postgresql.org/docs/current/sql-createtable.html.
+// cost a write each. Instead, the first session after a crash or a start of the server moves the sequence on by crashGap. An unlogged table tells it:
+// the server empties it when it recovers (https://www.postgresql.org/docs/current/sql-createtable.html), and otherwise its row has another start time.
+// Aurora does not empty it. A promoted reader may have started before the writer's row was written, so the times are compared for equality.
 type tokens struct{ schema string }
 
 func (t tokens) sequence() string { return identifier(t.schema) + ".lockport_token" }
@@ -37,9 +41,9 @@ func identifier(name string) string { return `"` + strings.ReplaceAll(name, `"`,
 // draw is the SQL expression that draws a token.
 func (t tokens) draw() string { return `nextval(` + quote(t.sequence()) + `::regclass)` }
 
-// prepare makes sure that tokens can be drawn, and rise. It creates missing objects, and after a crash moves the sequence on.
+// prepare makes sure that tokens can be drawn, and rise. It creates missing objects, and after a crash or a start moves the sequence on.
 func (t tokens) prepare(ctx context.Context, c *pgx.Conn) error {
-	var missing, crashed bool
+	var missing, started bool
 	err := c.QueryRow(ctx, fmt.Sprintf(`SELECT to_regclass(%s) IS NULL OR to_regclass(%s) IS NULL`, quote(t.sequence()), quote(t.epoch())), once).Scan(&missing)
 	switch {
 	case err != nil:
@@ -49,12 +53,12 @@ func (t tokens) prepare(ctx context.Context, c *pgx.Conn) error {
 			return t.explain(err)
 		}
 	}
-	err = c.QueryRow(ctx, `SELECT NOT EXISTS (SELECT FROM `+t.epoch()+`)`, once).Scan(&crashed)
-	if err != nil || !crashed {
+	err = c.QueryRow(ctx, `SELECT NOT EXISTS (SELECT FROM `+t.epoch()+thisStart+`)`, once).Scan(&started)
+	if err != nil || !started {
 		return t.explain(err)
 	}
 	return t.explain(run(ctx, c, `BEGIN; SET LOCAL synchronous_commit = local; SET LOCAL lock_timeout = 0; SELECT pg_advisory_xact_lock(`+setUpLock+`);
-		WITH first AS (INSERT INTO `+t.epoch()+` SELECT now() WHERE NOT EXISTS (SELECT FROM `+t.epoch()+`) RETURNING begun)
+		WITH first AS (INSERT INTO `+t.epoch()+` SELECT pg_postmaster_start_time() WHERE NOT EXISTS (SELECT FROM `+t.epoch()+thisStart+`) RETURNING begun)
 		SELECT setval(`+quote(t.sequence())+`, last_value + `+fmt.Sprint(crashGap)+`) FROM `+t.sequence()+`, first; COMMIT`))
 }
 
