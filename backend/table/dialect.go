@@ -16,7 +16,7 @@ type dialect struct {
 	numbered     bool     // placeholders are $1, $2 …
 	skips        bool     // renewals can skip locked rows, and return the owners of the others. MySQL's UPDATE returns no rows
 	schema, take string
-	notices      string // selects the risks that apply
+	notices      []string // select or show the risks that apply
 }
 
 // take takes a name; its arguments are name, owner, TTL. abandon makes sure that a claim cannot take it later. Both lock the name's row, so that
@@ -66,8 +66,8 @@ var dialects = [...]dialect{
 		words: []string{"{now}", "CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint)", "{greatest}", "greatest", "{find}", "strpos",
 			"{collate}", ` COLLATE "C"`, "{delete}", "DELETE FROM {table}", "{last}", "right", "{most}", "32000", "{concat}", "concat(", "{or update}", "ON CONFLICT (name) DO UPDATE SET", "{new abandoned}", "excluded.abandoned"},
 		schema: schema, numbered: true, skips: true, take: take,
-		notices: "SELECT 'durability' WHERE 'off' IN (current_setting('synchronous_commit'), current_setting('fsync')) UNION ALL " +
-			"SELECT 'replication' WHERE EXISTS (SELECT 1 FROM pg_stat_replication WHERE sync_state NOT IN ('sync', 'quorum'))",
+		notices: []string{"SELECT 'durability' WHERE 'off' IN (current_setting('synchronous_commit'), current_setting('fsync')) UNION ALL " +
+			"SELECT 'replication' WHERE EXISTS (SELECT 1 FROM pg_stat_replication WHERE sync_state NOT IN ('sync', 'quorum'))"},
 	},
 	MySQL: {
 		// {now} overflows without autocommit, where writes are not committed and reads are old: error 1690 refuses the statement.
@@ -76,13 +76,15 @@ var dialects = [...]dialect{
 			"{delete}", "DELETE {table} FROM {table} FORCE INDEX (PRIMARY)",
 			"{last}", "RIGHT", "{most}", "32000", "{concat}", "CONCAT(", "{or update}", "ON DUPLICATE KEY UPDATE", "{new abandoned}", "VALUES(abandoned)"},
 		schema: schemaMySQL, take: takeMySQL,
-		notices: "SELECT 'durability' FROM DUAL WHERE @@GLOBAL.innodb_flush_log_at_trx_commit <> 1 UNION ALL " +
+		notices: []string{"SELECT 'durability' FROM DUAL WHERE @@GLOBAL.innodb_flush_log_at_trx_commit <> 1 UNION ALL " +
 			"SELECT 'replication' FROM DUAL WHERE EXISTS (SELECT 1 FROM information_schema.PROCESSLIST WHERE COMMAND LIKE 'Binlog Dump%')",
+			// They differ among MariaDB, MySQL and Percona's cluster, and an unknown @@variable is an error.
+			"SHOW GLOBAL VARIABLES WHERE Variable_name = 'wsrep_provider' AND Value NOT IN ('', 'none') OR Variable_name = 'group_replication_single_primary_mode' AND Value = 'OFF'"},
 	},
 	SQLite: {
 		words: []string{"{now}", "CAST((julianday('now') - 2440587.5) * 86400000000 AS INTEGER)", "{greatest}", "max", "{find}", "instr",
 			"{collate}", "", "{delete}", "DELETE FROM {table}", "{last}", "substr", "{most}", "-32000", "{concat}", "printf('%s%s', ", "{or update}", "ON CONFLICT (name) DO UPDATE SET", "{new abandoned}", "excluded.abandoned"},
 		schema: schema, take: take,
-		notices: "SELECT 'durability' FROM pragma_synchronous WHERE synchronous = 0",
+		notices: []string{"SELECT 'durability' FROM pragma_synchronous WHERE synchronous = 0"},
 	},
 }

@@ -69,7 +69,7 @@ func (b *Backend) run(ctx context.Context, class error, statement string, args .
 }
 
 func ask(ctx context.Context, conn *sql.Conn, text string, args []any) (a answer, err error) {
-	if strings.HasPrefix(text, "SELECT") || strings.Contains(text, "RETURNING") {
+	if strings.HasPrefix(text, "SELECT") || strings.HasPrefix(text, "SHOW") || strings.Contains(text, "RETURNING") {
 		rows, err := conn.QueryContext(ctx, text, args...)
 		if err == nil {
 			a.rows, err = sqlrow.All(rows)

@@ -130,9 +130,12 @@ func (b *Backend) Check(ctx context.Context) (notices []driver.Notice, err error
 	if err != nil {
 		return nil, err
 	}
-	a, err := b.run(ctx, driver.ErrUnavailable, b.dialect.notices)
-	for _, row := range a.rows {
-		notices = append(notices, risks[row.Text(0)])
+	for _, statement := range b.dialect.notices {
+		a, failed := b.run(ctx, driver.ErrUnavailable, statement)
+		err = cmp.Or(err, failed)
+		for _, row := range a.rows {
+			notices = append(notices, risks[row.Text(0)])
+		}
 	}
 	return notices, err
 }
@@ -148,10 +151,15 @@ func (b *Backend) try(ctx context.Context) (err error) {
 	return err
 }
 
-// risks are the notices of Check, by what dialect.notices selects.
+// cluster is the notice of a node of Galera, or of a group in multi-primary mode.
+var cluster = driver.Notice{ID: "cluster", Text: "The server is one of several nodes that accept writes. A node that lags reports losses that did not happen, and each judges expiry by its own clock.",
+	Remedy: "Send all locks to one node, or set wsrep_sync_wait to 7 (Galera) and synchronize the nodes' clocks."}
+
+// risks are the notices of Check, by the first column of dialect.notices.
 var risks = map[string]driver.Notice{
 	"durability": {ID: "durability", Text: "The server acknowledges commits before they are on disk: after a crash, a held lock may be granted again.",
 		Remedy: "Set synchronous_commit and fsync to on (Postgres), innodb_flush_log_at_trx_commit to 1 (MySQL), or synchronous to FULL (SQLite)."},
 	"replication": {ID: "replication", Text: "The server does not wait for its replicas: one that is promoted may lack a held lock, and grant it again.",
 		Remedy: "Make replication synchronous, or check fencing tokens where it matters."},
+	"wsrep_provider": cluster, "group_replication_single_primary_mode": cluster,
 }

@@ -150,11 +150,18 @@ func TestNoDefaultDatabase(t *testing.T) {
 	b, err := NewBackend(db, MySQL, o)
 	require.NoError(t, err)
 	defer do(t, b, "DROP TABLE {table}")
-	_, err = b.Check(t.Context())
+	notices, err := b.Check(t.Context())
 	require.NoError(t, err)
+	require.Equal(t, []string{"durability"}, peer.IDs(notices))
 	do(t, b, "INSERT INTO {table} VALUES ('old', '', 1, 1, 1, '', 0)")
 	require.NoError(t, b.prune(t.Context()))
 	require.Empty(t, do(t, b, "SELECT name FROM {table}"))
+}
+
+// Check warns of a node of a cluster. Without wsrep-on, MariaDB loads no provider.
+func TestCluster(t *testing.T) {
+	m := servers.NeedMariaDB(t, servers.MariaDBOptions{Config: []string{"wsrep-provider=/absent"}})
+	require.Equal(t, []string{"durability", "cluster"}, peer.Notices(t, "table+"+m.URL()+"?create=true"))
 }
 
 // Three statements renew 2,500 locks. A batch with lost ones needs one more, and reports them.
