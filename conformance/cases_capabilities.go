@@ -93,7 +93,7 @@ var capabilitiesCases = group("capabilities",
 		e.require(!ok || left > 0 && left < e.ttl, "the Deadline is in %v, but the TTL is %v", left, e.ttl)
 		e.release(l)
 	}),
-	full("prompt", "capabilities: where Prompt is stated, TryAcquire, Requeue and Release return within 100 ms of their context's end, with or without a deadline",
+	full("prompt", "capabilities: where Prompt is stated, TryAcquire and Requeue return within 100 ms of their context's end, and Release of its deadline",
 		prompt, "Freeze"),
 )
 
@@ -113,7 +113,11 @@ func prompt(e *Env) {
 			return errOf(connected.TryAcquire(ctx, connected.request(e.name())))
 		},
 		func(ctx context.Context, _ int) error { return errOf(fresh.TryAcquire(ctx, fresh.request(e.name()))) },
-		func(ctx context.Context, i int) error { return leases[i].Release(ctx) },
+		func(ctx context.Context, i int) error {
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit) // as the client's
+			defer cancel()
+			return leases[i].Release(ctx)
+		},
 	}
 	if requeuer, ok := driver.As[driver.Requeuer](connected.Backend); ok {
 		calls = append(calls, func(ctx context.Context, i int) error {

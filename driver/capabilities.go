@@ -31,8 +31,9 @@ type Capabilities struct {
 	// Failover says whether an acknowledged grant survives the loss of a server.
 	Failover FailoverSafety
 
-	// Prompt says that TryAcquire, Requeue and Lease.Release return within 100 ms of their context's end, whatever the client library does. The
-	// client then calls them on the caller's goroutine, which saves a switch. Otherwise it calls them on a goroutine that it can leave behind.
+	// Prompt says that TryAcquire and Requeue return within 100 ms of their context's end, and Lease.Release of its deadline, whatever the client
+	// library does. The client then calls them on the caller's goroutine, which saves a switch. Otherwise it calls them on a goroutine that it can
+	// leave behind.
 	Prompt bool
 
 	// Queue says that Request.Queue is understood.

@@ -139,8 +139,7 @@ func TestOutOfSpace(t *testing.T) {
 		return err != nil
 	})
 	peer.SaysOneLine(t, peer.Fails(t, n, n.Request("y")), driver.ErrUnknown, "out of space")
-	_, err := n.Check(t.Context())
-	peer.SaysOneLine(t, err, driver.ErrUnavailable, "out of space")
+	peer.SaysOneLine(t, peer.ErrOf(n.Check(t.Context())), driver.ErrUnavailable, "out of space")
 	peer.Extends(t, n, lease)
 	n.Frees(lease)              // a release needs no space
 	n.Frees(n.TakesSoon(waits)) // a queued waiter has its key
@@ -163,8 +162,7 @@ func TestNotices(t *testing.T) {
 func TestListAndBreak(t *testing.T) {
 	_, etcd, n := alone(t)
 	for i := range 12 {
-		_, err := etcd.Put(t.Context(), defaultLayout.prefixes(name(i))[0]+"foreign", "")
-		require.NoError(t, err)
+		require.NoError(t, peer.ErrOf(etcd.Put(t.Context(), defaultLayout.prefixes(name(i))[0]+"foreign", "")))
 	}
 	st := peer.Shows(t, n, name(0))
 	require.Equal(t, driver.Status{Name: name(0), Held: true, Owner: "foreign", Foreign: true, Token: st.Token}, st)

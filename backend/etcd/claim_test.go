@@ -62,11 +62,9 @@ func TestAbandonedClaimIsRefusedWhenItArrives(t *testing.T) {
 		// The lease has ended.
 		req.Owner = n.Request("x").Owner
 		c, txn = n.sends(req)
-		_, err = etcd.Revoke(t.Context(), c.lease.id)
-		require.NoError(t, err)
+		require.NoError(t, peer.ErrOf(etcd.Revoke(t.Context(), c.lease.id)))
 		require.NoError(t, n.Abandon(t.Context(), req))
-		_, err = n.arrives(txn)
-		require.ErrorIs(t, err, rpctypes.ErrLeaseNotFound)
+		require.ErrorIs(t, peer.ErrOf(n.arrives(txn)), rpctypes.ErrLeaseNotFound)
 		require.Empty(t, keysOf(t, etcd, "x"))
 	}
 }
@@ -80,8 +78,7 @@ func TestLostClaimThatArrivesAgain(t *testing.T) {
 		req, next := n.Request("x"), n.Request("x")
 		c, txn := n.sends(req)
 		arrives := func() {
-			_, err := n.arrives(txn)
-			require.NoError(t, err)
+			require.NoError(t, peer.ErrOf(n.arrives(txn)))
 		}
 		arrives()
 		lease := n.Takes(req)
@@ -120,15 +117,13 @@ func TestRequeueAfterTheLeaseHasEnded(t *testing.T) {
 	n.retire(old.lease)
 	n.mu.Unlock()
 	other := n.Takes(n.Request("y")).(*claim)
-	_, err := etcd.Revoke(t.Context(), old.lease.id)
-	require.NoError(t, err)
-	_, _, err = n.Requeue(t.Context(), old, n.Request("x"))
+	require.NoError(t, peer.ErrOf(etcd.Revoke(t.Context(), old.lease.id)))
+	_, _, err := n.Requeue(t.Context(), old, n.Request("x"))
 	require.ErrorIs(t, err, driver.ErrUnavailable)
 	require.False(t, other.lease.gone)
 	require.ErrorIs(t, n.Releases(old), driver.ErrLost)
 	n.Frees(other)
-	_, err = etcd.Revoke(t.Context(), other.lease.id)
-	require.NoError(t, err)
+	require.NoError(t, peer.ErrOf(etcd.Revoke(t.Context(), other.lease.id)))
 	n.Frees(n.Takes(n.Request("z"))) // on another lease
 }
 
@@ -144,8 +139,7 @@ func TestWaiterWhoseLeaseExistsAfterAll(t *testing.T) {
 	n.retire(l)
 	n.mu.Unlock()
 	n.Frees(holder)
-	_, err := n.Backend.Wait(t.Context(), req)
-	require.ErrorIs(t, err, driver.ErrUnknown)
+	require.ErrorIs(t, peer.ErrOf(n.Backend.Wait(t.Context(), req)), driver.ErrUnknown)
 	n.Abandons(req)
 	require.Empty(t, keysOf(t, etcd, "x"))
 }
@@ -245,14 +239,12 @@ func TestRepeatedAttach(t *testing.T) {
 	// A copy of the first claim arrives after the attached lock was released.
 	req := a.Request("y")
 	_, txn := a.sends(req)
-	_, err := a.arrives(txn)
-	require.NoError(t, err)
+	require.NoError(t, peer.ErrOf(a.arrives(txn)))
 	lease := a.Takes(req)
 	require.NoError(t, a.Detach(t.Context(), lease))
 	took, err := b.Attach(t.Context(), b.Request("y"), req.Owner, lease.Grant().Token)
 	require.NoError(t, err)
 	b.Frees(took)
-	_, err = a.arrives(txn)
-	require.NoError(t, err)
+	require.NoError(t, peer.ErrOf(a.arrives(txn)))
 	require.Empty(t, keysOf(t, etcd, "y"))
 }

@@ -33,11 +33,9 @@ func TestPlaceLostWhileWaiting(t *testing.T) {
 			waits := peer.Acquiring(t, b, what)
 			place := queued(t, etcd, what, 2)[1]
 			if what == "deleted" {
-				_, err := etcd.Delete(t.Context(), string(place.Key))
-				require.NoError(t, err)
+				require.NoError(t, peer.ErrOf(etcd.Delete(t.Context(), string(place.Key))))
 			} else {
-				_, err := etcd.Revoke(t.Context(), clientv3.LeaseID(place.Lease))
-				require.NoError(t, err)
+				require.NoError(t, peer.ErrOf(etcd.Revoke(t.Context(), clientv3.LeaseID(place.Lease))))
 				peer.Until(t, func() bool {
 					kvs := keysOf(t, etcd, what)
 					return len(kvs) == 2 && kvs[1].CreateRevision > place.CreateRevision
@@ -71,8 +69,7 @@ func TestRemovalThatWasCompactedAway(t *testing.T) {
 		p, err := etcd.Put(t.Context(), "other", "")
 		require.NoError(t, err)
 		require.Greater(t, p.Header.Revision, r.Header.Revision)
-		_, err = etcd.Compact(t.Context(), p.Header.Revision, clientv3.WithCompactPhysical())
-		require.NoError(t, err)
+		require.NoError(t, peer.ErrOf(etcd.Compact(t.Context(), p.Header.Revision, clientv3.WithCompactPhysical())))
 		proxy.Restore()
 		peer.Eventually(t, l.Lost())
 		require.NotErrorIs(t, l.Err(), lockport.ErrSilence)
@@ -99,8 +96,7 @@ func TestSilentMemberIsNoticed(t *testing.T) {
 	defer proxies[0].Restore()
 	for _, l := range held {
 		for _, kv := range keysOf(t, etcd, l.Name()) {
-			_, err := etcd.Delete(t.Context(), string(kv.Key))
-			require.NoError(t, err)
+			require.NoError(t, peer.ErrOf(etcd.Delete(t.Context(), string(kv.Key))))
 		}
 	}
 	for _, l := range held {

@@ -47,15 +47,12 @@ func TestBadURLs(t *testing.T) {
 }
 
 func TestNewRefuses(t *testing.T) {
-	_, err := New(nil, Options{})
-	require.ErrorContains(t, err, "nil")
-	_, err = New(clientv3.NewCtxClient(t.Context()), Options{})
-	require.ErrorContains(t, err, "Watcher")
+	require.ErrorContains(t, peer.ErrOf(New(nil, Options{})), "nil")
+	require.ErrorContains(t, peer.ErrOf(New(clientv3.NewCtxClient(t.Context()), Options{})), "Watcher")
 	client, err := clientv3.New(*newConfig([]string{"127.0.0.1:1"}))
 	require.NoError(t, err)
 	defer func() { _ = client.Close() }()
 	for _, o := range []Options{{Prefix: "x", NoPrefix: true}, {Prefix: "\xff"}} {
-		_, err := New(client, o)
-		require.Error(t, err, "%+v", o)
+		require.Error(t, peer.ErrOf(New(client, o)), "%+v", o)
 	}
 }

@@ -24,8 +24,7 @@ func TestSharedWatch(t *testing.T) {
 	}
 	removes := func(i int) {
 		t.Helper()
-		_, err := etcd.Delete(t.Context(), leases[i].key)
-		require.NoError(t, err)
+		require.NoError(t, peer.ErrOf(etcd.Delete(t.Context(), leases[i].key)))
 		require.Equal(t, i, peer.Eventually(t, lost))
 	}
 	shares := func() bool { n.mu.Lock(); defer n.mu.Unlock(); return n.watches.shared != nil }

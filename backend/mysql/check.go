@@ -35,14 +35,19 @@ func (l link) readFacts(ctx context.Context) (facts, error) {
 	if err := l.exec(ctx, "SET SESSION sql_select_limit=18446744073709551615"); err != nil { // it would cut even what SHOW returns
 		return nil, err
 	}
-	err := known.ask(ctx, l, "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('version','read_only','super_read_only','innodb_read_only','wsrep_on',"+
-		"'group_replication_group_name','innodb_flush_log_at_trx_commit','log_bin','sync_binlog','max_connections')")
+	err := known.ask(ctx, l, "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('version','read_only','super_read_only','innodb_read_only','wsrep_on','wsrep_provider',"+
+		"'group_replication_group_name','ndb_connectstring','innodb_flush_log_at_trx_commit','log_bin','sync_binlog','max_connections')")
 	return known, cmp.Or(err, known.refuseVersion(), known.refuseRole())
 }
 
 // refuseVersion refuses versions that were unmaintained when this was written. Several locks per session are older: they came with MariaDB 10.0.2 and
 // MySQL 5.7.5.
 func (f facts) refuseVersion() error {
+	for _, other := range []string{"TiDB", "Vitess"} {
+		if strings.Contains(f["version"], other) {
+			return fmt.Errorf("%w: the server is %s, whose GET_LOCK can end without notice; use another lock server", driver.ErrRefused, other)
+		}
+	}
 	name, oldest := "MySQL", 8_00
 	if f.isMariaDB() {
 		name, oldest = "MariaDB", 10_05
@@ -57,10 +62,12 @@ func (f facts) refuseVersion() error {
 
 // refuseRole refuses servers whose locks exclude nobody elsewhere.
 func (f facts) refuseRole() error {
+	_, known := f["wsrep_on"] // it is not global in Percona XtraDB Cluster
+	provider := f["wsrep_provider"]
 	switch {
-	case f.isOn("wsrep_on"), f["group_replication_group_name"] != "":
-		return fmt.Errorf("%w: the server is a node of a Galera cluster (wsrep_on) or a member of a replication group, where GET_LOCK locks on one member alone: "+
-			"two clients would hold the same lock", driver.ErrRefused)
+	case f.isOn("wsrep_on"), !known && provider != "" && provider != "none", f["group_replication_group_name"] != "", f["ndb_connectstring"] != "":
+		return fmt.Errorf("%w: the server is a node of a cluster (Galera, NDB) or a member of a replication group, where GET_LOCK locks on one member alone: "+
+			"two clients would hold the same lock; use another lock server, or table+mysql:// on one member", driver.ErrRefused)
 	case f.isOn("read_only"), f.isOn("super_read_only"), f.isOn("innodb_read_only"):
 		return session.ErrReadOnly
 	}

@@ -123,8 +123,7 @@ func TestReadOnlyServer(t *testing.T) {
 		require.Eventually(t, func() bool { return blockedIn(t, admin) != 0 }, peer.Soon, time.Millisecond)
 		exec(t, admin, "SET GLOBAL read_only=1")
 		for range 2 { // on its session, then on a new one
-			_, err := idle.TryAcquire(t.Context(), newName())
-			require.ErrorIs(t, err, lockport.ErrUnavailable)
+			require.ErrorIs(t, peer.ErrOf(idle.TryAcquire(t.Context(), newName())), lockport.ErrUnavailable)
 		}
 		peer.Refuses(t, m.URL(), driver.ErrRefused, "read-only")
 		peer.Eventually(t, held.Lost())
@@ -133,8 +132,7 @@ func TestReadOnlyServer(t *testing.T) {
 		require.NoError(t, peer.Eventually(t, got).Release(t.Context()))
 		require.NoError(t, peer.Holds(t, idle, name, lockport.Permits(2)).Release(t.Context()))
 		exec(t, admin, "SET GLOBAL read_only=1")
-		_, err := idle.TryAcquire(t.Context(), name, lockport.Permits(2))
-		require.ErrorIs(t, err, lockport.ErrUnavailable)
+		require.ErrorIs(t, peer.ErrOf(idle.TryAcquire(t.Context(), name, lockport.Permits(2))), lockport.ErrUnavailable)
 		exec(t, admin, "SET GLOBAL read_only=0")
 	}
 }
@@ -150,13 +148,13 @@ func TestFacts(t *testing.T) {
 	for _, version := range []string{"8.0.36", "9.1.0", "8.4.3-commercial", "10.5.0-MariaDB", "5.5.5-10.11.6-MariaDB-1:10.11.6+maria~ubu", "11.8.2-MariaDB", "8.0.mysql"} {
 		require.NoError(t, facts{"version": version}.refuseVersion(), version)
 	}
-	for _, version := range []string{"5.7.44", "10.4.9-MariaDB", "5.5.5-10.4.9-MariaDB", "x.y", "8", ""} {
+	for _, version := range []string{"5.7.44", "10.4.9-MariaDB", "5.5.5-10.4.9-MariaDB", "x.y", "8", "", "8.0.11-TiDB-v8.5.1", "8.0.30-Vitess"} {
 		require.ErrorIs(t, facts{"version": version}.refuseVersion(), driver.ErrRefused, version)
 	}
 	for _, f := range []facts{
-		{"wsrep_on": "ON"}, {"group_replication_group_name": "aaaa"}, {"read_only": "ON"}, {"read_only": "NO_LOCK"}, {"super_read_only": "1"}, {"innodb_read_only": "ON"},
+		{"wsrep_on": "ON"}, {"wsrep_provider": "/usr/lib/galera4/libgalera_smm.so"}, {"ndb_connectstring": "node:1186"}, {"group_replication_group_name": "aaaa"}, {"read_only": "ON"}, {"read_only": "NO_LOCK"}, {"super_read_only": "1"}, {"innodb_read_only": "ON"},
 	} {
 		require.ErrorIs(t, session.Refuse(f.refuseRole()), driver.ErrRefused, f)
 	}
-	require.NoError(t, facts{"wsrep_on": "OFF", "read_only": "OFF", "group_replication_group_name": ""}.refuseRole())
+	require.NoError(t, facts{"wsrep_on": "OFF", "wsrep_provider": "none", "ndb_connectstring": "", "read_only": "OFF", "group_replication_group_name": ""}.refuseRole())
 }

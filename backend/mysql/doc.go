@@ -13,7 +13,7 @@
 // # Non-guarantees
 //
 //   - GET_LOCK locks on one server. A fail-over to a replica loses all locks, and while the old primary lives, there may be two holders. If it becomes
-//     read-only, its holders know within a second. Galera, replication groups and proxies that share sessions are refused.
+//     read-only, its holders know within a second. Galera, NDB, replication groups, TiDB, Vitess and ProxySQL are refused. Connect to the server itself.
 //   - The first Options.Blockers names that processes wait for have the server's order. Waiters for other names have none, and poll once a second.
 //   - Readers (lockport.Shared) are refused: GET_LOCK has no shared mode. Permits are granted in no order; waiters poll once a second.
 //   - A TTL is a whole number of seconds, and the same for all locks of a client.

@@ -40,8 +40,7 @@ func TestPoolSeesEveryRequest(t *testing.T) {
 		require.Regexp(t, `^SELECT CONCAT\(COALESCE\(IF\(.*,3,IS_USED_LOCK\('lockport\.session\.\w+'\)=CONNECTION_ID\(\)\),2\)\)a$`, query)
 	}
 	require.Equal(t, "SELECT CONCAT(COALESCE(RELEASE_LOCK('"+string(key)+"'),2))a", said[len(said)-1])
-	_, err = c.Inspect(t.Context(), name)
-	require.NoError(t, err)
+	require.NoError(t, peer.ErrOf(c.Inspect(t.Context(), name)))
 	require.Contains(t, strings.Join(p.statements(), "\n"), "SELECT IS_USED_LOCK('"+string(key)+"'),")
 	require.NoError(t, c.Close())
 	require.NoError(t, db.PingContext(t.Context()), "Close closed the caller's pool")

@@ -236,8 +236,7 @@ func adminOf(t testing.TB, m *servers.MariaDB) *sql.DB {
 
 func exec(t testing.TB, db *sql.DB, query string, args ...any) {
 	t.Helper()
-	_, err := db.ExecContext(t.Context(), fmt.Sprintf(query, args...))
-	require.NoError(t, err)
+	require.NoError(t, peer.ErrOf(db.ExecContext(t.Context(), fmt.Sprintf(query, args...))))
 }
 
 // ask queries one number; NULL and no row are 0.

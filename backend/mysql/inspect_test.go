@@ -69,8 +69,7 @@ func TestWithoutTokensTheSessionIsTheOwner(t *testing.T) {
 	st := peer.Shows(t, b, name)
 	require.Equal(t, fmt.Sprint("connection:", holderOf(t, m, name)), st.Owner)
 	require.True(t, st.Foreign, "the session's owner cannot be known")
-	_, err := b.List(t.Context(), name)
-	require.ErrorIs(t, err, errors.ErrUnsupported)
+	require.ErrorIs(t, peer.ErrOf(b.List(t.Context(), name)), errors.ErrUnsupported)
 	var shared *driver.SharedSessionError
 	require.ErrorAs(t, b.Break(t.Context(), name, st.Owner), &shared)
 	require.Equal(t, -1, shared.Others, "the session's locks cannot be known")

@@ -161,8 +161,7 @@ func TestConnectionsOfSessionsAreClosed(t *testing.T) {
 	// A refused connection is closed too.
 	id := ask(t, db, "CONNECTION_ID()")
 	exec(t, db, "DO GET_LOCK('%s',0)", key)
-	_, err := backendOn(t, db, Options{Table: "none.none"}).server.dial(t.Context(), "", session.Events{})
-	require.Error(t, err)
+	require.Error(t, peer.ErrOf(backendOn(t, db, Options{Table: "none.none"}).server.dial(t.Context(), "", session.Events{})))
 	require.NotEqual(t, id, ask(t, db, "CONNECTION_ID()"))
 }
 

@@ -78,10 +78,8 @@ func TestBadURLs(t *testing.T) {
 }
 
 func TestBadOptions(t *testing.T) {
-	_, err := New(nil, Options{})
-	require.ErrorIs(t, err, lockport.ErrInvalidOption)
-	_, err = NewBackend(sql.OpenDB(nil), Options{Blockers: -1})
-	require.ErrorIs(t, err, lockport.ErrInvalidOption)
+	require.ErrorIs(t, peer.ErrOf(New(nil, Options{})), lockport.ErrInvalidOption)
+	require.ErrorIs(t, peer.ErrOf(NewBackend(sql.OpenDB(nil), Options{Blockers: -1})), lockport.ErrInvalidOption)
 }
 
 func TestTLS(t *testing.T) {
@@ -103,6 +101,5 @@ func TestTLS(t *testing.T) {
 		require.NoError(t, peer.Holds(t, c, newName()).Release(t.Context()))
 		require.NoError(t, c.Close())
 	}
-	_, err := lockport.Open(t.Context(), servers.SharedMariaDB(t).URL()+"?tls=true")
-	require.ErrorIs(t, err, lockport.ErrRefused)
+	require.ErrorIs(t, peer.ErrOf(lockport.Open(t.Context(), servers.SharedMariaDB(t).URL()+"?tls=true")), lockport.ErrRefused)
 }

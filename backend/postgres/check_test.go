@@ -94,8 +94,7 @@ func TestPgBouncer(t *testing.T) {
 		b := servers.NeedPgBouncer(t, servers.PgBouncerOptions{Server: p, Mode: "session"})
 		one, two := clientAt(t, b.URL()), clientAt(t, p.URL())
 		l := peer.Holds(t, one, "session-mode")
-		_, err := two.TryAcquire(t.Context(), "session-mode")
-		require.ErrorIs(t, err, lockport.ErrHeld)
+		require.ErrorIs(t, peer.ErrOf(two.TryAcquire(t.Context(), "session-mode")), lockport.ErrHeld)
 		got := peer.Acquiring(t, two, "session-mode")
 		require.NoError(t, l.Release(t.Context()))
 		require.NoError(t, peer.Eventually(t, got).Release(t.Context()))
@@ -135,8 +134,7 @@ func TestPgBouncer(t *testing.T) {
 		execute(t, console, "SET pool_mode = transaction")
 		_, err = clients[0].TryAcquire(t.Context(), "held-after") // now the session serves others
 		require.NoError(t, err)
-		_, err = lockport.Open(t.Context(), b.URL())
-		require.ErrorIs(t, err, lockport.ErrRefused)
+		require.ErrorIs(t, peer.ErrOf(lockport.Open(t.Context(), b.URL())), lockport.ErrRefused)
 		_, err = clientAt(t, p.URL()).TryAcquire(t.Context(), "held-before")
 		require.ErrorIs(t, err, lockport.ErrHeld, "valid: %v", l.Valid())
 		for range 30 {

@@ -71,8 +71,7 @@ func ownDatabase(t testing.TB) place {
 	p.root = admin(t, p.AdminURL())
 	execute(t, p.root, `CREATE VIEW locks AS `+ourLocks+`; GRANT SELECT ON locks TO PUBLIC`)
 	t.Cleanup(func() {
-		_, err := server.Exec(context.Background(), "DROP DATABASE "+p.name+" WITH (FORCE)")
-		require.NoError(t, err)
+		require.NoError(t, peer.ErrOf(server.Exec(context.Background(), "DROP DATABASE "+p.name+" WITH (FORCE)")))
 	})
 	return p
 }
@@ -165,8 +164,7 @@ func admin(t testing.TB, rawURL string) *pgx.Conn {
 
 func execute(t testing.TB, conn *pgx.Conn, sql string, args ...any) {
 	t.Helper()
-	_, err := conn.Exec(t.Context(), sql, args...)
-	require.NoError(t, err)
+	require.NoError(t, peer.ErrOf(conn.Exec(t.Context(), sql, args...)))
 }
 
 func query[T any](t testing.TB, conn *pgx.Conn, sql string, args ...any) T {

@@ -38,8 +38,7 @@ func TestInspectAndBreak(t *testing.T) {
 	require.True(t, ok, st.Owner)
 	require.Equal(t, "batch", claimant.Label)
 	require.Equal(t, driver.Status{Name: "one", Held: true, Owner: sessionOwner(int64(pid), driver.OwnerClient(st.Owner))}, st)
-	_, err := b.List(t.Context(), "")
-	require.ErrorIs(t, err, errors.ErrUnsupported)
+	require.ErrorIs(t, peer.ErrOf(b.List(t.Context(), "")), errors.ErrUnsupported)
 
 	// Break does not end a session with other locks.
 	var shared *driver.SharedSessionError
@@ -60,9 +59,7 @@ func TestInspectAndBreak(t *testing.T) {
 	conn := foreignHolder(t, p.AdminURL(), fmt.Sprintf(`SELECT pg_advisory_lock(%s)`, key))
 	st = peer.Shows(t, b, "foreign")
 	require.Equal(t, driver.Status{Name: "foreign", Held: true, Foreign: true, Owner: fmt.Sprintf("pid %d (psql)", pidOf(conn))}, st)
-	err = b.Break(t.Context(), "foreign", st.Owner)
-	require.ErrorIs(t, err, driver.ErrRefused)
-	require.ErrorContains(t, err, "grant the privilege")
+	peer.SaysOneLine(t, b.Break(t.Context(), "foreign", st.Owner), driver.ErrRefused, "grant the privilege")
 }
 
 // The lock may change hands between the look and the end of its session.
@@ -80,8 +77,7 @@ func TestBreakEndsOnlyWhoHasTheLock(t *testing.T) {
 	}
 	execute(t, conn, `SELECT 1`)
 	require.NoError(t, terminate(-7))
-	_, err := conn.Exec(t.Context(), `SELECT 1`)
-	require.Error(t, err)
+	require.Error(t, peer.ErrOf(conn.Exec(t.Context(), `SELECT 1`)))
 }
 
 // Locks of two numbers and shared ones count as other locks of a session. A shared holder excludes us, though others may share the lock with it.
@@ -96,7 +92,6 @@ func TestLocksOfForeignSessions(t *testing.T) {
 		require.ErrorAs(t, b.Break(t.Context(), "-7", st.Owner), &shared, also)
 		require.Equal(t, driver.SharedSessionError{Session: fmt.Sprint("process ", pidOf(conn)), Others: 1}, *shared, also)
 		require.NoError(t, b.BreakSession(t.Context(), "-7", st.Owner))
-		_, err := conn.Exec(t.Context(), `SELECT 1`)
-		require.Error(t, err)
+		require.Error(t, peer.ErrOf(conn.Exec(t.Context(), `SELECT 1`)))
 	}
 }

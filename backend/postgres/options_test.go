@@ -85,12 +85,10 @@ func TestOptions(t *testing.T) {
 	for _, o := range []Options{
 		{TTL: -1}, {TTL: time.Second + 1}, {Blockers: -1}, {Prefix: "x", NoPrefix: true}, {Prefix: "\xff"}, {Schema: "\xff"},
 	} {
-		_, err := o.prepare()
-		require.Error(t, err, "%+v", o)
+		require.Error(t, peer.ErrOf(o.prepare()), "%+v", o)
 	}
 	o := Options{}
-	_, err := o.prepare()
-	require.NoError(t, err)
+	require.NoError(t, peer.ErrOf(o.prepare()))
 	require.Equal(t, Options{TTL: lockport.DefaultTTL, Blockers: 4, Schema: "public"}, o)
 }
 
@@ -146,7 +144,6 @@ func TestExactKeys(t *testing.T) {
 		require.Equal(t, want, number(key))
 	}
 	for _, name := range []string{"", "x", "007", "+1", "-0", " 1", "1e3", "9223372036854775808", strings.Repeat("1", 1024)} {
-		_, err := l.Key(name)
-		require.ErrorIs(t, err, driver.ErrRefused, "%q shares a lock with another name, or has none", name)
+		require.ErrorIs(t, peer.ErrOf(l.Key(name)), driver.ErrRefused, "%q shares a lock with another name, or has none", name)
 	}
 }

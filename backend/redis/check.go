@@ -56,6 +56,9 @@ func (b *Backend) checkNode(ctx context.Context, node goredis.Cmdable, all *noti
 		return fmt.Errorf("%w: this Redis is a read-only replica of %s:%s: use its master's address, or Sentinel",
 			driver.ErrRefused, info["master_host"], info["master_port"])
 	}
+	if err := redisscript.Role(info); err != nil {
+		return err
+	}
 	if !b.pipe.Cluster() && info["cluster_enabled"] == "1" {
 		return fmt.Errorf("%w: this Redis is a node of a Redis Cluster: use redis+cluster:// or a cluster client", driver.ErrRefused)
 	}
@@ -91,8 +94,12 @@ func (b *Backend) checkReplicas(info map[string]string, all *notice.List) error 
 	return nil
 }
 
-// tryCommands runs the scripts' commands on a key that nobody uses.
+// tryCommands runs the scripts' commands on keys that nobody uses.
 func (b *Backend) tryCommands(ctx context.Context, all *notice.List) error {
-	keys := b.keysOf("lockport-check-" + rand.Text())
-	return redisscript.Tried(b.pipe.Run(ctx, redisscript.Check.Call(keys)), all)
+	run := func(c redisscript.Call) redisscript.Reply { return b.pipe.Run(ctx, c) }
+	err := redisscript.Tried(run(redisscript.Check.Call(b.keysOf("lockport-check-"+rand.Text()))), all)
+	if err != nil || b.pipe.Cluster() {
+		return err
+	}
+	return redisscript.Spread(b.layout.Key, run)
 }

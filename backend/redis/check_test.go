@@ -1,6 +1,10 @@
 package redis
 
 import (
+	"cmp"
+	"context"
+	"fmt"
+	"hash/crc32"
 	"os"
 	"regexp"
 	"strings"
@@ -12,8 +16,10 @@ import (
 
 	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/lab/peer"
+	"github.com/lockport/lockport/internal/lab/redishook"
 	"github.com/lockport/lockport/internal/lab/servers"
 	"github.com/lockport/lockport/internal/redisclaims"
+	"github.com/lockport/lockport/internal/redisscript"
 )
 
 func TestCheckErrors(t *testing.T) {
@@ -24,8 +30,7 @@ func TestCheckErrors(t *testing.T) {
 	peer.Refuses(t, strings.Replace(s.URL(), "right", "secret", 1), driver.ErrRefused, "wrong user name or password")
 	peer.Refuses(t, strings.Replace(s.URL(), ":right@", "", 1), driver.ErrRefused, "password is needed")
 	peer.Refuses(t, strings.Replace(s.URL(), "redis:", "redis+cluster:", 1), driver.ErrRefused, "not a Redis Cluster node")
-	_, err := peer.Check(t, strings.Replace(s.URL(), "redis:", "rediss:", 1))
-	require.Error(t, err)
+	require.Error(t, peer.ErrOf(peer.Check(t, strings.Replace(s.URL(), "redis:", "rediss:", 1))))
 
 	replica := servers.NeedReplica(t, s)
 	peer.Refuses(t, replica.URL(), driver.ErrRefused, "read-only replica")
@@ -165,4 +170,33 @@ func TestCheckOfRestrictedUsers(t *testing.T) {
 	_, released, err := a.Requeue(t.Context(), a.Takes(a.Request(t.Name())), a.Request(t.Name()))
 	require.NoError(t, released)
 	require.NoError(t, err)
+}
+
+// distributing sends each request to this client or to other, by its first key alone, as Envoy's proxy does.
+type distributing struct {
+	redishook.Hook
+	other *goredis.Client
+}
+
+func (d *distributing) ProcessPipelineHook(next goredis.ProcessPipelineHook) goredis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []goredis.Cmder) (err error) {
+		for _, cmd := range cmds {
+			if crc32.ChecksumIEEE(fmt.Append(nil, cmd.Args()[3]))%2 == 0 {
+				err = cmp.Or(err, d.other.Process(ctx, cmd))
+			} else {
+				err = cmp.Or(err, next(ctx, []goredis.Cmder{cmd}))
+			}
+		}
+		return err
+	}
+}
+
+func TestCheckOfServersThatDoNotExclude(t *testing.T) {
+	t.Parallel()
+	client := newClient(t, servers.SharedRedis(t).URL())
+	client.AddHook(&distributing{other: newClient(t, servers.NeedRedis(t, servers.RedisOptions{}).URL())})
+	_, err := nodeOn(t, client, "a", Options{}).Check(t.Context())
+	peer.SaysOneLine(t, err, driver.ErrRefused, "distributes keys")
+	peer.SaysOneLine(t, redisscript.Role(map[string]string{"role": "active-replica"}), driver.ErrRefused, "KeyDB")
+	require.NoError(t, redisscript.Role(map[string]string{"role": "master"}))
 }

@@ -40,8 +40,7 @@ func TestHooksSeeEveryCommand(t *testing.T) {
 			t.Parallel()
 			client := connect(t)
 			a, b := nodeOn(t, client, "a", Options{}), nodeOn(t, client, "b", Options{})
-			_, err := a.Check(t.Context())
-			require.NoError(t, err)
+			require.NoError(t, peer.ErrOf(a.Check(t.Context())))
 			hook := new(redishook.Hook)
 			client.AddHook(hook) // after New
 			sees := func(what string, script *redisscript.Script) {

@@ -74,8 +74,7 @@ func TestNewRefuses(t *testing.T) {
 		{nil, Options{}}, {(*goredis.Client)(nil), Options{}}, {ring, Options{}}, {client, Options{Prefix: "{x}"}},
 		{client, Options{Prefix: "x", NoPrefix: true}}, {client, Options{Replicas: -1}}, {client, Options{WaitTimeout: time.Minute}}, {client, Options{WaitTimeout: -1}},
 	} {
-		_, err := New(v.client, v.o)
-		require.Error(t, err, "%+v", v)
+		require.Error(t, peer.ErrOf(New(v.client, v.o)), "%+v", v)
 	}
 	n := nodeOn(t, client, "a", Options{})
 	req := n.Request("x")

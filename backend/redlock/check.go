@@ -68,6 +68,9 @@ func (b *Backend) judgeInfo(ctx context.Context, n *node, c *nodeCheck) error {
 	case info["cluster_enabled"] == "1":
 		return fmt.Errorf("%w: it is a Redis Cluster node: Redlock nodes must be independent", driver.ErrRefused)
 	}
+	if err := redisscript.Role(info); err != nil {
+		return err
+	}
 	redisscript.Settings(info, persistenceRemedy, &c.notices)
 	if fsync := n.client.ConfigGet(ctx, "appendfsync").Val()["appendfsync"]; info["aof_enabled"] == "1" && fsync != "always" && fsync != "" {
 		c.notices.Add(driver.Notice{ID: "persistence",

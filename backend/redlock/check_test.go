@@ -125,8 +125,7 @@ func TestNewRefuses(t *testing.T) {
 		{[]goredis.UniversalClient{a, b, c}, Options{Prefix: "x", NoPrefix: true}, "exclude each other"},
 		{[]goredis.UniversalClient{a, b, c}, Options{NodeTimeout: -1}, "NodeTimeout"},
 	} {
-		_, err := New(v.nodes, v.o)
-		require.ErrorContains(t, err, v.what)
+		require.ErrorContains(t, peer.ErrOf(New(v.nodes, v.o)), v.what)
 	}
 	x, err := NewBackend([]*goredis.Client{a, b, c}, Options{NodeTimeout: time.Second})
 	require.NoError(t, err)

@@ -76,8 +76,7 @@ var world = zk.WorldACL(zk.PermAll)
 // creates makes a node that the server never removes.
 func creates(t testing.TB, raw *zk.Conn, path string, acl []zk.ACL) {
 	t.Helper()
-	_, err := raw.Create(path, nil, zk.FlagPersistent, acl)
-	require.NoError(t, err)
+	require.NoError(t, peer.ErrOf(raw.Create(path, nil, zk.FlagPersistent, acl)))
 }
 
 // newClient returns a lockport client with a backend of its own.

@@ -53,8 +53,7 @@ func TestForeign(t *testing.T) {
 	c, b := newClient(t, Options{}, s.Addr())
 	theirs := zk.NewLock(raw, "/"+t.Name(), world)
 	require.NoError(t, theirs.LockWithData([]byte("10.1.2.3")))
-	_, err := c.TryAcquire(within(t, soon), t.Name())
-	require.ErrorIs(t, err, lockport.ErrHeld)
+	require.ErrorIs(t, peer.ErrOf(c.TryAcquire(within(t, soon), t.Name())), lockport.ErrHeld)
 	st := peer.Shows(t, b, t.Name())
 	require.True(t, st.Held && st.Foreign)
 	require.Contains(t, st.Owner, `"10.1.2.3" _c_`)
@@ -95,8 +94,7 @@ func TestNodesOfOtherPrograms(t *testing.T) {
 	require.Len(t, all, 1)
 	require.Equal(t, []any{"brokers", 0, false}, []any{all[0].Name, all[0].Waiters, all[0].Foreign})
 	require.NoError(t, lock.Release(t.Context()))
-	_, err = b.Inspect(within(t, soon), "hidden")
-	peer.SaysOneLine(t, err, lockport.ErrRefused, "/hidden")
+	peer.SaysOneLine(t, peer.ErrOf(b.Inspect(within(t, soon), "hidden")), lockport.ErrRefused, "/hidden")
 }
 
 // A change of a node's data does not end its hold. Its deletion does, soon, also while many newer holds wait for their watches.
@@ -119,8 +117,7 @@ func TestNodeDataChanged(t *testing.T) {
 	}
 	peer.Until(t, func() bool { return watched() == 1 })
 	for range 3 {
-		_, err := raw.Set(node.Path, []byte("10.1.2.3"), -1)
-		require.NoError(t, err)
+		require.NoError(t, peer.ErrOf(raw.Set(node.Path, []byte("10.1.2.3"), -1)))
 		peer.Until(t, func() bool { return b.ping() == nil && watched() == 1 }) // an event precedes later answers
 	}
 	require.NoError(t, lock.Err())
@@ -178,8 +175,7 @@ func TestOtherNumberOfPermits(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "/x/"+all[1], ahead)
 	c.req.Permits = 3
-	_, err = c.waitsFor(all, 1)
-	require.ErrorIs(t, err, driver.ErrInvalidOption)
+	require.ErrorIs(t, peer.ErrOf(c.waitsFor(all, 1)), driver.ErrInvalidOption)
 }
 
 func TestNodePrefix(t *testing.T) {

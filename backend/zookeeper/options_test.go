@@ -43,8 +43,7 @@ func TestOptions(t *testing.T) {
 		require.NotContains(t, err.Error(), "secret")
 	}
 	for _, servers := range [][]string{nil, {""}, {"a:"}, {"::1"}} {
-		_, err := Connect(servers, Options{})
-		require.Error(t, err)
+		require.Error(t, peer.ErrOf(Connect(servers, Options{})))
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport"
@@ -124,8 +125,9 @@ func TestOrdinaryTick(t *testing.T) {
 func TestChangedTimeout(t *testing.T) {
 	t.Parallel()
 	s := servers.NeedZooKeeper(t, servers.ZooKeeperOptions{})
-	proxy, raw := peer.Proxy(t, s.Addr()), newRaw(t, s.Addr())
+	proxy := peer.Proxy(t, s.Addr())
 	c, b := newClient(t, Options{TTL: 12 * time.Second}, proxy.Addr())
+	var raw *zk.Conn
 	file := filepath.Join(s.Dir(), "zoo.cfg")
 	config, err := os.ReadFile(file)
 	require.NoError(t, err)
@@ -133,17 +135,19 @@ func TestChangedTimeout(t *testing.T) {
 		proxy.Cut()
 		require.NoError(t, os.WriteFile(file, append(bytes.Clone(config), limit...), 0o600))
 		require.NoError(t, s.Restart(t.Context()))
-		peer.Until(t, func() bool { _, _, err := raw.Exists("/"); return err == nil })
+		raw = newRaw(t, s.Addr()) // the earlier connection may have reached a server that was just starting, which never answers
 		proxy.Restore()
 		peer.Until(t, func() bool { return b.ready(within(t, soon)) == nil && b.ping() == nil })
 	}
 	l := peer.Holds(t, c, "x")
 	var node Node
 	require.True(t, l.As(&node))
-	_, _, freed, err := raw.ExistsW(node.Path)
-	require.NoError(t, err)
 	moves("maxSessionTimeout=5000")
-	peer.Until(t, func() bool { _, err = c.TryAcquire(t.Context(), "y"); return fired(freed) })
+	peer.Until(t, func() bool {
+		_, err = c.TryAcquire(t.Context(), "y")
+		there, _, failed := raw.Exists(node.Path)
+		return failed == nil && !there
+	})
 	require.ErrorContains(t, l.Err(), "shortened the session's timeout from 12s to 5s")
 	require.ErrorIs(t, err, lockport.ErrRefused)
 	moves("")

@@ -27,8 +27,7 @@ func TestCallersConnectionCarriesEveryRequest(t *testing.T) {
 	var node Node
 	require.True(t, lock.As(&node))
 	require.Equal(t, conn.SessionID(), node.Session)
-	_, err = c.Inspect(within(t, soon), "mine")
-	require.NoError(t, err)
+	require.NoError(t, peer.ErrOf(c.Inspect(within(t, soon), "mine")))
 	<-time.After(ttl * 5 / 12) // a renewal comes after a third
 	require.NoError(t, lock.Err())
 	answer, err := s.FourLetter(t.Context(), "cons")
@@ -125,11 +124,9 @@ func TestGrantedTimeout(t *testing.T) {
 		peer.Fails(t, other, request(other, t.Name()), driver.ErrRefused)
 	}
 	for _, o := range []Options{{}, {TTL: time.Second}, {TTL: time.Minute, Username: "u", Password: "p"}, {TTL: time.Minute, Dial: new(net.Dialer).DialContext}} {
-		_, err := New(conn, o)
-		require.ErrorIs(t, err, lockport.ErrInvalidOption)
+		require.ErrorIs(t, peer.ErrOf(New(conn, o)), lockport.ErrInvalidOption)
 	}
-	_, err := New(nil, Options{TTL: time.Minute})
-	require.ErrorIs(t, err, lockport.ErrInvalidOption)
+	require.ErrorIs(t, peer.ErrOf(New(nil, Options{TTL: time.Minute})), lockport.ErrInvalidOption)
 	for ttl, what := range map[string]string{
 		"300ms": "smallest session timeout is 1s, which is longer than the TTL 300ms",
 		"1m":    "largest session timeout is 1.5s, which is less than half the TTL 1m0s",

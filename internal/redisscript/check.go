@@ -2,6 +2,7 @@ package redisscript
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"strconv"
 	"strings"
@@ -56,6 +57,32 @@ func Settings(info map[string]string, remedy string, all *notice.List) {
 			Text:   "Without the append-only file (appendonly yes) the server can forget locks when it restarts, even held ones.",
 			Remedy: remedy})
 	}
+}
+
+// Spread refuses a proxy that distributes keys over several servers: it finds all keys of a request on the server of the first. So a batch of claims
+// would not exclude other claims of the same names. lock returns the key of a lock, and run calls a script.
+func Spread(lock func(name string) string, run func(Call) Reply) error {
+	var keys []string
+	for range 16 { // all on one of two servers by chance: once in 30,000 times
+		keys = append(keys, lock("lockport-check-"+rand.Text()))
+		if r := run(spread.Call(keys[len(keys)-1:])); r.Err != nil {
+			return r.Err
+		}
+	}
+	r := run(spread.Call(keys))
+	if n, ok := r.Value.(int64); r.Err == nil && ok && n < int64(len(keys)) {
+		return fmt.Errorf("%w: a proxy distributes keys over several servers, so two clients could hold the same lock: use the address of one server, "+
+			"or redis+cluster://", driver.ErrRefused)
+	}
+	return r.Err
+}
+
+// Role refuses servers whose locks another server grants too.
+func Role(info map[string]string) error {
+	if info["role"] == "active-replica" {
+		return fmt.Errorf("%w: this KeyDB is an active replica: other servers accept writes too, and grant the same locks", driver.ErrRefused)
+	}
+	return nil
 }
 
 // Tried judges the reply of the script Check: an error for the first command that the server or the user's ACL refuses, or a notice if that is

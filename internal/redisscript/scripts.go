@@ -44,6 +44,7 @@ var (
 	Inspect = Script{}.of("queue", "inspect")
 	Break   = Script{}.of("demoted", "queue", "break")
 	Check   = Script{}.of("check")
+	spread  = Script{}.of("spread")
 )
 
 // of returns s with the files as its source.

@@ -34,8 +34,7 @@ func TestSessionEnds(t *testing.T) {
 		queued.is(t, driver.ErrUnavailable)
 		renewal.is(t, driver.ErrUnknown)
 		waiting.pending(t)
-		_, err := driver.Renew(t.Context(), h.b, lease)
-		require.ErrorIs(t, err, driver.ErrLost)
+		require.ErrorIs(t, peer.ErrOf(driver.Renew(t.Context(), h.b, lease)), driver.ErrLost)
 		require.Empty(t, h.dials, "no new session is needed")
 
 		// One request ends everything that may live on at the server.
