@@ -57,7 +57,9 @@ func (c *Client) await(ctx context.Context, try bool, name string, opts []Acquir
 		return nil, err
 	}
 	if mine != nil {
-		mine.runHere(w)
+		if gaveUp, held := mine.runHere(w); gaveUp {
+			return c.leave(q, w, cmp.Or(ctx.Err(), context.DeadlineExceeded), held)
+		}
 	}
 	if w.ready == nil {
 		return w.lock, w.err
@@ -66,7 +68,7 @@ func (c *Client) await(ctx context.Context, try bool, name string, opts []Acquir
 	case <-w.ready:
 		return w.lock, w.err
 	case <-ctx.Done():
-		return c.leave(q, w, ctx.Err())
+		return c.leave(q, w, ctx.Err(), nil)
 	}
 }
 
@@ -121,11 +123,11 @@ func (c *Client) enqueue(w *waiter, name string) (q *queue, mine *claim, err err
 }
 
 // leave removes w, whose context has ended with cause, from q. If w was granted a hold meanwhile, the next waiter gets its claim. If that hold has
-// ended too, its end was reported, so leave returns it.
-func (c *Client) leave(q *queue, w *waiter, cause error) (*Lock, error) {
+// ended too, its end was reported, so leave returns it. held is why w's own attempt failed, if the name is held.
+func (c *Client) leave(q *queue, w *waiter, cause, held error) (*Lock, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	blocked := q.blocked
+	blocked := cmp.Or(held, q.blocked)
 	if !w.done() {
 		q.drop(w)
 		c.tidy(q)

@@ -56,16 +56,20 @@ func (c *Client) newOutcome(lease driver.Lease, err error, suspended time.Durati
 	return o
 }
 
-// runHere makes the first attempt on w's goroutine, and leaves later ones to another. Afterwards w is answered, or waits for ready.
-func (cl *claim) runHere(w *waiter) {
+// runHere makes the first attempt on w's goroutine, and leaves later ones to another. Afterwards w is answered, or waits for ready, or has given up
+// because its context has ended: then held says that the name is held, if the server answered so.
+func (cl *claim) runHere(w *waiter) (gaveUp bool, held error) {
 	c := cl.client
 	o := outcome{err: driver.ErrUnknown, gaveUp: true} // if the driver panics
 	defer c.background.Done()
 	defer func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		if o.gaveUp && !w.done() { // else it was given another claim's hold meanwhile
+		if gaveUp = o.gaveUp && !w.done(); gaveUp { // else it was given another claim's hold meanwhile
 			cl.queue.drop(w)
+			if classOf(o.err) == ErrHeld {
+				held = newHeldError(cl.req.Name, o.err)
+			}
 		}
 		if cl.conclude(&o) {
 			cl.runLater(w.ctx, o)
@@ -76,6 +80,7 @@ func (cl *claim) runHere(w *waiter) {
 	}()
 	o = cl.attempt(w.ctx, false)
 	o.gaveUp = o.err != nil && hasEnded(w.ctx)
+	return
 }
 
 // hasEnded reports whether ctx has ended or is about to: a socket with its deadline may end a moment before its timer. A failure from that concerns

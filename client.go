@@ -72,14 +72,6 @@ func New(b driver.Backend, opts ...Option) (*Client, error) {
 		return fail(caps.Backend, err)
 	}
 	cfg.ttl = cmp.Or(cfg.ttl, caps.FixedTTL, DefaultTTL)
-	if err := cfg.acquisition.check(caps); err != nil {
-		return fail(caps.Backend, err)
-	}
-	for _, r := range cfg.require {
-		if err := r.check(caps); err != nil {
-			return fail(caps.Backend, err)
-		}
-	}
 	c := &Client{
 		backend:   b,
 		caps:      caps,
@@ -90,13 +82,25 @@ func New(b driver.Backend, opts ...Option) (*Client, error) {
 		done:      make(chan struct{}),
 		queues:    make(map[queueKey]*queue),
 	}
-	c.ctx, c.stop = context.WithCancel(context.Background())
 	c.batch, _ = driver.As[driver.BatchRenewer](b)
 	c.waiter, _ = driver.As[driver.Waiter](b)
 	c.notifier, _ = driver.As[driver.Notifier](b)
 	c.requeuer, _ = driver.As[driver.Requeuer](b)
 	c.attacher, _ = driver.As[driver.Attacher](b)
+	// A wrapper without Unwrap hides the interfaces.
 	c.caps.Detach = c.caps.Detach && c.attacher != nil
+	if c.waiter == nil && (caps.Wake == driver.WakeQueue || caps.Wake == driver.WakeQueueOrPoll) || c.notifier == nil && caps.Wake == driver.WakeNotify {
+		c.caps.Wake = driver.WakePoll
+	}
+	if err := cfg.acquisition.check(c.caps); err != nil {
+		return fail(caps.Backend, err)
+	}
+	for _, r := range cfg.require {
+		if err := r.check(c.caps); err != nil {
+			return fail(caps.Backend, err)
+		}
+	}
+	c.ctx, c.stop = context.WithCancel(context.Background())
 	return c, nil
 }
 

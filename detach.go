@@ -58,6 +58,9 @@ func (l *Lock) detach(ctx context.Context) error {
 	if !c.caps.Detach || cl.queue.several() || l.outer != nil {
 		return fmt.Errorf("%w: this hold cannot be detached", errors.ErrUnsupported)
 	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	join, cancel := context.WithTimeout(ctx, renewalTimeout(cl.req.TTL))
@@ -66,7 +69,7 @@ func (l *Lock) detach(ctx context.Context) error {
 	switch e := l.endAt(c.now()); {
 	case e != nil:
 		return e.err
-	case join.Err() != nil: // a renewal may be under way
+	case lease == nil:
 		return ownLimit(ctx, fmt.Errorf("%w: a renewal under way has not returned (%w)", ErrUnavailable, join.Err()))
 	}
 	cl.renewing, cl.detaching = true, true // others wait for it instead of renewing

@@ -11,6 +11,11 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
+// notifies is a backend that is a driver.Notifier, too.
+type notifies struct{ *memorytest.Backend }
+
+func (notifies) Notify(driver.Request, func()) (stop func()) { return func() {} }
+
 // Require accepts exactly the backends that state what is required, or more.
 func TestRequire(t *testing.T) {
 	type caps = driver.Capabilities
@@ -30,12 +35,23 @@ func TestRequire(t *testing.T) {
 		{lockport.NeedDetach, func(c *caps, v int) { c.Detach = v > 0 }, 1, 1},
 	} {
 		for value := range v.greatest + 1 {
-			_, err := lockport.New(stating{memorytest.NewBackend(nil, nil), func(c *caps) { v.set(c, value) }}, lockport.Require(v.need))
+			_, err := lockport.New(stating{notifies{memorytest.NewBackend(nil, nil)}, func(c *caps) { v.set(c, value) }}, lockport.Require(v.need))
 			if value >= v.enough {
 				require.NoError(t, err, "%d: %d", v.need, value)
 			} else {
 				require.ErrorIs(t, err, errors.ErrUnsupported, "%d: %d", v.need, value)
 			}
 		}
+	}
+}
+
+// hiding is a wrapper that hides the optional interfaces of its backend.
+type hiding struct{ driver.Backend }
+
+func TestRequireOfAHiddenInterface(t *testing.T) {
+	b := hiding{memorytest.NewBackend(nil, nil)}
+	for _, need := range []lockport.Requirement{lockport.NeedDetach, lockport.NeedNoPolling} {
+		_, err := lockport.New(b, lockport.Require(need))
+		require.ErrorIs(t, err, errors.ErrUnsupported, need)
 	}
 }
