@@ -125,7 +125,7 @@ func TestReadOnlyServer(t *testing.T) {
 		for range 2 { // on its session, then on a new one
 			require.ErrorIs(t, peer.ErrOf(idle.TryAcquire(t.Context(), newName())), lockport.ErrUnavailable)
 		}
-		peer.Refuses(t, m.URL(), driver.ErrRefused, "read-only")
+		peer.Refuses(t, m.URL(), driver.ErrRefused, "splits reads")
 		peer.Eventually(t, held.Lost())
 		require.Never(t, func() bool { return len(got) > 0 }, time.Second, 10*time.Millisecond, "granted by a server that was replaced")
 		exec(t, admin, "SET GLOBAL read_only=0")

@@ -129,7 +129,7 @@ func (c *conn) mark(ctx context.Context) error {
 	return err
 }
 
-var errProxy = fmt.Errorf("%w: the connection goes through a proxy that shares sessions among clients (ProxySQL, MaxScale, RDS Proxy), "+
+var errProxy = fmt.Errorf("%w: the connection goes through a proxy that shares sessions among clients, as ProxySQL does, "+
 	"which would mix up lock holders: connect to the server itself", driver.ErrRefused)
 
 // Close implements session.Conn.

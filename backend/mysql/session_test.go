@@ -191,5 +191,5 @@ func TestProxiesThatShareSessions(t *testing.T) {
 		}
 		require.ErrorContains(t, err, "another session answers", "from statement %d of %d on", from, setUp)
 	}
-	require.ErrorContains(t, errProxy, "ProxySQL")
+	require.ErrorContains(t, errProxy, "as ProxySQL does")
 }

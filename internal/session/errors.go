@@ -21,7 +21,7 @@ var (
 // ErrReadOnly means that the server accepts no writes. It is a replica, perhaps a primary that was replaced. A session with this in an Op.Err ends.
 var ErrReadOnly = fmt.Errorf("%w: %s", driver.ErrUnavailable, readOnly)
 
-const readOnly = "the server is read-only, as a replica is, and its locks exclude nobody elsewhere: connect to the primary"
+const readOnly = "the server is read-only, as a replica is, and its locks exclude nobody elsewhere: connect to the primary, not a proxy that splits reads"
 
 // Refuse returns err as driver.Checker does. It refuses a read-only server: there is no fail-over to wait for.
 func Refuse(err error) error {
