@@ -142,6 +142,20 @@ func TestWriterThatIsGoneIsPassedOver(t *testing.T) {
 	b.Abandons(writer)
 	peer.Eventually(t, woken)
 	a.Frees(a.Takes(reader))
+
+	// Several that are gone are passed over one after another, without a long pause for each.
+	for range 6 {
+		b.Waits(b.Request(name))
+	}
+	reader = a.reading(name)
+	a.Waits(reader)
+	a.Waits(reader) // calls the first
+	for range 5 {
+		time.Sleep(300 * time.Millisecond)
+		require.LessOrEqual(t, a.Waits(reader).ExpiresIn, 250*time.Millisecond)
+	}
+	time.Sleep(300 * time.Millisecond)
+	a.Frees(a.Takes(reader))
 	a.Frees(here)
 	leaves(t, s, name)
 }

@@ -149,7 +149,7 @@ func (b *Backend) outcome(c *claim, sent time.Time, r redisscript.Reply) (driver
 func (b *Backend) held(c *claim, got redisscript.Claimed) *driver.HeldError {
 	h := &driver.HeldError{Poll: redisclaims.PollUnheard}
 	if got.Number >= 0 { // otherwise it never expires
-		h.ExpiresIn = max(time.Duration(got.Number), 1) * time.Millisecond // 0 means within this millisecond
+		h.ExpiresIn = redisscript.Duration(max(got.Number, 1)) // 0 means within this millisecond
 	}
 	switch {
 	case got.Value == redisscript.Readers:

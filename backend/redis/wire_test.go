@@ -61,6 +61,9 @@ func TestForeignValuesExclude(t *testing.T) {
 	require.Equal(t, int64(0), do(t, s, "EVAL", compareAndDelete, 1, key, "x"))
 	n.Frees(lease)
 
+	require.Equal(t, "OK", do(t, s, "SET", key, "x", "PX", 18446744073710)) // 584 years overflow a time.Duration
+	require.Greater(t, n.Waits(n.Request(name)).ExpiresIn, 1000*time.Hour)
+
 	// Without a TTL, as left by an old SETNX.
 	require.Equal(t, "OK", do(t, s, "SET", key, "for ever"))
 	h = n.Waits(n.Request(name))

@@ -68,7 +68,7 @@ func (c *claim) ask(ctx context.Context, argv ...any) {
 		}
 		v.round, v.holder, v.state = round, "", asked
 		if v.err = errStrayUndo; !v.strayUndo {
-			v.err = n.admit()
+			v.err = n.admit(c.nodeTimeout())
 		}
 		if v.err != nil { // no request follows the undo under way, which may end the vote at any time
 			v.state, v.strayUndo = failed, v.strayUndo || v.undoing
@@ -220,7 +220,7 @@ func (c *claim) freeIn(got int) time.Duration {
 		return 0
 	}
 	slices.Sort(all)
-	return time.Duration(max(all[missing-1], 1)) * time.Millisecond // 0 means within this millisecond
+	return redisscript.Duration(max(all[missing-1], 1)) // 0 means within this millisecond
 }
 
 // tooFew is the error of a claim that too few nodes answered. With a stray undo it is ErrUnknown: the client then abandons this claim, and

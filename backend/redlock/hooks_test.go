@@ -1,6 +1,8 @@
 package redlock
 
 import (
+	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -10,6 +12,7 @@ import (
 	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/lab/peer"
 	"github.com/lockport/lockport/internal/lab/redishook"
+	"github.com/lockport/lockport/internal/lab/worker"
 	"github.com/lockport/lockport/internal/redisscript"
 )
 
@@ -55,4 +58,34 @@ func TestTheCallersClientsCarryEveryRequest(t *testing.T) {
 	own := peer.Opened(t, x.url())
 	require.NoError(t, own.Close())
 	require.ErrorIs(t, own.(*Backend).nodes[0].client.Ping(t.Context()).Err(), goredis.ErrClosed)
+}
+
+// slow is a hook that delays each request.
+type slow struct {
+	redishook.Hook
+	by time.Duration
+}
+
+func (s *slow) ProcessPipelineHook(next goredis.ProcessPipelineHook) goredis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []goredis.Cmder) error { time.Sleep(s.by); return next(ctx, cmds) }
+}
+
+// A burst of claims on distant nodes that have not answered yet is no reason to rest: the nodes have half of their time to answer.
+func TestBurstOnDistantNodes(t *testing.T) {
+	x := plainNodes(t, 3)
+	var clients []*goredis.Client
+	for _, s := range x.servers {
+		c := goredis.NewClient(&goredis.Options{Addr: s.Addr()})
+		c.AddHook(&slow{by: 150 * time.Millisecond})
+		t.Cleanup(func() { _ = c.Close() })
+		clients = append(clients, c)
+	}
+	b, err := NewBackend(clients, Options{NodeTimeout: 5 * time.Second})
+	require.NoError(t, err)
+	a := clientOf(t, b, "a")
+	require.NoError(t, worker.First(worker.AtOnce(make([]struct{}, 2*maxUnanswered), func(i int, _ struct{}) error {
+		time.Sleep(time.Duration(i) * 500 * time.Microsecond)
+		_, err := a.Try(a.Request(fmt.Sprint("x", i)))
+		return err
+	})))
 }

@@ -32,7 +32,7 @@ type node struct {
 }
 
 // An unreachable node, or one that does not answer in time, rests: it gets no requests for rest, then one per rest until it answers. A node with
-// maxUnanswered requests and no answer for silence rests too.
+// maxUnanswered requests and no answer for silence, or for half of its time to answer if that is longer, rests too.
 const (
 	rest          = 200 * time.Millisecond
 	maxUnanswered = 256
@@ -94,7 +94,7 @@ func (n *node) settle(ctx context.Context) {
 
 // run runs script on the node with a timeout, unless the node rests. The reply's error is classified; see certain.
 func (n *node) run(ctx context.Context, timeout time.Duration, script *redisscript.Script, keys []string, argv ...any) redisscript.Reply {
-	if err := n.admit(); err != nil {
+	if err := n.admit(timeout); err != nil {
 		return redisscript.Reply{Err: err}
 	}
 	return n.runAdmitted(ctx, timeout, script, keys, argv...)
@@ -125,13 +125,13 @@ func (n *node) runAdmitted(ctx context.Context, timeout time.Duration, script *r
 	return r
 }
 
-// admit returns nil if the node may be asked now, or why not.
-func (n *node) admit() error {
+// admit returns nil if the node may be asked now, with timeout to answer, or why not.
+func (n *node) admit(timeout time.Duration) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	now := time.Now()
 	switch {
-	case n.restReason == "" && n.unanswered >= maxUnanswered && now.Sub(n.since) >= silence:
+	case n.restReason == "" && n.unanswered >= maxUnanswered && now.Sub(n.since) >= max(silence, timeout/2):
 		n.restReason, n.restEnd = noAnswer, now.Add(rest)
 	case n.restReason == "":
 		return nil

@@ -40,6 +40,9 @@ var replyClasses = []struct {
 	{"READONLY", driver.ErrUnavailable, "this is a read-only replica"},
 	{"NOREPLICAS", driver.ErrUnavailable, "too few replicas are connected (min-replicas-to-write)"},
 	{"BUSY", driver.ErrUnavailable, "another client's script blocks Redis"},
+	// SCRIPT KILL ends only scripts that have written nothing. The second text is that of Redis 6.
+	{"ERR Script killed", driver.ErrUnavailable, "somebody ended the script"},
+	{"Script killed", driver.ErrUnavailable, "somebody ended the script"},
 	// A script met a key that it had deleted, in a slot that is being moved: half of it may be done. The second text is that of Redis 6.
 	{"ERR Script attempted to access a non local key", driver.ErrUnknown, "the slot is being moved"},
 	{"Lua script attempted to access a non local key", driver.ErrUnknown, "the slot is being moved"},

@@ -2,6 +2,7 @@ package redisscript
 
 import (
 	"context"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -59,7 +60,12 @@ func Inspected(name string, r Reply) (lock, permits driver.Status, err error) {
 	return lock, permits, nil
 }
 
-func expiry(ms int64) time.Time { return time.Now().Add(time.Duration(ms) * time.Millisecond) }
+func expiry(ms int64) time.Time { return time.Now().Add(Duration(ms)) }
+
+// Duration is ms milliseconds, or the longest duration if that is less: a foreign client's key may last longer.
+func Duration(ms int64) time.Duration {
+	return time.Duration(min(ms, int64(math.MaxInt64/time.Millisecond))) * time.Millisecond
+}
 
 // heldBy returns st with its holders: the first one, and the rest as Others. holders lists each owner, followed by the ms until it expires.
 func heldBy(st driver.Status, holders any) driver.Status {

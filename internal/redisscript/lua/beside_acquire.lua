@@ -16,7 +16,8 @@ if permits > 0 then
   room = count() < permits
 end
 local first, turn = head()
-if room and first and first ~= owner and turn and turn <= now then -- it missed its turn
+local dead = room and first and first ~= owner and turn and turn <= now -- it missed its turn
+if dead then
   call('ZREM', KEYS[2], '!', first)
   first, turn = head()
 end
@@ -40,6 +41,9 @@ if not holds() and not (room and (not first or first == owner)) then
     ms = turn - now
   elseif waited then -- the head may be a writer, which must wait for the readers: it stays the head if it answers
     call_head(true)
+    if dead then -- the next may be dead too: ask again when its turn is over
+      ms = TURN_MS
+    end
   end
   if queue then
     enqueue(owner)
