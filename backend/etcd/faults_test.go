@@ -48,9 +48,9 @@ func TestPlaceLostWhileWaiting(t *testing.T) {
 }
 
 // While the holder's watch, its own or the shared one, is broken, its key is deleted and the deletion compacted. The reopened watch cannot report it,
-// and the first reads of the key fail.
+// and the first reads of the key fail. The server refuses to read many at once.
 func TestRemovalThatWasCompactedAway(t *testing.T) {
-	s, etcd, _ := alone(t)
+	s, etcd, _ := alone(t, "--max-txn-ops=16")
 	for _, locks := range []int{1, ownWatches + 1} {
 		proxy := peer.Proxy(t, s.Addr())
 		var fails atomic.Int64

@@ -2,7 +2,9 @@ package etcd
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -118,10 +120,14 @@ func (b *Backend) confirmDoubted() {
 		}
 		b.confirming = len(some) > 0
 		b.mu.Unlock()
-		switch {
-		case len(some) == 0:
+		if len(some) == 0 {
 			return
-		case b.confirm(some):
+		}
+		err := b.confirm(some)
+		if errors.Is(err, driver.ErrRefused) && len(some) > 1 { // the server limits transactions, or one key is not permitted
+			some = slices.DeleteFunc(some, func(c *claim) bool { return b.confirm([]*claim{c}) == nil })
+		}
+		if err == nil || len(some) == 0 {
 			pause = retrySoon
 			continue
 		}
@@ -139,8 +145,8 @@ func (b *Backend) confirmDoubted() {
 	}
 }
 
-// confirm checks that the holders' keys still exist, and whether others wait behind them. false: it could not read them.
-func (b *Backend) confirm(some []*claim) bool {
+// confirm checks that the holders' keys still exist, and whether others wait behind them. An error: it could not read them.
+func (b *Backend) confirm(some []*claim) error {
 	ctx, cancel := context.WithTimeout(b.ctx, confirmTimeout)
 	defer cancel()
 	var read []clientv3.Op
@@ -151,7 +157,7 @@ func (b *Backend) confirm(some []*claim) bool {
 	}
 	a := b.commit(ctx, request{then: read})
 	if a.err != nil {
-		return false
+		return a.err
 	}
 	for i, c := range some {
 		own, later := rangeAt(a.txn, 2*i).Kvs, rangeAt(a.txn, 2*i+1).Kvs
@@ -162,5 +168,5 @@ func (b *Backend) confirm(some []*claim) bool {
 			c.req.Contended()
 		}
 	}
-	return true
+	return nil
 }

@@ -138,7 +138,7 @@ func (b *Backend) RenewBatch(ctx context.Context, all []driver.Lease, results []
 		b.confirmed++
 		some[i] = all[b.confirmed%len(all)].(*claim)
 	}
-	b.background(func() { b.confirm(some) })
+	b.background(func() { _ = b.confirm(some) })
 	b.mu.Unlock()
 	for i, one := range all {
 		c := one.(*claim)

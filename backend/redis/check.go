@@ -96,10 +96,10 @@ func (b *Backend) checkReplicas(info map[string]string, all *notice.List) error 
 
 // tryCommands runs the scripts' commands on keys that nobody uses.
 func (b *Backend) tryCommands(ctx context.Context, all *notice.List) error {
-	run := func(c redisscript.Call) redisscript.Reply { return b.pipe.Run(ctx, c) }
-	err := redisscript.Tried(run(redisscript.Check.Call(b.keysOf("lockport-check-"+rand.Text()))), all)
+	keys := b.keysOf("lockport-check-" + rand.Text())
+	err := redisscript.Tried(b.pipe.Run(ctx, redisscript.Check.Call(keys)), all)
 	if err != nil || b.pipe.Cluster() {
 		return err
 	}
-	return redisscript.Spread(b.layout.Key, run)
+	return b.pipe.Spread(ctx, b.layout)
 }

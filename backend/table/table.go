@@ -152,7 +152,7 @@ func (b *Backend) try(ctx context.Context) (err error) {
 }
 
 // cluster is the notice of a node of Galera, or of a group in multi-primary mode.
-var cluster = driver.Notice{ID: "cluster", Text: "The server is one of several nodes that accept writes. A node that lags reports losses that did not happen, and each judges expiry by its own clock.",
+var cluster = driver.Notice{ID: "cluster", Text: "The server is set up as one of several nodes that accept writes. A node that lags reports losses that did not happen, and each judges expiry by its own clock.",
 	Remedy: "Send all locks to one node, or set wsrep_sync_wait to 7 (Galera) and synchronize the nodes' clocks."}
 
 // risks are the notices of Check, by the first column of dialect.notices.

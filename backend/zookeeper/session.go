@@ -44,14 +44,15 @@ func (b *Backend) observe() {
 }
 
 // closed is the error of a caller's connection that is down and refuses a request: it is closed, or was lost twice in a row. It matches
-// errSessionEnded if every look has found it down for the session's timeout and two ticks. The servers, unless they are stopped, have ended its
-// session then, and go-zookeeper sends nothing more.
+// errSessionEnded if every look has found it down for twice the session's timeout and a tick. The servers have ended its session then, unless they
+// were down or elected a leader again meanwhile: that starts the timeout anew. go-zookeeper sends nothing more.
 func (b *Backend) closed() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.observe()
 	b.down = cmp.Or(b.down, time.Now())
 	err := zk.ErrConnectionClosed
-	if time.Since(b.down) > b.timeout()+2*b.tick {
+	if time.Since(b.down) > 2*(b.timeout()+b.tick) {
 		err = errSessionEnded
 	}
 	return unavailable(fmt.Errorf("%w; if you closed the connection, make a new client on a new one", err))

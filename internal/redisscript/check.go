@@ -60,17 +60,21 @@ func Settings(info map[string]string, remedy string, all *notice.List) {
 }
 
 // Spread refuses a proxy that distributes keys over several servers: it finds all keys of a request on the server of the first. So a batch of claims
-// would not exclude other claims of the same names. lock returns the key of a lock, and run calls a script.
-func Spread(lock func(name string) string, run func(Call) Reply) error {
+// would not exclude other claims of the same names.
+func (p *Pipe) Spread(ctx context.Context, l Layout) error {
 	for range 2 { // a server may lose keys once: it restarts, or evicts them
 		var keys []string
-		for range 16 { // all on one of two servers by chance: once in 30,000 times
-			keys = append(keys, lock("lockport-check-"+rand.Text()))
-			if r := run(spread.Call(keys[len(keys)-1:])); r.Err != nil {
+		var calls []Call
+		for i := range 16 { // all on one of two servers by chance: once in 30,000 times
+			keys = append(keys, l.Key("lockport-check-"+rand.Text()))
+			calls = append(calls, spread.Call(keys[i:]))
+		}
+		for _, r := range p.RunAll(ctx, calls) {
+			if r.Err != nil {
 				return r.Err
 			}
 		}
-		if r := run(spread.Call(keys)); r.Err != nil || r.Value == int64(len(keys)) {
+		if r := p.Run(ctx, spread.Call(keys)); r.Err != nil || r.Value == int64(len(keys)) {
 			return r.Err
 		}
 	}
