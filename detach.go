@@ -58,9 +58,6 @@ func (l *Lock) detach(ctx context.Context) error {
 	if !c.caps.Detach || cl.queue.several() || l.outer != nil {
 		return fmt.Errorf("%w: this hold cannot be detached", errors.ErrUnsupported)
 	}
-	if err := ctx.Err(); err != nil {
-		return err
-	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	join, cancel := context.WithTimeout(ctx, renewalTimeout(cl.req.TTL))
@@ -71,6 +68,8 @@ func (l *Lock) detach(ctx context.Context) error {
 		return e.err
 	case lease == nil:
 		return ownLimit(ctx, fmt.Errorf("%w: a renewal under way has not returned (%w)", ErrUnavailable, join.Err()))
+	case ctx.Err() != nil:
+		return ctx.Err()
 	}
 	cl.renewing, cl.detaching = true, true // others wait for it instead of renewing
 	cl.schedule()

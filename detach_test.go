@@ -67,6 +67,8 @@ func TestDetachWithoutAnAnswer(t *testing.T) {
 		_, err = lock.Detach(w.ctx)
 		require.ErrorIs(t, err, lockport.ErrLost)
 		require.ErrorIs(t, lock.Err(), lockport.ErrLost)
+		_, again := lock.Detach(ended)
+		require.ErrorIs(t, again, lockport.ErrLost, "other errors say that the hold lasts")
 		require.NotErrorIs(t, errors.Join(err, lock.Err()), context.DeadlineExceeded, "no context of the caller's has ended")
 		w.sleep(2 * time.Second)
 		lock = w.acquire(c, "y")
