@@ -75,6 +75,35 @@ func TestARequestCutShortAfterAHandOff(t *testing.T) {
 	})
 }
 
+// TryAcquire sends no request if its client is acquiring the name, unless a permit may be free.
+func TestTryAcquireBesideAcquire(t *testing.T) {
+	bubble(t, func(w *world) {
+		c := w.on(w.around(func(c call) error {
+			if c.method == "TryAcquire" {
+				time.Sleep(time.Second)
+			}
+			return c.do()
+		}))
+		two := lockport.Permits(2)
+		tries := func(requests time.Duration, want error, name string, opts ...lockport.AcquireOption) {
+			begun := time.Now()
+			_, err := c.TryAcquire(w.within(time.Minute).ctx, name, opts...)
+			require.ErrorIs(t, err, want)
+			require.Equal(t, requests*time.Second, time.Since(begun))
+		}
+		w.begin(c, "x")
+		tries(0, lockport.ErrHeld, "x")
+		w.begin(c, "p", two)
+		tries(2, nil, "p", two)
+		waits := w.begin(c, "p", two)
+		w.sleep(2 * time.Second)
+		tries(0, lockport.ErrHeld, "p", two)
+		waits.cancel()
+		require.True(t, isClosed(waits.done))
+		tries(1, lockport.ErrHeld, "p", two) // nobody waits
+	})
+}
+
 // A waiting writer, in this process or another, comes before later readers, even if they could join a held claim. So does one of this process whose
 // request reaches the server after that of the first reader.
 func TestWriterIsNotStarved(t *testing.T) {

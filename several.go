@@ -15,8 +15,8 @@ type Set struct {
 
 // AcquireAll acquires all of names, or none. It requests all at once. If one of them is held, it releases the others and acquires them one by one in
 // the order of the names, waiting for each. Every client uses the same order, so calls of AcquireAll do not deadlock. The options apply to every
-// name. While it waits for one name, it may lose another: see Set.Err. Errors are those of Acquire, and ErrInvalidName if names is empty or has a
-// name twice.
+// name. While it waits for one name, it may lose another: see Set.Err. It fails if the server is unavailable when it goes on to the next name. Errors
+// are those of Acquire, and ErrInvalidName if names is empty or has a name twice.
 func AcquireAll(ctx context.Context, l Locker, names []string, opts ...AcquireOption) (*Set, error) {
 	set, err := TryAcquireAll(ctx, l, names, opts...)
 	if !errors.Is(err, ErrHeld) {
