@@ -63,6 +63,7 @@ func TestForeignValuesExclude(t *testing.T) {
 
 	require.Equal(t, "OK", do(t, s, "SET", key, "x", "PX", 18446744073710)) // 584 years overflow a time.Duration
 	require.Greater(t, n.Waits(n.Request(name)).ExpiresIn, 1000*time.Hour)
+	require.Greater(t, time.Until(peer.Shows(t, n, name).Expires), 1000*time.Hour)
 
 	// Without a TTL, as left by an old SETNX.
 	require.Equal(t, "OK", do(t, s, "SET", key, "for ever"))

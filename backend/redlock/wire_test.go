@@ -75,4 +75,9 @@ func TestForeignValuesExclude(t *testing.T) {
 	require.Zero(t, set(), "we exclude them")
 	a.Frees(lease)
 	x.empty(t, "x")
+
+	for _, s := range x.servers {
+		do(t, s, "SET", key("x"), "x", "PX", 18446744073710) // 584 years overflow a time.Duration
+	}
+	require.Greater(t, a.Waits(a.Request("x")).ExpiresIn, 1000*time.Hour)
 }
