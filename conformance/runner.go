@@ -146,12 +146,13 @@ func (r *runner) once(ctx context.Context, cfg Config, c Case) error {
 	if err != nil {
 		return fmt.Errorf("Faults.Conns: %w", err)
 	}
-	done := make(chan struct{})
+	done, took := make(chan struct{}), time.Duration(0)
 	go func() {
 		pprof.SetGoroutineLabels(pprof.WithLabels(ctx, pprof.Labels(goroutineLabel, e.prefix)))
 		defer close(done)
 		defer e.cleanUp()
 		defer e.catch()
+		defer func() { took = time.Since(start) }()
 		c.run(e)
 	}()
 	select {
@@ -161,7 +162,7 @@ func (r *runner) once(ctx context.Context, cfg Config, c Case) error {
 		return fmt.Errorf("the case hangs: its limit was %v; earlier failure: %v; its goroutines:\n%s", limit, e.failure(), stacks)
 	}
 	if err := e.failure(); err != nil { // leaks of a failed case add nothing
-		if time.Since(start) >= limit {
+		if took >= limit {
 			err = fmt.Errorf("%w (%w of %v)", err, errLimit, limit)
 		}
 		return err

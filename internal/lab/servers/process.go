@@ -53,7 +53,7 @@ func (s *Server) reviveAfter(p *worker.Process) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.proc == p && !s.ended {
-		_, _ = s.startProcess() // an error: it is closed
+		_, _ = s.startProcess() // with an error, it stays down
 	}
 }
 

@@ -39,7 +39,7 @@ if not holds() and not (room and (not first or first == owner)) then
     ms = turn - now
   elseif turn then
     ms = turn - now
-  elseif waited then -- the head may be a writer, which must wait for the readers: it stays the head if it answers
+  elseif waited or dead then -- the head may be a writer, which must wait for the readers: it stays the head if it answers
     call_head(true)
     if dead then -- the next may be dead too: ask again when its turn is over
       ms = TURN_MS
