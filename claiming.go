@@ -74,7 +74,7 @@ func (cl *claim) runHere(w *waiter) (gaveUp bool, held error) {
 		if cl.conclude(&o) {
 			cl.runLater(w.ctx, o)
 		}
-		if !w.done() {
+		if !gaveUp && !w.done() {
 			w.ready = make(chan struct{})
 		}
 	}()

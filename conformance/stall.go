@@ -70,10 +70,10 @@ func (r *runner) attempt(ctx context.Context, cfg Config, c Case) (n int, err er
 		stall := longest()
 		stalled := stall >= r.ttl/8 || expired
 		overdue := !c.Quick && stall >= r.ttl*5/8 // claims are renewed after a quarter of the TTL
-		lost := errors.Is(err, driver.ErrLost) || errors.Is(err, errAway) || errors.Is(err, errLimit)
+		starved := errors.Is(err, driver.ErrLost) || errors.Is(err, errAway) || errors.Is(err, errLimit)
 		granted := errors.Is(err, errGranted) || errors.Is(err, errNone) || errors.Is(err, errMissing)
 		slow := errors.Is(err, errStalled) || errors.Is(err, errSlow)
-		if n == maxStalled || !slow && !(lost && stalled) && !(errors.Is(err, errNotOver) && stall >= endTime/4) && !(granted && (expired || overdue)) {
+		if n == maxStalled || !slow && !(starved && stalled) && !(errors.Is(err, errNotOver) && stall >= endTime/4) && !(granted && (expired || overdue)) {
 			return n, err
 		}
 	}

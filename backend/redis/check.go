@@ -2,7 +2,6 @@ package redis
 
 import (
 	"context"
-	"crypto/rand"
 	"fmt"
 	"strconv"
 
@@ -96,7 +95,7 @@ func (b *Backend) checkReplicas(info map[string]string, all *notice.List) error 
 
 // tryCommands runs the scripts' commands on keys that nobody uses.
 func (b *Backend) tryCommands(ctx context.Context, all *notice.List) error {
-	keys := b.keysOf("lockport-check-" + rand.Text())
+	keys := b.keysOf(redisscript.CheckName())
 	err := redisscript.Tried(b.pipe.Run(ctx, redisscript.Check.Call(keys)), all)
 	if err != nil || b.pipe.Cluster() {
 		return err

@@ -2,7 +2,6 @@ package redlock
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 
@@ -54,7 +53,7 @@ func (b *Backend) askNode(ctx context.Context, n *node, c *nodeCheck) error {
 			return err
 		}
 	}
-	tried := n.run(ctx, maxNodeTimeout, redisscript.Check, b.layout.Keys("lockport-check-"+rand.Text()))
+	tried := n.run(ctx, maxNodeTimeout, redisscript.Check, b.layout.Keys(redisscript.CheckName()))
 	return redisscript.Tried(tried, &c.notices)
 }
 

@@ -59,15 +59,18 @@ func Settings(info map[string]string, remedy string, all *notice.List) {
 	}
 }
 
+// CheckName returns a name that nobody uses, for a script that tries something.
+func CheckName() string { return "lockport-check-" + rand.Text() }
+
 // Spread refuses a proxy that distributes keys over several servers: it finds all keys of a request on the server of the first. So a batch of claims
 // would not exclude other claims of the same names.
 func (p *Pipe) Spread(ctx context.Context, l Layout) error {
 	for range 2 { // a server may lose keys once: it restarts, or evicts them
 		var keys []string
 		var calls []Call
-		for i := range 16 { // all on one of two servers by chance: once in 30,000 times
-			keys = append(keys, l.Key("lockport-check-"+rand.Text()))
-			calls = append(calls, spread.Call(keys[i:]))
+		for range 16 { // all on one of two servers by chance: once in 30,000 times
+			key := l.Key(CheckName())
+			keys, calls = append(keys, key), append(calls, spread.Call([]string{key}))
 		}
 		for _, r := range p.RunAll(ctx, calls) {
 			if r.Err != nil {
