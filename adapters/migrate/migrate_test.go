@@ -88,10 +88,10 @@ func TestLost(t *testing.T) {
 
 // golang-migrate's tests for every driver, and those for this one.
 func TestDriver(t *testing.T) {
-	server := memory.NewServer()
+	server, url := memory.NewServer(), servers.SharedPostgres(t).URL()
 	locks := peer.Client(t, memory.NewBackend(memory.Options{Server: server}))
 	opened := func(name string, wait time.Duration) database.Driver {
-		d, err := migratelock.New(&pgx.Postgres{}, locks, name, wait).Open(servers.SharedPostgres(t).URL())
+		d, err := migratelock.New(&pgx.Postgres{}, locks, name, wait).Open(url)
 		require.NoError(t, err)
 		t.Cleanup(func() { _ = d.Close() })
 		return d
