@@ -21,7 +21,7 @@ func (b *Backend) Check(ctx context.Context) (notices []driver.Notice, err error
 	err = b.server.withConn(ctx, func(c *pgx.Conn) error {
 		err := b.server.setUp(ctx, c, "check", rand.Int64())
 		if err == nil {
-			notices, err = b.server.notices(ctx, c, 1+b.blockers)
+			notices, err = b.server.notices(ctx, c)
 		}
 		return err
 	})
@@ -37,8 +37,8 @@ func inTheClear(c *pgx.Conn) []driver.Notice {
 	return notice.InTheClear(socket.RemoteAddr().String())
 }
 
-// catalog reads views and tables that an administrator may have closed to this role: connections (a client needs so many), replicas and the sequence.
-func (s *server) catalog(ctx context.Context, c *pgx.Conn, connections int) ([]driver.Notice, error) {
+// catalog reads views and tables that an administrator may have closed to this role: connections, replicas and the sequence.
+func (s *server) catalog(ctx context.Context, c *pgx.Conn) ([]driver.Notice, error) {
 	sequence := s.tokens.sequence()
 	var limit, used, replicas int
 	var odd bool
@@ -56,7 +56,7 @@ func (s *server) catalog(ctx context.Context, c *pgx.Conn, connections int) ([]d
 	if err != nil {
 		return nil, err
 	}
-	notices := notice.Connections(used, limit, connections)
+	notices := notice.Connections(used, limit, s.most)
 	notices = append(notices, notice.Replication(replicas, "advisory locks")...)
 	if odd {
 		notices = append(notices, driver.Notice{ID: "sequence",
@@ -66,8 +66,8 @@ func (s *server) catalog(ctx context.Context, c *pgx.Conn, connections int) ([]d
 	return notices, nil
 }
 
-// notices returns what puts locks at risk. connections: see catalog.
-func (s *server) notices(ctx context.Context, c *pgx.Conn, connections int) ([]driver.Notice, error) {
+// notices returns what puts locks at risk.
+func (s *server) notices(ctx context.Context, c *pgx.Conn) ([]driver.Notice, error) {
 	notices := inTheClear(c)
 	var unsafe bool
 	if err := c.QueryRow(ctx, `SELECT current_setting('fsync') = 'off' OR current_setting('full_page_writes') = 'off'`, once).Scan(&unsafe); err != nil {
@@ -83,6 +83,6 @@ func (s *server) notices(ctx context.Context, c *pgx.Conn, connections int) ([]d
 			Text:   "The connection goes through a pooler such as PgBouncer, now in session mode: in any other mode locks would not exclude.",
 			Remedy: "Connect to the server itself; otherwise leave pool_mode = session."})
 	}
-	found, err := s.catalog(ctx, c, connections)
+	found, err := s.catalog(ctx, c)
 	return append(notices, found...), err
 }

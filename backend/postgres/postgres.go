@@ -56,7 +56,7 @@ func newBackend(db *sql.DB, owned bool, o Options) (*Backend, error) {
 		return nil, err
 	}
 	o.Blockers = session.Blockers(db, o.Blockers)
-	s := &server{db: db, ttl: o.TTL, layout: layout, tokens: tokens{schema: o.Schema}}
+	s := &server{db: db, ttl: o.TTL, layout: layout, tokens: tokens{schema: o.Schema}, most: 1 + o.Blockers}
 	so := session.Options{
 		Dial:         s.dial,
 		TTL:          o.TTL,
@@ -70,14 +70,13 @@ func newBackend(db *sql.DB, owned bool, o Options) (*Backend, error) {
 	if owned {
 		so.Close = db.Close
 	}
-	return &Backend{engine: session.New(so), server: s, blockers: o.Blockers}, nil
+	return &Backend{engine: session.New(so), server: s}, nil
 }
 
 // Backend is the driver.Backend. Safe for concurrent use.
 type Backend struct {
 	*engine
-	server   *server
-	blockers int
+	server *server
 }
 
 // engine is what session backends share.

@@ -26,25 +26,20 @@ type server struct {
 	ttl    time.Duration
 	layout session.Layout
 	tokens tokens
+	most   int // connections of this client
 
-	limit         atomic.Int64 // half the size of the lock table; 0 before the first session
+	limit         atomic.Int64 // half the size of the lock table; 0 before the first connection
 	wholeSessions atomic.Bool  // the connection goes through a pooler in session mode
-}
-
-// facts are what the server reports at the start of a session.
-type facts struct {
-	pid   int64
-	slots int64 // of the lock table
 }
 
 // dial is session.Options.Dial.
 func (s *server) dial(ctx context.Context, label string, e session.Events) (session.Conn, error) {
-	l, f, err := s.connect(ctx)
+	l, pid, err := s.connect(ctx)
 	if err != nil {
 		return nil, err
 	}
 	c := &conn{
-		server: s, events: e, link: l, pid: f.pid, marker: rand.Int64(),
+		server: s, events: e, link: l, pid: pid, marker: rand.Int64(),
 		statements: newStatements(s.tokens.draw()), prepared: make(map[string]bool), shares: make(map[session.Key]int),
 	}
 	err = l.use(func(p *pgx.Conn) error {
@@ -58,27 +53,24 @@ func (s *server) dial(ctx context.Context, label string, e session.Events) (sess
 		}
 		return nil, classify(err)
 	}
-	s.limit.Store(max(f.slots/2, 1))
 	return c, nil
 }
 
-// connect opens a connection to a server that can hold locks.
-func (s *server) connect(ctx context.Context) (link, facts, error) {
-	l, err := s.open(ctx)
-	if err != nil {
-		return l, facts{}, classify(err)
+// connect opens a connection to a server that can hold locks, and returns the server's process.
+func (s *server) connect(ctx context.Context) (l link, pid int64, err error) {
+	if l, err = s.open(ctx); err != nil {
+		return l, 0, classify(err)
 	}
-	var f facts
 	err = l.use(func(c *pgx.Conn) (err error) {
-		if f, err = s.readFacts(ctx, c); err == nil && uint32(f.pid) != c.PgConn().PID() {
-			err = s.checkPooler(ctx, c, f.pid)
+		if pid, err = s.examine(ctx, c); err == nil && uint32(pid) != c.PgConn().PID() {
+			err = s.checkPooler(ctx, c, pid)
 		}
 		return err
 	})
 	if err != nil {
 		l.close()
 	}
-	return l, f, classify(err)
+	return l, pid, classify(err)
 }
 
 // withConn runs f with a connection of its own.
@@ -110,24 +102,26 @@ func (s *server) open(ctx context.Context) (link, error) {
 	return l, err
 }
 
-// readFacts reads facts, and refuses servers that cannot hold locks.
-func (s *server) readFacts(ctx context.Context, c *pgx.Conn) (f facts, err error) {
+// examine refuses servers that cannot hold locks. It notes the size of the lock table, and returns the server's process.
+func (s *server) examine(ctx context.Context, c *pgx.Conn) (pid int64, err error) {
 	var recovering bool
 	var version int
+	var slots int64
 	err = c.QueryRow(ctx, `SELECT pg_is_in_recovery(), pg_backend_pid()::bigint,
 		current_setting('max_locks_per_transaction')::bigint *
 			(current_setting('max_connections')::bigint + current_setting('max_prepared_transactions')::bigint),
 		current_setting('server_version_num')::int / 10000`, once).
-		Scan(&recovering, &f.pid, &f.slots, &version)
+		Scan(&recovering, &pid, &slots, &version)
 	switch {
 	case err != nil:
-		return f, err
+		return 0, err
 	case version < minVersion:
-		return f, fmt.Errorf("%w: the server is PostgreSQL %d, but %d or newer is needed", driver.ErrRefused, version, minVersion)
+		return 0, fmt.Errorf("%w: the server is PostgreSQL %d, but %d or newer is needed", driver.ErrRefused, version, minVersion)
 	case recovering:
-		return f, session.ErrReadOnly
+		return 0, session.ErrReadOnly
 	}
-	return f, nil
+	s.limit.Store(max(slots/2, 1))
+	return pid, nil
 }
 
 // once is the mode of queries that run once: not prepared.
