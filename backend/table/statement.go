@@ -41,14 +41,20 @@ type answer struct {
 // run executes a statement outside any transaction. An error has the class of the server's answer, or else class. If a connection is found dead,
 // run takes another, as database/sql does. It repeats a statement that the server undid for a conflict.
 func (b *Backend) run(ctx context.Context, class error, statement string, args ...any) (a answer, err error) {
-	fail, again := b.classify, false
+	again := false
+	fail := func(err, class error) error {
+		if again && err != nil { // whatever the server's answer: without its code
+			err, class = errors.New(err.Error()), driver.ErrUnknown
+		}
+		return b.classify(ctx, err, class)
+	}
 	for n := 1; ; n++ {
 		conn, err := b.db.Conn(ctx)
 		if err != nil { // this try sent nothing
 			if most := b.db.Stats().MaxOpenConnections; most > 0 && err == ctx.Err() { // it has waited for one
 				err = fmt.Errorf("all %d connections of the *sql.DB are in use or being opened: %w", most, err)
 			}
-			return a, fail(ctx, err, driver.ErrUnavailable)
+			return a, fail(err, driver.ErrUnavailable)
 		}
 		sent := time.Now()
 		a, err = ask(ctx, conn, b.text(statement), args)
@@ -59,12 +65,10 @@ func (b *Backend) run(ctx context.Context, class error, statement string, args .
 		}
 		_ = conn.Close() // back to the pool
 		if n == 10 || !dead && !conflict.MatchString(code) {
-			return a, fail(ctx, err, class)
+			return a, fail(err, class)
 		}
 		// lib/pq says so even if the connection ended before the answer: the statement may have been executed, whatever the next try meets.
-		if dead && class == driver.ErrUnknown {
-			fail, again = b.unknown, true
-		}
+		again = again || dead && class == driver.ErrUnknown
 	}
 }
 
@@ -119,14 +123,6 @@ func (b *Backend) classify(ctx context.Context, err, class error) error {
 		return fmt.Errorf("%w: %w: %s", class, ended, line)
 	}
 	return fmt.Errorf("%w: %s", class, line)
-}
-
-// unknown is classify where the outcome is not known, whatever the server's answer.
-func (b *Backend) unknown(ctx context.Context, err, _ error) error {
-	if err == nil {
-		return nil
-	}
-	return b.classify(ctx, errors.New(err.Error()), driver.ErrUnknown) // without a code
 }
 
 // codeOf is the code of a server's error. It recognises the usual drivers' errors by their form, so that a program links only its own driver.
