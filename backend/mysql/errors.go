@@ -2,13 +2,13 @@ package mysql
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 
 	gomysql "github.com/go-sql-driver/mysql"
 
 	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/lockurl"
 	"github.com/lockport/lockport/internal/session"
 )
 
@@ -79,8 +79,7 @@ func classify(ctx context.Context, err error) error {
 			return fmt.Errorf("%w: %w", driver.ErrRefused, line)
 		}
 	}
-	var unverified *tls.CertificateVerificationError
-	if errors.As(err, &unverified) {
+	if lockurl.BadCertificate(err) {
 		return fmt.Errorf("%w: TLS with the server fails (%w)", driver.ErrRefused, line)
 	}
 	if ended := ctx.Err(); ended != nil {
