@@ -50,7 +50,7 @@ func TestPoolSeesEveryRequest(t *testing.T) {
 func TestSmallPools(t *testing.T) {
 	m := servers.SharedMariaDB(t)
 	other := newClient(t, m.DSN(), Options{})
-	for most, blockers := range []int{defaultBlockers, 0, 0, 1, 2} {
+	for most, blockers := range []int{4, 0, 0, 1, 2} {
 		p, db := tapFor(t, m.DSN())
 		db.SetMaxOpenConns(most)
 		b := backendOn(t, db, Options{})
@@ -78,8 +78,7 @@ func TestSmallPools(t *testing.T) {
 	own, err := db.Conn(t.Context())
 	require.NoError(t, err)
 	b := backendOn(t, db, Options{TTL: time.Second})
-	_, err = b.TryAcquire(t.Context(), driver.Request{Name: newName(), Owner: newOwner(), TTL: time.Second})
-	require.ErrorIs(t, err, driver.ErrUnavailable)
+	require.ErrorIs(t, peer.ErrOf(b.TryAcquire(t.Context(), request(b, newName()))), driver.ErrUnavailable)
 	require.NoError(t, own.Close())
-	claims(t, b, newOwner(), newName())
+	peer.Takes(t, b, request(b, newName()))
 }

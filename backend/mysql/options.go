@@ -1,6 +1,7 @@
 package mysql
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -41,8 +42,6 @@ type Options struct {
 }
 
 const (
-	defaultBlockers = 4
-	defaultTable    = "lockport_fence"
 	// maxKey is the longest lock name: MySQL's limit. MariaDB's is 192.
 	maxKey = 64
 	// maxTTL is the greatest wait_timeout on Windows, where it is lowest.
@@ -54,12 +53,8 @@ var tableName = regexp.MustCompile(`^([0-9A-Za-z$_-]{1,64}\.)?[0-9A-Za-z$_-]{1,6
 
 // prepare fills in the defaults and validates o.
 func (o *Options) prepare() (session.Layout, error) {
-	if o.TTL == 0 {
-		o.TTL = lockport.DefaultTTL
-	}
-	if o.Blockers == 0 {
-		o.Blockers = defaultBlockers
-	}
+	o.TTL = cmp.Or(o.TTL, lockport.DefaultTTL)
+	o.Blockers = cmp.Or(o.Blockers, 4)
 	l, err := session.NewLayout(o.Prefix, o.NoPrefix, o.ExactKeys, exactKey, hashKey)
 	switch {
 	case err != nil:
@@ -73,9 +68,7 @@ func (o *Options) prepare() (session.Layout, error) {
 	case o.Blockers < 1 || o.Blockers > math.MaxInt16:
 		return l, fmt.Errorf("the option Blockers is %d; it must be at least 1, and a server has a few hundred connections", o.Blockers)
 	}
-	if o.Table == "" {
-		o.Table = defaultTable
-	}
+	o.Table = cmp.Or(o.Table, "lockport_fence")
 	return l, nil
 }
 

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
@@ -39,23 +40,15 @@ type Options struct {
 }
 
 const (
-	defaultBlockers = 4
-	minTTL          = 100 * time.Millisecond
-	maxTTL          = 24 * time.Hour
-	defaultSchema   = "public"
+	minTTL = 100 * time.Millisecond
+	maxTTL = 24 * time.Hour
 )
 
 // prepare fills in the defaults and validates o.
 func (o *Options) prepare() (session.Layout, error) {
-	if o.TTL == 0 {
-		o.TTL = lockport.DefaultTTL
-	}
-	if o.Blockers == 0 {
-		o.Blockers = defaultBlockers
-	}
-	if o.Schema == "" {
-		o.Schema = defaultSchema
-	}
+	o.TTL = cmp.Or(o.TTL, lockport.DefaultTTL)
+	o.Blockers = cmp.Or(o.Blockers, 4)
+	o.Schema = cmp.Or(o.Schema, "public")
 	l, err := session.NewLayout(o.Prefix, o.NoPrefix, o.ExactKeys, exactKey, hashKey)
 	switch {
 	case err != nil:

@@ -1,6 +1,7 @@
 package sqlfence
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -60,9 +61,7 @@ type Fence struct {
 // New makes a fence on an existing table; see Schema. It does no I/O. table is "name" or "schema.name" ("database.name"), of letters, digits and
 // underscores. It is quoted, so upper case is kept. Empty means DefaultTable, in the connection's default schema.
 func New(d Dialect, table string) (*Fence, error) {
-	if table == "" {
-		table = DefaultTable
-	}
+	table = cmp.Or(table, DefaultTable)
 	s, ok := dialects[d]
 	if !ok {
 		return nil, errors.New("sqlfence: the dialect is neither Postgres nor MySQL")
