@@ -15,7 +15,6 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
-	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/lockport/lockport/driver"
@@ -60,13 +59,6 @@ func (l link) close() {
 		return sqldriver.ErrBadConn
 	})
 	_ = l.db.Close()
-}
-
-// poolDB makes a DB whose connections are like those of pool: with its configuration (tracer, TLS, DialFunc …) and its hooks. It takes none from the
-// pool: the goroutine with the last one may be waiting for a lock.
-func poolDB(pool *pgxpool.Pool) *sql.DB {
-	config := pool.Config()
-	return openDB(config.ConnConfig, config.BeforeConnect, config.AfterConnect)
 }
 
 // openDB makes a DB of a configuration. The hooks may be nil.

@@ -24,7 +24,8 @@ func NewBackend(pool *pgxpool.Pool, o Options) (*Backend, error) {
 	if pool == nil {
 		return nil, errors.New("the pool is nil")
 	}
-	return newBackend(poolDB(pool), true, o)
+	config := pool.Config() // it takes no connection from the pool: the goroutine with the last one may be waiting for a lock
+	return newBackend(openDB(config.ConnConfig, config.BeforeConnect, config.AfterConnect), true, o)
 }
 
 // NewDB returns a client for locks in db's database. db must use the driver of pgx (github.com/jackc/pgx/v5/stdlib), unwrapped. NewDB does no I/O;
