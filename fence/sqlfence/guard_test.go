@@ -115,8 +115,8 @@ func testWaits(t *testing.T, d door) {
 				newer = d.begin(t, isolation)
 				require.NoError(t, newer.guard(ctx, f, name, 2))
 			}
-			got, err := newer.number(ctx, "SELECT n FROM "+data)
-			require.NoError(t, err)
+			var got int64
+			require.NoError(t, newer.number(ctx, "SELECT n FROM "+data, &got))
 			require.Equal(t, value, got, "%s, row %s", isolation, row)
 			require.NoError(t, newer.commit(ctx))
 			require.ErrorIs(t, d.register(ctx, f, name, 1), fence.ErrStale)
@@ -155,20 +155,25 @@ func testSavepoint(t *testing.T, d door) {
 	ctx := soon(t)
 	f := d.fence(t, table())
 	require.NoError(t, d.register(ctx, f, "n", 5))
-	outer := d.begin(t, sql.LevelDefault).(pgxTx)
+	conn, err := pgx.ConnectConfig(ctx, d.pool.Config().ConnConfig)
+	require.NoError(t, err)
+	defer func() { _ = conn.Close(ctx) }()
+	outer, err := conn.Begin(ctx)
+	require.NoError(t, err)
 	inner, err := outer.Begin(ctx)
 	require.NoError(t, err)
 	require.ErrorIs(t, f.GuardPgx(ctx, inner, "n", 4), fence.ErrStale)
 	require.ErrorIs(t, inner.Commit(ctx), pgx.ErrTxClosed)
-	require.NoError(t, outer.guard(ctx, f, "n", 6))
-	require.NoError(t, outer.commit(ctx))
+	require.NoError(t, f.GuardPgx(ctx, outer, "n", 6))
+	require.NoError(t, outer.Commit(ctx))
 	require.ErrorIs(t, d.register(ctx, f, "n", 5), fence.ErrStale)
 
-	tx := d.begin(t, sql.LevelDefault).(pgxTx)
+	tx, err := conn.Begin(ctx)
+	require.NoError(t, err)
 	other, err := sqlfence.New(sqlfence.MySQL, "")
 	require.NoError(t, err)
 	require.ErrorContains(t, other.GuardPgx(ctx, tx, "n", 7), "Postgres")
-	require.ErrorIs(t, tx.commit(ctx), pgx.ErrTxClosed)
+	require.ErrorIs(t, tx.Commit(ctx), pgx.ErrTxClosed)
 }
 
 // docs/fencing.md shows the statements word for word.

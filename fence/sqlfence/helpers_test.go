@@ -87,19 +87,36 @@ func (d door) start(ctx context.Context, isolation sql.IsolationLevel) (session,
 	if d.pool != nil {
 		level := strings.TrimPrefix(strings.ToLower(isolation.String()), "default")
 		tx, err := d.pool.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.TxIsoLevel(level)})
-		return pgxTx{tx}, err
+		if err != nil {
+			return session{}, err
+		}
+		return session{
+			guard: func(ctx context.Context, f *sqlfence.Fence, name string, token lockport.Token) error {
+				return f.GuardPgx(ctx, tx, name, token)
+			},
+			exec:   func(ctx context.Context, statement string) error { return peer.ErrOf(tx.Exec(ctx, statement)) },
+			number: func(ctx context.Context, query string, n *int64) error { return tx.QueryRow(ctx, query).Scan(n) },
+			commit: tx.Commit, undo: tx.Rollback,
+		}, nil
 	}
 	tx, err := d.db.BeginTx(ctx, &sql.TxOptions{Isolation: isolation})
-	return standardTx{tx}, err
+	return session{
+		guard: func(ctx context.Context, f *sqlfence.Fence, name string, token lockport.Token) error {
+			return f.Guard(ctx, tx, name, token)
+		},
+		exec:   func(ctx context.Context, statement string) error { return peer.ErrOf(tx.ExecContext(ctx, statement)) },
+		number: func(ctx context.Context, query string, n *int64) error { return tx.QueryRowContext(ctx, query).Scan(n) },
+		commit: func(context.Context) error { return tx.Commit() },
+		undo:   func(context.Context) error { return tx.Rollback() },
+	}, err
 }
 
 // session is a transaction of either kind.
-type session interface {
-	guard(ctx context.Context, f *sqlfence.Fence, name string, token lockport.Token) error
-	exec(ctx context.Context, statement string) error
-	number(ctx context.Context, query string) (int64, error)
-	commit(ctx context.Context) error
-	undo(ctx context.Context) error
+type session struct {
+	guard        func(ctx context.Context, f *sqlfence.Fence, name string, token lockport.Token) error
+	exec         func(ctx context.Context, statement string) error
+	number       func(ctx context.Context, query string, n *int64) error
+	commit, undo func(ctx context.Context) error
 }
 
 // begin begins a transaction that ends with t.
@@ -120,40 +137,6 @@ func (d door) fence(t testing.TB, table string) *sqlfence.Fence {
 	require.NoError(t, d.exec(t.Context(), f.Schema()))
 	return f
 }
-
-type standardTx struct{ *sql.Tx }
-
-func (s standardTx) guard(ctx context.Context, f *sqlfence.Fence, name string, token lockport.Token) error {
-	return f.Guard(ctx, s.Tx, name, token)
-}
-
-func (s standardTx) exec(ctx context.Context, statement string) error {
-	return peer.ErrOf(s.ExecContext(ctx, statement))
-}
-
-func (s standardTx) number(ctx context.Context, query string) (n int64, err error) {
-	return n, s.QueryRowContext(ctx, query).Scan(&n)
-}
-
-func (s standardTx) commit(context.Context) error { return s.Commit() }
-func (s standardTx) undo(context.Context) error   { return s.Rollback() }
-
-type pgxTx struct{ pgx.Tx }
-
-func (p pgxTx) guard(ctx context.Context, f *sqlfence.Fence, name string, token lockport.Token) error {
-	return f.GuardPgx(ctx, p.Tx, name, token)
-}
-
-func (p pgxTx) exec(ctx context.Context, statement string) error {
-	return peer.ErrOf(p.Exec(ctx, statement))
-}
-
-func (p pgxTx) number(ctx context.Context, query string) (n int64, err error) {
-	return n, p.QueryRow(ctx, query).Scan(&n)
-}
-
-func (p pgxTx) commit(ctx context.Context) error { return p.Commit(ctx) }
-func (p pgxTx) undo(ctx context.Context) error   { return p.Rollback(ctx) }
 
 // soon bounds what must not hang.
 func soon(t testing.TB) context.Context { return peer.Within(t, 30*time.Second) }
