@@ -27,9 +27,6 @@ const testTTL = 2 * time.Second
 
 func newName() string { return "test-" + rand.Text() }
 
-// newOwner returns a unique owner id.
-func newOwner() string { return fmt.Sprintf("%032x:host:1:test", rand.Text()[:16]) }
-
 // layoutOf is the layout of options.
 func layoutOf(o Options) session.Layout {
 	l, err := o.prepare()

@@ -14,27 +14,23 @@ import (
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
-// claims claims names on b.
-func claims(t testing.TB, b *Backend, owner string, names ...string) []driver.Lease {
-	t.Helper()
-	var all []driver.Lease
-	for _, name := range names {
-		all = append(all, peer.Takes(t, b, driver.Request{Name: name, Owner: owner, TTL: b.server.o.TTL}))
-	}
-	return all
+// request is a new claim of name on b.
+func request(b *Backend, name string) driver.Request {
+	return (&peer.Peer{TTL: b.server.o.TTL}).Request(name)
 }
 
 func TestInspectSaysWhoHasALock(t *testing.T) {
 	m := servers.NeedMariaDB(t, servers.MariaDBOptions{})
 	a, b := backendFor(t, m, Options{}), backendFor(t, m, Options{})
-	name, owner := newName(), newOwner()
+	name := newName()
 	require.Equal(t, driver.Status{Name: name, Waiters: -1}, peer.Shows(t, b, name), "the table is missing")
 	require.Empty(t, peer.Lists(t, b, ""))
-	l := claims(t, a, owner, name)[0]
+	req := request(a, name)
+	l := peer.Takes(t, a, req)
 	st := peer.Shows(t, b, name)
 	require.WithinDuration(t, time.Now(), st.Since, time.Minute)
 	st.Since = time.Time{}
-	require.Equal(t, driver.Status{Name: name, Held: true, Owner: owner, Token: l.Grant().Token, Waiters: -1}, st)
+	require.Equal(t, driver.Status{Name: name, Held: true, Owner: req.Owner, Token: l.Grant().Token, Waiters: -1}, st)
 
 	// After a restart, another session with the same id and lock is not taken for the one in the row.
 	require.NoError(t, l.Release(t.Context()))
@@ -51,9 +47,9 @@ func TestInspectSaysWhoHasALock(t *testing.T) {
 func TestPermitsAreListedTogether(t *testing.T) {
 	b, name := backendFor(t, servers.SharedMariaDB(t), Options{}), newName()
 	for range 2 {
-		peer.Takes(t, b, driver.Request{Name: name, Owner: newOwner(), TTL: b.server.o.TTL, Permits: 3})
+		peer.Takes(t, b, peer.Permit(request(b, name), 3))
 	}
-	claims(t, backendFor(t, servers.SharedMariaDB(t), Options{Prefix: "other:"}), newOwner(), name)
+	peer.Takes(t, backendFor(t, servers.SharedMariaDB(t), Options{Prefix: "other:"}), request(b, name))
 	all := peer.Lists(t, b, name)
 	require.Len(t, all, 1)
 	require.Equal(t, -1, all[0].Permits)
@@ -64,7 +60,7 @@ func TestWithoutTokensTheSessionIsTheOwner(t *testing.T) {
 	m := servers.SharedMariaDB(t)
 	a, b := backendFor(t, m, Options{NoTokens: true}), backendFor(t, m, Options{NoTokens: true})
 	name := newName()
-	l := claims(t, a, newOwner(), name)[0]
+	l := peer.Takes(t, a, request(a, name))
 	require.Zero(t, l.Grant().Token)
 	st := peer.Shows(t, b, name)
 	require.Equal(t, fmt.Sprint("connection:", holderOf(t, m, name)), st.Owner)
@@ -82,17 +78,19 @@ func TestWithoutTokensTheSessionIsTheOwner(t *testing.T) {
 func TestBreak(t *testing.T) {
 	m := servers.SharedMariaDB(t)
 	a, b := backendFor(t, m, Options{}), backendFor(t, m, Options{})
-	first, second, owner := newName(), newName(), newOwner()
-	leases := claims(t, a, owner, first, second)
-	err := b.Break(t.Context(), first, owner)
+	first, second := newName(), newName()
+	req := request(a, first)
+	peer.Takes(t, a, req)
+	other := peer.Takes(t, a, request(a, second))
+	err := b.Break(t.Context(), first, req.Owner)
 	require.ErrorIs(t, err, driver.ErrRefused)
 	require.ErrorContains(t, err, "other locks (1)")
 	var shared *driver.SharedSessionError
 	require.ErrorAs(t, err, &shared)
 	require.Equal(t, driver.SharedSessionError{Session: fmt.Sprint("connection ", holderOf(t, m, first)), Others: 1, Names: []string{second}}, *shared)
 	require.NotZero(t, holderOf(t, m, first))
-	require.NoError(t, leases[1].Release(t.Context()))
-	require.NoError(t, b.Break(t.Context(), first, owner))
+	require.NoError(t, other.Release(t.Context()))
+	require.NoError(t, b.Break(t.Context(), first, req.Owner))
 	require.Zero(t, holderOf(t, m, first))
 }
 
@@ -102,18 +100,18 @@ func TestBreakIsAimedAtTheOwner(t *testing.T) {
 	p, db := tapFor(t, m.DSN())
 	a, b := backendFor(t, m, Options{}), backendOn(t, db, Options{})
 	for _, before := range []string{"SELECT id,session", "KILL"} {
-		name, owner := newName(), newOwner()
-		leases := claims(t, a, owner, name, newName())
+		req := request(a, newName())
+		lease, other := peer.Takes(t, a, req), peer.Takes(t, a, request(a, newName()))
 		p.on(func(query string) error {
 			if strings.HasPrefix(query, before) {
-				require.NoError(t, leases[0].Release(t.Context()))
+				require.NoError(t, lease.Release(t.Context()))
 				if before != "KILL" {
-					claims(t, a, newOwner(), name)
+					peer.Takes(t, a, request(a, req.Name))
 				}
 			}
 			return nil
 		})
-		require.ErrorIs(t, b.BreakSession(t.Context(), name, owner), driver.ErrLost, before)
-		require.NoError(t, leases[1].Release(t.Context()), "Break ended a later holder's session")
+		require.ErrorIs(t, b.BreakSession(t.Context(), req.Name, req.Owner), driver.ErrLost, before)
+		require.NoError(t, other.Release(t.Context()), "Break ended a later holder's session")
 	}
 }
