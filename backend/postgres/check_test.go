@@ -54,10 +54,8 @@ func TestReplicaIsRefused(t *testing.T) {
 	require.ErrorIs(t, classify(&pgconn.PgError{Code: "25006"}), session.ErrReadOnly)
 	plain := fmt.Errorf("a: %w", &pgconn.PgError{Code: "28000"})
 	require.ErrorIs(t, classify(errors.Join(plain, errors.New("b: dial error: refused"))), driver.ErrUnavailable)
-	require.ErrorIs(t, classify(errors.Join(errors.New("a: tls error: reset"), plain)), driver.ErrUnavailable)
 	alert := fmt.Errorf("a: %w", &net.OpError{Op: "remote error", Err: errors.New("expired certificate")})
 	peer.SaysOneLine(t, classify(errors.Join(alert, plain)), driver.ErrRefused, "check sslmode and the certificates")
-	require.ErrorIs(t, classify(errors.Join(errors.New("a: server refused TLS connection"), plain)), driver.ErrRefused)
 	// Several hosts: one that can hold locks is chosen.
 	both := peer.Via(t, primary.URL(), replica.Addr()+","+primary.Addr())
 	peer.Notices(t, both)

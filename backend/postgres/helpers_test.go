@@ -153,6 +153,19 @@ func op(kind session.Kind, key int64) *session.Op {
 	return &session.Op{Kind: kind, Key: session.Key(strconv.FormatInt(key, 10)), Name: "n", Owner: "o"}
 }
 
+// reader is op of a reader.
+func reader(kind session.Kind, key int64) *session.Op {
+	o := op(kind, key)
+	o.Shared = true
+	return o
+}
+
+// queues waits until a session waits for a lock in the server's queue.
+func (p place) queues(t testing.TB) {
+	t.Helper()
+	peer.Until(t, func() bool { return query[bool](t, p.root, `SELECT EXISTS (SELECT FROM locks WHERE NOT granted)`) })
+}
+
 // admin is a superuser's connection.
 func admin(t testing.TB, rawURL string) *pgx.Conn {
 	t.Helper()

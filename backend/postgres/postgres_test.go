@@ -54,9 +54,7 @@ func TestMixedFleet(t *testing.T) {
 	_, err = c.TryAcquire(t.Context(), "x")
 	require.ErrorIs(t, err, lockport.ErrHeld)
 	got := peer.Acquiring(t, c, "x")
-	require.Eventually(t, func() bool {
-		return query[bool](t, conn, `SELECT EXISTS (SELECT FROM locks WHERE NOT granted)`)
-	}, soon, 10*time.Millisecond)
+	p.queues(t)
 	require.Empty(t, got)
 	execute(t, conn, `COMMIT`)
 	require.NoError(t, peer.Eventually(t, got).Release(t.Context()))
@@ -69,7 +67,7 @@ func TestMixedFleet(t *testing.T) {
 		_, err := conn.Exec(t.Context(), `SELECT pg_advisory_lock($1)`, number(name))
 		writer <- err
 	}()
-	require.Eventually(t, func() bool { return query[bool](t, p.root, `SELECT EXISTS (SELECT FROM locks WHERE NOT granted)`) }, soon, 10*time.Millisecond)
+	p.queues(t)
 	_, err = readers.TryAcquire(t.Context(), "x", lockport.Shared())
 	require.ErrorIs(t, err, lockport.ErrHeld, "a foreign writer waits, which announces nothing")
 	require.NoError(t, first.Release(t.Context()))
@@ -85,7 +83,7 @@ func TestReadersBesideAWriterThatLeaves(t *testing.T) {
 	waiting, leave := context.WithCancel(t.Context())
 	left := make(chan error, 1)
 	go func() { _, err := writers.Acquire(waiting, "x"); left <- err }()
-	peer.Until(t, func() bool { return query[bool](t, p.root, `SELECT EXISTS (SELECT FROM locks WHERE NOT granted)`) })
+	p.queues(t)
 	tries := func() error {
 		l, err := readers.TryAcquire(t.Context(), "x", lockport.Shared())
 		if err == nil {
@@ -251,10 +249,10 @@ func TestErrorBehindTheLock(t *testing.T) {
 	c := dialled(t, s)
 	ask(t, c, op(session.Try, 1))
 	execute(t, p.root, `SELECT setval('public.lockport_token', 9007199254740991)`) // the last one
-	reader, permit := op(session.Try, 6), op(session.Try, 7)
-	reader.Shared, permit.Slots = true, []session.Key{"8", "9"}
+	permit := op(session.Try, 7)
+	permit.Slots = []session.Key{"8", "9"}
 	for _, ops := range [][]*session.Op{
-		{op(session.Try, 2)}, {op(session.Try, 3), op(session.Try, 4), op(session.Try, 5)}, {reader}, {permit},
+		{op(session.Try, 2)}, {op(session.Try, 3), op(session.Try, 4), op(session.Try, 5)}, {reader(session.Try, 6)}, {permit},
 	} {
 		require.NoError(t, c.Do(t.Context(), ops), "the session ended")
 		for _, o := range ops {
@@ -273,14 +271,9 @@ func TestErrorBehindTheLock(t *testing.T) {
 func TestErrorBehindAReadersLock(t *testing.T) {
 	p := database(t)
 	c := dialled(t, backendAt(t, p.URL()).server)
-	reading := func(kind session.Kind) *session.Op {
-		o := op(kind, 1)
-		o.Shared = true
-		return o
-	}
-	ask(t, c, reading(session.Try), reading(session.Try))
-	ask(t, c, reading(session.Free))
+	ask(t, c, reader(session.Try, 1), reader(session.Try, 1))
+	ask(t, c, reader(session.Free, 1))
 	require.Equal(t, int64(1), query[int64](t, p.root, `SELECT count(*) FROM locks WHERE mode = 'ShareLock'`), "the other reader lost it")
 	execute(t, p.root, `SELECT setval('public.lockport_token', 9007199254740991)`)
-	require.Error(t, c.Do(t.Context(), []*session.Op{reading(session.Try)}))
+	require.Error(t, c.Do(t.Context(), []*session.Op{reader(session.Try, 1)}))
 }
