@@ -32,18 +32,14 @@ func (s standard) register(ctx context.Context, name []byte, token int64) (seen 
 // rollback waits for the server until ctx ends, and in any case until the transaction cannot be committed any more. If the connection broke, the
 // transaction ended with it.
 func (s standard) rollback(ctx context.Context) {
-	done := make(chan struct{}, 2)
-	end := func() {
-		_ = s.tx.Rollback()
-		done <- struct{}{}
+	done := make(chan error, 2)
+	for range 2 { // one of them finds the transaction ended by the other, and returns at once
+		go func() { done <- s.tx.Rollback() }()
 	}
-	go end()
+	<-done
 	select {
 	case <-done:
 	case <-ctx.Done():
-		// The first may hang or not have begun. With two, one finds the transaction ended by the other and returns at once.
-		go end()
-		<-done
 	}
 }
 
