@@ -13,9 +13,6 @@ import (
 	"github.com/lockport/lockport/internal/sqlrow"
 )
 
-// connectionPrefix begins the owner of a lock of which only the session is known.
-const connectionPrefix = "connection:"
-
 // A row of the table describes a held lock or permit if the lock and the session's marker belong to the row's session.
 const (
 	isHeld    = "session=IS_USED_LOCK(id) AND session=IS_USED_LOCK(marker)"
@@ -35,7 +32,7 @@ type looker struct {
 }
 
 // look runs f with a connection, in transactions of one statement. It holds no locks, and is closed afterwards.
-func (s *server) look(ctx context.Context, f func(l looker) error) error {
+func (s *server) look(ctx context.Context, f func(session.Looker) error) error {
 	l, _, err := s.connect(ctx)
 	if err != nil {
 		return err
@@ -76,7 +73,7 @@ func (l looker) Find(ctx context.Context, name string, key session.Key) ([]sessi
 	case len(r) > 1 && r[1].Valid:
 		return []session.Holder{holderIn(r[1:])}, -1, nil
 	case r[0].Valid:
-		st := driver.Status{Name: name, Held: true, Foreign: true, Owner: connectionPrefix + r.Text(0), Waiters: -1}
+		st := driver.Status{Name: name, Held: true, Foreign: true, Owner: "connection:" + r.Text(0), Waiters: -1}
 		return []session.Holder{{Status: st, Key: key, Session: r.Number(0)}}, -1, nil
 	case len(r) == 1:
 		return nil, -1, nil
@@ -98,13 +95,13 @@ func (b *Backend) List(ctx context.Context, prefix string) (all []driver.Status,
 	if b.server.o.NoTokens {
 		return nil, fmt.Errorf("%w: lock names are unknown without the table of fencing tokens", errors.ErrUnsupported)
 	}
-	err = b.server.look(ctx, func(l looker) error {
-		holders, err := l.holders(ctx, fmt.Sprintf("LEFT(name,%d)=%s ORDER BY name", len(prefix), binary(prefix)))
+	err = b.server.look(ctx, func(l session.Looker) error {
+		holders, err := l.(looker).holders(ctx, fmt.Sprintf("LEFT(name,%d)=%s ORDER BY name", len(prefix), binary(prefix)))
 		permits := make(map[string][]session.Holder) // by name
 		var last session.Key
 		var keys []session.Key // of the permits of last
 		for _, h := range holders {
-			key, err := l.layout.Key(h.Name)
+			key, err := b.server.layout.Key(h.Name)
 			switch {
 			case ctx.Err() != nil:
 				return ctx.Err()
@@ -114,7 +111,7 @@ func (b *Backend) List(ctx context.Context, prefix string) (all []driver.Status,
 				all = append(all, h.Status)
 				continue
 			case last != key:
-				last, keys = key, l.layout.Permits(key)
+				last, keys = key, b.server.layout.Permits(key)
 			}
 			if slices.Contains(keys, h.Key) {
 				h.Permits = -1
@@ -158,7 +155,7 @@ func (l looker) End(ctx context.Context, h session.Holder) error {
 		return fmt.Errorf("%w: %w", driver.ErrUnknown, err)
 	}
 	for began := time.Now(); ; { // it ends asynchronously
-		if time.Since(began) > endTime {
+		if time.Since(began) > 2*time.Second {
 			return fmt.Errorf("%w: the holder's session %d does not end", driver.ErrUnknown, h.Session)
 		}
 		r, err := l.row(ctx, "SELECT SLEEP(0.002),IS_USED_LOCK("+literal(h.Key)+")")
@@ -170,6 +167,3 @@ func (l looker) End(ctx context.Context, h session.Holder) error {
 		}
 	}
 }
-
-// endTime is how long to wait for the end of a killed session.
-const endTime = 2 * time.Second

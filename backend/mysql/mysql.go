@@ -45,10 +45,8 @@ func newBackend(db *sql.DB, closeDB func() error, o Options) (*Backend, error) {
 		Beat:         beat,
 		Layout:       layout,
 		Capabilities: capabilities(o),
-		Look: func(ctx context.Context, f func(session.Looker) error) error {
-			return s.look(ctx, func(l looker) error { return f(l) })
-		},
-		Close: closeDB,
+		Look:         s.look,
+		Close:        closeDB,
 	})}, nil
 }
 

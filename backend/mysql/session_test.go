@@ -130,8 +130,8 @@ func TestSessionSettings(t *testing.T) {
 	require.True(t, one.OK && two.OK, "%v, %v", one.Err, two.Err)
 
 	leaveOpen()
-	require.NoError(t, a.server.look(t.Context(), func(l looker) error {
-		rows, err := l.rows(t.Context(), "SELECT 1 UNION SELECT 2")
+	require.NoError(t, a.server.look(t.Context(), func(l session.Looker) error {
+		rows, err := l.(looker).rows(t.Context(), "SELECT 1 UNION SELECT 2")
 		require.Len(t, rows, 2)
 		return err
 	}))

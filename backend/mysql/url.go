@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
-	"time"
 
 	gomysql "github.com/go-sql-driver/mysql"
 
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/lockurl"
+	"github.com/lockport/lockport/internal/session"
 )
 
 func init() {
@@ -60,15 +60,12 @@ func open(u *url.URL, so lockport.SchemeOptions) (driver.Backend, error) {
 	return newBackend(db, db.Close, o)
 }
 
-// connectTime bounds an attempt to connect.
-const connectTime = 5 * time.Second
-
 var errURLForm = errors.New("want mysql://user:password@host:port/database")
 
 // configOf returns how to connect to the URL's server.
 func configOf(u *url.URL, p *lockurl.Params) (*gomysql.Config, error) {
 	cfg := gomysql.NewConfig()
-	cfg.Timeout, cfg.Logger = connectTime, &gomysql.NopLogger{}
+	cfg.Timeout, cfg.Logger = session.MaxDial, &gomysql.NopLogger{}
 	cfg.User, cfg.DBName = u.User.Username(), strings.TrimPrefix(u.Path, "/")
 	cfg.Passwd, _ = u.User.Password()
 	socket := p.Text("socket")

@@ -85,24 +85,22 @@ type engine = session.Backend
 
 const backendName = "postgres"
 
-// removalNotice bounds how late holders hear of their session's end: the server closes the connection, which wakes its reader.
-const removalNotice = time.Second
-
 func capabilities(ttl time.Duration) driver.Capabilities {
 	return driver.Capabilities{
-		Backend:       backendName,
-		Ends:          driver.EndsSession,
-		MinTTL:        minTTL,
-		FixedTTL:      ttl,
-		Token:         driver.TokenData,
-		Fair:          driver.FairNone,
-		Wake:          driver.WakeNotify,
-		Failover:      driver.FailoverUnsafe,
-		Prompt:        true,
-		Contended:     true,
-		Shared:        true,
-		Permits:       true,
-		RemovalNotice: func(time.Duration) time.Duration { return removalNotice },
+		Backend:   backendName,
+		Ends:      driver.EndsSession,
+		MinTTL:    minTTL,
+		FixedTTL:  ttl,
+		Token:     driver.TokenData,
+		Fair:      driver.FairNone,
+		Wake:      driver.WakeNotify,
+		Failover:  driver.FailoverUnsafe,
+		Prompt:    true,
+		Contended: true,
+		Shared:    true,
+		Permits:   true,
+		// The server closes the connection of a session that ends, which wakes its reader.
+		RemovalNotice: func(time.Duration) time.Duration { return time.Second },
 	}
 }
 

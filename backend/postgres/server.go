@@ -133,9 +133,6 @@ func run(ctx context.Context, c *pgx.Conn, sql string) error {
 	return err
 }
 
-// poolerRounds is how often a pooler is probed.
-const poolerRounds = 3
-
 // checkPooler probes a pooler in between, whose process id for the session is not the server's. A pooler that shares sessions between transactions
 // gives our idle session to another connection's transaction, or swaps it.
 func (s *server) checkPooler(ctx context.Context, c *pgx.Conn, pid int64) error {
@@ -155,7 +152,7 @@ func (s *server) checkPooler(ctx context.Context, c *pgx.Conn, pid int64) error 
 				_ = run(ctx, o, "ROLLBACK")
 			}
 		}()
-		for range poolerRounds {
+		for range 3 {
 			if err := run(ctx, o, "BEGIN"); err != nil {
 				return err
 			}
