@@ -145,10 +145,7 @@ func TestConflict(t *testing.T) {
 
 // At isolation levels above the default, Postgres undoes a claim that has waited for the row.
 func TestConflictOfIsolation(t *testing.T) {
-	onServers(t, func(t *testing.T, d Dialect, b *Backend, url string) {
-		if d != Postgres {
-			return
-		}
+	onServers(t, func(t *testing.T, _ Dialect, b *Backend, url string) {
 		for _, level := range []string{"repeatable read", "serializable"} {
 			do(t, b, "INSERT INTO {table} VALUES (?, '', 1, 1, 1, '', 0)", level)
 			other := peer.Opened(t, url+"&default_transaction_isolation="+strings.ReplaceAll(level, " ", "%20")).(*Backend)
@@ -168,7 +165,7 @@ func TestConflictOfIsolation(t *testing.T) {
 			require.NoError(t, tx.Commit())
 			require.NoError(t, <-done)
 		}
-	})
+	}, Postgres)
 }
 
 // A server that accepts no writes is unavailable: it may be a primary that was replaced. The next attempt opens a connection. Check refuses the server.

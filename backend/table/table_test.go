@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -24,9 +25,12 @@ import (
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
-// onServers runs test on a new table of each server.
-func onServers(t *testing.T, test func(t *testing.T, d Dialect, b *Backend, url string)) {
+// onServers runs test on a new table of each server, or of those that speak one of only.
+func onServers(t *testing.T, test func(t *testing.T, d Dialect, b *Backend, url string), only ...Dialect) {
 	for d, url := range []string{servers.SharedPostgres(t).URL(), servers.SharedMariaDB(t).URL()} {
+		if len(only) > 0 && !slices.Contains(only, Dialect(d)) {
+			continue
+		}
 		t.Run(url[:5], func(t *testing.T) {
 			url := fmt.Sprintf("table+%s?table=t%d", url, time.Now().UnixNano())
 			b, err := openURL(t.Context(), url)
@@ -285,10 +289,7 @@ func TestValidityWithoutTheQueue(t *testing.T) {
 
 // Settings that an earlier user of a pooled connection left.
 func TestLeftSettings(t *testing.T) {
-	onServers(t, func(t *testing.T, d Dialect, b *Backend, _ string) {
-		if d != MySQL {
-			return
-		}
+	onServers(t, func(t *testing.T, _ Dialect, b *Backend, _ string) {
 		b.db.SetMaxOpenConns(1)
 		held := peer.Takes(t, b, request("held", 1))
 		do(t, b, "SET autocommit = 0") // no statement would be committed
@@ -309,7 +310,7 @@ func TestLeftSettings(t *testing.T) {
 			peer.Extends(t, b, lease)
 			require.NoError(t, lease.Release(t.Context()))
 		}
-	})
+	}, MySQL)
 }
 
 func TestOptionsAndURLs(t *testing.T) {
