@@ -27,12 +27,4 @@
 //
 // For fencing tokens: a database in which the user may create a table, or use an existing one (SELECT, INSERT, UPDATE, DELETE), and
 // innodb_flush_log_at_trx_commit = 1, its default. Without tokens: nothing.
-//
-// # Example
-//
-//	db, err := sql.Open("mysql", "user:password@tcp(localhost:3306)/app")
-//	…
-//	client, err := mysql.New(db, mysql.Options{})
-//	…
-//	lock, err := client.Acquire(ctx, "nightly-report")
 package mysql

@@ -31,11 +31,4 @@
 // # Server requirements
 //
 // PostgreSQL 14 or newer, a role that may connect, and a sequence and a table. The first client creates them if it may: see Options.Schema.
-//
-// # Example
-//
-//	client, err := postgres.New(pool, postgres.Options{})
-//	…
-//	defer client.Close()
-//	err = lockport.Do(ctx, client, "nightly-report", report)
 package postgres
