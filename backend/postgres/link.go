@@ -114,18 +114,12 @@ func shareTime(ctx context.Context, config *pgx.ConnConfig) {
 
 // remembered looks each host up once.
 func remembered(lookup pgconn.LookupFunc) pgconn.LookupFunc {
-	type answer struct {
-		addresses []string
-		err       error
-	}
-	known := make(map[string]answer)
+	known := make(map[string]func() ([]string, error))
 	return func(ctx context.Context, host string) ([]string, error) {
-		a, ok := known[host]
-		if !ok {
-			a.addresses, a.err = lookup(ctx, host)
-			known[host] = a
+		if known[host] == nil {
+			known[host] = sync.OnceValues(func() ([]string, error) { return lookup(ctx, host) })
 		}
-		return a.addresses, a.err
+		return known[host]()
 	}
 }
 

@@ -56,8 +56,8 @@ func (b *Backend) unwatch(w *watch, wake *func()) {
 		return
 	}
 	delete(b.watches, w.key)
-	if s := w.on; s != nil && s.endErr == nil {
-		s.ask(&Op{Kind: Leave, Key: w.key}, nil)
+	if w.on != nil {
+		w.on.ask(&Op{Kind: Leave, Key: w.key}, nil)
 	}
 }
 
