@@ -7,8 +7,7 @@
 //     after the TTL of silence if the network is gone. After a silence the holder knows before; else it may know just after the next grant.
 //   - A holder whose session ends learns it within 1 s, usually within milliseconds; at its deadline if its link is silent.
 //   - Fencing tokens rise for each name, also over crashes and restarts.
-//   - One session carries the locks that a client gets without waiting, and requests of many goroutines go to the server together. A client has at most 1 + Blockers
-//     connections. New opens them beside the caller's pool; NewDB takes them from the caller's sql.DB.
+//   - One session carries the locks that a client gets without waiting, and requests of many goroutines go to the server together.
 //   - Readers (lockport.Shared) and writers wait in the server's queue, where neither overtakes the other. Of n permits (lockport.Permits) at most n
 //     are held. A waiter goes to the end of the queue every minute.
 //   - Waiters in the server's queue are granted the lock at once; other waiters are notified by the release.

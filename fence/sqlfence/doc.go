@@ -9,9 +9,6 @@
 //
 // The name is the lock's name, or any other whose tokens all come from one lock.
 //
-// Guard locks the name's row until the transaction ends. An older holder's transaction is therefore either refused, or committed before Guard
-// returns; later reads see its writes. A transaction that Guard refused cannot be committed, even by a caller that ignores the error.
-//
 // # Limits
 //
 //   - What a transaction reads before Guard may be stale, and is not refused. On MySQL under REPEATABLE READ, the default, the first read makes the
