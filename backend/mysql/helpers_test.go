@@ -218,10 +218,8 @@ func (a *asked) finds(key session.Key) {
 
 // waits waits for key; its result arrives on done.
 func (a *asked) waits(key session.Key) (op *session.Op, done <-chan error) {
-	ctx, cancel := context.WithCancel(context.Background())
-	a.t.Cleanup(cancel)
 	op, ended := &session.Op{Key: key}, make(chan error, 1)
-	go func() { ended <- a.Wait(ctx, op) }()
+	go func() { ended <- a.Wait(a.t.Context(), op) }()
 	return op, ended
 }
 
