@@ -27,11 +27,11 @@ func TestCheckErrors(t *testing.T) {
 	p := database(t)
 	const password = `se'cr\et@1`
 	execute(t, p.root, `CREATE ROLE odd LOGIN PASSWORD `+quote(password)+`; CREATE SCHEMA odd AUTHORIZATION odd`)
-	peer.Notices(t, with(t, p.UserURL("odd", password), "schema", "odd"))
+	peer.Notices(t, p.UserURL("odd", password)+"?schema=odd")
 	peer.Refuses(t, p.UserURL("lockport", "wrong-secret"), driver.ErrRefused, "check the user name, the password")
 	peer.Refuses(t, p.UserURL("nobody", "wrong-secret"), driver.ErrRefused, "check the user name, the password")
 	peer.Refuses(t, p.URL()+"absent", driver.ErrRefused, "create the database")
-	peer.Refuses(t, with(t, p.URL(), "sslmode", "require"), driver.ErrUnavailable, "server refused TLS connection")
+	peer.Refuses(t, p.URL()+"?sslmode=require", driver.ErrUnavailable, "server refused TLS connection")
 	peer.Refuses(t, peer.Via(t, p.URL(), "lockport.invalid:5432"), driver.ErrUnavailable, "lockport.invalid")
 	peer.Refuses(t, peer.Via(t, p.URL(), "127.0.0.1:1"), driver.ErrUnavailable, "connection refused")
 }
@@ -39,9 +39,9 @@ func TestCheckErrors(t *testing.T) {
 func TestTLS(t *testing.T) {
 	t.Parallel()
 	p := servers.NeedPostgres(t, servers.PostgresOptions{TLS: true})
-	l := peer.Holds(t, clientAt(t, with(t, p.URL(), "sslmode", "verify-full", "sslrootcert", p.CAFile())), "x")
+	l := peer.Holds(t, clientAt(t, p.URL()+"?sslmode=verify-full&sslrootcert="+p.CAFile()), "x")
 	require.True(t, query[bool](t, admin(t, p.AdminURL()), `SELECT ssl FROM pg_stat_ssl WHERE pid = $1`, sessionOf(t, l).PID))
-	peer.Refuses(t, with(t, p.URL(), "sslmode", "verify-full"), driver.ErrRefused, "certificate")
+	peer.Refuses(t, p.URL()+"?sslmode=verify-full", driver.ErrRefused, "certificate")
 }
 
 func TestReplicaIsRefused(t *testing.T) {
@@ -59,7 +59,7 @@ func TestReplicaIsRefused(t *testing.T) {
 	// Several hosts: one that can hold locks is chosen.
 	both := peer.Via(t, primary.URL(), replica.Addr()+","+primary.Addr())
 	peer.Notices(t, both)
-	peer.Refuses(t, with(t, both, "target_session_attrs", "any"), driver.ErrRefused, "connect to the primary")
+	peer.Refuses(t, both+"?target_session_attrs=any", driver.ErrRefused, "connect to the primary")
 }
 
 // A host whose addresses accept connections and then are silent does not keep a session from the next host.
@@ -72,7 +72,7 @@ func TestSilentHost(t *testing.T) {
 	s := servers.SharedPostgres(t)
 	names := strings.NewReplacer("silent", "127.0.0.1:"+port+",localhost:"+port, "half", s.Addr()+",localhost:"+port)
 	for _, hosts := range []string{"silent:1," + s.Addr(), "half:1"} { // half has no TLS, and its other address is silent
-		b, err := NewBackend(poolAt(t, with(t, peer.Via(t, s.URL(), hosts), "sslmode", "prefer"), func(config *pgxpool.Config) {
+		b, err := NewBackend(poolAt(t, peer.Via(t, s.URL(), hosts)+"?sslmode=prefer", func(config *pgxpool.Config) {
 			config.ConnConfig.LookupFunc = func(_ context.Context, host string) ([]string, error) {
 				return strings.Split(names.Replace(host), ","), nil
 			}
@@ -157,7 +157,7 @@ func TestPgBouncer(t *testing.T) {
 	t.Run("session, with a client_idle_timeout", func(t *testing.T) {
 		t.Parallel()
 		b := servers.NeedPgBouncer(t, servers.PgBouncerOptions{Server: p, Config: []string{"client_idle_timeout = 1"}})
-		l := peer.Holds(t, clientAt(t, with(t, b.URL(), "ttl", "30s"), lockport.TTL(30*time.Second)), "client-idle-timeout")
+		l := peer.Holds(t, clientAt(t, b.URL()+"?ttl=30s", lockport.TTL(30*time.Second)), "client-idle-timeout")
 		_, err := io.Copy(io.Discard, admin(t, b.URL()).PgConn().Conn()) // until PgBouncer disconnects it
 		require.NoError(t, err)
 		require.NoError(t, l.Release(t.Context()), "a client with a session does not count as idle")
@@ -205,9 +205,9 @@ func TestPrivileges(t *testing.T) {
 	require.Greater(t, tokenOf(t, l), token+crashGap*driver.TokensPerGrant)
 	require.NoError(t, l.Release(t.Context()))
 
-	peer.Refuses(t, with(t, app, "schema", "absent"), driver.ErrRefused, "schema")
+	peer.Refuses(t, app+"?schema=absent", driver.ErrRefused, "schema")
 	execute(t, p.root, `CREATE SCHEMA "Locks""é" AUTHORIZATION app`)
-	require.NoError(t, peer.Holds(t, clientAt(t, with(t, app, "schema", `Locks"é`)), "x").Release(t.Context()))
+	require.NoError(t, peer.Holds(t, clientAt(t, app+"?schema=Locks%22%C3%A9"), "x").Release(t.Context()))
 }
 
 func TestNotices(t *testing.T) {
@@ -217,7 +217,7 @@ func TestNotices(t *testing.T) {
 	conn := admin(t, p.AdminURL())
 	b := servers.NeedPgBouncer(t, servers.PgBouncerOptions{Server: p})
 	require.Contains(t, peer.Notices(t, b.URL()), "pooler")
-	require.Equal(t, []string{"fsync", "connections"}, peer.Notices(t, with(t, p.URL(), "blockers", "17")))
+	require.Equal(t, []string{"fsync", "connections"}, peer.Notices(t, p.URL()+"?blockers=17"))
 	for _, change := range []string{"CACHE 20", "CACHE 1 INCREMENT -1 START 5", "INCREMENT 1 CYCLE"} {
 		execute(t, conn, "ALTER SEQUENCE public.lockport_token "+change)
 		require.Equal(t, []string{"fsync", "sequence"}, peer.Notices(t, p.URL()), change)

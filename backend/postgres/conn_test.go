@@ -18,7 +18,7 @@ import (
 
 // An ended session holds nothing. A later process with its number is left alone.
 func TestEndOfAnEarlierSession(t *testing.T) {
-	s := backendAt(t, with(t, database(t).URL(), "ttl", "10s")).server
+	s := backendAt(t, database(t).URL()+"?ttl=10s").server
 	a, b := dialled(t, s), dialled(t, s)
 	ask(t, b, op(session.Try, 3))
 	end := func(earlier *conn) *session.Op { return &session.Op{Kind: session.End, Earlier: earlier} }
@@ -39,7 +39,7 @@ func TestEndOfAnEarlierSession(t *testing.T) {
 
 // Notifications arrive while requests follow each other without a pause: the holder hears of waiters, and waiters of a free lock or permit.
 func TestNotifications(t *testing.T) {
-	s := backendAt(t, with(t, database(t).URL(), "ttl", "10s")).server
+	s := backendAt(t, database(t).URL()+"?ttl=10s").server
 	a, _, contended := talking(t, s)
 	b, freed, own := talking(t, s)
 	hears := func(c *conn, events chan session.Key) {
@@ -96,7 +96,7 @@ func TestListenEndsAtOnce(t *testing.T) {
 // A wait goes on after the server's lock_timeout. What the session hears meanwhile, it passes on.
 func TestWaitGoesOnInTurns(t *testing.T) {
 	p := database(t)
-	s := backendAt(t, with(t, p.URL(), "ttl", "10s")).server
+	s := backendAt(t, p.URL()+"?ttl=10s").server
 	holder := dialled(t, s)
 	waiter, freed, _ := talking(t, s)
 	waiter.statements.contend.sql = strings.Replace(waiter.statements.contend.sql, milliseconds(waitLockTimeout), "20", 1)
@@ -134,7 +134,7 @@ func TestWaitGoesOnInTurns(t *testing.T) {
 
 // A session that waits says nothing: its server's system ends it when the client's machine is gone, a quarter of the TTL after the TTL.
 func TestSessionsOfGoneMachinesEnd(t *testing.T) {
-	a := dialled(t, backendAt(t, with(t, database(t).URL(), "ttl", "10s")).server)
+	a := dialled(t, backendAt(t, database(t).URL()+"?ttl=10s").server)
 	for setting, want := range map[string]string{
 		"idle_session_timeout": "10000", "tcp_user_timeout": "12500", "client_connection_check_interval": "2500",
 		"tcp_keepalives_idle": "5", "tcp_keepalives_interval": "2", "tcp_keepalives_count": "3",
@@ -146,7 +146,7 @@ func TestSessionsOfGoneMachinesEnd(t *testing.T) {
 func TestWaitOnASilentLinkEnds(t *testing.T) {
 	p := database(t)
 	proxy := peer.Proxy(t, p.Addr())
-	c := dialled(t, backendAt(t, peer.Via(t, with(t, p.URL(), "ttl", "500ms"), proxy.Addr())).server)
+	c := dialled(t, backendAt(t, peer.Via(t, p.URL()+"?ttl=500ms", proxy.Addr())).server)
 	proxy.Freeze()
 	require.Error(t, peer.Eventually(t, waits(t, c, op(session.Try, 1))))
 }
@@ -154,7 +154,7 @@ func TestWaitOnASilentLinkEnds(t *testing.T) {
 // A batch takes each lock before it draws its token. Otherwise an earlier holder could have a greater token.
 func TestBatchesDrawTokensInTheOrderOfTheirLocks(t *testing.T) {
 	const keys = 128
-	s := backendAt(t, with(t, database(t).URL(), "ttl", "10s")).server
+	s := backendAt(t, database(t).URL()+"?ttl=10s").server
 	one := dialled(t, s)
 	many := dialled(t, s)
 	var newest uint64 // token of the last key; only its holder reads or writes it

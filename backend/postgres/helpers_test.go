@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"database/sql"
-	"net/url"
 	"strconv"
 	"strings"
 	"testing"
@@ -26,19 +25,6 @@ const testTTL = 2 * time.Second
 
 // soon bounds steps that take milliseconds.
 const soon = 10 * time.Second
-
-// with adds parameters to a URL.
-func with(t testing.TB, rawURL string, params ...string) string {
-	t.Helper()
-	u, err := url.Parse(rawURL)
-	require.NoError(t, err)
-	q := u.Query()
-	for i := 0; i < len(params); i += 2 {
-		q.Set(params[i], params[i+1])
-	}
-	u.RawQuery = q.Encode()
-	return u.String()
-}
 
 // place is a test's own database on the shared server: locks, notifications and tokens belong to a database.
 type place struct {

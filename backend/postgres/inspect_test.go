@@ -20,7 +20,7 @@ func pidOf(conn *pgx.Conn) int { return int(conn.PgConn().PID()) }
 // foreignHolder is a psql session that has run sql.
 func foreignHolder(t *testing.T, url, sql string) *pgx.Conn {
 	t.Helper()
-	conn := admin(t, with(t, url, "application_name", "psql"))
+	conn := admin(t, url+"?application_name=psql")
 	execute(t, conn, sql)
 	return conn
 }
@@ -83,7 +83,7 @@ func TestBreakEndsOnlyWhoHasTheLock(t *testing.T) {
 // Locks of two numbers and shared ones count as other locks of a session. A shared holder excludes us, though others may share the lock with it.
 func TestLocksOfForeignSessions(t *testing.T) {
 	p := database(t)
-	b := backendAt(t, with(t, p.URL(), "exact", "true"))
+	b := backendAt(t, p.URL()+"?exact=true")
 	for _, also := range []string{"pg_advisory_lock(1, 2)", "pg_advisory_lock_shared(-9)", "pg_advisory_lock(-9)"} {
 		conn := foreignHolder(t, p.URL(), `SELECT pg_advisory_lock_shared(-7), `+also)
 		st := peer.Shows(t, b, "-7")
