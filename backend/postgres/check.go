@@ -28,15 +28,6 @@ func (b *Backend) Check(ctx context.Context) (notices []driver.Notice, err error
 	return notices, session.Refuse(err)
 }
 
-// inTheClear warns of a password on a connection without TLS. pgx does not report the authentication method.
-func inTheClear(c *pgx.Conn) []driver.Notice {
-	socket := c.PgConn().Conn()
-	if _, ok := socket.(*tls.Conn); ok || c.Config().Password == "" {
-		return nil
-	}
-	return notice.InTheClear(socket.RemoteAddr().String())
-}
-
 // catalog reads views and tables that an administrator may have closed to this role: connections, replicas and the sequence.
 func (s *server) catalog(ctx context.Context, c *pgx.Conn) ([]driver.Notice, error) {
 	sequence := s.tokens.sequence()
@@ -67,8 +58,11 @@ func (s *server) catalog(ctx context.Context, c *pgx.Conn) ([]driver.Notice, err
 }
 
 // notices returns what puts locks at risk.
-func (s *server) notices(ctx context.Context, c *pgx.Conn) ([]driver.Notice, error) {
-	notices := inTheClear(c)
+func (s *server) notices(ctx context.Context, c *pgx.Conn) (notices []driver.Notice, err error) {
+	socket := c.PgConn().Conn()
+	if _, ok := socket.(*tls.Conn); !ok && c.Config().Password != "" { // pgx does not report the authentication method
+		notices = notice.InTheClear(socket.RemoteAddr().String())
+	}
 	var unsafe bool
 	if err := c.QueryRow(ctx, `SELECT current_setting('fsync') = 'off' OR current_setting('full_page_writes') = 'off'`, once).Scan(&unsafe); err != nil {
 		return nil, err

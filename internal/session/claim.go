@@ -215,8 +215,7 @@ func (b *Backend) claimOn(s *session, key Key, req *driver.Request, slots []Key,
 	c := &claim{b: b, s: s, key: key, req: *req, wanted: true}
 	b.table[key] = append(b.table[key], c)
 	s.claims[c] = struct{}{}
-	c.op = s.ask(&Op{Kind: Try, Key: key, Shared: req.Shared, Slots: slots, Name: req.Name, Owner: req.Owner}, c.onTry)
-	c.op.waits = waits
+	c.op = s.ask(&Op{Kind: Try, Key: key, Shared: req.Shared, Slots: slots, Name: req.Name, Owner: req.Owner, waits: waits}, c.onTry)
 	return c
 }
 
