@@ -151,15 +151,7 @@ func ran(t *testing.T, want int, url string, args ...string) (stdout, stderr str
 func inside(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, said strings.Builder
-	c := &console{out: &out, err: &said}
-	if err := dispatch(t.Context(), c, args); err != nil {
-		var exit *exitError
-		require.ErrorAs(t, err, &exit)
-		code = exit.code
-		if exit.message != "" {
-			c.say("%s", err)
-		}
-	}
+	code = run(t.Context(), &console{out: &out, err: &said}, args)
 	return code, out.String(), said.String()
 }
 

@@ -26,13 +26,12 @@ func main() {
 	_ = mysql.SetLogger(&mysql.NopLogger{}) // it also prints the errors that it returns
 	conformance.WorkerMain(openTarget)
 	compare.WorkerMain()
-	os.Exit(run(os.Args[1:]))
+	os.Exit(run(context.Background(), newConsole(), os.Args[1:]))
 }
 
 // run executes a command line and returns the exit code. It writes the message of an error.
-func run(args []string) int {
-	c := newConsole()
-	err := dispatch(context.Background(), c, args)
+func run(ctx context.Context, c *console, args []string) int {
+	err := dispatch(ctx, c, args)
 	if err == nil {
 		return exitOK
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -31,11 +32,8 @@ var program = sync.OnceValue(func() string {
 func TestMain(m *testing.M) {
 	conformance.WorkerMain(openTarget) // the crowds of a soak
 	if len(os.Args) > 1 {
-		if hidden, ok := hiddenVerbs[os.Args[1]]; ok { // tests of supervise start this binary again
-			if err := hidden(newConsole(), os.Args[2:]); err != nil {
-				os.Exit(err.(*exitError).code)
-			}
-			os.Exit(0)
+		if _, hidden := hiddenVerbs[os.Args[1]]; hidden { // tests of supervise start this binary again
+			os.Exit(run(context.Background(), newConsole(), os.Args[1:]))
 		}
 	}
 	// Shells and nohup(1) start background programs with signals ignored, and their children inherit that. Signals that are caught instead have
