@@ -25,11 +25,11 @@ func TestRunOptions(t *testing.T) {
 		{[]string{"a", "--", "true"}, runOptions{names: []string{"a"}, wait: -1}},
 		{[]string{"a", "-n", "--", "-n", "--", "-w"}, runOptions{names: []string{"a"}, once: true, wait: -1, command: []string{"-n", "--", "-w"}}},
 		{[]string{"-w10s", "-", "--", "true"}, runOptions{names: []string{"-"}, wait: 10 * time.Second}},
-		{[]string{"--ttl=9s", "a", "--", "true"}, runOptions{names: []string{"a"}, wait: -1, ttl: 9 * time.Second, ttlGiven: true, killAfter: 3 * time.Second}},
+		{[]string{"--ttl=9s", "a", "--", "true"}, runOptions{names: []string{"a"}, wait: -1, ttl: 9 * time.Second, killAfter: 3 * time.Second}},
 		{[]string{"--url=redis://h?ttl=6s", "a", "--", "true"},
 			runOptions{names: []string{"a"}, wait: -1, url: "redis://h?ttl=6s", ttl: 6 * time.Second, killAfter: 2 * time.Second}},
 		{[]string{"--url=redis://h?ttl=6s", "--ttl=9s", "--kill-after=4s", "a", "--", "true"},
-			runOptions{names: []string{"a"}, wait: -1, url: "redis://h?ttl=6s", ttl: 9 * time.Second, ttlGiven: true, killAfter: 4 * time.Second}},
+			runOptions{names: []string{"a"}, wait: -1, url: "redis://h?ttl=6s", ttl: 9 * time.Second, killAfter: 4 * time.Second}},
 	} {
 		if tt.want.command == nil {
 			tt.want.command = []string{"true"}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -156,7 +157,7 @@ func TestRunKeep(t *testing.T) {
 func TestRunKeepRetriesAStart(t *testing.T) {
 	t.Parallel()
 	var said buffer
-	o := runOptions{url: folder(t), names: []string{"a"}, command: []string{"sh", strings.Repeat("x", 1<<20)}, keep: true}
+	o := runOptions{url: folder(t), names: []string{"a"}, command: []string{"sh", strings.Repeat("x", 1<<20)}, ttl: time.Minute, keep: true}
 	r := &runner{c: &console{err: &said}, o: o, signals: make(chan os.Signal, 1)}
 	defer r.close()
 	ended := make(chan error, 1)

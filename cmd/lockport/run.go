@@ -150,7 +150,7 @@ func (r *runner) close() {
 
 // open opens the server.
 func (r *runner) open(ctx context.Context) (err error) {
-	options := []lockport.Option{lockport.Observe(lockport.Hooks{
+	if r.client, err = openServer(ctx, r.o.url, lockport.TTL(r.o.ttl), lockport.Observe(lockport.Hooks{
 		AcquireDone: func(_ context.Context, e lockport.AcquireEvent) {
 			if e.Err == nil {
 				r.mine.Store(e.Name, true)
@@ -158,11 +158,7 @@ func (r *runner) open(ctx context.Context) (err error) {
 		},
 		Released: func(e lockport.HoldEvent) { r.mine.Delete(e.Name) },
 		Lost:     func(e lockport.HoldEvent) { r.mine.Delete(e.Name) },
-	})}
-	if r.o.ttlGiven {
-		options = append(options, lockport.TTL(r.o.ttl))
-	}
-	if r.client, err = openServer(ctx, r.o.url, options...); err == nil {
+	})); err == nil {
 		err = refuseMemory("run", r.client)
 	}
 	if err == nil && r.c.interactive {

@@ -99,7 +99,7 @@ func TestRunHeldByANamesake(t *testing.T) {
 	require.NoError(t, err)
 	defer namesake.Close()
 	peer.Holds(t, namesake, "b")
-	r := &runner{o: runOptions{url: url, names: []string{"a", "b"}}, c: &console{}}
+	r := &runner{o: runOptions{url: url, names: []string{"a", "b"}, ttl: time.Minute}, c: &console{}}
 	require.NoError(t, r.open(t.Context()))
 	defer r.close()
 	peer.Holds(t, r.client, "a")

@@ -19,7 +19,6 @@ type runOptions struct {
 	once      bool          // -n
 	wait      time.Duration // -w; negative: forever
 	ttl       time.Duration // --ttl, else that of the URL, else the default
-	ttlGiven  bool
 	minHold   time.Duration
 	killAfter time.Duration
 	ignore    bool // --on-lost ignore
@@ -78,7 +77,6 @@ func parseRun(args []string) (runOptions, error) {
 
 // settle sets the defaults that depend on other options, and checks how options relate.
 func (o *runOptions) settle() error {
-	o.ttlGiven = o.ttl > 0
 	o.ttl = cmp.Or(o.ttl, urlTTL(o.url), lockport.DefaultTTL)
 	switch {
 	case o.ttl < smallestTTL:
