@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -32,28 +33,13 @@ const answerLimit = 10 * time.Second
 const shortestWait = 3 * time.Second
 
 // server is the lock server named by the command line or the environment.
-type server struct {
-	options options
-	given   []string // the URLs from the options
-	err     error    // of --url-file
-}
+type server struct{ given, files []string } // --url, --url-file
 
-// server adds the options that name a lock server. An empty URL is an error. Otherwise an unset variable would select this machine's files, which two
-// machines do not share.
+// server adds the options that name a lock server.
 func (o options) server() *server {
-	s := &server{options: o}
-	o.Func("url", "", func(url string) error {
-		if url == "" {
-			return usagef("the URL is empty: give that of a lock server, or %s for files of this machine", defaultURL)
-		}
-		s.given = append(s.given, url)
-		return nil
-	})
-	o.Func("url-file", "", func(file string) error {
-		url, err := readURL(file)
-		s.given, s.err = append(s.given, url), cmp.Or(s.err, err)
-		return nil // pflag would quote the argument
-	})
+	s := new(server)
+	o.StringArrayVar(&s.given, "url", nil, "")
+	o.StringArrayVar(&s.files, "url-file", nil, "")
 	return s
 }
 
@@ -77,12 +63,24 @@ func (s *server) url() (string, error) {
 	return cmp.Or(url, defaultURL), nil
 }
 
-// urls returns the URLs from the options.
+// urls returns the URLs from the options. An empty one is an error. Otherwise an unset variable would select this machine's files, which two machines do
+// not share.
 func (s *server) urls() ([]string, error) {
-	if s.options.Changed("url") && s.options.Changed("url-file") {
+	switch {
+	case slices.Contains(s.given, ""):
+		return nil, usagef("the URL is empty: give that of a lock server, or %s for files of this machine", defaultURL)
+	case len(s.given) > 0 && len(s.files) > 0:
 		return nil, usagef("options --url and --url-file exclude each other")
 	}
-	return s.given, s.err
+	all := s.given
+	for _, file := range s.files {
+		url, err := readURL(file)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, url)
+	}
+	return all, nil
 }
 
 // readURL reads a URL from a file, which keeps its password out of the process list.
