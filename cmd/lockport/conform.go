@@ -97,9 +97,6 @@ func conformVerb(ctx context.Context, c *console, args []string) error {
 	}
 	defer closeProxies()
 	report := runSuite(ctx, lines, cfg, o)
-	if report.Error == "" {
-		summarize(lines, report)
-	}
 	return deliver(ctx, results, report, report.Error)
 }
 
@@ -181,26 +178,25 @@ func withSessionTTL(rawURL string) string {
 	return rawURL
 }
 
-// runSuite runs the selected cases, and writes a line for each when it ends.
+// runSuite runs the selected cases. It writes a line for each when it ends, and a summary.
 func runSuite(ctx context.Context, w io.Writer, cfg conformance.Config, o conformOptions) conformance.Report {
 	total, done := len(o.cases()), 0
 	progress := func(r conformance.Result) {
 		done++
 		fmt.Fprintf(w, "[%*d/%d] %-7s %s", len(fmt.Sprint(total)), done, total, r.Outcome, r.ID())
-		switch r.Outcome {
-		case conformance.Fail:
-			fmt.Fprintf(w, " (%v)\n    %s\n", r.Took.Round(time.Millisecond), r.Message())
-		case conformance.NotRun:
+		if r.Outcome == conformance.NotRun {
 			fmt.Fprintf(w, ": %s\n", r.Reason)
-		default:
-			fmt.Fprintf(w, " (%v)\n", r.Took.Round(time.Millisecond))
+			return
+		}
+		fmt.Fprintf(w, " (%v)\n", r.Took.Round(time.Millisecond))
+		if r.Outcome == conformance.Fail {
+			fmt.Fprintf(w, "    %s\n", r.Message())
 		}
 	}
-	return conformance.Run(ctx, cfg, conformance.Match(o.wants), conformance.Progress(progress))
-}
-
-// summarize writes the last line.
-func summarize(w io.Writer, r conformance.Report) {
-	fmt.Fprintf(w, "\n%s: %d passed, %d failed, %d not run, in %v (TTL %v)\n",
-		r.Backend, r.Passed, r.Failed, r.NotRun, r.Took.Round(100*time.Millisecond), r.TTL)
+	r := conformance.Run(ctx, cfg, conformance.Match(o.wants), conformance.Progress(progress))
+	if r.Error == "" {
+		fmt.Fprintf(w, "\n%s: %d passed, %d failed, %d not run, in %v (TTL %v)\n",
+			r.Backend, r.Passed, r.Failed, r.NotRun, r.Took.Round(100*time.Millisecond), r.TTL)
+	}
+	return r
 }

@@ -104,19 +104,14 @@ func writeDiagnosis(w io.Writer, d *diagnosis) error {
 			fmt.Fprintf(&b, "\n%s\n  %s\n  Remedy: %s\n", f.ID, f.Text, f.Remedy)
 		}
 	}
-	fmt.Fprintf(&b, "\n%s\n", d.verdict())
-	_, err := io.WriteString(w, b.String())
-	return err
-}
-
-// verdict is the last line.
-func (d *diagnosis) verdict() string {
-	found := "No risks found"
+	verdict := "No risks found"
 	if n := len(d.Endangers); n > 0 {
-		found = fmt.Sprintf("Risks for locks: %d", n)
+		verdict = fmt.Sprintf("Risks for locks: %d", n)
 	}
 	if n := len(d.Unknown); n > 0 {
-		found += fmt.Sprintf("; not checked: %d", n)
+		verdict += fmt.Sprintf("; not checked: %d", n)
 	}
-	return found + "."
+	fmt.Fprintf(&b, "\n%s.\n", verdict)
+	_, err := io.WriteString(w, b.String())
+	return err
 }

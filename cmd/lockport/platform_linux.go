@@ -10,12 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// selfPath is this program, even if its file was replaced or deleted. It also names the guard "exe", so that killall(1) with our name spares the
-// guard.
-const selfPath = "/proc/self/exe"
-
-// executable is the program that this process runs.
-func executable() (string, error) { return selfPath, nil }
+// executable is the program that this process runs, even if its file was replaced or deleted. It also names the guard "exe", so that killall(1) with our
+// name spares the guard.
+func executable() (string, error) { return "/proc/self/exe", nil }
 
 // childAttributes adds the parent-death signal, a second safeguard if both lockport and the guard are killed.
 func childAttributes(a *syscall.SysProcAttr) *syscall.SysProcAttr {

@@ -43,7 +43,9 @@ func runVerb(ctx context.Context, c *console, args []string) error {
 	signal.Ignore(syscall.SIGTTOU)
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	r := &runner{c: c, o: o, path: path, signals: make(chan os.Signal, 64)}
-	notify(r.signals, forwardedSignals...)
+	// supervise adds SIGTSTP: before that, SIGTSTP stops lockport like any program.
+	notify(r.signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2,
+		syscall.SIGWINCH, syscall.SIGCONT)
 	defer r.close()
 	if o.keep {
 		return r.keep(ctx)
@@ -220,9 +222,6 @@ func (r *runner) wait(ctx context.Context) (*lockport.Set, error) {
 	return lockport.AcquireAll(ctx, r.client, r.o.names, r.o.mode()...)
 }
 
-// explainAfter is how long a person waits for a lock before lockport names its holder.
-const explainAfter = time.Second
-
 // explainWaiting names the lock's holder on a terminal if Acquire takes long. stop ends that, and returns when nothing more will be written.
 func (r *runner) explainWaiting(ctx context.Context) (stop func()) {
 	if !r.c.interactive {
@@ -234,7 +233,7 @@ func (r *runner) explainWaiting(ctx context.Context) (stop func()) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(explainAfter):
+		case <-time.After(time.Second): // for most locks a person waits less
 		}
 		name, by := r.holder(ctx)
 		if ctx.Err() == nil {
@@ -291,10 +290,4 @@ func (r *runner) finish(lock *lockport.Set, code int, failed error) error {
 		return failed
 	}
 	return exitWith(code)
-}
-
-// forwardedSignals go to the command. supervise adds SIGTSTP: before that, SIGTSTP stops lockport like any program.
-var forwardedSignals = []os.Signal{
-	syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2,
-	syscall.SIGWINCH, syscall.SIGCONT,
 }
