@@ -13,8 +13,8 @@ import (
 // be called concurrently.
 type Backend struct {
 	server  *Server
-	network Network // nil: none
-	closed  bool    // guarded by the server's mutex
+	network Network
+	closed  bool // guarded by the server's mutex
 }
 
 var _ interface {
@@ -32,6 +32,9 @@ var _ interface {
 func NewBackend(o Options) *Backend {
 	if o.Server == nil {
 		o.Server = NewServer()
+	}
+	if o.Network == nil {
+		o.Network = direct{}
 	}
 	return &Backend{server: o.Server, network: o.Network}
 }
@@ -64,15 +67,7 @@ func (b *Backend) Capabilities() driver.Capabilities { return capabilities }
 
 // call runs f at the server, across the network.
 func (b *Backend) call(ctx context.Context, method string, f func(s *Server, now time.Time) error) error {
-	return b.carry(ctx, method, func(ctx context.Context) error { return b.serve(ctx, f) })
-}
-
-// carry is Network.Call.
-func (b *Backend) carry(ctx context.Context, method string, serve func(context.Context) error) error {
-	if b.network == nil {
-		return serve(ctx)
-	}
-	return b.network.Call(ctx, method, serve)
+	return b.network.Call(ctx, method, func(ctx context.Context) error { return b.serve(ctx, f) })
 }
 
 // serve runs f with the server's mutex, unless ctx or the client has ended. It checks that under the mutex: after Abandon, a claim whose context had
@@ -110,7 +105,7 @@ func (b *Backend) TryAcquire(ctx context.Context, req driver.Request) (lease dri
 func (b *Backend) Wait(ctx context.Context, req driver.Request) (driver.Lease, error) {
 	sent := time.Now()
 	var lease driver.Lease
-	err := b.carry(ctx, "Wait", func(ctx context.Context) error {
+	err := b.network.Call(ctx, "Wait", func(ctx context.Context) error {
 		var c *claim
 		err := b.serve(ctx, func(s *Server, now time.Time) (err error) {
 			c, err = s.enter(b, req, true, sent, now)

@@ -24,6 +24,14 @@ type Network interface {
 	Tell(callback func())
 }
 
+// direct is a Network without faults.
+type direct struct{}
+
+func (direct) Call(ctx context.Context, _ string, serve func(context.Context) error) error {
+	return serve(ctx)
+}
+func (direct) Tell(callback func()) { callback() }
+
 // New returns a client of o.Server. Package memorytest has clients with faults on demand.
 func New(o Options, opts ...lockport.Option) (*lockport.Client, error) {
 	return lockport.New(NewBackend(o), opts...)

@@ -176,13 +176,9 @@ func (s *Server) arm(e *entry) {
 
 // callback has unlock call f, a callback of b's client, if it is not nil.
 func (s *Server) callback(b *Backend, f func()) {
-	if f == nil || b.closed {
-		return
+	if f != nil && !b.closed {
+		s.callbacks = append(s.callbacks, func() { b.network.Tell(f) })
 	}
-	if told := f; b.network != nil {
-		f = func() { b.network.Tell(told) }
-	}
-	s.callbacks = append(s.callbacks, f)
 }
 
 // unlock frees the mutex, then runs the callbacks: they may take the client's locks.
