@@ -38,7 +38,6 @@ type lock struct {
 	start      []trace.SpanStartOption
 }
 
-// newMetrics creates the instruments.
 func newMetrics(o Options) (*metrics, error) {
 	if o.MeterProvider == nil {
 		o.MeterProvider = otel.GetMeterProvider()
@@ -98,7 +97,6 @@ func (l *lock) with(more attribute.KeyValue) metric.MeasurementOption {
 	return metric.WithAttributeSet(attribute.NewSet(append(l.attributes, more)...))
 }
 
-// acquired records an acquisition.
 func (m *metrics) acquired(ctx context.Context, e lockport.AcquireEvent) {
 	l := m.of(e.Backend, e.Name)
 	m.waiting.Add(ctx, -1, l.add...)
@@ -110,19 +108,12 @@ func (m *metrics) acquired(ctx context.Context, e lockport.AcquireEvent) {
 	m.held.Add(ctx, 1, l.add...)
 }
 
-// ended records the end of a hold.
 func (m *metrics) ended(e lockport.HoldEvent) {
 	l := m.of(e.Backend, e.Name)
 	m.held.Add(e.Context, -1, l.add...)
 	m.hold.Record(e.Context, e.Held.Seconds(), l.record...)
 }
 
-// lost counts a loss.
-func (m *metrics) lost(e lockport.HoldEvent) {
-	m.losses.Add(e.Context, 1, m.of(e.Backend, e.Name).with(reasonKey.String(e.Reason())))
-}
-
-// renewed records a renewal.
 func (m *metrics) renewed(e lockport.RenewEvent) {
 	l, ctx := m.of(e.Backend, e.Name), context.Background()
 	m.validity.Record(ctx, float64(e.Left)/float64(e.TTL), l.record...)

@@ -50,63 +50,43 @@ func Hooks(o Options) (lockport.Hooks, error) {
 	if err != nil {
 		return lockport.Hooks{}, err
 	}
-	s := &spans{o.TracerProvider.Tracer(scope)}
-	return lockport.Hooks{
-		AcquireStart: func(ctx context.Context, e lockport.AcquireEvent) context.Context {
-			l := m.of(e.Backend, e.Name)
-			m.waiting.Add(ctx, 1, l.add...)
-			return s.begin(ctx, l)
-		},
-		AcquireDone: func(ctx context.Context, e lockport.AcquireEvent) {
-			m.acquired(ctx, e)
-			s.end(ctx, e)
-		},
-		Released: m.ended,
-		Lost: func(e lockport.HoldEvent) {
-			m.ended(e)
-			m.lost(e)
-			s.lost(e, m.of(e.Backend, e.Name))
-		},
-		Renewed: m.renewed,
-	}, nil
+	h := &hooks{m, o.TracerProvider.Tracer(scope)}
+	return lockport.Hooks{AcquireStart: h.acquireStart, AcquireDone: h.acquireDone, Released: h.ended, Lost: h.lost, Renewed: h.renewed}, nil
 }
 
-// spans makes spans and their events.
-type spans struct{ tracer trace.Tracer }
-
-// The keys of a context, for each Hooks: several may be chained.
-type (
-	spanKey   struct{ of *spans } // the span of the acquisition
-	callerKey struct{ of *spans } // the caller's span, if that records
-)
-
-// begin starts the span of an acquisition.
-func (s *spans) begin(ctx context.Context, l *lock) context.Context {
-	caller := trace.SpanFromContext(ctx)
-	ctx, span := s.tracer.Start(ctx, "lockport.acquire", l.start...)
-	ctx = context.WithValue(ctx, spanKey{s}, span)
-	if caller.IsRecording() {
-		ctx = context.WithValue(ctx, callerKey{s}, caller)
-	}
-	return ctx
+type hooks struct {
+	*metrics
+	tracer trace.Tracer
 }
 
-// end ends the span of an acquisition. For TryAcquire, a held lock is an answer, not an error.
-func (s *spans) end(ctx context.Context, e lockport.AcquireEvent) {
-	outcome := e.Outcome()
-	span, ok := ctx.Value(spanKey{s}).(trace.Span)
+// acquisition has the span of an acquisition, and that of its caller. It is the value of its context's key h: several Hooks may be chained.
+type acquisition struct{ span, caller trace.Span }
+
+func (h *hooks) acquireStart(ctx context.Context, e lockport.AcquireEvent) context.Context {
+	l := h.of(e.Backend, e.Name)
+	h.waiting.Add(ctx, 1, l.add...)
+	a := acquisition{caller: trace.SpanFromContext(ctx)}
+	ctx, a.span = h.tracer.Start(ctx, "lockport.acquire", l.start...)
+	return context.WithValue(ctx, h, a)
+}
+
+// acquireDone ends the span. For TryAcquire, a held lock is an answer, not an error.
+func (h *hooks) acquireDone(ctx context.Context, e lockport.AcquireEvent) {
+	h.acquired(ctx, e)
+	a, ok := ctx.Value(h).(acquisition)
 	if !ok {
 		return
 	}
-	if span.IsRecording() {
-		span.SetAttributes(outcomeKey.String(outcome))
+	if a.span.IsRecording() {
+		outcome := e.Outcome()
+		a.span.SetAttributes(outcomeKey.String(outcome))
 		if e.Err == nil {
-			span.SetAttributes(tokenKey.Int64(int64(e.Token)), handedOffKey.Bool(e.HandedOff))
+			a.span.SetAttributes(tokenKey.Int64(int64(e.Token)), handedOffKey.Bool(e.HandedOff))
 		} else if outcome != "held" {
-			span.SetStatus(codes.Error, reason(e.Err))
+			a.span.SetStatus(codes.Error, reason(e.Err))
 		}
 	}
-	span.End()
+	a.span.End()
 }
 
 // reason is err without the lock's name.
@@ -118,9 +98,12 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// lost adds the event of a loss to the caller's span. A span that has ended does not record it.
-func (s *spans) lost(e lockport.HoldEvent, l *lock) {
-	if caller, ok := e.Context.Value(callerKey{s}).(trace.Span); ok {
-		caller.AddEvent("lockport.lost", trace.WithAttributes(append(l.attributes, reasonKey.String(e.Reason()))...))
+// lost counts a loss, and adds its event to the caller's span. A span that has ended does not record it.
+func (h *hooks) lost(e lockport.HoldEvent) {
+	h.ended(e)
+	l, because := h.of(e.Backend, e.Name), reasonKey.String(e.Reason())
+	h.losses.Add(e.Context, 1, l.with(because))
+	if a, ok := e.Context.Value(h).(acquisition); ok {
+		a.caller.AddEvent("lockport.lost", trace.WithAttributes(append(l.attributes, because)...))
 	}
 }
