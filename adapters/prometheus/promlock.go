@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
 // Options are the options of New. The zero value is right for most programs.
@@ -20,6 +21,7 @@ type Options struct {
 // Metrics is a [prometheus.Collector] fed by its Hooks. Every metric has the label "backend". Several Clients can share one. Safe for concurrent use.
 type Metrics struct {
 	names bool
+	all   *prometheus.Registry
 
 	waiting  *prometheus.GaugeVec
 	held     *prometheus.GaugeVec
@@ -46,17 +48,20 @@ func New(o Options) *Metrics {
 		}
 		return append([]string{"backend"}, more...)
 	}
+	all := prometheus.NewRegistry()
+	vectors := promauto.With(all)
 	gauge := func(name, help string) *prometheus.GaugeVec {
-		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, labels())
+		return vectors.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, labels())
 	}
 	counter := func(name, help string, more ...string) *prometheus.CounterVec {
-		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels(more...))
+		return vectors.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels(more...))
 	}
 	histogram := func(name, help string, buckets []float64, more ...string) *prometheus.HistogramVec {
-		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, labels(more...))
+		return vectors.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, labels(more...))
 	}
 	return &Metrics{
 		names:    o.Names,
+		all:      all,
 		waiting:  gauge("lockport_waiting", "Acquire and TryAcquire calls that have not returned."),
 		held:     gauge("lockport_held", "Locks held."),
 		acquire:  histogram("lockport_acquire_duration_seconds", "How long Acquire and TryAcquire took, by outcome.", seconds, "outcome"),
@@ -67,21 +72,8 @@ func New(o Options) *Metrics {
 	}
 }
 
-// vectors are the collectors that make up Metrics.
-func (m *Metrics) vectors() []prometheus.Collector {
-	return []prometheus.Collector{m.waiting, m.held, m.acquire, m.hold, m.losses, m.failures, m.validity}
-}
-
 // Describe implements prometheus.Collector.
-func (m *Metrics) Describe(to chan<- *prometheus.Desc) {
-	for _, v := range m.vectors() {
-		v.Describe(to)
-	}
-}
+func (m *Metrics) Describe(to chan<- *prometheus.Desc) { m.all.Describe(to) }
 
 // Collect implements prometheus.Collector.
-func (m *Metrics) Collect(to chan<- prometheus.Metric) {
-	for _, v := range m.vectors() {
-		v.Collect(to)
-	}
-}
+func (m *Metrics) Collect(to chan<- prometheus.Metric) { m.all.Collect(to) }
