@@ -14,7 +14,7 @@ import (
 
 // testBreakAsks: on a terminal, break asks before it ends anything; only yes is yes.
 func testBreakAsks(t *testing.T, server string) {
-	holder, _ := holding(t, server, "asked")
+	holder := holds(t, server, "asked")
 	for _, keys := range []string{"\n", "n\n", "ye\n", "\x04"} {
 		tt := onTerminal(t, server, program(), "break", "asked")
 		tt.says(t, "End this hold? [y/N] ")
@@ -35,7 +35,7 @@ func testBreakAsks(t *testing.T, server string) {
 
 // testBreakOfAHolderThatHasGone: before the answer, the holder releases the lock and another client gets it.
 func testBreakOfAHolderThatHasGone(t *testing.T, url string) {
-	first, _ := holding(t, url+"?ttl=2s", "gone")
+	first := holds(t, url+"?ttl=2s", "gone")
 	tt := onTerminal(t, url, program(), "break", "gone")
 	tt.says(t, "[y/N] ")
 	require.NoError(t, first.Process.Kill())

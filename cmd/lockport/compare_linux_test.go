@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -30,24 +29,14 @@ func comparing(t *testing.T, args ...string) (p *process, temporary, out string)
 // leavesNothing fails t if a comparison leaves a process or a file. All its processes inherit the name of its folder.
 func leavesNothing(t *testing.T, temporary string) {
 	t.Helper()
-	eventually(t, func() bool { return len(processesWith(temporary)) == 0 }, "processes are left: %v", processesWith(temporary))
+	eventually(t, func() bool { return len(users(temporary)) == 0 }, "processes are left: %v", users(temporary))
 	left, err := os.ReadDir(temporary)
 	require.NoError(t, err)
 	require.Empty(t, left)
 }
 
-// processesWith returns the processes whose environment mentions a folder.
-func processesWith(folder string) (names []string) {
-	all, _ := filepath.Glob("/proc/[0-9]*/environ")
-	for _, file := range all {
-		environment, err := os.ReadFile(file)
-		if err == nil && bytes.Contains(environment, []byte("="+folder)) {
-			name, _ := os.ReadFile(filepath.Join(filepath.Dir(file), "cmdline"))
-			names = append(names, strings.ReplaceAll(string(name), "\x00", " "))
-		}
-	}
-	return names
-}
+// users returns the processes whose environment mentions a folder.
+func users(folder string) map[int]string { return processesWith("environ", "="+folder) }
 
 // A missing server is named, with the command that installs it. The others are compared, and only the report is left.
 func TestCompareWithoutAServer(t *testing.T) {
@@ -84,7 +73,7 @@ func TestCompareInterrupted(t *testing.T) {
 		p, temporary, _ := comparing(t, "--backend", "redis", "--scenario", "handoff")
 		p.begin(t)
 		// Besides the comparison, and the shell and its cat that remove the folders, these are workers. Servers have another environment.
-		eventually(t, func() bool { return len(processesWith(temporary)) > 3 }, "it started nothing: %s", p.err.String())
+		eventually(t, func() bool { return len(users(temporary)) > 3 }, "it started nothing: %s", p.err.String())
 		require.NoError(t, p.Process.Signal(signal))
 		require.Equal(t, code, p.code(t), "%s", p.err.String())
 		leavesNothing(t, temporary)

@@ -171,10 +171,10 @@ func refuses(t *testing.T, url string, code int, line string, args ...string) {
 	require.NotContains(t, stderr, "secret")
 }
 
-// holds starts a command that holds a lock, given as for run, until it is ended.
+// holds starts a command that holds a lock, given as for run, until it is ended. It writes its token.
 func holds(t *testing.T, url string, lock ...string) *process {
 	t.Helper()
-	p := start(t, url, slices.Concat([]string{"run"}, lock, []string{"--", "sh", "-c", "echo ready; exec sleep 1000"})...)
+	p := start(t, url, slices.Concat([]string{"run"}, lock, []string{"--", "sh", "-c", `echo "token=$LOCKPORT_TOKEN"; echo ready; exec sleep 1000`})...)
 	p.says(t, "ready")
 	return p
 }

@@ -56,10 +56,7 @@ func testKeep(t *testing.T, url string) {
 	var all []*process
 	leader := func(pid int) *process {
 		t.Helper()
-		line, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-		require.NoError(t, err)
-		_, rest, _ := strings.Cut(string(line), ") ")
-		i := slices.IndexFunc(all, func(p *process) bool { return strconv.Itoa(p.Process.Pid) == strings.Fields(rest)[1] })
+		i := slices.IndexFunc(all, func(p *process) bool { return strconv.Itoa(p.Process.Pid) == append(stat(pid), "", "")[1] })
 		require.GreaterOrEqual(t, i, 0)
 		return all[i]
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -43,15 +44,25 @@ func openFiles(pid int, part string) []string {
 	return found
 }
 
+// processesWith returns the ids and command lines of the processes whose file in /proc contains text.
+func processesWith(file, text string) map[int]string {
+	found := make(map[int]string)
+	all, _ := filepath.Glob("/proc/[0-9]*/" + file)
+	for _, path := range all {
+		content, _ := os.ReadFile(path)
+		if strings.Contains(string(content), text) {
+			line, _ := os.ReadFile(filepath.Dir(path) + "/cmdline")
+			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+			found[pid] = strings.ReplaceAll(string(line), "\x00", " ")
+		}
+	}
+	return found
+}
+
 // guardOf is the process id of the guard of group, 0 if there is none.
 func guardOf(group int) int {
-	processes, _ := os.ReadDir("/proc")
-	for _, p := range processes {
-		line, err := os.ReadFile("/proc/" + p.Name() + "/cmdline")
-		if err == nil && string(line) == "lock-guard\x00"+verbGuard+"\x00"+strconv.Itoa(group)+"\x00" {
-			pid, _ := strconv.Atoi(p.Name())
-			return pid
-		}
+	for pid := range processesWith("cmdline", "lock-guard\x00"+verbGuard+"\x00"+strconv.Itoa(group)+"\x00") {
+		return pid
 	}
 	return 0
 }

@@ -148,7 +148,7 @@ func testConform(t *testing.T, url string) {
 
 // testRestrictedUser: a user who may inspect but not break gets a one-line error.
 func testRestrictedUser(t *testing.T, url string) {
-	holder, _ := holding(t, url, "restricted")
+	holder := holds(t, url, "restricted")
 	server := servers.SharedMariaDB(t)
 	admin, err := sql.Open("mysql", server.AdminDSN())
 	require.NoError(t, err)
@@ -189,7 +189,7 @@ func testShortWait(t *testing.T, url string) {
 	through, proxies := proxied(t, url)
 	proxies[0].Delay(100 * time.Millisecond)
 	ran(t, 0, through, "run", "-w", "50ms", "distant", "--", "true")
-	holding(t, url, "distant")
+	holds(t, url, "distant")
 	for _, wait := range []string{"50ms", "250ms", "350ms", "450ms", "550ms", "650ms"} { // the time is over during each of the first requests
 		_, stderr := ran(t, 75, through, "run", "-w", wait, "distant", "--", "true")
 		require.Contains(t, stderr, `waited `+wait+`: "distant" is held by`)

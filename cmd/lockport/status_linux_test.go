@@ -36,17 +36,6 @@ func statusJSON(t *testing.T, url string, args ...string) []lockJSON {
 	return report.Locks
 }
 
-// holding starts a run that holds name and says so.
-func holding(t *testing.T, url, name string) (holder *process, token string) {
-	t.Helper()
-	holder = prepare(url, "run", name, "--", "sh", "-c", `echo "token=$LOCKPORT_TOKEN"; echo ready; exec sleep 1000`)
-	holder.Env = append(holder.Env, "LOCKPORT_TOKEN=7") // stale: it must be removed, even if the backend has no tokens
-	holder.begin(t)
-	holder.says(t, "ready")
-	line, _, _ := strings.Cut(holder.out.String(), "\n")
-	return holder, strings.TrimPrefix(line, "token=")
-}
-
 // testStatusAndBreak: status shows a real holder and a real waiter, and break ends the hold.
 func testStatusAndBreak(t *testing.T, url string) {
 	const name = "jobs/ä *?[%{}]"
@@ -64,8 +53,8 @@ func testStatusAndBreak(t *testing.T, url string) {
 	require.Equal(t, `lockport: nobody holds "jobs/ä *?[%{}]"`+"\n", stderr)
 
 	began := time.Now()
-	holder, token := holding(t, url, name)
-	require.Regexp(t, `^[1-9][0-9]+$`, token)
+	holder := holds(t, url, name)
+	token := strconv.Itoa(holder.number(t, "token"))
 	host, _ := os.Hostname()
 	waiter := start(t, url, "run", name, "--", "echo", "mine")
 	var st lockJSON
@@ -93,7 +82,7 @@ func testStatusAndBreak(t *testing.T, url string) {
 	stdout, _ = ran(t, 0, url, "status", name)
 	require.Regexp(t, `\n"jobs/ä \*\?\[%\{\}\]"  `+host+`, pid `+strconv.Itoa(holder.Process.Pid)+`, lockport  .*  `+token+`  +\S+\n$`, stdout)
 
-	other, _ := holding(t, url, "jobsx")
+	other := holds(t, url, "jobsx")
 	if scheme != "postgres" {
 		testList(t, url, st)
 	}
@@ -110,7 +99,7 @@ func testStatusAndBreak(t *testing.T, url string) {
 func TestStatusWhereNoLockCanBeTaken(t *testing.T) {
 	t.Parallel()
 	server := servers.NeedRedis(t, servers.RedisOptions{})
-	holder, _ := holding(t, server.URL(), "a")
+	holder := holds(t, server.URL(), "a")
 	replica := servers.NeedReplica(t, server)
 	require.Equal(t, holder.Process.Pid, statusJSON(t, replica.URL(), "a")[0].PID)
 	require.Len(t, statusJSON(t, replica.URL()), 1)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"os/exec"
@@ -208,12 +209,10 @@ func TestTerminalSaysWhoHolds(t *testing.T) {
 	require.Equal(t, 0, waiter.code(t))
 }
 
-// state is the letter that ps(1) shows for a process.
-func state(pid int) string {
-	stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	fields := strings.Fields(string(stat[strings.LastIndex(string(stat), ")")+1:]))
-	if len(fields) == 0 {
-		return ""
-	}
-	return fields[0]
+// stat returns the state of a process, as ps(1) shows it, its parent, and further fields of /proc/PID/stat; nil: there is no such process.
+func stat(pid int) []string {
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	return strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
 }
+
+func state(pid int) string { return append(stat(pid), "")[0] }
