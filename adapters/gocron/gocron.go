@@ -115,7 +115,6 @@ func (e *Elector) begin(ctx context.Context) error {
 	}
 }
 
-// leads reports whether this process leads.
 func (e *Elector) leads() bool {
 	lock := e.lock.Load()
 	return lock != nil && lock.Valid()

@@ -22,7 +22,6 @@ type series struct {
 	losses                   *prometheus.CounterVec // by reason
 }
 
-// of returns the series of a lock.
 func (m *Metrics) of(backend, name string) *series {
 	k := key{backend, strings.ToValidUTF8(name, "\uFFFD")} // hooks also see names that Acquire refuses
 	if !m.names {
@@ -80,7 +79,6 @@ func (m *Metrics) Hooks() lockport.Hooks {
 	}
 }
 
-// ended records the end of a hold.
 func (s *series) ended(held time.Duration) {
 	s.held.Dec()
 	s.hold.Observe(held.Seconds())

@@ -32,7 +32,6 @@ var _ interface {
 	driver.Checker
 } = (*Backend)(nil)
 
-// capabilities are those of every Backend.
 var capabilities = driver.Capabilities{
 	Backend:       "file",
 	Ends:          driver.EndsProcess,
@@ -62,7 +61,6 @@ func (b *Backend) begin(ctx context.Context) error {
 	return b.dir.prepare()
 }
 
-// path is the path of a file in the folder.
 func (b *Backend) path(file string) string { return filepath.Join(b.dir.path, file) }
 
 // Abandon implements driver.Backend.

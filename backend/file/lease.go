@@ -57,7 +57,6 @@ func (b *Backend) end(l *lease) bool {
 	return true
 }
 
-// lostError returns why a lost lease is lost.
 func (l *lease) lostError() error {
 	return fmt.Errorf("%w: the lock file %s was removed or replaced", driver.ErrLost, l.main.Name())
 }

@@ -132,7 +132,6 @@ func nameLine(name string) string { return strconv.Quote(name) + "\n" }
 // gateLine is that line in the gate of a name's permits.
 func gateLine(name string, permits int) string { return fmt.Sprintf("%q permits=%d\n", name, permits) }
 
-// writeLine writes the line after the slots.
 func (f *lockFile) writeLine(line string) error {
 	if _, err := f.WriteAt([]byte(line), headerSize); err != nil {
 		return err

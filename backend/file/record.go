@@ -32,7 +32,6 @@ func (r record) newer(o record) bool {
 	return order > 0 || order == 0 && !r.held && o.held
 }
 
-// encode returns the slot with r.
 func (r record) encode() []byte {
 	state := "free"
 	if r.held {

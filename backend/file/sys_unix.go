@@ -74,7 +74,6 @@ func (f *lockFile) flock(how int) (bool, error) {
 	}
 }
 
-// ownerOf returns the user id of a file's owner.
 func ownerOf(fi fs.FileInfo) int {
 	if st, ok := fi.Sys().(*syscall.Stat_t); ok {
 		return int(st.Uid)

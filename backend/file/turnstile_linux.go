@@ -12,7 +12,6 @@ const (
 	ofdSetLock = 37 // F_OFD_SETLK
 )
 
-// turnstile executes an operation on f's turnstile.
 func (f *lockFile) turnstile(cmd int, kind int16) (*syscall.Flock_t, error) {
 	lock := &syscall.Flock_t{Type: kind, Len: 1}
 	return lock, syscall.FcntlFlock(f.Fd(), cmd, lock)

@@ -18,7 +18,6 @@ func init() {
 	})
 }
 
-// open makes a backend from a URL.
 func open(u *url.URL, _ lockport.SchemeOptions) (driver.Backend, error) {
 	if u.Host != "" || u.Opaque != "" || u.User != nil || u.Fragment != "" {
 		return nil, errors.New(`a file URL is "file:" or "file:///folder", with an absolute path`)

@@ -45,7 +45,6 @@ func (b *Backend) Server() *Server { return b.server }
 // noticeBound is RemovalNotice. The callback has run when Break or Lose returns; the bound leaves time for the scheduler.
 const noticeBound = 10 * time.Millisecond
 
-// capabilities are those of every Backend.
 var capabilities = driver.Capabilities{
 	Backend:       "memory",
 	Ends:          driver.EndsTTL,

@@ -77,7 +77,6 @@ func (s *Server) enter(b *Backend, req driver.Request, wait bool, sent, now time
 	return c, nil
 }
 
-// find returns the claim of owner, or nil.
 func (e *entry) find(owner string) *claim {
 	for _, claims := range [][]*claim{e.holders, e.queue} {
 		for _, c := range claims {

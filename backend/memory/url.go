@@ -28,7 +28,6 @@ func SharedServer(name string) *Server {
 	return s.(*Server)
 }
 
-// open makes a backend from a URL.
 func open(u *url.URL, _ lockport.SchemeOptions) (driver.Backend, error) {
 	if u.Host != "" || u.Path != "" || u.User != nil || u.Fragment != "" {
 		return nil, errors.New(`a memory URL is "memory:" or "memory:NAME"`)

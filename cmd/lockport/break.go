@@ -12,7 +12,6 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// breakVerb is "lockport break".
 func breakVerb(ctx context.Context, c *console, args []string) error {
 	options := newOptions("break")
 	server := options.server()

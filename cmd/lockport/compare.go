@@ -14,7 +14,6 @@ import (
 	"github.com/lockport/lockport/internal/lab/report"
 )
 
-// compareVerb is "lockport compare".
 func compareVerb(ctx context.Context, c *console, args []string) (err error) {
 	var o compare.Options
 	out := "lockport-report"

@@ -17,7 +17,6 @@ import (
 	"github.com/lockport/lockport/conformance/faultproxy"
 )
 
-// conformOptions is the command line of conform.
 type conformOptions struct {
 	url   string
 	json  string
@@ -51,7 +50,6 @@ func parseConform(args []string) (conformOptions, error) {
 	return o, err
 }
 
-// conformVerb is "lockport conform".
 func conformVerb(ctx context.Context, c *console, args []string) error {
 	o, err := parseConform(args)
 	if err != nil {
@@ -100,12 +98,10 @@ func conformVerb(ctx context.Context, c *console, args []string) error {
 	return deliver(ctx, results, report, report.Error)
 }
 
-// wants reports whether o selects the case.
 func (o conformOptions) wants(k conformance.Case) bool {
 	return (o.match == nil || o.match.MatchString(k.ID())) && (!o.short || k.Quick)
 }
 
-// cases returns the cases that o selects.
 func (o conformOptions) cases() []conformance.Case {
 	return slices.DeleteFunc(conformance.Cases(), func(k conformance.Case) bool { return !o.wants(k) })
 }

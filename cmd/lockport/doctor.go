@@ -11,7 +11,6 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// doctorVerb is "lockport doctor".
 func doctorVerb(ctx context.Context, c *console, args []string) error {
 	options := newOptions("doctor")
 	server := options.server()
@@ -83,7 +82,6 @@ func address(rawURL string) string {
 	return (&url.URL{Scheme: u.Scheme, Opaque: u.Opaque, Host: u.Host, Path: u.Path}).String()
 }
 
-// writeDiagnosis writes d for people.
 func writeDiagnosis(w io.Writer, d *diagnosis) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s (%s)\n", d.URL, d.Backend)

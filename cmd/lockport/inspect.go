@@ -35,7 +35,6 @@ func refuseMemory(verb string, client *lockport.Client) error {
 	return nil
 }
 
-// inspect returns the status of one lock.
 func inspect(ctx context.Context, client *lockport.Client, name string) (lockport.Status, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerLimit)
 	defer cancel()

@@ -65,7 +65,6 @@ func (r *runner) awaitContinue(handle func(syscall.Signal)) {
 	}
 }
 
-// isTerminal reports whether f is a terminal.
 func isTerminal(f *os.File) bool {
 	_, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)
 	return err == nil

@@ -49,7 +49,6 @@ func (r *runner) keep(ctx context.Context) error {
 	return exit
 }
 
-// lead runs the command once.
 func (k *keeper) lead(ctx context.Context, term *lockport.Lock) error {
 	k.led = true
 	k.stopListening() // now the command gets the signals
@@ -77,7 +76,6 @@ func (k *keeper) lead(ctx context.Context, term *lockport.Lock) error {
 
 func errEnded(code int) error { return fmt.Errorf("the command ended with status %d", code) }
 
-// observe reports changes to people.
 func (k *keeper) observe(change leader.Change) {
 	k.stopExplaining()
 	k.stopExplaining = func() {}

@@ -75,12 +75,10 @@ func exitWith(code int) error {
 	return &exitError{code: code}
 }
 
-// failf is an exitError with a message.
 func failf(code int, format string, args ...any) error {
 	return &exitError{code, fmt.Sprintf(format, args...)}
 }
 
-// usagef is a usage error.
 func usagef(format string, args ...any) error { return failf(exitUsage, format, args...) }
 
 // libraryError makes an exitError of an error of the library. If it is not about the server, it is about the URL, an option or a name.

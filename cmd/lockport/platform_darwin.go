@@ -8,7 +8,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// executable is the program that this process runs.
 func executable() (string, error) { return os.Executable() }
 
 // childAttributes changes nothing: macOS has no parent-death signal.

@@ -27,7 +27,6 @@ type runner struct {
 	silent  bool      // the command was ended because the server did not answer in time
 }
 
-// runVerb is "lockport run".
 func runVerb(ctx context.Context, c *console, args []string) error {
 	o, err := parseRun(args)
 	if err != nil {
@@ -53,7 +52,6 @@ func runVerb(ctx context.Context, c *console, args []string) error {
 	return r.once(ctx)
 }
 
-// once runs the command once.
 func (r *runner) once(ctx context.Context) error {
 	started := time.Now()
 	ctx, end := context.WithCancelCause(ctx)
@@ -150,7 +148,6 @@ func (r *runner) close() {
 	r.untilEnded(closed)
 }
 
-// open opens the server.
 func (r *runner) open(ctx context.Context) (err error) {
 	if r.client, err = openServer(ctx, r.o.url, lockport.TTL(r.o.ttl), lockport.Observe(lockport.Hooks{
 		AcquireDone: func(_ context.Context, e lockport.AcquireEvent) {
@@ -194,7 +191,6 @@ func (r *runner) acquire(ctx, first context.Context, started time.Time) (lock *l
 	return nil, failf(exitHeld, "%s%q is held by %s", waited, name, by)
 }
 
-// try makes one attempt.
 func (r *runner) try(ctx context.Context) (*lockport.Set, error) {
 	return lockport.TryAcquireAll(ctx, r.client, r.o.names, r.o.mode()...)
 }
@@ -216,7 +212,6 @@ func (r *runner) waitUntil(ctx, first context.Context, deadline time.Time) (*loc
 	return lock, err
 }
 
-// wait waits until ctx ends.
 func (r *runner) wait(ctx context.Context) (*lockport.Set, error) {
 	defer r.explainWaiting(ctx)()
 	return lockport.AcquireAll(ctx, r.client, r.o.names, r.o.mode()...)

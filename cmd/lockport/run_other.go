@@ -19,7 +19,6 @@ func runVerb(_ context.Context, _ *console, args []string) error {
 	return failf(exitCannotStart, "run is not available on %s: it needs Linux or macOS", runtime.GOOS)
 }
 
-// isTerminal reports whether f is a terminal.
 func isTerminal(f *os.File) bool {
 	info, err := f.Stat()
 	return err == nil && info.Mode()&os.ModeCharDevice != 0

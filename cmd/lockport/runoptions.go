@@ -11,7 +11,6 @@ import (
 // smallestTTL leaves time between SIGTERM and SIGKILL, and time for a late renewal before both.
 const smallestTTL = 100 * time.Millisecond
 
-// runOptions is the command line of run.
 type runOptions struct {
 	url       string
 	names     []string
@@ -93,7 +92,6 @@ func (o *runOptions) settle() error {
 // title is what messages call the lock.
 func (o *runOptions) title() string { return quoted(o.names) }
 
-// mode is the mode of the lock.
 func (o *runOptions) mode() []lockport.AcquireOption {
 	switch {
 	case o.shared:

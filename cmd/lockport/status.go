@@ -14,7 +14,6 @@ import (
 	"github.com/lockport/lockport"
 )
 
-// statusVerb is "lockport status".
 func statusVerb(ctx context.Context, c *console, args []string) error {
 	options := newOptions("status")
 	server := options.server()
@@ -99,7 +98,6 @@ type lockJSON struct {
 	Others  []lockJSON `json:"others,omitempty"`
 }
 
-// newLockJSON converts a Status.
 func newLockJSON(st lockport.Status) lockJSON {
 	at := func(t time.Time) time.Time { return t.UTC().Truncate(time.Millisecond) }
 	j := lockJSON{
@@ -117,7 +115,6 @@ func newLockJSON(st lockport.Status) lockJSON {
 	return j
 }
 
-// writeLocks writes the output of --json.
 func writeLocks(w io.Writer, client *lockport.Client, all []lockport.Status) error {
 	report := struct {
 		Backend string     `json:"backend"`

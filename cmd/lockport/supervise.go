@@ -163,13 +163,11 @@ func (s *supervisor) terminate(killAt time.Time) {
 	s.send(syscall.SIGCONT)
 }
 
-// forward sends the command a signal that lockport received.
 func (s *supervisor) forward(sig syscall.Signal) {
 	s.forwarded[sig] = true
 	s.send(sig)
 }
 
-// send signals the command's group.
 func (s *supervisor) send(sig syscall.Signal) {
 	if err := signalGroup(s.child.group, sig); err != nil {
 		s.c.say("cannot send %q to the command: %v", sig, err)

@@ -104,7 +104,6 @@ func readURL(file string) (string, error) {
 	return url, nil
 }
 
-// openServer opens the server of a URL.
 func openServer(ctx context.Context, rawURL string, options ...lockport.Option) (*lockport.Client, error) {
 	limited, cancel := context.WithTimeout(ctx, answerLimit)
 	defer cancel()

@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// verb is one subcommand.
 type verb struct {
 	name    string
 	summary string // one line, for the list
@@ -38,7 +37,6 @@ func verbs() []verb {
 //go:embed help/*.txt
 var helpTexts embed.FS
 
-// help is the text of the verb's --help.
 func (v *verb) help() string {
 	text, err := helpTexts.ReadFile("help/" + v.name + ".txt")
 	if err != nil {
@@ -63,7 +61,6 @@ func findVerb(name string) (*verb, error) {
 	return nil, usagef("unknown verb %q; known: %s", name, known)
 }
 
-// dispatch finds the verb and runs it.
 func dispatch(ctx context.Context, c *console, args []string) error {
 	if len(args) == 0 {
 		writeHelp(c.err)
@@ -88,7 +85,6 @@ func dispatch(ctx context.Context, c *console, args []string) error {
 	return err
 }
 
-// writeHelp lists the verbs.
 func writeHelp(w io.Writer) {
 	var b strings.Builder
 	b.WriteString("lockport: distributed locks for commands.\n\nUsage: lockport VERB [ARGUMENT…]\n\n")

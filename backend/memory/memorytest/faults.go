@@ -71,7 +71,6 @@ func (f *Faults) LoseNextReply(c Call) <-chan struct{} {
 	return f.add(fault{kind: c, loseReply: true})
 }
 
-// add adds a fault of a later call.
 func (f *Faults) add(one fault) <-chan struct{} {
 	one.happened = make(chan struct{})
 	f.mu.Lock()
@@ -192,7 +191,6 @@ func (f *Faults) take(c Call) (fault, context.Context) {
 	return met, f.conn
 }
 
-// state returns the present faults of all calls.
 func (f *Faults) state() (paused chan struct{}, delay time.Duration, down error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

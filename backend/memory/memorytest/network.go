@@ -105,7 +105,6 @@ func (f *Faults) travel(ctx context.Context, d time.Duration) error {
 	return block(ctx, time.After(d))
 }
 
-// block waits for c.
 func block[T any](ctx context.Context, c <-chan T) error {
 	select {
 	case <-c:
@@ -115,5 +114,4 @@ func block[T any](ctx context.Context, c <-chan T) error {
 	}
 }
 
-// unknown returns ErrUnknown because of err.
 func unknown(err error) error { return fmt.Errorf("%w: %w", driver.ErrUnknown, err) }
