@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -18,7 +17,28 @@ func backendsVerb(_ context.Context, c *console, args []string) error {
 	if err := newOptions("backends").parseAlone(args); err != nil {
 		return err
 	}
-	return writeBackends(c.out, lockport.DefaultMux().Schemes())
+	// A table would be too wide for a terminal: each promise has a line.
+	schemes := lockport.DefaultMux().Schemes()
+	t := tabwriter.NewWriter(c.out, 0, 0, 2, ' ', 0)
+	for _, row := range capabilityTable(schemes) {
+		fmt.Fprintf(t, "%s\n", row[0])
+		for i, cell := range row[1:] {
+			fmt.Fprintf(t, "  %s\t%s\n", capabilityColumns[i+1], cell)
+		}
+		fmt.Fprintln(t)
+	}
+	fmt.Fprintln(t, "URLs")
+	for i, s := range schemes {
+		fmt.Fprintf(t, "  %s\t%s\n", s.Name, s.Example)
+		if i+1 < len(schemes) && slices.Equal(s.Params, schemes[i+1].Params) {
+			continue // shown once, after the last scheme that has them
+		}
+		for _, p := range s.Params {
+			fmt.Fprintf(t, "    %s\t%s\n", p.Name, p.Text)
+		}
+	}
+	fmt.Fprintf(t, "\nEvery URL takes the parameter ttl: how long a lock stays taken if its holder goes silent; default %v.\n", lockport.DefaultTTL)
+	return t.Flush()
 }
 
 // capabilityColumns are the headings of the table of promises; promises fills a row.
@@ -70,28 +90,4 @@ func capabilityTable(schemes []lockport.Scheme) [][]string {
 		}
 	}
 	return rows
-}
-
-// writeBackends writes the promises for a terminal, one per line, since a table would be too wide. The URLs follow.
-func writeBackends(w io.Writer, schemes []lockport.Scheme) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	for _, row := range capabilityTable(schemes) {
-		fmt.Fprintf(t, "%s\n", row[0])
-		for i, cell := range row[1:] {
-			fmt.Fprintf(t, "  %s\t%s\n", capabilityColumns[i+1], cell)
-		}
-		fmt.Fprintln(t)
-	}
-	fmt.Fprintln(t, "URLs")
-	for i, s := range schemes {
-		fmt.Fprintf(t, "  %s\t%s\n", s.Name, s.Example)
-		if i+1 < len(schemes) && slices.Equal(s.Params, schemes[i+1].Params) {
-			continue // shown once, after the last scheme that has them
-		}
-		for _, p := range s.Params {
-			fmt.Fprintf(t, "    %s\t%s\n", p.Name, p.Text)
-		}
-	}
-	fmt.Fprintf(t, "\nEvery URL takes the parameter ttl: how long a lock stays taken if its holder goes silent; default %v.\n", lockport.DefaultTTL)
-	return t.Flush()
 }

@@ -30,12 +30,10 @@ type child struct {
 func findCommand(name string) (string, error) {
 	path, err := exec.LookPath(name)
 	switch {
-	case err == nil:
+	case err == nil, errors.Is(err, exec.ErrDot) && os.Geteuid() != 0:
 		return path, nil
-	case errors.Is(err, exec.ErrDot) && os.Geteuid() == 0: // another user may have put it there
+	case errors.Is(err, exec.ErrDot): // another user may have put it there
 		return "", failf(exitNotFound, "command not found: %s (root's PATH must not name the current folder: write ./%s)", name, path)
-	case errors.Is(err, exec.ErrDot):
-		return path, nil
 	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist):
 		return "", failf(exitNotFound, "command not found: %s", name)
 	}

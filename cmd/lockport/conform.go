@@ -135,9 +135,18 @@ func deliver(ctx context.Context, w io.Writer, report interface{ OK() bool }, fa
 
 // suiteConfig configures the suite for the server of a URL.
 func suiteConfig(rawURL string) conformance.Config {
-	rawURL = withSessionTTL(rawURL)
 	u, err := url.Parse(rawURL)
-	return conformance.Config{Open: openTarget, Target: rawURL, MinTTL: urlTTL(rawURL), Local: err == nil && u.Scheme == "memory"}
+	if err != nil {
+		return conformance.Config{Open: openTarget, Target: rawURL}
+	}
+	onSession := func(s lockport.Scheme) bool { return s.Name == u.Scheme && s.Capabilities.FixedTTL > 0 }
+	if urlTTL(rawURL) == 0 && slices.ContainsFunc(lockport.DefaultMux().Schemes(), onSession) {
+		q := u.Query()
+		q.Set("ttl", "4s") // the smallest that ZooKeeper grants by default: many cases wait for a TTL to pass
+		u.RawQuery = q.Encode()
+		rawURL = u.String()
+	}
+	return conformance.Config{Open: openTarget, Target: rawURL, MinTTL: urlTTL(rawURL), Local: u.Scheme == "memory"}
 }
 
 // proxiedConfig is suiteConfig with a proxy before each server, if possible. The proxies break connections without knowing the protocol.
@@ -152,26 +161,6 @@ func proxiedConfig(rawURL string) (cfg conformance.Config, closeProxies func(), 
 		cfg.Faults.DropReply, cfg.Faults.CutAfter = nil, nil
 	}
 	return cfg, all.Close, nil
-}
-
-// sessionTTL is the suite's TTL on backends whose TTL is the session's, unless the URL names another. Many cases wait for a TTL to pass. It is the
-// smallest that ZooKeeper grants by default.
-const sessionTTL = 4 * time.Second
-
-func withSessionTTL(rawURL string) string {
-	u, err := url.Parse(rawURL)
-	if err != nil || urlTTL(rawURL) > 0 {
-		return rawURL
-	}
-	for _, s := range lockport.DefaultMux().Schemes() {
-		if s.Name == u.Scheme && s.Capabilities.FixedTTL > 0 {
-			q := u.Query()
-			q.Set("ttl", sessionTTL.String())
-			u.RawQuery = q.Encode()
-			return u.String()
-		}
-	}
-	return rawURL
 }
 
 // runSuite runs the selected cases. It writes a line for each when it ends, and a summary.

@@ -93,6 +93,6 @@ func TestConformTarget(t *testing.T) {
 		require.Equal(t, local, suiteConfig(raw).Local, raw)
 	}
 	// A session's TTL is short, unless the URL asks for another.
-	require.Equal(t, "zookeeper://h:1?ttl=4s", withSessionTTL("zookeeper://h:1"))
-	require.Equal(t, "zookeeper://h:1?ttl=30s", withSessionTTL("zookeeper://h:1?ttl=30s"))
+	require.Equal(t, "zookeeper://h:1?ttl=4s", suiteConfig("zookeeper://h:1").Target)
+	require.Equal(t, "zookeeper://h:1?ttl=30s", suiteConfig("zookeeper://h:1?ttl=30s").Target)
 }

@@ -66,9 +66,6 @@ func (g *guard) setDeadline(deadline time.Time) {
 // overdue reports whether the last deadline has passed.
 func (g *guard) overdue() bool { return !g.deadline.IsZero() && !time.Now().Before(g.deadline) }
 
-// mayHaveKilled reports whether the guard may have killed the group.
-func (g *guard) mayHaveKilled() bool { return g.late || g.overdue() }
-
 // release ends the guard without a kill, and returns when its descriptors are closed, which frees a lock that is a descriptor.
 func (g *guard) release() {
 	_ = g.process.Kill()

@@ -71,22 +71,17 @@ func parseRun(args []string) (runOptions, error) {
 	if o.url, err = server.url(); err != nil {
 		return o, err
 	}
-	return o, o.settle()
-}
-
-// settle sets the defaults that depend on other options, and checks how options relate.
-func (o *runOptions) settle() error {
 	o.ttl = cmp.Or(o.ttl, urlTTL(o.url), lockport.DefaultTTL)
 	switch {
 	case o.ttl < smallestTTL:
-		return usagef("a TTL of %v leaves no time to end a command before another client can acquire the lock: give at least %v", o.ttl, smallestTTL)
+		return o, usagef("a TTL of %v leaves no time to end a command before another client can acquire the lock: give at least %v", o.ttl, smallestTTL)
 	case o.killAfter < 0:
 		o.killAfter = o.ttl / 3
 	case o.killAfter >= o.ttl/2:
-		return usagef("option --kill-after: %v is not below half of the TTL, %v: a late renewal would end the command",
+		return o, usagef("option --kill-after: %v is not below half of the TTL, %v: a late renewal would end the command",
 			o.killAfter, o.ttl)
 	}
-	return nil
+	return o, nil
 }
 
 // title is what messages call the lock.

@@ -68,7 +68,7 @@ func (r *runner) supervise(lock hold, locks []*lockport.Lock) (code int, asked b
 	s.check(time.Now())
 	s.child.open(!s.lost || r.o.ignore)
 	s.watch()
-	paused := s.guard.mayHaveKilled()
+	paused := s.guard.late || s.guard.overdue()
 	s.endGroup()
 	s.guard.release()
 	status := s.child.reap() // after the guard, which must not kill another group with the same id
