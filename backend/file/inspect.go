@@ -108,7 +108,7 @@ func (b *Backend) holders(kind string, st driver.Status, files []fs.DirEntry) (_
 	}
 	prefix := numberedPrefix(st.Name, kind)
 	first, _ := slices.BinarySearchFunc(files, prefix, func(f fs.DirEntry, prefix string) int { return strings.Compare(f.Name(), prefix) })
-	var all []driver.Status
+	holder := st
 	for _, file := range files[first:] {
 		if !strings.HasPrefix(file.Name(), prefix) {
 			break
@@ -117,17 +117,14 @@ func (b *Backend) holders(kind string, st driver.Status, files []fs.DirEntry) (_
 		if err := b.look(file.Name(), func(f *lockFile) error { return f.holder(&h) }); err != nil {
 			return st, err
 		}
-		if h.Held {
-			all = append(all, h)
+		switch {
+		case h.Held && holder.Held:
+			holder.Others = append(holder.Others, h)
+		case h.Held:
+			holder = h
 		}
 	}
-	if len(all) == 0 {
-		return st, nil
-	}
-	if len(all) > 1 {
-		all[0].Others = all[1:]
-	}
-	return all[0], nil
+	return holder, nil
 }
 
 // holder sets in st who has locked f exclusively, if anybody has.
