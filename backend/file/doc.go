@@ -31,8 +31,8 @@
 //
 // # Server requirements
 //
-// A local file system with flock(2), and a descriptor for each held or awaited lock. Each name, permit and concurrent reader takes 2 KB; files unused
-// for 7 days are removed. All processes must run as the same user.
+// A local file system with flock(2), and a descriptor for each held or awaited lock. Each name, permit and concurrent reader takes 2 KB; lock files
+// unused for 7 days are removed. All processes must run as the same user.
 //
 // # Example
 //

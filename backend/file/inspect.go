@@ -38,7 +38,7 @@ func (b *Backend) List(ctx context.Context, prefix string) ([]driver.Status, err
 		if err := ctx.Err(); err != nil {
 			return nil, fmt.Errorf("%w: %w", driver.ErrUnavailable, err)
 		}
-		if !strings.HasSuffix(file.Name(), suffix) {
+		if !lockFileName.MatchString(file.Name()) {
 			continue
 		}
 		var st driver.Status

@@ -3,6 +3,7 @@ package file
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"regexp"
 	"strconv"
 	"strings"
 )
@@ -36,6 +37,9 @@ func numbered(name, kind string, i int) string {
 }
 
 func numberedPrefix(name, kind string) string { return stem(name) + "." + kind + "-" }
+
+// lockFileName matches the names of those files. A folder may have other files, such as Cargo.lock, which prune must not remove.
+var lockFileName = regexp.MustCompile(`-[0-9a-f]{64}(\.(permits|(permit|reader)-[0-9]+))?\.lock$`)
 
 // readable is the beginning of name, in letters that need no quoting and make no hidden file.
 func readable(name string) string {

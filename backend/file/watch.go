@@ -2,7 +2,6 @@ package file
 
 import (
 	"os"
-	"strings"
 	"time"
 )
 
@@ -70,7 +69,7 @@ func (b *Backend) prune(now time.Time) {
 	b.pruning.Go(func() {
 		files, _ := os.ReadDir(b.dir.path) // with an error, those that could be read
 		for _, file := range files {
-			if fi, err := file.Info(); err == nil && strings.HasSuffix(file.Name(), suffix) && now.Sub(fi.ModTime()) > unused {
+			if fi, err := file.Info(); err == nil && lockFileName.MatchString(file.Name()) && now.Sub(fi.ModTime()) > unused {
 				pruneOne(b.path(file.Name()), now)
 			}
 		}

@@ -102,12 +102,16 @@ func TestUnusedFilesAreRemoved(t *testing.T) {
 			require.NoError(t, os.Chtimes(path, old, old))
 		}
 	}
+	foreign := filepath.Join(b.dir.path, "Cargo.lock")
+	require.NoError(t, os.WriteFile(foreign, nil, 0o600))
+	require.NoError(t, os.Chtimes(foreign, old, old))
+	require.NoError(t, os.Mkdir(filepath.Join(b.dir.path, "folder.lock"), 0o700))
 	files := func() string {
 		return regexp.MustCompile(`-\w+\.lock`).ReplaceAllString(fmt.Sprint(namesIn(t, b.dir.path)), "")
 	}
 	_, _, _ = watched(t, b, "new")
 	b.pruning.Wait()
-	require.Equal(t, "[held new unused used]", files(), "this process has just pruned")
+	require.Equal(t, "[Cargo.lock folder.lock held new unused used]", files(), "this process has just pruned")
 
 	waiting := queued("unused")
 	other := backend(t, b.dir.path)
@@ -118,7 +122,8 @@ func TestUnusedFilesAreRemoved(t *testing.T) {
 	b.dir.pruned = time.Time{}
 	_, _, _ = watched(t, b, "newer")
 	b.pruning.Wait()
-	require.Equal(t, "[held new newer used]", files())
+	require.Equal(t, "[Cargo.lock folder.lock held new newer used]", files())
+	require.Len(t, peer.Lists(t, b, ""), 3)
 	require.Greater(t, peer.Takes(t, other, waiting).Grant().Token, token) // it has the removed file open
 	peer.Fails(t, b, request("unused"), driver.ErrHeld)
 }
