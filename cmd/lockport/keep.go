@@ -32,8 +32,7 @@ func (r *runner) keep(ctx context.Context) error {
 	k.stopListening = r.onSignal(k.end)
 	err := r.open(ctx)
 	if err == nil {
-		err = leader.Run(ctx, r.client, r.o.names[0], k.lead, leader.Observe(k.observe))
-		err = cmp.Or(context.Cause(ctx), libraryError(err))
+		err = libraryError(leader.Run(ctx, r.client, r.o.names[0], k.lead, leader.Observe(k.observe)))
 	}
 	k.stopListening()
 	var exit *exitError
