@@ -23,7 +23,7 @@ func TestRunOptions(t *testing.T) {
 		want runOptions
 	}{
 		{[]string{"a", "--", "true"}, runOptions{names: []string{"a"}, wait: -1}},
-		{[]string{"a", "-n", "--", "-n", "--", "-w"}, runOptions{names: []string{"a"}, once: true, wait: -1, command: []string{"-n", "--", "-w"}}},
+		{[]string{"a", "-n", "--", "-n", "--", "-w"}, runOptions{names: []string{"a"}, command: []string{"-n", "--", "-w"}}},
 		{[]string{"-w10s", "-", "--", "true"}, runOptions{names: []string{"-"}, wait: 10 * time.Second}},
 		{[]string{"--ttl=9s", "a", "--", "true"}, runOptions{names: []string{"a"}, wait: -1, ttl: 9 * time.Second, killAfter: 3 * time.Second}},
 		{[]string{"--url=redis://h?ttl=6s", "a", "--", "true"},

@@ -58,7 +58,7 @@ func (r *runner) once(ctx context.Context) error {
 	defer end(nil)
 	stopListening := r.onSignal(end)
 	first := ctx // of the opening and the first attempt
-	if r.o.once || r.o.wait >= 0 {
+	if r.o.wait >= 0 {
 		var cancel context.CancelFunc
 		first, cancel = context.WithDeadline(ctx, started.Add(max(r.o.wait, shortestWait)))
 		defer cancel()
@@ -172,15 +172,14 @@ func (r *runner) open(ctx context.Context) (err error) {
 
 // acquire acquires the lock. first bounds the first attempt of -n and -w. -w counts from started.
 func (r *runner) acquire(ctx, first context.Context, started time.Time) (lock *lockport.Set, err error) {
-	o, waited := r.o, ""
-	switch {
-	case o.once:
-		lock, err = r.try(first)
-	case o.wait < 0:
+	waited := ""
+	if r.o.wait > 0 {
+		waited = fmt.Sprintf("waited %v: ", r.o.wait)
+	}
+	if r.o.wait < 0 {
 		lock, err = r.wait(ctx)
-	default:
-		waited = fmt.Sprintf("waited %v: ", o.wait)
-		lock, err = r.waitUntil(ctx, first, started.Add(o.wait))
+	} else {
+		lock, err = r.waitUntil(ctx, first, started.Add(r.o.wait))
 	}
 	if err == nil {
 		return lock, nil
@@ -191,14 +190,11 @@ func (r *runner) acquire(ctx, first context.Context, started time.Time) (lock *l
 	return nil, failf(exitHeld, "%s%q is held by %s", waited, name, by)
 }
 
-func (r *runner) try(ctx context.Context) (*lockport.Set, error) {
-	return lockport.TryAcquireAll(ctx, r.client, r.o.names, r.o.mode()...)
-}
-
-// waitUntil waits until deadline. A first attempt may take until first ends: a free lock is taken even if opening the server has taken the time.
+// waitUntil waits until deadline. A first attempt may take until first ends: a free lock is taken even if opening the server has taken the time, and
+// with -n.
 func (r *runner) waitUntil(ctx, first context.Context, deadline time.Time) (*lockport.Set, error) {
 	begun := time.Now()
-	lock, held := r.try(first)
+	lock, held := lockport.TryAcquireAll(first, r.client, r.o.names, r.o.mode()...)
 	if !errors.Is(held, lockport.ErrHeld) {
 		return lock, held
 	}

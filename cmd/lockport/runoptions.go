@@ -15,8 +15,7 @@ type runOptions struct {
 	url       string
 	names     []string
 	command   []string
-	once      bool          // -n
-	wait      time.Duration // -w; negative: forever
+	wait      time.Duration // -w; 0: -n; negative: forever
 	ttl       time.Duration // --ttl, else that of the URL, else the default
 	minHold   time.Duration
 	killAfter time.Duration
@@ -31,7 +30,7 @@ func parseRun(args []string) (runOptions, error) {
 	onLost := "term"
 	options := newOptions("run")
 	server := options.server()
-	options.BoolVarP(&o.once, "no-wait", "n", false, "")
+	noWait := options.BoolP("no-wait", "n", false, "")
 	options.duration(&o.wait, 0, "wait", "w")
 	options.duration(&o.ttl, smallestTTL, "ttl", "")
 	options.duration(&o.minHold, 0, "min-hold", "")
@@ -56,18 +55,20 @@ func parseRun(args []string) (runOptions, error) {
 		return o, usagef("the lock's name is empty")
 	case len(o.command) == 0 || o.command[0] == "":
 		return o, usagef("the command is missing after --")
-	case o.once && o.wait >= 0:
+	case *noWait && o.wait >= 0:
 		return o, usagef("options -n and -w exclude each other")
 	case o.shared && o.permits > 0:
 		return o, usagef("options --shared and --permits exclude each other")
 	case onLost != "term" && onLost != "ignore":
 		return o, usagef("option --on-lost: %q is neither term nor ignore", onLost)
 	}
-	if o.keep && (o.once || o.wait >= 0 || o.shared || o.permits > 0 || onLost == "ignore" || len(o.names) > 1) {
+	if o.keep && (*noWait || o.wait >= 0 || o.shared || o.permits > 0 || onLost == "ignore" || len(o.names) > 1) {
 		return o, usagef("option --keep takes one name, and excludes -n, -w, --shared, --permits and --on-lost ignore")
 	}
 	o.ignore = onLost == "ignore"
-	o.once = o.once || o.wait == 0
+	if *noWait {
+		o.wait = 0
+	}
 	if o.url, err = server.url(); err != nil {
 		return o, err
 	}
