@@ -194,7 +194,7 @@ func (r *runner) acquire(ctx, first context.Context, started time.Time) (lock *l
 // with -n.
 func (r *runner) waitUntil(ctx, first context.Context, deadline time.Time) (*lockport.Set, error) {
 	begun := time.Now()
-	lock, held := lockport.TryAcquireAll(first, r.client, r.o.names, r.o.mode()...)
+	lock, held := lockport.TryAcquireAll(first, r.client, r.o.names, r.o.mode...)
 	if !errors.Is(held, lockport.ErrHeld) {
 		return lock, held
 	}
@@ -210,7 +210,7 @@ func (r *runner) waitUntil(ctx, first context.Context, deadline time.Time) (*loc
 
 func (r *runner) wait(ctx context.Context) (*lockport.Set, error) {
 	defer r.explainWaiting(ctx)()
-	return lockport.AcquireAll(ctx, r.client, r.o.names, r.o.mode()...)
+	return lockport.AcquireAll(ctx, r.client, r.o.names, r.o.mode...)
 }
 
 // explainWaiting names the lock's holder on a terminal if Acquire takes long. stop ends that, and returns when nothing more will be written.

@@ -19,15 +19,14 @@ type runOptions struct {
 	ttl       time.Duration // --ttl, else that of the URL, else the default
 	minHold   time.Duration
 	killAfter time.Duration
-	ignore    bool // --on-lost ignore
-	shared    bool
-	permits   int // 0: none
+	ignore    bool                     // --on-lost ignore
+	mode      []lockport.AcquireOption // --shared, --permits
 	keep      bool
 }
 
 func parseRun(args []string) (runOptions, error) {
 	o := runOptions{wait: -1, killAfter: -1}
-	onLost := "term"
+	onLost, permits := "term", 0
 	options := newOptions("run")
 	server := options.server()
 	noWait := options.BoolP("no-wait", "n", false, "")
@@ -36,8 +35,8 @@ func parseRun(args []string) (runOptions, error) {
 	options.duration(&o.minHold, 0, "min-hold", "")
 	options.duration(&o.killAfter, 0, "kill-after", "")
 	options.StringVar(&onLost, "on-lost", onLost, "")
-	options.BoolVar(&o.shared, "shared", false, "")
-	options.count(&o.permits, "permits")
+	shared := options.Bool("shared", false, "")
+	options.count(&permits, "permits")
 	options.BoolVar(&o.keep, "keep", false, "")
 	err := options.parse(args)
 	o.names = options.Args()
@@ -57,15 +56,21 @@ func parseRun(args []string) (runOptions, error) {
 		return o, usagef("the command is missing after --")
 	case *noWait && o.wait >= 0:
 		return o, usagef("options -n and -w exclude each other")
-	case o.shared && o.permits > 0:
+	case *shared && permits > 0:
 		return o, usagef("options --shared and --permits exclude each other")
 	case onLost != "term" && onLost != "ignore":
 		return o, usagef("option --on-lost: %q is neither term nor ignore", onLost)
 	}
-	if o.keep && (*noWait || o.wait >= 0 || o.shared || o.permits > 0 || onLost == "ignore" || len(o.names) > 1) {
+	if o.keep && (*noWait || o.wait >= 0 || *shared || permits > 0 || onLost == "ignore" || len(o.names) > 1) {
 		return o, usagef("option --keep takes one name, and excludes -n, -w, --shared, --permits and --on-lost ignore")
 	}
 	o.ignore = onLost == "ignore"
+	if *shared {
+		o.mode = append(o.mode, lockport.Shared())
+	}
+	if permits > 0 {
+		o.mode = append(o.mode, lockport.Permits(permits))
+	}
 	if *noWait {
 		o.wait = 0
 	}
@@ -87,13 +92,3 @@ func parseRun(args []string) (runOptions, error) {
 
 // title is what messages call the lock.
 func (o *runOptions) title() string { return quoted(o.names) }
-
-func (o *runOptions) mode() []lockport.AcquireOption {
-	switch {
-	case o.shared:
-		return []lockport.AcquireOption{lockport.Shared()}
-	case o.permits > 0:
-		return []lockport.AcquireOption{lockport.Permits(o.permits)}
-	}
-	return nil
-}
