@@ -21,7 +21,7 @@ import (
 // child is the command in its process group. The group's id is the child's process id.
 type child struct {
 	group  int
-	gate   *os.File              // a byte written here starts the command
+	gate   *os.File              // a byte written here starts the command; its end ends the process that waits
 	stops  <-chan syscall.Signal // signals that stopped it; closed when it has ended
 	status syscall.WaitStatus    // see reap
 }
@@ -101,14 +101,6 @@ func startChild(path string, command, env []string) (*child, error) {
 		return nil, err
 	}
 	return c, nil
-}
-
-// open opens the gate, or ends the process that waits at it.
-func (c *child) open(begin bool) {
-	if begin {
-		_, _ = c.gate.Write([]byte{1}) // if no process waits there any more, its end is reported
-	}
-	c.gate.Close()
 }
 
 // reap returns the status of a child that has ended. Afterwards its process id may belong to another process.

@@ -59,14 +59,17 @@ func (r *runner) supervise(lock hold, locks []*lockport.Lock) (code int, asked b
 	}
 	defer takeBackForeground(s.child.group)
 	if s.guard, err = startGuard(s.child.group, holding); err != nil {
-		s.child.open(false)
+		s.child.gate.Close()
 		s.child.reap()
 		return 0, false, failf(exitCannotStart, "cannot start the guard process: %v", err)
 	}
 	notify(r.signals, syscall.SIGTSTP) // the command stops first, or neither stops
 
 	s.check(time.Now())
-	s.child.open(!s.lost || r.o.ignore)
+	if !s.lost || r.o.ignore {
+		_, _ = s.child.gate.Write([]byte{1}) // if no process waits there any more, its end is reported
+	}
+	s.child.gate.Close()
 	s.watch()
 	paused := s.guard.late || s.guard.overdue()
 	s.endGroup()
