@@ -68,18 +68,14 @@ func TestAttachWithAShorterTTL(t *testing.T) {
 		first := a.Request("x")
 		held := a.Takes(first)
 		require.NoError(t, b.Detach(t.Context(), held))
-		granted := make(chan struct{})
-		go func() {
-			if _, err := other.Wait(t.Context(), a.Request("x")); err == nil {
-				close(granted)
-			}
-		}()
+		granted := make(chan error)
+		go func() { granted <- peer.ErrOf(other.Wait(t.Context(), a.Request("x"))) }()
 		synctest.Wait()
 		req := a.Request("x")
 		req.TTL = time.Second
 		require.NoError(t, peer.ErrOf(b.Attach(t.Context(), req, first.Owner, held.Grant().Token)))
 		begun := time.Now()
-		<-granted
+		require.NoError(t, <-granted)
 		require.Equal(t, time.Second, time.Since(begun))
 	})
 }

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -34,12 +35,9 @@ func TestRunOptions(t *testing.T) {
 		if tt.want.command == nil {
 			tt.want.command = []string{"true"}
 		}
-		if tt.want.url == "" {
-			tt.want.url = "file:"
-		}
-		if tt.want.ttl == 0 {
-			tt.want.ttl, tt.want.killAfter = 15*time.Second, 5*time.Second
-		}
+		tt.want.url = cmp.Or(tt.want.url, "file:")
+		tt.want.ttl = cmp.Or(tt.want.ttl, 15*time.Second)
+		tt.want.killAfter = cmp.Or(tt.want.killAfter, 5*time.Second)
 		got, err := parseRun(tt.args)
 		require.NoError(t, err, "%q", tt.args)
 		require.Equal(t, tt.want, got, "%q", tt.args)
