@@ -18,15 +18,13 @@ import (
 type Locker struct {
 	locker lockport.Locker
 	opts   []lockport.AcquireOption
-
-	mu   sync.Mutex
-	runs map[string]*lockport.Lock // by job name
+	runs   sync.Map // of job name to *lockport.Lock
 }
 
 // NewLocker makes a Locker that acquires locks from l with opts. Set MinHold here or in l's options: without it, processes whose clocks differ
 // run a short job once each. Close l after the scheduler's Shutdown; that can take as long as MinHold.
 func NewLocker(l lockport.Locker, opts ...lockport.AcquireOption) *Locker {
-	return &Locker{locker: l, opts: opts, runs: make(map[string]*lockport.Lock)}
+	return &Locker{locker: l, opts: opts}
 }
 
 // Lock implements gocron.Locker. It does not wait. If another process has the lock of the job named key, the error matches lockport.ErrHeld:
@@ -36,9 +34,7 @@ func (l *Locker) Lock(ctx context.Context, key string) (gocron.Lock, error) {
 	if err != nil {
 		return nil, err
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.runs[key] = lock
+	l.runs.Store(key, lock)
 	return &run{l, lock}, nil
 }
 
@@ -46,9 +42,9 @@ func (l *Locker) Lock(ctx context.Context, key string) (gocron.Lock, error) {
 // calls it first, with the context from gocron. If l does not lock the job, the context has ended. You must call cancel. With Permits or Shared, runs
 // of one job at the same time in this process can get the context of another run.
 func (l *Locker) Context(ctx context.Context, key string) (held context.Context, cancel context.CancelFunc) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return during(ctx, l.runs[key])
+	value, _ := l.runs.Load(key)
+	lock, _ := value.(*lockport.Lock)
+	return during(ctx, lock)
 }
 
 // run is the lock of one run of a job.
@@ -59,11 +55,7 @@ type run struct {
 
 // Unlock implements gocron.Lock. gocron ignores its error; what Release cannot do at once, the client does in the background.
 func (r *run) Unlock(ctx context.Context) error {
-	r.locker.mu.Lock()
-	if name := r.lock.Name(); r.locker.runs[name] == r.lock { // unless a later run's, after this one's lock was lost
-		delete(r.locker.runs, name)
-	}
-	r.locker.mu.Unlock()
+	r.locker.runs.CompareAndDelete(r.lock.Name(), r.lock) // it may be a later run's, after this one's lock was lost
 	return r.lock.Release(ctx)
 }
 
