@@ -39,9 +39,9 @@ var cancellationCases = group("cancellation",
 			other.wantFree(name, "Abandon of the claim, first with a context that has ended, returned nil")
 		}),
 	quick("at-any-moment", ruleEffects+" (context cancelled at random moments of TryAcquire)",
-		func(e *Env) { e.party().claimant((*party).request).cancelledAtAnyMoment() }),
+		func(e *Env) { e.party().claimant(mode{}).cancelledAtAnyMoment() }),
 	quick("abandon-meanwhile", ruleCancellation+", even while the cancelled call is still under way", func(e *Env) {
-		e.party().abandonedMeanwhile(e.party(), (*party).request)
+		e.party().abandonedMeanwhile(e.party(), mode{})
 	}),
 	quick("queued", "P6 cancellation: an abandoned claim gives up its place in the queue, so the name goes to the next waiter", func(e *Env) {
 		e.applies(e.caps.Queue, "the server keeps no queue")
@@ -86,7 +86,7 @@ var cancellationCases = group("cancellation",
 		e.party().wantFree(name, "Abandon returned nil, and then the abandoned claim arrived")
 	}, "Delay"),
 	full("after-each-request", ruleCancellation+" (context cancelled after each request of TryAcquire)", func(e *Env) {
-		a := e.party().connected().claimant((*party).request)
+		a := e.party().connected().claimant(mode{})
 		cancelledAfterEachRequest(e, func() *claimant { return a })
 	}, "Delay", "Requests"),
 )

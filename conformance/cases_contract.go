@@ -68,7 +68,7 @@ var contractCases = group("contract",
 		}
 	}),
 	quick("same-owner", "contract: TryAcquire with the owner of a granted claim returns that claim again or ErrHeld; it never grants twice",
-		func(e *Env) { grantedOnce(e, (*party).request, 0) }),
+		func(e *Env) { grantedOnce(e, mode{}, 0) }),
 	full("same-owner-later", "contract, P3a silence: if TryAcquire with the owner of a granted claim returns a Lease again, the server keeps the claim until that Lease's Until",
 		func(e *Env) {
 			a, b, name := e.two()
@@ -156,10 +156,10 @@ func (e *Env) countsFromSending(what string, call func() (until time.Time, err e
 		what, late, e.ttl-late, e.ttl, left)
 }
 
-// grantedOnce claims twice with one owner id. as is the mode of the claims; beside more of them can be held beside one.
-func grantedOnce(e *Env, as mode, beside int) {
+// grantedOnce claims twice with one owner id. m is the mode of the claims; beside more of them can be held beside one.
+func grantedOnce(e *Env, m mode, beside int) {
 	p, other, name := e.two()
-	req := as(p, name)
+	req := p.requestIn(m, name)
 	first := p.claimAs(req)
 	second, err := p.try(req)
 	e.is(err, "the second TryAcquire must return the claim or ErrHeld; it returned", nil, driver.ErrHeld)
@@ -167,12 +167,12 @@ func grantedOnce(e *Env, as mode, beside int) {
 		e.failf("the second TryAcquire granted the name again: token %d after %d", second.Grant().Token, first.Grant().Token)
 	}
 	for range beside {
-		e.check(errOf(other.try(as(other, name))), "the name is held once, by an owner that claimed twice, yet a claim beside it returned")
+		e.check(errOf(other.try(other.requestIn(m, name))), "the name is held once, by an owner that claimed twice, yet a claim beside it returned")
 	}
-	e.party().wantHeldAs(p.rival(req), "the name is held")
+	e.party().wantHeldAs(p.requestIn(m.rival(), name), "the name is held")
 	p.release(first) // one release ends the claim, even if it was returned twice
-	next := other.claimAs(other.rival(req))
-	other.wantHeldAs(other.rival(req), "the name is held again")
+	next := other.claimAs(other.requestIn(m.rival(), name))
+	other.wantHeldAs(other.requestIn(m.rival(), name), "the name is held again")
 	other.release(next)
 }
 

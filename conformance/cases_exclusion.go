@@ -32,7 +32,7 @@ var exclusionCases = group("exclusion",
 	}),
 	full("a-claim-that-failed", "P1 exclusion: a claim that returns ErrHeld neither extends nor shortens the holder's claim", failedClaim),
 	quick("many-at-once", "P1 exclusion: of many concurrent claims by several clients, exactly one is granted", func(e *Env) {
-		e.atOnce(1, 1, func(int) mode { return (*party).request })
+		e.atOnce(1, 1, func(int) mode { return mode{} })
 	}),
 	quick("goroutines", ruleExclusion+" (goroutines of one client)",
 		contend(1, 8, crowd{Rounds: 25}, (*race).clients)),
@@ -58,7 +58,7 @@ func (e *Env) atOnce(places, least int64, as func(i int) mode) {
 		var granted, taken, unknown atomic.Int64
 		e.storm(12, func(ctx context.Context, i int) error {
 			p := parties[i%len(parties)]
-			req := as(i)(p, name)
+			req := p.requestIn(as(i), name)
 			_, err := p.tryIn(ctx, req)
 			switch class(err) {
 			case nil:

@@ -14,10 +14,8 @@ import (
 // joint is a mode in which claims hold a name together. Its cases fill a name with three claims, which exclude a rival: a
 // writer for readers, or one permit more.
 type joint struct {
-	as   mode // of a claim
+	mode
 	only mode // of a claim that excludes a rival alone
-
-	mine, rival []lockport.AcquireOption // of a claim and of a rival, at a client
 
 	taken  string // why a full name excludes a rival
 	leave  int    // how many of the three must go before a rival is granted the name
@@ -29,24 +27,18 @@ type joint struct {
 const three = 3
 
 var (
-	reader = joint{
-		as: (*party).reading, only: (*party).reading, mine: []lockport.AcquireOption{lockport.Shared()},
-		taken: "readers have the name", leave: three, places: 18, least: 1,
-	}
-	permit = joint{
-		as: (*party).permit, only: (*party).onlyPermit,
-		mine: []lockport.AcquireOption{lockport.Permits(three)}, rival: []lockport.AcquireOption{lockport.Permits(three)},
-		taken: "all permits are held", leave: 1, places: three, least: three,
-	}
+	shared = mode{shared: true}
+	reader = joint{mode: shared, only: shared, taken: "readers have the name", leave: three, places: 18, least: 1}
+	permit = joint{mode: mode{permits: three}, only: mode{permits: 1}, taken: "all permits are held", leave: 1, places: three, least: three}
 )
 
 // sharedCases test readers and writers. They run if Capabilities.Shared is stated.
 var sharedCases = stated("shared", func(c driver.Capabilities) bool { return c.Shared }, "Capabilities.Shared", append(reader.cases(),
 	quick("contended", "capabilities: where Contended is stated, a reader is told that a writer waits, by Contended or with its grant",
-		func(e *Env) { contended(e, (*party).reading) }),
+		func(e *Env) { contended(e, shared) }),
 	full("removed", "P3b removal: when the server forgets the readers, each is told within the stated time", func(e *Env) {
 		a, b, name := e.two()
-		here, there := a.watched(a.reading(name)), b.watched(b.reading(name))
+		here, there := a.watched(a.requestIn(shared, name)), b.watched(b.requestIn(shared, name))
 		e.remove(name)
 		here.within("the lock was removed at the server")
 		there.within("the lock was removed at the server")
@@ -55,13 +47,13 @@ var sharedCases = stated("shared", func(c driver.Capabilities) bool { return c.S
 		defer c.keepAlive(writer)()
 		here.isLost()
 		there.isLost()
-		e.party().wantHeldAs(a.reading(name), fmt.Sprintf("a writer has the name (token %d)", writer.Grant().Token))
+		e.party().wantHeldAs(a.requestIn(shared, name), fmt.Sprintf("a writer has the name (token %d)", writer.Grant().Token))
 	}, "Remove"),
 	full("writer-is-not-starved", "P7 liveness: overlapping readers do not starve a writer", func(e *Env) {
-		servedBeside(e, (*lockport.Client).TryAcquire, []lockport.AcquireOption{lockport.Shared()}, nil)
+		servedBeside(e, (*lockport.Client).TryAcquire, shared, mode{})
 	}),
 	full("readers-are-not-starved", "P7 liveness: writers in turn do not starve a reader", func(e *Env) {
-		servedBeside(e, (*lockport.Client).Acquire, nil, []lockport.AcquireOption{lockport.Shared()})
+		servedBeside(e, (*lockport.Client).Acquire, mode{}, shared)
 	}),
 )...)
 
@@ -88,14 +80,14 @@ func (j joint) cases() []Case {
 		quick("many-at-once", "P1 exclusion: of many concurrent claims none exceeds the readers or permits that can hold a name together",
 			func(e *Env) { e.atOnce(j.places, j.least, j.mixed) }),
 		quick("granted-twice", "contract: a claim that is repeated with the same owner, as after a lost reply, holds one place",
-			func(e *Env) { grantedOnce(e, j.as, three-j.leave) }),
+			func(e *Env) { grantedOnce(e, j.mode, three-j.leave) }),
 		quick("abandoned", "P6 cancellation: an abandoned claim, granted or waiting, excludes nobody", j.abandoned),
 		full("acquire-reply-lost", ruleReplyLost, func(e *Env) { e.party().claimant(j.only).replyToClaimLost() }, "DropReply"),
 		full("cut-after-each-request", ruleReplyLost+" (after each of its requests)", func(e *Env) {
 			cutAfterEachRequest(e, false, func() *claimant { return e.party().claimant(j.only) })
 		}, "CutAfter", "Direct"),
 		quick("inspected", "P3b removal: Inspect shows all holders that share a name, and Break ends only the claim of the given owner",
-			func(e *Env) { inspected(e, j.as) }),
+			func(e *Env) { inspected(e, j.mode) }),
 		quick("tokens", "P2 fencing: a rival's token is greater than those of all earlier holders, and so is every permit's", j.tokens),
 		quick("wakes", "P7 liveness: a rival is granted a name as soon as enough holders have released it, and then its waiting holders together", j.wakes),
 		full("dead-holder", "P5 crash: a dead holder's place is free within the stated time, and the other holders stay", j.deadHolder),
@@ -108,7 +100,7 @@ func (j joint) cases() []Case {
 func (j joint) fill(name string, a, b *party) (leases []driver.Lease) {
 	for i := range three {
 		p := []*party{a, b}[i%2]
-		leases = append(leases, p.claimAs(j.as(p, name)))
+		leases = append(leases, p.claimAs(p.requestIn(j.mode, name)))
 	}
 	return leases
 }
@@ -116,33 +108,44 @@ func (j joint) fill(name string, a, b *party) (leases []driver.Lease) {
 // rivals fills name with rivals: one writer, or all permits.
 func (j joint) rivals(name string, p *party) (leases []driver.Lease) {
 	for range three / j.leave {
-		leases = append(leases, p.claimAs(p.rival(j.as(p, name))))
+		leases = append(leases, p.claimAs(p.requestIn(j.rival(), name)))
 	}
 	return leases
 }
 
+// options are those of an acquisition in mode m.
+func (m mode) options() []lockport.AcquireOption {
+	switch {
+	case m.shared:
+		return []lockport.AcquireOption{lockport.Shared()}
+	case m.permits > 0:
+		return []lockport.AcquireOption{lockport.Permits(m.permits)}
+	}
+	return nil
+}
+
 // mixed returns the mode of the i-th of many claims. Every fourth beside readers is a writer's.
 func (j joint) mixed(i int) mode {
-	if j.rival == nil && i%4 == 0 {
-		return (*party).request
+	if j.shared && i%4 == 0 {
+		return mode{}
 	}
-	return j.as
+	return j.mode
 }
 
 func (j joint) together(e *Env) {
 	a, b, name := e.two()
 	for leaving := range slices.Chunk(j.fill(name, a, b), j.leave) {
 		for _, lease := range leaving {
-			a.wantHeldAs(a.rival(j.as(a, name)), j.taken)
-			e.party().wantHeldAs(b.rival(j.as(b, name)), j.taken)
+			a.wantHeldAs(a.requestIn(j.rival(), name), j.taken)
+			e.party().wantHeldAs(b.requestIn(j.rival(), name), j.taken)
 			a.release(lease)
 		}
-		b.claimAs(b.rival(j.as(b, name)))
+		b.claimAs(b.requestIn(j.rival(), name))
 		for _, p := range []*party{a, b} {
-			p.wantHeldAs(j.as(p, name), "a rival took the place of those that left")
+			p.wantHeldAs(p.requestIn(j.mode, name), "a rival took the place of those that left")
 		}
 	}
-	if j.rival != nil {
+	if !j.shared {
 		b.wantFree(name, "the lock of a name is independent of its permits")
 	}
 }
@@ -150,12 +153,12 @@ func (j joint) together(e *Env) {
 func (j joint) abandoned(e *Env) {
 	a, b, name := e.two()
 	for range 2 * three {
-		req := j.as(a, name)
+		req := a.requestIn(j.mode, name)
 		a.claimAs(req)
 		a.abandon(req)
 	}
 	rivals := j.rivals(name, b)
-	waiting := j.as(a, name)
+	waiting := a.requestIn(j.mode, name)
 	waiting.Queue = e.caps.Queue
 	a.wantHeldAs(waiting, "rivals have the name")
 	a.abandon(waiting)
@@ -179,7 +182,7 @@ func (j joint) tokens(e *Env) {
 		for _, lease := range holders[:j.leave] { // the oldest first
 			a.release(lease)
 		}
-		rival := b.claimAs(b.rival(j.as(b, name)))
+		rival := b.claimAs(b.requestIn(j.rival(), name))
 		for _, lease := range holders {
 			last = max(last, lease.Grant().Token)
 		}
@@ -195,10 +198,10 @@ func (j joint) wakes(e *Env) {
 	for range 5 {
 		var holders, rivals []*lockport.Lock
 		for i := range three {
-			holders = append(holders, e.acquire(clients[i%2], name, j.mine...))
+			holders = append(holders, e.acquire(clients[i%2], name, j.options()...))
 		}
 		for leaving := range slices.Chunk(holders, j.leave) {
-			rival := e.begin(other, name, j.rival...)
+			rival := e.begin(other, name, j.rival().options()...)
 			for _, l := range leaving {
 				rival.notYet(20*time.Millisecond, j.taken)
 				e.release(l)
@@ -207,7 +210,7 @@ func (j joint) wakes(e *Env) {
 		}
 		var waiting []*call[*lockport.Lock]
 		for i := range three {
-			waiting = append(waiting, e.begin(clients[i%2], name, j.mine...))
+			waiting = append(waiting, e.begin(clients[i%2], name, j.options()...))
 		}
 		waiting[0].notYet(20*time.Millisecond, "rivals have the name")
 		for _, l := range rivals {
@@ -225,19 +228,19 @@ func (j joint) wakes(e *Env) {
 
 func (j joint) deadHolder(e *Env) {
 	a, b, name := e.two()
-	a.claimAs(j.as(a, name))
+	a.claimAs(a.requestIn(j.mode, name))
 	var others []func()
 	for range three - 1 {
-		others = append(others, b.keep(b.claimAs(j.as(b, name))))
+		others = append(others, b.keep(b.claimAs(b.requestIn(j.mode, name))))
 	}
-	next := e.begin(e.client(), name, j.rival...)
+	next := e.begin(e.client(), name, j.rival().options()...)
 	next.notYet(10*time.Millisecond, j.taken)
 	e.check(a.Close(), "Close")
 	if j.leave == 1 {
 		next.granted(e.takeover(), "a holder has died")
 	}
 	c := e.party()
-	e.during(e.takeover(), func() { c.wantHeldAs(c.rival(j.as(c, name)), "the other holders live") })
+	e.during(e.takeover(), func() { c.wantHeldAs(c.requestIn(j.rival(), name), "the other holders live") })
 	for _, release := range others {
 		release()
 	}
@@ -247,15 +250,15 @@ func (j joint) deadHolder(e *Env) {
 func (j joint) silentHolder(e *Env) {
 	e.needsTTL()
 	a, b, name := e.two()
-	claims := []driver.Lease{a.claimAs(j.as(a, name))}
+	claims := []driver.Lease{a.claimAs(a.requestIn(j.mode, name))}
 	e.sleep(e.ttl / 3)
 	for range three - 1 { // independent of the end of the earlier one
-		claims = append(claims, b.claimAs(j.as(b, name)))
+		claims = append(claims, b.claimAs(b.requestIn(j.mode, name)))
 	}
 	first, last := claims[0].Grant().Until, claims[j.leave-1].Grant()
 	e.require(!last.Until.Before(first), "a later claim must be valid for longer")
 	c := e.party() // a client's new claims may keep what its earlier ones share with them
-	next := c.takeAs(c.rival(j.as(c, name)), e.takeover(), "no claim on the name is renewed")
+	next := c.takeAs(c.requestIn(j.rival(), name), e.takeover(), "no claim on the name is renewed")
 	early := time.Until(last.Until)
 	e.require(early <= 0, "a rival was granted the name %v before the validity of its holders ended", early)
 	e.rises(last.Token, next.Grant().Token)
@@ -267,8 +270,8 @@ func (j joint) clients(e *Env) {
 	clients, name := []*lockport.Client{e.client(), e.client(), e.client()}, e.name()
 	var holds, taken, full atomic.Int64
 	e.storm(18, func(ctx context.Context, i int) error {
-		takes, opts := int64(1), j.mine
-		if j.rival == nil && i < 3 { // a writer of each client
+		takes, opts := int64(1), j.options()
+		if j.shared && i < 3 { // a writer of each client
 			takes, opts = j.places, nil
 		}
 		for round := range 20 {
@@ -306,10 +309,10 @@ func (j joint) clients(e *Env) {
 }
 
 // inspected breaks one of two claims that share a name.
-func inspected(e *Env, as mode) {
+func inspected(e *Env, m mode) {
 	a, b, name := e.two()
 	optional[driver.Breaker](b)
-	reqs, shown := []driver.Request{as(a, name), as(b, name)}, make([]string, 2)
+	reqs, shown := []driver.Request{a.requestIn(m, name), b.requestIn(m, name)}, make([]string, 2)
 	told, stays := a.watched(reqs[0]), b.claimAs(reqs[1])
 	stop, unheard := b.keepAlive(stays), a.keepAlive(told.lease)
 	st := b.inspect(name)
@@ -320,7 +323,7 @@ func inspected(e *Env, as mode) {
 				shown[i] = holder.Owner
 			}
 		}
-		e.require(holder.Shared == reqs[0].Shared && (holder.Permits != 0) == (reqs[0].Permits > 0), "Inspect returned a wrong mode: %+v", holder)
+		e.require(holder.Shared == m.shared && (holder.Permits != 0) == (m.permits > 0), "Inspect returned a wrong mode: %+v", holder)
 	}
 	e.require(shown[0] != "" && shown[1] != "", "%s and %s hold the name, and Inspect says: %+v", reqs[0].Owner, reqs[1].Owner, st)
 	unheard()
@@ -332,39 +335,19 @@ func inspected(e *Env, as mode) {
 	stop()
 	e.check(b.renewIfNeeded(stays), "the renewal of a claim beside a broken one failed")
 	b.release(stays)
-	a.wantFreeAs(a.rival(reqs[0]), soon, "one claim was broken and the other released")
+	a.wantFreeAs(a.requestIn(m.rival(), name), soon, "one claim was broken and the other released")
 }
 
-// reading makes a reader's request.
-func (p *party) reading(name string) driver.Request {
-	req := p.request(name)
-	req.Shared = true
-	return req
-}
-
-// permit makes a request for a permit of name.
-func (p *party) permit(name string) driver.Request {
-	req := p.request(name)
-	req.Permits = three
-	return req
-}
-
-// onlyPermit makes a request for the only permit of name.
-func (p *party) onlyPermit(name string) driver.Request {
-	req := p.request(name)
-	req.Permits = 1
-	return req
-}
-
-// servedBeside is served with eight goroutines of six clients, which acquire with the options many. Those of the last four
-// clients acquire by other. own are the options of the client that must be served.
+// servedBeside is served with eight goroutines of six clients, which acquire in the mode many. Those of the last four
+// clients acquire by other. own is the mode of the client that must be served.
 func servedBeside(e *Env, other func(*lockport.Client, context.Context, string, ...lockport.AcquireOption) (*lockport.Lock, error),
-	many, own []lockport.AcquireOption) {
+	many, own mode) {
 	clients := []*lockport.Client{e.client(), e.client(), e.client(), e.client(), e.client(), e.client()}
 	served(e, e.takeover(), 8, 2*time.Millisecond, func(ctx context.Context, name string, i int) (*lockport.Lock, error) {
-		if c := clients[i%6]; i%6 >= 2 {
-			return other(c, ctx, name, many...)
+		c := clients[i%6]
+		if i%6 >= 2 {
+			return other(c, ctx, name, many.options()...)
 		}
-		return clients[i%6].Acquire(ctx, name, many...)
-	}, own...)
+		return c.Acquire(ctx, name, many.options()...)
+	}, own.options()...)
 }

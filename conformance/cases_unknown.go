@@ -13,7 +13,7 @@ import (
 // unknownCases test requests whose outcome the driver cannot know, and unreachable servers.
 var unknownCases = group("unknown",
 	full("acquire-reply-lost", "P6 cancellation: after a lost reply a claim is unknown; once Abandon has returned nil, it is not held and never will be",
-		func(e *Env) { e.party().claimant((*party).request).replyToClaimLost() }, "DropReply"),
+		func(e *Env) { e.party().claimant(mode{}).replyToClaimLost() }, "DropReply"),
 	full("acquire-reply-lost-orphan",
 		"P6 cancellation: a claim whose reply was lost, and that is never abandoned, leaves nothing for longer than the TTL", func(e *Env) {
 			a, b, name := e.party().connected(), e.party().connected(), e.name()
@@ -54,7 +54,7 @@ var unknownCases = group("unknown",
 	}, "DropReply"),
 	full("cut-after-each-request",
 		ruleEffects+" (connection cut after each request)", func(e *Env) {
-			cutAfterEachRequest(e, false, func() *claimant { return e.party().claimant((*party).request) })
+			cutAfterEachRequest(e, false, func() *claimant { return e.party().claimant(mode{}) })
 		}, "CutAfter", "Direct").within(time.Minute),
 	full("cut-after-each-request-orphan",
 		"P5 crash: a claim that was cut off after any of its requests, and is never abandoned, leaves nothing for longer than the TTL", func(e *Env) {
@@ -95,7 +95,7 @@ var unknownCases = group("unknown",
 			})
 		}, "CutAfter", "Direct"),
 	full("many-cut-off", ruleEffects+" (many claims at once, connections cut)",
-		func(e *Env) { e.party().claimant((*party).request).cutTogether() }, "Delay", "Cut", "Direct"),
+		func(e *Env) { e.party().claimant(mode{}).cutTogether() }, "Delay", "Cut", "Direct"),
 	full("server-gone",
 		"P10 errors: on an unreachable server, calls return in time and without the password: TryAcquire ErrUnavailable or ErrUnknown, Check ErrUnavailable; "+
 			"when the server is back, locks work again", outOfReach((*Env).sever), "Sever"),

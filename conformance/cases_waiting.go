@@ -73,16 +73,16 @@ var waitingCases = group("waiting",
 		}
 	}),
 	quick("contended", "capabilities: where Contended is stated, a holder is told that another client waits, by Contended or with its grant",
-		func(e *Env) { contended(e, (*party).request) }),
+		func(e *Env) { contended(e, mode{}) }),
 	quick("order", "capabilities: where Fair is stated, clients are served in the order in which they began to wait, before any newcomer", serverOrder),
 )
 
-// contended has a client wait for a holder whose claim has the mode as.
-func contended(e *Env, as mode) {
+// contended has a client wait for a holder whose claim has the mode m.
+func contended(e *Env, m mode) {
 	e.applies(e.caps.Contended, "Capabilities.Contended is not stated")
 	a, b, name := e.two()
 	told, tell := signal()
-	req := as(a, name)
+	req := a.requestIn(m, name)
 	req.Contended = tell
 	lease := a.claimAs(req)
 	defer a.keepAlive(lease)()

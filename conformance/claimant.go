@@ -17,7 +17,7 @@ type claimant struct {
 	what  string // "TryAcquire"
 	claim func(ctx context.Context, name string) *outcome
 	lag   time.Duration // how long after settle the name may stay taken
-	as    mode
+	mode  mode
 }
 
 // outcome is the result of a claim.
@@ -29,14 +29,15 @@ type outcome struct {
 }
 
 // claimant claims through the driver. Its settle undoes what may be held.
-func (p *party) claimant(as mode) *claimant {
-	return &claimant{Env: p.e, what: "TryAcquire", as: as, claim: func(ctx context.Context, name string) *outcome {
-		req := p.e.patiently(as(p, name))
+func (p *party) claimant(m mode) *claimant {
+	return &claimant{Env: p.e, what: "TryAcquire", mode: m, claim: func(ctx context.Context, name string) *outcome {
+		req := p.requestIn(m, name)
+		req.TTL = p.e.longTTL()
 		lease, err := p.tryIn(ctx, req)
 		a := &outcome{err: err, settle: func() { p.settle(req, lease, err) }, held: func(other *party) {}}
 		if err == nil {
 			a.token = lease.Grant().Token
-			a.held = func(other *party) { other.wantHeldAs(other.rival(req), "the claim was granted") }
+			a.held = func(other *party) { other.wantHeldAs(other.requestIn(m.rival(), name), "the claim was granted") }
 		}
 		return a
 	}}
@@ -45,7 +46,7 @@ func (p *party) claimant(as mode) *claimant {
 // clientClaimant claims through a client, which undoes failed claims in the background.
 func (e *Env) clientClaimant(lag time.Duration) *claimant {
 	c := e.patient()
-	return &claimant{Env: e, what: "Acquire", lag: lag, as: (*party).request, claim: func(ctx context.Context, name string) *outcome {
+	return &claimant{Env: e, what: "Acquire", lag: lag, claim: func(ctx context.Context, name string) *outcome {
 		lock, err := c.Acquire(ctx, name)
 		a := &outcome{err: err, held: func(other *party) {}, settle: func() {
 			if err == nil {
@@ -91,24 +92,24 @@ func (a *claimant) settled(answer *outcome, name string, other *party, how strin
 
 // wantFreeIn has other claim name as a rival, within the lag.
 func (a *claimant) wantFreeIn(other *party, name, why string) uint64 {
-	return other.wantFreeAs(other.rival(a.as(other, name)), a.lag, why)
+	return other.wantFreeAs(other.requestIn(a.mode.rival(), name), a.lag, why)
 }
 
 // abandonedMeanwhile cancels claims at random moments, and abandons them while their requests may still be under way.
-func (p *party) abandonedMeanwhile(b *party, as mode) {
+func (p *party) abandonedMeanwhile(b *party, m mode) {
 	e, name := p.e, p.e.name()
 	start := time.Now()
-	p.wantFreeAs(as(p, e.name()), 0, "the name is new")
+	p.wantFreeAs(p.requestIn(m, e.name()), 0, "the name is new")
 	usual := time.Since(start)
 	for range 40 {
-		req := as(p, name)
+		req := p.requestIn(m, name)
 		w := begin(e, "TryAcquire", func(ctx context.Context) (driver.Lease, error) { return p.TryAcquire(ctx, req) })
 		<-time.After(rand.N(2*usual + time.Microsecond))
 		w.cancel()
 		p.abandon(req)
-		b.wantFreeAs(b.rival(req), 0, "Abandon returned nil")
+		b.wantFreeAs(b.requestIn(m.rival(), name), 0, "Abandon returned nil")
 		_, _ = w.ended(endTime, "its context has ended")
-		b.wantFreeAs(b.rival(req), 0, "Abandon had returned nil")
+		b.wantFreeAs(b.requestIn(m.rival(), name), 0, "Abandon had returned nil")
 	}
 }
 

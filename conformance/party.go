@@ -91,21 +91,26 @@ func (p *party) request(name string) driver.Request {
 }
 
 // patientRequest makes a request for a claim that outlasts the waits of a case, unless the TTL is fixed.
-func (p *party) patientRequest(name string) driver.Request { return p.e.patiently(p.request(name)) }
-
-func (e *Env) patiently(req driver.Request) driver.Request {
-	req.TTL = e.longTTL()
+func (p *party) patientRequest(name string) driver.Request {
+	req := p.request(name)
+	req.TTL = p.e.longTTL()
 	return req
 }
 
-// A mode makes the request of a claim: request, reading, permit or onlyPermit.
-type mode func(p *party, name string) driver.Request
+// mode is how a claim holds a name. The zero value excludes all others.
+type mode struct {
+	shared  bool
+	permits int
+}
 
-// rival makes a request that a claim with req excludes, and nothing else does: a writer's for a reader, or one of the same mode.
-func (p *party) rival(req driver.Request) driver.Request {
-	other := p.request(req.Name)
-	other.Permits = req.Permits
-	return other
+// rival is the mode that a claim in mode m excludes, and nothing else does: a writer's for a reader, or the same.
+func (m mode) rival() mode { return mode{permits: m.permits} }
+
+// requestIn makes a request in a mode.
+func (p *party) requestIn(m mode, name string) driver.Request {
+	req := p.request(name)
+	req.Shared, req.Permits = m.shared, m.permits
+	return req
 }
 
 // queueing makes a request that joins the server's queue, if there is one.
