@@ -57,19 +57,19 @@ func stoppedHolder(e *Env) {
 		select {
 		case <-next.over:
 		case <-time.After(e.takeover()):
-			a := p.resume(name)
+			a := p.resume()
 			e.require(a.Valid, "the server kept a stopped process's lock, but the process says that it lost it: %s", a.Err)
-			p.do(order{Op: opRelease, Name: name})
+			p.do(order{Op: opRelease})
 			e.release(next.granted(soon, "the resumed holder released the name"))
 			return
 		}
 	}
 	l := next.granted(e.takeover(), "the holder's process is stopped")
 	e.rises(held.Token, token(l))
-	a := p.resume(name)
+	a := p.resume()
 	e.require(!a.Valid, "the holder was stopped and the name granted to another client, yet its first Valid said true")
 	e.require(a.Lost, "the holder was stopped and the name granted to another client, yet Err returned: %s", a.Err)
-	late, err := p.await(p.Send(order{Op: opRelease, Name: name, Wait: callTime}), 3*callTime)
+	late, err := p.await(p.Send(order{Op: opRelease, Wait: callTime}), 3*callTime)
 	e.check(err, "the process that was stopped")
 	e.require(late.Lost, "the stopped holder's late release was not ErrLost but: %q", late.Err)
 	other := e.party()

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -27,7 +26,7 @@ type workerConfig struct {
 // order tells a worker what to do. Orders run concurrently.
 type order struct {
 	Op   string
-	Name string        `json:",omitempty"`
+	Name string        `json:",omitempty"` // to acquire
 	Wait time.Duration `json:",omitempty"` // limit; 0: none
 
 	Crowd *crowd `json:",omitempty"`
@@ -36,8 +35,8 @@ type order struct {
 // The operations.
 const (
 	opAcquire = "acquire" // Acquire through a client, which renews
-	opValid   = "valid"   // Valid and Err of an acquired lock
-	opRelease = "release" // release an acquired lock
+	opValid   = "valid"   // Valid and Err of the acquired lock
+	opRelease = "release" // release the acquired lock
 	opCrowd   = "crowd"   // take part in a race of crowds
 )
 
@@ -84,7 +83,7 @@ type peer struct {
 	ctx    context.Context // ends when the worker must end
 	open   func() (driver.Backend, error)
 	client *lockport.Client
-	holds  sync.Map // acquired locks by name
+	lock   atomic.Pointer[lockport.Lock] // the acquired one
 }
 
 // Close implements [worker.Worker]. It releases nothing: a worker releases when an order says so.
@@ -101,16 +100,15 @@ func (p *peer) Do(o order) (a answer, _ error) {
 	var err error
 	switch o.Op {
 	case opValid:
-		lock := p.hold(o.Name)
-		a.Valid, err = lock.Valid(), lock.Err()
+		a.Valid, err = p.lock.Load().Valid(), p.lock.Load().Err()
 	case opAcquire:
 		var lock *lockport.Lock
 		if lock, err = p.client.Acquire(ctx, o.Name); err == nil {
-			p.holds.Store(o.Name, lock)
+			p.lock.Store(lock)
 			a.Token = token(lock)
 		}
 	case opRelease:
-		err = p.hold(o.Name).Release(ctx)
+		err = p.lock.Load().Release(ctx)
 	case opCrowd:
 		err = p.crowd(ctx, o.Crowd)
 	}
@@ -118,12 +116,6 @@ func (p *peer) Do(o order) (a answer, _ error) {
 		a.Err, a.Lost = err.Error(), errors.Is(err, driver.ErrLost)
 	}
 	return a, nil
-}
-
-// hold returns the acquired lock of a name.
-func (p *peer) hold(name string) *lockport.Lock {
-	lock, _ := p.holds.Load(name)
-	return lock.(*lockport.Lock)
 }
 
 // process is a case's handle of a worker.
@@ -168,8 +160,8 @@ func (p *process) stop() {
 }
 
 // resume resumes a stopped worker. It returns the worker's first answer to opValid.
-func (p *process) resume(name string) answer {
-	valid := p.Send(order{Op: opValid, Name: name})
+func (p *process) resume() answer {
+	valid := p.Send(order{Op: opValid})
 	p.e.check(p.Thaw(), "resuming a worker")
 	a, err := p.await(valid, callTime)
 	p.e.check(err, "the process that was stopped")
