@@ -94,66 +94,64 @@ var capabilitiesCases = group("capabilities",
 		e.release(l)
 	}),
 	full("prompt", "capabilities: where Prompt is stated, TryAcquire and Requeue return within 100 ms of their context's end, and Release of its deadline",
-		prompt, "Freeze"),
-)
-
-// prompt makes calls whose contexts end while the server is silent, several at once, on an open connection and on a new one.
-func prompt(e *Env) {
-	e.applies(e.caps.Prompt, "Capabilities.Prompt is not stated")
-	connected, fresh := e.party().connected(), e.party()
-	const together, limit, most = 4, 50 * time.Millisecond, 100 * time.Millisecond
-	var leases []driver.Lease
-	var reqs []driver.Request
-	for range 2 * together {
-		reqs = append(reqs, connected.request(e.name()))
-		leases = append(leases, connected.claimAs(reqs[len(reqs)-1]))
-	}
-	calls := []func(context.Context, int) error{
-		func(ctx context.Context, _ int) error {
-			return errOf(connected.TryAcquire(ctx, connected.request(e.name())))
-		},
-		func(ctx context.Context, _ int) error { return errOf(fresh.TryAcquire(ctx, fresh.request(e.name()))) },
-		func(ctx context.Context, i int) error {
-			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit) // as the client's
-			defer cancel()
-			return leases[i].Release(ctx)
-		},
-	}
-	if requeuer, ok := driver.As[driver.Requeuer](connected.Backend); ok {
-		calls = append(calls, func(ctx context.Context, i int) error {
-			again := connected.queueing(reqs[together+i].Name)
-			connected.abandonAtEnd(again)
-			_, _, err := requeuer.Requeue(ctx, leases[together+i], again)
-			return err
-		})
-	}
-	e.freeze()
-	var lates []time.Duration
-	for _, call := range calls {
-		late := make(chan time.Duration, together)
-		stalled := stalls(func() {})
-		e.storm(together, func(ctx context.Context, i int) error {
-			ctx, cancel := context.WithTimeout(ctx, []time.Duration{limit, callTime}[i%2])
-			defer cancel()
-			start := time.Now()
-			defer time.AfterFunc(limit, cancel).Stop()
-			err := call(ctx, i)
-			late <- time.Since(start) - limit
-			if err == nil {
-				return errors.New("a silent server answered, " + orNoFault)
+		func(e *Env) {
+			// Several calls at once, on an open connection and on a new one.
+			e.applies(e.caps.Prompt, "Capabilities.Prompt is not stated")
+			connected, fresh := e.party().connected(), e.party()
+			const together, limit, most = 4, 50 * time.Millisecond, 100 * time.Millisecond
+			var leases []driver.Lease
+			var reqs []driver.Request
+			for range 2 * together {
+				reqs = append(reqs, connected.request(e.name()))
+				leases = append(leases, connected.claimAs(reqs[len(reqs)-1]))
 			}
-			return nil
-		})
-		machine := 2 * stalled() // once for the end of the context, once for the return
-		for range together {
-			lates = append(lates, <-late-machine)
-		}
-	}
-	slices.Sort(lates)
-	longest := lates[len(lates)-1]
-	e.require(lates[len(lates)*2/3] <= most && longest <= endTime, // stalls may have missed a busy moment of the machine
-		"of %d calls too many returned later than %v after their context's end, the latest %v after it", len(lates), most, longest)
-}
+			calls := []func(context.Context, int) error{
+				func(ctx context.Context, _ int) error {
+					return errOf(connected.TryAcquire(ctx, connected.request(e.name())))
+				},
+				func(ctx context.Context, _ int) error { return errOf(fresh.TryAcquire(ctx, fresh.request(e.name()))) },
+				func(ctx context.Context, i int) error {
+					ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit) // as the client's
+					defer cancel()
+					return leases[i].Release(ctx)
+				},
+			}
+			if requeuer, ok := driver.As[driver.Requeuer](connected.Backend); ok {
+				calls = append(calls, func(ctx context.Context, i int) error {
+					again := connected.queueing(reqs[together+i].Name)
+					connected.abandonAtEnd(again)
+					_, _, err := requeuer.Requeue(ctx, leases[together+i], again)
+					return err
+				})
+			}
+			e.freeze()
+			var lates []time.Duration
+			for _, call := range calls {
+				late := make(chan time.Duration, together)
+				stalled := stalls(func() {})
+				e.storm(together, func(ctx context.Context, i int) error {
+					ctx, cancel := context.WithTimeout(ctx, []time.Duration{limit, callTime}[i%2])
+					defer cancel()
+					start := time.Now()
+					defer time.AfterFunc(limit, cancel).Stop()
+					err := call(ctx, i)
+					late <- time.Since(start) - limit
+					if err == nil {
+						return errors.New("a silent server answered, " + orNoFault)
+					}
+					return nil
+				})
+				machine := 2 * stalled() // once for the end of the context, once for the return
+				for range together {
+					lates = append(lates, <-late-machine)
+				}
+			}
+			slices.Sort(lates)
+			longest := lates[len(lates)-1]
+			e.require(lates[len(lates)*2/3] <= most && longest <= endTime, // stalls may have missed a busy moment of the machine
+				"of %d calls too many returned later than %v after their context's end, the latest %v after it", len(lates), most, longest)
+		}, "Freeze"),
+)
 
 // wantTTLRefused checks that a claim with this TTL returns ErrRefused.
 func (p *party) wantTTLRefused(ttl time.Duration) {

@@ -45,7 +45,41 @@ var contractCases = group("contract",
 			e.countsFromSending("the renewal", func() (time.Time, error) { return p.renew(lease) })
 		}, "Delay"),
 	quick("renewal",
-		"contract: a renewal moves Until forward, to the TTL at most; RenewBatch returns for each of many leases, at its index, what Renew would", renewsMany),
+		"contract: a renewal moves Until forward, to the TTL at most; RenewBatch returns for each of many leases, at its index, what Renew would", func(e *Env) {
+			p, other, n := e.party(), e.party(), 30
+			if _, batches := driver.As[driver.BatchRenewer](p.Backend); batches {
+				n = 300
+			}
+			p.renewAll(nil)
+			leases, ttl := make([]driver.Lease, n), p.patientRequest("").TTL
+			ends := make([]time.Time, n)
+			for i := range leases {
+				req := p.patientRequest(e.name()) // making all claims takes time
+				leases[i] = p.claimAs(req)
+				e.needsRenewal(leases[i])
+				ends[i] = leases[i].Grant().Until
+				if i%10 == 3 || i%10 == 7 {
+					p.abandon(req)
+				}
+				if i%10 == 7 {
+					defer other.tryRelease(other.claim(req.Name))
+				}
+			}
+			for range 3 {
+				sent := time.Now()
+				for i, r := range p.renewAll(leases) {
+					if i%10 == 3 || i%10 == 7 {
+						e.require(errors.Is(r.Err, driver.ErrLost), "result %d is for a lost claim, but it is not ErrLost but: %w", i, r.Err)
+						continue
+					}
+					e.check(r.Err, "result %d is for a held claim, but its error is", i)
+					e.require(!r.Until.Before(ends[i]) && r.Until.After(sent),
+						"result %d: the renewal moved Until by %v, to %v after it was sent", i, r.Until.Sub(ends[i]), r.Until.Sub(sent))
+					e.require(time.Until(r.Until) <= ttl, "result %d: the validity left, %v, is longer than the TTL %v", i, time.Until(r.Until), ttl)
+					ends[i] = r.Until
+				}
+			}
+		}),
 	quick("held", "contract, P10 errors: a claim on a held name returns ErrHeld; its ExpiresIn and Holder, if set, are true", func(e *Env) {
 		a, b, name := e.two()
 		req, rival := a.request(name), b.request(name)
@@ -174,41 +208,4 @@ func grantedOnce(e *Env, m mode, beside int) {
 	next := other.claimAs(other.requestIn(m.rival(), name))
 	other.wantHeldAs(other.requestIn(m.rival(), name), "the name is held again")
 	other.release(next)
-}
-
-// renewsMany renews many claims several times, some of them lost.
-func renewsMany(e *Env) {
-	p, other, n := e.party(), e.party(), 30
-	if _, batches := driver.As[driver.BatchRenewer](p.Backend); batches {
-		n = 300
-	}
-	p.renewAll(nil)
-	leases, ttl := make([]driver.Lease, n), p.patientRequest("").TTL
-	ends := make([]time.Time, n)
-	for i := range leases {
-		req := p.patientRequest(e.name()) // making all claims takes time
-		leases[i] = p.claimAs(req)
-		e.needsRenewal(leases[i])
-		ends[i] = leases[i].Grant().Until
-		if i%10 == 3 || i%10 == 7 {
-			p.abandon(req)
-		}
-		if i%10 == 7 {
-			defer other.tryRelease(other.claim(req.Name))
-		}
-	}
-	for range 3 {
-		sent := time.Now()
-		for i, r := range p.renewAll(leases) {
-			if i%10 == 3 || i%10 == 7 {
-				e.require(errors.Is(r.Err, driver.ErrLost), "result %d is for a lost claim, but it is not ErrLost but: %w", i, r.Err)
-				continue
-			}
-			e.check(r.Err, "result %d is for a held claim, but its error is", i)
-			e.require(!r.Until.Before(ends[i]) && r.Until.After(sent),
-				"result %d: the renewal moved Until by %v, to %v after it was sent", i, r.Until.Sub(ends[i]), r.Until.Sub(sent))
-			e.require(time.Until(r.Until) <= ttl, "result %d: the validity left, %v, is longer than the TTL %v", i, time.Until(r.Until), ttl)
-			ends[i] = r.Until
-		}
-	}
 }

@@ -14,7 +14,37 @@ import (
 var costCases = group("cost",
 	full("waiters",
 		"P8 no leaks: a hundred goroutines that wait for a name cost the server no more than one, and one no more than Wake and HeldError.Poll imply",
-		costOfWaiters, "Requests"),
+		func(e *Env) {
+			holder, waiters := e.acquire(e.patient(), e.name()), e.client()
+			var all []*call[*lockport.Lock]
+			look := e.ttl / 2
+			// count returns the requests during a look while n calls wait. It is the median of three: a busy machine may hold up one
+			// look, or break connections during it, which are opened again.
+			count := func(n int) int64 {
+				for len(all) < n {
+					all = append(all, e.begin(waiters, holder.Name()))
+				}
+				all[0].notYet(100*time.Millisecond, "the name is held")
+				var counts [3]int64
+				for i := range counts {
+					before := e.requests()
+					all[0].notYet(look, "the name is held")
+					counts[i] = e.requests() - before
+				}
+				slices.Sort(counts[:])
+				return counts[1]
+			}
+			most := int64(5*look/time.Second) + 5
+			if e.caps.Wake == driver.WakePoll {
+				most += 2 * int64(look/e.party().pollInterval(holder.Name()))
+			}
+			one := count(1)
+			e.require(one <= most, "Capabilities.Wake is %v, yet in %v one waiter cost %d requests", e.caps.Wake, look, one)
+			hundred := count(100)
+			e.require(hundred <= 2*one+5, "in %v one waiter cost %d requests, a hundred cost %d", look, one, hundred)
+			e.release(holder)
+			e.giveUp(all)
+		}, "Requests"),
 	full("held-locks", "P8 no leaks: many locks are renewed together, and the number of goroutines does not grow with them", func(e *Env) {
 		c := e.client()
 		goroutines := func(locks int) int {
@@ -71,37 +101,4 @@ func (p *party) pollInterval(name string) time.Duration {
 		return held.Poll
 	}
 	return 250 * time.Millisecond
-}
-
-// costOfWaiters counts the requests of one waiter and of a hundred.
-func costOfWaiters(e *Env) {
-	holder, waiters := e.acquire(e.patient(), e.name()), e.client()
-	var all []*call[*lockport.Lock]
-	look := e.ttl / 2
-	// count returns the requests during a look while n calls wait. It is the median of three: a busy machine may hold up one
-	// look, or break connections during it, which are opened again.
-	count := func(n int) int64 {
-		for len(all) < n {
-			all = append(all, e.begin(waiters, holder.Name()))
-		}
-		all[0].notYet(100*time.Millisecond, "the name is held")
-		var counts [3]int64
-		for i := range counts {
-			before := e.requests()
-			all[0].notYet(look, "the name is held")
-			counts[i] = e.requests() - before
-		}
-		slices.Sort(counts[:])
-		return counts[1]
-	}
-	most := int64(5*look/time.Second) + 5
-	if e.caps.Wake == driver.WakePoll {
-		most += 2 * int64(look/e.party().pollInterval(holder.Name()))
-	}
-	one := count(1)
-	e.require(one <= most, "Capabilities.Wake is %v, yet in %v one waiter cost %d requests", e.caps.Wake, look, one)
-	hundred := count(100)
-	e.require(hundred <= 2*one+5, "in %v one waiter cost %d requests, a hundred cost %d", look, one, hundred)
-	e.release(holder)
-	e.giveUp(all)
 }

@@ -44,37 +44,35 @@ var crashCases = group("crash",
 	}, "processes"),
 	full("stopped-holder",
 		"P3a silence: a holder that was stopped for longer than its TTL finds its lock lost at once, and its late release affects no other holder",
-		stoppedHolder, "processes"),
-)
-
-func stoppedHolder(e *Env) {
-	p, name := e.process(), e.name()
-	held := p.do(order{Op: opAcquire, Name: name})
-	p.stop()
-	next := e.begin(e.client(), name)
-	if e.caps.Ends != driver.EndsTTL {
-		// The server may keep the stopped holder's session. In any case only one process may hold.
-		select {
-		case <-next.over:
-		case <-time.After(e.takeover()):
+		func(e *Env) {
+			p, name := e.process(), e.name()
+			held := p.do(order{Op: opAcquire, Name: name})
+			p.stop()
+			next := e.begin(e.client(), name)
+			if e.caps.Ends != driver.EndsTTL {
+				// The server may keep the stopped holder's session. In any case only one process may hold.
+				select {
+				case <-next.over:
+				case <-time.After(e.takeover()):
+					a := p.resume()
+					e.require(a.Valid, "the server kept a stopped process's lock, but the process says that it lost it: %s", a.Err)
+					p.do(order{Op: opRelease})
+					e.release(next.granted(soon, "the resumed holder released the name"))
+					return
+				}
+			}
+			l := next.granted(e.takeover(), "the holder's process is stopped")
+			e.rises(held.Token, token(l))
 			a := p.resume()
-			e.require(a.Valid, "the server kept a stopped process's lock, but the process says that it lost it: %s", a.Err)
-			p.do(order{Op: opRelease})
-			e.release(next.granted(soon, "the resumed holder released the name"))
-			return
-		}
-	}
-	l := next.granted(e.takeover(), "the holder's process is stopped")
-	e.rises(held.Token, token(l))
-	a := p.resume()
-	e.require(!a.Valid, "the holder was stopped and the name granted to another client, yet its first Valid said true")
-	e.require(a.Lost, "the holder was stopped and the name granted to another client, yet Err returned: %s", a.Err)
-	late, err := p.await(p.Send(order{Op: opRelease, Wait: callTime}), 3*callTime)
-	e.check(err, "the process that was stopped")
-	e.require(late.Lost, "the stopped holder's late release was not ErrLost but: %q", late.Err)
-	other := e.party()
-	e.during(e.ttl, func() {
-		e.stillHeld(l, other, "P4 ownership: the stopped holder released late, but the next holder keeps the name")
-	})
-	e.release(l)
-}
+			e.require(!a.Valid, "the holder was stopped and the name granted to another client, yet its first Valid said true")
+			e.require(a.Lost, "the holder was stopped and the name granted to another client, yet Err returned: %s", a.Err)
+			late, err := p.await(p.Send(order{Op: opRelease, Wait: callTime}), 3*callTime)
+			e.check(err, "the process that was stopped")
+			e.require(late.Lost, "the stopped holder's late release was not ErrLost but: %q", late.Err)
+			other := e.party()
+			e.during(e.ttl, func() {
+				e.stillHeld(l, other, "P4 ownership: the stopped holder released late, but the next holder keeps the name")
+			})
+			e.release(l)
+		}, "processes"),
+)

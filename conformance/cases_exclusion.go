@@ -30,7 +30,25 @@ var exclusionCases = group("exclusion",
 		a.wantHeld(name, "another client has the name")
 		b.release(next)
 	}),
-	full("a-claim-that-failed", "P1 exclusion: a claim that returns ErrHeld neither extends nor shortens the holder's claim", failedClaim),
+	full("a-claim-that-failed", "P1 exclusion: a claim that returns ErrHeld neither extends nor shortens the holder's claim", func(e *Env) {
+		e.needsTTL()
+		_, b, name, lease := e.held()
+		until := lease.Grant().Until
+		req := b.request(name)
+		for {
+			asked := time.Now()
+			next, err := b.try(req)
+			if err == nil {
+				e.require(!time.Now().Before(until), "another claim was granted %v before the holder's validity ended", time.Until(until))
+				b.release(next)
+				return
+			}
+			e.is(err, "a claim on a held name was not ErrHeld but", driver.ErrHeld)
+			e.require(asked.Sub(until) <= e.takeover()-e.ttl,
+				"the claim expired %v ago, but its name is still taken: nobody but the failed claims can have extended it", asked.Sub(until))
+			e.sleep(10 * time.Millisecond)
+		}
+	}),
 	quick("many-at-once", "P1 exclusion: of many concurrent claims by several clients, exactly one is granted", func(e *Env) {
 		e.atOnce(1, 1, func(int) mode { return mode{} })
 	}),
@@ -81,26 +99,5 @@ func (e *Env) atOnce(places, least int64, as func(i int) mode) {
 		e.require(n <= places, "of 12 claims at once %d were granted, which take %d places, of only %d", granted.Load(), n, places)
 		e.require(n+unknown.Load() >= least, "of 12 claims at once %d were granted, which take %d of %d places; %d are unknown",
 			granted.Load(), n, places, unknown.Load())
-	}
-}
-
-// failedClaim holds a name without renewal, while another client claims it repeatedly.
-func failedClaim(e *Env) {
-	e.needsTTL()
-	_, b, name, lease := e.held()
-	until := lease.Grant().Until
-	req := b.request(name)
-	for {
-		asked := time.Now()
-		next, err := b.try(req)
-		if err == nil {
-			e.require(!time.Now().Before(until), "another claim was granted %v before the holder's validity ended", time.Until(until))
-			b.release(next)
-			return
-		}
-		e.is(err, "a claim on a held name was not ErrHeld but", driver.ErrHeld)
-		e.require(asked.Sub(until) <= e.takeover()-e.ttl,
-			"the claim expired %v ago, but its name is still taken: nobody but the failed claims can have extended it", asked.Sub(until))
-		e.sleep(10 * time.Millisecond)
 	}
 }

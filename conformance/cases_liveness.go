@@ -13,29 +13,6 @@ import (
 
 const ruleOutage = "P7 liveness: a waiter survives an outage of the server and gets the lock afterwards"
 
-// manyNames has one client wait for more names than most servers allow connections.
-func manyNames(e *Env) {
-	const names, slow = 40, 300 * time.Millisecond // slow: more than a busy machine needs, less than the interval of polls
-	e.applies(!e.caps.Wake.Polls(), "Capabilities.Wake is %v", e.caps.Wake)
-	locks, client := e.acquireMany(e.client(), names), e.client()
-	var waiting []*call[*lockport.Lock]
-	for _, l := range locks {
-		waiting = append(waiting, e.begin(client, l.Name()))
-	}
-	waiting[0].notYet(300*time.Millisecond, "the name is held")
-	slowOnes := 0
-	for i, l := range slices.Backward(locks) { // backward: a client that polls names in turn must not find each just released
-		start := time.Now()
-		e.release(l)
-		e.release(waiting[i].granted(e.takeover(), "the name was released"))
-		if time.Since(start) > slow {
-			slowOnes++
-		}
-		e.require(slowOnes <= names/4, "Capabilities.Wake is %v, but of the first %d of %d names a client got %d later than %v after their release",
-			e.caps.Wake, names-i, names, slowOnes, slow)
-	}
-}
-
 // livenessCases test P7: every waiter gets its turn.
 var livenessCases = group("liveness",
 	full("hand-offs", "P7 liveness: no wake-up is lost: two clients that take turns each get the name when the other releases it", func(e *Env) {
@@ -58,7 +35,27 @@ var livenessCases = group("liveness",
 			"Capabilities.Wake is %v, so waiters are told when a name is free, but in %d of %d hand-offs the next holder waited %v or more",
 			e.caps.Wake, slowOnes, rounds, slow)
 	}),
-	full("many-names", "P7 liveness: a client that waits for many names is told of each release, unless Capabilities.Wake says that it polls", manyNames),
+	full("many-names", "P7 liveness: a client that waits for many names is told of each release, unless Capabilities.Wake says that it polls", func(e *Env) {
+		const names, slow = 40, 300 * time.Millisecond // slow: more than a busy machine needs, less than the interval of polls
+		e.applies(!e.caps.Wake.Polls(), "Capabilities.Wake is %v", e.caps.Wake)
+		locks, client := e.acquireMany(e.client(), names), e.client()
+		var waiting []*call[*lockport.Lock]
+		for _, l := range locks {
+			waiting = append(waiting, e.begin(client, l.Name()))
+		}
+		waiting[0].notYet(300*time.Millisecond, "the name is held")
+		slowOnes := 0
+		for i, l := range slices.Backward(locks) { // backward: a client that polls names in turn must not find each just released
+			start := time.Now()
+			e.release(l)
+			e.release(waiting[i].granted(e.takeover(), "the name was released"))
+			if time.Since(start) > slow {
+				slowOnes++
+			}
+			e.require(slowOnes <= names/4, "Capabilities.Wake is %v, but of the first %d of %d names a client got %d later than %v after their release",
+				e.caps.Wake, names-i, names, slowOnes, slow)
+		}
+	}),
 	full("no-starvation",
 		"P7 liveness: where Contended or Fair is stated, goroutines that hand a name to each other do not keep it from a waiting client",
 		func(e *Env) {

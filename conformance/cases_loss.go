@@ -38,10 +38,81 @@ var lossCases = group("loss",
 		func(e *Env) { lostWhileManyWait(e, e.breaks(), nil) }).alone(),
 	full("forgotten-while-handed-on",
 		"P2 fencing, P3b removal: if the server forgets a lock while goroutines hand it off, it has one holder at a time, and tokens rise",
-		lostWhileHandedOff, "Remove"),
+		func(e *Env) {
+			c, other, name, inside := e.client(), e.party(), e.name(), newHolders()
+			inside.losses.Store(true)
+			var all []*call[struct{}]
+			for range 32 {
+				all = append(all, e.start("Acquire", func(ctx context.Context) error {
+					for {
+						if err := inside.acquire(ctx, e, c, name, 200*time.Microsecond); ctx.Err() != nil {
+							return nil
+						} else if err != nil {
+							e.fail(fmt.Errorf("the server forgot a lock that goroutines hand off, and one of them failed: %w", err))
+							return err
+						}
+					}
+				}))
+			}
+			for range 3 {
+				before := atomic.LoadInt64(&inside.Acquired)
+				e.eventually(e.takeover()+2*soon, func() bool { return atomic.LoadInt64(&inside.Acquired) >= before+40 || e.failure() != nil },
+					"goroutines go on handing off a lock that the server forgets at times")
+				e.stopIfFailed()
+				l := e.acquireWithin(c, name, e.takeover()+soon, "the others hold the name for moments only")
+				leave, err := inside.enter(0, l)
+				e.check(err, "between two losses")
+				e.remove(name)
+				e.lostWithin(l, e.noticeTime(l), "the server forgot a lock that goroutines hand off")
+				e.check(leave(), "after a loss")
+				e.lateRelease(l)
+			}
+			for _, w := range all {
+				w.cancel()
+				<-w.over
+			}
+			e.stopIfFailed()
+			next := other.take(name, e.takeover(), "all goroutines released or lost the lock")
+			e.rises(inside.lastToken(), next.Grant().Token)
+			other.stillHolds(name, next, "earlier holders were told of their loss")
+		}, "Remove"),
 	full("some-of-many",
 		"P1 exclusion, P3b removal: of many locks renewed together, those that the server ends are lost, and the others stay held",
-		someOfMany, "Overwrite"),
+		func(e *Env) {
+			const n, why = 40, "the lock is renewed together with lost ones"
+			c, other := e.client(), e.party()
+			locks := e.acquireMany(c, n)
+			e.sleep(e.ttl / 2) // they have been renewed now
+			rand.Shuffle(n, func(i, j int) { locks[i], locks[j] = locks[j], locks[i] })
+			gone, kept := locks[:3], locks[3:]
+			e.remove(gone[0].Name())
+			e.remove(gone[1].Name())
+			e.overwrite(gone[2].Name())
+			for _, l := range gone {
+				e.lostWithin(l, e.noticeTime(l), fmt.Sprintf("the server ended this lock, one of %d renewed together", n))
+			}
+			if e.caps.Ends == driver.EndsSession {
+				if lease, err := other.try(other.request(kept[0].Name())); err == nil {
+					other.release(lease)
+					e.notRun("the locks of a session end together")
+				}
+			}
+			next := other.take(gone[0].Name(), e.takeover(), "the server forgot the lock")
+			stop := other.keepAlive(next)
+			e.during(2*e.ttl+e.ttl/2, func() {
+				for _, l := range kept {
+					e.check(l.Err(), "of %d locks renewed together the server ended three, but another one is lost too", n)
+				}
+				other.wantHeld(kept[rand.IntN(len(kept))].Name(), why)
+			})
+			for _, l := range kept {
+				e.stillHeld(l, other, why)
+				e.release(l)
+			}
+			other.wantHeld(gone[2].Name(), "a foreign client has the name")
+			stop()
+			other.stillHolds(gone[0].Name(), next, "the client that lost the name has renewed other locks since")
+		}, "Overwrite"),
 )
 
 // breaks returns a function that breaks the claim on a name.
@@ -116,81 +187,4 @@ func lostWhileManyWait(e *Env, end, free func(name string)) {
 	n := inside.counted[0] - 1 // without the lost one
 	e.require(n == waiters || free != nil, "%d holds were counted, %d took place", n, waiters)
 	e.rises(inside.lastToken(), other.wantFree(name, "all waiters released the name"))
-}
-
-// lostWhileHandedOff ends a lock three times while goroutines of a process hand it off. The holder is told; the others go on.
-func lostWhileHandedOff(e *Env) {
-	c, other, name, inside := e.client(), e.party(), e.name(), newHolders()
-	inside.losses.Store(true)
-	var all []*call[struct{}]
-	for range 32 {
-		all = append(all, e.start("Acquire", func(ctx context.Context) error {
-			for {
-				if err := inside.acquire(ctx, e, c, name, 200*time.Microsecond); ctx.Err() != nil {
-					return nil
-				} else if err != nil {
-					e.fail(fmt.Errorf("the server forgot a lock that goroutines hand off, and one of them failed: %w", err))
-					return err
-				}
-			}
-		}))
-	}
-	for range 3 {
-		before := atomic.LoadInt64(&inside.Acquired)
-		e.eventually(e.takeover()+2*soon, func() bool { return atomic.LoadInt64(&inside.Acquired) >= before+40 || e.failure() != nil },
-			"goroutines go on handing off a lock that the server forgets at times")
-		e.stopIfFailed()
-		l := e.acquireWithin(c, name, e.takeover()+soon, "the others hold the name for moments only")
-		leave, err := inside.enter(0, l)
-		e.check(err, "between two losses")
-		e.remove(name)
-		e.lostWithin(l, e.noticeTime(l), "the server forgot a lock that goroutines hand off")
-		e.check(leave(), "after a loss")
-		e.lateRelease(l)
-	}
-	for _, w := range all {
-		w.cancel()
-		<-w.over
-	}
-	e.stopIfFailed()
-	next := other.take(name, e.takeover(), "all goroutines released or lost the lock")
-	e.rises(inside.lastToken(), next.Grant().Token)
-	other.stillHolds(name, next, "earlier holders were told of their loss")
-}
-
-// someOfMany ends three of many locks that are renewed together.
-func someOfMany(e *Env) {
-	const n, why = 40, "the lock is renewed together with lost ones"
-	c, other := e.client(), e.party()
-	locks := e.acquireMany(c, n)
-	e.sleep(e.ttl / 2) // they have been renewed now
-	rand.Shuffle(n, func(i, j int) { locks[i], locks[j] = locks[j], locks[i] })
-	gone, kept := locks[:3], locks[3:]
-	e.remove(gone[0].Name())
-	e.remove(gone[1].Name())
-	e.overwrite(gone[2].Name())
-	for _, l := range gone {
-		e.lostWithin(l, e.noticeTime(l), fmt.Sprintf("the server ended this lock, one of %d renewed together", n))
-	}
-	if e.caps.Ends == driver.EndsSession {
-		if lease, err := other.try(other.request(kept[0].Name())); err == nil {
-			other.release(lease)
-			e.notRun("the locks of a session end together")
-		}
-	}
-	next := other.take(gone[0].Name(), e.takeover(), "the server forgot the lock")
-	stop := other.keepAlive(next)
-	e.during(2*e.ttl+e.ttl/2, func() {
-		for _, l := range kept {
-			e.check(l.Err(), "of %d locks renewed together the server ended three, but another one is lost too", n)
-		}
-		other.wantHeld(kept[rand.IntN(len(kept))].Name(), why)
-	})
-	for _, l := range kept {
-		e.stillHeld(l, other, why)
-		e.release(l)
-	}
-	other.wantHeld(gone[2].Name(), "a foreign client has the name")
-	stop()
-	other.stillHolds(gone[0].Name(), next, "the client that lost the name has renewed other locks since")
 }

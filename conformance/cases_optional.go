@@ -10,7 +10,48 @@ import (
 
 // optionalCases test the optional interfaces of package driver.
 var optionalCases = group("optional",
-	quick("requeue", "contract: Requeue releases the old claim and makes a new one, behind clients that already wait", requeues),
+	quick("requeue", "contract: Requeue releases the old claim and makes a new one, behind clients that already wait", func(e *Env) {
+		a, b, name := e.two()
+		requeuer := optional[driver.Requeuer](a)
+		requeue := func(old driver.Lease) (lease driver.Lease, req driver.Request, released, err error) {
+			req = a.request(name)
+			req.Queue = true
+			lease, released, err = requeuer.Requeue(e.ctx, old, req)
+			lease, err = e.sound(lease, err)
+			return lease, req, released, err
+		}
+
+		// Nobody else waits.
+		old := a.claim(name)
+		lease, _, released, err := requeue(old)
+		e.require(released == nil && err == nil, "nobody else waits, yet Requeue returned the errors: %v; %w", released, err)
+		e.rises(old.Grant().Token, lease.Grant().Token)
+		e.is(a.tryRelease(old), "the release of the old lease must return nil or ErrLost; it returned", nil, driver.ErrLost)
+		b.wantHeld(name, "Requeue granted the name again, and only the old lease was released")
+
+		// Another client waits.
+		if !e.caps.Queue {
+			a.release(lease)
+			return
+		}
+		waits := b.queueing(name)
+		b.wantHeldAs(waits, "the name is held")
+		_, again, released, err := requeue(lease)
+		e.check(released, "Requeue did not release the old claim")
+		if e.caps.Fair != driver.FairNone {
+			e.is(err, "another client waits already, yet the claim of Requeue was not ErrHeld but", driver.ErrHeld)
+		}
+		b.release(b.takeAs(waits, soon, "it waited first"))
+		a.release(a.takeAs(again, soon, "it waited, and the first waiter released the name"))
+
+		// The old claim is lost.
+		gone := a.request(name)
+		old = a.claimAs(gone)
+		a.abandon(gone)
+		lease, again, _, err = requeue(old)
+		a.settle(again, lease, err)
+		b.wantFree(name, "all claims were released")
+	}),
 	quick("inspect", "contract: Inspect returns the holder of a name, its token and expiry, and changes nothing", func(e *Env) {
 		p, other := e.party(), e.party()
 		name := e.name() + "*?[é/ %"
@@ -82,50 +123,6 @@ func (p *party) inspect(name string) driver.Status {
 	st, err := optional[driver.Inspector](p).Inspect(p.e.ctx, name)
 	p.e.check(err, "Inspect")
 	return st
-}
-
-// requeues calls Requeue when nobody else waits, when another client waits, and when the old claim is lost.
-func requeues(e *Env) {
-	a, b, name := e.two()
-	requeuer := optional[driver.Requeuer](a)
-	requeue := func(old driver.Lease) (lease driver.Lease, req driver.Request, released, err error) {
-		req = a.request(name)
-		req.Queue = true
-		lease, released, err = requeuer.Requeue(e.ctx, old, req)
-		lease, err = e.sound(lease, err)
-		return lease, req, released, err
-	}
-
-	// Nobody else waits.
-	old := a.claim(name)
-	lease, _, released, err := requeue(old)
-	e.require(released == nil && err == nil, "nobody else waits, yet Requeue returned the errors: %v; %w", released, err)
-	e.rises(old.Grant().Token, lease.Grant().Token)
-	e.is(a.tryRelease(old), "the release of the old lease must return nil or ErrLost; it returned", nil, driver.ErrLost)
-	b.wantHeld(name, "Requeue granted the name again, and only the old lease was released")
-
-	// Another client waits.
-	if !e.caps.Queue {
-		a.release(lease)
-		return
-	}
-	waits := b.queueing(name)
-	b.wantHeldAs(waits, "the name is held")
-	_, again, released, err := requeue(lease)
-	e.check(released, "Requeue did not release the old claim")
-	if e.caps.Fair != driver.FairNone {
-		e.is(err, "another client waits already, yet the claim of Requeue was not ErrHeld but", driver.ErrHeld)
-	}
-	b.release(b.takeAs(waits, soon, "it waited first"))
-	a.release(a.takeAs(again, soon, "it waited, and the first waiter released the name"))
-
-	// The old claim is lost.
-	gone := a.request(name)
-	old = a.claimAs(gone)
-	a.abandon(gone)
-	lease, again, _, err = requeue(old)
-	a.settle(again, lease, err)
-	b.wantFree(name, "all claims were released")
 }
 
 // namesSessionOf reports whether shown, from Inspect, stands for the session of owner's claim. A server that does not know owner

@@ -66,7 +66,40 @@ var ownershipCases = group("ownership",
 		e.is(err, "the renewal of an expired claim was not ErrLost but", driver.ErrLost)
 		b.wantFree(name, "the claim expired, and its renewal returned ErrLost")
 	}),
-	full("renewed-claim-stays", "P1 exclusion: claims that are renewed, together where the backend is a BatchRenewer, stay held", renewedStay),
+	full("renewed-claim-stays", "P1 exclusion: claims that are renewed, together where the backend is a BatchRenewer, stay held", func(e *Env) {
+		const why = "the holder renews its claim successfully and in time"
+		p, other, names := e.party(), e.party(), []string{e.name(), e.name(), e.name()}
+		leases, ends := make([]driver.Lease, len(names)), make([]time.Time, len(names))
+		for i, name := range names {
+			leases[i] = p.claim(name)
+			e.needsRenewal(leases[i])
+			ends[i] = leases[i].Grant().Until
+		}
+		inTime := func() {
+			if !time.Now().Before(slices.MinFunc(ends, time.Time.Compare)) {
+				e.stalled()
+			}
+		}
+		for end := time.Now().Add(3 * e.ttl); time.Now().Before(end); {
+			e.sleep(e.ttl / 4)
+			began := time.Now()
+			results := p.renewAll(leases)
+			inTime()
+			for i, r := range results {
+				e.check(r.Err, "a renewal in time failed")
+				e.require(r.Until.After(began), "a renewal returned a validity that ended %v before the renewal was sent", began.Sub(r.Until))
+				ends[i] = r.Until
+			}
+			for _, name := range names {
+				lease, err := other.try(other.request(name))
+				inTime()
+				e.refused(lease, err, why)
+			}
+		}
+		for _, lease := range leases {
+			p.release(lease)
+		}
+	}),
 )
 
 const ruleAbandoned = "P4 ownership: a late release, renewal or second Abandon of an abandoned claim does not affect the next holder"
@@ -83,42 +116,6 @@ func (p *party) abandonedTwice(b *party, name string) {
 		"the renewal of an abandoned claim succeeded while another client holds the name")
 	_ = p.tryRelease(lease)
 	b.stillHolds(name, next, "the abandoned claim was abandoned again and released")
-}
-
-// renewedStay renews claims for three TTLs, and checks that another client cannot get them while they are valid.
-func renewedStay(e *Env) {
-	const why = "the holder renews its claim successfully and in time"
-	p, other, names := e.party(), e.party(), []string{e.name(), e.name(), e.name()}
-	leases, ends := make([]driver.Lease, len(names)), make([]time.Time, len(names))
-	for i, name := range names {
-		leases[i] = p.claim(name)
-		e.needsRenewal(leases[i])
-		ends[i] = leases[i].Grant().Until
-	}
-	inTime := func() {
-		if !time.Now().Before(slices.MinFunc(ends, time.Time.Compare)) {
-			e.stalled()
-		}
-	}
-	for end := time.Now().Add(3 * e.ttl); time.Now().Before(end); {
-		e.sleep(e.ttl / 4)
-		began := time.Now()
-		results := p.renewAll(leases)
-		inTime()
-		for i, r := range results {
-			e.check(r.Err, "a renewal in time failed")
-			e.require(r.Until.After(began), "a renewal returned a validity that ended %v before the renewal was sent", began.Sub(r.Until))
-			ends[i] = r.Until
-		}
-		for _, name := range names {
-			lease, err := other.try(other.request(name))
-			inTime()
-			e.refused(lease, err, why)
-		}
-	}
-	for _, lease := range leases {
-		p.release(lease)
-	}
 }
 
 // late makes a case in which a client calls call for an expired claim while another client holds the name. call must return want.

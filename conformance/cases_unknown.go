@@ -25,7 +25,29 @@ var unknownCases = group("unknown",
 		}, "DropReply"),
 	full("acquire-reply-lost-kept",
 		"P1 exclusion: a claim whose reply was lost, and that is granted when it is repeated, stays held while it is renewed",
-		keptAfterLostReply, "DropReply"),
+		func(e *Env) {
+			a, b, name := e.party().connected(), e.party().connected(), e.name()
+			req := a.request(name)
+			var lease driver.Lease
+			var err error
+			e.replyLost(OpAcquire, func() { lease, err = a.try(req) })
+			known := err == nil || poll(e.ctx, soon, func() bool {
+				lease, err = a.try(req)
+				return err == nil || errors.Is(err, driver.ErrHeld)
+			})
+			// A driver may keep returning ErrUnknown. Then the claim is abandoned.
+			e.require(known || errors.Is(err, driver.ErrUnknown),
+				"the reply to a claim was lost; repeated for %v, it must be granted or return ErrHeld or ErrUnknown, but it returned: %w", soon, err)
+			if err != nil {
+				a.abandon(req)
+				e.notRun("a claim whose reply was lost is not granted when it is repeated")
+			}
+			release := a.keep(lease)
+			e.during(2*e.ttl+e.ttl/2, func() {
+				b.wantHeld(name, "the claim was granted after its first reply was lost, and is renewed")
+			})
+			release()
+		}, "DropReply"),
 	full("release-reply-lost", "P4 ownership: a release whose reply was lost can be repeated, and does not affect the next holder",
 		func(e *Env) { repeatsLostRelease(e.party(), e.party()) }, "DropReply"),
 	full("release-reply-lost-same-client",
@@ -114,31 +136,6 @@ func repeatsLostRelease(a, next *party) {
 		a.abandon(req)
 	}
 	next.stillHolds(name, claim, "the release whose reply was lost was repeated")
-}
-
-// keptAfterLostReply drops the reply to a claim, repeats it with the same owner if it failed, and checks that the claim stays held.
-func keptAfterLostReply(e *Env) {
-	a, b, name := e.party().connected(), e.party().connected(), e.name()
-	req := a.request(name)
-	var lease driver.Lease
-	var err error
-	e.replyLost(OpAcquire, func() { lease, err = a.try(req) })
-	known := err == nil || poll(e.ctx, soon, func() bool {
-		lease, err = a.try(req)
-		return err == nil || errors.Is(err, driver.ErrHeld)
-	})
-	// A driver may keep returning ErrUnknown. Then the claim is abandoned.
-	e.require(known || errors.Is(err, driver.ErrUnknown),
-		"the reply to a claim was lost; repeated for %v, it must be granted or return ErrHeld or ErrUnknown, but it returned: %w", soon, err)
-	if err != nil {
-		a.abandon(req)
-		e.notRun("a claim whose reply was lost is not granted when it is repeated")
-	}
-	release := a.keep(lease)
-	e.during(2*e.ttl+e.ttl/2, func() {
-		b.wantHeld(name, "the claim was granted after its first reply was lost, and is renewed")
-	})
-	release()
 }
 
 // noPassword checks that err does not show the password of the target URL, if it has one.

@@ -74,7 +74,43 @@ var waitingCases = group("waiting",
 	}),
 	quick("contended", "capabilities: where Contended is stated, a holder is told that another client waits, by Contended or with its grant",
 		func(e *Env) { contended(e, mode{}) }),
-	quick("order", "capabilities: where Fair is stated, clients are served in the order in which they began to wait, before any newcomer", serverOrder),
+	quick("order", "capabilities: where Fair is stated, clients are served in the order in which they began to wait, before any newcomer", func(e *Env) {
+		e.applies(e.caps.Fair != driver.FairNone, "Capabilities.Fair states no order")
+		e.inOrderOfClients()
+		if !e.caps.Queue {
+			return
+		}
+		holder, newcomer, name, lease := e.held()
+		stop := holder.keepAlive(lease)
+		var queue []*party
+		var reqs []driver.Request
+		for i := range 3 {
+			p := e.party()
+			queue, reqs = append(queue, p), append(reqs, p.queueing(name))
+			p.wantHeldAs(reqs[i], "the name is held")
+			defer p.abandon(reqs[i])
+		}
+		stop()
+		for i, p := range queue {
+			start := time.Now()
+			// An advisory queue skips a client that is slow to answer.
+			inTurn := func(ok bool, seen string, args ...any) {
+				if !ok && e.caps.Fair == driver.FairAdvice && time.Since(start) >= 100*time.Millisecond {
+					seen, args = seen+" (%w)", append(args, errSlow)
+				}
+				e.require(ok, seen, args...)
+			}
+			holder.release(lease)
+			inTurn(errOf(newcomer.try(newcomer.request(name))) != nil, "a newcomer was granted the name before waiter %d", i+1)
+			for j := len(queue) - 1; j > i; j-- {
+				inTurn(errOf(queue[j].try(reqs[j])) != nil, "%w", overtaken(j, i))
+			}
+			next, err := p.try(reqs[i])
+			inTurn(err == nil, "the name was released and waiter %d is first, yet its claim returned: %w", i+1, err)
+			holder, lease = p, next
+		}
+		holder.release(lease)
+	}),
 )
 
 // contended has a client wait for a holder whose claim has the mode m.
@@ -165,44 +201,6 @@ func (e *Env) inOrder(all []*call[*lockport.Lock]) error {
 		e.release(w.granted(soon, "the name was released"))
 	}
 	return nil
-}
-
-// serverOrder has three clients queue, and serves them. An advisory queue skips a client that is slow to answer.
-func serverOrder(e *Env) {
-	e.applies(e.caps.Fair != driver.FairNone, "Capabilities.Fair states no order")
-	e.inOrderOfClients()
-	if !e.caps.Queue {
-		return
-	}
-	holder, newcomer, name, lease := e.held()
-	stop := holder.keepAlive(lease)
-	var queue []*party
-	var reqs []driver.Request
-	for i := range 3 {
-		p := e.party()
-		queue, reqs = append(queue, p), append(reqs, p.queueing(name))
-		p.wantHeldAs(reqs[i], "the name is held")
-		defer p.abandon(reqs[i])
-	}
-	stop()
-	for i, p := range queue {
-		start := time.Now()
-		inTurn := func(ok bool, seen string, args ...any) {
-			if !ok && e.caps.Fair == driver.FairAdvice && time.Since(start) >= 100*time.Millisecond {
-				seen, args = seen+" (%w)", append(args, errSlow)
-			}
-			e.require(ok, seen, args...)
-		}
-		holder.release(lease)
-		inTurn(errOf(newcomer.try(newcomer.request(name))) != nil, "a newcomer was granted the name before waiter %d", i+1)
-		for j := len(queue) - 1; j > i; j-- {
-			inTurn(errOf(queue[j].try(reqs[j])) != nil, "%w", overtaken(j, i))
-		}
-		next, err := p.try(reqs[i])
-		inTurn(err == nil, "the name was released and waiter %d is first, yet its claim returned: %w", i+1, err)
-		holder, lease = p, next
-	}
-	holder.release(lease)
 }
 
 func overtaken(by, i int) error {
