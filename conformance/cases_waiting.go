@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/lockport/lockport"
@@ -50,16 +51,14 @@ var waitingCases = group("waiting",
 				when = "before"
 				a.release(lease)
 			}
-			woken, wake := signal()
-			stop := notifier.Notify(req, wake)
+			var woken atomic.Bool
+			stop := notifier.Notify(req, func() { woken.Store(true) })
 			if when == "after" {
 				a.release(lease)
 			}
 			// A first hint may only mean that the driver listens now, so try at every hint, as the client does.
 			got := poll(e.ctx, soon, func() bool {
-				select {
-				case <-woken:
-				default:
+				if !woken.Swap(false) {
 					return false
 				}
 				next, err := b.try(req)
@@ -117,26 +116,15 @@ var waitingCases = group("waiting",
 func contended(e *Env, m mode) {
 	e.applies(e.caps.Contended, "Capabilities.Contended is not stated")
 	a, b, name := e.two()
-	told, tell := signal()
+	var told atomic.Bool
 	req := a.requestIn(m, name)
-	req.Contended = tell
+	req.Contended = func() { told.Store(true) }
 	lease := a.claimAs(req)
 	defer a.keepAlive(lease)()
 	e.require(!lease.Grant().Contended, "the grant says that another client waits, but none does")
-	e.require(len(told) == 0, "the holder was told that another client waits, but none does")
+	e.require(!told.Load(), "the holder was told that another client waits, but none does")
 	defer b.startsToWait(name)()
-	e.within(told, soon, "another client waits, but the holder was not told within %v", soon)
-}
-
-// signal returns a channel and a callback that sends to it, which never blocks.
-func signal() (told chan struct{}, tell func()) {
-	told = make(chan struct{}, 1)
-	return told, func() {
-		select {
-		case told <- struct{}{}:
-		default:
-		}
-	}
+	e.require(poll(e.ctx, soon, told.Load), "another client waits, but the holder was not told within %v", soon)
 }
 
 // releaseTo has p hold name for long while b waits. It returns the lease that b gets when p releases the name.

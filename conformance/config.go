@@ -115,22 +115,16 @@ type Faults struct {
 // DefaultTTL is the default of Config.MinTTL.
 const DefaultTTL = time.Second
 
-// ttl is the TTL of the cases.
-func (c Config) ttl(caps driver.Capabilities) time.Duration {
+// allowedTTL returns the fixed TTL, or d rounded up to one that the backend allows.
+func allowedTTL(caps driver.Capabilities, d time.Duration) time.Duration {
 	if caps.FixedTTL > 0 {
 		return caps.FixedTTL
-	}
-	d := c.MinTTL
-	if d <= 0 {
-		d = DefaultTTL
 	}
 	return roundUp(max(d, caps.MinTTL), caps.TTLGrain)
 }
 
-// roundUp rounds d up to a whole number of grains.
+// roundUp rounds d up to a whole number of grains; 0: none.
 func roundUp(d, grain time.Duration) time.Duration {
-	if grain <= 0 {
-		return d
-	}
+	grain = max(grain, 1)
 	return (d + grain - 1) / grain * grain
 }

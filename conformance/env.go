@@ -22,7 +22,7 @@ type Env struct {
 	ctx    context.Context // ends at the case's time limit
 	r      *runner
 	cfg    Config // the runner's, or a lane's
-	prefix string // of the case's names
+	prefix string // of the case's names: runs that share a server must not collide
 	ttl    time.Duration
 	caps   driver.Capabilities
 

@@ -32,10 +32,7 @@ func (e *Env) longTTL() time.Duration { return e.atLeast(max(10*e.ttl, 10*time.S
 
 // atLeast returns a TTL of at least d, or the fixed TTL.
 func (e *Env) atLeast(d time.Duration) time.Duration {
-	if e.caps.FixedTTL > 0 {
-		return e.caps.FixedTTL
-	}
-	return roundUp(max(d, e.ttl), e.caps.TTLGrain)
+	return allowedTTL(e.caps, max(d, e.ttl))
 }
 
 // acquire acquires a name that nobody has.

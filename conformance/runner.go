@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/lockport/lockport/driver"
@@ -21,9 +20,7 @@ type runner struct {
 	cfg    Config
 	caps   driver.Capabilities
 	ttl    time.Duration
-	prefix string        // of this run's names: runs that share a server must not collide
-	grace  time.Duration // leakGrace
-	count  atomic.Int64
+	grace  time.Duration                         // leakGrace
 	stalls func() (longest func() time.Duration) // a test replaces it
 }
 
@@ -50,7 +47,10 @@ func newRunner(ctx context.Context, cfg Config) (*runner, error) {
 	if b == nil {
 		return nil, errors.New("conformance: Config.Open returned neither a backend nor an error")
 	}
-	caps := b.Capabilities()
+	caps, ttl := b.Capabilities(), cfg.MinTTL
+	if ttl <= 0 {
+		ttl = DefaultTTL
+	}
 	closed := make(chan error, 1)
 	go func() { closed <- b.Close() }()
 	select {
@@ -61,7 +61,7 @@ func newRunner(ctx context.Context, cfg Config) (*runner, error) {
 	if err != nil {
 		return nil, fmt.Errorf("conformance: the backend cannot be closed: %w", err)
 	}
-	return &runner{cfg: cfg, caps: caps, ttl: cfg.ttl(caps), grace: leakGrace, prefix: "lpc-" + randomHex(6),
+	return &runner{cfg: cfg, caps: caps, ttl: allowedTTL(caps, ttl), grace: leakGrace,
 		stalls: func() func() time.Duration { return stalls(func() {}) }}, nil
 }
 
@@ -136,11 +136,10 @@ func (r *runner) run(ctx context.Context, cfg Config, c Case) Result {
 
 // once runs c in a goroutine with its own profiler label, which all goroutines that c starts inherit: leaks are found by it.
 func (r *runner) once(ctx context.Context, cfg Config, c Case) error {
-	id := strconv.FormatInt(r.count.Add(1), 10)
 	limit, start := cmp.Or(c.Limit, 20*time.Second+20*r.ttl), time.Now()
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	e := &Env{ctx: ctx, r: r, cfg: cfg, prefix: r.prefix + "-" + id + "-", ttl: r.ttl, caps: r.caps}
+	e := &Env{ctx: ctx, r: r, cfg: cfg, prefix: "lpc-" + randomHex(6) + "-", ttl: r.ttl, caps: r.caps}
 
 	conns, err := e.conns()
 	if err != nil {
