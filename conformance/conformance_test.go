@@ -164,12 +164,10 @@ type neverCloses struct{ driver.Backend }
 
 func (neverCloses) Close() error { select {} }
 
-// try runs one case.
-func try(t *testing.T, cfg Config, c Case) Result {
+func runnerOf(t *testing.T, cfg Config) *runner {
 	r, err := newRunner(t.Context(), cfg)
 	require.NoError(t, err)
-	c.Rule, r.grace = "P0 test: this is the rule", 200*time.Millisecond
-	return r.run(t.Context(), cfg, c)
+	return r
 }
 
 // A failed case reports the rule and what was seen, however it fails. A case that does not apply is not run.
@@ -220,13 +218,15 @@ func TestFailuresAreReported(t *testing.T) {
 			if name == "not run" {
 				want = NotRun
 			}
-			res := try(t, cfg, Case{Alone: true, Limit: time.Second, run: func(e *Env) {
+			r, rule := runnerOf(t, cfg), "P0 test: this is the rule"
+			r.grace = 200 * time.Millisecond
+			res := r.run(t.Context(), cfg, Case{Rule: rule, Alone: true, Limit: time.Second, run: func(e *Env) {
 				e.after(func() { closed = true })
 				c.run(e)
 			}})
 			require.Equal(t, want, res.Outcome)
 			require.Contains(t, res.Reason, cmp.Or(c.seen, "what was seen"))
-			require.Contains(t, res.Message(), "P0 test: this is the rule")
+			require.Contains(t, res.Message(), rule)
 			require.True(t, closed)
 			require.Equal(t, name == "restored", restored)
 		})
@@ -262,8 +262,7 @@ func TestALossWhileTheMachineStalls(t *testing.T) {
 		{0, false, errSlow, 1, 2, Pass},
 		{0, false, errSlow, 9, 1 + maxStalled, Fail},
 	} {
-		r, err := newRunner(t.Context(), onMemory())
-		require.NoError(t, err)
+		r := runnerOf(t, onMemory())
 		r.stalls = func() func() time.Duration { return func() time.Duration { return c.stall } }
 		runs := 0
 		res := r.run(t.Context(), r.cfg, Case{Quick: true, run: func(e *Env) {
@@ -363,8 +362,7 @@ func TestGoroutineLeak(t *testing.T) {
 		go close(done)
 		<-done
 	}}
-	r, err := newRunner(t.Context(), onMemory())
-	require.NoError(t, err)
+	r := runnerOf(t, onMemory())
 	r.grace = 300 * time.Millisecond
 	leaked := r.run(t.Context(), r.cfg, leak)
 	require.Equal(t, Fail, leaked.Outcome)
@@ -382,8 +380,6 @@ func TestOrderOfCases(t *testing.T) {
 		if lanes > 0 {
 			cfg.Lanes = append(cfg.Lanes, Lane{Target: strconv.Itoa(lanes), Faults: allFaults(nil)})
 		}
-		r, err := newRunner(t.Context(), cfg)
-		require.NoError(t, err)
 		var mu sync.Mutex
 		at := make(map[string]int) // running cases, by what they use
 		try := func(use func(*Env) string, most int, alone bool) func(*Env) {
@@ -411,7 +407,7 @@ func TestOrderOfCases(t *testing.T) {
 				Case{run: try(func(*Env) string { return "together" }, 3, false)})
 		}
 		results := make([]Result, len(cases))
-		r.runAll(t.Context(), cases, 3, func(i int, res Result) { results[i] = res })
+		runnerOf(t, cfg).runAll(t.Context(), cases, 3, func(i int, res Result) { results[i] = res })
 		for _, res := range results {
 			require.Equal(t, Pass, res.Outcome, res.Reason)
 		}
@@ -425,7 +421,7 @@ func TestWorkerEnds(t *testing.T) {
 	}
 	cfg := Config{Open: openFolder, Target: t.TempDir()}
 	var p *process
-	res := try(t, cfg, Case{run: func(e *Env) {
+	res := runnerOf(t, cfg).run(t.Context(), cfg, Case{run: func(e *Env) {
 		p = e.process()
 		q := e.process()
 		e.check(q.End(soon), "End")
@@ -438,11 +434,9 @@ func TestWorkerEnds(t *testing.T) {
 // A user who interrupts the suite has not seen a broken lock: the case that runs and the remaining ones are reported as not run.
 func TestInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	r, err := newRunner(ctx, onMemory())
-	require.NoError(t, err)
 	interrupted := Case{run: func(e *Env) { cancel(); e.sleep(time.Hour) }}
 	results := make([]Result, 2)
-	r.runAll(ctx, []Case{interrupted, interrupted}, 1, func(i int, res Result) { results[i] = res })
+	runnerOf(t, onMemory()).runAll(ctx, []Case{interrupted, interrupted}, 1, func(i int, res Result) { results[i] = res })
 	for i, says := range []string{"the run ended meanwhile", "the run ended before"} {
 		require.Equal(t, NotRun, results[i].Outcome)
 		require.Contains(t, results[i].Reason, says)

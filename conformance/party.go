@@ -60,10 +60,8 @@ func (e *Env) held() (a, b *party, name string, lease driver.Lease) {
 	return a, b, name, a.claim(name)
 }
 
-// Unwrap implements driver.Unwrapper.
 func (p *party) Unwrap() driver.Backend { return p.Backend }
 
-// TryAcquire implements driver.Backend.
 func (p *party) TryAcquire(ctx context.Context, req driver.Request) (driver.Lease, error) {
 	p.e.claims(req.TTL)
 	lease, err := p.e.sound(p.Backend.TryAcquire(ctx, req))
@@ -73,7 +71,6 @@ func (p *party) TryAcquire(ctx context.Context, req driver.Request) (driver.Leas
 	return lease, err
 }
 
-// Close implements driver.Backend.
 func (p *party) Close() (err error) {
 	p.once.Do(func() { err = p.Backend.Close() })
 	return err
@@ -155,10 +152,9 @@ func (p *party) abandonAtEnd(req driver.Request) {
 	p.e.undo(func(ctx context.Context) { _ = p.Abandon(ctx, req) })
 }
 
-// claim makes a claim that must be granted, because nobody has the name.
+// claim makes a claim that must be granted, because nobody has the name. Methods whose names end in As take a request instead.
 func (p *party) claim(name string) driver.Lease { return p.claimAs(p.request(name)) }
 
-// claimAs is claim with a given request.
 func (p *party) claimAs(req driver.Request) driver.Lease {
 	lease, err := p.try(req)
 	p.e.check(err, "nobody has the name, yet a claim was not granted")
@@ -168,7 +164,6 @@ func (p *party) claimAs(req driver.Request) driver.Lease {
 // wantHeld makes a claim that must return ErrHeld; why is the reason.
 func (p *party) wantHeld(name, why string) { p.wantHeldAs(p.request(name), why) }
 
-// wantHeldAs is wantHeld with a given request.
 func (p *party) wantHeldAs(req driver.Request, why string) {
 	lease, err := p.try(req)
 	p.e.refused(lease, err, why)
@@ -190,7 +185,6 @@ func (p *party) wantFreeIn(name string, d time.Duration, why string) uint64 {
 	return p.wantFreeAs(p.request(name), d, why)
 }
 
-// wantFreeAs is wantFreeIn with a given request.
 func (p *party) wantFreeAs(req driver.Request, d time.Duration, why string) uint64 {
 	lease := p.takeAs(req, d, why)
 	p.release(lease)
@@ -202,7 +196,6 @@ func (p *party) take(name string, d time.Duration, why string) driver.Lease {
 	return p.takeAs(p.patientRequest(name), d, why)
 }
 
-// takeAs is take with a given request.
 func (p *party) takeAs(req driver.Request, d time.Duration, why string) driver.Lease {
 	var lease driver.Lease
 	var err error

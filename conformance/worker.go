@@ -89,7 +89,6 @@ type peer struct {
 // Close implements [worker.Worker]. It releases nothing: a worker releases when an order says so.
 func (p *peer) Close() {}
 
-// Do implements [worker.Worker].
 func (p *peer) Do(o order) (a answer, _ error) {
 	ctx := p.ctx
 	if o.Wait > 0 {

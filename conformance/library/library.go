@@ -68,10 +68,9 @@ type backend struct {
 	sent sync.Map // by owner, the time.Time when a claim returned an unknown outcome
 }
 
-// Capabilities implements driver.Backend.
 func (b *backend) Capabilities() driver.Capabilities { return b.caps }
 
-// Close implements driver.Backend. Held claims end as if the process had died.
+// Close ends held claims as if the process had died.
 func (b *backend) Close() error {
 	err := b.client.Close()
 	for _, h := range b.held.Range {
@@ -82,7 +81,6 @@ func (b *backend) Close() error {
 	return err
 }
 
-// TryAcquire implements driver.Backend.
 func (b *backend) TryAcquire(ctx context.Context, req driver.Request) (driver.Lease, error) {
 	return b.claim(ctx, req, false)
 }
@@ -90,7 +88,6 @@ func (b *backend) TryAcquire(ctx context.Context, req driver.Request) (driver.Le
 // waiter drives a library that can wait.
 type waiter struct{ *backend }
 
-// Wait implements driver.Waiter.
 func (w waiter) Wait(ctx context.Context, req driver.Request) (driver.Lease, error) {
 	return w.claim(ctx, req, true)
 }
@@ -143,7 +140,7 @@ func (b *backend) claim(ctx context.Context, req driver.Request, wait bool) (dri
 // pollEvery is how often a waiter polls.
 const pollEvery = 50 * time.Millisecond
 
-// Abandon implements driver.Backend. Without Undo it releases the Hold of the claim, or awaits the claim's expiry.
+// Abandon without Undo releases the Hold of the claim, or awaits the claim's expiry.
 func (b *backend) Abandon(ctx context.Context, req driver.Request) error {
 	_, busy := b.busy.Load(req.Owner) // first: a call that has returned has left its outcome
 	h, held := b.held.Load(req.Owner)
@@ -174,16 +171,13 @@ func (b *backend) Abandon(ctx context.Context, req driver.Request) error {
 
 type lease struct{ h *Hold }
 
-// Grant implements driver.Lease.
 func (l lease) Grant() driver.Grant { return driver.Grant{Until: l.h.Until} }
 
-// Release implements driver.Lease.
 func (l lease) Release(ctx context.Context) error { return l.h.Release(ctx) }
 
 // renewable is a lease with Renew.
 type renewable struct{ lease }
 
-// Renew implements driver.Renewer.
 func (l renewable) Renew(ctx context.Context) (time.Time, error) { return l.h.Renew(ctx) }
 
 // LostIf returns err, and makes it match driver.ErrLost if lost, when the library says that the lock was not held.
