@@ -116,7 +116,6 @@ func (r *race) processes() {
 	r.e.applies(r.all.Register != "", "processes cannot share memory here")
 	type result struct {
 		member int
-		answer answer
 		err    error
 	}
 	results := make(chan result, maxMembers)
@@ -130,7 +129,7 @@ func (r *race) processes() {
 		reply := p.Send(order{Op: opCrowd, Crowd: c})
 		go func() {
 			a, err := p.await(reply, max(c.For, 0)+2*c.Patience)
-			results <- result{p.member, a, err}
+			results <- result{p.member, cmp.Or(err, a.err())}
 		}()
 	}
 	for i := range running {
@@ -153,7 +152,7 @@ func (r *race) processes() {
 				continue
 			}
 			left--
-			r.e.check(cmp.Or(res.err, res.answer.err()), "process %d", res.member)
+			r.e.check(res.err, "process %d", res.member)
 		}
 	}
 }

@@ -42,7 +42,7 @@ var waits = []Exhibit{
 	{"queues-for-the-first-names-only", "the server's queue is stated, but a client polls if it waits for more than four names",
 		caught{"liveness/many-names": "later than"}, func(l *lock) {
 			var waits atomic.Int64
-			l.claim = unqueued(l) // a place in the queue could be granted and expire between two polls
+			l.request = unqueued // a place in the queue could be granted and expire between two polls
 			l.wait = func(ctx context.Context, req driver.Request) (driver.Lease, error) {
 				defer waits.Add(-1)
 				if waits.Add(1) > 4 {
@@ -52,7 +52,7 @@ var waits = []Exhibit{
 			}
 		}},
 	{"overtakes", "a queue is stated, but a newcomer at the right moment gets the name",
-		caught{"waiting/order": "before waiter"}, func(l *lock) { l.claim = unqueued(l) }},
+		caught{"waiting/order": "before waiter"}, asking(unqueued)},
 	{"never-says-contended", "Contended is stated, but holders are not told that others wait",
 		caught{"waiting/contended": "was not told", "shared/contended": "was not told"}, asking(func(req *driver.Request) { req.Contended = nil })},
 }
@@ -64,13 +64,8 @@ func waiting(wait func(*lock, context.Context, driver.Request) (driver.Lease, er
 	}
 }
 
-// unqueued is a claim that takes no place in the queue.
-func unqueued(l *lock) func(context.Context, driver.Request) (driver.Lease, error) {
-	return func(ctx context.Context, req driver.Request) (driver.Lease, error) {
-		req.Queue = false
-		return l.sound.TryAcquire(ctx, req)
-	}
-}
+// unqueued makes a claim take no place in the queue, unless it waits.
+func unqueued(req *driver.Request) { req.Queue = false }
 
 // plain hides the optional interfaces of a lock.
 type plain struct{ driver.Backend }
