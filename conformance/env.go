@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -132,14 +133,14 @@ func (e *Env) check(err error, what string, args ...any) {
 	}
 }
 
-// is ends the case unless err matches one of those wanted. A nil among them matches a nil err.
+// is ends the case unless err matches one of those wanted.
 func (e *Env) is(err error, what string, wanted ...error) {
-	for _, want := range wanted {
-		if errors.Is(err, want) {
-			return
-		}
-	}
-	e.failf("%s: %w", what, err)
+	e.require(matches(err, wanted...), "%s: %w", what, err)
+}
+
+// matches reports whether err matches one of those wanted. A nil among them matches a nil err.
+func matches(err error, wanted ...error) bool {
+	return slices.ContainsFunc(wanted, func(want error) bool { return errors.Is(err, want) })
 }
 
 // errOf returns the error of a call with two results.
@@ -250,13 +251,8 @@ func (e *Env) sound(lease driver.Lease, err error) (driver.Lease, error) {
 var classes = []error{driver.ErrHeld, driver.ErrLost, driver.ErrUnavailable, driver.ErrRefused, driver.ErrUnknown}
 
 // matched returns the classes that err matches.
-func matched(err error) (found []error) {
-	for _, c := range classes {
-		if errors.Is(err, c) {
-			found = append(found, c)
-		}
-	}
-	return found
+func matched(err error) []error {
+	return slices.DeleteFunc(slices.Clone(classes), func(c error) bool { return !errors.Is(err, c) })
 }
 
 // class returns the class of a driver's error.

@@ -57,10 +57,8 @@ var errAway = errors.New("the server was away")
 // errLimit is part of a failure that was seen after the case's time limit, when its calls fail.
 var errLimit = errors.New("the case had reached its limit")
 
-// attempt runs a case, and again if a run shows nothing: the case measured a stall itself; its failure may be one of slowness; a lock was lost, a free
-// name not acquired, a call late, or the time limit reached, while the machine stalled; a quick case, which renews few claims, lost one or saw it
-// granted to another when it may have expired; or another case saw a grant after a stall in which the renewals of its claims may have been late. n is
-// how often it started again.
+// attempt runs a case, and again if the failure may come from a stall or, in a quick case, which renews few claims, from their expiry. n is how often
+// it started again.
 func (r *runner) attempt(ctx context.Context, cfg Config, c Case) (n int, err error) {
 	for ; ; n++ {
 		longest := r.stalls()
@@ -68,12 +66,12 @@ func (r *runner) attempt(ctx context.Context, cfg Config, c Case) (n int, err er
 		_, late := errors.AsType[errExpired](err)
 		expired := late && c.Quick && r.caps.Ends != driver.EndsProcess // a session that is silent for the TTL ends too
 		stall := longest()
-		stalled := stall >= r.ttl/8 || expired
 		overdue := !c.Quick && stall >= r.ttl*5/8 // claims are renewed after a quarter of the TTL
-		starved := errors.Is(err, driver.ErrLost) || errors.Is(err, errAway) || errors.Is(err, errLimit)
-		granted := errors.Is(err, errGranted) || errors.Is(err, errNone) || errors.Is(err, errMissing)
-		slow := errors.Is(err, errStalled) || errors.Is(err, errSlow)
-		if n == maxStalled || !slow && !(starved && stalled) && !(errors.Is(err, errNotOver) && stall >= endTime/4) && !(granted && (expired || overdue)) {
+		excused := matches(err, errStalled, errSlow) ||
+			matches(err, driver.ErrLost, errAway, errLimit) && (stall >= r.ttl/8 || expired) ||
+			matches(err, errNotOver) && stall >= endTime/4 ||
+			matches(err, errGranted, errNone, errMissing) && (expired || overdue)
+		if n == maxStalled || !excused {
 			return n, err
 		}
 	}
