@@ -46,32 +46,17 @@ const failoverAddr = "FailoverClient"
 
 // checkNode checks a node's settings and role.
 func (b *Backend) checkNode(ctx context.Context, node goredis.Cmdable, all *notice.List) error {
-	info, ahead, err := redisscript.Info(ctx, node, all)
+	remedies := redisscript.Remedies{
+		Restart: "Enable the append-only file (appendonly yes), or accept that only fencing tokens protect across a restart: they keep rising.",
+		Replica: "use its master's address, or Sentinel",
+	}
+	if !b.pipe.Cluster() {
+		remedies.Cluster = "use redis+cluster:// or a cluster client"
+	}
+	info, err := redisscript.CheckServer(ctx, node, remedies, all)
 	if err != nil || info == nil {
 		return err
 	}
-	redisscript.Settings(info, persistenceRemedy, all)
-	if info["role"] == "slave" {
-		return fmt.Errorf("%w: this Redis is a read-only replica of %s:%s: use its master's address, or Sentinel",
-			driver.ErrRefused, info["master_host"], info["master_port"])
-	}
-	if err := redisscript.Role(info); err != nil {
-		return err
-	}
-	if !b.pipe.Cluster() && info["cluster_enabled"] == "1" {
-		return fmt.Errorf("%w: this Redis is a node of a Redis Cluster: use redis+cluster:// or a cluster client", driver.ErrRefused)
-	}
-	if err := b.checkReplicas(info, all); err != nil {
-		return err
-	}
-	all.Add(notice.Clock(ahead)...)
-	return nil
-}
-
-const persistenceRemedy = "Enable the append-only file (appendonly yes), or accept that only fencing tokens protect across a restart: " +
-	"they keep rising."
-
-func (b *Backend) checkReplicas(info map[string]string, all *notice.List) error {
 	replicas, _ := strconv.Atoi(info["connected_slaves"])
 	switch {
 	case replicas < b.o.Replicas:

@@ -25,7 +25,7 @@ func (b *Backend) Check(ctx context.Context) ([]driver.Notice, error) {
 
 // nodeCheck is the result for one node.
 type nodeCheck struct {
-	info    map[string]string
+	runID   string
 	notices notice.List
 	err     error
 }
@@ -41,50 +41,35 @@ func (b *Backend) checkNode(ctx context.Context, n *node) *nodeCheck {
 	return c
 }
 
+const independent = "Redlock nodes must be independent"
+
+var remedies = redisscript.Remedies{
+	Restart: "Set appendonly yes and appendfsync always, or keep a crashed node away for longer than the longest TTL.",
+	Replica: independent, Cluster: independent,
+}
+
 // askNode checks a node's settings and role, and tries the scripts' commands on it.
 func (b *Backend) askNode(ctx context.Context, n *node, c *nodeCheck) error {
-	info, ahead, err := redisscript.Info(ctx, n.client, &c.notices)
+	info, err := redisscript.CheckServer(ctx, n.client, remedies, &c.notices)
 	if err != nil {
 		return err
 	}
-	if c.info = info; info != nil {
-		c.notices.Add(notice.Clock(ahead)...)
-		if err := b.judgeInfo(ctx, n, c); err != nil {
-			return err
+	c.runID = info["run_id"]
+	if info["aof_enabled"] == "1" {
+		if fsync := n.client.ConfigGet(ctx, "appendfsync").Val()["appendfsync"]; fsync != "always" && fsync != "" {
+			c.notices.Add(driver.Notice{ID: "persistence",
+				Text:   "The node writes to disk some time after it grants a lock: a crash can make it forget its latest grants, and grant them again.",
+				Remedy: remedies.Restart})
 		}
-	}
-	tried := n.run(ctx, maxNodeTimeout, redisscript.Check, b.layout.Keys(redisscript.CheckName()))
-	return redisscript.Tried(tried, &c.notices)
-}
-
-// judgeInfo judges a node's INFO and CONFIG.
-func (b *Backend) judgeInfo(ctx context.Context, n *node, c *nodeCheck) error {
-	info := c.info
-	switch {
-	case info["role"] == "slave":
-		return fmt.Errorf("%w: it is a replica of %s:%s: Redlock nodes must be independent", driver.ErrRefused,
-			info["master_host"], info["master_port"])
-	case info["cluster_enabled"] == "1":
-		return fmt.Errorf("%w: it is a Redis Cluster node: Redlock nodes must be independent", driver.ErrRefused)
-	}
-	if err := redisscript.Role(info); err != nil {
-		return err
-	}
-	redisscript.Settings(info, persistenceRemedy, &c.notices)
-	if fsync := n.client.ConfigGet(ctx, "appendfsync").Val()["appendfsync"]; info["aof_enabled"] == "1" && fsync != "always" && fsync != "" {
-		c.notices.Add(driver.Notice{ID: "persistence",
-			Text:   "The node writes to disk some time after it grants a lock: a crash can make it forget its latest grants, and grant them again.",
-			Remedy: persistenceRemedy})
 	}
 	if replicas := info["connected_slaves"]; replicas != "0" && replicas != "" {
 		c.notices.Add(driver.Notice{ID: "replication",
 			Text:   "The node has connected replicas. One that takes its place may lack locks, which amounts to a restart without data.",
 			Remedy: "Let no replica take a node's place (no Sentinel, no fail-over) within the longest TTL."})
 	}
-	return nil
+	tried := n.run(ctx, maxNodeTimeout, redisscript.Check, b.layout.Keys(redisscript.CheckName()))
+	return redisscript.Tried(tried, &c.notices)
 }
-
-const persistenceRemedy = "Set appendonly yes and appendfsync always, or keep a crashed node away for longer than the longest TTL."
 
 // judge combines the results.
 func (b *Backend) judge(found []*nodeCheck) ([]driver.Notice, error) {
@@ -100,13 +85,11 @@ func (b *Backend) judge(found []*nodeCheck) ([]driver.Notice, error) {
 			errs[i] = c.err
 			continue
 		}
-		if id := c.info["run_id"]; id != "" {
-			if other := servers[id]; other != "" {
-				return nil, fmt.Errorf("%w: the nodes %s and %s are one server, which would have two votes: give each node once",
-					driver.ErrRefused, other, addr)
-			}
-			servers[id] = addr
+		if other := servers[c.runID]; other != "" && c.runID != "" {
+			return nil, fmt.Errorf("%w: the nodes %s and %s are one server, which would have two votes: give each node once",
+				driver.ErrRefused, other, addr)
 		}
+		servers[c.runID] = addr
 		for _, n := range c.notices {
 			n.Text = "Node " + addr + ": " + n.Text
 			all.Add(n)

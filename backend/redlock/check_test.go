@@ -21,7 +21,7 @@ func TestCheckErrors(t *testing.T) {
 	addrs := []string{x.servers[0].Addr(), x.servers[1].Addr()}
 	for third, what := range map[string]string{
 		x.proxies[0].Addr():                                            "are one server, which would have two votes",
-		servers.NeedReplica(t, x.servers[0]).Addr():                    "a replica of",
+		servers.NeedReplica(t, x.servers[0]).Addr():                    "read-only replica of",
 		servers.NeedCluster(t, servers.RedisOptions{}).Nodes[0].Addr(): "a Redis Cluster node",
 	} {
 		peer.Refuses(t, urlOf(append(addrs, third)...), driver.ErrRefused, what)

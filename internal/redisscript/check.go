@@ -14,19 +14,26 @@ import (
 	"github.com/lockport/lockport/internal/notice"
 )
 
-// Info returns the server's INFO, and how far its clock is ahead of this machine's. If INFO is not permitted, it returns nil and adds a
-// notice.
-func Info(ctx context.Context, node goredis.Cmdable, all *notice.List) (info map[string]string, ahead time.Duration, err error) {
+// Remedies are what a backend's users should do about a server.
+type Remedies struct {
+	Restart string // that can forget locks when it restarts
+	Replica string // that is a replica
+	Cluster string // that is a node of a Cluster; "": nothing
+}
+
+// CheckServer adds notices about a server's settings and clock. It refuses servers whose locks another server grants too. It returns the server's
+// INFO, or nil if that is not permitted.
+func CheckServer(ctx context.Context, node goredis.Cmdable, r Remedies, all *notice.List) (info map[string]string, err error) {
 	sent := time.Now()
 	text, err := node.Info(ctx).Result()
 	if goredis.IsPermissionError(err) || goredis.HasErrorPrefix(err, "unknown command") { // go-redis strips the ERR
 		all.Add(driver.Notice{ID: "info", Unknown: true,
 			Text:   "The server does not permit INFO, so its version, role, eviction policy, replicas, persistence and clock are not known.",
 			Remedy: "Allow it (+info), or check them yourself."})
-		return nil, 0, nil
+		return nil, nil
 	}
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
 	info = make(map[string]string)
 	for line := range strings.Lines(text) {
@@ -35,13 +42,14 @@ func Info(ctx context.Context, node goredis.Cmdable, all *notice.List) (info map
 		}
 	}
 	if us, err := strconv.ParseInt(info["server_time_usec"], 10, 64); err == nil {
-		ahead = notice.ClockOffset(sent, time.UnixMicro(us), time.Now())
+		all.Add(notice.Clock(notice.ClockOffset(sent, time.UnixMicro(us), time.Now()))...)
 	}
-	return info, ahead, nil
+	settings(info, r.Restart, all)
+	return info, role(info, r)
 }
 
-// Settings adds notices about a server that can forget locks when its memory is full or when it restarts. remedy applies to the restart.
-func Settings(info map[string]string, remedy string, all *notice.List) {
+// settings adds notices about a server that can forget locks when its memory is full or when it restarts. remedy applies to the restart.
+func settings(info map[string]string, remedy string, all *notice.List) {
 	switch policy, limit := info["maxmemory_policy"], info["maxmemory"]; {
 	case policy == "":
 		all.Add(driver.Notice{ID: "eviction-policy", Unknown: true,
@@ -85,10 +93,14 @@ func (p *Pipe) Spread(ctx context.Context, l Layout) error {
 		"or redis+cluster://", driver.ErrRefused)
 }
 
-// Role refuses servers whose locks another server grants too.
-func Role(info map[string]string) error {
-	if info["role"] == "active-replica" {
+func role(info map[string]string, r Remedies) error {
+	switch {
+	case info["role"] == "slave":
+		return fmt.Errorf("%w: this Redis is a read-only replica of %s:%s: %s", driver.ErrRefused, info["master_host"], info["master_port"], r.Replica)
+	case info["role"] == "active-replica":
 		return fmt.Errorf("%w: this KeyDB is an active replica: other servers accept writes too, and grant the same locks", driver.ErrRefused)
+	case info["cluster_enabled"] == "1" && r.Cluster != "":
+		return fmt.Errorf("%w: this Redis is a Redis Cluster node: %s", driver.ErrRefused, r.Cluster)
 	}
 	return nil
 }
