@@ -25,7 +25,7 @@ func (b *Backend) Check(ctx context.Context) ([]driver.Notice, error) {
 	if err != nil {
 		return nil, redisscript.Explain(b.addr(), err)
 	}
-	if c, ok := b.client.(*goredis.Client); ok {
+	if c, ok := b.pipe.Client.(*goredis.Client); ok {
 		if o := c.Options(); o.Password != "" && o.TLSConfig == nil && o.Network == "tcp" && o.Addr != failoverAddr {
 			all.Add(notice.InTheClear(o.Addr)...)
 		}
@@ -35,7 +35,7 @@ func (b *Backend) Check(ctx context.Context) ([]driver.Notice, error) {
 
 // addr is the address of the server, for errors.
 func (b *Backend) addr() string {
-	if c, ok := b.client.(*goredis.Client); ok && c.Options().Addr != failoverAddr {
+	if c, ok := b.pipe.Client.(*goredis.Client); ok && c.Options().Addr != failoverAddr {
 		return c.Options().Addr
 	}
 	return "the server"

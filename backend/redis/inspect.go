@@ -64,9 +64,9 @@ func (b *Backend) List(ctx context.Context, prefix string) ([]driver.Status, err
 
 // eachNode calls f for every node that has keys, one after another.
 func (b *Backend) eachNode(ctx context.Context, f func(context.Context, goredis.Cmdable) error) error {
-	cluster, ok := b.client.(*goredis.ClusterClient)
+	cluster, ok := b.pipe.Client.(*goredis.ClusterClient)
 	if !ok {
-		return f(ctx, b.client)
+		return f(ctx, b.pipe.Client)
 	}
 	var one sync.Mutex
 	return cluster.ForEachMaster(ctx, func(ctx context.Context, node *goredis.Client) error {

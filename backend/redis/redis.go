@@ -31,7 +31,7 @@ func NewBackend(client goredis.UniversalClient, o Options) (*Backend, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &Backend{client: client, pipe: redisscript.NewPipe(client, o.Replicas, o.WaitTimeout), layout: layout, o: o}
+	b := &Backend{pipe: redisscript.NewPipe(client, o.Replicas, o.WaitTimeout), layout: layout, o: o}
 	b.claims = redisclaims.New(redisclaims.Options[*claim]{
 		Pipes: []*redisscript.Pipe{b.pipe}, Quorum: 1, New: b.newClaim, MinTTL: capabilities.MinTTL,
 	})
@@ -40,13 +40,11 @@ func NewBackend(client goredis.UniversalClient, o Options) (*Backend, error) {
 
 // Backend is the driver.Backend. Safe for concurrent use.
 type Backend struct {
-	client    goredis.UniversalClient
-	ownClient bool // opened from a URL, so Close closes it
-	pipe      *redisscript.Pipe
-	layout    redisscript.Layout
-	o         Options
-	claims    *redisclaims.Registry[*claim]
-	requests  atomic.Int64 // numbers the claim requests
+	pipe     *redisscript.Pipe
+	layout   redisscript.Layout
+	o        Options
+	claims   *redisclaims.Registry[*claim]
+	requests atomic.Int64 // numbers the claim requests
 }
 
 var (
@@ -85,11 +83,7 @@ func (b *Backend) Capabilities() driver.Capabilities { return capabilities }
 // Close implements driver.Backend. It also closes a client that was opened from a URL.
 func (b *Backend) Close() error {
 	b.claims.Close()
-	b.pipe.Close()
-	if b.ownClient {
-		return redisscript.CloseInTime(b.client.Close)
-	}
-	return nil
+	return b.pipe.Close()
 }
 
 // pollBehindWriter is how often a reader polls that waits behind a writer while readers hold the name. A poll calls the writer, and the next one

@@ -33,7 +33,7 @@ func TestHooksSeeEveryCommand(t *testing.T) {
 			return client
 		},
 		"sentinel": func(t *testing.T) goredis.UniversalClient {
-			return opened(t, environment.Need(t, "redis-sentinel").URL()).client
+			return opened(t, environment.Need(t, "redis-sentinel").URL()).pipe.Client
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

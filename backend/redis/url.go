@@ -64,7 +64,7 @@ func open(u *url.URL, _ lockport.SchemeOptions) (driver.Backend, error) {
 		_ = client.Close()
 		return nil, err
 	}
-	b.ownClient = true
+	b.pipe.OwnsClient = true
 	return b, nil
 }
 

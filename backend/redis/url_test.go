@@ -15,7 +15,7 @@ func TestURLs(t *testing.T) {
 	t.Parallel()
 	for rawURL, look := range map[string]func(b *Backend){
 		"redis://user:secret@host:7000/3?prefix=app:&read_timeout=2s": func(b *Backend) {
-			o := b.client.(*goredis.Client).Options()
+			o := b.pipe.Client.(*goredis.Client).Options()
 			require.Equal(t, []any{"host:7000", 3, "user", "secret", 2 * time.Second}, []any{o.Addr, o.DB, o.Username, o.Password, o.ReadTimeout})
 			require.True(t, o.ContextTimeoutEnabled)
 			require.Equal(t, "app:x", b.layout.Key("x"))
@@ -25,12 +25,12 @@ func TestURLs(t *testing.T) {
 			require.Equal(t, 2, b.o.Replicas)
 			require.Equal(t, 100*time.Millisecond, b.o.WaitTimeout)
 		},
-		"rediss://host": func(b *Backend) { require.NotNil(t, b.client.(*goredis.Client).Options().TLSConfig) },
+		"rediss://host": func(b *Backend) { require.NotNil(t, b.pipe.Client.(*goredis.Client).Options().TLSConfig) },
 		"redis+sentinel://host?master_name=m&addr=other:1": func(b *Backend) {
-			require.Equal(t, "FailoverClient", b.client.(*goredis.Client).Options().Addr)
+			require.Equal(t, "FailoverClient", b.pipe.Client.(*goredis.Client).Options().Addr)
 		},
 		"rediss+cluster://host?addr=other:1": func(b *Backend) {
-			o := b.client.(*goredis.ClusterClient).Options()
+			o := b.pipe.Client.(*goredis.ClusterClient).Options()
 			require.Equal(t, []string{"host:6379", "other:1"}, o.Addrs)
 			require.NotNil(t, o.TLSConfig)
 			require.True(t, o.ContextTimeoutEnabled)
@@ -39,7 +39,7 @@ func TestURLs(t *testing.T) {
 		b := peer.Opened(t, rawURL)
 		look(b.(*Backend))
 		require.NoError(t, b.Close())
-		require.ErrorIs(t, b.(*Backend).client.Ping(t.Context()).Err(), goredis.ErrClosed)
+		require.ErrorIs(t, b.(*Backend).pipe.Client.Ping(t.Context()).Err(), goredis.ErrClosed)
 	}
 }
 

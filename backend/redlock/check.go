@@ -50,13 +50,13 @@ var remedies = redisscript.Remedies{
 
 // askNode checks a node's settings and role, and tries the scripts' commands on it.
 func (b *Backend) askNode(ctx context.Context, n *node, c *nodeCheck) error {
-	info, err := redisscript.CheckServer(ctx, n.client, remedies, &c.notices)
+	info, err := redisscript.CheckServer(ctx, n.pipe.Client, remedies, &c.notices)
 	if err != nil {
 		return err
 	}
 	c.runID = info["run_id"]
 	if info["aof_enabled"] == "1" {
-		if fsync := n.client.ConfigGet(ctx, "appendfsync").Val()["appendfsync"]; fsync != "always" && fsync != "" {
+		if fsync := n.pipe.Client.ConfigGet(ctx, "appendfsync").Val()["appendfsync"]; fsync != "always" && fsync != "" {
 			c.notices.Add(driver.Notice{ID: "persistence",
 				Text:   "The node writes to disk some time after it grants a lock: a crash can make it forget its latest grants, and grant them again.",
 				Remedy: remedies.Restart})
@@ -105,7 +105,7 @@ func (b *Backend) judge(found []*nodeCheck) ([]driver.Notice, error) {
 	}
 	var clear []string
 	for _, n := range b.nodes {
-		if o := optionsOf(n.client); o != nil && o.Password != "" && o.TLSConfig == nil {
+		if o := optionsOf(n.pipe.Client); o != nil && o.Password != "" && o.TLSConfig == nil {
 			clear = append(clear, n.addr)
 		}
 	}

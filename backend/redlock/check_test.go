@@ -72,7 +72,7 @@ func TestURLs(t *testing.T) {
 	require.Equal(t, "app:x", x.layout.Key("x"))
 	require.Equal(t, 100*time.Millisecond, x.Capabilities().MinTTL)
 	for i, addr := range []string{"h1:6379", "h2:7000", "[::1]:7001"} {
-		o := x.nodes[i].client.(*goredis.Client).Options()
+		o := x.nodes[i].pipe.Client.(*goredis.Client).Options()
 		require.Equal(t, []any{addr, 3, "user", "secret", 2 * time.Second}, []any{o.Addr, o.DB, o.Username, o.Password, o.ReadTimeout})
 		require.True(t, o.ContextTimeoutEnabled)
 	}

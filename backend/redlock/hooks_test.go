@@ -57,7 +57,7 @@ func TestTheCallersClientsCarryEveryRequest(t *testing.T) {
 	peer.Fails(t, a, a.Request("x"), driver.ErrUnavailable)
 	own := peer.Opened(t, x.url())
 	require.NoError(t, own.Close())
-	require.ErrorIs(t, own.(*Backend).nodes[0].client.Ping(t.Context()).Err(), goredis.ErrClosed)
+	require.ErrorIs(t, own.(*Backend).nodes[0].pipe.Client.Ping(t.Context()).Err(), goredis.ErrClosed)
 }
 
 // slow is a hook that delays each request.

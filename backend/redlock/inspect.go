@@ -67,7 +67,7 @@ func (b *Backend) scan(ctx context.Context, prefix string) ([]string, error) {
 			return err
 		}
 		return redisscript.Classify(redisscript.Guard(ctx, func() error {
-			return b.layout.Scan(ctx, n.client, prefix, func(name string) {
+			return b.layout.Scan(ctx, n.pipe.Client, prefix, func(name string) {
 				mu.Lock()
 				defer mu.Unlock()
 				found[name] = true

@@ -19,9 +19,8 @@ import (
 
 // node is one server.
 type node struct {
-	client goredis.UniversalClient
-	addr   string
-	pipe   *redisscript.Pipe
+	addr string
+	pipe *redisscript.Pipe
 
 	mu         sync.Mutex
 	queues     map[string][]func() // by name: requests queued behind the one in flight

@@ -39,7 +39,7 @@ func NewBackend[C goredis.UniversalClient](nodes []C, o Options) (*Backend, erro
 	b.caps.MinTTL = o.minTTL()
 	pipes := make([]*redisscript.Pipe, len(clients))
 	for i, client := range clients {
-		n := &node{client: client, addr: addrOf(client, i), pipe: redisscript.NewPipe(client, 0, 0), queues: make(map[string][]func())}
+		n := &node{addr: addrOf(client, i), pipe: redisscript.NewPipe(client, 0, 0), queues: make(map[string][]func())}
 		b.nodes, pipes[i] = append(b.nodes, n), n.pipe
 	}
 	b.claims = redisclaims.New(redisclaims.Options[*claim]{Pipes: pipes, Quorum: b.quorum, New: b.newClaim, MinTTL: b.caps.MinTTL})
@@ -48,13 +48,12 @@ func NewBackend[C goredis.UniversalClient](nodes []C, o Options) (*Backend, erro
 
 // Backend is the driver.Backend. Safe for concurrent use.
 type Backend struct {
-	nodes     []*node
-	quorum    int
-	ownClient bool // opened from a URL, so Close closes them
-	layout    redisscript.Layout
-	o         Options
-	caps      driver.Capabilities
-	claims    *redisclaims.Registry[*claim]
+	nodes  []*node
+	quorum int
+	layout redisscript.Layout
+	o      Options
+	caps   driver.Capabilities
+	claims *redisclaims.Registry[*claim]
 }
 
 var (
@@ -102,10 +101,7 @@ func (b *Backend) Close() error {
 	errs := make([]error, len(b.nodes))
 	var all sync.WaitGroup
 	for i, n := range b.nodes {
-		n.pipe.Close()
-		if b.ownClient {
-			all.Go(func() { errs[i] = redisscript.CloseInTime(n.client.Close) })
-		}
+		all.Go(func() { errs[i] = n.pipe.Close() })
 	}
 	all.Wait()
 	return errors.Join(errs...)

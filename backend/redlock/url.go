@@ -68,6 +68,8 @@ func open(u *url.URL, _ lockport.SchemeOptions) (driver.Backend, error) {
 		}
 		return nil, err
 	}
-	b.ownClient = true
+	for _, n := range b.nodes {
+		n.pipe.OwnsClient = true
+	}
 	return b, nil
 }

@@ -22,6 +22,8 @@ import (
 type Pipe struct {
 	// Client is the client given to NewPipe.
 	Client goredis.UniversalClient
+	// OwnsClient says that Close also closes the client.
+	OwnsClient bool
 
 	cluster  *goredis.ClusterClient // nil: a single server
 	single   *goredis.Client        // for direct calls; nil: there are none
@@ -50,7 +52,7 @@ type Reply struct {
 	Unacked error
 }
 
-// NewPipe makes a pipe on client, which it does not close. If replicas > 0, grants and renewals wait until that many replicas acknowledge
+// NewPipe makes a pipe on client. If replicas > 0, grants and renewals wait until that many replicas acknowledge
 // them, for waitTime at most. NewPipe does no I/O.
 func NewPipe(client goredis.UniversalClient, replicas int, waitTime time.Duration) *Pipe {
 	p := &Pipe{Client: client, replicas: replicas, waitTime: waitTime, nodes: make(map[string]*node)}
@@ -72,8 +74,23 @@ func (p *Pipe) waits(script *Script) bool { return p.replicas > 0 && script.acks
 // Cluster reports whether the keys are spread over nodes.
 func (p *Pipe) Cluster() bool { return p.cluster != nil }
 
-// Close makes later calls fail. Calls under way go on.
-func (p *Pipe) Close() { p.closed.Store(true) }
+// closeTime is how long Close waits for the client.
+const closeTime = time.Second
+
+// Close makes later calls fail. Calls under way go on. If the client is the pipe's own, Close closes it. go-redis waits for reads under way, which a
+// silent server delays until their time-outs. So Close returns nil after closeTime at the latest, and a goroutine goes on waiting.
+func (p *Pipe) Close() error {
+	p.closed.Store(true)
+	if !p.OwnsClient {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
+	defer cancel()
+	if err := Guard(ctx, p.Client.Close); ctx.Err() == nil {
+		return err
+	}
+	return nil
+}
 
 // Closed reports whether Close was called.
 func (p *Pipe) Closed() bool { return p.closed.Load() }
@@ -183,20 +200,6 @@ const maxNodes = 1024
 func IsNil(client goredis.UniversalClient) bool {
 	v := reflect.ValueOf(client)
 	return client == nil || v.Kind() == reflect.Pointer && v.IsNil()
-}
-
-// closeTime is how long CloseInTime waits.
-const closeTime = time.Second
-
-// CloseInTime calls f, which closes a client or waits for its last calls. go-redis waits for reads under way, which a silent server delays until
-// their time-outs. So CloseInTime returns nil after closeTime at the latest, and a goroutine goes on waiting.
-func CloseInTime(f func() error) error {
-	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
-	defer cancel()
-	if err := Guard(ctx, f); ctx.Err() == nil {
-		return err
-	}
-	return nil
 }
 
 // Guard runs f, which may ignore its context, on its own goroutine. It returns f's error, or ctx's as soon as ctx ends. In that case you must

@@ -28,7 +28,7 @@ func pipeOf(t *testing.T, rawURL string, replicas int) *Pipe {
 	o.DialerRetries = 1 // several are slow, and logged
 	client := goredis.NewClient(o)
 	p := NewPipe(client, replicas, time.Second)
-	t.Cleanup(func() { p.Close(); _ = client.Close() })
+	t.Cleanup(func() { _ = client.Close() })
 	return p
 }
 
@@ -90,7 +90,7 @@ func TestPipeKnowsWhatItHasNotSent(t *testing.T) {
 		for _, r := range append(p.RunAll(t.Context(), []Call{echoCall(1), echoCall(2)}), p.Run(t.Context(), echoCall(1))) {
 			peer.SaysOneLine(t, r.Err, want.class, want.what)
 		}
-		p.Close()
+		require.NoError(t, p.Close())
 		require.ErrorIs(t, p.Run(t.Context(), echoCall(1)).Err, goredis.ErrClosed)
 	}
 }
