@@ -18,9 +18,7 @@ type claim struct {
 }
 
 func (b *Backend) newClaim(req driver.Request) *claim {
-	c := &claim{b: b}
-	c.Req = req
-	return c
+	return &claim{Claim: redisclaims.Claim{Req: req}, b: b}
 }
 
 // The purposes of side keys.
@@ -111,8 +109,7 @@ func lost(reply any) error {
 		return fmt.Errorf("%w: it is gone from Redis: it expired, or was deleted or evicted", driver.ErrLost)
 	case value == "":
 		return fmt.Errorf("%w: its key was overwritten with a value that is not a string", driver.ErrLost)
-	}
-	if value == redisscript.Readers {
+	case value == redisscript.Readers:
 		return fmt.Errorf("%w: readers hold it now", driver.ErrLost)
 	}
 	if owner, foreign := redisscript.Owner(value); !foreign {

@@ -78,18 +78,16 @@ func (b *Backend) eachNode(ctx context.Context, f func(context.Context, goredis.
 
 // Break implements driver.Breaker.
 func (b *Backend) Break(ctx context.Context, name, owner string) error {
-	run := func(call redisscript.Call) (over bool, err error) {
-		r := b.pipe.Run(ctx, call)
-		return r.Err != nil || r.Value == int64(1), r.Err
-	}
+	var calls []redisscript.Call
 	for _, value := range redisscript.ValuesOf(owner) {
-		if over, err := run(redisscript.Break.Call(b.keysOf(name), value)); over {
-			return err
-		}
+		calls = append(calls, redisscript.Break.Call(b.keysOf(name), value))
 	}
 	for permits := range 2 {
-		if over, err := run(redisscript.BreakBeside.Call(b.besideKeys(name, permits), owner, permits, true)); over {
-			return err
+		calls = append(calls, redisscript.BreakBeside.Call(b.besideKeys(name, permits), owner, permits, true))
+	}
+	for _, call := range calls {
+		if r := b.pipe.Run(ctx, call); r.Err != nil || r.Value == int64(1) {
+			return r.Err
 		}
 	}
 	return fmt.Errorf("%w: that owner no longer holds it", driver.ErrLost)

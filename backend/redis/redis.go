@@ -167,17 +167,15 @@ func (b *Backend) held(c *claim, got redisscript.Claimed) *driver.HeldError {
 
 // Abandon implements driver.Backend. If the claim may still arrive, the server refuses it for a minute.
 func (b *Backend) Abandon(ctx context.Context, req driver.Request) error {
-	if b.claims.Forget(req) {
-		return nil
-	}
-	c, unresolved := b.claims.Unresolved(req)
+	c, unresolved, void := b.claims.Find(req)
 	ms := int64(0)
 	if unresolved {
 		ms = redisclaims.TombstoneTTL.Milliseconds()
 	}
-	r := c.run(ctx, redisscript.Abandon, ms)
-	if r.Err != nil {
-		return r.Err
+	if !void {
+		if r := c.run(ctx, redisscript.Abandon, ms); r.Err != nil {
+			return r.Err
+		}
 	}
 	b.claims.Leave(c)
 	return nil

@@ -71,13 +71,11 @@ const (
 const maxPlace = 4e15 - 1 // see queue.lua
 
 func (b *Backend) newClaim(req driver.Request) *claim {
-	c := &claim{
-		b: b, value: redisscript.Value(req.Owner), keys: b.layout.Keys(req.Name),
+	return &claim{
+		Claim: redisclaims.Claim{Req: req}, b: b, value: redisscript.Value(req.Owner), keys: b.layout.Keys(req.Name),
 		place: min(max(time.Now().UnixMicro(), 1), maxPlace),
 		votes: make([]vote, len(b.nodes)),
 	}
-	c.Req = req
-	return c
 }
 
 // signal makes await check again. The mutex is held.

@@ -174,8 +174,8 @@ func TestFailedClaimIsGivenBackEverywhere(t *testing.T) {
 	x.proxies[4].Restore()
 	require.Eventually(t, func() bool { return a.reaches(4) == nil }, soon, time.Millisecond)
 	require.Eventually(t, func() bool { return do(t, x.servers[4], "EXISTS", key("x")) == int64(0) }, soon, time.Millisecond)
-	first, _ := a.claims.Unresolved(req)
-	second, _ := a.claims.Unresolved(req)
+	first, _, _ := a.claims.Find(req)
+	second, _, _ := a.claims.Find(req)
 	require.NotSame(t, first, second, "the claim is not forgotten")
 }
 

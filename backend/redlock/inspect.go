@@ -39,14 +39,27 @@ func (b *Backend) Inspect(ctx context.Context, name string) (driver.Status, erro
 	return st, nil
 }
 
-// List implements driver.Inspector. It scans all keys of the database on every node, which takes a while on servers with many.
-func (b *Backend) List(ctx context.Context, prefix string) ([]driver.Status, error) {
-	names, err := b.scan(ctx, prefix)
+// List implements driver.Inspector. It scans all keys of the database on every node, which takes a while on servers with many. A majority of the
+// nodes must answer: they know every held name.
+func (b *Backend) List(ctx context.Context, prefix string) (list []driver.Status, err error) {
+	var mu sync.Mutex
+	names := make(map[string]bool)
+	err = b.onEach(ctx, func(_ int, n *node) error {
+		if err := n.run(ctx, maxNodeTimeout, redisscript.Waiting, nil).Err; err != nil { // a quick check: do not scan a silent node
+			return err
+		}
+		return redisscript.Classify(redisscript.Guard(ctx, func() error {
+			return b.layout.Scan(ctx, n.pipe.Client, prefix, func(name string) {
+				mu.Lock()
+				defer mu.Unlock()
+				names[name] = true
+			})
+		}), false)
+	})
 	if err != nil {
 		return nil, err
 	}
-	var list []driver.Status
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(names)) {
 		st, err := b.Inspect(ctx, name)
 		if err != nil {
 			return nil, err
@@ -56,28 +69,6 @@ func (b *Backend) List(ctx context.Context, prefix string) ([]driver.Status, err
 		}
 	}
 	return list, nil
-}
-
-// scan finds the names that start with prefix on at least a majority of the nodes, which includes every held name.
-func (b *Backend) scan(ctx context.Context, prefix string) ([]string, error) {
-	var mu sync.Mutex
-	found := make(map[string]bool)
-	err := b.onEach(ctx, func(_ int, n *node) error {
-		if err := n.run(ctx, maxNodeTimeout, redisscript.Waiting, nil).Err; err != nil { // a quick check: do not scan a silent node
-			return err
-		}
-		return redisscript.Classify(redisscript.Guard(ctx, func() error {
-			return b.layout.Scan(ctx, n.pipe.Client, prefix, func(name string) {
-				mu.Lock()
-				defer mu.Unlock()
-				found[name] = true
-			})
-		}), false)
-	})
-	if err != nil {
-		return nil, err
-	}
-	return slices.Sorted(maps.Keys(found)), nil
 }
 
 // Break implements driver.Breaker.

@@ -213,7 +213,7 @@ func (c *claim) Release(ctx context.Context) error {
 // Abandon implements driver.Backend. It returns nil once a majority of the nodes has nothing of the claim and, if it may still arrive, refuses it
 // for a minute. Then no majority can grant it. The other nodes follow in the background; on an unreachable one the key expires.
 func (b *Backend) Abandon(ctx context.Context, req driver.Request) error {
-	c, unresolved := b.claims.Unresolved(req)
+	c, unresolved, _ := b.claims.Find(req)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if unresolved && c.round == 0 { // another backend may have made it

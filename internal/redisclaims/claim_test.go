@@ -98,11 +98,11 @@ func TestQuorumBreaks(t *testing.T) {
 	}
 }
 
-// A claim is forgotten without a request only if none of its requests had, or may have, an effect.
-func TestForget(t *testing.T) {
+// A claim is void only if none of its requests had, or may have, an effect.
+func TestVoidClaims(t *testing.T) {
 	for what, test := range map[string]struct {
-		answers   []error
-		forgotten bool
+		answers []error
+		void    bool
 	}{
 		"refused and unavailable": {[]error{driver.ErrRefused, driver.ErrUnavailable}, true},
 		"queued":                  {[]error{driver.ErrHeld, driver.ErrUnavailable}, false},
@@ -115,7 +115,7 @@ func TestForget(t *testing.T) {
 		for _, err := range test.answers {
 			r.Answered(enters(t, r), true, err)
 		}
-		require.Equal(t, test.forgotten, r.Forget(request), what)
-		require.Equal(t, test.forgotten, len(r.members) == 0, what)
+		_, _, void := r.Find(request)
+		require.Equal(t, test.void, void, what)
 	}
 }

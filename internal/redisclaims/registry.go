@@ -99,30 +99,17 @@ func (r *Registry[M]) Answered(m M, queue bool, err error) {
 	}
 }
 
-// Forget forgets the claim of req if no server has, or may get, anything of it: all its requests failed without effect. It reports whether it did.
-func (r *Registry[M]) Forget(req driver.Request) (forgotten bool) {
+// Find returns the claim of req, or makes one. unresolved: a request of it may still arrive. void: no server has, or may get, anything of it, since
+// all its requests failed without effect.
+func (r *Registry[M]) Find(req driver.Request) (m M, unresolved, void bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	m, known := r.members[req.Owner]
-	if !known {
-		return false
+	if !known || m.Base().Req.Name != req.Name {
+		return r.o.New(req), true, false
 	}
 	c := m.Base()
-	if c.Req.Name != req.Name || c.asked == 0 || c.asking || c.queued || c.held {
-		return false
-	}
-	r.retire(m)
-	return true
-}
-
-// Unresolved returns the claim of req, or makes one. yes: a request of it may still arrive.
-func (r *Registry[M]) Unresolved(req driver.Request) (m M, yes bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if m, known := r.members[req.Owner]; known && m.Base().Req.Name == req.Name {
-		return m, m.Base().asking
-	}
-	return r.o.New(req), true
+	return m, c.asking, c.asked > 0 && !c.asking && !c.queued && !c.held
 }
 
 // Leave forgets m.
