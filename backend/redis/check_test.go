@@ -1,10 +1,6 @@
 package redis
 
 import (
-	"cmp"
-	"context"
-	"fmt"
-	"hash/crc32"
 	"os"
 	"regexp"
 	"strings"
@@ -16,7 +12,6 @@ import (
 
 	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/lab/peer"
-	"github.com/lockport/lockport/internal/lab/redishook"
 	"github.com/lockport/lockport/internal/lab/servers"
 	"github.com/lockport/lockport/internal/redisclaims"
 )
@@ -171,29 +166,13 @@ func TestCheckOfRestrictedUsers(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// distributing sends each request to this client or to other, by its first key alone, as Envoy's proxy does.
-type distributing struct {
-	redishook.Hook
-	other *goredis.Client
-}
-
-func (d *distributing) ProcessPipelineHook(next goredis.ProcessPipelineHook) goredis.ProcessPipelineHook {
-	return func(ctx context.Context, cmds []goredis.Cmder) (err error) {
-		for _, cmd := range cmds {
-			if crc32.ChecksumIEEE(fmt.Append(nil, cmd.Args()[3]))%2 == 0 {
-				err = cmp.Or(err, d.other.Process(ctx, cmd))
-			} else {
-				err = cmp.Or(err, next(ctx, []goredis.Cmder{cmd}))
-			}
-		}
-		return err
-	}
-}
-
+// A Ring sends each request to one of its servers by its first key alone, as Envoy's proxy does.
 func TestCheckRefusesAProxyThatDistributesKeys(t *testing.T) {
 	t.Parallel()
-	client := newClient(t, servers.SharedRedis(t).URL())
-	client.AddHook(&distributing{other: newClient(t, servers.NeedRedis(t, servers.RedisOptions{}).URL())})
-	_, err := nodeOn(t, client, "a", Options{}).Check(t.Context())
+	ring := goredis.NewRing(&goredis.RingOptions{Addrs: map[string]string{
+		"a": servers.SharedRedis(t).Addr(), "b": servers.NeedRedis(t, servers.RedisOptions{}).Addr(),
+	}})
+	t.Cleanup(func() { _ = ring.Close() })
+	_, err := nodeOn(t, struct{ goredis.UniversalClient }{ring}, "a", Options{}).Check(t.Context())
 	peer.SaysOneLine(t, err, driver.ErrRefused, "distributes keys")
 }

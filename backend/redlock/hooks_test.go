@@ -1,7 +1,6 @@
 package redlock
 
 import (
-	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -60,29 +59,13 @@ func TestTheCallersClientsCarryEveryRequest(t *testing.T) {
 	require.ErrorIs(t, own.(*Backend).nodes[0].pipe.Client.Ping(t.Context()).Err(), goredis.ErrClosed)
 }
 
-// slow is a hook that delays each request.
-type slow struct {
-	redishook.Hook
-	by time.Duration
-}
-
-func (s *slow) ProcessPipelineHook(next goredis.ProcessPipelineHook) goredis.ProcessPipelineHook {
-	return func(ctx context.Context, cmds []goredis.Cmder) error { time.Sleep(s.by); return next(ctx, cmds) }
-}
-
 // A burst of claims on distant nodes that have not answered yet is no reason to rest: the nodes have half of their time to answer.
 func TestBurstOnDistantNodes(t *testing.T) {
 	x := plainNodes(t, 3)
-	var clients []*goredis.Client
-	for _, s := range x.servers {
-		c := goredis.NewClient(&goredis.Options{Addr: s.Addr()})
-		c.AddHook(&slow{by: 150 * time.Millisecond})
-		t.Cleanup(func() { _ = c.Close() })
-		clients = append(clients, c)
+	a := newClient(t, x.proxied()+"?node_timeout=5s", "a")
+	for _, p := range x.proxies {
+		p.Delay(75 * time.Millisecond) // each way
 	}
-	b, err := NewBackend(clients, Options{NodeTimeout: 5 * time.Second})
-	require.NoError(t, err)
-	a := clientOf(t, b, "a")
 	require.NoError(t, worker.First(worker.AtOnce(make([]struct{}, 2*maxUnanswered), func(i int, _ struct{}) error {
 		time.Sleep(time.Duration(i) * 500 * time.Microsecond)
 		_, err := a.Try(a.Request(fmt.Sprint("x", i)))
