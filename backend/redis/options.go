@@ -1,6 +1,7 @@
 package redis
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -38,10 +39,7 @@ func (o *Options) prepare(client goredis.UniversalClient) (redisscript.Layout, e
 	if o.Replicas < 0 {
 		return layout, fmt.Errorf("the option Replicas is %d; it cannot be negative", o.Replicas)
 	}
-	if o.WaitTimeout == 0 {
-		o.WaitTimeout = defaultWaitTimeout
-	}
-	if o.WaitTimeout < time.Millisecond || o.WaitTimeout > maxWaitTimeout {
+	if o.WaitTimeout = cmp.Or(o.WaitTimeout, defaultWaitTimeout); o.WaitTimeout < time.Millisecond || o.WaitTimeout > maxWaitTimeout {
 		return layout, fmt.Errorf("the option WaitTimeout is %v; it must be from 1ms to %v", o.WaitTimeout, maxWaitTimeout)
 	}
 	if redisscript.IsNil(client) {

@@ -1,6 +1,7 @@
 package redlock
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -92,10 +93,7 @@ func addrOf(client goredis.UniversalClient, i int) string {
 
 // nodeTimeout is how long to wait for a node with a claim of this TTL.
 func (o *Options) nodeTimeout(ttl time.Duration) time.Duration {
-	if o.NodeTimeout > 0 {
-		return o.NodeTimeout
-	}
-	return min(ttl/timeoutsPerTTL, maxNodeTimeout)
+	return cmp.Or(o.NodeTimeout, min(ttl/timeoutsPerTTL, maxNodeTimeout))
 }
 
 // minTTL is the smallest TTL that o allows.

@@ -133,15 +133,6 @@ func (c *claim) free(ctx context.Context, abandon bool, enough func(*undone) boo
 	c.ended = true
 	c.frees++
 	turn := c.frees
-	request := func(v *vote) undo {
-		switch {
-		case v.strayClaim, v.inFlight:
-			return undo{redisscript.Abandon, redisclaims.TombstoneTTL.Milliseconds()}
-		case abandon:
-			return undo{redisscript.Abandon, 0}
-		}
-		return undo{redisscript.QuorumRelease, ""}
-	}
 	for i := range c.votes {
 		v := &c.votes[i]
 		if v.state == failed && !v.open() && !(abandon && v.mayWait) {
@@ -150,23 +141,26 @@ func (c *claim) free(ctx context.Context, abandon bool, enough func(*undone) boo
 		}
 		f.errs[i] = errSilent
 		first := true
-		latest := func(v *vote) undo {
-			if !first && turn != c.frees {
+		request := func(v *vote) undo {
+			switch {
+			case !first && turn != c.frees:
 				return undo{}
+			case v.strayClaim, v.inFlight:
+				return undo{redisscript.Abandon, redisclaims.TombstoneTTL.Milliseconds()}
+			case abandon:
+				return undo{redisscript.Abandon, 0}
 			}
-			return request(v)
+			return undo{redisscript.QuorumRelease, ""}
 		}
-		ask := c.undoAt(context.WithoutCancel(ctx), i, latest, func(u undo, r redisscript.Reply) {
-			f.errs[i] = r.Err
-			switch certainly := first && u.script == redisscript.QuorumRelease; { // otherwise an earlier request may have freed it
-			case r.Err != nil:
-			case certainly && r.Value == int64(1):
-				f.freed++
-			case certainly:
-				f.absent++
-			}
-			if r.Err == nil {
+		ask := c.undoAt(context.WithoutCancel(ctx), i, request, func(u undo, r redisscript.Reply) {
+			certainly := first && u.script == redisscript.QuorumRelease // otherwise an earlier request may have freed it
+			if f.errs[i] = r.Err; r.Err == nil {
 				f.cleared++
+				if certainly && r.Value == int64(1) {
+					f.freed++
+				} else if certainly {
+					f.absent++
+				}
 			}
 			first = false
 		})

@@ -68,7 +68,7 @@ func Classify(err error, sent bool) error {
 		}
 		return fmt.Errorf("%w: %w", driver.ErrRefused, err)
 	}
-	if certificateError(err) {
+	if _, plain := errors.AsType[tls.RecordHeaderError](err); plain || lockurl.BadCertificate(err) { // reached, but without TLS or trust
 		return fmt.Errorf("%w: TLS: %w", driver.ErrRefused, err)
 	}
 	switch dial, ok := errors.AsType[*net.OpError](err); {
@@ -124,12 +124,6 @@ func (e ReplyError) Error() string { return string(e) }
 
 // RedisError makes it a goredis.Error.
 func (ReplyError) RedisError() {}
-
-// certificateError reports that the server was reached but is not trusted, does not trust this client, or does not speak TLS.
-func certificateError(err error) bool {
-	_, record := errors.AsType[tls.RecordHeaderError](err)
-	return record || lockurl.BadCertificate(err)
-}
 
 // contextErr is the error of a call whose context ended, with cause, before the reply.
 func contextErr(cause error, sent bool) error {

@@ -11,12 +11,6 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-var (
-	// errMalformed means that none of our scripts gives this reply.
-	errMalformed = fmt.Errorf("%w: the script's reply is malformed", driver.ErrUnknown)
-	errNoReply   = fmt.Errorf("%w: the client returned neither a reply nor an error", driver.ErrUnknown)
-)
-
 // request is one command: one call, or several calls of the same script combined.
 type request struct {
 	Call
@@ -134,7 +128,7 @@ func (r *request) deliver(replies []Reply, value any, err, unacked error) {
 	list := []any{value}
 	if len(r.calls) > 1 && err == nil {
 		if list, _ = value.([]any); len(list) != len(r.calls) {
-			err = errMalformed
+			err = Reply{Value: value}.Unexpected()
 		}
 	}
 	for i, j := range r.calls {

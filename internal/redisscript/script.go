@@ -5,11 +5,14 @@ import (
 	"context"
 	"crypto/sha1"
 	"encoding/hex"
+	"fmt"
 	"slices"
 	"sync/atomic"
 	"time"
 
 	goredis "github.com/redis/go-redis/v9"
+
+	"github.com/lockport/lockport/driver"
 )
 
 // Script is a Lua script.
@@ -114,7 +117,7 @@ func (c *command) outcome() (any, error) {
 	case err != nil && err != goredis.Nil:
 		return nil, Classify(err, c.sent.Load())
 	case err == nil && c.Val() == nil:
-		return nil, errNoReply
+		return nil, fmt.Errorf("%w: the client returned neither a reply nor an error", driver.ErrUnknown)
 	}
 	return c.Val(), nil
 }
