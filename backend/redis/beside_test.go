@@ -224,7 +224,7 @@ func TestBreakBesideReleases(t *testing.T) {
 // Without a prefix, the pattern of a list can match side keys of other names.
 func TestListWithoutPrefix(t *testing.T) {
 	t.Parallel()
-	n := newNode(t, servers.SharedRedis(t).URL(), "a", Options{NoPrefix: true})
+	n := nodeOn(t, newClient(t, servers.SharedRedis(t).URL()), "a", Options{NoPrefix: true})
 	lease := n.Takes(n.permit(t.Name()))
 	require.Len(t, peer.Lists(t, n, t.Name()), 1)
 	for _, st := range peer.Lists(t, n, "lockport.side:") {

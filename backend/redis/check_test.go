@@ -38,7 +38,7 @@ func TestCheckErrors(t *testing.T) {
 	full := servers.NeedRedis(t, servers.RedisOptions{})
 	do(t, full, "CONFIG", "SET", "maxmemory", "1")
 	peer.Refuses(t, full.URL(), driver.ErrUnavailable, "out of memory: raise maxmemory")
-	n := newNode(t, full.URL(), "a", Options{})
+	n := newNode(t, full.URL(), "a")
 	peer.SaysOneLine(t, peer.Fails(t, n, n.Request(t.Name())), driver.ErrUnavailable, "out of memory")
 }
 
@@ -116,12 +116,12 @@ func TestCheckOfRestrictedUsers(t *testing.T) {
 	}
 	for user, what := range map[string]string{"nokeys": "ACL is too narrow", "noset": "SET", "noeval": "evalsha"} {
 		peer.Refuses(t, s.UserURL(user, "secret"), driver.ErrRefused, what)
-		n := newNode(t, s.UserURL(user, "secret"), "a", Options{})
+		n := newNode(t, s.UserURL(user, "secret"), "a")
 		peer.SaysOneLine(t, peer.Fails(t, n, n.Request(t.Name())), driver.ErrRefused, "")
 	}
 	two := func(user string) (a, b *node) {
 		u := s.UserURL(user, "secret")
-		return newNode(t, u, "a", Options{}), newNode(t, u, "b", Options{})
+		return newNode(t, u, "a"), newNode(t, u, "b")
 	}
 
 	// Users who may not publish can still lock; waiters poll every 250 ms, also those who may subscribe.

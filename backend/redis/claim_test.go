@@ -16,9 +16,7 @@ import (
 
 // A claim, or an Attach, that arrives after it was abandoned is refused: the network may deliver requests late.
 func TestAbandonedClaimIsRefusedWhenItArrives(t *testing.T) {
-	t.Parallel()
-	s := servers.NeedRedis(t, servers.RedisOptions{})
-	direct, other := newNode(t, s.URL(), "direct", Options{}), newNode(t, s.URL(), "other", Options{})
+	s, direct, other := alone(t)
 	for mode, as := range map[string]func(*node, string) driver.Request{"alone": (*node).Request, "reader": (*node).reading, "permit": (*node).permit} {
 		n, proxy := proxied(t, s)
 		n.Frees(n.Takes(as(n, "warm-up"+mode)))
@@ -47,7 +45,7 @@ func TestAbandonedClaimIsRefusedWhenItArrives(t *testing.T) {
 
 func TestTenThousandRenewalsAreAFewRoundTrips(t *testing.T) {
 	s := servers.NeedRedis(t, servers.RedisOptions{})
-	n := newNode(t, s.URL(), "a", Options{})
+	n := newNode(t, s.URL(), "a")
 	n.TTL = time.Minute
 	const locks = 10_000
 	leases, results := n.many(locks)
@@ -68,7 +66,7 @@ func TestReplicasMustAcknowledge(t *testing.T) {
 	t.Parallel()
 	master := servers.NeedRedis(t, servers.RedisOptions{})
 	replica := servers.NeedReplica(t, master)
-	n := newNode(t, master.URL(), "a", Options{Replicas: 1, WaitTimeout: 300 * time.Millisecond})
+	n := nodeOn(t, newClient(t, master.URL()), "a", Options{Replicas: 1, WaitTimeout: 300 * time.Millisecond})
 	lease := n.Takes(n.Request(t.Name()))
 	require.Equal(t, do(t, master, "GET", key(t.Name())), do(t, replica, "GET", key(t.Name())))
 	require.True(t, peer.Extends(t, n, lease).After(lease.Grant().Until))
@@ -88,9 +86,7 @@ func TestReplicasMustAcknowledge(t *testing.T) {
 
 // Abandon works on a full server, and removes what is no longer refused.
 func TestAbandonOnAFullServer(t *testing.T) {
-	t.Parallel()
-	s := servers.NeedRedis(t, servers.RedisOptions{})
-	a, other := newNode(t, s.URL(), "a", Options{}), newNode(t, s.URL(), "other", Options{}) // for which the claim may still arrive
+	s, a, other := alone(t) // for other the claim may still arrive
 	for _, req := range []driver.Request{a.Request("x"), a.reading("x")} {
 		a.Takes(req)
 		queue := queueOf("x")

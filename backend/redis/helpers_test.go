@@ -47,8 +47,8 @@ type node struct {
 	*peer.Peer
 }
 
-func newNode(t testing.TB, rawURL, name string, o Options) *node {
-	return nodeOn(t, newClient(t, rawURL), name, o)
+func newNode(t testing.TB, rawURL, name string) *node {
+	return nodeOn(t, newClient(t, rawURL), name, Options{})
 }
 
 func nodeOn(t testing.TB, c goredis.UniversalClient, name string, o Options) *node {
@@ -75,7 +75,15 @@ func shared(t *testing.T) (s *servers.Redis, a, b, c *node) {
 	t.Helper()
 	t.Parallel()
 	s = servers.SharedRedis(t)
-	return s, newNode(t, s.URL(), "a", Options{}), newNode(t, s.URL(), "b", Options{}), newNode(t, s.URL(), "c", Options{})
+	return s, newNode(t, s.URL(), "a"), newNode(t, s.URL(), "b"), newNode(t, s.URL(), "c")
+}
+
+// alone is shared with a server of its own.
+func alone(t *testing.T) (s *servers.Redis, a, b *node) {
+	t.Helper()
+	t.Parallel()
+	s = servers.NeedRedis(t, servers.RedisOptions{})
+	return s, newNode(t, s.URL(), "a"), newNode(t, s.URL(), "b")
 }
 
 // proxied makes a node that reaches s through a proxy and is subscribed.

@@ -136,9 +136,7 @@ func TestDemotedMaster(t *testing.T) {
 
 // A demoted master may lag behind the new one, and lack a lock. It must not say that the lock is lost.
 func TestDemotedMasterLags(t *testing.T) {
-	t.Parallel()
-	s := servers.NeedRedis(t, servers.RedisOptions{})
-	n := newNode(t, s.URL(), "a", Options{})
+	s, n, _ := alone(t)
 	for _, shared := range []bool{false, true} {
 		req, results := n.Request("x"), make([]driver.Renewal, 2)
 		req.Shared = shared
@@ -178,11 +176,9 @@ func TestLimiterRefuses(t *testing.T) {
 
 // A direct claim waits only shortly on its socket. What the network delivers later has no effect, while the claim waits or is held or afterwards.
 func TestFirstRequestThatArrivesLate(t *testing.T) {
-	t.Parallel()
-	s := servers.NeedRedis(t, servers.RedisOptions{})
+	s, other, _ := alone(t)
 	for _, taken := range []bool{false, true} {
 		n, proxy := proxied(t, s, prompt)
-		other := newNode(t, s.URL(), "other", Options{})
 		name := fmt.Sprint(t.Name(), taken)
 		n.Frees(n.Takes(n.Request(name))) // warms up a connection
 		var lease driver.Lease

@@ -21,9 +21,7 @@ func (n *node) takesToken(name string) uint64 {
 
 // Tokens of all names of a server rise after its clock was set back.
 func TestTokensRise(t *testing.T) {
-	t.Parallel()
-	s := servers.NeedRedis(t, servers.RedisOptions{})
-	n := newNode(t, s.URL(), "a", Options{})
+	s, n, _ := alone(t)
 	keys := n.keysOf("x")
 	first := n.takesToken("x")
 	require.InDelta(t, time.Now().UnixMicro(), first, 5e6, "the server's clock")

@@ -71,8 +71,7 @@ func TestNewRefuses(t *testing.T) {
 		client goredis.UniversalClient
 		o      Options
 	}{
-		{nil, Options{}}, {(*goredis.Client)(nil), Options{}}, {ring, Options{}}, {client, Options{Prefix: "{x}"}},
-		{client, Options{Prefix: "x", NoPrefix: true}}, {client, Options{Replicas: -1}}, {client, Options{WaitTimeout: time.Minute}}, {client, Options{WaitTimeout: -1}},
+		{nil, Options{}}, {(*goredis.Client)(nil), Options{}}, {ring, Options{}}, {client, Options{Prefix: "x", NoPrefix: true}}, {client, Options{WaitTimeout: -1}},
 	} {
 		require.Error(t, peer.ErrOf(New(v.client, v.o)), "%+v", v)
 	}

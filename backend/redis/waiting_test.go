@@ -8,7 +8,6 @@ import (
 
 	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/lab/peer"
-	"github.com/lockport/lockport/internal/lab/servers"
 )
 
 func TestHeadThatDoesNotComeIsSkipped(t *testing.T) {
@@ -77,9 +76,7 @@ func TestHeadStaysHeadWhenAForeignClientWasQuicker(t *testing.T) {
 }
 
 func TestListeningSurvivesTheLossOfItsConnection(t *testing.T) {
-	t.Parallel()
-	s := servers.NeedRedis(t, servers.RedisOptions{})
-	a, b := newNode(t, s.URL(), "a", Options{}), newNode(t, s.URL(), "b", Options{})
+	s, a, b := alone(t)
 	for range 3 {
 		lease := a.Takes(a.Request(t.Name()))
 		req := b.Request(t.Name())

@@ -113,15 +113,12 @@ func TestNewRefuses(t *testing.T) {
 		what  string
 	}{
 		{nil, Options{}, "not 0"},
-		{[]goredis.UniversalClient{a, b}, Options{}, "at least 3"},
 		{[]goredis.UniversalClient{a, b, c, client("d:1")}, Options{}, "must be odd"},
 		{[]goredis.UniversalClient{a, b, nil}, Options{}, "node 3 is nil"},
 		{[]goredis.UniversalClient{a, b, (*goredis.Client)(nil)}, Options{}, "node 3 is nil"},
 		{[]goredis.UniversalClient{a, b, (*goredis.ClusterClient)(nil)}, Options{}, "node 3 is nil"},
-		{[]goredis.UniversalClient{a, b, client("a:1")}, Options{}, "a:1 is given twice"},
 		{[]goredis.UniversalClient{a, b, found}, Options{}, "node 3 is for several servers"},
 		{[]goredis.UniversalClient{a, b, cluster}, Options{}, "node 3 is for several servers"},
-		{[]goredis.UniversalClient{a, b, c}, Options{Prefix: "{"}, "braces"},
 		{[]goredis.UniversalClient{a, b, c}, Options{Prefix: "x", NoPrefix: true}, "exclude each other"},
 		{[]goredis.UniversalClient{a, b, c}, Options{NodeTimeout: -1}, "NodeTimeout"},
 	} {

@@ -4,17 +4,15 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/lab/peer"
 	"github.com/lockport/lockport/internal/lab/servers"
+	"github.com/lockport/lockport/internal/lab/worker"
 )
 
 // clientsOf makes as many clients as there are nodes. Each asks a different node first.
@@ -45,21 +43,18 @@ func TestSplitVotesResolve(t *testing.T) {
 		const rounds, stalls = 20, 3
 		won := 0
 		for round := range rounds {
-			var granted atomic.Int64
-			var all sync.WaitGroup
-			for _, c := range clients {
-				all.Go(func() {
-					req := peer.Once(c.Request(fmt.Sprint("x", round)))
-					if _, err := c.Try(req); err == nil {
-						granted.Add(1)
-					} else if !errors.Is(err, driver.ErrHeld) {
-						t.Error(err)
-					}
-				})
+			granted := 0
+			for _, err := range worker.AtOnce(clients, func(_ int, c *client) error {
+				return peer.ErrOf(c.Try(peer.Once(c.Request(fmt.Sprint("x", round)))))
+			}) {
+				if err == nil {
+					granted++
+				} else {
+					require.ErrorIs(t, err, driver.ErrHeld)
+				}
 			}
-			all.Wait()
-			require.LessOrEqual(t, granted.Load(), int64(1), "round %d, %s", round, arrangement)
-			won += int(granted.Load())
+			require.LessOrEqual(t, granted, 1, "round %d, %s", round, arrangement)
+			won += granted
 		}
 		if arrangement != "distant" {
 			require.GreaterOrEqual(t, won, rounds-stalls, arrangement)
@@ -77,20 +72,18 @@ func TestALongLineIsNoSilence(t *testing.T) {
 		p.Delay(time.Duration(30+i/2*15) * time.Millisecond) // each way; the last node is slower
 	}
 	const claims = 25 // a queue of 1.5 s at each node, and as much for the releases
-	var all sync.WaitGroup
-	for range claims {
-		all.Go(func() {
-			for range 3 {
-				req := peer.Once(a.Request("x"))
-				if lease, err := a.TryAcquire(t.Context(), req); err == nil {
-					assert.NoError(t, lease.Release(t.Context()))
-				} else {
-					assert.ErrorIs(t, err, driver.ErrHeld)
-				}
+	require.NoError(t, worker.First(worker.AtOnce(make([]struct{}, claims), func(int, struct{}) error {
+		for range 3 {
+			lease, err := a.TryAcquire(t.Context(), peer.Once(a.Request("x")))
+			if err == nil {
+				err = lease.Release(t.Context())
 			}
-		})
-	}
-	all.Wait()
+			if err != nil && !errors.Is(err, driver.ErrHeld) {
+				return err
+			}
+		}
+		return nil
+	})))
 	x.empty(t, "x")
 }
 
