@@ -36,11 +36,4 @@
 //
 // Redis 6.2 or newer, and a maxmemory-policy that evicts nothing. The user needs access to the keys lockport:* and lockport.side:* (or
 // another prefix) and to the scripts' commands; docs/backends/redis.md has an ACL.
-//
-// # Example
-//
-//	client, err := redis.New(goredis.NewClient(&goredis.Options{Addr: "localhost:6379", ContextTimeoutEnabled: true}), redis.Options{})
-//	…
-//	defer client.Close()
-//	err = lockport.Do(ctx, client, "nightly-report", report)
 package redis

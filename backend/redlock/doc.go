@@ -32,10 +32,4 @@
 // # Server requirements
 //
 // Those of package redis on each node. No replica may take a node's place.
-//
-// # Example
-//
-//	client, err := redlock.New([]*goredis.Client{a, b, c}, redlock.Options{})
-//	…
-//	lock, err := client.Acquire(ctx, "nightly-report")
 package redlock
