@@ -185,7 +185,7 @@ func TestLateWriteKeepsItsValue(t *testing.T) {
 	proxy.Freeze()
 	first := strings.Repeat("first", 4<<20) // more than the buffers between here and the server
 	value := []byte(first)
-	require.ErrorIs(t, g.Set(peer.Within(t, 200*time.Millisecond), p.data, value, 0), driver.ErrUnknown)
+	require.ErrorIs(t, g.Set(peer.Within(t, time.Second), p.data, value, 0), driver.ErrUnknown)
 	clear(value)
 	proxy.Restore()
 	require.Eventually(t, func() bool { return p.get(p.data) != "1" }, 4*peer.Soon, time.Millisecond)
