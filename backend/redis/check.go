@@ -15,13 +15,13 @@ import (
 // Check implements driver.Checker.
 func (b *Backend) Check(ctx context.Context) ([]driver.Notice, error) {
 	var all notice.List
-	err := redisscript.Guard(ctx, func() error {
-		err := b.eachNode(ctx, func(ctx context.Context, node goredis.Cmdable) error { return b.checkNode(ctx, node, &all) })
-		if err != nil {
-			return err
-		}
-		return b.tryCommands(ctx, &all)
-	})
+	err := b.eachNode(ctx, func(ctx context.Context, node goredis.Cmdable) error { return b.checkNode(ctx, node, &all) })
+	if err == nil {
+		err = redisscript.Tried(b.pipe.Run(ctx, redisscript.Check.Call(b.keysOf(redisscript.CheckName()))), &all)
+	}
+	if err == nil && !b.pipe.Cluster() {
+		err = b.pipe.Spread(ctx, b.layout)
+	}
 	if err != nil {
 		return nil, redisscript.Explain(b.addr(), err)
 	}
@@ -76,14 +76,4 @@ func (b *Backend) checkNode(ctx context.Context, node goredis.Cmdable, all *noti
 			Remedy: "Set min-replicas-to-write 1 and min-replicas-max-lag 10: the cut-off master then stops after 10 s."})
 	}
 	return nil
-}
-
-// tryCommands runs the scripts' commands on keys that nobody uses.
-func (b *Backend) tryCommands(ctx context.Context, all *notice.List) error {
-	keys := b.keysOf(redisscript.CheckName())
-	err := redisscript.Tried(b.pipe.Run(ctx, redisscript.Check.Call(keys)), all)
-	if err != nil || b.pipe.Cluster() {
-		return err
-	}
-	return b.pipe.Spread(ctx, b.layout)
 }

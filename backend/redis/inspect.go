@@ -50,10 +50,8 @@ func (b *Backend) inspect(ctx context.Context, names ...string) (all []driver.St
 // permits are both in use is listed twice.
 func (b *Backend) List(ctx context.Context, prefix string) ([]driver.Status, error) {
 	names := make(map[string]bool)
-	err := redisscript.Guard(ctx, func() error {
-		return b.eachNode(ctx, func(ctx context.Context, node goredis.Cmdable) error {
-			return b.layout.Scan(ctx, node, prefix, func(name string) { names[name] = true })
-		})
+	err := b.eachNode(ctx, func(ctx context.Context, node goredis.Cmdable) error {
+		return b.layout.Scan(ctx, node, prefix, func(name string) { names[name] = true })
 	})
 	if err != nil {
 		return nil, redisscript.Explain(b.addr(), err)
@@ -62,17 +60,19 @@ func (b *Backend) List(ctx context.Context, prefix string) ([]driver.Status, err
 	return slices.DeleteFunc(all, func(st driver.Status) bool { return !st.Held && st.Waiters <= 0 }), err
 }
 
-// eachNode calls f for every node that has keys, one after another.
+// eachNode calls f for every node that has keys, one after another. It returns soon after ctx ends; see redisscript.Guard.
 func (b *Backend) eachNode(ctx context.Context, f func(context.Context, goredis.Cmdable) error) error {
-	cluster, ok := b.pipe.Client.(*goredis.ClusterClient)
-	if !ok {
-		return f(ctx, b.pipe.Client)
-	}
-	var one sync.Mutex
-	return cluster.ForEachMaster(ctx, func(ctx context.Context, node *goredis.Client) error {
-		one.Lock()
-		defer one.Unlock()
-		return f(ctx, node)
+	return redisscript.Guard(ctx, func() error {
+		cluster, ok := b.pipe.Client.(*goredis.ClusterClient)
+		if !ok {
+			return f(ctx, b.pipe.Client)
+		}
+		var one sync.Mutex
+		return cluster.ForEachMaster(ctx, func(ctx context.Context, node *goredis.Client) error {
+			one.Lock()
+			defer one.Unlock()
+			return f(ctx, node)
+		})
 	})
 }
 
