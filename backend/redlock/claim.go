@@ -1,6 +1,7 @@
 package redlock
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -135,7 +136,9 @@ func (c *claim) count(st state) int {
 }
 
 // nodeTimeout is how long a node has to answer a request for this claim.
-func (c *claim) nodeTimeout() time.Duration { return c.b.o.nodeTimeout(max(c.Req.TTL, minTTL)) }
+func (c *claim) nodeTimeout() time.Duration {
+	return cmp.Or(c.b.o.NodeTimeout, min(max(c.Req.TTL, minTTL)/timeoutsPerTTL, maxNodeTimeout))
+}
 
 // undoTimeout is how long a node has to undo this claim: a short TTL needs no haste here.
 func (c *claim) undoTimeout() time.Duration { return max(c.nodeTimeout(), maxNodeTimeout/2) }

@@ -213,8 +213,7 @@ var errSilent = fmt.Errorf("%w: %s", driver.ErrUnknown, noAnswer)
 
 // reason shortens a node's error: no address, no class.
 func reason(err error) string {
-	var dial *net.OpError
-	if errors.As(err, &dial) && dial.Op == "dial" && dial.Err != nil { // its text repeats the address
+	if dial, ok := errors.AsType[*net.OpError](err); ok && dial.Op == "dial" && dial.Err != nil { // its text repeats the address
 		return fmt.Sprintf("cannot be reached (%v)", dial.Err)
 	}
 	text := err.Error()

@@ -1,7 +1,6 @@
 package redlock
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -90,14 +89,6 @@ func addrOf(client goredis.UniversalClient, i int) string {
 	}
 	return fmt.Sprint("number ", i+1)
 }
-
-// nodeTimeout is how long to wait for a node with a claim of this TTL.
-func (o *Options) nodeTimeout(ttl time.Duration) time.Duration {
-	return cmp.Or(o.NodeTimeout, min(ttl/timeoutsPerTTL, maxNodeTimeout))
-}
-
-// minTTL is the smallest TTL that o allows.
-func (o *Options) minTTL() time.Duration { return max(minTTL, timeoutsPerTTL*o.NodeTimeout) }
 
 // drift is how much faster than ours a node's clock may run during a TTL, plus 2 ms for the precision of its expiries; see
 // https://redis.io/docs/latest/develop/clients/patterns/distributed-locks/.

@@ -36,7 +36,7 @@ func NewBackend[C goredis.UniversalClient](nodes []C, o Options) (*Backend, erro
 		return nil, err
 	}
 	b := &Backend{layout: layout, o: o, quorum: len(nodes)/2 + 1, caps: capabilities}
-	b.caps.MinTTL = o.minTTL()
+	b.caps.MinTTL = max(minTTL, timeoutsPerTTL*o.NodeTimeout)
 	pipes := make([]*redisscript.Pipe, len(clients))
 	for i, client := range clients {
 		n := &node{addr: addrOf(client, i), pipe: redisscript.NewPipe(client, 0, 0), queues: make(map[string][]func())}

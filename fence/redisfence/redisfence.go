@@ -81,8 +81,8 @@ const (
 
 // explain wraps an error of the pipe. Error replies of the caller's own script pass unchanged.
 func (g *Guard) explain(did string, err error) error {
-	var reply goredis.Error
-	isReply, place := errors.As(err, &reply), g.fence.place
+	place := g.fence.place
+	reply, isReply := errors.AsType[goredis.Error](err)
 	if isReply {
 		err = reply // without its class
 	}
