@@ -59,7 +59,7 @@ func classify(ctx context.Context, err error, late bool) error {
 	if ended := contextError(ctx, err); ended != nil {
 		return fmt.Errorf("%w: no answer from etcd in time: %w", class, ended)
 	}
-	return fmt.Errorf("%w: %s", class, text(err))
+	return fmt.Errorf("%w: %s", class, status.Convert(err).Message())
 }
 
 // contextError returns ctx's error if that caused err. gRPC sees a deadline pass slightly earlier than ctx does.
@@ -73,14 +73,6 @@ func contextError(ctx context.Context, err error) error {
 		return context.DeadlineExceeded
 	}
 	return nil
-}
-
-// text is err's message without gRPC's decoration.
-func text(err error) string {
-	if s, ok := status.FromError(err); ok {
-		return s.Message()
-	}
-	return err.Error()
 }
 
 // certain reports whether a request that failed with err certainly has no effect, now or later.

@@ -59,26 +59,20 @@ func openURL(u *url.URL, _ lockport.SchemeOptions) (driver.Backend, error) {
 	return newBackend(nil, config, o)
 }
 
-const (
-	// Bounds on our own client's connection attempts and on its request for a token.
-	connectTimeout = 3 * time.Second
-	maxReconnect   = time.Second
-	// pingAfter is the silence after which gRPC pings the server; etcd rejects more frequent pings.
-	pingAfter   = 10 * time.Second
-	pingTimeout = 3 * time.Second
-)
+// connectTimeout bounds our own client's connection attempts and its request for a token.
+const connectTimeout = 3 * time.Second
 
 // newConfig returns the configuration of a client that does not log.
 func newConfig(endpoints []string) *clientv3.Config {
 	wait := backoff.DefaultConfig
-	wait.BaseDelay, wait.MaxDelay = 50*time.Millisecond, maxReconnect
+	wait.BaseDelay, wait.MaxDelay = 50*time.Millisecond, time.Second
 	return &clientv3.Config{
 		Endpoints:            endpoints,
 		Logger:               zap.NewNop(),
 		DialTimeout:          connectTimeout,
-		MaxUnaryRetries:      2, // one retry, for an expired token
-		DialKeepAliveTime:    pingAfter,
-		DialKeepAliveTimeout: pingTimeout,
+		MaxUnaryRetries:      2,                // one retry, for an expired token
+		DialKeepAliveTime:    10 * time.Second, // etcd rejects more frequent pings
+		DialKeepAliveTimeout: 3 * time.Second,
 		DialOptions: []grpc.DialOption{
 			grpc.WithConnectParams(grpc.ConnectParams{Backoff: wait, MinConnectTimeout: connectTimeout}),
 			grpc.WithChainUnaryInterceptor(sendOnce), // within clientv3's own interceptor, which repeats requests
@@ -121,7 +115,7 @@ func final(ctx context.Context, method string, err error) error {
 		repeated = code == codes.Unavailable || code == codes.Internal
 	}
 	if repeated {
-		return status.Error(codes.Unknown, text(err))
+		return status.Error(codes.Unknown, status.Convert(err).Message())
 	}
 	return err
 }
