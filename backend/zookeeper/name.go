@@ -34,17 +34,10 @@ const (
 )
 
 // encodeName makes a node name of a lock's name: every byte outside A-Z, a-z, 0-9, _ and - is percent-encoded.
-func encodeName(name string) string {
-	var b strings.Builder
-	for _, c := range []byte(name) {
-		if c == '_' || c == '-' || '0' <= c && c <= '9' || 'A' <= c && c <= 'Z' || 'a' <= c && c <= 'z' {
-			b.WriteByte(c)
-		} else {
-			fmt.Fprintf(&b, "%%%02X", c)
-		}
-	}
-	return b.String()
-}
+func encodeName(name string) string { return alsoEncoded.Replace(url.QueryEscape(name)) }
+
+// alsoEncoded changes what QueryEscape encodes otherwise, or not.
+var alsoEncoded = strings.NewReplacer(".", "%2E", "~", "%7E", "+", "%20")
 
 // decodeName reverses encodeName. false: encodeName never returns node.
 func decodeName(node string) (name string, ok bool) {
