@@ -168,33 +168,24 @@ func (c *claim) resolveCreation() error {
 	case left > 0:
 		return unknown(fmt.Errorf("its session was given up, and may live for another %v", left.Round(time.Millisecond)))
 	}
-	found, err := b.findNode(c.parent, base(c.prefix))
-	if err != nil {
-		return err
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	c.unsure, c.path = false, found
-	return nil
-}
-
-// findNode returns the path of the child of parent that begins with prefix, or "" if a quorum confirms that there is none.
-func (b *Backend) findNode(parent, prefix string) (string, error) {
-	err := b.confirm(parent)
+	err := b.confirm(c.parent)
 	var l list
 	if err == nil {
-		l, err = b.list(parent)
+		l, err = b.list(c.parent)
 	}
-	if errors.Is(err, zk.ErrNoNode) {
-		return "", nil
+	if err != nil && !errors.Is(err, zk.ErrNoNode) {
+		return err
 	}
 	inOrder(l.children)
-	for _, child := range slices.Backward(l.children) { // an earlier one is of a session that was given up, and ends with it
-		if err == nil && strings.HasPrefix(child, prefix) {
-			return parent + "/" + child, nil
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	c.unsure, c.path = false, ""
+	for _, child := range l.children {
+		if path := c.parent + "/" + child; strings.HasPrefix(path, c.prefix) { // the last: an earlier one ends with the session that was given up
+			c.path = path
 		}
 	}
-	return "", err
+	return nil
 }
 
 // list is a server's view of a lock's node.
