@@ -132,7 +132,7 @@ func TestNodeDataChanged(t *testing.T) {
 	deleted := time.Now()
 	require.NoError(t, raw.Delete(node.Path, -1))
 	<-lock.Lost()
-	require.Less(t, time.Since(deleted), b.caps.RemovalNotice(0)+delay)
+	require.Less(t, time.Since(deleted), b.Capabilities().RemovalNotice(0)+delay)
 	proxy.Delay(0)
 }
 

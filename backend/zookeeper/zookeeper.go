@@ -55,7 +55,7 @@ func ConnectBackend(addresses []string, o Options) (*Backend, error) {
 
 func makeBackend(o Options) *Backend {
 	b := &Backend{
-		o: o, caps: capabilities(o.TTL), tick: o.TickTime, preparing: make(chan struct{}, 1),
+		o: o, tick: o.TickTime, preparing: make(chan struct{}, 1),
 		claims: make(map[claimKey]*claim), watches: make(map[string]<-chan zk.Event),
 	}
 	b.ctx, b.cancel = context.WithCancel(context.Background())
@@ -65,7 +65,6 @@ func makeBackend(o Options) *Backend {
 // Backend is the driver.Backend. Safe for concurrent use.
 type Backend struct {
 	o         Options
-	caps      driver.Capabilities
 	addresses []string      // of the ensemble's servers; nil: the connection is the caller's
 	plaintext bool          // a password is sent without TLS, as far as we know
 	preparing chan struct{} // full while a goroutine prepares the connection
@@ -120,7 +119,7 @@ func capabilities(ttl time.Duration) driver.Capabilities {
 }
 
 // Capabilities implements driver.Backend.
-func (b *Backend) Capabilities() driver.Capabilities { return b.caps }
+func (b *Backend) Capabilities() driver.Capabilities { return capabilities(b.o.TTL) }
 
 // closeTime bounds Close if the server does not answer.
 const closeTime = time.Second
