@@ -22,16 +22,6 @@ func unreachable(cause error) error {
 	return fmt.Errorf("NATS cannot be reached: is it running, and is the address right? The last error: %w", cmp.Or(cause, natsgo.ErrDisconnected))
 }
 
-// connection returns the connection, which it makes from the URL at first use.
-func (b *Backend) connection(ctx context.Context) (js jetstream.JetStream, err error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.js == nil {
-		b.js, err = b.dial(ctx)
-	}
-	return b.js, err
-}
-
 // Close implements driver.Backend. It also closes a connection that was made from a URL.
 func (b *Backend) Close() error {
 	b.mu.Lock()
@@ -48,7 +38,13 @@ func (b *Backend) Close() error {
 // request calls f once there is a connection and the bucket is known to be suitable. f's context also ends when the connection is lost:
 // nats.go would wait for an answer that no longer comes. The error is classified. writes: without an answer the outcome is unknown.
 func (b *Backend) request(ctx context.Context, writes bool, f func(ctx context.Context, js jetstream.JetStream) error) error {
-	js, err := b.connection(ctx)
+	var err error
+	b.mu.Lock()
+	if b.js == nil {
+		b.js, err = b.dial(ctx)
+	}
+	js := b.js
+	b.mu.Unlock()
 	if err != nil {
 		return classify(ctx, unreachable(err), false)
 	}
