@@ -127,19 +127,16 @@ func (g *Guard) register(ctx context.Context) error {
 
 // look returns the fence's children, sorted, and its node's version.
 func (f *Fence) look(ctx context.Context) (children []string, version int32, err error) {
-	type list struct {
-		children []string
-		stat     *zk.Stat
-	}
-	l, err := fencecheck.Await(ctx, func() (list, error) {
-		children, stat, err := f.conn.Children(f.place.Key)
-		return list{children, stat}, err
+	var stat *zk.Stat
+	children, err = fencecheck.Await(ctx, func() (children []string, err error) {
+		children, stat, err = f.conn.Children(f.place.Key)
+		return children, err
 	})
-	if err != nil {
+	if err != nil { // the call may still be under way, and write stat
 		return nil, 0, err
 	}
-	slices.Sort(l.children)
-	return l.children, l.stat.Version, nil
+	slices.Sort(children)
+	return children, stat.Version, nil
 }
 
 // latest is the greatest of the fence's children, or "no token" if one of them is not a token.
