@@ -29,10 +29,10 @@ func TestCreationThatComesLate(t *testing.T) {
 	proxy.Freeze()
 	req := request(b, name)
 	b.sends(req)
-	require.ErrorIs(t, b.Abandon(within(t, 100*time.Millisecond), req), driver.ErrUnknown, "the creation may still take effect")
-	require.ErrorIs(t, b.Abandon(within(t, 100*time.Millisecond), req), driver.ErrUnknown)
+	require.ErrorIs(t, b.Abandon(peer.Within(t, 100*time.Millisecond), req), driver.ErrUnknown, "the creation may still take effect")
+	require.ErrorIs(t, b.Abandon(peer.Within(t, 100*time.Millisecond), req), driver.ErrUnknown)
 	proxy.Restore()
-	require.NoError(t, b.Abandon(within(t, soon), req))
+	require.NoError(t, b.Abandon(peer.Within(t, soon), req))
 	children, stat, err := raw.Children("/" + name)
 	require.NoError(t, err)
 	require.Empty(t, children)
@@ -58,8 +58,8 @@ func TestAbandonInASessionGivenUp(t *testing.T) {
 	require.Eventually(t, func() bool { return sessionOf(b) != given }, soon, time.Millisecond, "the session was not given up")
 	served := time.Now() // or later
 	require.NoError(t, s.Thaw())
-	require.Eventually(t, func() bool { return b.ready(within(t, soon)) == nil }, soon, time.Millisecond)
-	require.Eventually(t, func() bool { return b.Abandon(within(t, soon), req) == nil }, soon, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return b.ready(peer.Within(t, soon)) == nil }, soon, time.Millisecond)
+	require.Eventually(t, func() bool { return b.Abandon(peer.Within(t, soon), req) == nil }, soon, 10*time.Millisecond)
 	require.Greater(t, time.Since(served), ttl)
 	for range 10 {
 		children, _, err := raw.Children("/" + name)
@@ -87,18 +87,18 @@ func TestNothingAbandonedIsGranted(t *testing.T) {
 		"other session": func(c *claim) { c.session = 1 },
 	} {
 		c := b.newClaim(request(b, t.Name()))
-		_, at, err := c.place(within(t, soon))
+		_, at, err := c.place(peer.Within(t, soon))
 		require.NoError(t, err)
 		require.Zero(t, at)
 		require.NoError(t, c.identify())
 		spoil(c)
-		err = c.win(within(t, soon), false)
+		err = c.win(peer.Within(t, soon), false)
 		require.ErrorIs(t, err, driver.ErrUnknown, what)
 		require.NoError(t, c.withdraw())
 	}
 	c := b.newClaim(request(b, t.Name()))
 	c.abandoned = true
-	_, _, err := c.place(within(t, soon))
+	_, _, err := c.place(peer.Within(t, soon))
 	require.Error(t, err)
 	require.Empty(t, c.node(), "it has created a node")
 }
@@ -136,7 +136,7 @@ func TestWaitersShareAWatch(t *testing.T) {
 	proxy := peer.Proxy(t, s.Addr())
 	holder, b := newBackend(t, Options{}, s.Addr()), newBackend(t, Options{TTL: 30 * time.Second}, proxy.Addr())
 	lease := holder.Takes(request(holder, t.Name()))
-	require.NoError(t, b.ready(within(t, soon)))
+	require.NoError(t, b.ready(peer.Within(t, soon)))
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	before := proxy.Requests()
@@ -159,7 +159,7 @@ func TestDeduction(t *testing.T) {
 	s, raw := beside(t)
 	b := newBackend(t, Options{TTL: 10 * time.Second}, s.Addr())
 	name := fresh(t)
-	require.NoError(t, b.ready(within(t, soon)))
+	require.NoError(t, b.ready(peer.Within(t, soon)))
 	somebody := func() {
 		path, err := raw.CreateProtectedEphemeralSequential("/"+name+"/lock-", nil, b.o.ACL)
 		require.NoError(t, err)
@@ -168,10 +168,10 @@ func TestDeduction(t *testing.T) {
 	deduced := func() bool {
 		t.Helper()
 		c := b.newClaim(request(b, name))
-		_, _, err := c.place(within(t, soon))
+		_, _, err := c.place(peer.Within(t, soon))
 		require.NoError(t, err)
 		known := c.czxid != 0
-		require.NoError(t, c.win(within(t, soon), false))
+		require.NoError(t, c.win(peer.Within(t, soon), false))
 		_, czxid, err := b.get(c.node())
 		require.NoError(t, err)
 		require.Equal(t, uint64(czxid), c.Grant().Token)
@@ -187,9 +187,9 @@ func TestDeduction(t *testing.T) {
 	require.False(t, deduced(), "another node existed")
 	require.True(t, deduced())
 	c := b.newClaim(request(b, name))
-	require.NoError(t, peer.ErrOf(c.create(within(t, soon))))
+	require.NoError(t, peer.ErrOf(c.create(peer.Within(t, soon))))
 	somebody()
-	_, _, err := c.place(within(t, soon))
+	_, _, err := c.place(peer.Within(t, soon))
 	require.NoError(t, err)
 	require.Zero(t, c.czxid, "another node came and went after it was created")
 	require.NoError(t, c.withdraw())
@@ -202,12 +202,12 @@ func TestAbandonFindsTheLatestNode(t *testing.T) {
 	for range 8 { // the server lists in no order
 		req := request(b, fresh(t))
 		c := b.newClaim(req)
-		require.NoError(t, b.ready(within(t, soon)))
+		require.NoError(t, b.ready(peer.Within(t, soon)))
 		require.NoError(t, b.makePath(c.parent))
 		require.NoError(t, peer.ErrOf(raw.Create(c.prefix, []byte(req.Owner), zk.FlagEphemeralSequential, b.o.ACL)))
-		require.NoError(t, c.createOnce(within(t, soon)))
+		require.NoError(t, c.createOnce(peer.Within(t, soon)))
 		own := c.node()
-		require.NoError(t, b.Abandon(within(t, soon), req)) // c is not registered, so its node is found by its prefix
+		require.NoError(t, b.Abandon(peer.Within(t, soon), req)) // c is not registered, so its node is found by its prefix
 		exists, _, err := raw.Exists(own)
 		require.NoError(t, err)
 		require.False(t, exists)

@@ -47,6 +47,12 @@ func newBackend(t testing.TB, o Options, addrs ...string) *node {
 	return nodeOf(t, b, err)
 }
 
+// newNodeOn returns a node on a caller's connection.
+func newNodeOn(t testing.TB, conn *zk.Conn, o Options) *node {
+	b, err := NewBackend(conn, o)
+	return nodeOf(t, b, err)
+}
+
 // beside lets t run beside other tests, and returns the server that they share, and a plain client.
 func beside(t *testing.T) (*servers.ZooKeeper, *zk.Conn) {
 	t.Helper()
@@ -92,23 +98,15 @@ func request(b *node, name string) driver.Request { return peer.Once(b.Request(n
 func waits(t testing.TB, b *node, name string, n int) {
 	t.Helper()
 	require.Eventually(t, func() bool {
-		st, err := b.Inspect(within(t, soon), name)
+		st, err := b.Inspect(peer.Within(t, soon), name)
 		return err == nil && st.Held && st.Waiters == n-1
 	}, soon, 5*time.Millisecond)
-}
-
-// within returns a context that ends after d.
-func within(t testing.TB, d time.Duration) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), d)
-	t.Cleanup(cancel)
-	return ctx
 }
 
 // newShared returns a caller's connection with session timeout testTTL, and a backend on it.
 func newShared(t testing.TB, addr string) (*zk.Conn, *node) {
 	conn, o := newConn(t, testTTL, addr)
-	b, err := NewBackend(conn, o)
-	return conn, nodeOf(t, b, err)
+	return conn, newNodeOn(t, conn, o)
 }
 
 // sessionOf returns the id of b's session.

@@ -53,7 +53,7 @@ func TestForeign(t *testing.T) {
 	c, b := newClient(t, Options{}, s.Addr())
 	theirs := zk.NewLock(raw, "/"+t.Name(), world)
 	require.NoError(t, theirs.LockWithData([]byte("10.1.2.3")))
-	require.ErrorIs(t, peer.ErrOf(c.TryAcquire(within(t, soon), t.Name())), lockport.ErrHeld)
+	require.ErrorIs(t, peer.ErrOf(c.TryAcquire(peer.Within(t, soon), t.Name())), lockport.ErrHeld)
 	st := peer.Shows(t, b, t.Name())
 	require.True(t, st.Held && st.Foreign)
 	require.Contains(t, st.Owner, `"10.1.2.3" _c_`)
@@ -70,8 +70,8 @@ func TestForeign(t *testing.T) {
 	require.NoError(t, <-locked)
 	// Their locks can be broken.
 	st = peer.Shows(t, b, t.Name())
-	require.ErrorIs(t, b.Break(within(t, soon), t.Name(), "somebody"), driver.ErrLost)
-	require.NoError(t, b.Break(within(t, soon), t.Name(), st.Owner))
+	require.ErrorIs(t, b.Break(peer.Within(t, soon), t.Name(), "somebody"), driver.ErrLost)
+	require.NoError(t, b.Break(peer.Within(t, soon), t.Name(), st.Owner))
 	b.Frees(b.Takes(request(b, t.Name())))
 }
 
@@ -88,13 +88,13 @@ func TestNodesOfOtherPrograms(t *testing.T) {
 	require.Empty(t, peer.Lists(t, b, ""))
 
 	// Such a node can still be a lock's.
-	lock, err := c.TryAcquire(within(t, soon), "brokers")
+	lock, err := c.TryAcquire(peer.Within(t, soon), "brokers")
 	require.NoError(t, err)
 	all := peer.Lists(t, b, "")
 	require.Len(t, all, 1)
 	require.Equal(t, []any{"brokers", 0, false}, []any{all[0].Name, all[0].Waiters, all[0].Foreign})
 	require.NoError(t, lock.Release(t.Context()))
-	peer.SaysOneLine(t, peer.ErrOf(b.Inspect(within(t, soon), "hidden")), lockport.ErrRefused, "/hidden")
+	peer.SaysOneLine(t, peer.ErrOf(b.Inspect(peer.Within(t, soon), "hidden")), lockport.ErrRefused, "/hidden")
 }
 
 // A change of a node's data does not end its hold. Its deletion does, soon, also while many newer holds wait for their watches.
@@ -125,7 +125,7 @@ func TestNodeDataChanged(t *testing.T) {
 	proxy.Delay(delay)
 	var burst sync.WaitGroup
 	for i := range 400 {
-		burst.Go(func() { _, _ = c.TryAcquire(within(t, soon), fmt.Sprint(t.Name(), i)) })
+		burst.Go(func() { _, _ = c.TryAcquire(peer.Within(t, soon), fmt.Sprint(t.Name(), i)) })
 	}
 	burst.Wait()
 	peer.Until(t, func() bool { return watched() > 1 })

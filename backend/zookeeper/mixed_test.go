@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport"
+	"github.com/lockport/lockport/internal/lab/peer"
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
@@ -31,7 +32,7 @@ func TestCounterWithCurator(t *testing.T) {
 			const programs, clients, readers, additions = 2, 3, 2, 60
 			file := filepath.Join(t.TempDir(), "number")
 			require.NoError(t, os.WriteFile(file, []byte("0"), 0o600))
-			ctx := within(t, 2*time.Minute)
+			ctx := peer.Within(t, 2*time.Minute)
 			var fleet sync.WaitGroup
 			for range programs {
 				fleet.Go(func() {

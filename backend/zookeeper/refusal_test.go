@@ -41,16 +41,16 @@ func TestCheckWithoutReply(t *testing.T) {
 	proxy := peer.Proxy(t, s.Addr())
 	o := Options{Chroot: "/" + fresh(t), TTL: 30 * time.Second}
 	b, direct := newBackend(t, o, proxy.Addr()), newBackend(t, o, s.Addr())
-	_, err := b.Check(within(t, soon))
+	_, err := b.Check(peer.Within(t, soon))
 	require.NoError(t, err)
 	for _, op := range []conformance.Op{conformance.OpAcquire, conformance.OpRelease} {
 		peer.Until(t, func() bool { return b.ping() == nil }) // it is connected again
 		dropped := proxy.DropReply(func(p []byte) bool { return isOp(op, p) })
-		_, err := b.Check(within(t, soon))
+		_, err := b.Check(peer.Within(t, soon))
 		require.ErrorIs(t, err, driver.ErrUnavailable)
 		<-dropped
 		peer.Until(t, func() bool {
-			st, err := direct.Inspect(within(t, soon), checkName)
+			st, err := direct.Inspect(peer.Within(t, soon), checkName)
 			return err == nil && !st.Held
 		})
 	}
@@ -61,9 +61,9 @@ func TestCredentialsAreSentOnce(t *testing.T) {
 	t.Parallel()
 	proxy := peer.Proxy(t, servers.SharedZooKeeper(t).Addr())
 	b := newBackend(t, Options{TTL: 30 * time.Second, Username: "u", Password: "p"}, proxy.Addr())
-	require.NoError(t, b.prepare(within(t, soon)))
+	require.NoError(t, b.prepare(peer.Within(t, soon)))
 	before := proxy.Requests()
-	require.NoError(t, b.prepare(within(t, soon)))
+	require.NoError(t, b.prepare(peer.Within(t, soon)))
 	require.EqualValues(t, 1, proxy.Requests()-before, "a second preparation needs one ping")
 }
 
@@ -91,10 +91,10 @@ func TestACL(t *testing.T) {
 	}
 	peer.Refuses(t, at("", "/a//b"), lockport.ErrRefused, "invalid path")
 	b := newBackend(t, Options{Chroot: top + "/a//b"}, s.Addr())
-	require.ErrorIs(t, b.Abandon(within(t, soon), request(b, "x")), driver.ErrRefused, "a waiter would wait for ever")
+	require.ErrorIs(t, b.Abandon(peer.Within(t, soon), request(b, "x")), driver.ErrRefused, "a waiter would wait for ever")
 	// The nodes that a user creates belong to that user.
 	lock := peer.Holds(t, opens("alice:secret@", "/alice"), "x")
-	require.ErrorIs(t, peer.ErrOf(opens("alice:secret@", "/alice").TryAcquire(within(t, soon), "x")), lockport.ErrHeld)
+	require.ErrorIs(t, peer.ErrOf(opens("alice:secret@", "/alice").TryAcquire(peer.Within(t, soon), "x")), lockport.ErrHeld)
 	require.NoError(t, lock.Release(t.Context()))
 	for _, user := range []string{"", "bob:secret@", "alice:secretly@"} {
 		peer.Refuses(t, at(user, "/alice"), lockport.ErrRefused, "the ACL does not let this user")
@@ -110,8 +110,8 @@ func TestACL(t *testing.T) {
 	creates(t, raw, top+"/blind", world)
 	creates(t, raw, top+"/blind/x", zk.WorldACL(zk.PermCreate|zk.PermDelete))
 	blind := opens("", "/blind")
-	peer.SaysOneLine(t, peer.ErrOf(blind.TryAcquire(within(t, soon), "x")), lockport.ErrRefused, "list")
-	peer.SaysOneLine(t, peer.ErrOf(blind.Acquire(within(t, soon), "x")), lockport.ErrRefused, "list")
+	peer.SaysOneLine(t, peer.ErrOf(blind.TryAcquire(peer.Within(t, soon), "x")), lockport.ErrRefused, "list")
+	peer.SaysOneLine(t, peer.ErrOf(blind.Acquire(peer.Within(t, soon), "x")), lockport.ErrRefused, "list")
 	require.NoError(t, blind.Close(), "nothing is left to undo")
 	_, stat, err := raw.Exists(top + "/blind/x")
 	require.NoError(t, err)

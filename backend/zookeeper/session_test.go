@@ -62,8 +62,7 @@ func TestLooksDuringAHandshake(t *testing.T) {
 	for _, last := range []int64{0, 1} {
 		begun := time.Now()
 		conn, o := newConn(t, 10*time.Second, proxy.Addr())
-		own, err := NewBackend(conn, o)
-		b := nodeOf(t, own, err)
+		b := newNodeOn(t, conn, o)
 		b.session, b.observed = session{id: last}, begun
 		<-time.After(delay * 3 / 2) // the answer is under way
 		var lease driver.Lease
@@ -137,7 +136,7 @@ func TestChangedTimeout(t *testing.T) {
 		require.NoError(t, s.Restart(t.Context()))
 		raw = newRaw(t, s.Addr()) // the earlier connection may have reached a server that was just starting, which never answers
 		proxy.Restore()
-		peer.Until(t, func() bool { return b.ready(within(t, soon)) == nil && b.ping() == nil })
+		peer.Until(t, func() bool { return b.ready(peer.Within(t, soon)) == nil && b.ping() == nil })
 	}
 	l := peer.Holds(t, c, "x")
 	var node Node

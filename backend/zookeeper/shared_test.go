@@ -27,7 +27,7 @@ func TestCallersConnectionCarriesEveryRequest(t *testing.T) {
 	var node Node
 	require.True(t, lock.As(&node))
 	require.Equal(t, conn.SessionID(), node.Session)
-	require.NoError(t, peer.ErrOf(c.Inspect(within(t, soon), "mine")))
+	require.NoError(t, peer.ErrOf(c.Inspect(peer.Within(t, soon), "mine")))
 	<-time.After(ttl * 5 / 12) // a renewal comes after a third
 	require.NoError(t, lock.Err())
 	answer, err := s.FourLetter(t.Context(), "cons")
@@ -62,7 +62,7 @@ func TestClosedConnection(t *testing.T) {
 	conn.Close()
 	peer.Until(t, func() bool { return conn.State() == zk.StateDisconnected })
 	for range 50 {
-		_, err := c.TryAcquire(within(t, soon), fresh(t))
+		_, err := c.TryAcquire(peer.Within(t, soon), fresh(t))
 		require.ErrorIs(t, err, lockport.ErrUnavailable)
 		require.ErrorContains(t, err, "make a new client")
 	}
@@ -74,7 +74,7 @@ func TestClosedConnection(t *testing.T) {
 	b.Abandons(req)
 	require.NoError(t, c.Close())
 	require.Empty(t, b.claims)
-	require.ErrorIs(t, b.newClaim(req).createOnce(within(t, soon)), driver.ErrUnknown)
+	require.ErrorIs(t, b.newClaim(req).createOnce(peer.Within(t, soon)), driver.ErrUnknown)
 	require.Zero(t, b.down, "the session counts from its last request")
 }
 
@@ -86,8 +86,7 @@ func TestConnectionThatHasASession(t *testing.T) {
 	o.TickTime = tick
 	_, _, err := conn.Exists("/")
 	require.NoError(t, err)
-	own, err := NewBackend(conn, o)
-	b := nodeOf(t, own, err)
+	b := newNodeOn(t, conn, o)
 	before := time.Now()
 	first := b.Takes(request(b, t.Name()))
 	require.Greater(t, time.Since(before), tick)
@@ -119,8 +118,7 @@ func TestGrantedTimeout(t *testing.T) {
 		{TTL: time.Second, Log: b.o.Log},
 	} {
 		o.TickTime = 100 * time.Millisecond
-		own, err := NewBackend(conn, o)
-		other := nodeOf(t, own, err)
+		other := newNodeOn(t, conn, o)
 		peer.Fails(t, other, request(other, t.Name()), driver.ErrRefused)
 	}
 	for _, o := range []Options{{}, {TTL: time.Second}, {TTL: time.Minute, Username: "u", Password: "p"}, {TTL: time.Minute, Dial: new(net.Dialer).DialContext}} {
@@ -138,12 +136,10 @@ func TestGrantedTimeout(t *testing.T) {
 // Without Log, the backend trusts the caller's TTL and TickTime, and Check reports that.
 func TestNoticesOfACallersConnection(t *testing.T) {
 	_, raw := beside(t)
-	b, err := NewBackend(raw, Options{TTL: 30 * time.Second})
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = b.Close() })
+	b := newNodeOn(t, raw, Options{TTL: 30 * time.Second})
 	require.Equal(t, defaultTick, b.tick)
 	b.tick = 10 * time.Millisecond
-	notices, err := b.Check(within(t, soon))
+	notices, err := b.Check(peer.Within(t, soon))
 	require.NoError(t, err)
 	require.Equal(t, []string{"tick-time?", "session-timeout?", "quorum"}, peer.IDs(notices))
 }
