@@ -179,14 +179,6 @@ func (b *Backend) assignKey(c *claim, l *lease) {
 	}
 }
 
-// otherPermits returns c's refusal if st was made with another number of permits.
-func (c *claim) otherPermits(st driver.Status) error {
-	if st.Permits == c.req.Permits {
-		return nil
-	}
-	return fmt.Errorf("%w: %w: the name's number of permits is %d, not %d", driver.ErrRefused, driver.ErrInvalidOption, st.Permits, c.req.Permits)
-}
-
 // claimTxn is the transaction of acquire. It puts c's key, attached to its lease, if nobody has the name (in any case if queue is set,
 // or for a permit) and c was not abandoned. A repetition finds the key.
 func (b *Backend) claimTxn(c *claim, queue bool) request {
@@ -221,10 +213,8 @@ func (b *Backend) submit(ctx context.Context, c *claim, queue bool, send sender)
 	if err != nil {
 		return place{}, err
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
 	if r.Succeeded {
-		c.rev = r.Header.Revision
+		c.setRevision(r.Header.Revision)
 		var p place
 		switch {
 		case c.req.Permits > 0:
@@ -232,30 +222,27 @@ func (b *Backend) submit(ctx context.Context, c *claim, queue bool, send sender)
 		case queue:
 			p = c.placeBehind(rangeAt(r, 1))
 		}
-		p.revision = c.rev
+		p.revision = r.Header.Revision
 		return p, nil
 	}
 	for i := range min(len(r.Responses), 2) { // the claim's own key, and its first rival
 		for _, e := range entries(rangeAt(r, i)) {
 			st := b.layout.claimant(e)
-			refused := c.otherPermits(st)
 			switch {
 			case st.Owner == c.req.Owner: // an earlier attempt entered it
-				c.rev = e.created
-				b.mu.Unlock()
-				defer b.mu.Lock()
+				c.setRevision(e.created)
 				return b.locate(ctx, c)
 			case e.key == c.key: // a copy of an earlier claim on this key arrived after its release; a repetition of c may take another key
+				b.mu.Lock()
 				b.retire(c.lease)
 				b.mu.Unlock()
-				defer b.mu.Lock()
 				_, _ = b.write(ctx, request{ // on failure it ends with the lease
 					name: c.req.Name,
 					when: []clientv3.Cmp{created(e.key, e.created), clientv3.Compare(clientv3.Value(e.key), "=", e.value)},
 					then: []clientv3.Op{clientv3.OpDelete(e.key)},
 				})
-			case refused != nil:
-				return place{}, refused
+			case st.Permits != c.req.Permits:
+				return place{}, fmt.Errorf("%w: %w: the name's number of permits is %d, not %d", driver.ErrRefused, driver.ErrInvalidOption, st.Permits, c.req.Permits)
 			case c.req.Permits > 0: // another permit's claim excludes nobody
 				continue
 			case len(r.Responses) > 2 && i == 1:
@@ -265,6 +252,13 @@ func (b *Backend) submit(ctx context.Context, c *claim, queue bool, send sender)
 		}
 	}
 	return place{}, errAbandoned
+}
+
+// setRevision sets the create revision of c's key; 0: the key is gone.
+func (c *claim) setRevision(rev int64) {
+	c.b.mu.Lock()
+	defer c.b.mu.Unlock()
+	c.rev = rev
 }
 
 // put sends txn, which creates c's key, unless c was abandoned. It records whether txn may arrive later, or again. Other claims get another lease
@@ -306,9 +300,7 @@ func (b *Backend) locate(ctx context.Context, c *claim) (place, error) {
 	}
 	r := a.txn
 	if !r.Succeeded {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		c.rev = 0
+		c.setRevision(0)
 		return place{}, errPlaceGone
 	}
 	p, before, after := c.placeBehind(rangeAt(r, 0)), len(rangeAt(r, 0).Kvs), len(rangeAt(r, 1).Kvs)

@@ -101,9 +101,7 @@ func (b *Backend) takeOver(ctx context.Context, c *claim, owner string, rev int6
 	} else if has := rangeAt(r, 0).Kvs; len(has) == 0 || has[0].CreateRevision != rev || string(has[0].Value) != valueOf(c.req.Owner) {
 		return place{}, errNotDetached // a repeated request gets the same answer
 	}
-	b.mu.Lock()
-	c.rev = rev
-	b.mu.Unlock()
+	c.setRevision(rev)
 	_ = k.wait(ctx, true) // on failure the validity is shorter
 	return p, nil
 }
