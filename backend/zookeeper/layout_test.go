@@ -181,17 +181,17 @@ func TestOtherNumberOfPermits(t *testing.T) {
 func TestNodePrefix(t *testing.T) {
 	t.Parallel()
 	owner := "00112233445566778899aabbccddeeff:host/1/label/x"
-	for req, want := range map[*driver.Request][2]string{ // without and with ReadWriteLock
-		{Owner: owner}:               {"lock-", "__WRIT__"},
-		{Owner: owner, Shared: true}: {"read-lock-", "__READ__"},
-		{Owner: owner, Permits: 8}:   {"8of-lock-", "8of-lock-"},
+	for req, want := range map[*driver.Request][3]string{ // without and with ReadWriteLock, and the mode
+		{Owner: owner}:               {"lock-", "__WRIT__", ""},
+		{Owner: owner, Shared: true}: {"read-lock-", "__READ__", readMode},
+		{Owner: owner, Permits: 8}:   {"8of-lock-", "8of-lock-", "8" + permitMode},
 	} {
-		for i, prefix := range want {
+		for i, prefix := range want[:2] {
 			prefix = "_c_796e6fa4-34cf-8a0d-6aaf-f3a419e6d38e-" + prefix
 			require.Equal(t, prefix, nodePrefix(*req, i == 1))
-			require.Equal(t, modeOf(*req), modeOfNode(prefix+"0000000007"))
+			require.Equal(t, want[2], modeOfNode(prefix+"0000000007"))
 			require.Equal(t, "0000000007", sortKey(prefix+"0000000007"))
-			require.Equal(t, req.Permits, permitsOf(modeOf(*req)))
+			require.Equal(t, req.Permits, permitsOf(want[2]))
 		}
 	}
 	require.NotEqual(t, ownerPrefix(owner), ownerPrefix(owner+"y"))

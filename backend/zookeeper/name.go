@@ -58,13 +58,18 @@ func parentName(req driver.Request) string {
 
 // nodePrefix is the name of a claim's node before its sequence number; readWrite is Options.ReadWriteLock.
 func nodePrefix(req driver.Request, readWrite bool) string {
+	kind := lockName
 	switch {
-	case !readWrite || req.Permits > 0:
-		return ownerPrefix(req.Owner) + modeOf(req) + lockName
+	case req.Permits > 0:
+		kind = strconv.Itoa(req.Permits) + permitMode + lockName
+	case readWrite && req.Shared:
+		kind = readLockName
+	case readWrite:
+		kind = writeLockName
 	case req.Shared:
-		return ownerPrefix(req.Owner) + readLockName
+		kind = readMode + lockName
 	}
-	return ownerPrefix(req.Owner) + writeLockName
+	return ownerPrefix(req.Owner) + kind
 }
 
 // ownerPrefix begins the names of owner's nodes. The GUID is a hash of the whole owner id, so the owner alone identifies the node.
@@ -78,16 +83,6 @@ const (
 	readMode   = "read-"
 	permitMode = "of-" // after a number
 )
-
-func modeOf(req driver.Request) string {
-	switch {
-	case req.Shared:
-		return readMode
-	case req.Permits > 0:
-		return strconv.Itoa(req.Permits) + permitMode
-	}
-	return ""
-}
 
 // modeOfNode is the mode in a node's name: "" for a writer's, and for an unknown node's.
 func modeOfNode(child string) string {

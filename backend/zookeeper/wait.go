@@ -27,7 +27,7 @@ func (b *Backend) Wait(ctx context.Context, req driver.Request) (driver.Lease, e
 				return ahead, err
 			default: // the servers are unreachable; the session may live
 				select {
-				case <-time.After(retryPause):
+				case <-time.After(20 * time.Millisecond):
 				case <-ctx.Done():
 				}
 				if err = b.ready(ctx); errors.Is(err, errSessionEnded) {
@@ -37,9 +37,6 @@ func (b *Backend) Wait(ctx context.Context, req driver.Request) (driver.Lease, e
 		}
 	})
 }
-
-// retryPause is the pause between attempts while the servers are unreachable.
-const retryPause = 20 * time.Millisecond
 
 // sleep waits until the lock must be listed again: the node ahead changed, or a check is due. Meanwhile it finds out what a grant needs to
 // know of the claim's own node.

@@ -121,9 +121,6 @@ func capabilities(ttl time.Duration) driver.Capabilities {
 // Capabilities implements driver.Backend.
 func (b *Backend) Capabilities() driver.Capabilities { return capabilities(b.o.TTL) }
 
-// closeTime bounds Close if the server does not answer.
-const closeTime = time.Second
-
 var errClosed = errors.New("the backend is closed")
 
 // Close implements driver.Backend. It ends a session of its own, and with it all claims. On a caller's connection, claims that the client
@@ -133,7 +130,7 @@ func (b *Backend) Close() error {
 	b.cancel()
 	conn := b.conn
 	b.mu.Unlock()
-	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second) // the server may not answer
 	defer cancel()
 	_, _ = inTime(ctx, driver.ErrUnavailable, func() (any, error) {
 		if b.addresses != nil && conn != nil {
