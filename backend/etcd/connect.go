@@ -21,10 +21,6 @@ import (
 var (
 	errClosed      = fmt.Errorf("%w: the backend or its client is closed", driver.ErrUnavailable)
 	errUnreachable = fmt.Errorf("%w: etcd cannot be reached: is it running, is the address right, and do both sides agree on TLS?", driver.ErrUnavailable)
-
-	errUnknownToken = fmt.Errorf("%w: the etcd member does not know the client's new token: is it behind the others, or are their JWT keys different?", driver.ErrUnavailable)
-
-	errDisconnected = errors.New("the connection to etcd was lost before the answer")
 )
 
 // ready returns the client once it has a connection. clientv3 queues requests without one, for any length of time. If ready fails, nothing was
@@ -88,10 +84,11 @@ func do[T any](ctx context.Context, b *Backend, late bool, f func(context.Contex
 	}
 	answer, err = f(ctx, client)
 	if client.Username != "" && errors.Is(rpctypes.Error(err), rpctypes.ErrInvalidAuthToken) { // though clientv3 has just requested it
-		return answer, errUnknownToken
+		return answer, fmt.Errorf("%w: the etcd member does not know the client's new token: is it behind the others, or are their JWT keys different?",
+			driver.ErrUnavailable)
 	}
 	if caller.Err() == nil && ctx.Err() != nil && (errors.Is(err, context.Canceled) || status.Code(err) == codes.Canceled) {
-		err = errDisconnected // the request was ended here, not by its caller
+		err = errors.New("the connection to etcd was lost before the answer") // the request was ended here, not by its caller
 	}
 	return answer, classify(caller, err, late)
 }

@@ -45,8 +45,7 @@ func classify(ctx context.Context, err error, late bool) error {
 		}
 		return fmt.Errorf("%w: %s (%w)", a.class, a.text, a.err)
 	}
-	var answer rpctypes.EtcdError
-	if errors.As(known, &answer) {
+	if answer, ok := errors.AsType[rpctypes.EtcdError](known); ok {
 		switch answer.Code() {
 		case codes.InvalidArgument, codes.PermissionDenied, codes.Unauthenticated, codes.FailedPrecondition, codes.OutOfRange:
 			return fmt.Errorf("%w: %w", driver.ErrRefused, known)
