@@ -248,3 +248,14 @@ func TestRepeatedAttach(t *testing.T) {
 	require.NoError(t, peer.ErrOf(a.arrives(txn)))
 	require.Empty(t, keysOf(t, etcd, "y"))
 }
+
+// A reader that is refused because of a waiting writer is told who holds the lock.
+func TestRefusedReaderIsToldTheHolder(t *testing.T) {
+	_, _, n := alone(t)
+	first, writer := peer.Reading(n.Request("x")), n.Request("x")
+	lease := n.Takes(first)
+	n.Waits(writer)
+	require.Equal(t, first.Owner, n.Waits(peer.Once(peer.Reading(n.Request("x")))).Holder.Owner)
+	n.Frees(lease)
+	n.Frees(n.Takes(writer))
+}

@@ -57,7 +57,7 @@ func (ws *watches) add(w *watch) {
 				w.stop = nil
 			}
 		})
-		all := &watch{prefix: ws.b.layout.prefix, events: (*shared)(ws)}
+		all := &watch{prefix: ws.b.layout.prefix, events: ws}
 		ws.begin(all)
 		ws.shared = all.stop
 	}
@@ -140,14 +140,12 @@ func (ws *watches) follow(ctx context.Context, w *watch) {
 	}
 }
 
-// shared receives the shared watch's events.
-type shared watches
-
-func (s *shared) happened(key string, deleted bool, revision int64) {
-	_, suffix, _ := s.b.layout.name(key)
-	s.b.mu.Lock()
-	all := slices.Clone(s.names[strings.TrimSuffix(key, suffix)])
-	s.b.mu.Unlock()
+// happened passes on an event of the shared watch.
+func (ws *watches) happened(key string, deleted bool, revision int64) {
+	_, suffix, _ := ws.b.layout.name(key)
+	ws.b.mu.Lock()
+	all := slices.Clone(ws.names[strings.TrimSuffix(key, suffix)])
+	ws.b.mu.Unlock()
 	for _, w := range all {
 		if w.key == "" || w.key == key && deleted {
 			w.events.happened(key, deleted, revision)
@@ -155,4 +153,4 @@ func (s *shared) happened(key string, deleted bool, revision int64) {
 	}
 }
 
-func (s *shared) missed() { (*watches)(s).each(func(w *watch) { w.events.missed() }) }
+func (ws *watches) missed() { ws.each(func(w *watch) { w.events.missed() }) }
