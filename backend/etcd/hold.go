@@ -70,7 +70,6 @@ func (c *claim) lose() {
 	}
 }
 
-// Grant implements driver.Lease.
 func (c *claim) Grant() driver.Grant { return c.grant }
 
 // Key is the value that Lock.As returns for etcd. A transaction that compares it takes effect only while the lock is held.
@@ -89,7 +88,6 @@ func (c *claim) As(target any) bool {
 	return ok
 }
 
-// missed implements events.
 func (c *claim) missed() {
 	c.b.doubted[c] = struct{}{}
 	if !c.b.confirming {

@@ -59,7 +59,6 @@ type lease struct {
 	grant, last driver.Grant // last is the revision and validity of the last known write
 }
 
-// Grant implements driver.Lease.
 func (l *lease) Grant() driver.Grant { return l.grant }
 
 // Release implements driver.Lease, in one request.

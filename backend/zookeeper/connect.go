@@ -103,27 +103,23 @@ func (b *Backend) probe(ctx context.Context) (tick time.Duration, err error) {
 	return 0, b.unreachable(log)
 }
 
-// hosts is go-zookeeper's list of servers. The library's own list pauses for a second after each round: with one server, after each lost
-// connection. It also resolves names only once. With this one, go-zookeeper pauses and fails unsent requests only after every server failed.
+// hosts is a list of servers for go-zookeeper, a zk.HostProvider. The library's own list pauses for a second after each round: with one server,
+// after each lost connection. It also resolves names only once. With this one, go-zookeeper pauses and fails unsent requests only after every server failed.
 type hosts struct {
 	servers []string
 	next    int
 	tried   int // since the last that opened a session
 }
 
-// Init implements zk.HostProvider.
 func (h *hosts) Init([]string) error {
 	h.next = rand.IntN(len(h.servers))
 	return nil
 }
 
-// Len implements zk.HostProvider.
 func (h *hosts) Len() int { return len(h.servers) }
 
-// Connected implements zk.HostProvider.
 func (h *hosts) Connected() { h.tried = 0 }
 
-// Next implements zk.HostProvider.
 func (h *hosts) Next() (server string, cameRound bool) {
 	h.next = (h.next + 1) % len(h.servers)
 	cameRound = h.tried > 0 && h.tried%len(h.servers) == 0

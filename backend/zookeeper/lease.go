@@ -17,7 +17,6 @@ type Node struct {
 	Czxid   int64  // the driver's token: the transaction that created the node, or a later one that deleted another claim's node
 }
 
-// Grant implements driver.Lease.
 func (c *claim) Grant() driver.Grant {
 	c.b.mu.Lock()
 	defer c.b.mu.Unlock()

@@ -116,7 +116,7 @@ func (g *Guard) Commit(ctx context.Context, ops ...clientv3.Op) (*clientv3.TxnRe
 // without a guard: Succeeded reports whether the conditions passed to If were met.
 func (g *Guard) Txn(ctx context.Context) clientv3.Txn { return &txn{g: g, ctx: ctx} }
 
-// txn nests a transaction in one with the guard's conditions.
+// txn is a clientv3.Txn. Commit nests it in a transaction with the guard's conditions.
 type txn struct {
 	g         *Guard
 	ctx       context.Context
@@ -125,25 +125,21 @@ type txn struct {
 	otherwise []clientv3.Op
 }
 
-// If implements clientv3.Txn.
 func (t *txn) If(cmps ...clientv3.Cmp) clientv3.Txn {
 	t.cmps = append(t.cmps, cmps...)
 	return t
 }
 
-// Then implements clientv3.Txn.
 func (t *txn) Then(ops ...clientv3.Op) clientv3.Txn {
 	t.then = append(t.then, ops...)
 	return t
 }
 
-// Else implements clientv3.Txn.
 func (t *txn) Else(ops ...clientv3.Op) clientv3.Txn {
 	t.otherwise = append(t.otherwise, ops...)
 	return t
 }
 
-// Commit implements clientv3.Txn.
 func (t *txn) Commit() (*clientv3.TxnResponse, error) {
 	g, then := t.g, t.then
 	// Nest only if the caller has conditions: old versions of etcd do not check nested operations against the user's roles.
