@@ -35,8 +35,7 @@ func (h *Hook) DialHook(next goredis.DialHook) goredis.DialHook { return next }
 // ProcessHook implements goredis.Hook.
 func (h *Hook) ProcessHook(next goredis.ProcessHook) goredis.ProcessHook {
 	return func(ctx context.Context, cmd goredis.Cmder) error {
-		h.note(cmd)
-		if h.Skip.CompareAndSwap(true, false) {
+		if h.note(cmd) {
 			return nil
 		}
 		return next(ctx, cmd)
@@ -46,20 +45,21 @@ func (h *Hook) ProcessHook(next goredis.ProcessHook) goredis.ProcessHook {
 // ProcessPipelineHook implements goredis.Hook.
 func (h *Hook) ProcessPipelineHook(next goredis.ProcessPipelineHook) goredis.ProcessPipelineHook {
 	return func(ctx context.Context, cmds []goredis.Cmder) error {
-		h.note(cmds...)
-		if h.Skip.CompareAndSwap(true, false) {
+		if h.note(cmds...) {
 			return nil
 		}
 		return next(ctx, cmds)
 	}
 }
 
-func (h *Hook) note(cmds ...goredis.Cmder) {
+// note records a request, and reports whether to skip it.
+func (h *Hook) note(cmds ...goredis.Cmder) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, cmd := range cmds {
 		h.seen = append(h.seen, fmt.Sprint(cmd.Args()...))
 	}
+	return h.Skip.CompareAndSwap(true, false)
 }
 
 // Limiter is a goredis.Limiter.
