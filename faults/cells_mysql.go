@@ -2,10 +2,7 @@ package faults
 
 import (
 	"context"
-	"errors"
 	"slices"
-
-	gomysql "github.com/go-sql-driver/mysql"
 
 	"github.com/lockport/lockport/conformance/faultproxy"
 	"github.com/lockport/lockport/internal/lab/environment"
@@ -14,9 +11,8 @@ import (
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
-// mySQLCells are the faults of one MariaDB.
 var mySQLCells = slices.Concat(Common(false, closedBothWays...), sessionCells("session-killed"), []play.Cell{
-	{Fault: "too-many-connections", Outcome: report.Safe, Script: play.Storm(usedUp(connectMySQL)), Why: whyTooMany},
+	{Fault: "too-many-connections", Outcome: report.Safe, Script: play.Storm(usedUp("mysql", func(m *environment.MySQL) string { return m.Server.DSN() })), Why: whyTooMany},
 	{Fault: "token-table-locked", Outcome: report.Safe, Script: play.Storm(lasting(lockTokenTable, 1, 2)),
 		Why: "a holder keeps its lock or learns of the loss in time; a claim that gets no token releases the lock and fails"},
 	{Fault: "token-table-dropped", Outcome: report.Safe, Script: play.Storm(dropTokenTable),
@@ -24,18 +20,6 @@ var mySQLCells = slices.Concat(Common(false, closedBothWays...), sessionCells("s
 	{Fault: "split-brain", Outcome: report.Fenced, Script: splitMySQL, Gone: true,
 		Why: "replication does not copy GET_LOCK, so the new server grants at once; its tokens rise if its clock is right"},
 })
-
-// connectMySQL opens a connection, if the server has one left for the workers' user.
-func connectMySQL(s *play.Phase) (closeIt func()) {
-	connector := play.Must((gomysql.MySQLDriver{}).OpenConnector(in[*environment.MySQL](s).Server.DSN()))
-	conn, err := connector.Connect(s.Ctx)
-	var answer *gomysql.MySQLError
-	if errors.As(err, &answer) && answer.Number == 1040 {
-		return nil
-	}
-	play.Check(err)
-	return func() { _ = conn.Close() }
-}
 
 // lockTokenTable locks the table of tokens, as some backups do, for longer than a statement waits for it.
 func lockTokenTable(s *play.Phase) (end func()) {
@@ -48,7 +32,6 @@ func lockTokenTable(s *play.Phase) (end func()) {
 	}
 }
 
-// dropTokenTable drops the table of tokens several times.
 func dropTokenTable(s *play.Phase) {
 	for range 5 {
 		s.Injected()

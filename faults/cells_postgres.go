@@ -1,13 +1,8 @@
 package faults
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"slices"
-
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/lockport/lockport/internal/lab/environment"
 	"github.com/lockport/lockport/internal/lab/play"
@@ -15,25 +10,13 @@ import (
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
-// postgresCells are the faults of one PostgreSQL.
 var postgresCells = slices.Concat(Common(false, closedBothWays...), sessionCells("session-terminated"), []play.Cell{
-	{Fault: "too-many-connections", Outcome: report.Safe, Script: play.Storm(usedUp(connectPostgres)), Why: whyTooMany},
+	{Fault: "too-many-connections", Outcome: report.Safe, Script: play.Storm(usedUp("pgx", func(p *environment.Postgres) string { return p.Server.URL() })), Why: whyTooMany},
 })
 
-// connectPostgres opens a connection, if the server has one left for the workers' role.
-func connectPostgres(s *play.Phase) (closeIt func()) {
-	conn, err := pgx.Connect(s.Ctx, in[*environment.Postgres](s).Server.URL())
-	var answer *pgconn.PgError
-	if errors.As(err, &answer) && answer.Code == "53300" {
-		return nil
-	}
-	play.Check(err)
-	return func() { _ = conn.Close(context.WithoutCancel(s.Ctx)) }
-}
-
 var (
-	pooled = one(func(p *environment.Postgres) *servers.Server { return p.Server.Server })
-	pooler = granting // clients connect to it
+	pooler       = granting // clients connect to it
+	pooled nodes = func(s *play.Phase) []*servers.Server { return s.Environment.Nodes()[1:] }
 )
 
 // postgresPoolerCells are the faults of a PostgreSQL behind PgBouncer, and of the PgBouncer.
@@ -47,7 +30,6 @@ var postgresPoolerCells = slices.Concat(Common(false, closedBothWays...), []play
 		Why: "holders get no answer and end their holds before the server ends their sessions"},
 })
 
-// postgresFailoverCells are the faults of a PostgreSQL whose replica is promoted.
 var postgresFailoverCells = []play.Cell{
 	{Fault: "failover", Outcome: report.Safe, Script: play.Storm(failOver),
 		Why: "the replica knows no locks, but a killed primary's system closes its connections, so holders notice within milliseconds"},

@@ -81,11 +81,6 @@ func someNodes(n int) nodes {
 	}
 }
 
-// one selects a single server.
-func one[S any](of func(S) *servers.Server) nodes {
-	return func(s *play.Phase) []*servers.Server { return []*servers.Server{of(in[S](s))} }
-}
-
 // lasting keeps a fault up for between least and most TTLs.
 func lasting(f fault, least, most float64) play.Act {
 	return func(s *play.Phase) {

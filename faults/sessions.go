@@ -1,7 +1,12 @@
 package faults
 
 import (
+	"database/sql"
+	"errors"
 	"time"
+
+	"github.com/go-sql-driver/mysql"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/lockport/lockport/internal/lab/play"
 	"github.com/lockport/lockport/internal/lab/report"
@@ -42,25 +47,38 @@ var closedBothWays = []play.Cell{
 	{Fault: "replies-lost", Outcome: report.Fenced, Gone: true, Argued: true, Why: whyClosed},
 }
 
-// usedUp opens connections until the server has none left. For a while it also takes those that become free. take returns nil when there are none.
-func usedUp(take func(s *play.Phase) (closeIt func())) play.Act {
+// usedUp opens connections as the workers' user, until the server has none left. For a while it also takes those that become free.
+func usedUp[S any](driver string, dsn func(S) string) play.Act {
 	return func(s *play.Phase) {
-		var taken []func()
+		db := play.Must(sql.Open(driver, dsn(in[S](s))))
+		var taken []*sql.Conn
 		defer func() {
-			for _, closeIt := range taken {
-				closeIt()
+			for _, conn := range taken {
+				_ = conn.Close()
 			}
+			_ = db.Close()
 			s.Healed()
 		}()
 		s.Injected()
 		end := time.Now().Add(s.BetweenTTLs(0.5, 1))
 		for full := false; !full || time.Now().Before(end); {
-			if closeIt := take(s); closeIt != nil {
-				taken = append(taken, closeIt)
+			conn, err := db.Conn(s.Ctx)
+			if err == nil {
+				taken = append(taken, conn)
 				continue
+			}
+			if !tooMany(err) {
+				play.Check(err)
 			}
 			full = true
 			s.Wait(10 * time.Millisecond)
 		}
 	}
+}
+
+// tooMany says that a server has no connection left.
+func tooMany(err error) bool {
+	var ofMySQL *mysql.MySQLError
+	var ofPostgres *pgconn.PgError
+	return errors.As(err, &ofMySQL) && ofMySQL.Number == 1040 || errors.As(err, &ofPostgres) && ofPostgres.Code == "53300"
 }
