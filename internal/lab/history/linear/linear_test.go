@@ -55,76 +55,6 @@ func second(got float64, token int) string {
 	return fmt.Sprintf("100 w2/1 asked\n %v w2/1 got token %d deadline %v\n %v w2/1 releasing\n %v w2/1 released\n", got, token, got+1880, got+50, got+52)
 }
 
-func TestWhatMustBeAccepted(t *testing.T) {
-	for _, c := range []struct {
-		name, text string
-		rules      linear.Rules
-	}{
-		{"nothing", "", leases},
-		{"one after the other", first + released + second(520, 2048), leases},
-		{"granted while Release is under way", first + released + second(505, 2048), leases},
-		{"asked for before the first did, and got after", "0 w2/1 asked\n 1 w1/1 asked\n 10 w1/1 got token 1024\n 500 w1/1 releasing\n 510 w1/1 released\n 505 w2/1 got token 2048", leases},
-		{"seen in the reverse order of grants", first + released + "5 w2/1 asked\n 9 w2/1 got token 512\n 9.5 w2/1 releasing\n 10.5 w2/1 released", leases},
-		{"a paused holder", first + "20 w1 stopped\n" + second(2010, 2048) + "4000 w1 continued\n 4001 w1/1 told: silence\n 4002 w1/1 releasing\n 4003 w1/1 released: lost", leases},
-		{"a holder that was paused before its release", first + "500 w1/1 releasing\n 501 w1 stopped\n" + second(2010, 2048) + "4000 w1 continued\n 4003 w1/1 released: lost", leases},
-		{"a killed holder, after its TTL", first + "20 w1 killed\n" + second(2001, 2048), leases},
-		{"a killed holder that had renewed", first + "600 w1/1 extended deadline 2490\n 700 w1 killed\n" + second(2601, 2048), leases},
-		{"a killed holder, whose session ended", first + "20 w1 killed\n" + second(120, 2048), sessions},
-		{"cut off, and told at the deadline", first + "1890 w1/1 told: silence\n" + second(1895, 2048), leases},
-		{"cut off, and told at the deadline, but recorded late", first + "1893 w1/1 told: silence\n" + second(1892, 2048), leases},
-		{"held to the end", "0 w1/1 asked\n 10 w1/1 got token 1024 deadline 20000\n", leases},
-		{"told of a removal", first + "600 w1/1 told: removed\n" + second(601, 2048), leases},
-		{"the reply to Release was lost", first + "500 w1/1 releasing\n 1890 w1/1 released: unavailable\n" + second(700, 2048), leases},
-		{"the reply to Release was lost, and so was Release", first + "500 w1/1 releasing\n 1890 w1/1 released: unavailable\n" + second(2010, 2048), leases},
-		{"killed during Release", first + "500 w1/1 releasing\n 501 w1 killed\n" + second(502, 2048), leases},
-		{"hand-offs inside a process", first + released + "400 w1/2 asked\n 501 w1/2 got token 1025 deadline 1890\n 510 w1/2 releasing\n 520 w1/2 released\n" + second(530, 2048), leases},
-		{"an unused token", first + released + second(520, 9216), leases},
-		{"a killed acquisition", first + released + "50 w3/1 asked\n 505 w3 killed\n" + second(3000, 4096), leases},
-		{"without tokens", strings.ReplaceAll(first, "token 1024", "") + released + strings.ReplaceAll(second(520, 0), "token 0", ""), leases},
-		{"sessions end by the fault", first + "600 - injected\n" + second(610, 2048) + "650 w1/1 told: session killed", sessionsGone},
-		{"sessions ended by the fault, and a hold was handed on meanwhile", handedOn + "495 - healed\n 510 w1/2 told: session killed", sessionsGone},
-		{"the same, and the handed-on hold was released in order", handedOn + "504 w1/2 releasing\n 505 w1/2 released", sessionsGone},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			res := check(t, c.text+theEnd, c.rules)
-			require.True(t, res.Ok, res.Message)
-		})
-	}
-}
-
-func TestWhatMustBeRejected(t *testing.T) {
-	for _, c := range []struct {
-		name, text string
-		rules      linear.Rules
-	}{
-		{"a fail-over that lost the lock", first + "300 - injected\n" + second(400, 2048) + released, leases},
-		{"a fail-over that lost the lock, whose holder is told later", first + "300 - injected\n" + second(400, 2048) + "640 w1/1 told: removed\n", leases},
-		{"a clock that jumped", first + "20 w1 killed\n 30 - injected\n" + second(1500, 2048), leases},
-		{"a clock that is too fast, by less than the margin", first + "20 w1 killed\n" + second(1950, 2048), leases},
-		{"a restart without data, and tokens from the beginning", first + released + "600 - injected\n 700 w2/1 asked\n 710 w2/1 got token 1024", leases},
-		{"a token twice", first + released + second(520, 1024), leases},
-		{"a token that falls", first + released + second(520, 1000), leases},
-		{"before Release was called", first + released + second(499, 2048), leases},
-		{"no Release, no deadline", "0 w1/1 asked\n 10 w1/1 got token 1024\n" + second(5000, 2048), leases},
-		{"killed, and granted again before its TTL", first + "20 w1 killed\n" + second(120, 2048), leases},
-		{"stopped, and granted again too early", first + "20 w1 stopped\n" + second(1900, 2048) + "4000 w1 continued\n 4001 w1/1 told: silence", leases},
-		{"told, but later", first + "600 w1/1 told: removed\n" + second(590, 2048), leases},
-		{"a hand-off while another has it", first + "20 w1/2 asked\n 30 w1/2 got token 1025\n", leases},
-		{"without tokens", strings.ReplaceAll(first, "token 1024", "") + released + strings.ReplaceAll(second(499, 0), "token 0", ""), leases},
-		{"a fault that ends sessions, which the rules exclude", first + "600 - injected\n" + second(610, 2048) + "650 w1/1 told: session killed", sessions},
-		{"a fault that ends sessions, and one that was ended before it", first + "600 - injected\n" + second(590, 2048) + "650 w1/1 told: session killed", sessionsGone},
-		{"a fault that ends sessions, and a hold after it", "0 - injected\n 1 - healed\n 2 w1/1 asked\n 10 w1/1 got token 1024 deadline 1890\n" + second(500, 2048), sessionsGone},
-		{"a fault that ends sessions, and the same token again", first + "600 - injected\n" + second(610, 1024) + "650 w1/1 told: session killed", sessionsGone},
-		{"two new holds during a fault that ends sessions", "0 - injected\n" + first + released + second(520, 1024), sessionsGone},
-		{"a hand-off before the fault, of a claim that had been released", first + "100 w2/1 asked\n 300 w1/1 releasing\n 310 w1/1 released\n" +
-			"500 w2/1 got token 2048\n 505 w1/2 asked\n 510 w1/2 got token 1025\n 600 - injected", sessionsGone},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			require.False(t, check(t, c.text+theEnd, c.rules).Ok)
-		})
-	}
-}
-
 // beside is a hold in a mode from got until its release or its worker's kill.
 func beside(worker int, mode string, got float64, token int, end string) string {
 	text := fmt.Sprintf("%v w%d/1 asked %s\n %v w%d/1 got token %d deadline %v\n", got-5, worker, mode, got, worker, token, got+1880)
@@ -134,37 +64,86 @@ func beside(worker int, mode string, got float64, token int, end string) string 
 	return text + fmt.Sprintf("%v w%d/1 releasing\n %v w%d/1 released\n", got+300, worker, got+302, worker)
 }
 
-func TestReadersAndPermits(t *testing.T) {
+// Leases, sessions, and sessions that the fault may end; then readers and permits.
+func TestCheck(t *testing.T) {
 	const reader, permit = "shared", "permits 2"
-	for _, c := range []struct {
-		name, text string
-		ok         bool
-	}{
-		{"readers together, and a writer", beside(1, reader, 10, 1024, "") + beside(2, reader, 20, 2048, "") + beside(3, "", 330, 3072, ""), true},
-		{"readers seen in the reverse order of grants", beside(1, reader, 10, 2048, "") + beside(2, reader, 30, 1024, ""), true},
-		{"readers of one claim", beside(1, reader, 10, 1024, "") + "20 w1/2 asked shared\n 21 w1/2 got token 1024\n 22 w1/2 releasing\n 23 w1/2 released\n", true},
-		{"a writer beside a reader", beside(1, reader, 10, 1024, "") + beside(2, reader, 20, 2048, "") + beside(3, "", 315, 3072, ""), false},
-		{"a reader beside a writer", beside(1, "", 10, 1024, "") + beside(2, reader, 300, 2048, ""), false},
-		{"a reader that was killed keeps a writer out", beside(1, reader, 10, 1024, "killed") + beside(2, "", 1900, 2048, ""), false},
-		{"a killed reader, after its TTL", beside(1, reader, 10, 1024, "killed") + beside(2, "", 2001, 2048, ""), true},
-		{"a killed reader keeps no reader out", beside(1, reader, 10, 1024, "killed") + beside(2, reader, 400, 2048, ""), true},
-		{"a writer's token is a reader's", beside(1, reader, 10, 1024, "") + beside(2, "", 330, 1024, ""), false},
-		{"a reader's token is a writer's", beside(1, "", 10, 1024, "") + beside(2, reader, 330, 1024, ""), false},
-		{"a reader's token is smaller than a writer's", beside(1, "", 10, 2048, "") + beside(2, reader, 330, 1024, ""), false},
-		{"as many as there are permits", beside(1, permit, 10, 1024, "") + beside(2, permit, 20, 2048, "") + beside(3, permit, 315, 3072, ""), true},
-		{"a permit too many", beside(1, permit, 10, 1024, "") + beside(2, permit, 20, 2048, "") + beside(3, permit, 300, 3072, ""), false},
-		{"a killed worker's permit", beside(1, permit, 10, 1024, "killed") + beside(2, permit, 1700, 2048, "") + beside(3, permit, 1900, 3072, ""), false},
-		{"a killed worker's permit after its TTL", beside(1, permit, 10, 1024, "killed") + beside(2, permit, 1800, 2048, "") + beside(3, permit, 2001, 3072, ""), true},
-		{"handed on beside a newer claim", beside(1, permit, 10, 1024, "") + beside(2, permit, 20, 2048, "") +
-			"25 w1/2 asked permits 2\n 311 w1/2 got token 1025\n 400 w1/2 releasing\n 401 w1/2 released\n", true},
-	} {
-		res := check(t, c.text+theEnd, leases)
-		require.Equal(t, c.ok, res.Ok, "%s: %s", c.name, res.Message)
-	}
 	// The server ends a session, and a reader joins its claim before the process knows.
 	joined := beside(1, reader, 10, 1024, "") + "100 - injected\n" + beside(2, "", 120, 2048, "") + "125 w1/2 asked shared\n 130 w1/2 got token 1024\n 131 w1/2 told: session killed\n"
-	require.True(t, check(t, joined+theEnd, sessionsGone).Ok)
-	require.False(t, check(t, joined+theEnd, sessions).Ok)
+	for _, c := range []struct {
+		name, text string
+		rules      linear.Rules
+		ok         bool
+	}{
+		{"nothing", "", leases, true},
+		{"one after the other", first + released + second(520, 2048), leases, true},
+		{"granted while Release is under way", first + released + second(505, 2048), leases, true},
+		{"asked for before the first did, and got after", "0 w2/1 asked\n 1 w1/1 asked\n 10 w1/1 got token 1024\n 500 w1/1 releasing\n 510 w1/1 released\n 505 w2/1 got token 2048", leases, true},
+		{"seen in the reverse order of grants", first + released + "5 w2/1 asked\n 9 w2/1 got token 512\n 9.5 w2/1 releasing\n 10.5 w2/1 released", leases, true},
+		{"a paused holder", first + "20 w1 stopped\n" + second(2010, 2048) + "4000 w1 continued\n 4001 w1/1 told: silence\n 4002 w1/1 releasing\n 4003 w1/1 released: lost", leases, true},
+		{"a holder that was paused before its release", first + "500 w1/1 releasing\n 501 w1 stopped\n" + second(2010, 2048) + "4000 w1 continued\n 4003 w1/1 released: lost", leases, true},
+		{"a killed holder, after its TTL", first + "20 w1 killed\n" + second(2001, 2048), leases, true},
+		{"a killed holder that had renewed", first + "600 w1/1 extended deadline 2490\n 700 w1 killed\n" + second(2601, 2048), leases, true},
+		{"a killed holder, whose session ended", first + "20 w1 killed\n" + second(120, 2048), sessions, true},
+		{"cut off, and told at the deadline", first + "1890 w1/1 told: silence\n" + second(1895, 2048), leases, true},
+		{"cut off, and told at the deadline, but recorded late", first + "1893 w1/1 told: silence\n" + second(1892, 2048), leases, true},
+		{"held to the end", "0 w1/1 asked\n 10 w1/1 got token 1024 deadline 20000\n", leases, true},
+		{"told of a removal", first + "600 w1/1 told: removed\n" + second(601, 2048), leases, true},
+		{"the reply to Release was lost", first + "500 w1/1 releasing\n 1890 w1/1 released: unavailable\n" + second(700, 2048), leases, true},
+		{"the reply to Release was lost, and so was Release", first + "500 w1/1 releasing\n 1890 w1/1 released: unavailable\n" + second(2010, 2048), leases, true},
+		{"killed during Release", first + "500 w1/1 releasing\n 501 w1 killed\n" + second(502, 2048), leases, true},
+		{"hand-offs inside a process", first + released + "400 w1/2 asked\n 501 w1/2 got token 1025 deadline 1890\n 510 w1/2 releasing\n 520 w1/2 released\n" + second(530, 2048), leases, true},
+		{"an unused token", first + released + second(520, 9216), leases, true},
+		{"a killed acquisition", first + released + "50 w3/1 asked\n 505 w3 killed\n" + second(3000, 4096), leases, true},
+		{"without tokens", strings.ReplaceAll(first, "token 1024", "") + released + strings.ReplaceAll(second(520, 0), "token 0", ""), leases, true},
+		{"sessions end by the fault", first + "600 - injected\n" + second(610, 2048) + "650 w1/1 told: session killed", sessionsGone, true},
+		{"sessions ended by the fault, and a hold was handed on meanwhile", handedOn + "495 - healed\n 510 w1/2 told: session killed", sessionsGone, true},
+		{"the same, and the handed-on hold was released in order", handedOn + "504 w1/2 releasing\n 505 w1/2 released", sessionsGone, true},
+
+		{"a fail-over that lost the lock", first + "300 - injected\n" + second(400, 2048) + released, leases, false},
+		{"a fail-over that lost the lock, whose holder is told later", first + "300 - injected\n" + second(400, 2048) + "640 w1/1 told: removed\n", leases, false},
+		{"a clock that jumped", first + "20 w1 killed\n 30 - injected\n" + second(1500, 2048), leases, false},
+		{"a clock that is too fast, by less than the margin", first + "20 w1 killed\n" + second(1950, 2048), leases, false},
+		{"a restart without data, and tokens from the beginning", first + released + "600 - injected\n 700 w2/1 asked\n 710 w2/1 got token 1024", leases, false},
+		{"a token twice", first + released + second(520, 1024), leases, false},
+		{"a token that falls", first + released + second(520, 1000), leases, false},
+		{"before Release was called", first + released + second(499, 2048), leases, false},
+		{"no Release, no deadline", "0 w1/1 asked\n 10 w1/1 got token 1024\n" + second(5000, 2048), leases, false},
+		{"killed, and granted again before its TTL", first + "20 w1 killed\n" + second(120, 2048), leases, false},
+		{"stopped, and granted again too early", first + "20 w1 stopped\n" + second(1900, 2048) + "4000 w1 continued\n 4001 w1/1 told: silence", leases, false},
+		{"told, but later", first + "600 w1/1 told: removed\n" + second(590, 2048), leases, false},
+		{"a hand-off while another has it", first + "20 w1/2 asked\n 30 w1/2 got token 1025\n", leases, false},
+		{"without tokens", strings.ReplaceAll(first, "token 1024", "") + released + strings.ReplaceAll(second(499, 0), "token 0", ""), leases, false},
+		{"a fault that ends sessions, which the rules exclude", first + "600 - injected\n" + second(610, 2048) + "650 w1/1 told: session killed", sessions, false},
+		{"a fault that ends sessions, and one that was ended before it", first + "600 - injected\n" + second(590, 2048) + "650 w1/1 told: session killed", sessionsGone, false},
+		{"a fault that ends sessions, and a hold after it", "0 - injected\n 1 - healed\n 2 w1/1 asked\n 10 w1/1 got token 1024 deadline 1890\n" + second(500, 2048), sessionsGone, false},
+		{"a fault that ends sessions, and the same token again", first + "600 - injected\n" + second(610, 1024) + "650 w1/1 told: session killed", sessionsGone, false},
+		{"two new holds during a fault that ends sessions", "0 - injected\n" + first + released + second(520, 1024), sessionsGone, false},
+		{"a hand-off before the fault, of a claim that had been released", first + "100 w2/1 asked\n 300 w1/1 releasing\n 310 w1/1 released\n" +
+			"500 w2/1 got token 2048\n 505 w1/2 asked\n 510 w1/2 got token 1025\n 600 - injected", sessionsGone, false},
+
+		{"readers together, and a writer", beside(1, reader, 10, 1024, "") + beside(2, reader, 20, 2048, "") + beside(3, "", 330, 3072, ""), leases, true},
+		{"readers seen in the reverse order of grants", beside(1, reader, 10, 2048, "") + beside(2, reader, 30, 1024, ""), leases, true},
+		{"readers of one claim", beside(1, reader, 10, 1024, "") + "20 w1/2 asked shared\n 21 w1/2 got token 1024\n 22 w1/2 releasing\n 23 w1/2 released\n", leases, true},
+		{"a writer beside a reader", beside(1, reader, 10, 1024, "") + beside(2, reader, 20, 2048, "") + beside(3, "", 315, 3072, ""), leases, false},
+		{"a reader beside a writer", beside(1, "", 10, 1024, "") + beside(2, reader, 300, 2048, ""), leases, false},
+		{"a reader that was killed keeps a writer out", beside(1, reader, 10, 1024, "killed") + beside(2, "", 1900, 2048, ""), leases, false},
+		{"a killed reader, after its TTL", beside(1, reader, 10, 1024, "killed") + beside(2, "", 2001, 2048, ""), leases, true},
+		{"a killed reader keeps no reader out", beside(1, reader, 10, 1024, "killed") + beside(2, reader, 400, 2048, ""), leases, true},
+		{"a writer's token is a reader's", beside(1, reader, 10, 1024, "") + beside(2, "", 330, 1024, ""), leases, false},
+		{"a reader's token is a writer's", beside(1, "", 10, 1024, "") + beside(2, reader, 330, 1024, ""), leases, false},
+		{"a reader's token is smaller than a writer's", beside(1, "", 10, 2048, "") + beside(2, reader, 330, 1024, ""), leases, false},
+		{"as many as there are permits", beside(1, permit, 10, 1024, "") + beside(2, permit, 20, 2048, "") + beside(3, permit, 315, 3072, ""), leases, true},
+		{"a permit too many", beside(1, permit, 10, 1024, "") + beside(2, permit, 20, 2048, "") + beside(3, permit, 300, 3072, ""), leases, false},
+		{"a killed worker's permit", beside(1, permit, 10, 1024, "killed") + beside(2, permit, 1700, 2048, "") + beside(3, permit, 1900, 3072, ""), leases, false},
+		{"a killed worker's permit after its TTL", beside(1, permit, 10, 1024, "killed") + beside(2, permit, 1800, 2048, "") + beside(3, permit, 2001, 3072, ""), leases, true},
+		{"handed on beside a newer claim", beside(1, permit, 10, 1024, "") + beside(2, permit, 20, 2048, "") +
+			"25 w1/2 asked permits 2\n 311 w1/2 got token 1025\n 400 w1/2 releasing\n 401 w1/2 released\n", leases, true},
+		{"a reader joins a claim that the fault ended", joined, sessionsGone, true},
+		{"a reader joins a claim that ended too early", joined, sessions, false},
+	} {
+		res := check(t, c.text+theEnd, c.rules)
+		require.Equal(t, c.ok, res.Ok, "%s: %s", c.name, res.Message)
+	}
 }
 
 func TestNamesAreJudgedApart(t *testing.T) {
