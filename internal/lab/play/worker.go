@@ -1,6 +1,7 @@
 package play
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -56,10 +57,7 @@ func (s *Phase) start() (*Worker, error) {
 	s.mu.Lock()
 	s.workers = append(s.workers, w)
 	s.mu.Unlock()
-	go func() {
-		<-w.process.Over()
-		s.record() // wakes those waiting for the worker
-	}()
+	context.AfterFunc(w.process.Context(), func() { s.record() }) // wakes those waiting for the worker
 	return w, nil
 }
 
@@ -199,8 +197,7 @@ func (w *Worker) acquire(do, name string, within time.Duration) (*Hold, error) {
 // MaxWait limits the wait for what must happen, such as the grant of a free lock, on a busy machine.
 const MaxWait = 20 * time.Second
 
-// Acquire has a worker acquire the phase's lock, which is or soon becomes free. It repeats an Acquire whose first attempt took longer than the TTL
-// and failed.
+// Acquire has a worker acquire the phase's lock, which is or soon becomes free. It repeats an attempt that failed.
 func (s *Phase) Acquire(w *Worker) *Hold { return Must(w.AcquireAtLast(s.Name, MaxWait, MaxWait)) }
 
 // Warm has workers acquire and release another lock, so that one-time work such as connecting is done.

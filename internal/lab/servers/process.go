@@ -124,7 +124,7 @@ func (s *Server) stop() error {
 	_ = s.proc.Signal(cmp.Or(s.end, syscall.SIGTERM))
 	_ = s.thaw() // a stopped process handles no signal
 	select {
-	case <-s.proc.Over():
+	case <-s.proc.Context().Done():
 		return nil
 	case <-time.After(stopTime):
 		return s.kill()

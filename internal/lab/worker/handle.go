@@ -120,7 +120,7 @@ func (h *Handle[O, A]) await(ctx context.Context, from <-chan answer[A]) (A, err
 	var a answer[A]
 	select {
 	case a = <-from:
-	case <-h.Over():
+	case <-h.over.Done():
 		select {
 		case a = <-from: // the worker's last answer
 		default:
@@ -153,7 +153,7 @@ func (h *Handle[O, A]) End(d time.Duration) error {
 	_ = h.in.Close()
 	h.writing.Unlock()
 	select {
-	case <-h.Over():
+	case <-h.over.Done():
 		return nil
 	case <-time.After(d):
 		h.Kill()

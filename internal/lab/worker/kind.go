@@ -13,8 +13,7 @@ import (
 type Kind[C, O, A any] struct {
 	// Variable is the environment variable that makes a process such a worker.
 	Variable string
-	// Line, if not nil, gets each line of a worker's standard output that is no answer: the worker's own output, or a library's. It must not keep
-	// the line.
+	// Line, if not nil, gets each line of a worker's standard output that is no answer. It must not keep the line.
 	Line func(line []byte)
 }
 

@@ -2,8 +2,7 @@ package worker
 
 import "encoding/binary"
 
-// Pack encodes lists as bytes, one after the other: JSON is too large for hundreds of thousands of holds. T must have a fixed size: see package
-// binary.
+// Pack encodes lists of a fixed-size T as bytes, one after the other: JSON is too large for hundreds of thousands of holds.
 func Pack[T any](lists ...[]T) []byte {
 	var b []byte
 	for _, list := range lists {

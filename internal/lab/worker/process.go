@@ -30,9 +30,6 @@ func Run(cmd *exec.Cmd) (*Process, error) {
 // Context returns a context that ends when the process has ended.
 func (p *Process) Context() context.Context { return p.over }
 
-// Over returns a channel that is closed when the process has ended.
-func (p *Process) Over() <-chan struct{} { return p.over.Done() }
-
 // Alive reports whether the process runs, or is frozen.
 func (p *Process) Alive() bool { return p.over.Err() == nil }
 
@@ -47,7 +44,7 @@ func (p *Process) State() *os.ProcessState {
 // Kill ends the process with SIGKILL, frozen or not, and returns when it has ended.
 func (p *Process) Kill() {
 	_ = p.cmd.Process.Kill() // it may have ended
-	<-p.Over()
+	<-p.over.Done()
 }
 
 // Pid returns the process's id.
