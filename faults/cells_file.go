@@ -8,7 +8,6 @@ import (
 	"github.com/lockport/lockport/internal/lab/report"
 )
 
-// fileCells are the faults of a folder on one machine.
 var fileCells = slices.Concat(
 	Common(true, play.Cell{Fault: "holder-stopped", Outcome: report.Safe, Why: "a stopped process (SIGSTOP) keeps its lock as long as it exists"}),
 	[]play.Cell{

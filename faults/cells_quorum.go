@@ -106,10 +106,8 @@ func grantLeases(s *play.Phase, node *servers.Etcd) {
 	}))
 }
 
-// endSession ends the session whose claim holds the lock.
 var endSession = named((*environment.ZooKeeper).EndSession)
 
-// zooKeeperCells are the faults of an ensemble.
 var zooKeeperCells = slices.Concat(Common(false), []play.Cell{
 	{Fault: "leader-killed", Outcome: report.Safe, Script: play.Storm(leaderKilled),
 		Why: "Nodes and sessions are on a quorum; the next leader restarts every session's timeout."},

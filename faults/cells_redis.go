@@ -43,7 +43,6 @@ var redisCells = slices.Concat(Common(false), leaseCells, []play.Cell{
 
 var redisDiskFull = until(at((*environment.Redis).FailToSave), at((*environment.Redis).SaveAgain))
 
-// redisSet is an act that changes settings.
 func redisSet(settings ...any) play.Act {
 	return at(func(r *environment.Redis, ctx context.Context) error { return r.ConfigSet(ctx, settings...) })
 }
@@ -59,7 +58,6 @@ func redisFull(s *play.Phase) {
 	keeper.Kill()
 }
 
-// redisEvicts makes the server evict everything.
 func redisEvicts(s *play.Phase) {
 	redisSet("maxmemory-policy", "allkeys-lru", "maxmemory", 1)(s)
 	play.Check(servers.Poll(s.Ctx, func(ctx context.Context) error {

@@ -72,8 +72,7 @@ func redisMasterLost(s *play.Phase) {
 	redisPromoted(s)
 }
 
-// redisTwoMasters promotes the replica while the holder stays connected to the old master, which keeps running. The newer worker connects to the new
-// master.
+// redisTwoMasters promotes the replica while the old master and a holder on it keep running. The newer worker connects to the new master.
 func redisTwoMasters(s *play.Phase) {
 	older := s.Worker()
 	lag(s)

@@ -10,8 +10,7 @@ import (
 	"github.com/lockport/lockport/internal/lab/report"
 )
 
-// showsNothing looks for reasons why a passing phase shows nothing: a fault that was not injected, workers that never contended, or a fence that refused
-// nobody.
+// showsNothing looks for reasons why a passing phase shows nothing: no fault was injected, no workers contended, or the fence refused nobody.
 func (v *Verdict) showsNothing(p *play.Played) {
 	if !p.Storm {
 		refused := slices.ContainsFunc(v.History.Writes(), func(w history.Write) bool { return w.Refused })

@@ -20,8 +20,7 @@ type Verdict struct {
 // Seen says that two believed they held one lock.
 func (v *Verdict) Seen() bool { return len(v.Overlaps) > 0 }
 
-// Judge judges a phase by belief, tokens and registers, against the statement of its cell. Only all plays together can tell whether an unsafe cell
-// was seen to be unsafe.
+// Judge judges a phase by belief, tokens and registers, against the statement of its cell. An unsafe cell need not show itself in each play.
 func Judge(p *play.Played) (*Verdict, error) {
 	h, err := history.NewHistory(p.Events)
 	if err != nil {

@@ -111,8 +111,7 @@ func silence(s *play.Phase, w *play.Worker) func() {
 	return end
 }
 
-// cutAll cuts off all workers at the same time: it stops their traffic first. Else a server that ends the session of one could grant the lock to
-// another, which is not cut off yet.
+// cutAll stops the traffic of all workers before it cuts any: else a server could end one's session and grant the lock to another.
 func cutAll(s *play.Phase) (end func()) {
 	everybody(links((*faultproxy.Proxy).Freeze))(s)
 	return everybody(links((*faultproxy.Proxy).Cut))(s)

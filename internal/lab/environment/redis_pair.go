@@ -8,8 +8,7 @@ import (
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
-// RedisPair is a master and its replica, without persistence. The replica is promoted by hand, as in managed services. Clients are led to the
-// master.
+// RedisPair is a master and its replica, without persistence. The replica is promoted by hand, as in managed services.
 type RedisPair struct {
 	*Redis
 	Master, Replica *servers.Redis
@@ -54,8 +53,7 @@ func startMasterAndReplica(ctx context.Context) (master, replica *servers.Redis,
 	return master, replica, nil
 }
 
-// Promote makes the replica the master. New connections go there; existing ones stay. The old master is now Replica, but does not know it until
-// Follow.
+// Promote makes the replica the master. Existing connections stay. The old master is now Replica, but does not know it until Follow.
 func (p *RedisPair) Promote(ctx context.Context) error {
 	if err := p.Replica.Promote(ctx); err != nil {
 		return err

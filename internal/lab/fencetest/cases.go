@@ -208,8 +208,7 @@ func lockOnTheSameServer(f *fixture) {
 	f.Stale(f, second(f.Context(), 4), token2, token2+1)
 }
 
-// Every call returns the context's error soon after its context has ended: at once if it ended before the call, and also while the network is
-// silent.
+// Every call returns the context's error at once if the context has ended, and soon after its end while the network is silent.
 func contextEnds(f *fixture) {
 	proxy := peer.Proxy(f, f.Addr)
 	far := f.at(proxy.Addr())

@@ -14,8 +14,7 @@ import (
 	"github.com/lockport/lockport/fence"
 )
 
-// handOff makes two holds of name that share one claim. before was released and handed to after inside the process, so the server saw nothing of
-// it. after is held.
+// handOff makes two holds of name that share one claim. before was handed to after inside the process, unseen by the server. after is held.
 func handOff(t testing.TB, c *lockport.Client, name string) (before, after *lockport.Lock) {
 	t.Helper()
 	for range 100 { // until the second caller waits when the first hold is released

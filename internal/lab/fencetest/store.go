@@ -1,6 +1,5 @@
 // Package fencetest tests fences against their promises, on real servers. Above all, a fence refuses a holder that does not know it lost its lock.
-// A child process takes locks, reads, and is frozen. The test takes the locks and writes. Then the child thaws and writes late. The package is for
-// tests alone.
+// A child process takes locks, reads, and is frozen. The test takes the locks and writes. Then the child thaws and writes late.
 package fencetest
 
 import (

@@ -12,9 +12,8 @@ func (h *History) ReturnedLate(s *Span) time.Duration {
 	return h.late(s.Worker, s.Limit, h.Over(s))
 }
 
-// ToldLate is how long after its deadline a hold's worker was told that the hold had ended, or was not told before it released the hold, was killed or
-// the history ended. A hold that was got after its deadline counts from then. 0: the hold ended earlier or has no deadline, or its worker was stopped
-// then.
+// ToldLate is how long after its deadline, or after it was got if that was later, a hold's worker was told of its end, released it or was killed.
+// 0: the hold ended earlier or has no deadline, or its worker was stopped then.
 func (h *History) ToldLate(s *Span) time.Duration {
 	if s.Deadline == 0 {
 		return 0

@@ -13,8 +13,7 @@ type Servers struct {
 	Close func() error
 }
 
-// Start returns a function that starts servers with o, and returns when they serve. If a program is not installed, the error is a
-// *servers.NotInstalled.
+// Start returns a function that starts servers with o. If a program is not installed, the error is a *servers.NotInstalled.
 func Start[S interface {
 	URL() string
 	Close() error

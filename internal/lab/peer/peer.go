@@ -22,8 +22,7 @@ import (
 // Soon far exceeds the time of anything that should happen at once, even on a busy machine.
 const Soon = 5 * time.Second
 
-// Peer makes claims with its own backend, as another machine would. Its methods take at most Soon. Those that return no error fail the test
-// instead.
+// Peer makes claims with its own backend, as another machine would. Methods take at most Soon, and fail the test if they return no error.
 type Peer struct {
 	T     testing.TB
 	Of    driver.Backend

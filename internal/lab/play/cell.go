@@ -17,8 +17,7 @@ type Cell struct {
 	// Script is a [Storm] in which the fault is injected, or leads workers through one interleaving. It takes all choices from Rand, so a seed
 	// replays them. Play restores what stays broken. With [report.Unavailable] the script calls Away and Back.
 	Script Act
-	// Belief is how long Both lets an overlap last, so that people see it. If it is set, scripts do not wait until the older holder knows of its
-	// loss.
+	// Belief is how long Both lets an overlap last, so that people see it. Scripts then do not wait until the older holder knows of its loss.
 	Belief time.Duration
 	// TTL overrides the environment's TTL of locks, and URL maps an endpoint's URL to the one that workers open.
 	TTL time.Duration

@@ -50,8 +50,7 @@ func (h *hold) begin() history.Event {
 	return e
 }
 
-// watch records the hold's deadlines and its loss until the release, and compares Valid with the clock at each check. last is when the hold was got:
-// the worker may be paused before watch starts.
+// watch records the hold's deadlines and its loss until the release. last is when the hold was got: the worker may be paused before watch starts.
 func (h *hold) watch(last history.Instant) {
 	tick := time.NewTicker(checkEvery)
 	defer tick.Stop()

@@ -46,8 +46,7 @@ const (
 	doStorm   = "storm"
 )
 
-// WorkerMain is the first line of TestMain. In a worker process it works and exits; in others it returns at once. The program must import the
-// backends.
+// WorkerMain is the first line of TestMain. In a worker process it works and exits; in others it returns at once.
 func WorkerMain() { kind.Main(begin) }
 
 // IsWorker says that this is a worker process, in which [WorkerMain] does not return.

@@ -16,8 +16,7 @@ const (
 	workers, goroutines = 4, 4
 	// warmUp is the number of holds before the fault.
 	warmUp = 8
-	// settleTime is how long workers go on after the recovery. Clients retry clean-up once a second, and it must not hit a lock that somebody else
-	// has by then.
+	// settleTime is how long workers go on after the recovery. Clients retry clean-up once a second, which must not hit another's lock.
 	settleTime = 1200 * time.Millisecond
 )
 

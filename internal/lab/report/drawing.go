@@ -5,8 +5,7 @@ import (
 	"strings"
 )
 
-// shape is a part of a drawing: a "rect", a "line" (from its start W to the right and H down), a "text" with its baseline at Y, or a "use" of a
-// definition in defs.svg.
+// shape is a "rect", a "line" (from its start W to the right and H down), a "text" with its baseline at Y, or a "use" of a definition in defs.svg.
 type shape struct {
 	Kind, Class string
 	X, Y, W, H  float64

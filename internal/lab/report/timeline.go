@@ -178,8 +178,7 @@ func (t *timeline) lane(l *Lane, y float64) {
 	}
 }
 
-// span draws how a client waited for the lock and held it. The token is in the bar or, if there is room before the next span, beside it with the
-// ending.
+// span draws how a client waited for the lock and held it. The token is in the bar or, if there is room, beside it with the ending.
 func (t *timeline) span(l *Lane, s Span, y, room float64) {
 	mid, waited := y+barTop+barHeight/2, s.Until
 	if s.Held {

@@ -18,8 +18,7 @@ var (
 	buildNATS = goTool("nats-server", "natsserver", "github.com/nats-io/nats-server/v2")
 )
 
-// goTool builds the tool of the module in folder into the go command's cache, which later processes reuse. It copies the binary to where every user
-// can execute it.
+// goTool builds the tool of the module in folder into the go command's cache, and copies it to where every user can execute it.
 func goTool(program, folder, tool string) func() (string, error) {
 	return sync.OnceValues(func() (string, error) {
 		_, file, _, _ := runtime.Caller(0)

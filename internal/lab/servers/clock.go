@@ -23,8 +23,7 @@ const (
 //go:embed preload/clock.c
 var clockSource []byte
 
-// ClockInstalled returns nil if servers can have private clocks here: on Linux with gcc installed. Otherwise the error matches *NotInstalled or
-// [errors.ErrUnsupported].
+// ClockInstalled returns nil if servers can have private clocks here. Otherwise the error matches *NotInstalled or [errors.ErrUnsupported].
 func ClockInstalled() error {
 	_, err := buildClock()
 	return err

@@ -33,8 +33,7 @@ type EtcdOptions struct {
 	RootPassword string
 	// TLS makes the server accept clients over TLS only: see Server.TLSConfig.
 	TLS bool
-	// Cuttable routes the traffic between a cluster's nodes through this process, so that Set.CutFromQuorum works. It makes the cluster
-	// slightly slower.
+	// Cuttable routes a cluster's traffic through this process, so that Set.CutFromQuorum works. It makes the cluster slightly slower.
 	Cuttable bool
 	// Flags are more flags, which override ours: "--max-txn-ops=16". Relative paths start at Etcd.Dir.
 	Flags []string
@@ -70,7 +69,6 @@ func StartEtcdCluster(ctx context.Context, o EtcdOptions) (*Group[*Etcd], error)
 	return startGroup(ctx, "etcd", quorumNodes, o.Cuttable, func(ctx context.Context, s starting) (*Etcd, error) { return startEtcd(ctx, o, s) })
 }
 
-// startEtcd starts a member of a cluster.
 func startEtcd(ctx context.Context, o EtcdOptions, g starting) (*Etcd, error) {
 	k := kind{
 		name: "etcd", port: g.ports[g.i], url: url.URL{Scheme: overTLS("etcd", o.TLS)}, tls: o.TLS,

@@ -134,8 +134,7 @@ func (g *Group[N]) URL() string {
 // serves, which needs a second running node.
 const quorumNodes = 3
 
-// starting is what a server of a group needs to know of the group: its own index, the ports of all, and the SOCKS proxy through which it must reach
-// the others; empty: directly.
+// starting is what a server of a group knows of it: its own index, the ports of all, and the SOCKS proxy to the others; empty: directly.
 type starting struct {
 	i     int
 	ports []int

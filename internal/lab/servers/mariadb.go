@@ -41,8 +41,7 @@ type MariaDBOptions struct {
 	MySQL bool
 }
 
-// MariaDB is a MariaDB or MySQL server. It has an empty database "lockport", on which the user "lockport", with a random password, has all
-// privileges. That user has no others. Safe for concurrent use.
+// MariaDB is a MariaDB or MySQL server. It has an empty database "lockport", on which alone the user "lockport" has all privileges.
 type MariaDB struct{ *Server }
 
 // StartMariaDB starts a MariaDB or MySQL, ready when it accepts logins.
@@ -75,7 +74,6 @@ func StartMariaDB(ctx context.Context, o MariaDBOptions) (*MariaDB, error) {
 	return &MariaDB{s}, err
 }
 
-// configure creates the data folder and returns the server's arguments.
 func (o MariaDBOptions) configure(ctx context.Context, dir string, port int, installer string) ([]string, error) {
 	data, tmp := dataDir(dir), filepath.Join(dir, "tmp")
 	initSQL := fmt.Sprintf(mariaDBInit, userPassword(), adminPassword())

@@ -35,8 +35,7 @@ type PostgresOptions struct {
 	Primary *Postgres
 }
 
-// Postgres is a PostgreSQL server with a role lockport, no superuser, which owns the database lockport. Passwords are random. Safe for concurrent
-// use.
+// Postgres is a PostgreSQL server with a role lockport, no superuser, which owns the database lockport.
 type Postgres struct {
 	*Server
 	options PostgresOptions
@@ -63,7 +62,6 @@ func postgresURL() url.URL {
 	return url.URL{Scheme: "postgres", User: url.UserPassword(postgresUser, userPassword()), Path: "/" + postgresUser}
 }
 
-// configure creates the server's data folder and its configuration.
 func (p *Postgres) configure(ctx context.Context, dir string, port int) ([]string, error) {
 	data := dataDir(dir)
 	var err error

@@ -23,7 +23,6 @@ type quorumLinks struct {
 	joined chan struct{} // closed by the next join
 }
 
-// newQuorumLinks makes the links of nodes with these ports.
 func newQuorumLinks(ports []int) (*quorumLinks, error) {
 	l := &quorumLinks{ports: ports, isCut: make([]bool, len(ports)), joined: make(chan struct{})}
 	for i := range ports {
@@ -63,8 +62,7 @@ func (l *quorumLinks) serve(from int, conn net.Conn) {
 	l.carry(conn, peer, from, to)
 }
 
-// carry copies from src to dst until one of them ends. While the nodes are cut from each other, data is dropped; after the cut, the connection is
-// closed.
+// carry copies from src to dst until one of them ends. A cut drops data, and its end closes the connection.
 func (l *quorumLinks) carry(dst, src net.Conn, from, to int) {
 	defer func() { _, _ = dst.Close(), src.Close() }()
 	for buffer := make([]byte, 32<<10); ; {
@@ -89,14 +87,12 @@ func (l *quorumLinks) waitIfCut(a, b int) bool {
 	return isCut
 }
 
-// cut implements Set.CutFromQuorum.
 func (l *quorumLinks) cut(i int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.isCut[i] = true
 }
 
-// join implements Set.Join.
 func (l *quorumLinks) join() {
 	if l == nil {
 		return
@@ -120,8 +116,7 @@ func (l *quorumLinks) close() (err error) {
 	return err
 }
 
-// socksRequest answers the greeting of a SOCKS5 client (RFC 1928) and returns the requested port. It ignores the host: all nodes are on this
-// machine.
+// socksRequest answers the greeting of a SOCKS5 client (RFC 1928) and returns the requested port. All nodes are on this host.
 func socksRequest(conn io.ReadWriter) (port int, err error) {
 	var greeting [2]byte // version, number of methods
 	_, err1 := io.ReadFull(conn, greeting[:])

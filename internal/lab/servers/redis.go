@@ -19,8 +19,7 @@ import (
 type RedisOptions struct {
 	// Password is the default user's password (requirepass). Empty: none.
 	Password string
-	// Users are ACL rules as in redis.conf, without the word "user": "alice on >secret ~lockport:* &* +@all". They may disable the default user: Do
-	// uses an internal user then.
+	// Users are ACL rules as in redis.conf, without the word "user": "alice on >secret ~lockport:* &* +@all". Do uses an internal user then.
 	Users []string
 	// TLS makes the server accept TLS only: see Server.TLSConfig.
 	TLS bool
@@ -68,7 +67,6 @@ func (o RedisOptions) login() (user, password string) {
 	return "", o.Password
 }
 
-// config returns the lines of redis.conf.
 func (o RedisOptions) config(dir string, port int) []string {
 	lines := []string{
 		"bind 127.0.0.1",

@@ -44,8 +44,7 @@ func (r *Redis) Follow(ctx context.Context, master *Redis, via string) error {
 			return errors.Join(err, fmt.Errorf("redis %s: link to the master is %q", r.Addr(), info["master_link_status"]))
 		}
 		if want < 0 {
-			// After the initial copy, a master sends a new replica nothing until the replica has reported. It calls the replica online all the
-			// same. So write something.
+			// Write something: after the initial copy, a master sends a new replica nothing until the replica has reported, but calls it online.
 			_, err1 := master.Do(ctx, "PUBLISH", "lockport-servers", "sync")
 			now, err2 := master.Info(ctx, "replication")
 			if err := errors.Join(err1, err2); err != nil {

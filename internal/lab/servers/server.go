@@ -183,8 +183,7 @@ func (s *Server) RestartEmpty(ctx context.Context) error {
 	return s.Restart(ctx)
 }
 
-// Restart stops the server if it runs, starts it on the same port and in the same folder, and returns when it is ready. Its options determine which
-// data survive. ctx bounds the start.
+// Restart stops the server if it runs, starts it again, and returns when it is ready. Its options determine which data survive. ctx bounds the start.
 func (s *Server) Restart(ctx context.Context) error {
 	var p *worker.Process
 	err := s.control(func() (err error) {
@@ -249,7 +248,6 @@ func (s *Server) control(f func() error) error {
 	return f()
 }
 
-// self returns the Server of a node.
 func (s *Server) self() *Server { return s }
 
 // accepts returns nil if the server accepts connections.
@@ -261,10 +259,8 @@ func accepts(ctx context.Context, s *Server) error {
 	return conn.Close()
 }
 
-// dataDir returns the data folder of a server in the folder dir.
 func dataDir(dir string) string { return filepath.Join(dir, "data") }
 
-// overTLS returns scheme, with an s appended if tls is set.
 func overTLS(scheme string, tls bool) string {
 	if tls {
 		return scheme + "s"

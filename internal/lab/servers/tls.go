@@ -21,7 +21,6 @@ var certified = sync.OnceValue(func() *httptest.Server {
 	return s
 })
 
-// writeTLS writes the two files into dir.
 func writeTLS(dir string) error {
 	write := func(name, kind string, content []byte) error {
 		return os.WriteFile(filepath.Join(dir, name), pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: content}), 0o600)
@@ -31,8 +30,7 @@ func writeTLS(dir string) error {
 	return errors.Join(err, write(certFile, "CERTIFICATE", pair.Certificate[0]), write(keyFile, "PRIVATE KEY", key))
 }
 
-// TLSConfig returns a client configuration that trusts the server's certificate, or nil without TLS. The certificate is for 127.0.0.1. Clients
-// need none. The caller owns the result.
+// TLSConfig returns a client configuration that trusts the server's certificate, or nil without TLS. The caller owns the result.
 func (s *Server) TLSConfig() *tls.Config {
 	if !s.tls {
 		return nil

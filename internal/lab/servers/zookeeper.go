@@ -22,8 +22,7 @@ const wordTime = time.Second
 // ZooKeeperOptions are the options of a ZooKeeper server. The zero value is a plain server. Its data survive SIGKILL and Restart, but not a crash
 // of the machine: nothing is synced to disk.
 type ZooKeeperOptions struct {
-	// Config are more lines of zoo.cfg, which override ours: "forceSync=yes". A tick is 100 ms (tickTime). Sessions last from two ticks to a minute
-	// and expire on a tick.
+	// Config are more lines of zoo.cfg, which override ours: "forceSync=yes". Sessions last from two ticks of 100 ms to a minute.
 	Config []string
 	// JVM are more JVM flags, which override ours: "-Dznode.container.checkIntervalMs=100".
 	JVM []string
@@ -89,7 +88,6 @@ func startZooKeeper(ctx context.Context, o ZooKeeperOptions, id int) (*ZooKeeper
 	return &ZooKeeper{s}, err
 }
 
-// config returns zoo.cfg.
 func (o ZooKeeperOptions) config(port int) string {
 	return strings.Join(append([]string{
 		"dataDir=data",
@@ -146,8 +144,7 @@ func (z *ZooKeeper) exchange(ctx context.Context, f func(net.Conn) error) error 
 }
 
 // EndSession closes another client's session, with all its ephemeral nodes, and returns when it is gone. ZooKeeper has no such command, but the
-// password that resumes a session depends on the session's number alone. The client learns of it with its next request. The server must serve; in
-// an ensemble any node will do. ctx bounds it.
+// password that resumes a session depends on the session's number alone. The client learns of it with its next request.
 func (z *ZooKeeper) EndSession(ctx context.Context, session int64) error {
 	return Poll(ctx, func(ctx context.Context) error {
 		gone, err := z.endSession(ctx, session)
@@ -158,8 +155,7 @@ func (z *ZooKeeper) EndSession(ctx context.Context, session int64) error {
 	})
 }
 
-// endSession resumes the session and closes it, and reports whether the session did not exist. The client may resume it again first. Session 0 stands
-// for a new one.
+// endSession resumes the session, or makes a new one for session 0, and closes it. gone: the session did not exist. Its client may resume it first.
 func (z *ZooKeeper) endSession(ctx context.Context, session int64) (gone bool, err error) {
 	err = z.exchange(ctx, func(conn net.Conn) error {
 		const closeSession = -11

@@ -1,5 +1,4 @@
-// Package ticks tests schedulers on two machines. Two processes of the test binary run the same schedule with differing clocks. One of them is
-// killed while it runs a job, and started again later.
+// Package ticks tests schedulers: two processes of the test binary run one schedule with differing clocks, and one of them is killed in a job.
 package ticks
 
 import (
