@@ -18,7 +18,7 @@ func HandOff(ctx context.Context, s Scenario, on *Subject, turn int) ([]Figure, 
 	pass := func(n int) (times []float64, err error) {
 		if s.Processes == 1 { // orders between processes would distort the times
 			a, err := on.workers[0].Ask(ctx, order{Do: "handoff", Name: name, Most: n, For: s.For})
-			return worker.Unpack[float64](a.Packed), err
+			return unpack[float64](a.Packed), err
 		}
 		return relay(ctx, name, n, s.For, on.workers[0].Send, on.workers[1].Send)
 	}
@@ -75,7 +75,7 @@ func (m *measurer) handOff(o order) (answer, error) {
 		return func(context.Context) (answer, error) { <-done; return a, err }
 	}
 	times, err := relay(m.ctx, o.Name, o.Most, o.For, send, send)
-	return answer{Packed: worker.Pack(times)}, err
+	return answer{Packed: pack(times)}, err
 }
 
 // timeToGrant returns the time from the end of one hold to the grant of the next. With a correct lock it is never negative.

@@ -34,7 +34,7 @@ func Cycle(ctx context.Context, s Scenario, on *Subject, _ int) ([]Figure, error
 		return nil, err
 	}
 	var acquires, releases, both []float64
-	for _, h := range worker.Unpack[hold](a.Packed) {
+	for _, h := range unpack[hold](a.Packed) {
 		acquire, release := micros(h.Got.Sub(h.Asked)), micros(h.Done.Sub(h.Ended))
 		acquires, releases, both = append(acquires, acquire), append(releases, release), append(both, acquire+release)
 	}
@@ -86,7 +86,7 @@ func contend(ctx context.Context, s Scenario, on *Subject, name string, long tim
 	})
 	var holds []hold
 	for i, a := range answers {
-		for _, h := range worker.Unpack[hold](a.Packed) {
+		for _, h := range unpack[hold](a.Packed) {
 			h.Client, h.Process = h.Client+int64(i*each), int64(i)
 			holds = append(holds, h)
 		}
@@ -204,5 +204,5 @@ func (m *measurer) loop(o order) (answer, error) {
 	end = start.Add(o.For)
 	close(begin)
 	all.Wait()
-	return answer{Took: history.Now().Sub(start), Packed: worker.Pack(holds...)}, worker.First(errs)
+	return answer{Took: history.Now().Sub(start), Packed: pack(holds...)}, worker.First(errs)
 }

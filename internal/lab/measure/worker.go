@@ -2,6 +2,7 @@ package measure
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 	"maps"
 	"slices"
@@ -29,7 +30,7 @@ type order struct {
 type answer struct {
 	At     history.Instant
 	Took   time.Duration
-	Packed []byte // see worker.Pack
+	Packed []byte // see pack
 	Usage  usage
 }
 
@@ -152,4 +153,21 @@ func inParallel(n int, f func(i int) error) error {
 		}
 		return err
 	}))
+}
+
+// pack encodes lists of a fixed-size T as bytes, one after the other: JSON is too large for hundreds of thousands of holds.
+func pack[T any](lists ...[]T) []byte {
+	var b []byte
+	for _, list := range lists {
+		b, _ = binary.Append(b, binary.LittleEndian, list) // cannot fail for a fixed-size T
+	}
+	return b
+}
+
+// unpack decodes the result of pack as one list.
+func unpack[T any](b []byte) []T {
+	var one T
+	list := make([]T, len(b)/binary.Size(one))
+	_, _ = binary.Decode(b, binary.LittleEndian, list)
+	return list
 }
