@@ -129,8 +129,7 @@ func (v *Verdict) gotTooLate(e history.Event) bool {
 // awayPart: an unavailability shows something if it lasts at least the TTL divided by awayPart.
 const awayPart = 20
 
-// unavailable looks for holds that were got while nobody should get one. It also looks for unavailabilities that show nothing, because they are too
-// short or nobody wanted a lock.
+// unavailable looks for holds got while nobody should get one, and for unavailabilities that are too short, or in which nobody wanted a lock.
 func (v *Verdict) unavailable(a *environment.Environment) {
 	spells := v.History.Aways()
 	if len(spells) == 0 {

@@ -39,8 +39,7 @@ func handOff(t testing.TB, c *lockport.Client, name string) (before, after *lock
 	return nil, nil
 }
 
-// Holders arrive while others write. Once a newer holder has registered, no older one can write. Each adds to the value it read, so a write that
-// should have been refused loses an update.
+// Holders arrive while others write: no older one writes once a newer one has registered. Each adds to what it read, so a late write loses an update.
 func race(f *fixture) {
 	const holders, each, first = 16, 50, 95 // 99 and 100 are among the tokens
 	var wrote atomic.Int64

@@ -87,8 +87,7 @@ func timeToGrant(ctx context.Context, ended history.Instant, granted func(contex
 	return a.At.Sub(ended), err
 }
 
-// Takeover kills a process that holds N locks, and measures the times until waiters hold them. The kills are spread over the renewal period, which
-// is a third of the TTL.
+// Takeover kills a process that holds N locks, and measures the times until waiters hold them. The kills are spread over the renewal period.
 func Takeover(ctx context.Context, s Scenario, on *Subject, turn int) ([]Figure, error) {
 	c := on.Config
 	c.Loop = true

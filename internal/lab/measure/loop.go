@@ -112,8 +112,7 @@ type contention struct {
 	clients, processes []int
 }
 
-// judge evaluates all holds. Release is called before the server can grant the lock again, and the next Acquire returns after that. So holds of a
-// correct lock do not overlap.
+// judge evaluates all holds. Release is called before the server can grant the lock again, so holds of a correct lock do not overlap.
 func judge(all []hold, clients, processes int, end history.Instant) contention {
 	c := contention{clients: make([]int, clients), processes: make([]int, processes)}
 	slices.SortFunc(all, func(a, b hold) int { return cmp.Or(cmp.Compare(a.Got, b.Got), cmp.Compare(a.Ended, b.Ended)) })

@@ -41,8 +41,7 @@ const (
 	grantLimit = 20 * time.Second // bounds the grant of a free or just released lock
 )
 
-// WorkerMain must be the first call in main and in TestMain. In a worker process it serves orders, on the client that open returns, and exits. In
-// any other process it returns at once.
+// WorkerMain must be the first call in main and in TestMain: see [worker.Kind.Main]. open opens the client of a worker.
 func WorkerMain(open func(ctx context.Context, c Config) (library.Client, error)) {
 	kind.Main(func(ctx context.Context, c Config) (worker.Worker[order, answer], error) {
 		opening, cancel := context.WithTimeout(ctx, openTime)

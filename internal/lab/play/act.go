@@ -69,7 +69,6 @@ func (s *Phase) Until(most time.Duration, is func() bool) bool {
 }
 
 // Both asks two workers whether they believe they hold the lock, which older had before newer. Then newer updates the register, and older after it.
-// The answers are in the history.
 func (s *Phase) Both(older, newer *Hold) {
 	a, b := older.Valid(), newer.Valid()
 	s.Note("%s believes it holds the lock: %t; %s: %t", older.Worker.Name, a, newer.Worker.Name, b)

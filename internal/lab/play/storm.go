@@ -20,8 +20,7 @@ const (
 	settleTime = 1200 * time.Millisecond
 )
 
-// Storm is a script in which worker processes acquire, hold and release locks under several names. inject makes the fault, keeps it up, and ends it.
-// Then every worker must acquire a lock again.
+// Storm is a script in which worker processes use locks of several names. inject makes the fault and ends it. Then every worker must acquire again.
 func Storm(inject Act) Act {
 	return func(s *Phase) {
 		s.storm = true

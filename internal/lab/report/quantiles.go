@@ -11,8 +11,7 @@ type Quantiles struct {
 	Max float64 `json:"max"`
 }
 
-// QuantilesOf computes the quantiles of samples, without changing them; zero without samples. A quantile is the least sample that this percentage of
-// the samples does not exceed (nearest rank), so each is a real measurement.
+// QuantilesOf returns the quantiles of samples, by nearest rank: each is a real measurement. Without samples they are zero.
 func QuantilesOf(samples []float64) Quantiles {
 	if len(samples) == 0 {
 		return Quantiles{}

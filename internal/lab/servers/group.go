@@ -73,8 +73,7 @@ func (s *Set) Leader(ctx context.Context) (leader int, err error) {
 	return leader, err
 }
 
-// LoseDisk kills a member of a quorum, wipes its disk and restarts it. If the member does not come back, it gets its disk back and stays down: etcd
-// does not readmit a member that lost its data.
+// LoseDisk kills a member of a quorum, wipes its disk and restarts it. A member that is not readmitted (etcd) gets its disk back and stays down.
 func (s *Set) LoseDisk(ctx context.Context, i int) (back bool, err error) {
 	if err := s.quorum(); err != nil {
 		return false, err
@@ -99,8 +98,7 @@ func (s *Set) quorum() error {
 	return nil
 }
 
-// CutFromQuorum cuts member i from the others, silently, as a network partition does. Each side takes a while to notice. Clients still reach the
-// member. Cuts add up. An etcd cluster must have been started with EtcdOptions.Cuttable.
+// CutFromQuorum cuts member i from the others, silently, as a network partition does. Clients still reach it. Cuts add up.
 func (s *Set) CutFromQuorum(i int) { s.links.cut(i) }
 
 // Join ends all cuts. Data in flight between the members is lost, and they reconnect.
@@ -141,8 +139,7 @@ type starting struct {
 	proxy string
 }
 
-// startGroup starts n servers concurrently, because one may need the others to become ready. It returns the first error. If cuttable is set, the
-// servers reach each other through links that CutFromQuorum can cut.
+// startGroup starts n servers concurrently: one may need the others to become ready. Cuttable ones reach each other through links.
 func startGroup[N node](ctx context.Context, scheme string, n int, cuttable bool, start func(context.Context, starting) (N, error)) (_ *Group[N], err error) {
 	g := &Group[N]{scheme: scheme}
 	var ports []int

@@ -30,8 +30,7 @@ func classpath(install string, names ...string) (string, error) {
 	return strings.Join(paths, string(os.PathListSeparator)), nil
 }
 
-// NeedCurator returns a function that makes a command. The command compiles one Java source file that uses Apache Curator and runs it with
-// arguments until ctx ends. The client's warnings go to standard error.
+// NeedCurator returns a function that makes a command, which compiles and runs a Java source file that uses Apache Curator, until ctx ends.
 func NeedCurator(t testing.TB) func(ctx context.Context, source string, args ...string) *exec.Cmd {
 	t.Helper()
 	java := NeedProgram(t, "java")

@@ -30,8 +30,7 @@ CREATE USER IF NOT EXISTS 'lockport_admin'@'%%' IDENTIFIED BY '%s';
 GRANT ALL ON *.* TO 'lockport_admin'@'%%' WITH GRANT OPTION;
 `
 
-// MariaDBOptions are the options of a MariaDB or MySQL. The zero value is a plain MariaDB. Its data survive SIGKILL and Restart, but not a crash of
-// the machine: nothing is synced to disk.
+// MariaDBOptions are the options of a MariaDB or MySQL. The zero value is a plain MariaDB, whose data survive SIGKILL and Restart.
 type MariaDBOptions struct {
 	// Config are more lines of my.cnf, which override ours: "wait_timeout=600".
 	Config []string

@@ -27,8 +27,7 @@ var (
 	NeedMariaDB     = needs("MariaDB", StartMariaDB)
 )
 
-// Shared functions return the plain server of a kind that all tests of this process share. The first call starts it, and it ends with the process.
-// Its Kill, Stop, Freeze, Thaw, Restart and WipeData return an error that matches [errors.ErrUnsupported].
+// Shared functions return the plain server of a kind that all tests of this process share: see the package comment, and Server.Kill.
 var (
 	SharedRedis     = shared("Redis", StartRedis)
 	SharedEtcd      = shared("etcd", StartEtcd)
@@ -84,8 +83,7 @@ func Need[S running](t testing.TB, title string, quick bool, start func() (S, er
 	return s
 }
 
-// NeedInstalled returns if err is nil. If err is a *NotInstalled, it skips t, unless LOCKPORT_TEST_REQUIRE is "all" or lists the program. Any other
-// error fails t. "all" does not require Oracle's mysqld, since distributions do not package it.
+// NeedInstalled skips or fails t by the rules of the package comment, unless err is nil. Distributions do not package Oracle's mysqld.
 func NeedInstalled(t testing.TB, err error) {
 	t.Helper()
 	required := strings.FieldsFunc(os.Getenv(requireVariable), func(r rune) bool { return r == ',' || r == ' ' })

@@ -22,8 +22,7 @@ const (
 	postgresAdmin = "postgres"
 )
 
-// PostgresOptions are the options of a Postgres. The zero value is a plain server. Its data survive SIGKILL and Restart, but not a crash of the
-// machine: nothing is synced to disk.
+// PostgresOptions are the options of a Postgres. The zero value is a plain server, whose data survive SIGKILL and Restart.
 type PostgresOptions struct {
 	// Config are more lines of postgresql.conf, which override ours: "max_connections = 20".
 	Config []string

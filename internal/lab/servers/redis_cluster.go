@@ -20,8 +20,7 @@ func StartVoters(n int) func(context.Context, RedisOptions) (*Group[*Redis], err
 	}
 }
 
-// StartCluster starts a Redis Cluster of three masters without replicas, whose nodes have the options o; each serves a third of the slots. It returns
-// when every node reports the cluster as ready, which takes Redis 2 s.
+// StartCluster starts a Redis Cluster of three masters without replicas. It returns when every node reports the cluster as ready, which takes 2 s.
 func StartCluster(ctx context.Context, o RedisOptions) (*Group[*Redis], error) {
 	o.Config = append([]string{"cluster-enabled yes", "cluster-node-timeout 2000"}, o.Config...)
 	c, err := StartVoters(clusterMasters)(ctx, o)

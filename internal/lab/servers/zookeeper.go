@@ -19,8 +19,7 @@ import (
 // wordTime bounds one four-letter word. ZooKeeper never answers one that arrives too early in its startup.
 const wordTime = time.Second
 
-// ZooKeeperOptions are the options of a ZooKeeper server. The zero value is a plain server. Its data survive SIGKILL and Restart, but not a crash
-// of the machine: nothing is synced to disk.
+// ZooKeeperOptions are the options of a ZooKeeper server. The zero value is a plain server, whose data survive SIGKILL and Restart.
 type ZooKeeperOptions struct {
 	// Config are more lines of zoo.cfg, which override ours: "forceSync=yes". Sessions last from two ticks of 100 ms to a minute.
 	Config []string
@@ -115,8 +114,7 @@ var zooKeeperFlags = []string{
 	"-Dorg.slf4j.simpleLogger.log.org.apache.zookeeper.server.NIOServerCnxn=error",
 }
 
-// FourLetter sends a four-letter word ("srvr", "mntr", "dump", "wchp") on a new connection and returns the answer. A server without a leader
-// answers that it does not serve. ctx, and 1 s, bound it.
+// FourLetter sends a four-letter word ("srvr", "mntr", "dump", "wchp") on a new connection and returns the answer. ctx, and 1 s, bound it.
 func (z *ZooKeeper) FourLetter(ctx context.Context, word string) (answer string, err error) {
 	err = z.exchange(ctx, func(conn net.Conn) error {
 		_, err1 := io.WriteString(conn, word)

@@ -63,8 +63,7 @@ type machine struct {
 func (m machine) Do(struct{}) (struct{}, error) { return struct{}{}, m.schedule() }
 func (m machine) Close()                        { _ = m.client.Close() }
 
-// Main must be the first call in TestMain. In a machine's process it opens the lock server, calls schedule, which runs job by the machine's schedule
-// until ctx ends, and exits. In any other process it returns at once.
+// Main must be the first call in TestMain: see [worker.Kind.Main]. schedule runs job by the machine's schedule until ctx ends.
 func Main(schedule func(ctx context.Context, m Machine, client *lockport.Client, job func()) error) {
 	machines.Main(func(ctx context.Context, m Machine) (worker.Worker[struct{}, struct{}], error) {
 		client, err := lockport.Open(ctx, m.URL, lockport.TTL(m.TTL))
