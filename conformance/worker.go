@@ -67,14 +67,14 @@ var workerMainCalled atomic.Bool
 // processes are not run.
 func WorkerMain(open func(ctx context.Context, target string) (driver.Backend, error)) {
 	workerMainCalled.Store(true)
-	workers.Main(func(ctx context.Context, config workerConfig) (worker.Worker[order, answer], error) {
+	workers.Main(func(ctx context.Context, config workerConfig) (func(order) (answer, error), func(), error) {
 		p := &peer{ctx: ctx, open: func() (driver.Backend, error) { return open(context.Background(), config.Target) }}
 		b, err := p.open()
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		p.client, err = lockport.New(b, lockport.TTL(config.TTL), lockport.Logger(nil))
-		return p, err
+		return p.Do, func() {}, err // a worker releases when an order says so
 	})
 }
 
@@ -85,9 +85,6 @@ type peer struct {
 	client *lockport.Client
 	lock   atomic.Pointer[lockport.Lock] // the acquired one
 }
-
-// Close implements [worker.Worker]. It releases nothing: a worker releases when an order says so.
-func (p *peer) Close() {}
 
 func (p *peer) Do(o order) (a answer, _ error) {
 	ctx := p.ctx

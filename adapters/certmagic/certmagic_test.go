@@ -33,9 +33,9 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	machines.Main(func(ctx context.Context, c config) (worker.Worker[string, struct{}], error) {
+	machines.Main(func(ctx context.Context, c config) (func(string) (struct{}, error), func(), error) {
 		locks, err := open(ctx, c.Locks)
-		return &machine{c, locks}, err
+		return (&machine{c, locks}).Do, func() { _ = locks.Close() }, err
 	})
 	m.Run()
 }
@@ -68,8 +68,6 @@ func (m *machine) Do(name string) (struct{}, error) {
 	})
 	return struct{}{}, c.ObtainCertAsync(context.Background(), name) // also calls RenewLockLease
 }
-
-func (m *machine) Close() { _ = m.locks.Close() }
 
 // issuer is an authority that keeps each request as a file in its folder, and signs once the file "sign" is there.
 type issuer string

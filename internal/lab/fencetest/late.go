@@ -136,9 +136,6 @@ func (p *party) take(ctx context.Context, bare bool, i int, name string) error {
 	return err
 }
 
-// Do is the child's part.
-func (p *party) Do(struct{}) (counts, error) { return p.write(0, rounds) }
-
 // Close closes a party, which may have lost its locks.
 func (p *party) Close() {
 	_ = p.client.Close()

@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport"
-	"github.com/lockport/lockport/internal/lab/worker"
 )
 
 // Store keeps a number for each name, initially 0, with a fence for it. All functions may be called concurrently.
@@ -72,6 +71,9 @@ var open func(ctx context.Context, place string) (*Store, error)
 // Main is the TestMain of a fence's package. In the child process of late holders it does not return.
 func Main(m *testing.M, openStore func(ctx context.Context, place string) (*Store, error)) {
 	open = openStore
-	lateWorker.Main(func(ctx context.Context, c config) (worker.Worker[struct{}, counts], error) { return begin(ctx, c) })
+	lateWorker.Main(func(ctx context.Context, c config) (func(struct{}) (counts, error), func(), error) {
+		p, err := begin(ctx, c)
+		return func(struct{}) (counts, error) { return p.write(0, rounds) }, p.Close, err
+	})
 	m.Run()
 }

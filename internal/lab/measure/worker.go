@@ -43,11 +43,12 @@ const (
 
 // WorkerMain must be the first call in main and in TestMain: see [worker.Kind.Main]. open opens the client of a worker.
 func WorkerMain(open func(ctx context.Context, c Config) (library.Client, error)) {
-	kind.Main(func(ctx context.Context, c Config) (worker.Worker[order, answer], error) {
+	kind.Main(func(ctx context.Context, c Config) (func(order) (answer, error), func(), error) {
 		opening, cancel := context.WithTimeout(ctx, openTime)
 		defer cancel()
 		client, err := open(opening, c)
-		return &measurer{ctx: ctx, config: c, client: client, kept: make(map[string]release)}, err
+		m := &measurer{ctx: ctx, config: c, client: client, kept: make(map[string]release)}
+		return m.Do, m.Close, err
 	})
 }
 

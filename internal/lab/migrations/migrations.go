@@ -55,17 +55,11 @@ func (c config) open(ctx context.Context, opts ...lockport.Option) (db *sql.DB, 
 
 var migrators = worker.Kind[config, struct{}, bool]{Variable: "LOCKPORT_TEST_MIGRATOR"}
 
-// migrator is the implementation of a migrating process.
-type migrator func() (migrated bool, err error)
-
-func (m migrator) Do(struct{}) (bool, error) { return m() }
-func (migrator) Close()                      {}
-
 // Main must be the first call in TestMain: it serves the migrating processes.
 func Main(up Up) {
-	migrators.Main(func(ctx context.Context, c config) (worker.Worker[struct{}, bool], error) {
+	migrators.Main(func(ctx context.Context, c config) (func(struct{}) (bool, error), func(), error) {
 		db, locks, err := c.open(ctx)
-		return migrator(func() (bool, error) { return up(context.Background(), db, locks) }), err
+		return func(struct{}) (bool, error) { return up(context.Background(), db, locks) }, func() {}, err
 	})
 }
 

@@ -65,18 +65,17 @@ type worker struct {
 	holds map[int64]*hold // those of doAcquire and doTry
 }
 
-func begin(leaving context.Context, c config) (process.Worker[order, history.Event], error) {
+func begin(leaving context.Context, c config) (do func(order) (history.Event, error), end func(), err error) {
 	w := &worker{config: c, leaving: leaving, out: json.NewEncoder(os.Stdout), holds: make(map[int64]*hold)}
-	var err error
 	if w.register, err = rpc.Dial("tcp", c.Register); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	ctx, cancel := context.WithTimeout(leaving, time.Minute)
 	defer cancel()
 	for { // the servers may be electing a leader, by a fault or because the machine is busy
 		w.client, err = lockport.Open(ctx, c.URL, lockport.TTL(c.TTL), lockport.Logger(nil))
 		if err == nil || process.Sleep(ctx, 50*time.Millisecond) != nil {
-			return w, err
+			return w.Do, w.Close, err
 		}
 	}
 }

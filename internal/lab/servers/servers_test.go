@@ -16,18 +16,13 @@ import (
 	"github.com/lockport/lockport/internal/lab/worker"
 )
 
-// starter is a process that starts a server. Its only answer is the server's address.
-type starter struct{ *Redis }
-
-func (s starter) Do(struct{}) (string, error) { return s.Addr(), nil }
-func (starter) Close()                        {}
-
+// starters are processes that start a server. Their only answer is its address.
 var starters = worker.Kind[struct{}, struct{}, string]{Variable: "LOCKPORT_SERVERS_TEST_CHILD"}
 
 func TestMain(m *testing.M) {
-	starters.Main(func(ctx context.Context, _ struct{}) (worker.Worker[struct{}, string], error) {
+	starters.Main(func(ctx context.Context, _ struct{}) (func(struct{}) (string, error), func(), error) {
 		r, err := StartRedis(ctx, RedisOptions{})
-		return starter{r}, err
+		return func(struct{}) (string, error) { return r.Addr(), nil }, func() {}, err
 	})
 	os.Exit(m.Run())
 }

@@ -55,19 +55,12 @@ func (m Machine) run() {
 // machines are the worker processes. Their only order has no content and means: start.
 var machines = worker.Kind[Machine, struct{}, struct{}]{Variable: "LOCKPORT_TICKS"}
 
-type machine struct {
-	client   *lockport.Client
-	schedule func() error
-}
-
-func (m machine) Do(struct{}) (struct{}, error) { return struct{}{}, m.schedule() }
-func (m machine) Close()                        { _ = m.client.Close() }
-
 // Main must be the first call in TestMain: see [worker.Kind.Main]. schedule runs job by the machine's schedule until ctx ends.
 func Main(schedule func(ctx context.Context, m Machine, client *lockport.Client, job func()) error) {
-	machines.Main(func(ctx context.Context, m Machine) (worker.Worker[struct{}, struct{}], error) {
+	machines.Main(func(ctx context.Context, m Machine) (func(struct{}) (struct{}, error), func(), error) {
 		client, err := lockport.Open(ctx, m.URL, lockport.TTL(m.TTL))
-		return machine{client, func() error { return schedule(ctx, m, client, m.run) }}, err
+		run := func(struct{}) (struct{}, error) { return struct{}{}, schedule(ctx, m, client, m.run) }
+		return run, func() { _ = client.Close() }, err
 	})
 }
 

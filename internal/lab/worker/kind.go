@@ -17,14 +17,6 @@ type Kind[C, O, A any] struct {
 	Line func(line []byte)
 }
 
-// Worker is the implementation inside a worker process.
-type Worker[O, A any] interface {
-	// Do carries out an order. It is called concurrently.
-	Do(o O) (A, error)
-	// Close is called once, after the worker's context has ended and every Do has returned.
-	Close()
-}
-
 // order and answer are the lines between parent and worker. The first answer has the ID 0 and says that the worker is ready.
 type order[O any] struct {
 	ID    int64
@@ -41,8 +33,9 @@ type answer[A any] struct {
 func (k Kind[C, O, A]) Is() bool { return os.Getenv(k.Variable) != "" }
 
 // Main must be the first call in main and in TestMain. In a worker of this kind it serves orders and exits; in any other process it returns at
-// once. begin makes the worker. Its context ends when the parent closes the worker's standard input or dies.
-func (k Kind[C, O, A]) Main(begin func(ctx context.Context, config C) (Worker[O, A], error)) {
+// once. begin makes the worker. Its context ends when the parent closes the worker's standard input or dies. do carries out an order, concurrently
+// with others. end is called once, after the context has ended and every do has returned.
+func (k Kind[C, O, A]) Main(begin func(ctx context.Context, config C) (do func(O) (A, error), end func(), err error)) {
 	if !k.Is() {
 		return
 	}
@@ -62,10 +55,11 @@ func (k Kind[C, O, A]) Main(begin func(ctx context.Context, config C) (Worker[O,
 	}
 	in := json.NewDecoder(os.Stdin)
 	var config C // it may hold a password, and other users can read a process's environment
-	var worker Worker[O, A]
+	var do func(O) (A, error)
+	var end func()
 	err := in.Decode(&config)
 	if err == nil {
-		worker, err = begin(ctx, config)
+		do, end, err = begin(ctx, config)
 	}
 	var ready A
 	if reply(0, ready, err); err != nil {
@@ -78,12 +72,12 @@ func (k Kind[C, O, A]) Main(begin func(ctx context.Context, config C) (Worker[O,
 			break
 		}
 		orders.Go(func() {
-			value, err := worker.Do(o.Order)
+			value, err := do(o.Order)
 			reply(o.ID, value, err)
 		})
 	}
 	stop()
 	orders.Wait()
-	worker.Close()
+	end()
 	os.Exit(0)
 }
