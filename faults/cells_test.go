@@ -55,9 +55,8 @@ func TestCells(t *testing.T) {
 	}
 	t.Parallel()
 	t.Logf("to replay: -seed=%d", *seedFlag)
-	r := &record{begun: time.Now(), sums: make(map[string]sum)}
+	r := &record{begun: time.Now(), free: make(chan struct{}, *lanes), sums: make(map[string]sum)}
 	t.Cleanup(func() { r.finish(t) })
-	free := make(chan struct{}, *lanes)
 	all, choice := environment.All(), rand.New(rand.NewPCG(*seedFlag, 0))
 	sampled := !*full && flag.Lookup("test.run").Value.String() == ""
 	cells := make(map[string][]play.Cell)
@@ -73,11 +72,7 @@ func TestCells(t *testing.T) {
 		t.Run(a.Name, func(t *testing.T) {
 			t.Parallel()
 			for n := 0; n == 0 || time.Since(r.begun) < *forTime && t.Context().Err() == nil; n++ {
-				func() {
-					free <- struct{}{}
-					defer func() { <-free }() // even if the test is skipped
-					lap(t, &a, cells[a.Name], n, r)
-				}()
+				lap(t, &a, cells[a.Name], n, r)
 			}
 		})
 	}
@@ -85,6 +80,8 @@ func TestCells(t *testing.T) {
 
 // lap starts the servers of a and plays cells there.
 func lap(t *testing.T, a *environment.Environment, cells []play.Cell, n int, r *record) {
+	r.free <- struct{}{}
+	defer func() { <-r.free }() // even if the test is skipped
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	w, err := a.Open(ctx)
@@ -202,6 +199,7 @@ func keep(t *testing.T, played *play.Played) string {
 // record sums up what phases have shown. Safe for concurrent use.
 type record struct {
 	begun time.Time
+	free  chan struct{} // has an element for each environment that runs
 
 	mu   sync.Mutex
 	sums map[string]sum // by environment
