@@ -1,6 +1,7 @@
 package lockport_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -81,20 +82,17 @@ func TestWhoCameDuringTheClaimHasWaited(t *testing.T) {
 func TestClaimWithoutAPlaceIsNotRepeated(t *testing.T) {
 	bubble(t, func(w *world) {
 		held := w.acquire(w.other(), "x")
-		first := make(chan struct{})
 		var owners []string
-		c := w.on(w.around(func(c call) error {
-			owners = append(owners, c.req.Owner)
-			if c.method == "TryAcquire" {
-				<-first
-			}
-			return c.do()
-		}))
+		b := memorytest.NewBackend(w.server, nil)
+		b.DelayNext(memorytest.Claim, time.Second)
+		c := w.on(trying{b, func(ctx context.Context, req driver.Request) (driver.Lease, error) {
+			owners = append(owners, req.Owner)
+			return b.TryAcquire(ctx, req)
+		}})
 		go func() { _, _ = c.TryAcquire(w.ctx, "x") }()
 		synctest.Wait()
 		waits := w.begin(c, "x")
-		close(first)
-		synctest.Wait()
+		w.sleep(time.Second)
 		w.release(held)
 		waits.got()
 		require.NotEqual(t, owners[0], owners[1])

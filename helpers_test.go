@@ -171,84 +171,50 @@ func (b stating) Capabilities() driver.Capabilities {
 	return caps
 }
 
-// around is a backend whose calls go through handle.
+// call is a call to the server.
+type call struct {
+	ctx    context.Context
+	method string
+	do     func() error
+}
+
+// around is a network that fails on demand, and whose calls go through handle.
 type around struct {
-	*memorytest.Backend
+	*memorytest.Faults
 	handle func(call) error
 }
 
-// call is a call of a driver's method.
-type call struct {
-	ctx     context.Context
-	method  string
-	do      func() error
-	req     driver.Request   // of TryAcquire, Wait and Requeue
-	results []driver.Renewal // of RenewBatch, after do
-}
-
-func (w *world) around(handle func(call) error) around {
-	return around{memorytest.NewBackend(w.server, nil), handle}
-}
-
-type aroundLease struct {
-	driver.Lease
-	b around
-}
-
-func (b around) lease(l driver.Lease, err error) (driver.Lease, error) {
-	if err != nil {
-		return nil, err
+// Call implements memory.Network. Detach goes on after its context ended, as a request that is under way does.
+func (n around) Call(ctx context.Context, method string, serve func(context.Context) error) error {
+	arrives := ctx
+	if method == "Detach" {
+		arrives = context.WithoutCancel(ctx)
 	}
-	return aroundLease{l, b}, nil
+	return n.handle(call{ctx, method, func() error { return n.Faults.Call(arrives, method, serve) }})
 }
 
-func (b around) TryAcquire(ctx context.Context, req driver.Request) (l driver.Lease, err error) {
-	err = b.handle(call{ctx: ctx, method: "TryAcquire", req: req, do: func() error { l, err = b.Backend.TryAcquire(ctx, req); return err }})
-	return b.lease(l, err)
+// around makes a backend whose calls go through handle.
+func (w *world) around(handle func(call) error) *memorytest.Backend {
+	faults := new(memorytest.Faults)
+	return &memorytest.Backend{Faults: faults, Backend: memory.NewBackend(memory.Options{Server: w.server, Network: around{faults, handle}})}
 }
 
-func (b around) Wait(ctx context.Context, req driver.Request) (l driver.Lease, err error) {
-	err = b.handle(call{ctx: ctx, method: "Wait", req: req, do: func() error { l, err = b.Backend.Wait(ctx, req); return err }})
-	return b.lease(l, err)
+// trying is a backend with another TryAcquire.
+type trying struct {
+	*memorytest.Backend
+	try func(context.Context, driver.Request) (driver.Lease, error)
 }
 
-func (b around) Requeue(ctx context.Context, old driver.Lease, req driver.Request) (l driver.Lease, released, err error) {
-	err = b.handle(call{ctx: ctx, method: "Requeue", req: req, do: func() error {
-		l, released, err = b.Backend.Requeue(ctx, old.(aroundLease).Lease, req)
-		return err
-	}})
-	l, err = b.lease(l, err)
-	return l, released, err
+func (b trying) TryAcquire(ctx context.Context, req driver.Request) (driver.Lease, error) {
+	return b.try(ctx, req)
 }
 
-func (b around) RenewBatch(ctx context.Context, leases []driver.Lease, results []driver.Renewal) {
-	inner := make([]driver.Lease, len(leases))
-	for i, l := range leases {
-		inner[i] = l.(aroundLease).Lease
-	}
-	_ = b.handle(call{ctx: ctx, method: "RenewBatch", results: results, do: func() error { b.Backend.RenewBatch(ctx, inner, results); return nil }})
+// renewing is a backend with another RenewBatch.
+type renewing struct {
+	*memorytest.Backend
+	renew func(context.Context, []driver.Lease, []driver.Renewal)
 }
 
-// Detach goes on after its context ended, as a request that is under way does.
-func (b around) Detach(ctx context.Context, l driver.Lease) error {
-	return b.handle(call{ctx: ctx, method: "Detach", do: func() error { return b.Backend.Detach(context.WithoutCancel(ctx), l.(aroundLease).Lease) }})
-}
-
-func (b around) Attach(ctx context.Context, req driver.Request, owner string, token uint64) (l driver.Lease, err error) {
-	err = b.handle(call{ctx: ctx, method: "Attach", do: func() error { l, err = b.Backend.Attach(ctx, req, owner, token); return err }})
-	return b.lease(l, err)
-}
-
-func (b around) Inspect(ctx context.Context, name string) (st driver.Status, err error) {
-	err = b.handle(call{ctx: ctx, method: "Inspect", do: func() error { st, err = b.Backend.Inspect(ctx, name); return err }})
-	return st, err
-}
-
-func (b around) Check(ctx context.Context) (notices []driver.Notice, err error) {
-	err = b.handle(call{ctx: ctx, method: "Check", do: func() error { notices, err = b.Backend.Check(ctx); return err }})
-	return notices, err
-}
-
-func (l aroundLease) Release(ctx context.Context) error {
-	return l.b.handle(call{ctx: ctx, method: "Release", do: func() error { return l.Lease.Release(ctx) }})
+func (b renewing) RenewBatch(ctx context.Context, leases []driver.Lease, results []driver.Renewal) {
+	b.renew(ctx, leases, results)
 }

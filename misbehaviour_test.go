@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport"
+	"github.com/lockport/lockport/backend/memory/memorytest"
 	"github.com/lockport/lockport/driver"
 )
 
@@ -92,18 +93,17 @@ func TestOddBackend(t *testing.T) {
 			return // a panic on a goroutine of the client's own ends the program
 		}
 		grants := 0
-		c := w.on(w.around(func(c call) error {
-			err := c.do()
-			if c.method == "TryAcquire" {
-				switch grants++; grants {
-				case 1:
-					panic("oops")
-				case 2:
-					c.req.Lost(nil)
-				}
+		b := memorytest.NewBackend(w.server, nil)
+		c := w.on(trying{b, func(ctx context.Context, req driver.Request) (driver.Lease, error) {
+			lease, err := b.TryAcquire(ctx, req)
+			switch grants++; grants {
+			case 1:
+				panic("oops")
+			case 2:
+				req.Lost(nil)
 			}
-			return err
-		}))
+			return lease, err
+		}})
 		require.PanicsWithValue(t, "oops", func() { _, _ = c.TryAcquire(w.ctx, "a") })
 		w.nobodyHolds("a")
 		_, err := c.TryAcquire(w.ctx, "a")

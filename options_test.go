@@ -45,11 +45,8 @@ func TestRequire(t *testing.T) {
 	}
 }
 
-// hiding is a wrapper that hides the optional interfaces of its backend.
-type hiding struct{ driver.Backend }
-
 func TestRequireOfAHiddenInterface(t *testing.T) {
-	b := hiding{memorytest.NewBackend(nil, nil)}
+	b := plain{memorytest.NewBackend(nil, nil)}
 	for _, need := range []lockport.Requirement{lockport.NeedDetach, lockport.NeedNoPolling} {
 		_, err := lockport.New(b, lockport.Require(need))
 		require.ErrorIs(t, err, errors.ErrUnsupported, need)

@@ -124,16 +124,12 @@ func TestRenewalThatMovesNothing(t *testing.T) {
 				earlier.Until = time.Now().Add(ttl - time.Second)
 			}
 			renewals := 0
-			c := w.on(w.around(func(c call) error {
-				if c.method != "RenewBatch" {
-					return c.do()
-				}
+			c := w.on(renewing{memorytest.NewBackend(w.server, nil), func(ctx context.Context, _ []driver.Lease, results []driver.Renewal) {
 				if renewals++; renewals > 100 {
-					<-c.ctx.Done() // or time would stand still
+					<-ctx.Done() // or time would stand still
 				}
-				c.results[0] = earlier
-				return nil
-			}))
+				results[0] = earlier
+			}})
 			l := w.acquire(c, "a")
 			deadline, _ := l.Deadline()
 			w.sleep(time.Until(deadline) - time.Nanosecond)
@@ -254,8 +250,11 @@ func TestManyLocksRenewTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var trips atomic.Int64 // of at most 500 renewals each
 		w := &world{T: t, ctx: t.Context(), server: memory.NewServer()}
-		b := w.around(func(c call) error { trips.Add(int64(len(c.results)+499) / 500); return c.do() })
-		c := w.on(b, lockport.TTL(30*time.Second))
+		b := memorytest.NewBackend(w.server, nil)
+		c := w.on(renewing{b, func(ctx context.Context, leases []driver.Lease, results []driver.Renewal) {
+			trips.Add(int64(len(leases)+499) / 500)
+			b.RenewBatch(ctx, leases, results)
+		}}, lockport.TTL(30*time.Second))
 		locks := make([]*lockport.Lock, 10_000)
 		for i := range locks {
 			locks[i] = w.acquire(c, fmt.Sprint(i))
