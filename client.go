@@ -121,17 +121,13 @@ func newConfig(opts []Option) (config, error) {
 // Check tests that the server answers, admits this client and can hold locks. It logs settings that put locks at risk as warnings.
 // Open calls it. Backends without a server always succeed.
 func (c *Client) Check(ctx context.Context) error {
-	checker, ok := driver.As[driver.Checker](c.backend)
-	if !ok {
+	if _, ok := driver.As[driver.Checker](c.backend); !ok {
 		return nil
 	}
-	err := ctx.Err()
-	var notices []driver.Notice
-	if err == nil {
-		notices, err = ask(ctx, c, func() ([]driver.Notice, error) { return checker.Check(ctx) })
-	}
+	check := func(checker driver.Checker) ([]driver.Notice, error) { return checker.Check(ctx) }
+	notices, err := query(ctx, c, "open", "", nil, "be checked", check)
 	if err != nil {
-		return &Error{Op: "open", Backend: c.caps.Backend, Err: err}
+		return err
 	}
 	c.mu.Lock()
 	c.notices = notices

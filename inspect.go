@@ -52,7 +52,8 @@ func newStatus(st driver.Status) Status {
 // Inspect asks the server who holds a lock. It changes nothing. The answer is about the past: to take a free lock, use TryAcquire. Backends that
 // cannot tell fail with errors.ErrUnsupported.
 func (c *Client) Inspect(ctx context.Context, name string) (Status, error) {
-	st, err := query(ctx, c, "inspect", name, "show its locks", func(i driver.Inspector) (driver.Status, error) { return i.Inspect(ctx, name) })
+	inspect := func(i driver.Inspector) (driver.Status, error) { return i.Inspect(ctx, name) }
+	st, err := query(ctx, c, "inspect", name, checkName(name), "show its locks", inspect)
 	if err != nil {
 		return Status{}, err
 	}
@@ -62,10 +63,11 @@ func (c *Client) Inspect(ctx context.Context, name string) (Status, error) {
 // List asks the server for all locks that are held or waited for and whose names begin with prefix, in no order. With an error the list may be
 // incomplete. It fails with errors.ErrUnsupported where the backend cannot tell.
 func (c *Client) List(ctx context.Context, prefix string) (all []Status, err error) {
-	if err = checkName(prefix); prefix != "" && err != nil {
-		return nil, c.fail("list", "", err)
+	if prefix != "" {
+		err = checkName(prefix)
 	}
-	found, err := query(ctx, c, "list", "", "show its locks", func(i driver.Inspector) ([]driver.Status, error) { return i.List(ctx, prefix) })
+	list := func(i driver.Inspector) ([]driver.Status, error) { return i.List(ctx, prefix) }
+	found, err := query(ctx, c, "list", "", err, "show its locks", list)
 	for _, st := range found {
 		all = append(all, newStatus(st))
 	}
@@ -77,7 +79,7 @@ func (c *Client) List(ctx context.Context, prefix string) (all []Status, err err
 // the server can only end a session that has other locks too, Break ends nothing, and errors.As finds a *driver.SharedSessionError that counts them.
 // Backends that cannot end holds fail with errors.ErrUnsupported. driver.ErrUnknown, or the end of ctx: the hold may have ended; ask Inspect.
 func (c *Client) Break(ctx context.Context, name, owner string) error {
-	_, err := query(ctx, c, "break", name, "end a hold by force", func(b driver.Breaker) (none struct{}, err error) {
+	_, err := query(ctx, c, "break", name, checkName(name), "end a hold by force", func(b driver.Breaker) (none struct{}, err error) {
 		if owner == "" { // of a holder whose id is unknown
 			return none, fmt.Errorf("%w: the owner id is empty", ErrLost)
 		}
@@ -86,16 +88,13 @@ func (c *Client) Break(ctx context.Context, name, owner string) error {
 	return err
 }
 
-// query calls f with the optional interface D of the backend, about one name unless op is list. ability is what a backend without D cannot do.
-func query[D, T any](ctx context.Context, c *Client, op, name, ability string, f func(D) (T, error)) (answer T, err error) {
+// query calls f with the optional interface D of the backend, unless invalid is an error of the arguments. ability is what a backend without D cannot do.
+func query[D, T any](ctx context.Context, c *Client, op, name string, invalid error, ability string, f func(D) (T, error)) (answer T, err error) {
 	d, ok := driver.As[D](c.backend)
-	switch {
-	case !ok:
+	if !ok {
 		err = fmt.Errorf("%w: the backend cannot %s", errors.ErrUnsupported, ability)
-	case op != "list":
-		err = checkName(name)
 	}
-	if err = cmp.Or(err, ctx.Err()); err == nil {
+	if err = cmp.Or(err, invalid, ctx.Err()); err == nil {
 		answer, err = ask(ctx, c, func() (T, error) { return f(d) })
 	}
 	if err != nil {

@@ -62,8 +62,7 @@ func TestNobodyWaitsForALateBackend(t *testing.T) {
 				_ = c.Close()
 				require.Less(t, time.Since(start), 12*time.Second)
 				w.sleep(2 * time.Hour) // the calls end after all
-				_, err = c.Inspect(w.ctx, "a")
-				require.ErrorIs(t, err, lockport.ErrClosed)
+				require.ErrorIs(t, peer.ErrOf(c.Inspect(w.ctx, "a")), lockport.ErrClosed)
 			})
 		})
 	}
@@ -99,8 +98,7 @@ func TestLeaseThatNothingCanRenew(t *testing.T) {
 			lease, err := b.TryAcquire(ctx, req)
 			return struct{ driver.Lease }{lease}, err // without Renew
 		}}})
-		_, err := c.Acquire(w.ctx, "a")
-		require.ErrorContains(t, err, "driver.Renewer")
+		require.ErrorContains(t, peer.ErrOf(c.Acquire(w.ctx, "a")), "driver.Renewer")
 		w.nobodyHolds("a")
 	})
 }
