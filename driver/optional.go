@@ -13,19 +13,17 @@ type Unwrapper interface {
 }
 
 // As returns the first Backend in the chain of Unwrap that implements T.
-func As[T any](b Backend) (T, bool) {
-	for b != nil {
-		if t, ok := b.(T); ok {
+func As[T any](b Backend) (t T, ok bool) {
+	for {
+		if t, ok = b.(T); ok {
 			return t, true
 		}
-		u, ok := b.(Unwrapper)
-		if !ok {
-			break
+		u, wraps := b.(Unwrapper)
+		if !wraps {
+			return t, false
 		}
 		b = u.Unwrap()
 	}
-	var none T
-	return none, false
 }
 
 // Waiter is a Backend whose server has its own queue in which a claim can wait.

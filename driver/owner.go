@@ -11,10 +11,11 @@ const ownerIDLength = 32
 // OwnerClient returns the part of an owner id that is the same for all claims of one client: host, process id, label and a random part. People read
 // it, and drivers address messages by it. It is empty if owner has another form.
 func OwnerClient(owner string) string {
-	if len(owner) > ownerIDLength && owner[ownerIDLength] == ':' && !strings.ContainsAny(owner[:ownerIDLength], ":") {
-		return owner[ownerIDLength+1:]
+	id, client, _ := strings.Cut(owner, ":")
+	if len(id) != ownerIDLength {
+		return ""
 	}
-	return ""
+	return client
 }
 
 // Claimant describes to people who made a claim.
