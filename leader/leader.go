@@ -28,12 +28,12 @@ type Func func(ctx context.Context, term *lockport.Lock) error
 // If fn panics, Run releases the lock and panics. Close locker only after Run has returned: closing it releases its locks at once. Several calls of
 // Run may share locker, and compete if they share name too.
 func Run(ctx context.Context, locker lockport.Locker, name string, fn Func, opts ...Option) error {
-	c := &candidate{config: config{least: DefaultLeast, most: DefaultMost}, fn: fn}
+	c := &candidate{fn: fn, least: DefaultLeast, most: DefaultMost}
 	for _, o := range opts {
 		if o == nil {
 			continue
 		}
-		if err := o(&c.config); err != nil {
+		if err := o(c); err != nil {
 			return err
 		}
 	}
@@ -76,12 +76,6 @@ func isPermanent(err error) bool {
 		}
 	}
 	return false
-}
-
-// candidate is one call of Run.
-type candidate struct {
-	config
-	fn Func
 }
 
 // lead leads for one term. It returns after fn has returned and the lock is released. err is why the term ended; nil: fn returned nil, or ctx ended

@@ -39,7 +39,7 @@ type Change struct {
 // Observe makes Run call f at every change, one call at a time, in order. Run waits for f: a term neither begins nor ends before f returns. So f must
 // be quick, and must not wait for fn. To end the program if fn hangs, set a timer at Stopping and clear it at Idle.
 func Observe(f func(Change)) Option {
-	return func(c *config) error { c.observe = f; return nil }
+	return func(c *candidate) error { c.observe = f; return nil }
 }
 
 func (c *candidate) report(change Change) {

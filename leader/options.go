@@ -9,9 +9,11 @@ import (
 )
 
 // Option configures a call of Run.
-type Option func(*config) error
+type Option func(*candidate) error
 
-type config struct {
+// candidate is one call of Run.
+type candidate struct {
+	fn          Func
 	least, most time.Duration
 	grace       time.Duration
 	observe     func(Change)
@@ -27,7 +29,7 @@ const (
 // lasted for most or longer. It doubles with every failure in a row, up to most. A random part of up to a half is then cut off. Default:
 // DefaultLeast, 1 s, and DefaultMost, 30 s. least must be positive, and most at least least (lockport.ErrInvalidOption).
 func Backoff(least, most time.Duration) Option {
-	return func(c *config) error {
+	return func(c *candidate) error {
 		if least <= 0 || most < least {
 			return fmt.Errorf("leader: %w: Backoff from %v to %v", lockport.ErrInvalidOption, least, most)
 		}
@@ -42,7 +44,7 @@ func Backoff(least, most time.Duration) Option {
 // Deadline (the backend file). The end of MaxHold is a Deadline too, so a MaxHold must be longer than d plus an eighth of the TTL. A term that is
 // granted with little of its validity left begins once it is renewed, at most d later.
 func Grace(d time.Duration) Option {
-	return func(c *config) error {
+	return func(c *candidate) error {
 		if d < 0 {
 			return fmt.Errorf("leader: %w: Grace is %v; it cannot be negative", lockport.ErrInvalidOption, d)
 		}
