@@ -38,17 +38,8 @@ func init() {
 	resumed.Store(nil) // none was a suspend
 }
 
-// Suspended is how long the machine has been suspended since boot, in whole milliseconds. It never falls. Only its differences are meaningful: the
-// lock servers' clocks have moved on by that much more than Now shows. A reading before Now misses no suspend of more than a millisecond that ended
-// before the call.
-//
-// A suspend moves the wall clock ahead of the monotonic one. If the two have kept step, there was none, and no system call is needed.
-func Suspended() time.Duration {
-	_, suspended := Present()
-	return suspended
-}
-
-// Present is Now, and Suspended as of just before, mostly with one reading of the clocks.
+// Present is Now, and Suspended as of just before. A suspend moves the wall clock ahead of the monotonic one. If the two have kept step, there was
+// none, and no system call is needed.
 func Present() (now time.Time, suspended time.Duration) {
 	if now = time.Now(); inStep(now) {
 		return now, time.Duration(known.Load())
