@@ -23,9 +23,6 @@ func (l *List) Add(more ...driver.Notice) {
 	}
 }
 
-// ClockTolerance is the difference up to which two clocks count as synchronised.
-const ClockTolerance = time.Second
-
 // ClockOffset returns how far, at least, a server's clock is ahead of this machine's; negative: behind. The server reported at in answer to a request
 // sent at before, whose reply arrived at after.
 func ClockOffset(before, at, after time.Time) time.Duration {
@@ -38,9 +35,9 @@ func ClockOffset(before, at, after time.Time) time.Duration {
 	return 0
 }
 
-// Clock warns of a server whose clock is ahead of this machine's, or behind it if ahead is negative.
+// Clock warns of a server whose clock is a second or more ahead of this machine's, or behind it if ahead is negative.
 func Clock(ahead time.Duration) []driver.Notice {
-	if ahead.Abs() < ClockTolerance {
+	if ahead.Abs() < time.Second {
 		return nil
 	}
 	return []driver.Notice{{ID: "clock-offset",
