@@ -155,11 +155,11 @@ func PgxAttempts(text string) string {
 	if !ok || !strings.HasPrefix(failed, "failed to connect to `") {
 		return strings.Join(strings.Fields(text), " ")
 	}
-	all := strings.Split(strings.TrimSpace(tries), "\n")
-	for i, line := range all {
-		all[i] = strings.Join(strings.Fields(line), " ")
+	var all []string
+	for line := range strings.Lines(strings.TrimSpace(tries)) {
+		all = append(all, strings.Join(strings.Fields(line), " "))
 	}
-	var kept []string
+	all = telling(all, func(line string) string { return line })
 	for i, line := range all {
 		addr, what, _ := strings.Cut(line, ": ")
 		if strings.HasPrefix(what, "dial error: timeout: ") {
@@ -167,11 +167,9 @@ func PgxAttempts(text string) string {
 		} else if strings.HasSuffix(what, "EOF") || strings.HasSuffix(what, "timeout: context deadline exceeded") {
 			what = "no answer: is it a Postgres server?"
 		}
-		if telling(all, i) {
-			kept = append(kept, addr+": "+what)
-		}
+		all[i] = addr + ": " + what
 	}
-	return strings.Join(kept, "; ")
+	return strings.Join(all, "; ")
 }
 
 // PgxCause returns the attempt that decides, if err holds pgx's attempts to connect. It is a refusal only if each host refuses, as one with its own
@@ -183,17 +181,7 @@ func PgxCause(err error, refusal func(error) bool) error {
 		if !ok || len(joined.Unwrap()) == 0 {
 			continue
 		}
-		tries := joined.Unwrap()
-		var all []string
-		var kept []error
-		for _, try := range tries {
-			all = append(all, try.Error())
-		}
-		for i, try := range tries {
-			if telling(all, i) {
-				kept = append(kept, try)
-			}
-		}
+		kept := telling(joined.Unwrap(), error.Error)
 		decides := kept[len(kept)-1]
 		var server interface{ SQLState() string }
 		if errors.As(decides, &server) && server.SQLState() != "28000" && refusal(decides) {
@@ -219,23 +207,29 @@ func hostOf(try error) string {
 	return address[strings.LastIndex(address, ":")+1:] + " " + host
 }
 
-// telling reports whether attempt i tells most about its address: pgx tries TLS and plaintext. The last does, but 28000 may only mean that the
+// telling keeps the attempt at each address that tells most about it: pgx tries TLS and plaintext. The last does, but 28000 may only mean that the
 // server does not admit this kind, as pgx stops at a 28000 over TLS, and a server without TLS says nothing else.
-func telling(all []string, i int) bool {
-	weight := func(text string) int {
+func telling[T any](tries []T, text func(T) string) (kept []T) {
+	weight := func(try T) int {
 		switch {
-		case strings.HasSuffix(text, "server refused TLS connection"):
+		case strings.HasSuffix(text(try), "server refused TLS connection"):
 			return 0
-		case strings.HasSuffix(text, "(SQLSTATE 28000)"):
+		case strings.HasSuffix(text(try), "(SQLSTATE 28000)"):
 			return 1
 		}
 		return 2
 	}
-	addr, _, _ := strings.Cut(all[i], ": ")
-	for j, other := range all {
-		if w := weight(other) - weight(all[i]); strings.HasPrefix(other, addr+": ") && (w > 0 || w == 0 && j > i) {
-			return false
+	for _, try := range tries {
+		addr, _, _ := strings.Cut(text(try), ": ")
+		same := func(other T) bool { return strings.HasPrefix(text(other), addr+": ") }
+		i := slices.IndexFunc(kept, same)
+		switch {
+		case i >= 0 && weight(kept[i]) > weight(try):
+			continue
+		case i >= 0:
+			kept = slices.Delete(kept, i, i+1)
 		}
+		kept = append(kept, try)
 	}
-	return true
+	return kept
 }
