@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
 	"time"
-	"unicode"
 
 	"github.com/lockport/lockport/driver"
 )
@@ -248,14 +246,4 @@ func (a acquisition) check(caps driver.Capabilities) error {
 		return fmt.Errorf("%w: TTL %v is below the smallest that %s accepts, %v", ErrInvalidOption, a.ttl, caps.Backend, caps.MinTTL)
 	}
 	return nil
-}
-
-// cleanLabel replaces the characters of s that an owner id cannot have.
-func cleanLabel(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r > unicode.MaxASCII || !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("._-", r) {
-			return '_'
-		}
-		return r
-	}, s)
 }

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
+	"unicode"
 )
 
 // newIdentity makes the part of owner ids that all claims of one client share: host, process id and label for people, and random digits that make it
@@ -25,7 +27,14 @@ func newIdentity(label string, hideHost bool) string {
 	}
 	var unique [4]byte
 	_, _ = rand.Read(unique[:]) // never fails
-	clip := func(s string) string { return cleanLabel(s[:min(len(s), maxLabel)]) }
+	clip := func(s string) string {
+		return strings.Map(func(r rune) rune {
+			if r > unicode.MaxASCII || !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("._-", r) {
+				return '_'
+			}
+			return r
+		}, s[:min(len(s), maxLabel)])
+	}
 	return clip(host) + "/" + strconv.Itoa(os.Getpid()) + "/" + clip(label) + "/" + hex.EncodeToString(unique[:])
 }
 
