@@ -101,7 +101,7 @@ func (c *Client) enqueue(w *waiter, name string) (q *queue, mine *claim, err err
 	q = c.queueOf(key)
 	if cl := q.newest; cl != nil {
 		now := c.now()
-		if q.head == nil && cl.mayJoin(w, now) {
+		if q.head() == nil && w.shared && cl.state == held && !cl.expire(now) && cl.mayServe(w, now) {
 			cl.join(w, now)
 			return q, nil, nil
 		}
@@ -110,10 +110,10 @@ func (c *Client) enqueue(w *waiter, name string) (q *queue, mine *claim, err err
 	switch {
 	case q.claim != nil && w.try && (!q.several() || q.blocked != nil):
 		return nil, nil, errHeldHere
-	case q.claim == nil && q.head == nil:
+	case q.claim == nil && q.head() == nil:
 		q.blocked = nil
 	}
-	q.push(w)
+	w.place = q.waiters.PushBack(w)
 	if q.claim == nil && c.caps.Prompt && w.attached == nil && c.begin() {
 		return q, c.newClaim(q), nil
 	}
@@ -129,13 +129,14 @@ func (c *Client) leave(q *queue, w *waiter, cause, held error) (*Lock, error) {
 	defer c.mu.Unlock()
 	blocked := cmp.Or(held, q.blocked)
 	if !w.done() {
-		q.drop(w)
+		q.remove(w)
+		q.stopIfUnwanted()
 		c.tidy(q)
 	} else if l := w.lock; l != nil {
 		if l.ended.Load() != nil {
 			return l, nil
 		}
-		l.unused()
+		l.keep = 0 // no work has begun under it
 		l.finish(released)
 		if l.leaves(c.now()) {
 			c.inBackground(l.claim.releaseUnseen)

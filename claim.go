@@ -65,7 +65,7 @@ func margin(ttl time.Duration) time.Duration { return ttl/20 + 10*time.Milliseco
 func (c *Client) newClaim(q *queue) *claim {
 	cl := &claim{client: c, queue: q}
 	cl.req = driver.Request{
-		Name: q.name, Owner: newOwner(c.identity), TTL: q.head.ttl, Shared: q.shared, Permits: int(q.permits),
+		Name: q.name, Owner: newOwner(c.identity), TTL: q.head().ttl, Shared: q.shared, Permits: int(q.permits),
 		Lost: cl.onLost, Contended: cl.onContended,
 	}
 	q.claim = cl
@@ -84,7 +84,7 @@ func (cl *claim) granted(deadline, now time.Duration) {
 	}
 	cl.limit = never
 	q := cl.queue
-	cl.give(q.head, now)
+	cl.give(q.head(), now)
 	if !q.several() {
 		q.blocked = errHeldHere
 		return
@@ -97,8 +97,8 @@ func (cl *claim) granted(deadline, now time.Duration) {
 
 // claimForNext starts a claim in the background if q has waiters and no claim. The mutex is held.
 func (c *Client) claimForNext(q *queue) {
-	if q.head != nil && q.claim == nil {
-		c.newClaim(q).runLater(q.head.ctx, outcome{})
+	if q.head() != nil && q.claim == nil {
+		c.newClaim(q).runLater(q.head().ctx, outcome{})
 	}
 }
 

@@ -66,7 +66,8 @@ func (cl *claim) runHere(w *waiter) (gaveUp bool, held error) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if gaveUp = o.gaveUp && !w.done(); gaveUp { // else it was given another claim's hold meanwhile
-			cl.queue.drop(w)
+			cl.queue.remove(w)
+			cl.queue.stopIfUnwanted()
 			if classOf(o.err) == ErrHeld {
 				held = newHeldError(cl.req.Name, o.err)
 			}
@@ -173,7 +174,7 @@ func (cl *claim) attempt(ctx context.Context, wait bool) outcome {
 	}
 	unwanted := cl.state == gone
 	if !unwanted { // a claim that has asked for a place in the server's queue goes on asking, so that conclude undoes it
-		cl.req.Queue = cl.req.Queue || c.caps.Queue && !cl.queue.head.try
+		cl.req.Queue = cl.req.Queue || c.caps.Queue && !cl.queue.head().try
 	}
 	c.mu.Unlock()
 	if unwanted {
@@ -239,7 +240,7 @@ func (cl *claim) conclude(o *outcome) (again bool) {
 			o.err = fmt.Errorf("%w: the lock was lost as soon as it was granted: %v", driver.ErrUnknown, cl.lostEarly)
 		case now >= deadline:
 			o.err = fmt.Errorf("%w: the lock was granted too late, after its deadline", driver.ErrUnknown)
-		case q.head.ttl != cl.req.TTL: // it was made for a waiter with another TTL, which has left
+		case q.head().ttl != cl.req.TTL: // it was made for a waiter with another TTL, which has left
 			cl.undoLater()
 			cl.leave()
 			return false
@@ -257,7 +258,7 @@ func (cl *claim) conclude(o *outcome) (again bool) {
 	}
 	// A driver forgets a claim that has no place in its queue. A repetition with the same owner would meet what is left of it, such as a late release.
 	goesOn := class == driver.ErrUnknown || cl.req.Queue || !c.caps.Queue
-	if w := q.head; w != nil && goesOn && (class != ErrHeld || w.ttl == cl.req.TTL) {
+	if w := q.head(); w != nil && goesOn && (class != ErrHeld || w.ttl == cl.req.TTL) {
 		return true
 	}
 	if class == driver.ErrUnknown || cl.req.Queue { // the server may keep a queue entry that nobody wants, or with the wrong TTL

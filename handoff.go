@@ -25,7 +25,7 @@ func (cl *claim) next(now time.Duration) (release bool) {
 		cl.schedule()
 		return false
 	}
-	if w := cl.queue.head; w != nil && !cl.queue.shared && !cl.detaching && cl.handOffs < maxHandOffs && cl.mayServe(w, now) {
+	if w := cl.queue.head(); w != nil && !cl.queue.shared && !cl.detaching && cl.handOffs < maxHandOffs && cl.mayServe(w, now) {
 		cl.handOffs++
 		cl.join(w, now)
 		cl.queue.stopIfUnwanted()
@@ -58,12 +58,7 @@ func (cl *claim) isContended() bool {
 		return cl.contended
 	}
 	other := cl.client.queues[queueKey{q.name, mode{shared: !q.shared}}]
-	return other != nil && other.head != nil
-}
-
-// mayJoin reports whether w may share the claim with its present holds. The mutex is held.
-func (cl *claim) mayJoin(w *waiter, now time.Duration) bool {
-	return w.shared && cl.state == held && !cl.expire(now) && cl.mayServe(w, now)
+	return other != nil && other.head() != nil
 }
 
 // join gives w, which came after the grant, a hold of the claim. The mutex is held.
@@ -79,12 +74,12 @@ func (cl *claim) admit(now time.Duration) {
 	if !cl.queue.shared || cl.client.cfg.noHandOff {
 		return
 	}
-	for w := cl.queue.head; w != nil; {
-		next := w.next
+	for e := cl.queue.waiters.Front(); e != nil; {
+		w := e.Value.(*waiter)
+		e = e.Next()
 		if w.ttl == cl.req.TTL {
 			cl.give(w, now)
 		}
-		w = next
 	}
 }
 

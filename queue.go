@@ -1,6 +1,7 @@
 package lockport
 
 import (
+	"container/list"
 	"context"
 	"slices"
 )
@@ -15,12 +16,11 @@ type queueKey struct {
 // may be held, grants has the granted ones.
 type queue struct {
 	queueKey
-	claim   *claim   // being made; if only one may be held, also held or being released; nil: none
-	grants  []*claim // held or being released; none if only one may be held
-	newest  *claim   // the latest grant, which shared holds join; nil: it has ended
-	head    *waiter  // first in, first out; a list, because thousands may leave at once
-	tail    *waiter
-	blocked error // why waiters were told to wait: ErrHeld, or a later server failure; nil: none was
+	claim   *claim    // being made; if only one may be held, also held or being released; nil: none
+	grants  []*claim  // held or being released; none if only one may be held
+	newest  *claim    // the latest grant, which shared holds join; nil: it has ended
+	waiters list.List // of *waiter, first in, first out; a list, because thousands may leave at once
+	blocked error     // why waiters were told to wait: ErrHeld, or a later server failure; nil: none was
 }
 
 // waiter is one call of Acquire or TryAcquire.
@@ -30,51 +30,30 @@ type waiter struct {
 	ready chan struct{}   // closed when it is done; nil: the caller makes the claim, and is not waiting
 	lock  *Lock
 	err   error
-
-	prev, next *waiter
+	place *list.Element // in its queue; nil: it was never in one
 }
 
 // done reports whether its wait has ended. The client's mutex is held.
 func (w *waiter) done() bool { return w.lock != nil || w.err != nil }
 
-// push adds w at the end. The client's mutex is held, also in remove.
-func (q *queue) push(w *waiter) {
-	w.prev = q.tail
-	if q.tail == nil {
-		q.head = w
-	} else {
-		q.tail.next = w
+// head is the first waiter; nil: there is none. The client's mutex is held.
+func (q *queue) head() *waiter {
+	if first := q.waiters.Front(); first != nil {
+		return first.Value.(*waiter)
 	}
-	q.tail = w
+	return nil
 }
 
-// remove takes w out of the queue, if it is in it.
+// remove takes w out of the queue, if it is in it. The client's mutex is held.
 func (q *queue) remove(w *waiter) {
-	switch {
-	case w.prev != nil:
-		w.prev.next = w.next
-	case q.head == w:
-		q.head = w.next
-	default:
-		return
+	if w.place != nil {
+		q.waiters.Remove(w.place)
 	}
-	if w.next == nil {
-		q.tail = w.prev
-	} else {
-		w.next.prev = w.prev
-	}
-	w.prev, w.next = nil, nil
-}
-
-// drop removes w, which leaves. The client's mutex is held.
-func (q *queue) drop(w *waiter) {
-	q.remove(w)
-	q.stopIfUnwanted()
 }
 
 // stopIfUnwanted removes a claim that is being made and has no waiter left. The goroutine that makes it undoes it. The client's mutex is held.
 func (q *queue) stopIfUnwanted() {
-	if cl := q.claim; q.head == nil && cl != nil && cl.state == claiming {
+	if cl := q.claim; q.head() == nil && cl != nil && cl.state == claiming {
 		cl.leave()
 		if cl.cancel != nil {
 			cl.cancel()
@@ -101,12 +80,12 @@ func (q *queue) answer(w *waiter, lock *Lock, err error) {
 
 // answerAll ends the waits of all waiters with err, or only those of TryAcquire. The client's mutex is held.
 func (q *queue) answerAll(err error, onlyTries bool) {
-	for w := q.head; w != nil; {
-		next := w.next
+	for e := q.waiters.Front(); e != nil; {
+		w := e.Value.(*waiter)
+		e = e.Next()
 		if w.try || !onlyTries {
 			q.answer(w, nil, err)
 		}
-		w = next
 	}
 }
 
@@ -122,7 +101,7 @@ func (c *Client) queueOf(key queueKey) *queue {
 
 // tidy forgets q if it is empty. The mutex is held.
 func (c *Client) tidy(q *queue) {
-	if q.claim == nil && q.head == nil && len(q.grants) == 0 && c.queues[q.queueKey] == q {
+	if q.claim == nil && q.head() == nil && len(q.grants) == 0 && c.queues[q.queueKey] == q {
 		delete(c.queues, q.queueKey)
 		c.checkIdle()
 	}

@@ -80,9 +80,6 @@ func (l *Lock) releaseInTime(ctx context.Context) (err error) {
 	return err
 }
 
-// unused says that no work has begun under l: its MinHold does not keep the claim. The mutex is held.
-func (l *Lock) unused() { l.keep = 0 }
-
 // releaseUnseen is release if no caller waits for its outcome. It ends with the client.
 func (cl *claim) releaseUnseen() {
 	ctx, cancel := context.WithTimeout(cl.client.ctx, releaseTimeout)
@@ -97,7 +94,7 @@ func (cl *claim) release(ctx context.Context) (err error) {
 	c.mu.Lock()
 	lease := cl.joinRenewal(ctx)
 	// A polling client is not known to wait, and needs a moment in which the name is free. If nobody is known to wait, a requeue leaves none.
-	if q.claim == cl && q.head != nil && c.requeuer != nil && cl.isContended() && !cl.detaching && lease != nil {
+	if q.claim == cl && q.head() != nil && c.requeuer != nil && cl.isContended() && !cl.detaching && lease != nil {
 		cl.state = gone
 		next = c.newClaim(q)
 		next.req.Queue = c.caps.Queue

@@ -61,7 +61,7 @@ func TryAcquireAll(ctx context.Context, l Locker, names []string, opts ...Acquir
 func (s *Set) undo(ctx context.Context) {
 	for _, l := range s.locks {
 		l.claim.client.mu.Lock()
-		l.unused()
+		l.keep = 0
 		l.claim.client.mu.Unlock()
 	}
 	_, _ = within(ctx, func() (struct{}, error) { return struct{}{}, s.Release(ctx) })
