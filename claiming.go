@@ -101,13 +101,7 @@ func (cl *claim) runLater(caller context.Context, o outcome) {
 // run makes attempts until the claim is granted or nobody wants it any more. o is the outcome of an attempt already made, or zero.
 func (cl *claim) run(ctx context.Context, o outcome) {
 	c, wake := cl.client, make(chan struct{}, 1)
-	var stopHints func()
-	defer func() {
-		if stopHints != nil {
-			stopHints()
-		}
-	}()
-	wait, pause, undoing := false, time.Duration(0), time.Duration(0)
+	listening, wait, pause, undoing := false, false, time.Duration(0), time.Duration(0)
 	for again := true; again; again = cl.settle(&o) {
 		switch class := classOf(o.err); {
 		case class == nil: // no attempt was made yet
@@ -132,13 +126,14 @@ func (cl *claim) run(ctx context.Context, o outcome) {
 			wait, pause = true, 0 // in the server's queue, without a pause
 		default:
 			wait, pause = false, 0
-			if c.notifier != nil && stopHints == nil {
-				stopHints = c.notifier.Notify(cl.req, func() {
+			if c.notifier != nil && !listening {
+				listening = true
+				defer c.notifier.Notify(cl.req, func() {
 					select {
 					case wake <- struct{}{}:
 					default:
 					}
-				})
+				})() // until the claim is made or given up
 			}
 			sleep(ctx, c.pollAfter(o.err), wake)
 		}
@@ -172,14 +167,13 @@ func (cl *claim) attempt(ctx context.Context, wait bool) outcome {
 	if cl.cancel == nil { // it is made on a caller's goroutine
 		cl.cancel = cancel
 	}
-	unwanted := cl.state == gone
-	if !unwanted { // a claim that has asked for a place in the server's queue goes on asking, so that conclude undoes it
-		cl.req.Queue = cl.req.Queue || c.caps.Queue && !cl.queue.head().try
-	}
-	c.mu.Unlock()
-	if unwanted {
+	if cl.state == gone {
+		c.mu.Unlock()
 		return outcome{err: driver.ErrUnavailable} // no request was sent
 	}
+	// A claim that has asked for a place in the server's queue goes on asking, so that conclude undoes it.
+	cl.req.Queue = cl.req.Queue || c.caps.Queue && !cl.queue.head().try
+	c.mu.Unlock()
 	var lease driver.Lease
 	var err error
 	switch from := cl.queue.attached; {
