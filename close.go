@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -65,8 +66,8 @@ func (c *Client) endAll() (kept time.Duration) {
 	for _, q := range c.queues {
 		q.answerAll(ErrClosed, false)
 		q.stopIfUnwanted()
-		for _, cl := range q.granted() {
-			if cl.expire(now) || cl.state != held { // lost before it was closed, or being released
+		for _, cl := range append(slices.Clone(q.grants), q.claim) {
+			if cl == nil || cl.expire(now) || cl.state != held { // lost before it was closed, or being made or released
 				continue
 			}
 			for _, l := range cl.holds {

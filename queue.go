@@ -3,7 +3,6 @@ package lockport
 import (
 	"container/list"
 	"context"
-	"slices"
 )
 
 // queueKey selects a queue.
@@ -59,14 +58,6 @@ func (q *queue) stopIfUnwanted() {
 			cl.cancel()
 		}
 	}
-}
-
-// granted returns the claims of q that are held or being released. The client's mutex is held.
-func (q *queue) granted() []*claim {
-	if q.claim != nil && q.claim.state != claiming {
-		return []*claim{q.claim}
-	}
-	return slices.Clone(q.grants)
 }
 
 // answer ends w's wait. The client's mutex is held.
