@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/lockport/lockport"
@@ -70,12 +71,8 @@ func Run(ctx context.Context, locker lockport.Locker, name string, fn Func, opts
 
 // isPermanent reports whether an acquisition failed for a reason that a retry does not fix.
 func isPermanent(err error) bool {
-	for _, class := range []error{lockport.ErrRefused, lockport.ErrClosed, lockport.ErrInvalidName, lockport.ErrInvalidOption, errors.ErrUnsupported} {
-		if errors.Is(err, class) {
-			return true
-		}
-	}
-	return false
+	classes := []error{lockport.ErrRefused, lockport.ErrClosed, lockport.ErrInvalidName, lockport.ErrInvalidOption, errors.ErrUnsupported}
+	return slices.ContainsFunc(classes, func(class error) bool { return errors.Is(err, class) })
 }
 
 // lead leads for one term. It returns after fn has returned and the lock is released. err is why the term ended; nil: fn returned nil, or ctx ended
