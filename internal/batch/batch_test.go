@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -38,18 +39,19 @@ func (s *server) send(ctx context.Context, requests []int) []string {
 	return answers
 }
 
+// ask sends request, and checks its answer. None is wanted if ctx ends first: then request was sent if wantSent.
+func ask(t *testing.T, ctx context.Context, q *Queue[int, string], request int, want string, wantSent bool) {
+	answer, sent, err := q.Do(ctx, request)
+	assert.Equal(t, []any{want, wantSent, want == ""}, []any{answer, sent, err != nil}, "request %d", request)
+}
+
 func TestACrowdSharesBatches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &server{delay: 10 * time.Millisecond}
 		q := &Queue[int, string]{Send: s.send}
 		var callers sync.WaitGroup
 		for i := range limit + 3*size {
-			callers.Go(func() {
-				answer, sent, err := q.Do(t.Context(), i)
-				if err != nil || !sent || answer != strconv.Itoa(i) {
-					t.Errorf("request %d: %q, %t, %v", i, answer, sent, err)
-				}
-			})
+			callers.Go(func() { ask(t, t.Context(), q, i, strconv.Itoa(i), true) })
 			synctest.Wait()
 		}
 		callers.Wait()
@@ -82,20 +84,10 @@ func TestTheEndOfAContext(t *testing.T) {
 		second, leaveSecond := context.WithCancel(t.Context())
 		var callers sync.WaitGroup
 		for range limit {
-			callers.Go(func() {
-				_, sent, err := q.Do(first, 1)
-				if !sent || err == nil {
-					t.Errorf("the first: %t, %v", sent, err)
-				}
-			})
+			callers.Go(func() { ask(t, first, q, 1, "", true) })
 		}
 		synctest.Wait()
-		callers.Go(func() {
-			_, sent, err := q.Do(second, 2)
-			if sent || err == nil {
-				t.Errorf("the second: %t, %v", sent, err)
-			}
-		})
+		callers.Go(func() { ask(t, second, q, 2, "", false) })
 		synctest.Wait()
 		leaveSecond()
 		synctest.Wait()
@@ -137,21 +129,15 @@ func TestALoneRequest(t *testing.T) {
 			time.Sleep(time.Duration(request) * time.Millisecond)
 			return "alone"
 		}}
-		ask := func(request int, want string) {
-			answer, sent, err := q.Do(t.Context(), request)
-			if err != nil || !sent || answer != want {
-				t.Errorf("request %d: %q, %t, %v", request, answer, sent, err)
-			}
-		}
 		for _, takes := range []int{10, 1000} { // one that comes back, and one that is overdue
 			var first, crowd sync.WaitGroup
 			for range limit {
-				first.Go(func() { ask(takes, "alone") })
+				first.Go(func() { ask(t, t.Context(), q, takes, "alone", true) })
 				synctest.Wait()
 			}
 			start := time.Now()
 			for i := range 3 {
-				crowd.Go(func() { ask(i, strconv.Itoa(i)) })
+				crowd.Go(func() { ask(t, t.Context(), q, i, strconv.Itoa(i), true) })
 			}
 			crowd.Wait()
 			require.Less(t, time.Since(start), 100*time.Millisecond)
