@@ -44,14 +44,18 @@ func TestBadArguments(t *testing.T) {
 	require.ErrorContains(t, err, "no backend")
 	require.ErrorIs(t, err, lockport.ErrInvalidOption)
 	b := memorytest.NewBackend(nil, nil)
-	_, err = lockport.New(b, lockport.TTL(time.Microsecond))
-	require.ErrorIs(t, err, lockport.ErrInvalidOption)
-	_, err = lockport.New(b, lockport.MinHold(time.Minute), lockport.MaxHold(time.Second))
-	require.ErrorIs(t, err, lockport.ErrInvalidOption)
+	for _, opts := range [][]lockport.Option{{lockport.TTL(time.Microsecond)}, {lockport.MinHold(time.Minute), lockport.MaxHold(time.Second)}} {
+		_, err = lockport.New(b, opts...)
+		require.ErrorIs(t, err, lockport.ErrInvalidOption)
+	}
 	c, err := lockport.New(b)
 	require.NoError(t, err)
-	_, err = c.TryAcquire(t.Context(), "a", lockport.TTL(0))
-	require.ErrorIs(t, err, lockport.ErrInvalidOption)
+	for _, opts := range [][]lockport.AcquireOption{
+		{lockport.TTL(0)}, {lockport.Permits(0)}, {lockport.Permits(1025)}, {lockport.Shared(), lockport.Permits(2)},
+	} {
+		_, err = c.TryAcquire(t.Context(), "a", opts...)
+		require.ErrorIs(t, err, lockport.ErrInvalidOption)
+	}
 	_, err = c.TryAcquire(t.Context(), "")
 	require.EqualError(t, err, "lockport: try (memory): invalid lock name: it is empty; give it 1 to 1024 bytes")
 	_, err = c.TryAcquire(t.Context(), strings.Repeat("äö", 1024))

@@ -303,14 +303,6 @@ func TestCloseInEveryMode(t *testing.T) {
 	})
 }
 
-func TestModesThatMakeNoSense(t *testing.T) {
-	_, a, _ := two(t)
-	for _, opts := range [][]lockport.AcquireOption{{lockport.Permits(0)}, {lockport.Permits(1025)}, {lockport.Shared(), lockport.Permits(2)}} {
-		_, err := a.Acquire(t.Context(), "x", opts...)
-		require.ErrorIs(t, err, lockport.ErrInvalidOption)
-	}
-}
-
 // Sets whose names overlap exclude each other, and do not wait for each other in a circle, whatever the order of their names. A set that fails holds
 // no name. It returns with its context, even if the server is silent by then.
 func TestSetsDoNotDeadlock(t *testing.T) {
