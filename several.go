@@ -50,11 +50,9 @@ func TryAcquireAll(ctx context.Context, l Locker, names []string, opts ...Acquir
 		return set, nil
 	}
 	set.undo(ctx)
-	failed := slices.IndexFunc(errs, func(err error) bool { return err != nil && !errors.Is(err, ErrHeld) })
-	if failed < 0 {
-		failed = slices.IndexFunc(errs, func(err error) bool { return err != nil })
-	}
-	return nil, errs[failed]
+	errs = slices.DeleteFunc(errs, func(err error) bool { return err == nil })
+	worst := slices.IndexFunc(errs, func(err error) bool { return !errors.Is(err, ErrHeld) })
+	return nil, errs[max(worst, 0)]
 }
 
 // undo releases the holds of a set that did not come about. It goes on in the background when ctx ends. MinHold does not keep them: no work has begun.
