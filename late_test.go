@@ -103,11 +103,13 @@ func TestLeaseThatNothingCanRenew(t *testing.T) {
 	})
 }
 
-// notifying is a backend that notifies of every release, and has no queue.
+// notifying is a backend that can notify.
 type notifying struct {
 	driver.Backend
 	wakes *sync.Map
 }
+
+func (b notifying) Unwrap() driver.Backend { return b.Backend }
 
 func (b notifying) Notify(req driver.Request, wake func()) (stop func()) {
 	b.wakes.Store(req.Owner, wake)
@@ -119,9 +121,9 @@ func TestWhenAWaiterLooksAgain(t *testing.T) {
 	for told, most := range map[bool]time.Duration{true: 0, false: 1100 * time.Millisecond} {
 		bubble(t, func(w *world) {
 			l := w.acquire(w.other(), "a")
-			b := notifying{stating{memorytest.NewBackend(w.server, nil), func(caps *driver.Capabilities) {
+			b := notifying{plain{stating{memorytest.NewBackend(w.server, nil), func(caps *driver.Capabilities) {
 				caps.Wake, caps.Fair, caps.Queue = driver.WakeNotify, driver.FairNone, false
-			}}, new(sync.Map)}
+			}}}, new(sync.Map)}
 			client := w.on(b)
 			waiting := w.begin(client, "a")
 			w.sleep(700 * time.Millisecond)

@@ -11,11 +11,6 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// notifies is a backend that is a driver.Notifier, too.
-type notifies struct{ *memorytest.Backend }
-
-func (notifies) Notify(driver.Request, func()) (stop func()) { return func() {} }
-
 // Require accepts exactly the backends that state what is required, or more.
 func TestRequire(t *testing.T) {
 	type caps = driver.Capabilities
@@ -35,7 +30,7 @@ func TestRequire(t *testing.T) {
 		{lockport.NeedDetach, func(c *caps, v int) { c.Detach = v > 0 }, 1, 1},
 	} {
 		for value := range v.greatest + 1 {
-			_, err := lockport.New(stating{notifies{memorytest.NewBackend(nil, nil)}, func(c *caps) { v.set(c, value) }}, lockport.Require(v.need))
+			_, err := lockport.New(stating{notifying{memorytest.NewBackend(nil, nil), nil}, func(c *caps) { v.set(c, value) }}, lockport.Require(v.need))
 			if value >= v.enough {
 				require.NoError(t, err, "%d: %d", v.need, value)
 			} else {
