@@ -26,7 +26,7 @@ func openBareEtcd(_ context.Context, rawURL string, ttl time.Duration) (l librar
 		try := func() error {
 			r, err := client.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(key), "=", 0)).
 				Then(clientv3.OpPut(key, "", clientv3.WithLease(s.Lease()))).Commit()
-			return heldIf(err == nil && !r.Succeeded, err)
+			return libraries.HeldIf(err == nil && !r.Succeeded, err)
 		}
 		release := func(ctx context.Context) error {
 			r, err := client.Delete(ctx, key)

@@ -147,20 +147,10 @@ func WorkerMain() {
 	})
 }
 
-func either[T any](first bool, a, b T) T {
-	if first {
-		return a
-	}
-	return b
-}
-
 // held returns the hold of a floor, which release ends, unless its claim failed.
 func held(release func(context.Context) error, err error) (*library.Hold, error) {
 	return &library.Hold{Release: release}, err
 }
-
-// heldIf returns driver.ErrHeld if another holder has the name, and otherwise err.
-func heldIf(another bool, err error) error { return either(another, driver.ErrHeld, err) }
 
 // claimed calls try once, or until the name is free if wait is set. await returns when it may be.
 func claimed(wait bool, try, await func() error) error {

@@ -9,6 +9,7 @@ import (
 	_ "github.com/lockport/lockport/backend/all"
 	"github.com/lockport/lockport/conformance/library"
 	"github.com/lockport/lockport/internal/lab/measure"
+	"github.com/lockport/lockport/referee/libraries"
 )
 
 // with is how lockport is opened. The URLs of our servers have no parameters.
@@ -27,7 +28,7 @@ func ours() (all []Library) {
 	add := func(families, name, how string, w with, only ...string) {
 		for family := range strings.FieldsSeq(families) {
 			all = append(all, Library{
-				Family: family, Name: name, Kind: either(name == "lockport", Ours, Variant), How: how, Waits: true, Beside: w.hold != nil, Only: only, Open: w.open,
+				Family: family, Name: name, Kind: libraries.Either(name == "lockport", Ours, Variant), How: how, Waits: true, Beside: w.hold != nil, Only: only, Open: w.open,
 			})
 		}
 	}

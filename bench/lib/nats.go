@@ -14,6 +14,7 @@ import (
 	"github.com/lockport/lockport/conformance/library"
 	"github.com/lockport/lockport/internal/lab/measure"
 	"github.com/lockport/lockport/internal/lab/servers"
+	"github.com/lockport/lockport/referee/libraries"
 )
 
 // startNATS starts a server and creates the bucket of the locks.
@@ -69,7 +70,7 @@ func openBareNATS(ctx context.Context, rawURL string, ttl time.Duration) (l libr
 		revision, err := put(ctx, name, "", marker, ttl)
 		if refusal := new(jetstream.APIError); errors.As(err, &refusal) { // another client has changed the key
 			revision, err = kv.Create(ctx, name, nil, jetstream.KeyTTL(ttl))
-			err = heldIf(errors.Is(err, jetstream.ErrKeyExists), err)
+			err = libraries.HeldIf(errors.Is(err, jetstream.ErrKeyExists), err)
 		}
 		return held(func(ctx context.Context) error {
 			marker, err := put(ctx, name, "PURGE", revision, time.Minute)

@@ -24,7 +24,7 @@ const bareValue = "0123456789abcdef0123456789abcdef"
 // setNX is the bare claim.
 func setNX(ctx context.Context, client *goredis.Client, c library.Claim) error {
 	err := client.SetArgs(ctx, c.Name, bareValue, goredis.SetArgs{Mode: "NX", TTL: c.TTL}).Err()
-	return heldIf(errors.Is(err, goredis.Nil), err)
+	return libraries.HeldIf(errors.Is(err, goredis.Nil), err)
 }
 
 func openBareRedis(ctx context.Context, rawURL string, _ time.Duration) (library.Client, error) {

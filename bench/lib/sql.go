@@ -15,6 +15,7 @@ import (
 	_ "github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/lockport/lockport/conformance/library"
+	"github.com/lockport/lockport/referee/libraries"
 )
 
 // most limits the connections of a floor, which needs one for each hold and each waiter. It is below the server's limit.
@@ -24,7 +25,7 @@ const most = 700
 // its pool, which discards broken ones.
 func onConnection(ctx context.Context, lock, unlock func(context.Context) (bool, error), done func()) (*library.Hold, error) {
 	granted, err := lock(ctx)
-	if err := heldIf(err == nil && !granted, err); err != nil {
+	if err := libraries.HeldIf(err == nil && !granted, err); err != nil {
 		done()
 		return nil, err
 	}
@@ -53,7 +54,7 @@ func openAdvisory(ctx context.Context, rawURL string, _ time.Duration) (l librar
 				return yes, err
 			}
 		}
-		query := either(c.Wait, "SELECT true FROM pg_advisory_lock($1)", "SELECT pg_try_advisory_lock($1)")
+		query := libraries.Either(c.Wait, "SELECT true FROM pg_advisory_lock($1)", "SELECT pg_try_advisory_lock($1)")
 		return onConnection(ctx, ask(query), ask("SELECT pg_advisory_unlock($1)"), conn.Release)
 	}}, nil
 }
@@ -82,7 +83,7 @@ func openRows(ctx context.Context, rawURL string, _ time.Duration) (l library.Cl
 		return held(func(ctx context.Context) error {
 			was, err := ask(ctx, "UPDATE bare_locks SET owner = '' WHERE name = $1 AND owner = $2", c.Name, owner)
 			return library.LostIf(err == nil && !was, err)
-		}, heldIf(err == nil && !granted, err))
+		}, libraries.HeldIf(err == nil && !granted, err))
 	}}, nil
 }
 
@@ -109,7 +110,7 @@ func openNamed(_ context.Context, rawURL string, _ time.Duration) (l library.Cli
 				return yes.Int64 == 1, err
 			}
 		}
-		seconds := either(c.Wait, 3600, 0) // practically forever
+		seconds := libraries.Either(c.Wait, 3600, 0) // practically forever
 		return onConnection(ctx, ask("SELECT GET_LOCK(?, ?)", c.Name, seconds), ask("SELECT RELEASE_LOCK(?)", c.Name), func() { _ = conn.Close() })
 	}}, nil
 }

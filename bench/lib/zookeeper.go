@@ -22,7 +22,7 @@ func openBareZK(ctx context.Context, rawURL string, ttl time.Duration) (l librar
 		release := func(context.Context) error { return conn.Delete(path, -1) }
 		try := func() error {
 			_, err := conn.Create(path, nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll))
-			return heldIf(errors.Is(err, zk.ErrNodeExists), err)
+			return libraries.HeldIf(errors.Is(err, zk.ErrNodeExists), err)
 		}
 		return held(release, claimed(c.Wait, try, func() error { return awaitGone(ctx, conn, path) }))
 	}}, nil

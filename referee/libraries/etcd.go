@@ -77,16 +77,9 @@ func openEtcdMutex(choose sessions) Opener {
 				return nil, err
 			}
 			m := concurrency.NewMutex(s, etcdKey(c.Name))
-			lock := m.TryLock
-			if c.Wait {
-				lock = m.Lock
-			}
-			if err := lock(ctx); err != nil {
+			if err := Either(c.Wait, m.Lock, m.TryLock)(ctx); err != nil {
 				_ = leave() // the claim's error says more
-				if errors.Is(err, concurrency.ErrLocked) {
-					return nil, driver.ErrHeld
-				}
-				return nil, err
+				return nil, HeldIf(errors.Is(err, concurrency.ErrLocked), err)
 			}
 			return &library.Hold{Lost: s.Done(), Release: func(ctx context.Context) error {
 				lost := s.Ctx().Err() != nil

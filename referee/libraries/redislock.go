@@ -35,17 +35,11 @@ func openRedislock(_ context.Context, rawURL string, _ time.Duration) (library.C
 	all := GoRedis(rawURL)
 	locks := redislock.New(all[0])
 	return library.Client{Close: all.Close, Take: func(ctx context.Context, c library.Claim) (*library.Hold, error) {
-		var options *redislock.Options
-		if c.Wait {
-			options = &redislock.Options{RetryStrategy: redislock.LinearBackoff(100 * time.Millisecond)} // as in its examples
-		}
+		options := Either(c.Wait, &redislock.Options{RetryStrategy: redislock.LinearBackoff(100 * time.Millisecond)}, nil) // as in its examples
 		sent := time.Now()
 		lock, err := locks.Obtain(ctx, c.Name, c.TTL, options)
-		if errors.Is(err, redislock.ErrNotObtained) {
-			return nil, driver.ErrHeld
-		}
 		if err != nil {
-			return nil, err
+			return nil, HeldIf(errors.Is(err, redislock.ErrNotObtained), err)
 		}
 		return &library.Hold{
 			Until: sent.Add(c.TTL),

@@ -48,16 +48,8 @@ func openRedsync(_ context.Context, rawURL string, _ time.Duration) (library.Cli
 	rs := redsync.New(pools...)
 	return library.Client{Close: all.Close, Take: func(ctx context.Context, c library.Claim) (*library.Hold, error) {
 		m := rs.NewMutex(c.Name, redsync.WithExpiry(c.TTL), redsync.WithTries(math.MaxInt)) // TryLockContext still makes one attempt
-		lock := m.TryLockContext
-		if c.Wait {
-			lock = m.LockContext
-		}
-		err := lock(ctx)
-		if taken := new(redsync.ErrTaken); errors.As(err, &taken) {
-			return nil, driver.ErrHeld
-		}
-		if err != nil {
-			return nil, err
+		if err := Either(c.Wait, m.LockContext, m.TryLockContext)(ctx); err != nil {
+			return nil, HeldIf(errors.As(err, new(*redsync.ErrTaken)), err)
 		}
 		return &library.Hold{
 			Until: m.Until(),
@@ -75,6 +67,5 @@ func redsyncLost(ok bool, err error) error {
 	if ok {
 		return nil
 	}
-	taken := new(redsync.ErrTaken)
-	return library.LostIf(err == nil || errors.As(err, &taken) || errors.Is(err, redsync.ErrLockAlreadyExpired), err)
+	return library.LostIf(err == nil || errors.As(err, new(*redsync.ErrTaken)) || errors.Is(err, redsync.ErrLockAlreadyExpired), err)
 }

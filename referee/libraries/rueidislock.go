@@ -63,18 +63,11 @@ func openRueidislock(rawURL string, validity time.Duration, noLoop bool) (librar
 		// The attempt's context also bounds the hold, so it must outlive a successful attempt.
 		whole, end := context.WithCancel(context.WithoutCancel(ctx))
 		stop := context.AfterFunc(ctx, end)
-		ask := locker.TryWithContext
-		if c.Wait {
-			ask = locker.WithContext
-		}
-		held, cancel, err := ask(whole, c.Name)
+		held, cancel, err := Either(c.Wait, locker.WithContext, locker.TryWithContext)(whole, c.Name)
 		stop()
 		if err != nil {
 			end()
-			if errors.Is(err, rueidislock.ErrNotLocked) {
-				err = driver.ErrHeld
-			}
-			return nil, err
+			return nil, HeldIf(errors.Is(err, rueidislock.ErrNotLocked), err)
 		}
 		return &library.Hold{Lost: held.Done(), Release: func(context.Context) error {
 			defer end()

@@ -108,6 +108,17 @@ func Version(module string) string {
 	return ""
 }
 
+// Either returns a if first is set, and otherwise b.
+func Either[T any](first bool, a, b T) T {
+	if first {
+		return a
+	}
+	return b
+}
+
+// HeldIf returns driver.ErrHeld if another holder has the name, and otherwise err.
+func HeldIf(another bool, err error) error { return Either(another, driver.ErrHeld, err) }
+
 // hosts returns the servers of a URL. The URL is one of our servers', so it is valid.
 func hosts(rawURL string) []string {
 	u, _ := url.Parse(rawURL)
