@@ -120,16 +120,6 @@ func (l Library) waits(scenarios ...string) Library {
 	return l.only(scenarios...)
 }
 
-// Find returns the library of that name.
-func Find(family, name string) (l Library, found bool) {
-	for _, l := range All {
-		if l.Family == family && l.Name == name {
-			return l, true
-		}
-	}
-	return l, false
-}
-
 // In reports whether it takes part in a scenario.
 func (l Library) In(scenario string) bool {
 	return len(l.Only) == 0 || slices.ContainsFunc(l.Only, func(prefix string) bool { return strings.HasPrefix(scenario, prefix) })
@@ -139,11 +129,11 @@ func (l Library) In(scenario string) bool {
 func WorkerMain() {
 	libraries.PoolSize = 64 // with the default, goroutines would wait for connections, some until they time out
 	measure.WorkerMain(func(ctx context.Context, c measure.Config) (library.Client, error) {
-		l, found := Find(c.Family, c.Library)
-		if !found {
+		i := slices.IndexFunc(All, func(l Library) bool { return l.Family == c.Family && l.Name == c.Library })
+		if i < 0 {
 			return library.Client{}, errors.New("there is no library " + c.Library)
 		}
-		return l.Open(ctx, c.URL, c.TTL)
+		return All[i].Open(ctx, c.URL, c.TTL)
 	})
 }
 
