@@ -18,14 +18,14 @@ import (
 // EtcdMutex is concurrency.Mutex with a session for each claim. EtcdSharedSession shares one session among a client's claims. EtcdSpareSessions
 // picks a session that is not used for the name, which is fastest; it is not judged.
 var (
-	EtcdMutex         = etcdMutex("etcd Mutex", newSessions, "NewSession and NewMutex for each claim, TryLock or Lock, Unlock and Session.Close, as in the package's example")
-	EtcdSharedSession = etcdMutex("etcd Mutex, one session", shared(false), "NewMutex for each claim on one session of the process, TryLock or Lock, and Unlock")
-	EtcdSpareSessions = etcdMutex("etcd Mutex, sessions to spare", shared(true), "NewMutex, TryLock or Lock, and Unlock, on a session that no other claim uses for the name")
+	EtcdMutex         = etcdMutex("etcd Mutex", false, false, "NewSession and NewMutex for each claim, TryLock or Lock, Unlock and Session.Close, as in the package's example")
+	EtcdSharedSession = etcdMutex("etcd Mutex, one session", true, false, "NewMutex for each claim on one session of the process, TryLock or Lock, and Unlock")
+	EtcdSpareSessions = etcdMutex("etcd Mutex, sessions to spare", true, true, "NewMutex, TryLock or Lock, and Unlock, on a session that no other claim uses for the name")
 )
 
-func etcdMutex(name string, choose sessions, use string) Subject {
+func etcdMutex(name string, shared, spare bool, use string) Subject {
 	explained := map[string]string{"silence/frozen": "etcd-late, below", "silence/slow": "etcd-late, below"}
-	if name == "etcd Mutex, one session" {
+	if shared && !spare {
 		orphan := "etcd-orphan, below"
 		maps.Copy(explained, map[string]string{"exclusion": "etcd-session, below", "cancellation": orphan, "unknown": orphan, "giving-up": orphan})
 	}
@@ -44,7 +44,9 @@ func etcdMutex(name string, choose sessions, use string) Subject {
 		},
 		Explained: explained,
 		Caps:      driver.Capabilities{Ends: driver.EndsSession, Wake: driver.WakeQueue, FixedTTL: sessionTTL, Failover: driver.FailoverSafe},
-		Open:      openEtcdMutex(choose),
+		Open: func(_ context.Context, rawURL string, ttl time.Duration) (library.Client, error) {
+			return openEtcdMutex(rawURL, ttl, shared, spare)
+		},
 		Remove: func(ctx context.Context, rawURL, name string) error {
 			client, err := Etcd(rawURL)
 			if err != nil {
@@ -63,32 +65,29 @@ func Etcd(rawURL string) (*clientv3.Client, error) {
 	return clientv3.New(clientv3.Config{Endpoints: hosts(rawURL), DialTimeout: 5 * time.Second, Logger: zap.NewNop(), MaxCallRecvMsgSize: math.MaxInt32})
 }
 
-// openEtcdMutex opens clients whose claims use the sessions that choose selects.
-func openEtcdMutex(choose sessions) Opener {
-	return func(_ context.Context, rawURL string, ttl time.Duration) (library.Client, error) {
-		client, err := Etcd(rawURL)
-		if err != nil {
-			return library.Client{}, err
-		}
-		session := choose(func() (*concurrency.Session, error) { return EtcdSession(client, ttl) })
-		return library.Client{Close: client.Close, Take: func(ctx context.Context, c library.Claim) (*library.Hold, error) {
-			s, leave, err := session(c.Name)
-			if err != nil {
-				return nil, err
-			}
-			m := concurrency.NewMutex(s, etcdKey(c.Name))
-			if err := Either(c.Wait, m.Lock, m.TryLock)(ctx); err != nil {
-				_ = leave() // the claim's error says more
-				return nil, HeldIf(errors.Is(err, concurrency.ErrLocked), err)
-			}
-			return &library.Hold{Lost: s.Done(), Release: func(ctx context.Context) error {
-				lost := s.Ctx().Err() != nil
-				err := errors.Join(m.Unlock(ctx), leave())
-				if lost {
-					return driver.ErrLost
-				}
-				return err
-			}}, nil
-		}}, nil
+func openEtcdMutex(rawURL string, ttl time.Duration, shared, spare bool) (library.Client, error) {
+	client, err := Etcd(rawURL)
+	if err != nil {
+		return library.Client{}, err
 	}
+	all := &sessions{shared: shared, spare: spare, client: client, ttl: ttl, taken: make(map[use]bool)}
+	return library.Client{Close: client.Close, Take: func(ctx context.Context, c library.Claim) (*library.Hold, error) {
+		s, leave, err := all.of(c.Name)
+		if err != nil {
+			return nil, err
+		}
+		m := concurrency.NewMutex(s, etcdKey(c.Name))
+		if err := Either(c.Wait, m.Lock, m.TryLock)(ctx); err != nil {
+			_ = leave() // the claim's error says more
+			return nil, HeldIf(errors.Is(err, concurrency.ErrLocked), err)
+		}
+		return &library.Hold{Lost: s.Done(), Release: func(ctx context.Context) error {
+			lost := s.Ctx().Err() != nil
+			err := errors.Join(m.Unlock(ctx), leave())
+			if lost {
+				return driver.ErrLost
+			}
+			return err
+		}}, nil
+	}}, nil
 }

@@ -9,59 +9,55 @@ import (
 	"go.etcd.io/etcd/client/v3/concurrency"
 )
 
-// sessions selects the session of each claim for a name, and opens sessions as needed. leave is called when the claim has ended.
-type sessions func(open openSession) func(name string) (s *concurrency.Session, leave func() error, err error)
-
-type openSession func() (*concurrency.Session, error)
-
 // EtcdSession opens a session whose TTL is rounded up to seconds.
 func EtcdSession(client *clientv3.Client, ttl time.Duration) (*concurrency.Session, error) {
 	return concurrency.NewSession(client, concurrency.WithTTL(int(math.Ceil(ttl.Seconds()))))
 }
 
-// newSessions opens a session for each claim.
-func newSessions(open openSession) func(string) (*concurrency.Session, func() error, error) {
-	return func(string) (*concurrency.Session, func() error, error) {
-		s, err := open()
-		return s, s.Close, err
-	}
+// sessions are a client's sessions. Each claim opens its own, or all share one, which is replaced when it has ended. With spare, a claim gets the first
+// one that no other claim uses for the same name.
+type sessions struct {
+	shared, spare bool
+	client        *clientv3.Client
+	ttl           time.Duration
+
+	mu    sync.Mutex
+	all   []*concurrency.Session
+	taken map[use]bool
 }
 
-// shared gives all claims one session, and opens another one when it has ended. With spare, a claim gets the first session that no other claim uses
-// for the same name.
-func shared(spare bool) sessions {
-	type use struct {
-		name string
-		i    int
+// use is the use of a session for a name.
+type use struct {
+	name string
+	i    int
+}
+
+// of returns the session of a claim for a name. Call leave when the claim has ended.
+func (a *sessions) of(name string) (s *concurrency.Session, leave func() error, err error) {
+	if !a.shared {
+		s, err = EtcdSession(a.client, a.ttl)
+		return s, s.Close, err
 	}
-	return func(open openSession) func(string) (*concurrency.Session, func() error, error) {
-		var mu sync.Mutex
-		var all []*concurrency.Session
-		taken := make(map[use]bool)
-		return func(name string) (*concurrency.Session, func() error, error) {
-			mu.Lock()
-			defer mu.Unlock()
-			u := use{name: name}
-			for spare && taken[u] {
-				u.i++
-			}
-			if u.i == len(all) {
-				all = append(all, nil)
-			}
-			if all[u.i] == nil || all[u.i].Ctx().Err() != nil {
-				s, err := open()
-				if err != nil {
-					return nil, nil, err
-				}
-				all[u.i] = s
-			}
-			taken[u] = true
-			return all[u.i], func() error {
-				mu.Lock()
-				defer mu.Unlock()
-				delete(taken, u)
-				return nil
-			}, nil
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	u := use{name: name}
+	for a.spare && a.taken[u] {
+		u.i++
+	}
+	if u.i == len(a.all) {
+		a.all = append(a.all, nil)
+	}
+	if a.all[u.i] == nil || a.all[u.i].Ctx().Err() != nil {
+		if s, err = EtcdSession(a.client, a.ttl); err != nil {
+			return nil, nil, err
 		}
+		a.all[u.i] = s
 	}
+	a.taken[u] = true
+	return a.all[u.i], func() error {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		delete(a.taken, u)
+		return nil
+	}, nil
 }

@@ -3,6 +3,8 @@ package libraries
 import (
 	"context"
 	"errors"
+	"io"
+	"log"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -24,13 +26,9 @@ var ZKLock = Subject{
 	Open: openZKLock,
 }
 
-type silent struct{}
-
-func (silent) Printf(string, ...any) {}
-
 // ZooKeeper returns a connection whose session has been established.
 func ZooKeeper(ctx context.Context, rawURL string, timeout time.Duration) (*zk.Conn, error) {
-	conn, events, err := zk.Connect(hosts(rawURL), timeout, zk.WithLogger(silent{}), zk.WithLogInfo(false))
+	conn, events, err := zk.Connect(hosts(rawURL), timeout, zk.WithLogger(log.New(io.Discard, "", 0)), zk.WithLogInfo(false))
 	if err != nil {
 		return nil, err
 	}
