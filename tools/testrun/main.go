@@ -124,13 +124,9 @@ func (r *run) test(folder string) {
 	test := exec.Command("go", append([]string{"test", "."}, r.flags...)...)
 	test.Dir = folder
 	output, err := test.CombinedOutput()
-	cpu := time.Duration(0)
-	if state := test.ProcessState; state != nil {
-		cpu = state.UserTime() + state.SystemTime()
-	}
 	r.mu.Lock()
+	defer r.mu.Unlock()
 	r.done++
-	done := r.done
 	for line := range strings.Lines(string(output)) {
 		if strings.HasPrefix(line, "ok  \t") || strings.HasPrefix(line, "FAIL\t") {
 			r.results = append(r.results, strings.TrimSpace(line))
@@ -139,8 +135,7 @@ func (r *run) test(folder string) {
 	if err != nil {
 		r.failed = errors.Join(r.failed, fmt.Errorf("%s: %w", folder, err))
 	}
-	r.mu.Unlock()
-	r.logf("finished %s, %.1fs CPU with the build (%d of %d)\n%s", folder, cpu.Seconds(), done, r.all, output)
+	r.logf("finished %s (%d of %d)\n%s", folder, r.done, r.all, output)
 }
 
 // logf prints a line, in one piece.
