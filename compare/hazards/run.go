@@ -84,22 +84,19 @@ func (r *runner) playAll(e *environment.Environment, cells []*cell) {
 		return
 	}
 	defer func() { _ = running.Close() }()
+	each := func(alone bool, do func(play func())) {
+		for _, c := range cells {
+			for n := range c.plays {
+				if c.alone == alone {
+					do(func() { r.play(running, c, n) })
+				}
+			}
+		}
+	}
 	var together sync.WaitGroup
-	for _, c := range cells {
-		for n := range c.plays {
-			if !c.alone {
-				together.Go(func() { r.play(running, c, n) })
-			}
-		}
-	}
+	each(false, together.Go)
 	together.Wait()
-	for _, c := range cells {
-		for n := range c.plays {
-			if c.alone {
-				r.play(running, c, n)
-			}
-		}
-	}
+	each(true, func(play func()) { play() })
 }
 
 // play plays a scenario for the n-th time. If the play breaks off, it plays once more: a busy machine should not cost a cell. Harm that was seen
