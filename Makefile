@@ -45,7 +45,7 @@ soak: servers ## run all conformance cases on all server topologies, then inject
 	@LOCKPORT_TEST_FULL=1 go test -race -count=1 -timeout=0 -p=1 -run='^TestConformance' $(ARGS) ./backend/...
 	@for m in $$(scripts/modules.sh | grep ^backend/); do (cd $$m && LOCKPORT_TEST_FULL=1 go test -race -count=1 -timeout=0 -run='^TestConformance' $(ARGS) ./...) || exit; done
 	@cd referee && LOCKPORT_TEST_FULL=1 go test -count=1 -run=TestReproductions .
-	@go test -race -count=1 -timeout=0 ./compare/hazards -run=TestRun -all
+	@go test -race -count=1 -timeout=0 ./compare/hazards -run=TestRun -cells=.
 	@go test -race -count=1 -timeout=0 ./faults -run=TestCells -full -lanes=4 -for=$(FOR) -seed=$(SEED) $(ARGS) -v
 
 cells: servers ## inject each fault once, without the cells of long runs; make test injects a random third of them, CI all

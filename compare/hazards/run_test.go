@@ -5,7 +5,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -21,27 +20,21 @@ import (
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
-var (
-	allFlag = flag.Bool("all", false, "TestRun plays on every backend, not only on those that start fast")
-	cellsOf = flag.String("cells", "", "cells that TestRun plays, as a regular expression (\"^H7-redis\")")
-)
+var cellsOf = flag.String("cells", "-(article|file|redis|redlock)$", "cells that TestRun plays, as a regular expression (\"^H7-redis\"); by default those whose servers start fast")
 
 func TestMain(m *testing.M) {
 	WorkerMain()
 	m.Run()
 }
 
-// A run on real servers sees the stated class of each cell. Servers of the other backends start slowly: make soak covers them too.
+// A run on real servers sees the stated class of each cell. make soak covers all backends.
 func TestRun(t *testing.T) {
 	if testing.Short() {
 		t.Skip("not run: starts all servers, and takes a minute")
 	}
 	begun := time.Now()
 	match := func(hazard, subject string) bool {
-		if *cellsOf != "" {
-			return regexp.MustCompile(*cellsOf).MatchString(hazard + "-" + subject)
-		}
-		return *allFlag || slices.Contains([]string{report.Article, "file", "redis", "redlock"}, subject)
+		return regexp.MustCompile(*cellsOf).MatchString(hazard + "-" + subject)
 	}
 	planned := slices.DeleteFunc(table(), func(s scenario) bool { return !match(s.Hazard, s.Subject) })
 	cells, missing, err := Run(t.Context(), match, func(done, total int, what string) {
@@ -60,19 +53,16 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// anEnvironment is an environment whose servers come from start.
-func anEnvironment(name string, start func(context.Context) (environment.Servers, error)) environment.Environment {
-	return environment.Environment{Name: name, Title: name, TTL: time.Second, Start: start}
+// environments are a folder, and two environments that do not start.
+func environments(t *testing.T) []environment.Environment {
+	folder, err := environment.Named("file")
+	require.NoError(t, err)
+	broken := func(name string, err error) environment.Environment {
+		return environment.Environment{Name: name, Start: func(context.Context) (environment.Servers, error) { return nil, err }}
+	}
+	missing := fmt.Errorf("start: %w", &servers.NotInstalled{Program: "serverd", Install: "get it"})
+	return []environment.Environment{*folder, broken("missing", missing), broken("broken", errors.New("no space left"))}
 }
-
-// noServers are Servers that need no start.
-type noServers struct{ environment.Servers }
-
-func nowhere(context.Context) (environment.Servers, error) { return noServers{}, nil }
-
-func (noServers) URL() string                { return "file://" + os.TempDir() }
-func (noServers) Heal(context.Context) error { return nil }
-func (noServers) Close() error               { return nil }
 
 // A late write that landed in any run is reported. Among runs of one class, the one in which it landed is shown.
 func TestALateWriteThatLandedIsTold(t *testing.T) {
@@ -96,26 +86,20 @@ func TestCellsOfPlays(t *testing.T) {
 	}
 	n := 0
 	all := []scenario{
-		at("H1", "redis", "there", func(s *play.Phase) { s.Found(report.Safe, "Nothing.") }),
-		at("H2", "redis", "there", func(s *play.Phase) {
+		at("H1", "redis", "file", func(s *play.Phase) { s.Found(report.Safe, "Nothing.") }),
+		at("H2", "redis", "file", func(s *play.Phase) {
 			if n++; n != 1 {
 				s.Found(report.Costly, "Time %d.", n)
 			}
 		}),
-		at("H3", "redis", "there", func(*play.Phase) { play.Check(errors.New("something\nbroke")) }),
+		at("H3", "redis", "file", func(*play.Phase) { play.Check(errors.New("something\nbroke")) }),
 		at("H4", "redis", "missing", nil),
 		at("H5", "redis", "broken", nil),
 		impossible("H6", "redis", "It cannot be."),
 	}
 	var told []string
 	progress := func(done, total int, what string) { told = append(told, fmt.Sprintf("%d/%d %s", done, total, what)) }
-	cells, missing, err := run(t.Context(), progress, all, []environment.Environment{
-		anEnvironment("there", nowhere),
-		anEnvironment("missing", func(context.Context) (environment.Servers, error) {
-			return nil, fmt.Errorf("start: %w", &servers.NotInstalled{Program: "serverd", Install: "get it"})
-		}),
-		anEnvironment("broken", func(context.Context) (environment.Servers, error) { return nil, errors.New("no space left") }),
-	})
+	cells, missing, err := run(t.Context(), progress, all, environments(t))
 	require.NoError(t, err)
 	require.Equal(t, []report.Missing{{Subject: "redis", Program: "serverd", Install: "get it"}}, missing)
 	var lines []string
@@ -132,7 +116,7 @@ func TestCellsOfPlays(t *testing.T) {
 		"H6|It cannot be.||0/0|",
 	}, lines)
 	require.Contains(t, told[len(told)-1], "15/15 ")
-	require.Contains(t, strings.Join(told, "\n"), "/15 starting there\n")
+	require.Contains(t, strings.Join(told, "\n"), "/15 starting a folder of one machine\n")
 }
 
 // A play that breaks off is played once more, and its observed harm counts.
@@ -151,13 +135,13 @@ func TestPlaysThatBreakOff(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := -1
-			cells, _, err := run(t.Context(), func(int, int, string) {}, []scenario{{Cell: report.Cell{Hazard: "H1", Subject: "file"}, environment: "there", plays: 1, script: func(s *play.Phase) {
+			cells, _, err := run(t.Context(), func(int, int, string) {}, []scenario{{Cell: report.Cell{Hazard: "H1", Subject: "file"}, environment: "file", plays: 1, script: func(s *play.Phase) {
 				n++
 				s.Found(c.plays[n], "Found.")
 				if n < len(c.plays)-1 {
 					play.Check(broke)
 				}
-			}}}, []environment.Environment{anEnvironment("there", nowhere)})
+			}}}, environments(t))
 			require.NoError(t, err)
 			told := cells[0]
 			require.Equal(t, []any{c.class, c.seen, c.of}, []any{told.Class, told.Seen, told.Of})
