@@ -55,11 +55,6 @@ func TestWrite(t *testing.T) {
 	require.NoError(t, Write(dir, r))
 	require.FileExists(t, own)
 	require.FileExists(t, filepath.Join(dir, HTMLFile))
-	f, err := os.Open(filepath.Join(dir, JSONFile))
-	require.NoError(t, err)
-	defer f.Close()
-	again, err := report.Read(f)
-	require.NoError(t, err)
-	require.Equal(t, r.Cells, again.Cells)
+	require.FileExists(t, filepath.Join(dir, JSONFile)) // TestCompareWithoutAServer of the command reads it
 	require.Error(t, Write(filepath.Join(dir, HTMLFile, "below"), r))
 }

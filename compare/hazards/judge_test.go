@@ -92,11 +92,6 @@ func TestJudge(t *testing.T) {
 			report.Unsafe, landed, "there are no tokens to tell them apart. What A wrote after B had the lock landed: without a token, nothing can refuse it.",
 		},
 		{
-			"one client twice", "100 w1/1 asked; 110 w1/1 got token 1024 deadline 2500; 200 w1/2 asked; 300 w1/2 got token 2048 deadline 2600; 400 w1/2 wrote token 2048; " +
-				"500 w1/1 refused token 1024 class stale",
-			report.Fenced, refused, "A and A both believed",
-		},
-		{
 			"nobody had it while the fault lasted", "1000 - injected; 1100 w1/1 asked; 1200 w1/1 failed class unavailable; 2000 - healed",
 			report.Unavailable, "", "",
 		},

@@ -40,13 +40,3 @@ func TestTimeline(t *testing.T) {
 		Overlaps: []report.Overlap{{From: 2000, To: 2400, Older: "A", Newer: "B", Tokens: [2]report.Token{1024, 2048}}},
 	}, r)
 }
-
-// The other endings are in TestTimeline.
-func TestEndings(t *testing.T) {
-	for kind, ending := range map[string]string{
-		"w1/1 told": "told that it was lost", "w1/0 killed": "killed", "- healed": "still held at the end",
-	} {
-		r := judged(t, "0 w1/0 spawned; 100 w1/1 asked; 110 w1/1 got; 200 "+kind)
-		require.Equal(t, []report.Span{{Held: true, Got: 10, Until: 100, Ending: ending}}, r.Lanes[0].Spans)
-	}
-}
