@@ -66,11 +66,9 @@ func ask(ctx context.Context, rawURL string) (backend string, ttl time.Duration,
 	return backend, ownTTL, err
 }
 
-const openTime = 10 * time.Second
-
 // grants returns nil if the servers grant and release a lock with that TTL.
 func grants(ctx context.Context, rawURL string, ttl time.Duration) error {
-	ctx, cancel := context.WithTimeout(ctx, openTime)
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	client, err := lockport.Open(ctx, rawURL, lockport.TTL(ttl), lockport.Logger(nil), lockport.Label("compare"))
 	if err != nil {
