@@ -5,7 +5,6 @@ import (
 	"io/fs"
 	"os"
 	"path"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -23,6 +22,14 @@ var repository = os.DirFS("../..")
 func allFiles(t *testing.T, extensions ...string) []file {
 	t.Helper()
 	return slices.DeleteFunc(readFiles(t, repository), func(f file) bool { return !slices.Contains(extensions, path.Ext(f.path)) })
+}
+
+// read returns the text of a file of the repository.
+func read(t *testing.T, name string) string {
+	t.Helper()
+	text, err := fs.ReadFile(repository, name)
+	require.NoError(t, err)
+	return string(text)
 }
 
 // The Go files of the root module follow the rules, for every system, and each rule finds the violation planted for it.
@@ -122,12 +129,9 @@ func TestNothingIsMissing(t *testing.T) {
 
 // Every case and test that docs/guarantees.md names exists. It names the groups of each promise, docs/testing.md the others.
 func TestGuaranteesNameWhatExists(t *testing.T) {
-	page, err := fs.ReadFile(repository, "docs/guarantees.md")
-	require.NoError(t, err)
-	other, err := fs.ReadFile(repository, "docs/testing.md")
-	require.NoError(t, err)
-	_, promises, _ := strings.Cut(string(page), "\n## Proof\n")
-	_, others, _ := strings.Cut(string(other), "\n## The cases\n")
+	page := read(t, "docs/guarantees.md")
+	_, promises, _ := strings.Cut(page, "\n## Proof\n")
+	_, others, _ := strings.Cut(read(t, "docs/testing.md"), "\n## The cases\n")
 	known := make(map[string]bool)
 	for _, c := range conformance.Cases() {
 		known[c.ID()], known[c.Group+"/*"] = true, true
@@ -138,7 +142,7 @@ func TestGuaranteesNameWhatExists(t *testing.T) {
 			known[test[1]] = true
 		}
 	}
-	named := regexp.MustCompile("`(Test[^`\n]*|[a-z-]+/(?:[a-z0-9-]+|\\*))`").FindAllStringSubmatch(string(page), -1)
+	named := regexp.MustCompile("`(Test[^`\n]*|[a-z-]+/(?:[a-z0-9-]+|\\*))`").FindAllStringSubmatch(page, -1)
 	require.Greater(t, len(named), 100)
 	for _, name := range named {
 		require.True(t, known[name[1]], "docs/guarantees.md names %s, which does not exist", name[1])
@@ -148,9 +152,7 @@ func TestGuaranteesNameWhatExists(t *testing.T) {
 // README.zh-CN.md is README.md in Chinese: change both together. No test can read both; this one compares code, headings, table rows and links.
 func TestChineseReadme(t *testing.T) {
 	shape := func(name string) []string {
-		page, err := fs.ReadFile(repository, name)
-		require.NoError(t, err)
-		text := strings.ReplaceAll(string(page), "README.zh-CN.md", "README.md") // each links to the other
+		text := strings.ReplaceAll(read(t, name), "README.zh-CN.md", "README.md") // each links to the other
 		var all []string
 		for _, block := range code.FindAllString(text, -1) {
 			all = append(all, regexp.MustCompile(`(?m)\s*(//|#).*$`).ReplaceAllString(block, ""))
@@ -166,12 +168,7 @@ func TestChineseReadme(t *testing.T) {
 
 // docs/testing.md lists the client versions of scripts/clients.sh, and go.mod requires the oldest of each.
 func TestClientVersions(t *testing.T) {
-	read := func(name string) string {
-		text, err := os.ReadFile(filepath.Join("..", "..", name))
-		require.NoError(t, err)
-		return string(text)
-	}
-	script, page, mod := read("scripts/clients.sh"), read("docs/testing.md"), read("go.mod")
+	script, page, mod := read(t, "scripts/clients.sh"), read(t, "docs/testing.md"), read(t, "go.mod")
 	table := regexp.MustCompile(`(?m)^(\S+) +(v\S+) +(v\S+)$`).FindAllStringSubmatch(script, -1)
 	require.Len(t, table, 5)
 	for _, c := range table {

@@ -122,16 +122,15 @@ func allRules(backends []string) []rule {
 
 var comment = regexp.MustCompile(`(?m)(^|[ \t])[ \t]*//.*$`)
 
+var known = make(map[string]*regexp.Regexp)
+
 // compiled compiles each expression once.
-var compiled = func() func(expr string) *regexp.Regexp {
-	all := make(map[string]*regexp.Regexp)
-	return func(expr string) *regexp.Regexp {
-		if all[expr] == nil {
-			all[expr] = regexp.MustCompile(expr)
-		}
-		return all[expr]
+func compiled(expr string) *regexp.Regexp {
+	if known[expr] == nil {
+		known[expr] = regexp.MustCompile(expr)
 	}
-}()
+	return known[expr]
+}
 
 // broken returns what breaks r in a Go file. code is its text without comments.
 func (r rule) broken(f file, code string) (lines []string) {
