@@ -59,7 +59,7 @@ func takesAndReleases(t *testing.T, l Library, url string) {
 	for _, other := range []func(string, bool) (*library.Hold, error){a, b} { // a session of some libraries does not exclude itself
 		require.ErrorIs(t, peer.ErrOf(other("name", false)), driver.ErrHeld)
 	}
-	require.NoError(t, cycle("another name", false))
+	require.NoError(t, cycle("another-name", false))
 	granted := make(chan error, 1)
 	go func() {
 		var err error

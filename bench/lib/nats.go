@@ -3,7 +3,6 @@ package lib
 import (
 	"context"
 	"errors"
-	"strings"
 	"sync"
 	"time"
 
@@ -64,17 +63,16 @@ func openBareNATS(ctx context.Context, rawURL string, ttl time.Duration) (l libr
 		return ack.Sequence, nil
 	}
 	return library.Client{Close: end, Take: func(ctx context.Context, c library.Claim) (*library.Hold, error) {
-		name := strings.ReplaceAll(c.Name, " ", "_") // keys cannot contain spaces
-		last, _ := markers.Load(name)
+		last, _ := markers.Load(c.Name)
 		marker, _ := last.(uint64)
-		revision, err := put(ctx, name, "", marker, ttl)
+		revision, err := put(ctx, c.Name, "", marker, ttl)
 		if refusal := new(jetstream.APIError); errors.As(err, &refusal) { // another client has changed the key
-			revision, err = kv.Create(ctx, name, nil, jetstream.KeyTTL(ttl))
+			revision, err = kv.Create(ctx, c.Name, nil, jetstream.KeyTTL(ttl))
 			err = libraries.HeldIf(errors.Is(err, jetstream.ErrKeyExists), err)
 		}
 		return held(func(ctx context.Context) error {
-			marker, err := put(ctx, name, "PURGE", revision, time.Minute)
-			markers.Store(name, marker)
+			marker, err := put(ctx, c.Name, "PURGE", revision, time.Minute)
+			markers.Store(c.Name, marker)
 			return err
 		}, err)
 	}}, nil
