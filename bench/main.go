@@ -60,7 +60,6 @@ func bench() error {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	o.versions = servers.Versions(ctx)
 	runs := make(map[string]*page.Results)
 	measured := 0
 	for _, f := range lib.Families {

@@ -11,6 +11,7 @@ import (
 	"github.com/lockport/lockport/bench/page"
 	"github.com/lockport/lockport/internal/lab/measure"
 	"github.com/lockport/lockport/internal/lab/report"
+	"github.com/lockport/lockport/internal/lab/servers"
 	"github.com/lockport/lockport/referee/libraries"
 )
 
@@ -19,13 +20,12 @@ type options struct {
 	plan
 	match    func(family, scenario, library string) bool
 	progress func(what string)
-	versions map[string]string // of the servers, by kind
 }
 
 // run measures the scenarios on all libraries of a family, on the same servers. It returns only ctx's errors and those of the servers.
 func run(ctx context.Context, f lib.Family, o options) (*page.Results, error) {
 	r := &page.Results{
-		Made: time.Now().UTC().Truncate(time.Second), Machine: report.ThisMachine(), Turns: o.turns, Servers: o.versions,
+		Made: time.Now().UTC().Truncate(time.Second), Machine: report.ThisMachine(), Turns: o.turns, Servers: servers.Versions(ctx),
 	}
 	var s *measure.Servers
 	for _, sc := range scenarios(o.plan) {
