@@ -81,21 +81,16 @@ func scenarios(p plan) []scenario {
 		{takeover, waits, deadTTL},
 	}
 	// Lockport is measured with every number, other libraries with the second: some poll for each waiter. Floors would need a connection for each.
-	crowd := func(i int) func(lib.Library) bool {
-		return func(l lib.Library) bool { return l.Kind == lib.Ours || l.Kind == lib.Theirs && i == 1 }
+	crowd := func(s measure.Scenario, ttl time.Duration, numbers []int) {
+		for i, n := range numbers {
+			one := scenario{s, func(l lib.Library) bool { return l.Kind == lib.Ours || l.Kind == lib.Theirs && i == 1 }, ttl}
+			one.Name, one.Title, one.N = fmt.Sprint(s.Name, n), fmt.Sprint(s.Title, n), n
+			all = append(all, one)
+		}
 	}
-	for i, n := range p.waiters {
-		title := fmt.Sprint("goroutines of one process that wait for a name that another process holds: ", n)
-		all = append(all, scenario{
-			measure.Scenario{Name: fmt.Sprint("waiters-", n), Title: title, Do: measure.Wait, N: n, For: time.Second}, crowd(i), waitedTTL,
-		})
-	}
-	for i, n := range p.held {
-		title := fmt.Sprint("locks of one process, held and renewed: ", n)
-		all = append(all, scenario{
-			measure.Scenario{Name: fmt.Sprint("held-", n), Title: title, Do: measure.Hold, N: n, For: heldTTL}, crowd(i), heldTTL,
-		})
-	}
+	waiting := "goroutines of one process that wait for a name that another process holds: "
+	crowd(measure.Scenario{Name: "waiters-", Title: waiting, Do: measure.Wait, For: time.Second}, waitedTTL, p.waiters)
+	crowd(measure.Scenario{Name: "held-", Title: "locks of one process, held and renewed: ", Do: measure.Hold, For: heldTTL}, heldTTL, p.held)
 	for i := range all {
 		all[i].Turns, all[i].Limit = p.turns, p.limit
 	}
