@@ -50,10 +50,7 @@ func Read(t testing.TB, name string) string {
 // file is the path of docs/NAME: docs is beside the running test, or above it.
 func file(name string) string {
 	dir := "docs"
-	for len(dir) < 30 {
-		if _, err := os.Stat(dir); err == nil {
-			break
-		}
+	for _, err := os.Stat(dir); err != nil && len(dir) < 30; _, err = os.Stat(dir) {
 		dir = filepath.Join("..", dir)
 	}
 	return filepath.Join(dir, name)
