@@ -1,3 +1,5 @@
+// The nested module tools pins the programs that check the project, so that the library does not depend on them. Run one as `go tool
+// -modfile=tools/go.mod NAME`, as scripts/lint.sh does.
 module github.com/lockport/lockport/tools
 
 go 1.26.0

@@ -27,7 +27,6 @@ var order = []string{"faults", "backend/redlock", "backend/etcd", "backend/table
 // waiting are the folders whose tests mostly wait, and so disturb no others.
 var waiting = []string{"adapters/gocron", "adapters/cron", "bench", "conformance/exhibits", "conformance", "backend/memory"}
 
-// run is a run of all tests.
 type run struct {
 	flags []string // of go test
 	began time.Time
