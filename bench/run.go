@@ -15,7 +15,6 @@ import (
 	"github.com/lockport/lockport/referee/libraries"
 )
 
-// options say what to measure.
 type options struct {
 	plan
 	match    func(family, scenario, library string) bool

@@ -23,7 +23,6 @@ type plan struct {
 // full is the plan for the page, which needs at least this many turns.
 var full = plan{5, 600 * time.Millisecond, 800 * time.Millisecond, 20, []int{1, 1000, 10000}, []int{10, 10000}, time.Minute}
 
-// quick is the plan for a check that everything works.
 var quick = plan{1, 100 * time.Millisecond, 300 * time.Millisecond, 3, []int{1, 30, 100}, []int{10, 300}, 30 * time.Second}
 
 const (

@@ -114,7 +114,6 @@ func judge(s libraries.Subject, runs []conformance.Report) (cells []Cell, someti
 	return cells, sometimes
 }
 
-// refute adds a case that failed in every run.
 func (c *Cell) refute(id, seen, why string) {
 	i := slices.IndexFunc(c.Refuted, func(r Refutation) bool { return r.Why == why })
 	if i < 0 {

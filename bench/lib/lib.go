@@ -95,12 +95,10 @@ const (
 	redsyncHow = "NewMutex with any number of tries, LockContext and UnlockContext"
 )
 
-// floor makes a Library of bare commands.
 func floor(family, name, module string, open libraries.Opener, how string) Library {
 	return Library{Family: family, Name: name, Kind: Floor, Module: module, How: how, Open: open}
 }
 
-// theirs makes a Library of a subject of the referee.
 func theirs(family string, s libraries.Subject, how string) Library {
 	l := Library{Family: family, Name: s.Library, Kind: Theirs, Module: s.Module, How: how, Waits: true, Open: s.Open}
 	if s.Caps.Ends == driver.EndsTTL {

@@ -23,7 +23,6 @@ func (w with) open(ctx context.Context, rawURL string, ttl time.Duration) (libra
 	return measure.Open(ctx, w.scheme+rawURL+w.parameters, ttl, w.hold, w.options...)
 }
 
-// ours returns lockport's own ways.
 func ours() (all []Library) {
 	add := func(families, name, how string, w with, only ...string) {
 		for family := range strings.FieldsSeq(families) {

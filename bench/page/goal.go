@@ -109,7 +109,6 @@ const (
 
 var ranks = []string{notMeasured, reached, notCertain, missed}
 
-// outcome is the outcome of a goal in a run.
 type outcome struct {
 	report.Quantiles // of the turns
 	reached          string
@@ -210,7 +209,6 @@ func (g *Goal) amount(v float64) string {
 	return number(v)
 }
 
-// cell returns the page's cell for an outcome.
 func (g *Goal) cell(o outcome) string {
 	text := o.reached
 	if o.reached == notMeasured {

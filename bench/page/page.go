@@ -31,7 +31,6 @@ func Text(runs map[string]*Results, whole bool) (string, error) {
 	return b.String(), err
 }
 
-// goals are all goals with their outcomes.
 type goals struct {
 	All   int
 	Count map[string]int
@@ -70,7 +69,6 @@ func line(cells []string) string { return "|" + strings.Join(cells, "|") + "|" }
 
 func sentence(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
 
-// section is one family's results.
 type section struct {
 	*Results
 	Family lib.Family

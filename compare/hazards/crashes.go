@@ -28,7 +28,6 @@ func holderKilled(s *play.Phase) {
 	takesOver(s, b, dies(s, a), "A was killed")
 }
 
-// holderKilledWhileOthersTry kills a holder while another worker keeps asking for the lock.
 func holderKilledWhileOthersTry(s *play.Phase) {
 	a, b := s.Worker(), s.Worker()
 	killed, ttl := dies(s, a), s.TTL

@@ -14,7 +14,6 @@ import (
 
 // In the scripts of this file a holder works for too long, releases too late, asks again, or loses its lock to an operator.
 
-// worksLong has A hold the lock for longer than its TTL.
 func worksLong(s *play.Phase) {
 	wa, wb := s.Worker(), s.Worker()
 	a := s.Acquire(wa)
@@ -132,7 +131,6 @@ func enters(s *play.Phase, c *play.Worker, next *play.Hold, released *play.Task,
 	}
 }
 
-// asksTwice has a process ask for the lock that it holds.
 func asksTwice(s *play.Phase) {
 	a := s.Worker()
 	first, patient := s.Acquire(a), s.TTL/2

@@ -59,7 +59,6 @@ func lastAnswer(s *play.Phase) {
 	s.Both(a, b)
 }
 
-// waitersCounted counts the requests of three processes that wait for a lock.
 func waitersCounted(s *play.Phase) {
 	const watched, many = 3 * time.Second, 10 // more requests a second from each waiter count as busy
 	holder := s.Worker()

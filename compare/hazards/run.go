@@ -52,7 +52,6 @@ func run(ctx context.Context, progress func(done, total int, what string), scena
 	return all, missing, context.Cause(ctx)
 }
 
-// runner runs plays.
 type runner struct {
 	ctx      context.Context
 	progress func(done, total int, what string)

@@ -72,7 +72,6 @@ func everywhere(s scenario, instead ...scenario) []scenario {
 	return all
 }
 
-// on is a scenario of a subject.
 func on(subject string) scenario { return scenario{Cell: report.Cell{Subject: subject}} }
 
 // articleLock is the lock of an article on one Redis.
@@ -89,7 +88,6 @@ func impossible(hazard, subject, why string) scenario {
 	return scenario{Cell: report.Cell{Hazard: hazard, Subject: subject, NotRun: why}}
 }
 
-// harm is a scenario that harms its servers.
 func harm(hazard, subject, variant, environment, setup string, act play.Act) scenario {
 	c := report.Cell{Hazard: hazard, Subject: subject, Variant: variant, Setup: setup}
 	return scenario{Cell: c, environment: environment, ttl: patientTTL, script: act, plays: 1, alone: true}

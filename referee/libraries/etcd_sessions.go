@@ -26,7 +26,6 @@ type sessions struct {
 	taken map[use]bool
 }
 
-// use is the use of a session for a name.
 type use struct {
 	name string
 	i    int
