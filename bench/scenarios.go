@@ -62,7 +62,6 @@ func scenarios(p plan) []scenario {
 		Name: "takeover", Title: "from a holder's SIGKILL to the grant of a waiter in another process", Do: measure.Takeover, Processes: 2, N: takeoverLocks,
 	}
 	every := func(lib.Library) bool { return true }
-	waits := func(l lib.Library) bool { return l.Waits }
 	all := []scenario{
 		{cycle("cycle", "one goroutine acquires and releases an uncontended name", 1), every, ttl},
 		{cycle("own-64", "64 goroutines, each with its own name", 64), every, ttl},
@@ -71,13 +70,13 @@ func scenarios(p plan) []scenario {
 			func(l lib.Library) bool { return l.Beside || l.Kind != lib.Variant }, ttl,
 		},
 		{cycle("beside-64", "64 goroutines of one process that share one name", 64), func(l lib.Library) bool { return l.Beside }, ttl},
-		{contend("contend-8", "8 goroutines, one name", 1, 8), waits, ttl},
-		{contend("contend-64", "64 goroutines, one name", 1, 64), waits, ttl},
-		{contend("contend-512", "512 goroutines, one name", 1, 512), waits, ttl},
-		{contend("contend-4x16", "4 processes of 16 goroutines, one name", 4, 64), waits, ttl},
-		{handOff("handoff-other", "from a release to the grant of a waiter in another process", 2), waits, ttl},
-		{handOff("handoff-same", "from a release to the grant of a waiter in the same process", 1), waits, ttl},
-		{takeover, waits, deadTTL},
+		{contend("contend-8", "8 goroutines, one name", 1, 8), every, ttl},
+		{contend("contend-64", "64 goroutines, one name", 1, 64), every, ttl},
+		{contend("contend-512", "512 goroutines, one name", 1, 512), every, ttl},
+		{contend("contend-4x16", "4 processes of 16 goroutines, one name", 4, 64), every, ttl},
+		{handOff("handoff-other", "from a release to the grant of a waiter in another process", 2), every, ttl},
+		{handOff("handoff-same", "from a release to the grant of a waiter in the same process", 1), every, ttl},
+		{takeover, every, deadTTL},
 	}
 	// Lockport is measured with every number, other libraries with the second: some poll for each waiter. Floors would need a connection for each.
 	crowd := func(s measure.Scenario, ttl time.Duration, numbers []int) {

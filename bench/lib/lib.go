@@ -22,8 +22,6 @@ type Library struct {
 	Version      string // the version of Module, in results
 	How          string // the calls, and settings other than the defaults
 	Renewal      string `json:",omitempty"` // what its user must add to hold a lock beyond the TTL; empty: nothing
-	// Waits: it can wait for a name. Other libraries are left out of scenarios with waiters.
-	Waits bool `json:"-"`
 	// Beside: holders of a name do not exclude each other.
 	Beside bool `json:"-"`
 	// Only are prefixes of the names of the scenarios to measure it in; none: all.
@@ -60,7 +58,7 @@ var All = slices.Concat(ours(), []Library{
 	theirs("etcd", libraries.EtcdSpareSessions,
 		"Lock and Unlock; a session for each goroutine that wants the same name, since a session does not exclude itself"),
 	{
-		Family: "etcd", Name: "RWMutex", Kind: Theirs, Module: etcdModule, Waits: true, Beside: true, Open: openRWMutexes,
+		Family: "etcd", Name: "RWMutex", Kind: Theirs, Module: etcdModule, Beside: true, Open: openRWMutexes,
 		How: "RLock and RUnlock of etcd's experimental recipe, on one session", Only: []string{"beside-"},
 	},
 	theirs("zookeeper", libraries.ZKLock, "NewLock, Lock and Unlock on one session"),
@@ -71,15 +69,15 @@ var All = slices.Concat(ours(), []Library{
 	},
 	floor("redis", "SET NX, EVALSHA", goredisModule, openBareRedis, "SET NX PX, and EVALSHA of a compare-and-delete"),
 	floor("redis", "PUBLISH, SET NX", goredisModule, openPublished,
-		"DEL and PUBLISH in one pipeline; a subscriber then sends SET NX").waits("handoff-other"),
+		"DEL and PUBLISH in one pipeline; a subscriber then sends SET NX").only("handoff-other"),
 	floor("etcd", "Txn, Delete", etcdModule, openBareEtcd, "a Txn that puts a key if it does not exist, on one lease, and a Delete"),
-	floor("etcd", "watch, Txn", etcdModule, openBareEtcd, "Delete; a client with an open watch then sends the Txn").waits("handoff-other"),
+	floor("etcd", "watch, Txn", etcdModule, openBareEtcd, "Delete; a client with an open watch then sends the Txn").only("handoff-other"),
 	floor("zookeeper", "create, delete", zkModule, openBareZK, "create of an ephemeral node, and delete"),
-	floor("zookeeper", "exists, create", zkModule, openBareZK, "delete; a client with a watch from exists then sends the create").waits("handoff-other"),
+	floor("zookeeper", "exists, create", zkModule, openBareZK, "delete; a client with a watch from exists then sends the create").only("handoff-other"),
 	floor("postgres", "pg_advisory_lock", pgxModule, openAdvisory,
-		"pg_try_advisory_lock, or pg_advisory_lock to wait, and pg_advisory_unlock, with a connection for each hold and each waiter").waits(),
+		"pg_try_advisory_lock, or pg_advisory_lock to wait, and pg_advisory_unlock, with a connection for each hold and each waiter").only(),
 	floor("mysql", "GET_LOCK", "github.com/go-sql-driver/mysql", openNamed,
-		"GET_LOCK and RELEASE_LOCK, with a connection for each hold and each waiter").waits(),
+		"GET_LOCK and RELEASE_LOCK, with a connection for each hold and each waiter").only(),
 	floor("table", "INSERT, UPDATE", pgxModule, openRows,
 		"an INSERT of a row, or an UPDATE if the name is free, and an UPDATE that compares its owner"),
 	floor("nats", "publish twice", "github.com/nats-io/nats.go", openBareNATS,
@@ -95,27 +93,23 @@ const (
 	redsyncHow = "NewMutex with any number of tries, LockContext and UnlockContext"
 )
 
+// floor makes a Library of bare commands. Most floors cannot wait for a name.
 func floor(family, name, module string, open libraries.Opener, how string) Library {
-	return Library{Family: family, Name: name, Kind: Floor, Module: module, How: how, Open: open}
+	return Library{Family: family, Name: name, Kind: Floor, Module: module, How: how, Open: open}.only("cycle", "own-", "beside-1")
 }
 
 func theirs(family string, s libraries.Subject, how string) Library {
-	l := Library{Family: family, Name: s.Library, Kind: Theirs, Module: s.Module, How: how, Waits: true, Open: s.Open}
+	l := Library{Family: family, Name: s.Library, Kind: Theirs, Module: s.Module, How: how, Open: s.Open}
 	if s.Caps.Ends == driver.EndsTTL {
 		l.Renewal = "a loop for each lock, which its user writes"
 	}
 	return l
 }
 
-// only restricts a library to scenarios, and waits says that it can wait in them.
+// only restricts a library to scenarios. Without any, it takes part in all.
 func (l Library) only(scenarios ...string) Library {
 	l.Only = scenarios
 	return l
-}
-
-func (l Library) waits(scenarios ...string) Library {
-	l.Waits = true
-	return l.only(scenarios...)
 }
 
 // In reports whether it takes part in a scenario.

@@ -27,7 +27,7 @@ func ours() (all []Library) {
 	add := func(families, name, how string, w with, only ...string) {
 		for family := range strings.FieldsSeq(families) {
 			all = append(all, Library{
-				Family: family, Name: name, Kind: libraries.Either(name == "lockport", Ours, Variant), How: how, Waits: true, Beside: w.hold != nil, Only: only, Open: w.open,
+				Family: family, Name: name, Kind: libraries.Either(name == "lockport", Ours, Variant), How: how, Beside: w.hold != nil, Only: only, Open: w.open,
 			})
 		}
 	}
