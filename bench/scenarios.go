@@ -48,9 +48,8 @@ func (s scenario) has(l lib.Library) bool { return l.In(s.Name) && s.takes(l) }
 // scenarios returns all scenarios, in the order in which they are measured.
 func scenarios(p plan) []scenario {
 	cycle := func(name, title string, n int) measure.Scenario {
-		s := measure.Scenario{Name: name, Title: title, Do: measure.Cycle, N: n, Samples: mostCycles, For: p.cycle}
-		s.Shared = strings.HasPrefix(name, "beside-")
-		return s
+		shared := strings.HasPrefix(name, "beside-")
+		return measure.Scenario{Name: name, Title: title, Do: measure.Cycle, N: n, Samples: mostCycles, For: p.cycle, Shared: shared}
 	}
 	contend := func(name, title string, processes, n int) measure.Scenario {
 		return measure.Scenario{Name: name, Title: title, Do: measure.Contend, Processes: processes, N: n, For: p.contend, Grace: 2 * time.Second}
@@ -65,10 +64,7 @@ func scenarios(p plan) []scenario {
 	all := []scenario{
 		{cycle("cycle", "one goroutine acquires and releases an uncontended name", 1), every, ttl},
 		{cycle("own-64", "64 goroutines, each with its own name", 64), every, ttl},
-		{
-			cycle("beside-1", "one goroutine acquires a name exclusively, as a reader, or with a permit", 1),
-			func(l lib.Library) bool { return l.Beside || l.Kind != lib.Variant }, ttl,
-		},
+		{cycle("beside-1", "one goroutine acquires a name exclusively, as a reader, or with a permit", 1), every, ttl},
 		{cycle("beside-64", "64 goroutines of one process that share one name", 64), func(l lib.Library) bool { return l.Beside }, ttl},
 		{contend("contend-8", "8 goroutines, one name", 1, 8), every, ttl},
 		{contend("contend-64", "64 goroutines, one name", 1, 64), every, ttl},
