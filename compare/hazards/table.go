@@ -84,12 +84,12 @@ func (s scenario) doing(setup string, script play.Act) scenario {
 }
 
 // impossible says why a hazard cannot happen to a subject.
-func impossible(hazard, subject, why string) scenario {
-	return scenario{Cell: report.Cell{Hazard: hazard, Subject: subject, NotRun: why}}
+func impossible(subject, why string) scenario {
+	return scenario{Cell: report.Cell{Subject: subject, NotRun: why}}
 }
 
-func harm(hazard, subject, variant, environment, setup string, act play.Act) scenario {
-	c := report.Cell{Hazard: hazard, Subject: subject, Variant: variant, Setup: setup}
+func harm(subject, variant, environment, setup string, act play.Act) scenario {
+	c := report.Cell{Subject: subject, Variant: variant, Setup: setup}
 	return scenario{Cell: c, environment: environment, ttl: patientTTL, script: act, plays: 1, alone: true}
 }
 
@@ -130,18 +130,18 @@ func clientHazards() []scenario {
 		everywhere(row("H4", "", 2, "A releases its lock, but the network delays the release until the TTL has passed and B has the lock. Then the release arrives. "+
 			"C asks for the lock.", releaseHeldUp(1)),
 			articleLock("get-then-del").doing(compared, releaseHeldUp(2)),
-			impossible("H4", "file", "No network can delay a release, and there is no owner to compare: the system ends a process's own lock.")),
+			impossible("file", "No network can delay a release, and there is no owner to compare: the system ends a process's own lock.")),
 		everywhere(row("H5", "", 2, stoppedA+", with the first owner id of B's process. A resumes and releases by its own owner id. C asks for the lock.",
 			stoppedBeforeItReleases),
 			articleLock("four-digit-owner"),
-			impossible("H5", "file", "There are no owner ids: the system knows which process has locked a file."),
-			impossible("H5", "postgres", session), impossible("H5", "mysql", session)),
+			impossible("file", "There are no owner ids: the system knows which process has locked a file."),
+			impossible("postgres", session), impossible("mysql", session)),
 		everywhere(row("H6", "", 2, "A holds the lock and works for 2.5 times its TTL. B waits for the lock.", worksLong), articleLock("nobody-tells-the-holder")),
 		everywhere(row("H6", "paused", 2, "A holds the lock, checks it, and is stopped (SIGSTOP) before it writes, until its TTL has passed and B has the lock. B writes. "+
 			"A resumes and writes without checking again.", stoppedBeforeItWrites), articleLock("nobody-tells-the-holder")),
 		everywhere(row("H10", "", 1, "Everything A sends and receives is delayed by 300 ms (ZooKeeper: 100 ms). When A has the lock, its network falls silent. B asks for "+
 			"the lock meanwhile.", slowAnswers("A's network is slow: 300 ms each way", late(300*time.Millisecond))),
-			impossible("H10", "file", "There is no network between a process and the files of its machine, and no server to wait for."),
+			impossible("file", "There is no network between a process and the files of its machine, and no server to wait for."),
 			scenario{environment: "redlock", ttl: 5 * time.Second}.with("believes-from-the-last-answer").doing("Five Redis, of which the "+
 				"last does not answer A. A waits for that answer, and then counts the lock as acquired. B asks for the lock meanwhile.", lastAnswer),
 			on("redlock").doing("Five Redis, of which two do not answer A. When A has the lock, its whole network falls silent. B asks for the lock "+
@@ -151,14 +151,14 @@ func clientHazards() []scenario {
 		everywhere(scenario{ttl: 10 * time.Second, script: waitersCounted, Cell: report.Cell{Hazard: "H11",
 			Setup: "A holds the lock, and three other processes wait for it. Their requests are counted for 3 s."}},
 			articleLock("asks-every-five-milliseconds"),
-			impossible("H11", "file", "There is no server to keep busy: waiters check a file of their own machine every 10 to 30 ms.")),
+			impossible("file", "There is no server to keep busy: waiters check a file of their own machine every 10 to 30 ms.")),
 		everywhere(scenario{ttl: 4 * time.Second, script: tampered(faults.Remove), Cell: report.Cell{Hazard: "H13",
 			Setup: "An operator removes the lock while A holds it (deletes its key or file, or ends its session), twice. The first time, A runs and is told. The second " +
 				"time, A is stopped in the middle of its work, B acquires the lock and writes, and A resumes and writes too."}},
 			articleLock("set-nx-px").doing("One Redis that keeps its data. An operator deletes the key while A holds the lock: once while A runs, and once while A is "+
 				"stopped and B acquires the lock.", tampered(articleDeleted))),
 		everywhere(row("H14", "", 2, "A holds the lock and asks for it again: once with a single attempt, and once by waiting for it.", asksTwice),
-			impossible("H14", report.Article, "No lock that the articles build lets its holder in again; they mention a library whose lock counts.")),
+			impossible(report.Article, "No lock that the articles build lets its holder in again; they mention a library whose lock counts.")),
 		everywhere(row("H15", "", 2, "A holds the lock and is killed (kill -9). B waits for the lock.", holderKilled), articleLock("setnx-without-expiry")),
 	)
 }
@@ -166,22 +166,21 @@ func clientHazards() []scenario {
 // failOvers are H7, a server that fails before it has copied the lock.
 func failOvers() []scenario {
 	const lags = "A Redis with a replica. The link between them is cut, A acquires the lock, the master is killed, and the replica is promoted."
-	return []scenario{
-		harm("H7", "", "", "redis-failover", lags, of("master-lost-behind-cut-link")).with("set-nx-px"),
-		impossible("H7", "file", "There is no server, so no copy can lag: all processes lock the files of one machine."),
-		harm("H7", "redis", "", "redis-failover", lags, of("master-lost-behind-cut-link")),
-		harm("H7", "redis", "replicas=1", "redis-replicas", "A Redis with a replica, and the option replicas=1: a lock counts only once the replica has it. The link is "+
+	return everywhere(scenario{Cell: report.Cell{Hazard: "H7"}},
+		harm("", "", "redis-failover", lags, of("master-lost-behind-cut-link")).with("set-nx-px"),
+		impossible("file", "There is no server, so no copy can lag: all processes lock the files of one machine."),
+		harm("redis", "", "redis-failover", lags, of("master-lost-behind-cut-link")),
+		harm("redis", "replicas=1", "redis-replicas", "A Redis with a replica, and the option replicas=1: a lock counts only once the replica has it. The link is "+
 			"cut while A holds the lock, the master is killed, and the replica is promoted.", watched(replicated)),
-		harm("H7", "redlock", "", "redlock", "Five independent Redis. One of them is killed while A holds the lock.", watched(killed("one of the five"))),
-		harm("H7", "etcd", "", "etcd", "Three etcds. Their leader is killed while A holds the lock.", watched(killed("the leader"))),
-		harm("H7", "zookeeper", "", "zookeeper", "Three ZooKeepers. Their leader is killed while A holds the lock.", watched(killed("the leader"))),
-		harm("H7", "postgres", "", "postgres-failover", "A PostgreSQL with a replica. A holds the lock, and its network falls silent. The primary is killed, and the "+
+		harm("redlock", "", "redlock", "Five independent Redis. One of them is killed while A holds the lock.", watched(killed("one of the five"))),
+		harm("etcd", "", "etcd", "Three etcds. Their leader is killed while A holds the lock.", watched(killed("the leader"))),
+		harm("zookeeper", "", "zookeeper", "Three ZooKeepers. Their leader is killed while A holds the lock.", watched(killed("the leader"))),
+		harm("postgres", "", "postgres-failover", "A PostgreSQL with a replica. A holds the lock, and its network falls silent. The primary is killed, and the "+
 			"replica is promoted.", of("failover-behind-silence")),
-		harm("H7", "mysql", "", "mysql", "A MariaDB, and a second one that replaces it, as a promoted replica does. The first one keeps running. A holds the lock and "+
+		harm("mysql", "", "mysql", "A MariaDB, and a second one that replaces it, as a promoted replica does. The first one keeps running. A holds the lock and "+
 			"stays connected to it.", of("split-brain")),
-		harm("H7", "table", "", "table-failover", "A table of a PostgreSQL with a lagging replica. A holds the lock, and its network falls silent. The primary is "+
-			"killed, and the replica is promoted.", of("failover-of-a-lagging-replica")),
-	}
+		harm("table", "", "table-failover", "A table of a PostgreSQL with a lagging replica. A holds the lock, and its network falls silent. The primary is "+
+			"killed, and the replica is promoted.", of("failover-of-a-lagging-replica")))
 }
 
 // restarts are H8, a node that restarts without its data.
@@ -189,49 +188,49 @@ func restarts() []scenario {
 	const vote = "Five Redis without persistence. A reaches three of them and acquires the lock there. One of the three is killed and restarts at once, empty. B " +
 		"acquires the lock with its vote and the votes of the two that A did not reach."
 	all := []scenario{
-		harm("H8", "", "", "redlock", vote, of("node-restarted-empty")).with("redlock"),
-		harm("H8", "file", "", "file", "A folder. While A holds the lock, an empty folder replaces the first one, and B acquires the lock. This happens four times.",
+		harm("", "", "redlock", vote, of("node-restarted-empty")).with("redlock"),
+		harm("file", "", "file", "A folder. While A holds the lock, an empty folder replaces the first one, and B acquires the lock. This happens four times.",
 			of("folder-replaced")),
-		harm("H8", "redis", "", "redis", "One Redis. While A holds the lock, the Redis is killed, loses its disk and restarts empty.", of("server-restarted-empty")),
-		harm("H8", "redlock", "", "redlock", vote, of("node-restarted-empty")),
+		harm("redis", "", "redis", "One Redis. While A holds the lock, the Redis is killed, loses its disk and restarts empty.", of("server-restarted-empty")),
+		harm("redlock", "", "redlock", vote, of("node-restarted-empty")),
 	}
 	for _, of3 := range []struct{ subject, name string }{{"etcd", "etcd"}, {"zookeeper", "ZooKeeper"}} {
 		alone := of3.subject + "-alone"
 		all = append(all,
-			harm("H8", of3.subject, "", of3.subject, "Three "+of3.name+"s. While A holds the lock, one of them is killed, loses its disk and is started again.",
+			harm(of3.subject, "", of3.subject, "Three "+of3.name+"s. While A holds the lock, one of them is killed, loses its disk and is started again.",
 				watched(diskLost)),
-			harm("H8", of3.subject, "alone", alone, "One "+of3.name+". A holds the lock, and its network falls silent. The "+of3.name+
+			harm(of3.subject, "alone", alone, "One "+of3.name+". A holds the lock, and its network falls silent. The "+of3.name+
 				" is killed, loses its disk and restarts empty.", of("server-restarted-empty")))
 	}
 	for _, db := range [][2]string{{"postgres", "PostgreSQL"}, {"mysql", "MariaDB"}} {
 		all = append(all,
-			harm("H8", db[0], "", db[0], "One "+db[1]+", which keeps its data across a restart, but no lock. It is killed while A holds the lock, and restarted when A "+
+			harm(db[0], "", db[0], "One "+db[1]+", which keeps its data across a restart, but no lock. It is killed while A holds the lock, and restarted when A "+
 				"knows.", watched(crashed)),
-			harm("H8", db[0], "behind a silent link", db[0], "One "+db[1]+". A holds the lock, and its network falls silent. The "+db[1]+" is restarted.",
+			harm(db[0], "behind a silent link", db[0], "One "+db[1]+". A holds the lock, and its network falls silent. The "+db[1]+" is restarted.",
 				of("server-restarted-behind-silence")))
 	}
-	return append(all, harm("H8", "table", "", "table-postgres", "A table of one PostgreSQL, which keeps what it has committed. It is killed while A holds the lock, "+
+	all = append(all, harm("table", "", "table-postgres", "A table of one PostgreSQL, which keeps what it has committed. It is killed while A holds the lock, "+
 		"and restarts.", watched(crashed)))
+	return everywhere(scenario{Cell: report.Cell{Hazard: "H8"}}, all...)
 }
 
 // clocks are H9, a server whose clock jumps.
 func clocks() []scenario {
 	const forward = "One Redis. Its clock is set forward by more than the TTL while A holds the lock."
 	const not = "Not tried, and it should not matter: "
-	return []scenario{
-		harm("H9", "", "", "redis", forward, of("clock-set-forward")).with("set-nx-px"),
-		harm("H9", "redis", "", "redis", forward, of("clock-set-forward")),
-		harm("H9", "redlock", "", "redlock", "Five Redis. A reaches three of them and acquires the lock there. The clock of one of the three is set forward by more "+
+	return everywhere(scenario{Cell: report.Cell{Hazard: "H9"}},
+		harm("", "", "redis", forward, of("clock-set-forward")).with("set-nx-px"),
+		harm("redis", "", "redis", forward, of("clock-set-forward")),
+		harm("redlock", "", "redlock", "Five Redis. A reaches three of them and acquires the lock there. The clock of one of the three is set forward by more "+
 			"than the TTL. B acquires the lock with its vote and the votes of the two that A did not reach.", of("clock-of-a-node-set-forward")),
-		impossible("H9", "file", not+"a lock of the system ends with its process, and no clock is involved."),
-		impossible("H9", "etcd", not+"etcd's leader counts leases by a clock that nobody sets, not by the time of day."),
-		impossible("H9", "zookeeper", not+"ZooKeeper counts sessions by a clock that nobody sets, not by the time of day."),
-		impossible("H9", "postgres", not+"a lock ends with its session, and a system timer ends a silent session. It counts from when it was set."),
-		impossible("H9", "mysql", not+"a lock ends with its session, and a socket timeout ends a silent session. Tokens are the clock, or one more than the last "+
+		impossible("file", not+"a lock of the system ends with its process, and no clock is involved."),
+		impossible("etcd", not+"etcd's leader counts leases by a clock that nobody sets, not by the time of day."),
+		impossible("zookeeper", not+"ZooKeeper counts sessions by a clock that nobody sets, not by the time of day."),
+		impossible("postgres", not+"a lock ends with its session, and a system timer ends a silent session. It counts from when it was set."),
+		impossible("mysql", not+"a lock ends with its session, and a socket timeout ends a silent session. Tokens are the clock, or one more than the last "+
 			"token, so they rise anyway."),
-		harm("H9", "table", "", "table-postgres", "A table of one PostgreSQL. The server's clock is set forward by more than the TTL while A holds the lock.",
-			of("clock-set-forward")),
-	}
+		harm("table", "", "table-postgres", "A table of one PostgreSQL. The server's clock is set forward by more than the TTL while A holds the lock.",
+			of("clock-set-forward")))
 }
 
 // outages are H12, a server that is away when a lock is acquired or released.
@@ -243,7 +242,7 @@ func outages() []scenario {
 	mistakes := articleLock("takes-an-error-for-held").doing("One Redis. The network is cut for A and B. A, which holds the lock, releases it. B asks for another lock. "+
 		"When the network is back, C asks for A's lock.", away(openly))
 	mistakes.Variant = "an error is taken for held"
-	folder := harm("H12", "file", "", "file", "A folder, which is moved away while A holds the lock. A releases the lock, and B asks for another lock with a limit of "+
+	folder := harm("file", "", "file", "A folder, which is moved away while A holds the lock. A releases the lock, and B asks for another lock with a limit of "+
 		"1 s. When the folder is back, C asks for A's lock.", away(folderAway))
 	return everywhere(scenario{Cell: report.Cell{Hazard: "H12", Setup: setup}, script: away(silently)}, swallows, mistakes, folder)
 }

@@ -18,7 +18,8 @@ func TestTableIsWhole(t *testing.T) {
 		require.False(t, seen[c.ID()], "%s is there twice", c.ID())
 		seen[c.ID()] = true
 		if s.NotRun != "" {
-			require.Equal(t, impossible(s.Hazard, s.Subject, s.NotRun), s, c.ID())
+			s.Hazard = ""
+			require.Equal(t, impossible(s.Subject, s.NotRun), s, c.ID())
 			continue
 		}
 		require.Contains(t, golden, c.ID())
