@@ -17,8 +17,7 @@ import (
 // articleScheme is the scheme of URLs that open the lock of an article in workers: "article://127.0.0.1:6379/0?lock=plain-del".
 const articleScheme = "article"
 
-// WorkerMain is the first line of main, and of TestMain. In a worker process it works and exits; in others it returns at once. The program must
-// import the backends. Only workers can open the articles' locks: nobody else should.
+// WorkerMain is the first line of main, and of TestMain: see [play.WorkerMain]. Only workers can open the articles' locks: nobody else should.
 func WorkerMain() {
 	if play.IsWorker() {
 		lockport.Register(lockport.Scheme{Name: articleScheme, Open: func(u *url.URL, _ lockport.SchemeOptions) (driver.Backend, error) {
