@@ -70,7 +70,7 @@ func openEtcdMutex(rawURL string, ttl time.Duration, shared, spare bool) (librar
 	if err != nil {
 		return library.Client{}, err
 	}
-	all := &sessions{shared: shared, spare: spare, client: client, ttl: ttl, taken: make(map[use]bool)}
+	all := &sessions{shared: shared, spare: spare, client: client, ttl: ttl, all: make(map[int]*concurrency.Session), taken: make(map[use]bool)}
 	return library.Client{Close: client.Close, Take: func(ctx context.Context, c library.Claim) (*library.Hold, error) {
 		s, leave, err := all.of(c.Name)
 		if err != nil {

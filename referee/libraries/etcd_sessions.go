@@ -22,7 +22,7 @@ type sessions struct {
 	ttl           time.Duration
 
 	mu    sync.Mutex
-	all   []*concurrency.Session
+	all   map[int]*concurrency.Session
 	taken map[use]bool
 }
 
@@ -43,17 +43,14 @@ func (a *sessions) of(name string) (s *concurrency.Session, leave func() error, 
 	for a.spare && a.taken[u] {
 		u.i++
 	}
-	if u.i == len(a.all) {
-		a.all = append(a.all, nil)
-	}
-	if a.all[u.i] == nil || a.all[u.i].Ctx().Err() != nil {
+	if s = a.all[u.i]; s == nil || s.Ctx().Err() != nil {
 		if s, err = EtcdSession(a.client, a.ttl); err != nil {
 			return nil, nil, err
 		}
 		a.all[u.i] = s
 	}
 	a.taken[u] = true
-	return a.all[u.i], func() error {
+	return s, func() error {
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		delete(a.taken, u)
