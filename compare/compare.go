@@ -121,17 +121,14 @@ func (o *Options) Check() error {
 	if err := known("backend", o.Subjects, Subjects()); err != nil {
 		return err
 	}
+	harms := slices.ContainsFunc(hazards.Hazards(), func(h report.Hazard) bool { return o.match("hazards", h.ID, "") })
 	switch {
 	case len(o.URLs) > 0 && len(o.Subjects) > 0:
 		return fmt.Errorf("--url already chooses the backends: leave out --backend")
-	case len(o.URLs) > 0 && slices.ContainsFunc(o.Scenarios, isHazard):
+	case len(o.URLs) > 0 && len(o.Scenarios) > 0 && harms:
 		return fmt.Errorf("hazards harm servers, so they never run on those of --url: leave out the hazards or --url")
 	}
 	return nil
-}
-
-func isHazard(scenario string) bool {
-	return scenario == "hazards" || slices.ContainsFunc(hazards.Hazards(), func(h report.Hazard) bool { return h.ID == scenario })
 }
 
 func known(what string, names, all []string) error {
