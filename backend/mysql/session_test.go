@@ -13,13 +13,13 @@ import (
 	"github.com/lockport/lockport/internal/session"
 )
 
-func TestConnDoesManyAtOnce(t *testing.T) {
+func TestConnDoesManyAtOnceAndInOrder(t *testing.T) {
 	b := backendFor(t, servers.SharedMariaDB(t), Options{})
 	one, two := dialFor(t, b), dialFor(t, b)
 	held, again := newKey(), newKey()
 	two.takes(held)
 	before := one.takes(again)
-	ops := []*session.Op{{Kind: session.Try, Key: held}, {Kind: session.Free, Key: again}}
+	ops := []*session.Op{{Kind: session.Try, Key: held}, {Kind: session.Free, Key: again}, {Kind: session.Ping}, {Kind: session.Try, Key: again}}
 	require.False(t, two.one(session.Free, again).OK, "released a key that it did not have")
 	for len(ops) < session.MaxBatch {
 		ops = append(ops, &session.Op{Kind: session.Try, Key: newKey(), Name: "it's\x00 ünusual", Owner: `\"`})
@@ -28,13 +28,21 @@ func TestConnDoesManyAtOnce(t *testing.T) {
 	require.False(t, ops[0].OK)
 	require.Zero(t, ops[0].Token)
 	require.True(t, ops[1].OK)
-	for _, op := range ops[2:] {
+	require.Greater(t, ops[3].Token, before)
+	for _, op := range ops[3:] {
 		require.NoError(t, op.Err)
 		require.True(t, op.OK)
 		require.Positive(t, op.Token)
 		two.finds(op.Key)
 	}
-	require.Greater(t, two.takes(again), before)
+	for _, op := range ops[3:] {
+		op.Kind, op.OK = session.Free, false
+	}
+	require.NoError(t, one.do(ops[3:]...))
+	for _, op := range ops[3:] {
+		require.True(t, op.OK)
+	}
+	require.Greater(t, two.takes(again), ops[3].Token)
 }
 
 // TestConnSilence: the server keeps a silent session for at least its TTL, and not for much longer.

@@ -156,14 +156,20 @@ func TestDemotedMasterLags(t *testing.T) {
 	}
 }
 
-// What a Limiter refuses is not sent and has no effect. A waiter keeps its place.
+// What a Limiter refuses is not sent and has no effect, and there is nothing to undo. A waiter keeps its place.
 func TestLimiterRefuses(t *testing.T) {
 	s, _, _, _ := shared(t)
 	for i, set := range []func(*goredis.Options){prompt, func(*goredis.Options) {}} {
 		limit, name := new(redishook.Limiter), fmt.Sprint(t.Name(), i)
 		n := nodeOn(t, newClient(t, s.URL(), set, func(o *goredis.Options) { o.Limiter = limit }), "a", Options{})
 		limit.Refuse.Store(true)
-		peer.Fails(t, n, n.Request(name), driver.ErrUnavailable)
+		req := n.Request(name)
+		peer.Fails(t, n, req, driver.ErrUnavailable)
+		_, _, void := n.claims.Find(req)
+		require.True(t, void)
+		n.Abandons(req)
+		_, _, void = n.claims.Find(req)
+		require.False(t, void, "the claim is not forgotten")
 		do(t, s, "SET", key(name), "foreign")
 		got, first := peer.Acquiring(t, peer.Client(t, n.Backend), name), []any(nil)
 		peer.Until(t, func() bool { first = do(t, s, "ZRANGE", queueOf(name), 0, 0).([]any); return len(first) > 0 })
