@@ -109,11 +109,9 @@ func TestContextIsOfTheLatestRun(t *testing.T) {
 		return ctx.Err()
 	}
 	require.Error(t, during(), "no run")
-	first, err := locker.Lock(ctx, "job")
-	require.NoError(t, err)
+	first := peer.Must(locker.Lock(ctx, "job"))(t)
 	server.Lose("job", nil)
-	second, err := locker.Lock(ctx, "job")
-	require.NoError(t, err)
+	second := peer.Must(locker.Lock(ctx, "job"))(t)
 	require.ErrorIs(t, first.Unlock(ctx), lockport.ErrLost)
 	require.NoError(t, during())
 	require.NoError(t, second.Unlock(ctx))

@@ -31,8 +31,7 @@ func register(t testing.TB, o promlock.Options) (*promlock.Metrics, *prometheus.
 // values returns the metrics of r as `name{label="value"}`; for a histogram, its count with "_count" and its sum with "_sum". Labels are sorted.
 func values(t testing.TB, r *prometheus.Registry) map[string]float64 {
 	all := make(map[string]float64)
-	families, err := r.Gather()
-	require.NoError(t, err)
+	families := peer.Must(r.Gather())(t)
 	for _, f := range families {
 		for _, m := range f.GetMetric() {
 			labels := ""
@@ -99,8 +98,7 @@ func TestMetrics(t *testing.T) {
 			got[strings.Replace(series, name, "", 1)] = value
 		}
 		require.Equal(t, want, got)
-		problems, err := testutil.GatherAndLint(r)
-		require.NoError(t, err)
+		problems := peer.Must(testutil.GatherAndLint(r))(t)
 		require.Empty(t, problems)
 	}
 }

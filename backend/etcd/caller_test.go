@@ -30,8 +30,7 @@ func TestNamespaces(t *testing.T) {
 	peer.Holds(t, b, "x")
 	next := peer.Acquiring(t, again, "x")
 	<-time.After(4 * watchDelay) // until the holder's watch has begun
-	r, err := etcd.Get(t.Context(), "", clientv3.WithPrefix())
-	require.NoError(t, err)
+	r := peer.Must(etcd.Get(t.Context(), "", clientv3.WithPrefix()))(t)
 	require.Len(t, r.Kvs, 3)
 	for _, kv := range r.Kvs {
 		require.Regexp(t, "^team-[ab]/lockport/x/", string(kv.Key))

@@ -84,8 +84,7 @@ func TestTLS(t *testing.T) {
 	peer.Refuses(t, strings.Replace(base, "etcds:", "etcd:", 1), driver.ErrUnavailable, "")
 	peer.Refuses(t, strings.Replace(plain.URL(), "etcd:", "etcds:", 1), driver.ErrUnavailable, "TLS")
 
-	silent, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
+	silent := peer.Must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer func() { _ = silent.Close() }()
 	both := newNode(t, peer.Via(t, base, silent.Addr().String(), s.Addr())+"?ca="+url.QueryEscape(s.CAFile()))
 	require.NoError(t, both.diagnose(t.Context()), "one endpoint answers")

@@ -65,10 +65,8 @@ func TestRemovalThatWasCompactedAway(t *testing.T) {
 		proxy.Cut()
 		fails.Store(3) // the reopened watch doubts twice
 		kvs := keysOf(t, etcd, l.Name())
-		r, err := etcd.Delete(t.Context(), string(kvs[0].Key))
-		require.NoError(t, err)
-		p, err := etcd.Put(t.Context(), "other", "")
-		require.NoError(t, err)
+		r := peer.Must(etcd.Delete(t.Context(), string(kvs[0].Key)))(t)
+		p := peer.Must(etcd.Put(t.Context(), "other", ""))(t)
 		require.Greater(t, p.Header.Revision, r.Header.Revision)
 		require.NoError(t, peer.ErrOf(etcd.Compact(t.Context(), p.Header.Revision, clientv3.WithCompactPhysical())))
 		proxy.Restore()

@@ -59,8 +59,7 @@ func TestCounterWithEtcdctl(t *testing.T) {
 // A concurrency.Mutex and lockport's readers and writers share one queue, first in, first out.
 func TestQueueWithMutex(t *testing.T) {
 	s, etcd, n := alone(t)
-	session, err := concurrency.NewSession(etcd, concurrency.WithTTL(5))
-	require.NoError(t, err)
+	session := peer.Must(concurrency.NewSession(etcd, concurrency.WithTTL(5)))(t)
 	m := concurrency.NewMutex(session, defaultPrefix+"x")
 	a, b, c := newLocker(t, s.URL(), 2*time.Second), newLocker(t, s.URL(), 2*time.Second), newLocker(t, s.URL(), 2*time.Second)
 	first, second := peer.Holds(t, a, "x", lockport.Shared()), peer.Holds(t, b, "x", lockport.Shared())
@@ -158,8 +157,7 @@ func TestWireGolden(t *testing.T) {
 	// The same keys on the server.
 	req := n.Request("a/b")
 	lease := n.Takes(req)
-	r, err := etcd.Get(t.Context(), "", clientv3.WithPrefix())
-	require.NoError(t, err)
+	r := peer.Must(etcd.Get(t.Context(), "", clientv3.WithPrefix()))(t)
 	require.Len(t, r.Kvs, 1)
 	var key Key
 	require.True(t, lease.(driver.LeaseAs).As(&key))

@@ -33,8 +33,7 @@ var defaultLayout = layout{prefix: defaultPrefix}
 func newClient(t testing.TB, addr string, o ...grpc.DialOption) *clientv3.Client {
 	config := newConfig([]string{addr})
 	config.DialOptions, config.MaxUnaryRetries = o, 0
-	c, err := clientv3.New(*config)
-	require.NoError(t, err)
+	c := peer.Must(clientv3.New(*config))(t)
 	t.Cleanup(func() { _ = c.Close() })
 	return c
 }
@@ -127,8 +126,7 @@ func keysOf(t testing.TB, c *clientv3.Client, name string) []*mvccpb.KeyValue {
 	ctx, cancel := context.WithTimeout(context.Background(), soon)
 	defer cancel()
 	for _, prefix := range defaultLayout.prefixes(name) {
-		r, err := c.Get(ctx, prefix, clientv3.WithPrefix(), clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortAscend))
-		require.NoError(t, err)
+		r := peer.Must(c.Get(ctx, prefix, clientv3.WithPrefix(), clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortAscend)))(t)
 		if len(r.Kvs) > 0 {
 			return r.Kvs
 		}

@@ -49,8 +49,7 @@ func TestBadURLs(t *testing.T) {
 func TestNewRefuses(t *testing.T) {
 	require.ErrorContains(t, peer.ErrOf(New(nil, Options{})), "nil")
 	require.ErrorContains(t, peer.ErrOf(New(clientv3.NewCtxClient(t.Context()), Options{})), "Watcher")
-	client, err := clientv3.New(*newConfig([]string{"127.0.0.1:1"}))
-	require.NoError(t, err)
+	client := peer.Must(clientv3.New(*newConfig([]string{"127.0.0.1:1"})))(t)
 	defer func() { _ = client.Close() }()
 	for _, o := range []Options{{Prefix: "x", NoPrefix: true}, {Prefix: "\xff"}} {
 		require.Error(t, peer.ErrOf(New(client, o)), "%+v", o)

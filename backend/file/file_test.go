@@ -30,8 +30,7 @@ func nobodyOvertakes(t *testing.T) {
 
 func backend(t testing.TB, dir string) *Backend {
 	t.Helper()
-	b, err := NewBackend(Options{Dir: dir})
-	require.NoError(t, err)
+	b := peer.Must(NewBackend(Options{Dir: dir}))(t)
 	t.Cleanup(func() { _ = b.Close() })
 	return b
 }
@@ -44,8 +43,7 @@ func release(t testing.TB, lease driver.Lease) {
 // namesIn returns the names of the files in dir, sorted.
 func namesIn(t *testing.T, dir string) (names []string) {
 	t.Helper()
-	files, err := os.ReadDir(dir)
-	require.NoError(t, err)
+	files := peer.Must(os.ReadDir(dir))(t)
 	for _, f := range files {
 		names = append(names, f.Name())
 	}

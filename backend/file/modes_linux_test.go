@@ -122,8 +122,7 @@ func TestInspectFindsReadersBeyondAGap(t *testing.T) {
 func TestForeignReader(t *testing.T) {
 	dir := t.TempDir()
 	b := backend(t, dir)
-	f, err := os.Create(filepath.Join(dir, FileName("x")))
-	require.NoError(t, err)
+	f := peer.Must(os.Create(filepath.Join(dir, FileName("x"))))(t)
 	require.NoError(t, syscall.Flock(int(f.Fd()), syscall.LOCK_SH))
 	peer.Fails(t, b, request("x"), driver.ErrHeld)
 	require.Equal(t, driver.Status{Name: "x", Held: true, Foreign: true, Shared: true, Waiters: -1}, peer.Shows(t, b, "x"))

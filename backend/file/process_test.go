@@ -20,8 +20,7 @@ func TestMain(m *testing.M) { peer.Main(m, 0) }
 func child(t *testing.T, files ...*os.File) (done func()) {
 	cat := exec.Command("cat")
 	cat.ExtraFiles = files
-	in, err := cat.StdinPipe()
-	require.NoError(t, err)
+	in := peer.Must(cat.StdinPipe())(t)
 	require.NoError(t, cat.Start())
 	return func() { require.NoError(t, errors.Join(in.Close(), cat.Wait())) }
 }
@@ -48,8 +47,7 @@ func TestReleaseDespiteChild(t *testing.T) {
 	var f *os.File
 	require.True(t, lease.(driver.LeaseAs).As(&f))
 	require.False(t, lease.(driver.LeaseAs).As(new(string)))
-	fi, err := f.Stat()
-	require.NoError(t, err)
+	fi := peer.Must(f.Stat())(t)
 	require.EqualValues(t, 0o600, fi.Mode().Perm())
 	done := child(t, f)
 	release(t, lease)

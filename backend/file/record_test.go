@@ -78,8 +78,7 @@ func TestFilesOfReadersAndPermits(t *testing.T) {
 	b.pruning.Wait()
 	require.Len(t, namesIn(t, dir), len(lines))
 	for name, line := range lines {
-		text, err := os.ReadFile(filepath.Join(dir, name))
-		require.NoError(t, err)
+		text := peer.Must(os.ReadFile(filepath.Join(dir, name)))(t)
 		require.Equal(t, line, string(text[headerSize:]), name)
 	}
 }
@@ -123,8 +122,7 @@ func TestTokensOfPermits(t *testing.T) {
 func put(t *testing.T, path string, r record) {
 	t.Helper()
 	r.since, r.owner = goldenTime, goldenOwner
-	f, err := os.Create(path)
-	require.NoError(t, err)
+	f := peer.Must(os.Create(path))(t)
 	defer f.Close()
 	require.NoError(t, (&lockFile{File: f}).writeRecord(r))
 }
@@ -144,8 +142,7 @@ func TestTornWrite(t *testing.T) {
 	ahead := uint64(time.Now().Add(time.Hour).UnixMicro()) // as if the clock was set back: it cannot help
 	for cut := 0; cut <= slotSize; cut += 37 {
 		for at := range 2 {
-			f, err := os.Create(path)
-			require.NoError(t, err)
+			f := peer.Must(os.Create(path))(t)
 			old := record{token: ahead, since: goldenTime, owner: goldenOwner}
 			require.NoError(t, (&lockFile{File: f, slot: at}).writeRecord(old)) // into the other slot
 			next := record{held: true, token: ahead + 1, since: goldenTime, owner: goldenOwner}
@@ -190,8 +187,7 @@ func TestTokenSurvives(t *testing.T) {
 func TestName(t *testing.T) {
 	dir := t.TempDir()
 	write := func(file, line string) *lockFile {
-		f, err := os.Create(filepath.Join(dir, file))
-		require.NoError(t, err)
+		f := peer.Must(os.Create(filepath.Join(dir, file)))(t)
 		t.Cleanup(func() { f.Close() })
 		opened := &lockFile{File: f}
 		require.NoError(t, opened.writeLine(line))

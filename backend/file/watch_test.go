@@ -80,8 +80,7 @@ func TestFilesAreFreshened(t *testing.T) {
 	b.mu.Unlock()
 	b.checkFiles()
 	for _, name := range files {
-		fi, err := os.Stat(filepath.Join(dir, name))
-		require.NoError(t, err)
+		fi := peer.Must(os.Stat(filepath.Join(dir, name)))(t)
 		require.WithinDuration(t, time.Now(), fi.ModTime(), time.Minute, name)
 	}
 }

@@ -23,8 +23,7 @@ func newClient(t testing.TB, dsn string, o Options) *lockport.Client {
 func TestPoolSeesEveryRequest(t *testing.T) {
 	m := servers.SharedMariaDB(t)
 	p, db := tapFor(t, m.DSN())
-	c, err := New(db, Options{})
-	require.NoError(t, err)
+	c := peer.Must(New(db, Options{}))(t)
 	name := newName()
 	require.NoError(t, peer.Holds(t, c, name).Release(t.Context()))
 	p.on(nil)
@@ -75,8 +74,7 @@ func TestSmallPools(t *testing.T) {
 	// The caller's own queries use all connections.
 	db := poolFor(t, m.DSN())
 	db.SetMaxOpenConns(1)
-	own, err := db.Conn(t.Context())
-	require.NoError(t, err)
+	own := peer.Must(db.Conn(t.Context()))(t)
 	b := backendOn(t, db, Options{TTL: time.Second})
 	require.ErrorIs(t, peer.ErrOf(b.TryAcquire(t.Context(), request(b, newName()))), driver.ErrUnavailable)
 	require.NoError(t, own.Close())

@@ -47,8 +47,7 @@ func newKey() session.Key { return keyOf(newName()) }
 // configFor returns how to connect to a server.
 func configFor(t testing.TB, dsn string) *gomysql.Config {
 	t.Helper()
-	cfg, err := gomysql.ParseDSN(dsn)
-	require.NoError(t, err)
+	cfg := peer.Must(gomysql.ParseDSN(dsn))(t)
 	cfg.Logger = &gomysql.NopLogger{}
 	return cfg
 }
@@ -66,8 +65,7 @@ type tap struct {
 // tapFor returns a tap on connections to a server, and its pool.
 func tapFor(t testing.TB, dsn string) (*tap, *sql.DB) {
 	t.Helper()
-	connector, err := gomysql.NewConnector(configFor(t, dsn))
-	require.NoError(t, err)
+	connector := peer.Must(gomysql.NewConnector(configFor(t, dsn)))(t)
 	p := &tap{Connector: connector}
 	db := sql.OpenDB(p)
 	t.Cleanup(func() { _ = db.Close() })
@@ -156,8 +154,7 @@ func poolFor(t testing.TB, dsn string) *sql.DB {
 // backendOn makes a backend on a pool.
 func backendOn(t testing.TB, db *sql.DB, o Options) *Backend {
 	t.Helper()
-	b, err := NewBackend(db, o)
-	require.NoError(t, err)
+	b := peer.Must(NewBackend(db, o))(t)
 	t.Cleanup(func() { require.NoError(t, b.Close()) })
 	return b
 }
@@ -176,8 +173,7 @@ type asked struct {
 // dialFor opens a session for t.
 func dialFor(t testing.TB, b *Backend) *asked {
 	t.Helper()
-	c, err := b.server.dial(t.Context(), "host:1:label", session.Events{})
-	require.NoError(t, err)
+	c := peer.Must(b.server.dial(t.Context(), "host:1:label", session.Events{}))(t)
 	t.Cleanup(c.Close)
 	return &asked{c.(*conn), t}
 }

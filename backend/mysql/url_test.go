@@ -21,10 +21,8 @@ func opened(t *testing.T, rawURL, params string) (*server, *gomysql.Config) {
 	t.Helper()
 	b := peer.Opened(t, rawURL+params)
 	require.NoError(t, b.Close())
-	u, err := url.Parse(rawURL)
-	require.NoError(t, err)
-	cfg, err := configOf(u, lockurl.Of(u))
-	require.NoError(t, err)
+	u := peer.Must(url.Parse(rawURL))(t)
+	cfg := peer.Must(configOf(u, lockurl.Of(u)))(t)
 	return b.(*Backend).server, cfg
 }
 

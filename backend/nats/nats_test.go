@@ -36,18 +36,15 @@ func request(name string, id int) driver.Request {
 // connect returns a connection that ends with the test.
 func connect(t testing.TB, url string) jetstream.JetStream {
 	t.Helper()
-	nc, err := natsgo.Connect(url, natsgo.MaxReconnects(-1), natsgo.ReconnectWait(20*time.Millisecond), natsgo.ReconnectJitter(0, 0))
-	require.NoError(t, err)
+	nc := peer.Must(natsgo.Connect(url, natsgo.MaxReconnects(-1), natsgo.ReconnectWait(20*time.Millisecond), natsgo.ReconnectJitter(0, 0)))(t)
 	t.Cleanup(nc.Close)
-	js, err := jetstream.New(nc)
-	require.NoError(t, err)
+	js := peer.Must(jetstream.New(nc))(t)
 	return js
 }
 
 func backend(t testing.TB, js jetstream.JetStream) *Backend {
 	t.Helper()
-	b, err := NewBackend(js, Options{})
-	require.NoError(t, err)
+	b := peer.Must(NewBackend(js, Options{}))(t)
 	t.Cleanup(func() { _ = b.Close() })
 	return b
 }
@@ -63,11 +60,9 @@ func TestLayoutGolden(t *testing.T) {
 	b, name := backend(t, js), "golden/{a}.%~ +锁"
 	req := request(name, 1)
 	req.TTL = 9500 * time.Millisecond
-	reads, err := js.Conn().JetStream()
-	require.NoError(t, err)
+	reads := peer.Must(js.Conn().JetStream())(t)
 	last := func() *natsgo.RawStreamMsg {
-		m, err := reads.GetLastMsg("KV_lockport", "$KV.lockport.golden/=7Ba=7D=2E=25=7E=20=2B=E9=94=81")
-		require.NoError(t, err)
+		m := peer.Must(reads.GetLastMsg("KV_lockport", "$KV.lockport.golden/=7Ba=7D=2E=25=7E=20=2B=E9=94=81"))(t)
 		return m
 	}
 	l := take(t, b, req)
@@ -95,8 +90,7 @@ func TestLaggingLeader(t *testing.T) {
 	js := connect(t, one.Need(t).URL())
 	b := backend(t, js)
 	l := take(t, b, request("x", 1))
-	stream, err := js.Stream(t.Context(), b.stream())
-	require.NoError(t, err)
+	stream := peer.Must(js.Stream(t.Context(), b.stream()))(t)
 	require.NoError(t, stream.Purge(t.Context()))
 	known := l.last.Token
 	l.last.Token += 1000
@@ -115,8 +109,7 @@ func TestCapabilitiesOnThePage(t *testing.T) {
 func FuzzKey(f *testing.F) {
 	f.Add("a.b")
 	f.Fuzz(func(t *testing.T, name string) {
-		back, err := nameOf(keyOf(name))
-		require.NoError(t, err)
+		back := peer.Must(nameOf(keyOf(name)))(t)
 		require.Equal(t, name, back)
 		require.Empty(t, strings.Trim(keyOf(name), "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_/="))
 	})
@@ -211,14 +204,12 @@ func TestRenewalAnsweredTooLate(t *testing.T) {
 func TestUnfitBuckets(t *testing.T) {
 	js := connect(t, one.Need(t).URL())
 	bucket := func(name string) *Backend {
-		b, err := NewBackend(js, Options{Bucket: name})
-		require.NoError(t, err)
+		b := peer.Must(NewBackend(js, Options{Bucket: name}))(t)
 		return b
 	}
 	require.NoError(t, peer.ErrOf(js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "by-hand", LimitMarkerTTL: time.Minute})))
 	take(t, bucket("by-hand"), request("a", 1))
-	stream, err := js.Stream(t.Context(), "KV_by-hand")
-	require.NoError(t, err)
+	stream := peer.Must(js.Stream(t.Context(), "KV_by-hand"))(t)
 	for name, spoil := range map[string]func(*jetstream.StreamConfig){
 		"no-ttl":   func(c *jetstream.StreamConfig) { c.AllowMsgTTL, c.SubjectDeleteMarkerTTL = false, 0 },
 		"history":  func(c *jetstream.StreamConfig) { c.MaxMsgsPerSubject = 2 },

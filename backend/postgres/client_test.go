@@ -59,8 +59,7 @@ func TestTracerSeesEveryStatement(t *testing.T) {
 	p := database(t)
 	tracer := new(traced)
 	pool := poolAt(t, p.URL(), func(config *pgxpool.Config) { config.ConnConfig.Tracer = tracer })
-	b, err := NewBackend(pool, Options{TTL: testTTL})
-	require.NoError(t, err)
+	b := peer.Must(NewBackend(pool, Options{TTL: testTTL}))(t)
 
 	a := dialled(t, b.server)
 	require.True(t, slices.ContainsFunc(tracer.taken(), func(sql string) bool { return strings.Contains(sql, "LISTEN") }))
@@ -126,8 +125,7 @@ func TestSmallDB(t *testing.T) {
 	p := database(t)
 	db := dbAt(t, p.URL(), func(*pgx.ConnConfig) {})
 	db.SetMaxOpenConns(2)
-	c, err := NewDB(db, Options{}, lockport.Logger(nil))
-	require.NoError(t, err)
+	c := peer.Must(NewDB(db, Options{}, lockport.Logger(nil)))(t)
 	t.Cleanup(func() { require.NoError(t, c.Close()) })
 	l := peer.Holds(t, clientAt(t, p.URL()), "x")
 	got := peer.Acquiring(t, c, "x")
@@ -144,8 +142,7 @@ func TestSmallDB(t *testing.T) {
 // A pool's hooks are called, and their failure is a one-line error.
 func TestPool(t *testing.T) {
 	p := database(t)
-	good, err := pgx.ParseConfig(p.URL())
-	require.NoError(t, err)
+	good := peer.Must(pgx.ParseConfig(p.URL()))(t)
 	broken := errors.New("broken\nhook")
 	pool := poolAt(t, p.UserURL("lockport", "rotated"), func(config *pgxpool.Config) {
 		config.BeforeConnect = func(_ context.Context, c *pgx.ConnConfig) error {
@@ -154,8 +151,7 @@ func TestPool(t *testing.T) {
 		}
 		config.AfterConnect = func(context.Context, *pgx.Conn) error { return broken }
 	})
-	c, err := New(pool, Options{}, lockport.Logger(nil))
-	require.NoError(t, err)
+	c := peer.Must(New(pool, Options{}, lockport.Logger(nil)))(t)
 	peer.SaysOneLine(t, peer.ErrOf(c.TryAcquire(t.Context(), "x")), lockport.ErrUnavailable, "broken hook")
 	broken = nil
 	require.NoError(t, peer.Holds(t, c, "x").Release(t.Context()))
@@ -171,10 +167,8 @@ func (distant) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(192, 0, 
 
 // A wrong connection string of a caller's sql.DB is refused, and no error shows its password.
 func TestWrongDSN(t *testing.T) {
-	db, err := sql.Open("pgx", "postgres://u:secret@h:54x/db")
-	require.NoError(t, err)
-	c, err := NewDB(db, Options{})
-	require.NoError(t, err)
+	db := peer.Must(sql.Open("pgx", "postgres://u:secret@h:54x/db"))(t)
+	c := peer.Must(NewDB(db, Options{}))(t)
 	peer.SaysOneLine(t, peer.ErrOf(c.TryAcquire(t.Context(), "x")), lockport.ErrRefused, "failed to parse as URL")
 	require.NoError(t, c.Close())
 }
@@ -216,10 +210,8 @@ func TestConnectionsWithoutDeadlines(t *testing.T) {
 }
 
 func TestPasswordWithoutTLS(t *testing.T) {
-	b, err := NewBackend(dialing(t, database(t).URL(), func(c net.Conn) net.Conn { return distant{c} }), Options{})
-	require.NoError(t, err)
-	found, err := b.Check(t.Context())
-	require.NoError(t, err)
+	b := peer.Must(NewBackend(dialing(t, database(t).URL(), func(c net.Conn) net.Conn { return distant{c} }), Options{}))(t)
+	found := peer.Must(b.Check(t.Context()))(t)
 	require.Contains(t, peer.IDs(found), "password-in-the-clear")
 	require.NoError(t, b.Close())
 }

@@ -80,8 +80,7 @@ func TestListenEndsAtOnce(t *testing.T) {
 			return &pgconn.CancelRequestContextWatcherHandler{Conn: c, DeadlineDelay: 2 * soon}
 		}
 	})
-	b, err := NewDBBackend(db, Options{})
-	require.NoError(t, err)
+	b := peer.Must(NewDBBackend(db, Options{}))(t)
 	c := dialled(t, b.server)
 	for range 2 {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)

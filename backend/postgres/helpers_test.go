@@ -73,11 +73,9 @@ func backendAt(t testing.TB, rawURL string) *Backend {
 // poolAt makes a caller's pool, and closes it when the test ends.
 func poolAt(t testing.TB, rawURL string, set func(*pgxpool.Config)) *pgxpool.Pool {
 	t.Helper()
-	config, err := pgxpool.ParseConfig(rawURL)
-	require.NoError(t, err)
+	config := peer.Must(pgxpool.ParseConfig(rawURL))(t)
 	set(config)
-	pool, err := pgxpool.NewWithConfig(t.Context(), config)
-	require.NoError(t, err)
+	pool := peer.Must(pgxpool.NewWithConfig(t.Context(), config))(t)
 	t.Cleanup(pool.Close)
 	return pool
 }
@@ -85,8 +83,7 @@ func poolAt(t testing.TB, rawURL string, set func(*pgxpool.Config)) *pgxpool.Poo
 // dbAt makes a caller's DB, and closes it when the test ends.
 func dbAt(t testing.TB, rawURL string, set func(*pgx.ConnConfig)) *sql.DB {
 	t.Helper()
-	config, err := pgx.ParseConfig(rawURL)
-	require.NoError(t, err)
+	config := peer.Must(pgx.ParseConfig(rawURL))(t)
 	set(config)
 	db := stdlib.OpenDB(*config)
 	t.Cleanup(func() { require.NoError(t, db.Close()) })
@@ -155,8 +152,7 @@ func (p place) queues(t testing.TB) {
 // admin is a superuser's connection.
 func admin(t testing.TB, rawURL string) *pgx.Conn {
 	t.Helper()
-	conn, err := pgx.Connect(t.Context(), rawURL)
-	require.NoError(t, err)
+	conn := peer.Must(pgx.Connect(t.Context(), rawURL))(t)
 	t.Cleanup(func() { _ = conn.Close(context.Background()) })
 	return conn
 }

@@ -54,8 +54,7 @@ func TestInspectAndBreak(t *testing.T) {
 	require.ErrorIs(t, b.BreakSession(t.Context(), "one", st.Owner), driver.ErrLost)
 
 	// An ordinary role may not end a superuser's session.
-	key, err := b.server.layout.Key("foreign")
-	require.NoError(t, err)
+	key := peer.Must(b.server.layout.Key("foreign"))(t)
 	conn := foreignHolder(t, p.AdminURL(), fmt.Sprintf(`SELECT pg_advisory_lock(%s)`, key))
 	st = peer.Shows(t, b, "foreign")
 	require.Equal(t, driver.Status{Name: "foreign", Held: true, Foreign: true, Owner: fmt.Sprintf("pid %d (psql)", pidOf(conn))}, st)

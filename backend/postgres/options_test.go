@@ -101,18 +101,15 @@ var golden = []struct {
 
 // layoutOf is the layout of options.
 func layoutOf(t *testing.T, o Options) session.Layout {
-	l, err := o.prepare()
-	require.NoError(t, err)
+	l := peer.Must(o.prepare())(t)
 	return l
 }
 
 func TestWireGolden(t *testing.T) {
-	page, err := os.ReadFile("../../docs/backends/postgres.md")
-	require.NoError(t, err)
+	page := peer.Must(os.ReadFile("../../docs/backends/postgres.md"))(t)
 	for _, g := range golden {
 		l := layoutOf(t, Options{Prefix: g.prefix, NoPrefix: g.prefix == ""})
-		key, err := l.Key(g.name)
-		require.NoError(t, err)
+		key := peer.Must(l.Key(g.name))(t)
 		require.Equal(t, g.key, number(key), "%q", g.name)
 		require.Contains(t, string(page), "`"+g.name+"`")
 		require.Contains(t, string(page), "`"+strconv.FormatInt(g.key, 10)+"`")
@@ -135,8 +132,7 @@ func TestWireGolden(t *testing.T) {
 func TestExactKeys(t *testing.T) {
 	l := layoutOf(t, Options{ExactKeys: true})
 	for name, want := range map[string]int64{"42": 42, "-7": -7, "0": 0, "9223372036854775807": 1<<63 - 1, "-9223372036854775808": -1 << 63} {
-		key, err := l.Key(name)
-		require.NoError(t, err)
+		key := peer.Must(l.Key(name))(t)
 		require.Equal(t, want, number(key))
 	}
 	for _, name := range []string{"", "x", "007", "+1", "-0", " 1", "1e3", "9223372036854775808", strings.Repeat("1", 1024)} {

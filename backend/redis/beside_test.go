@@ -19,8 +19,7 @@ import (
 // until returns how long owner holds, from the set of holders.
 func until(t testing.TB, s *servers.Redis, set, owner string) time.Duration {
 	t.Helper()
-	ms, err := strconv.ParseInt(do(t, s, "ZSCORE", set, owner).(string), 10, 64)
-	require.NoError(t, err)
+	ms := peer.Must(strconv.ParseInt(do(t, s, "ZSCORE", set, owner).(string), 10, 64))(t)
 	return time.Until(time.UnixMilli(ms))
 }
 

@@ -21,8 +21,7 @@ func TestMain(m *testing.M) { peer.Main(m, 0) }
 
 // newClient makes a client with go-redis' defaults, except for what set changes.
 func newClient(t testing.TB, rawURL string, set ...func(*goredis.Options)) *goredis.Client {
-	o, err := goredis.ParseURL(rawURL)
-	require.NoError(t, err)
+	o := peer.Must(goredis.ParseURL(rawURL))(t)
 	for _, s := range set {
 		s(o)
 	}
@@ -52,8 +51,7 @@ func newNode(t testing.TB, rawURL, name string) *node {
 }
 
 func nodeOn(t testing.TB, c goredis.UniversalClient, name string, o Options) *node {
-	b, err := NewBackend(c, o)
-	require.NoError(t, err)
+	b := peer.Must(NewBackend(c, o))(t)
 	return nodeOf(t, b, name)
 }
 

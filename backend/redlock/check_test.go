@@ -124,8 +124,7 @@ func TestNewRefuses(t *testing.T) {
 	} {
 		require.ErrorContains(t, peer.ErrOf(New(v.nodes, v.o)), v.what)
 	}
-	x, err := NewBackend([]*goredis.Client{a, b, c}, Options{NodeTimeout: time.Second})
-	require.NoError(t, err)
+	x := peer.Must(NewBackend([]*goredis.Client{a, b, c}, Options{NodeTimeout: time.Second}))(t)
 	defer func() { _ = x.Close() }()
 	p := clientOf(t, x, "a")
 	req := p.Request("x")

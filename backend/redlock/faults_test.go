@@ -106,8 +106,7 @@ func TestNothingIsRetakenTooLate(t *testing.T) {
 	a := newClient(t, x.url(), "a")
 	lease := a.Takes(a.Request("x")).(*claim)
 	x.full(t, "x")
-	seconds, err := strconv.ParseInt(do(t, x.servers[0], "TIME").([]any)[0].(string), 10, 64)
-	require.NoError(t, err)
+	seconds := peer.Must(strconv.ParseInt(do(t, x.servers[0], "TIME").([]any)[0].(string), 10, 64))(t)
 	now := time.Now()
 	gone := func() { do(t, x.servers[0], "DEL", key("x")) }
 	retake := func() { lease.retakeAt(0, 1000*seconds, now) }

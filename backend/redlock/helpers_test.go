@@ -41,15 +41,13 @@ func clientOf(t testing.TB, b driver.Backend, name string) *client {
 func clientOn(t testing.TB, x *nodes, set func(i int, o *goredis.Options)) *client {
 	var all []*goredis.Client
 	for i, s := range x.servers {
-		o, err := goredis.ParseURL(s.URL())
-		require.NoError(t, err)
+		o := peer.Must(goredis.ParseURL(s.URL()))(t)
 		set(i, o)
 		c := goredis.NewClient(o)
 		t.Cleanup(func() { _ = c.Close() })
 		all = append(all, c)
 	}
-	b, err := NewBackend(all, Options{NodeTimeout: 300 * time.Millisecond})
-	require.NoError(t, err)
+	b := peer.Must(NewBackend(all, Options{NodeTimeout: 300 * time.Millisecond}))(t)
 	return clientOf(t, b, "a")
 }
 

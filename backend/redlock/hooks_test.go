@@ -27,8 +27,7 @@ func TestTheCallersClientsCarryEveryRequest(t *testing.T) {
 		c.AddHook(h)
 		hooks, clients = append(hooks, h), append(clients, struct{ goredis.UniversalClient }{c})
 	}
-	b, err := NewBackend(clients, Options{})
-	require.NoError(t, err)
+	b := peer.Must(NewBackend(clients, Options{}))(t)
 	a := clientOf(t, b, "a")
 	lease := a.Takes(a.Request("x"))
 	peer.Extends(t, a, lease)

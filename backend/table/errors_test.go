@@ -90,26 +90,22 @@ func TestWrongPassword(t *testing.T) {
 		"postgres://u:secret@h:54x/db":                                   "failed to parse as URL",
 		"postgres://u:secret%zz@h/db":                                    "failed to parse as URL",
 	} {
-		db, err := sql.Open("pgx", dsn)
-		require.NoError(t, err)
-		b, err := NewBackend(db, Postgres, Options{})
-		require.NoError(t, err)
+		db := peer.Must(sql.Open("pgx", dsn))(t)
+		b := peer.Must(NewBackend(db, Postgres, Options{}))(t)
 		peer.SaysOneLine(t, peer.Fails(t, b, request("a", 1)), driver.ErrRefused, what)
 	}
 }
 
 // Of several hosts, a silent one and a replica do not keep a client from the primary.
 func TestSeveralHosts(t *testing.T) {
-	silent, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
+	silent := peer.Must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer func() { _ = silent.Close() }()
 	primary := servers.SharedPostgres(t)
 	replica := servers.NeedPostgres(t, servers.PostgresOptions{Primary: primary})
 	hosts := peer.Via(t, primary.URL(), silent.Addr().String(), replica.Addr(), primary.Addr())
 	ctx, cancel := context.WithTimeout(t.Context(), within)
 	defer cancel()
-	c, err := lockport.Open(ctx, "table+"+hosts+"?table=several_hosts&create=true")
-	require.NoError(t, err)
+	c := peer.Must(lockport.Open(ctx, "table+"+hosts+"?table=several_hosts&create=true"))(t)
 	require.NoError(t, peer.Holds(t, c, "x").Release(t.Context()))
 	require.NoError(t, c.Close())
 }

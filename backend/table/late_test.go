@@ -72,8 +72,7 @@ func TestLateRenewalShortensNothing(t *testing.T) {
 		for i, name := range []string{"a", "b"} {
 			leases = append(leases, peer.Takes(t, b, request(name, i+1)))
 		}
-		tx, err := b.db.BeginTx(t.Context(), nil)
-		require.NoError(t, err)
+		tx := peer.Must(b.db.BeginTx(t.Context(), nil))(t)
 		defer func() { _ = tx.Rollback() }()
 		var name string
 		require.NoError(t, tx.QueryRow(b.text("SELECT name FROM {table} WHERE name = 'a' FOR UPDATE")).Scan(&name))

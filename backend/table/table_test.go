@@ -33,8 +33,7 @@ func onServers(t *testing.T, test func(t *testing.T, d Dialect, b *Backend, url 
 		}
 		t.Run(url[:5], func(t *testing.T) {
 			url := fmt.Sprintf("table+%s?table=t%d", url, time.Now().UnixNano())
-			b, err := openURL(t.Context(), url)
-			require.NoError(t, err)
+			b := peer.Must(openURL(t.Context(), url))(t)
 			t.Cleanup(func() {
 				_, _ = b.(*Backend).run(context.Background(), driver.ErrUnknown, "DROP TABLE {table}")
 				_ = b.Close()
@@ -55,8 +54,7 @@ const someOwner = "0123456789abcdef0123456789abcdef:web-1/4242/worker/89abcdef"
 
 func do(t *testing.T, b *Backend, statement string, args ...any) (rows [][]string) {
 	t.Helper()
-	a, err := b.run(t.Context(), driver.ErrUnknown, statement, args...)
-	require.NoError(t, err)
+	a := peer.Must(b.run(t.Context(), driver.ErrUnknown, statement, args...))(t)
 	for _, r := range a.rows {
 		var row []string
 		for i := range r {
@@ -143,19 +141,15 @@ func TestPrune(t *testing.T) {
 
 // With a qualified name, connections need no default database.
 func TestNoDefaultDatabase(t *testing.T) {
-	u, err := url.Parse(servers.SharedMariaDB(t).URL())
-	require.NoError(t, err)
+	u := peer.Must(url.Parse(servers.SharedMariaDB(t).URL()))(t)
 	password, _ := u.User.Password()
-	db, err := sql.Open("mysql", fmt.Sprintf("%s:%s@tcp(%s)/", u.User.Username(), password, u.Host))
-	require.NoError(t, err)
+	db := peer.Must(sql.Open("mysql", fmt.Sprintf("%s:%s@tcp(%s)/", u.User.Username(), password, u.Host)))(t)
 	defer db.Close()
 	o := Options{Table: fmt.Sprintf("%s.t%d", strings.Trim(u.Path, "/"), time.Now().UnixNano())}
 	require.NoError(t, CreateTable(t.Context(), db, MySQL, o))
-	b, err := NewBackend(db, MySQL, o)
-	require.NoError(t, err)
+	b := peer.Must(NewBackend(db, MySQL, o))(t)
 	defer do(t, b, "DROP TABLE {table}")
-	notices, err := b.Check(t.Context())
-	require.NoError(t, err)
+	notices := peer.Must(b.Check(t.Context()))(t)
 	require.Equal(t, []string{"durability"}, peer.IDs(notices))
 	do(t, b, "INSERT INTO {table} VALUES ('old', '', 1, 1, 1, '', 0)")
 	require.NoError(t, b.prune(t.Context()))
@@ -198,8 +192,7 @@ func TestRenewalsTogether(t *testing.T) {
 		locked, unlock := -1, func() {}
 		if d == Postgres {
 			locked = 9
-			tx, err := b.db.BeginTx(t.Context(), nil)
-			require.NoError(t, err)
+			tx := peer.Must(b.db.BeginTx(t.Context(), nil))(t)
 			unlock = func() { _ = tx.Rollback() }
 			defer unlock()
 			require.NoError(t, peer.ErrOf(tx.ExecContext(t.Context(), b.text("SELECT FROM {table} WHERE name = '9' FOR UPDATE"))))

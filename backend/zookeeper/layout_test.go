@@ -88,8 +88,7 @@ func TestNodesOfOtherPrograms(t *testing.T) {
 	require.Empty(t, peer.Lists(t, b, ""))
 
 	// Such a node can still be a lock's.
-	lock, err := c.TryAcquire(peer.Within(t, soon), "brokers")
-	require.NoError(t, err)
+	lock := peer.Must(c.TryAcquire(peer.Within(t, soon), "brokers"))(t)
 	all := peer.Lists(t, b, "")
 	require.Len(t, all, 1)
 	require.Equal(t, []any{"brokers", 0, false}, []any{all[0].Name, all[0].Waiters, all[0].Foreign})
@@ -171,8 +170,7 @@ func TestOtherNumberOfPermits(t *testing.T) {
 		all = append(all, fmt.Sprintf("%s%010d", nodePrefix(driver.Request{Owner: "00112233445566778899aabbccddeeff:h", Permits: n}, false), i))
 	}
 	c := &claim{parent: "/x", req: driver.Request{Permits: 5}}
-	ahead, err := c.waitsFor(all, 2)
-	require.NoError(t, err)
+	ahead := peer.Must(c.waitsFor(all, 2))(t)
 	require.Equal(t, "/x/"+all[1], ahead)
 	c.req.Permits = 3
 	require.ErrorIs(t, peer.ErrOf(c.waitsFor(all, 1)), driver.ErrInvalidOption)

@@ -21,8 +21,7 @@ func TestCallersConnectionCarriesEveryRequest(t *testing.T) {
 	s := servers.NeedZooKeeper(t, servers.ZooKeeperOptions{})
 	const ttl = 6 * time.Second
 	conn, o := newConn(t, ttl, s.Addr())
-	c, err := New(conn, o)
-	require.NoError(t, err)
+	c := peer.Must(New(conn, o))(t)
 	lock := peer.Holds(t, c, "mine")
 	var node Node
 	require.True(t, lock.As(&node))
@@ -30,8 +29,7 @@ func TestCallersConnectionCarriesEveryRequest(t *testing.T) {
 	require.NoError(t, peer.ErrOf(c.Inspect(peer.Within(t, soon), "mine")))
 	<-time.After(ttl * 5 / 12) // a renewal comes after a third
 	require.NoError(t, lock.Err())
-	answer, err := s.FourLetter(t.Context(), "cons")
-	require.NoError(t, err)
+	answer := peer.Must(s.FourLetter(t.Context(), "cons"))(t)
 	require.Len(t, regexp.MustCompile(`sid=0x[0-9a-f]+,`).FindAllString(answer, -1), 1, "the backend opened a session of its own:\n%s", answer)
 
 	other := newBackend(t, Options{}, s.Addr())
@@ -139,7 +137,6 @@ func TestNoticesOfACallersConnection(t *testing.T) {
 	b := newNodeOn(t, raw, Options{TTL: 30 * time.Second})
 	require.Equal(t, defaultTick, b.tick)
 	b.tick = 10 * time.Millisecond
-	notices, err := b.Check(peer.Within(t, soon))
-	require.NoError(t, err)
+	notices := peer.Must(b.Check(peer.Within(t, soon)))(t)
 	require.Equal(t, []string{"tick-time?", "session-timeout?", "quorum"}, peer.IDs(notices))
 }

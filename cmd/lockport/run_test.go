@@ -95,8 +95,7 @@ func TestRunHeld(t *testing.T) {
 func TestRunHeldByANamesake(t *testing.T) {
 	t.Parallel()
 	url := folder(t)
-	namesake, err := openServer(t.Context(), url)
-	require.NoError(t, err)
+	namesake := peer.Must(openServer(t.Context(), url))(t)
 	defer namesake.Close()
 	peer.Holds(t, namesake, "b")
 	r := &runner{o: runOptions{url: url, names: []string{"a", "b"}, ttl: time.Minute}, c: &console{}}
@@ -126,8 +125,7 @@ func TestRunLeavesIgnoredSignalsIgnored(t *testing.T) {
 	t.Parallel()
 	p := prepare(folder(t))
 	p.Path, p.Args = "/bin/sh", []string{"sh", "-c", `trap "" HUP; exec "$0" run a -- sh -c 'echo ready; read line; echo "$line"'`, program()}
-	stdin, err := p.StdinPipe()
-	require.NoError(t, err)
+	stdin := peer.Must(p.StdinPipe())(t)
 	p.begin(t)
 	p.says(t, "ready")
 	require.NoError(t, p.Process.Signal(syscall.SIGHUP))
@@ -198,8 +196,7 @@ func TestWatchReportsSIGSTOP(t *testing.T) {
 
 // A group of another user's processes, which cannot be signalled, is alive.
 func TestGroupAliveOfAnotherUser(t *testing.T) {
-	out, err := exec.Command("ps", "-axo", "uid=,pgid=,stat=").Output()
-	require.NoError(t, err)
+	out := peer.Must(exec.Command("ps", "-axo", "uid=,pgid=,stat=").Output())(t)
 	for line := range strings.Lines(string(out)) {
 		f := strings.Fields(line)
 		if len(f) < 3 || f[0] != "0" || f[2][0] == 'Z' {

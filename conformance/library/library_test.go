@@ -115,8 +115,7 @@ func TestEndedIsForgotten(t *testing.T) {
 		}
 		b := library.Driver(driver.Capabilities{}, client)
 		req := driver.Request{Name: "n", Owner: "o", TTL: time.Second, Lost: func(error) { t.Error("told of the loss of a claim that had ended") }}
-		lease, err := b.TryAcquire(t.Context(), req)
-		require.NoError(t, err)
+		lease := peer.Must(b.TryAcquire(t.Context(), req))(t)
 		if !undo {
 			require.NoError(t, lease.Release(t.Context()))
 		}

@@ -22,8 +22,7 @@ func connect(addr, user, password string) (*clientv3.Client, error) {
 }
 
 func newClient(t testing.TB, addr, user, password string) *clientv3.Client {
-	c, err := connect(addr, user, password)
-	require.NoError(t, err)
+	c := peer.Must(connect(addr, user, password))(t)
 	t.Cleanup(func() { _ = c.Close() })
 	return c
 }
@@ -43,8 +42,7 @@ func newPlace(t testing.TB, s *servers.Etcd) *place {
 }
 
 func newFence(t testing.TB, c *clientv3.Client, key string) *Fence {
-	f, err := New(c, key)
-	require.NoError(t, err)
+	f := peer.Must(New(c, key))(t)
 	return f
 }
 

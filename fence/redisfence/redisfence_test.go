@@ -80,8 +80,7 @@ func TestRun(t *testing.T) {
 }
 
 func newLocks(t *testing.T, client goredis.UniversalClient) *lockport.Client {
-	b, err := redis.NewBackend(client, redis.Options{})
-	require.NoError(t, err)
+	b := peer.Must(redis.NewBackend(client, redis.Options{}))(t)
 	return peer.Client(t, b)
 }
 
@@ -97,8 +96,7 @@ func TestCluster(t *testing.T) {
 		hash := "{lockport:" + name + "}"
 		f := newFence(t, client, "fence:"+hash)
 		old := registers(t, f, 1)
-		g, err := f.RegisterLock(t.Context(), l)
-		require.NoError(t, err)
+		g := peer.Must(f.RegisterLock(t.Context(), l))(t)
 		for how, write := range writes {
 			require.NoError(t, write(t.Context(), g, "data:"+hash, how))
 			require.Equal(t, how, client.Get(t.Context(), "data:"+hash).Val())
@@ -113,8 +111,7 @@ func TestCluster(t *testing.T) {
 // A lock's key with a value of another type is not the lock.
 func TestLockOfAnotherType(t *testing.T) {
 	p := newPlace(t)
-	g, err := p.fence.RegisterLock(t.Context(), peer.Holds(t, newLocks(t, p.client), t.Name()))
-	require.NoError(t, err)
+	g := peer.Must(p.fence.RegisterLock(t.Context(), peer.Holds(t, newLocks(t, p.client), t.Name())))(t)
 	require.NoError(t, p.client.Del(t.Context(), "lockport:"+t.Name()).Err())
 	require.NoError(t, p.client.HSet(t.Context(), "lockport:"+t.Name(), "a", "b").Err())
 	errs.OneLine(t, g.Set(t.Context(), p.data, "x", 0), "", fence.ErrStale, lockport.ErrLost)

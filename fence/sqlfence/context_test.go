@@ -36,8 +36,7 @@ func (h hanging) ExecContext(context.Context, string, []driver.NamedValue) (driv
 
 // An acknowledgement without the row's token does not prove that the holder may write.
 func TestGuardThatIsNotToldTheToken(t *testing.T) {
-	f, err := sqlfence.New(sqlfence.MySQL, "")
-	require.NoError(t, err)
+	f := peer.Must(sqlfence.New(sqlfence.MySQL, ""))(t)
 	thawed := make(chan struct{})
 	close(thawed)
 	db := sql.OpenDB(hanging{nil, 0, thawed})
@@ -47,8 +46,7 @@ func TestGuardThatIsNotToldTheToken(t *testing.T) {
 
 // Commit and Rollback of database/sql take no context. The fence stops waiting for them when its own context ends.
 func TestCommitAndRollbackWithinTheContext(t *testing.T) {
-	f, err := sqlfence.New(sqlfence.MySQL, "")
-	require.NoError(t, err)
+	f := peer.Must(sqlfence.New(sqlfence.MySQL, ""))(t)
 	for seen, reason := range map[int64]error{5: context.DeadlineExceeded, 6: fence.ErrStale} { // committed, rolled back
 		synctest.Test(t, func(t *testing.T) {
 			h := hanging{nil, seen, make(chan struct{})}

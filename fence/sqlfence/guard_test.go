@@ -155,23 +155,18 @@ func testSavepoint(t *testing.T, d door) {
 	ctx := soon(t)
 	f := d.fence(t, table())
 	require.NoError(t, d.register(ctx, f, "n", 5))
-	conn, err := pgx.ConnectConfig(ctx, d.pool.Config().ConnConfig)
-	require.NoError(t, err)
+	conn := peer.Must(pgx.ConnectConfig(ctx, d.pool.Config().ConnConfig))(t)
 	defer func() { _ = conn.Close(ctx) }()
-	outer, err := conn.Begin(ctx)
-	require.NoError(t, err)
-	inner, err := outer.Begin(ctx)
-	require.NoError(t, err)
+	outer := peer.Must(conn.Begin(ctx))(t)
+	inner := peer.Must(outer.Begin(ctx))(t)
 	require.ErrorIs(t, f.GuardPgx(ctx, inner, "n", 4), fence.ErrStale)
 	require.ErrorIs(t, inner.Commit(ctx), pgx.ErrTxClosed)
 	require.NoError(t, f.GuardPgx(ctx, outer, "n", 6))
 	require.NoError(t, outer.Commit(ctx))
 	require.ErrorIs(t, d.register(ctx, f, "n", 5), fence.ErrStale)
 
-	tx, err := conn.Begin(ctx)
-	require.NoError(t, err)
-	other, err := sqlfence.New(sqlfence.MySQL, "")
-	require.NoError(t, err)
+	tx := peer.Must(conn.Begin(ctx))(t)
+	other := peer.Must(sqlfence.New(sqlfence.MySQL, ""))(t)
 	require.ErrorContains(t, other.GuardPgx(ctx, tx, "n", 7), "Postgres")
 	require.ErrorIs(t, tx.Commit(ctx), pgx.ErrTxClosed)
 }
@@ -180,8 +175,7 @@ func testSavepoint(t *testing.T, d door) {
 func TestDocumentedStatements(t *testing.T) {
 	page := pages.Read(t, "fencing.md")
 	for _, d := range []sqlfence.Dialect{sqlfence.Postgres, sqlfence.MySQL} {
-		f, err := sqlfence.New(d, "")
-		require.NoError(t, err)
+		f := peer.Must(sqlfence.New(d, ""))(t)
 		require.Contains(t, page, f.Schema()+";")
 		require.Contains(t, strings.ReplaceAll(page, "\n", " "), sqlfence.GuardStatement(f)+";")
 	}

@@ -52,8 +52,7 @@ func openDoor(kind, target string) (door, error) {
 
 // via is openDoor, until the test ends.
 func via(t *testing.T, kind, target string) door {
-	d, err := openDoor(kind, target)
-	require.NoError(t, err)
+	d := peer.Must(openDoor(kind, target))(t)
 	t.Cleanup(d.close)
 	return d
 }
@@ -121,8 +120,7 @@ type session struct {
 
 // begin begins a transaction that ends with t.
 func (d door) begin(t testing.TB, isolation sql.IsolationLevel) session {
-	tx, err := d.start(soon(t), isolation)
-	require.NoError(t, err)
+	tx := peer.Must(d.start(soon(t), isolation))(t)
 	t.Cleanup(func() { _ = tx.undo(context.Background()) })
 	return tx
 }
@@ -132,8 +130,7 @@ func table() string { return "table" + strings.ToLower(rand.Text()) }
 
 // fence makes a fence on an existing table.
 func (d door) fence(t testing.TB, table string) *sqlfence.Fence {
-	f, err := sqlfence.New(d.dialect, table)
-	require.NoError(t, err)
+	f := peer.Must(sqlfence.New(d.dialect, table))(t)
 	require.NoError(t, d.exec(t.Context(), f.Schema()))
 	return f
 }

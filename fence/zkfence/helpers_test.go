@@ -25,8 +25,7 @@ func connect(session time.Duration, addrs ...string) (*zk.Conn, error) {
 }
 
 func newConn(t testing.TB, addrs ...string) *zk.Conn {
-	c, err := connect(10*time.Second, addrs...)
-	require.NoError(t, err)
+	c := peer.Must(connect(10*time.Second, addrs...))(t)
 	t.Cleanup(c.Close)
 	return c
 }
@@ -48,8 +47,7 @@ func newPlace(t testing.TB) *place {
 }
 
 func newFence(t testing.TB, c *zk.Conn, path string) *Fence {
-	f, err := New(c, path, Options{})
-	require.NoError(t, err)
+	f := peer.Must(New(c, path, Options{}))(t)
 	return f
 }
 

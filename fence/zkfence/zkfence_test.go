@@ -94,8 +94,7 @@ func TestLateWriteKeepsItsValue(t *testing.T) {
 func TestLockThatWasUndone(t *testing.T) {
 	p := newPlace(t)
 	proxy := peer.Proxy(t, p.server.Addr())
-	c, err := lockport.Open(t.Context(), "zookeeper://"+proxy.Addr()+"/?tick_time=100ms", lockport.TTL(4*time.Second), lockport.Logger(nil))
-	require.NoError(t, err)
+	c := peer.Must(lockport.Open(t.Context(), "zookeeper://"+proxy.Addr()+"/?tick_time=100ms", lockport.TTL(4*time.Second), lockport.Logger(nil)))(t)
 	defer c.Close()
 	l := peer.Holds(t, c, rand.Text())
 	proxy.Freeze()
@@ -154,8 +153,7 @@ func TestEnsemble(t *testing.T) {
 	}
 
 	// A server that is cut off keeps answering for a while, with old data.
-	leader, err := e.Leader(t.Context())
-	require.NoError(t, err)
+	leader := peer.Must(e.Leader(t.Context()))(t)
 	cut := (leader + 1) % len(fences)
 	old := registers(t, fences[cut], 100)
 	e.CutFromQuorum(cut)

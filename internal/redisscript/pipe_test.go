@@ -23,8 +23,7 @@ func echoCall(i int) Call { return echo.Call([]string{fmt.Sprint("k", i)}, i) }
 
 // pipeOf makes a pipe with its own client and go-redis' defaults: contexts ignored, retries on. Claims wait for replicas.
 func pipeOf(t *testing.T, rawURL string, replicas int) *Pipe {
-	o, err := goredis.ParseURL(rawURL)
-	require.NoError(t, err)
+	o := peer.Must(goredis.ParseURL(rawURL))(t)
 	o.DialerRetries = 1 // several are slow, and logged
 	client := goredis.NewClient(o)
 	p := NewPipe(client, replicas, time.Second)
@@ -108,8 +107,7 @@ func TestNodesAreBounded(t *testing.T) {
 	p := NewPipe(goredis.NewClusterClient(&goredis.ClusterOptions{}), 0, 0)
 	for i := range 2 * maxNodes {
 		p.cluster = allAt(fmt.Sprint("127.0.0.1:", i+1), goredis.ClusterOptions{})
-		_, err := p.nodeOf(t.Context(), echoCall(1))
-		require.NoError(t, err)
+		require.NoError(t, peer.ErrOf(p.nodeOf(t.Context(), echoCall(1))))
 		require.NoError(t, p.cluster.Close())
 		require.LessOrEqual(t, len(p.nodes), maxNodes)
 	}

@@ -34,8 +34,7 @@ func TestMain(m *testing.M) {
 // newFile creates a table in a new file. It returns the file's URL, and a connection for administration.
 func newFile(t *testing.T) (url string, db *sql.DB) {
 	path := filepath.Join(t.TempDir(), "locks.db")
-	db, err := sql.Open("sqlite", path+"?_pragma=busy_timeout(5000)")
-	require.NoError(t, err)
+	db = peer.Must(sql.Open("sqlite", path+"?_pragma=busy_timeout(5000)"))(t)
 	t.Cleanup(func() { _ = db.Close() })
 	require.NoError(t, table.CreateTable(t.Context(), db, table.SQLite, table.Options{}))
 	return "table+sqlite://" + path + "?_pragma=journal_mode(WAL)&_pragma=synchronous(OFF)", db

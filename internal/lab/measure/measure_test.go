@@ -159,8 +159,7 @@ func TestRenewalLoop(t *testing.T) {
 	}
 	m := &measurer{config: Config{TTL: 3 * time.Millisecond, Loop: true}}
 	m.client.Take = func(context.Context, library.Claim) (*library.Hold, error) { return hold, nil }
-	release, err := m.take(t.Context(), "a", true)
-	require.NoError(t, err)
+	release := peer.Must(m.take(t.Context(), "a", true))(t)
 	peer.Until(t, func() bool { return renewed.Load() > 1 })
 	require.NoError(t, release(t.Context()))
 	require.True(t, released)

@@ -41,6 +41,15 @@ func (p *Peer) Request(name string) driver.Request {
 // ErrOf is the error of a call.
 func ErrOf[T any](_ T, err error) error { return err }
 
+// Must is the result of a call, which must succeed: Must(f())(t).
+func Must[T any](result T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		require.NoError(t, err)
+		return result
+	}
+}
+
 // Within is a context that ends with the test, or after limit.
 func Within(t testing.TB, limit time.Duration) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), limit)

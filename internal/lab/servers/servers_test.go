@@ -29,11 +29,9 @@ func TestMain(m *testing.M) {
 
 func TestServersDieWithTheProcess(t *testing.T) {
 	SharedRedis(t) // it is installed
-	child, err := starters.Start(t.Context(), struct{}{})
-	require.NoError(t, err)
+	child := peer.Must(starters.Start(t.Context(), struct{}{}))(t)
 	defer child.Kill()
-	addr, err := child.Ask(t.Context(), struct{}{})
-	require.NoError(t, err)
+	addr := peer.Must(child.Ask(t.Context(), struct{}{}))(t)
 	server := &Server{kind: kind{url: url.URL{Host: addr}}}
 	require.NoError(t, accepts(t.Context(), server))
 	require.Error(t, peer.ErrOf(net.ListenPacket("udp", addr)), "another process could take the port")
