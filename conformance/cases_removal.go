@@ -80,7 +80,7 @@ func (p *party) watched(req driver.Request) *told {
 	t.lease = p.claimAs(req)
 	p.e.after(func() {
 		if n := t.count.Load(); n > 1 {
-			p.e.fail(fmt.Errorf("Lost was called %d times; at most once is allowed", n))
+			p.e.fail(fmt.Errorf("the driver called Lost %d times; at most once is allowed", n))
 		}
 	})
 	return t

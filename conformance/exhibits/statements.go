@@ -16,7 +16,7 @@ var statements = []Exhibit{
 	{"never-tells-of-removal", "RemovalNotice is stated, but Lost is never called",
 		caught{"removal/forgotten": "Lost was not called", "removal/broken": "Lost was not called", "removal/overwritten": "Lost was not called"}, asking(untold)},
 	{"tells-twice", "Lost is called twice",
-		caught{"removal/broken": "Lost was called 2 times"}, asking(func(req *driver.Request) {
+		caught{"removal/broken": "called Lost 2 times"}, asking(func(req *driver.Request) {
 			if lost := req.Lost; lost != nil {
 				req.Lost = func(err error) { lost(err); lost(err) }
 			}
