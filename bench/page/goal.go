@@ -135,14 +135,20 @@ func (g *Goal) outcome(r *Results) outcome {
 // failed counts as infinitely bad. A ratio compares figures of one turn, because a slow machine slows both; there is none to 0.
 func (g *Goal) values(r *Results, scenario string) (each []float64) {
 	isOurs := func(row measure.Row) bool { return row.Library == g.Ours }
-	s, beyond := r.Scenario(scenario), r.Scenario(g.Beyond) // without Beyond, the second is empty
+	s := r.Scenario(scenario)
 	others := g.best(s, func(row measure.Row) bool { return g.Against(row.Kind, row.Library) })
-	subtracted := g.best(beyond, isOurs)
+	failed := len(s.Row(g.Ours).Failed)
+	if g.Beyond != "" {
+		beyond := r.Scenario(g.Beyond)
+		others = g.best(beyond, isOurs)
+		failed += len(beyond.Row(g.Ours).Failed)
+	}
 	for turn, mine := range g.best(s, isOurs) {
-		less, measured := subtracted[turn]
-		switch other := others[turn]; {
-		case g.To == "" && measured == (g.Beyond != ""):
-			each = append(each, mine-less)
+		switch other, measured := others[turn]; {
+		case g.Beyond == "" && g.To == "":
+			each = append(each, mine)
+		case g.Beyond != "" && measured:
+			each = append(each, mine-other)
 		case g.To != "" && other > 0:
 			each = append(each, mine/other)
 		}
@@ -151,7 +157,6 @@ func (g *Goal) values(r *Results, scenario string) (each []float64) {
 	if g.Is == "≥" {
 		worst = -worst
 	}
-	failed := len(s.Row(g.Ours).Failed) + len(beyond.Row(g.Ours).Failed)
 	return append(each, slices.Repeat([]float64{worst}, failed)...)
 }
 
