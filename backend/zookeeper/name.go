@@ -36,7 +36,7 @@ const (
 // encodeName makes a node name of a lock's name: every byte outside A-Z, a-z, 0-9, _ and - is percent-encoded.
 func encodeName(name string) string { return alsoEncoded.Replace(url.QueryEscape(name)) }
 
-// alsoEncoded changes what QueryEscape encodes otherwise, or not.
+// alsoEncoded completes QueryEscape, which keeps "." and "~", and writes a space as "+".
 var alsoEncoded = strings.NewReplacer(".", "%2E", "~", "%7E", "+", "%20")
 
 // decodeName reverses encodeName. false: encodeName never returns node.
