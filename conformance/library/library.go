@@ -104,7 +104,7 @@ func (b *backend) claim(ctx context.Context, req driver.Request, wait bool) (dri
 	h, err := b.client.Take(ctx, Claim{req.Name, req.Owner, req.TTL, wait})
 	switch {
 	case err == nil && h == nil, h != nil && h.Release == nil:
-		return nil, fmt.Errorf("%w: Client.Take returned no Hold, or one without Release", driver.ErrUnknown)
+		return nil, errors.Join(fmt.Errorf("%w: Client.Take returned no Hold, or one without Release", driver.ErrUnknown), err)
 	case errors.Is(err, driver.ErrHeld):
 		return nil, &driver.HeldError{Poll: pollEvery}
 	case errors.Is(err, driver.ErrUnavailable):

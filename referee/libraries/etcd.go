@@ -18,14 +18,14 @@ import (
 // EtcdMutex is concurrency.Mutex with a session for each claim. EtcdSharedSession shares one session among a client's claims. EtcdSpareSessions
 // picks a session that is not used for the name, which is fastest; it is not judged.
 var (
-	EtcdMutex         = etcdMutex("etcd Mutex", false, false, "NewSession and NewMutex for each claim, TryLock or Lock, Unlock and Session.Close, as in the package's example")
-	EtcdSharedSession = etcdMutex("etcd Mutex, one session", true, false, "NewMutex for each claim on one session of the process, TryLock or Lock, and Unlock")
-	EtcdSpareSessions = etcdMutex("etcd Mutex, sessions to spare", true, true, "NewMutex, TryLock or Lock, and Unlock, on a session that no other claim uses for the name")
+	EtcdMutex         = etcdMutex("etcd Mutex", ownSession, "NewSession and NewMutex for each claim, TryLock or Lock, Unlock and Session.Close, as in the package's example")
+	EtcdSharedSession = etcdMutex("etcd Mutex, one session", oneSession, "NewMutex for each claim on one session of the process, TryLock or Lock, and Unlock")
+	EtcdSpareSessions = etcdMutex("etcd Mutex, sessions to spare", spareSession, "NewMutex, TryLock or Lock, and Unlock, on a session that no other claim uses for the name")
 )
 
-func etcdMutex(name string, shared, spare bool, use string) Subject {
+func etcdMutex(name string, which choice, use string) Subject {
 	explained := map[string]string{"silence/frozen": "etcd-late, below", "silence/slow": "etcd-late, below"}
-	if shared && !spare {
+	if which == oneSession {
 		orphan := "etcd-orphan, below"
 		maps.Copy(explained, map[string]string{"exclusion": "etcd-session, below", "cancellation": orphan, "unknown": orphan, "giving-up": orphan})
 	}
@@ -45,7 +45,7 @@ func etcdMutex(name string, shared, spare bool, use string) Subject {
 		Explained: explained,
 		Caps:      driver.Capabilities{Ends: driver.EndsSession, Wake: driver.WakeQueue, FixedTTL: sessionTTL, Failover: driver.FailoverSafe},
 		Open: func(_ context.Context, rawURL string, ttl time.Duration) (library.Client, error) {
-			return openEtcdMutex(rawURL, ttl, shared, spare)
+			return openEtcdMutex(rawURL, ttl, which)
 		},
 		Remove: func(ctx context.Context, rawURL, name string) error {
 			client, err := Etcd(rawURL)
@@ -65,12 +65,12 @@ func Etcd(rawURL string) (*clientv3.Client, error) {
 	return clientv3.New(clientv3.Config{Endpoints: hosts(rawURL), DialTimeout: 5 * time.Second, Logger: zap.NewNop(), MaxCallRecvMsgSize: math.MaxInt32})
 }
 
-func openEtcdMutex(rawURL string, ttl time.Duration, shared, spare bool) (library.Client, error) {
+func openEtcdMutex(rawURL string, ttl time.Duration, which choice) (library.Client, error) {
 	client, err := Etcd(rawURL)
 	if err != nil {
 		return library.Client{}, err
 	}
-	all := &sessions{shared: shared, spare: spare, client: client, ttl: ttl, all: make(map[int]*concurrency.Session), taken: make(map[use]bool)}
+	all := &sessions{which: which, client: client, ttl: ttl, all: make(map[int]*concurrency.Session), taken: make(map[use]bool)}
 	return library.Client{Close: client.Close, Take: func(ctx context.Context, c library.Claim) (*library.Hold, error) {
 		s, leave, err := all.of(c.Name)
 		if err != nil {

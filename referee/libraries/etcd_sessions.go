@@ -14,12 +14,20 @@ func EtcdSession(client *clientv3.Client, ttl time.Duration) (*concurrency.Sessi
 	return concurrency.NewSession(client, concurrency.WithTTL(int(math.Ceil(ttl.Seconds()))))
 }
 
-// sessions are a client's sessions. Each claim opens its own, or all share one, which is replaced when it has ended. With spare, a claim gets the first
-// one that no other claim uses for the same name.
+// choice is the session that a claim gets.
+type choice int
+
+const (
+	ownSession   choice = iota // one that the claim opens and closes
+	oneSession                 // the client's only one, which is replaced when it has ended
+	spareSession               // the client's first one that no other claim uses for the same name
+)
+
+// sessions are a client's sessions.
 type sessions struct {
-	shared, spare bool
-	client        *clientv3.Client
-	ttl           time.Duration
+	which  choice
+	client *clientv3.Client
+	ttl    time.Duration
 
 	mu    sync.Mutex
 	all   map[int]*concurrency.Session
@@ -33,14 +41,14 @@ type use struct {
 
 // of returns the session of a claim for a name. Call leave when the claim has ended.
 func (a *sessions) of(name string) (s *concurrency.Session, leave func() error, err error) {
-	if !a.shared {
+	if a.which == ownSession {
 		s, err = EtcdSession(a.client, a.ttl)
 		return s, s.Close, err
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	u := use{name: name}
-	for a.spare && a.taken[u] {
+	for a.which == spareSession && a.taken[u] {
 		u.i++
 	}
 	if s = a.all[u.i]; s == nil || s.Ctx().Err() != nil {

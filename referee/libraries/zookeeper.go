@@ -51,7 +51,7 @@ func openZKLock(ctx context.Context, rawURL string, ttl time.Duration) (library.
 	return library.Client{Close: func() error { conn.Close(); return nil }, Take: func(ctx context.Context, c library.Claim) (*library.Hold, error) {
 		path := "/referee/" + c.Name
 		lock := zk.NewLock(conn, path, zk.WorldACL(zk.PermAll))
-		result := make(chan error, 1)
+		result := make(chan error)
 		go func() { // its calls take no context
 			var children []string
 			var err error
@@ -64,10 +64,13 @@ func openZKLock(ctx context.Context, rawURL string, ttl time.Duration) (library.
 			case err == nil || errors.Is(err, zk.ErrNoNode):
 				err = lock.Lock()
 			}
-			if err == nil && ctx.Err() != nil {
-				err = errors.Join(ctx.Err(), lock.Unlock()) // the caller has given up
+			select {
+			case result <- err:
+			case <-ctx.Done(): // the caller has given up
+				if err == nil {
+					_ = lock.Unlock()
+				}
 			}
-			result <- err
 		}()
 		select {
 		case err := <-result:
