@@ -38,12 +38,15 @@ func (cl *claim) next(now time.Duration) (release bool) {
 
 // mayServe reports whether the held claim may serve w next. The mutex is held.
 func (cl *claim) mayServe(w *waiter, now time.Duration) bool {
-	// Readers need no limit of time if the backend reports waiting clients: maxContendedHandOffs then protects those.
-	endless := cl.queue.shared && cl.client.caps.Contended
+	// If the backend reports waiting clients, maxContendedHandOffs protects those from readers. The TTL protects unreported ones, such as foreign clients.
+	most := maxHandOffTime
+	if cl.queue.shared && cl.client.caps.Contended {
+		most = cl.req.TTL
+	}
 	switch {
 	case w.ttl != cl.req.TTL, cl.client.cfg.noHandOff:
 		return false
-	case cl.isContended() && cl.since >= maxContendedHandOffs, now-cl.grantedAt > maxHandOffTime && !endless:
+	case cl.isContended() && cl.since >= maxContendedHandOffs, now-cl.grantedAt > most:
 		return false
 	}
 	deadline := time.Duration(cl.deadline.Load())

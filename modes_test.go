@@ -14,6 +14,7 @@ import (
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/backend/memory"
 	"github.com/lockport/lockport/backend/memory/memorytest"
+	"github.com/lockport/lockport/driver"
 )
 
 // two are two clients of one server, as in two processes, in a world whose time is real outside a bubble.
@@ -105,14 +106,20 @@ func TestTryAcquireBesideAcquire(t *testing.T) {
 }
 
 // A waiting writer, in this process or another, comes before later readers, even if they could join a held claim. So does one of this process whose
-// request reaches the server after that of the first reader.
+// request reaches the server after that of the first reader, and one that waits unannounced.
 func TestWriterIsNotStarved(t *testing.T) {
-	for _, how := range []string{"here", "elsewhere", "overtaken"} {
+	for _, how := range []string{"here", "elsewhere", "overtaken", "unseen"} {
 		bubble(t, func(w *world) {
 			a, b := w.client()
 			with := a
-			if how == "elsewhere" {
+			if how == "elsewhere" || how == "unseen" {
 				with, _ = w.client()
+			}
+			if how == "unseen" { // as a foreign client by Postgres
+				a = w.on(trying{b, func(ctx context.Context, req driver.Request) (driver.Lease, error) {
+					req.Contended = nil
+					return b.TryAcquire(ctx, req)
+				}})
 			}
 			var writes *acquiring
 			if how == "overtaken" {
@@ -126,6 +133,7 @@ func TestWriterIsNotStarved(t *testing.T) {
 			w.sleep(2 * time.Second) // the writer is in the server's queue
 			for {                    // as many as the bounds let in
 				require.Less(t, len(joined), 100, "the writer is starved")
+				w.sleep(ttl / 60)
 				next, err := a.Acquire(w.within(time.Millisecond).ctx, "x", lockport.Shared())
 				if err != nil {
 					break
