@@ -57,8 +57,8 @@ func (l *Lock) Name() string { return l.claim.req.Name }
 // off within the process share one.
 func (l *Lock) Owner() string { return l.claim.req.Owner }
 
-// Token returns the fencing token: greater than that of every earlier hold of the name. false: the backend has none. The packages below fence let
-// storage refuse a token smaller than one it has seen.
+// Token returns the fencing token: greater than that of every earlier hold of the name, but not always among readers, or among permits. false: the
+// backend has none. The packages below fence let storage refuse a token smaller than one it has seen.
 func (l *Lock) Token() (Token, bool) { return l.token, l.token > 0 }
 
 // Valid reports whether the lock is held, by comparing the clock now. It is right even after a pause in which no timer could fire. On
