@@ -99,7 +99,7 @@ func (w *waiter) try(req driver.Request) (bool, error) {
 	w.tried = now
 	switch {
 	case req.Permits > 0:
-		return true, nil // further files are to be locked
+		return w.file.tryShare() // so that prune does not remove it; further files are to be locked
 	case req.Shared && overtakes: // only if the name is free: a writer that is next may be waiting for readers to end
 		if free, err := w.file.tryLock(); err != nil || !free {
 			return false, err

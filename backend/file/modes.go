@@ -15,7 +15,7 @@ import (
 // own, exclusively, with its record. That file is for Inspect: it decides nothing.
 //
 // The holder of a permit locks one of the name's permit files exclusively. A further file, the gate, records the number of permits, and has the
-// turnstile of the waiters. If the number has fallen, the gate's record has the greatest token of the files that are no longer permits.
+// turnstile of the waiters. A claim shares it while it tries. If the number has fallen, the gate's record has the greatest token of the files that are no longer permits.
 
 // mostReaders is the greatest number of reader files of a name.
 const mostReaders = 1 << 16
@@ -101,7 +101,7 @@ func (b *Backend) tokenAfter(token uint64, file string) (uint64, error) {
 	return f.after(token)
 }
 
-// setPermits makes sure that the gate records req's number of permits. Nobody locks the gate: concurrent claims write the same, unless they ask for
+// setPermits makes sure that the gate records req's number of permits. Concurrent claims share the gate and write the same, unless they ask for
 // different numbers. Then only the next claim is refused.
 func (b *Backend) setPermits(gate *lockFile, req driver.Request) error {
 	_, n := gate.readLine() // 0: unknown
