@@ -133,7 +133,7 @@ func (b *Backend) grant(req driver.Request, w *waiter) (*lease, error) {
 		return nil, err
 	}
 	if w.file.info.Size() == 0 { // a new file
-		b.prune(r.since)
+		b.prune(time.Now())
 	}
 	if w.next {
 		w.file.leaveTurnstile()

@@ -77,7 +77,7 @@ func (b *Backend) prune(now time.Time) {
 }
 
 // pruneOne removes the file at path while it has it locked. A claim that locks it afterwards finds that it is no longer at its path. The name's next
-// token comes from the clock.
+// token comes from the clock, so a file whose token is ahead of that stays.
 func pruneOne(path string, now time.Time) {
 	f, err := openLock(path, os.O_RDWR)
 	if err != nil {
@@ -87,7 +87,8 @@ func pruneOne(path string, now time.Time) {
 	if locked, err := f.tryLock(); err != nil || !locked {
 		return
 	}
-	if fi, err := os.Lstat(path); err == nil && os.SameFile(fi, f.info) && now.Sub(fi.ModTime()) > unused {
+	fi, err := os.Lstat(path)
+	if err == nil && f.read() == nil && os.SameFile(fi, f.info) && now.Sub(fi.ModTime()) > unused && f.record.token < uint64(now.UnixMicro()) {
 		_ = os.Remove(path)
 	}
 }

@@ -121,11 +121,14 @@ func TestUnusedFilesAreRemoved(t *testing.T) {
 	lease, path, _ := watched(t, b, "unused")
 	peer.Fails(t, other, waiting, driver.ErrHeld)
 	release(t, lease)
+	ahead := b.path(FileName("ahead")) // as if the clock was set back
+	put(t, ahead, record{token: uint64(time.Now().Add(unused).UnixMicro())})
+	require.NoError(t, os.Chtimes(ahead, old, old))
 	require.NoError(t, os.Chtimes(path, old, old))
 	b.dir.pruned = time.Time{}
 	_, _, _ = watched(t, b, "newer")
 	b.pruning.Wait()
-	require.Equal(t, "[Cargo.lock folder.lock held new newer used]", files())
+	require.Equal(t, "[Cargo.lock ahead folder.lock held new newer used]", files())
 	require.Len(t, peer.Lists(t, b, ""), 3)
 	require.Greater(t, peer.Takes(t, other, waiting).Grant().Token, token) // it has the removed file open
 	peer.Fails(t, b, request("unused"), driver.ErrHeld)
