@@ -137,8 +137,8 @@ func (c *conn) prepareTable(ctx context.Context) error {
 	return err
 }
 
-// prune deletes some of the oldest rows. Rows of held locks stay: Break counts a session's locks by them.
+// prune deletes some of the oldest rows. Rows of held locks stay: Break counts a session's locks by them. So do tokens ahead of the clock.
 func (c *conn) prune(ctx context.Context) error {
-	return c.exec(ctx, fmt.Sprintf("DELETE FROM %s WHERE at < NOW() - INTERVAL %d HOUR AND IS_FREE_LOCK(id) LIMIT %d",
+	return c.exec(ctx, fmt.Sprintf("DELETE FROM %s WHERE at < NOW() - INTERVAL %d HOUR AND token < "+clock+" AND IS_FREE_LOCK(id) LIMIT %d",
 		c.server.table, int(keepRows.Hours()), pruneRows))
 }

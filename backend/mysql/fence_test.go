@@ -81,6 +81,10 @@ func TestOldRowsArePruned(t *testing.T) {
 		require.NoError(t, a.do(ops...))
 	}
 	require.Zero(t, ask(t, admin, "SELECT COUNT(*) FROM lockport_fence WHERE id='%s'", old))
+	exec(t, admin, "UPDATE lockport_fence SET token=4e15 WHERE id='%s'", young) // as if the clock was set back
+	a.one(session.Free, young)
+	dialFor(t, s)
+	require.Equal(t, uint64(4e15+1), a.takes(young))
 }
 
 // TestMixedFleet: another program calls GET_LOCK, in another database of the server.
