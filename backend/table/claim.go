@@ -76,7 +76,7 @@ func (b *Backend) TryAcquire(ctx context.Context, req driver.Request) (driver.Le
 const (
 	pruneEvery = 1000 // claims
 	pruneBatch = 500  // rows
-	isOld      = "expires < {now} - 604800000000 AND abandoned_at < {now} - 604800000000"
+	isOld      = "expires < {now} - 604800000000 AND abandoned_at < {now} - 604800000000 AND token < {now}" // not ahead of the clock
 )
 
 // tidy prunes after one claim in pruneEvery. It uses a claim's connection, so that renewals need not queue, and takes a second at most.
