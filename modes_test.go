@@ -215,6 +215,8 @@ func TestAcquireAll(t *testing.T) {
 	<-held.Done()
 	require.ErrorIs(t, context.Cause(held), lockport.ErrLost)
 	require.ErrorIs(t, set.Err(), lockport.ErrLost)
+	_, ok := set.Deadline()
+	require.False(t, ok, "of a set that is lost")
 	require.ErrorIs(t, set.Release(t.Context()), lockport.ErrLost)
 	w.acquire(b, "x")
 

@@ -110,9 +110,12 @@ func (s *Set) Context(parent context.Context) (ctx context.Context, cancel conte
 	}
 }
 
-// Deadline is the earliest Deadline of the holds.
+// Deadline is the earliest Deadline of the holds. false: none of them has a deadline, or one has ended.
 func (s *Set) Deadline() (earliest time.Time, ok bool) {
 	for _, lock := range s.locks {
+		if lock.ended.Load() != nil {
+			return time.Time{}, false
+		}
 		if d, has := lock.Deadline(); has && (!ok || d.Before(earliest)) {
 			earliest, ok = d, true
 		}
