@@ -151,7 +151,7 @@ func (b *Backend) confirm(some []*claim) error {
 	for _, c := range some {
 		from, to := c.rivals()
 		read = append(read, clientv3.OpGet(c.key, clientv3.WithKeysOnly()),
-			opGet(from, to, 1, clientv3.SortAscend, clientv3.WithMinCreateRev(c.rev+1), clientv3.WithKeysOnly()))
+			opGet(from, to, 1, clientv3.SortAscend, clientv3.WithMinCreateRev(int64(c.grant.Token)+1), clientv3.WithKeysOnly()))
 	}
 	a := b.commit(ctx, request{then: read})
 	if a.err != nil {
@@ -160,7 +160,7 @@ func (b *Backend) confirm(some []*claim) error {
 	for i, c := range some {
 		own, later := rangeAt(a.txn, 2*i).Kvs, rangeAt(a.txn, 2*i+1).Kvs
 		switch {
-		case len(own) == 0 || own[0].CreateRevision != c.rev:
+		case len(own) == 0 || uint64(own[0].CreateRevision) != c.grant.Token:
 			c.lose()
 		case len(later) > 0 && c.req.Contended != nil:
 			c.req.Contended()
