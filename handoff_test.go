@@ -147,26 +147,39 @@ func TestRequeue(t *testing.T) {
 	}
 }
 
-// A waiter that leaves during the requeue that claims for it leaves no entry in the queue.
+// A waiter that leaves during the requeue that claims for it leaves no entry in the queue. If the requeue and the release after it fail, Close waits
+// until the lock is released all the same.
 func TestPlaceOfARequeuedClaimIsGivenUp(t *testing.T) {
-	bubble(t, func(w *world) {
-		c, b := w.client(lockport.WithoutHandOff())
-		l := w.acquire(c, "a")
-		mine := w.begin(c, "a")
-		foreign := w.begin(w.other(), "a")
-		b.Delay(time.Second)
-		released := make(chan error)
-		go func() { released <- l.Release(w.ctx) }()
-		synctest.Wait()
-		mine.cancel()
-		require.True(t, mine.finished())
-		require.NoError(t, <-released)
-		b.Delay(0)
-		w.sleep(time.Second)
-		w.requireWaiters("a", 0)
-		w.release(foreign.got())
-		w.nobodyHolds("a")
-	})
+	for _, fails := range []int{0, 2} {
+		bubble(t, func(w *world) {
+			failures := fails
+			c := w.on(w.around(func(c call) error {
+				if c.method == "Requeue" || c.method == "Release" {
+					time.Sleep(time.Second)
+					if failures--; failures >= 0 {
+						return driver.ErrUnknown
+					}
+				}
+				return c.do()
+			}), lockport.WithoutHandOff())
+			l := w.acquire(c, "a")
+			mine := w.begin(c, "a")
+			foreign := w.begin(w.other(), "a")
+			start, released := time.Now(), make(chan error, 1)
+			go func() { released <- l.Release(w.ctx) }()
+			synctest.Wait()
+			mine.cancel()
+			require.True(t, mine.finished())
+			if fails > 0 {
+				require.NoError(t, c.Close())
+			}
+			require.Equal(t, fails == 0, <-released == nil)
+			w.release(foreign.got())
+			require.Less(t, time.Since(start), ttl/2)
+			w.requireWaiters("a", 0)
+			w.nobodyHolds("a")
+		})
+	}
 }
 
 // MaxHold and MinHold count from the hand-off, not from the grant of the claim.

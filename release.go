@@ -98,6 +98,7 @@ func (cl *claim) release(ctx context.Context) (err error) {
 		cl.state = gone
 		next = c.newClaim(q)
 		next.req.Queue = c.caps.Queue
+		c.unsettled++ // so that Close waits for cl, which has left its queue
 	}
 	c.mu.Unlock()
 	err = driver.ErrUnknown // if the driver panics
@@ -109,6 +110,8 @@ func (cl *claim) release(ctx context.Context) (err error) {
 		}
 		if next == nil {
 			cl.leave()
+		} else {
+			c.settled()
 		}
 	}()
 	switch {
