@@ -11,7 +11,8 @@ import (
 )
 
 const (
-	// closePatience is how long Close keeps releasing claims. It then waits as long again for backend calls that do not return.
+	// closePatience is how long Close keeps releasing claims. It then waits as long again for backend calls that do not return, and for the backend's
+	// Close.
 	closePatience = 5 * time.Second
 	// maxReleasers bounds the goroutines with which Close releases.
 	maxReleasers = 64
@@ -19,7 +20,8 @@ const (
 
 // Close implements Locker. Waiting callers and holds get ErrClosed, and the holds are released. Close waits for locks kept by MinHold. Locks that the
 // server does not confirm as released within 5 s end with their TTL or session; the error counts them. After 5 s more it leaves calls of the backend
-// that do not return. Repeated calls wait for the first and return its result. Close your server's client after it.
+// that do not return; the backend's own Close gets another 5 s. Repeated calls wait for the first and return its result. Close your server's client
+// after it.
 func (c *Client) Close() error {
 	c.mu.Lock()
 	if c.closed {
@@ -42,17 +44,18 @@ func (c *Client) Close() error {
 		t.Stop()
 	}
 	c.mu.Unlock()
-	ended := make(chan struct{})
-	go func() {
-		c.background.Wait()
-		close(ended)
-	}()
-	sleep(context.Background(), closePatience, ended) // some calls of a backend may not return
+	inTime := func(f func() error) error { // some calls of a backend may not return
+		patience, cancel := context.WithTimeout(context.Background(), closePatience)
+		defer cancel()
+		_, err := within(patience, func() (struct{}, error) { return struct{}{}, f() })
+		return err
+	}
+	_ = inTime(func() error { c.background.Wait(); return nil })
 
 	if left > 0 {
 		c.closeErr = fmt.Errorf("%w: claims that may remain at the server: %d; they end with their TTL or session", ErrUnavailable, left)
 	}
-	if c.closeErr = errors.Join(c.closeErr, c.backend.Close()); c.closeErr != nil {
+	if c.closeErr = errors.Join(c.closeErr, inTime(c.backend.Close)); c.closeErr != nil {
 		c.closeErr = c.fail("close", "", c.closeErr)
 	}
 	close(c.done)

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport"
+	"github.com/lockport/lockport/backend/memory"
 	"github.com/lockport/lockport/backend/memory/memorytest"
 	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/lab/peer"
@@ -88,6 +89,20 @@ func TestNobodyWaitsForALateBackend(t *testing.T) {
 			w.nobodyHolds("a")
 		})
 	}
+}
+
+// lingering is a backend whose Close takes an hour.
+type lingering struct{ driver.Backend }
+
+func (lingering) Close() error { time.Sleep(time.Hour); return nil }
+
+func TestCloseLeavesALateBackend(t *testing.T) {
+	bubble(t, func(w *world) {
+		start := time.Now()
+		require.ErrorIs(t, w.on(lingering{memory.NewBackend(memory.Options{})}).Close(), lockport.ErrUnavailable)
+		require.Equal(t, 5*time.Second, time.Since(start))
+		w.sleep(time.Hour)
+	})
 }
 
 // The client refuses a lease that expires and that nothing can renew.
