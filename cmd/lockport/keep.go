@@ -67,6 +67,8 @@ func (k *keeper) lead(ctx context.Context, term *lockport.Lock) error {
 		k.end(&exitError{code: code})
 	case signal != 0:
 		k.end(&exitError{code: signalCode(signal)})
+	case k.silent:
+		return lockport.ErrSilence
 	case k.done && code != exitOK:
 		return errEnded(code)
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,6 +12,11 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lockport/lockport"
+	"github.com/lockport/lockport/backend/memory/memorytest"
+	"github.com/lockport/lockport/internal/lab/peer"
+	"github.com/lockport/lockport/leader"
 )
 
 // ticks is the file of commands that must run one at a time. Each appends its process id again and again, from a child that survives if only the
@@ -164,4 +170,20 @@ func TestRunKeepRetriesAStart(t *testing.T) {
 	}, "%s", &said)
 	r.signals <- syscall.SIGTERM
 	require.Equal(t, exitWith(143), <-ended)
+}
+
+// A silent server is named as the reason why the command ended, not the status of lockport.
+func TestRunKeepSaysSilence(t *testing.T) {
+	b, said := memorytest.NewBackend(nil, nil), new(buffer)
+	o := runOptions{names: []string{"a"}, command: []string{"sleep", "20"}, ttl: time.Second, killAfter: 100 * time.Millisecond, keep: true}
+	r := &runner{c: &console{err: said}, o: o, path: "/bin/sleep", signals: make(chan os.Signal, 1), client: peer.Client(t, b, lockport.TTL(o.ttl))}
+	k := &keeper{runner: r, stopListening: func() {}, stopExplaining: func() {}}
+	term := peer.Holds(t, r.client, "a")
+	b.Pause()
+	defer b.Resume()
+	err := k.lead(t.Context(), term)
+	k.stopListening()
+	require.ErrorIs(t, err, lockport.ErrSilence)
+	k.observe(leader.Change{State: leader.Idle, Pause: time.Second, Err: errors.Join(os.ErrClosed, err)})
+	require.Contains(t, said.String(), "lockport: file already closed; lock server did not answer in time; retrying \"a\" in 1s\n")
 }

@@ -94,8 +94,9 @@ func libraryError(err error) error {
 
 // oneLine makes a message one line without the program's name, which say adds.
 func oneLine(s string) string {
+	s = strings.ReplaceAll(strings.TrimSpace(s), "\n", "; ") // between joined errors
 	s = strings.TrimPrefix(strings.Join(strings.Fields(s), " "), "lockport: ")
-	return strings.ReplaceAll(s, ": lockport: ", ": ")
+	return strings.NewReplacer(": lockport: ", ": ", "; lockport: ", "; ").Replace(s)
 }
 
 // signalCode is the exit code of a program that a signal ended.

@@ -45,7 +45,7 @@ type supervisor struct {
 // supervise runs the command under lock, which consists of locks. It returns the exit code when the command has ended, or its whole group if it was
 // ended because of the lock. asked: it ended because lockport was asked to end. err: it could not be started.
 func (r *runner) supervise(lock hold, locks []*lockport.Lock) (code int, asked bool, err error) {
-	r.began = time.Now()
+	r.began, r.silent = time.Now(), false
 	s := &supervisor{runner: r, lock: lock, forwarded: make(map[syscall.Signal]bool)}
 	var holding []*os.File // descriptors that hold the lock
 	for _, one := range locks {
