@@ -166,6 +166,8 @@ func PgxAttempts(text string) string {
 			what = "no connection in time"
 		} else if strings.HasSuffix(what, "EOF") || strings.HasSuffix(what, "timeout: context deadline exceeded") {
 			what = "no answer: is it a Postgres server?"
+		} else if strings.Contains(what, "received unexpected message") { // pgx's text goes on with "%!w(<nil>)"
+			what = "is it a Postgres server?"
 		}
 		all[i] = addr + ": " + what
 	}

@@ -159,8 +159,8 @@ func TestBadCertificate(t *testing.T) {
 }
 
 func TestPgxAttempts(t *testing.T) {
-	got := lockurl.PgxAttempts("failed to connect to `user=u database=d`:\n\tg:1 (g): tls error: refused\n\tg:1 (g): unexpected EOF\n\th:1 (h): dial error: timeout: context deadline exceeded")
+	got := lockurl.PgxAttempts("failed to connect to `user=u database=d`:\n\tg:1 (g): tls error: refused\n\tg:1 (g): unexpected EOF\n\th:1 (h): dial error: timeout: context deadline exceeded\n\tm:1 (m): received unexpected message: %!w(<nil>)")
 	hidden := "failed to connect to `u`:\n\tg:1 (g): server error: FATAL: full (SQLSTATE 53300)\n\tg:1 (g): server error: FATAL: no encryption (SQLSTATE 28000)"
 	require.Equal(t, "g:1 (g): server error: FATAL: full (SQLSTATE 53300)", lockurl.PgxAttempts(hidden))
-	require.Equal(t, "g:1 (g): no answer: is it a Postgres server?; h:1 (h): no connection in time", got)
+	require.Equal(t, "g:1 (g): no answer: is it a Postgres server?; h:1 (h): no connection in time; m:1 (m): is it a Postgres server?", got)
 }
