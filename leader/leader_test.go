@@ -357,8 +357,7 @@ func TestWatch(t *testing.T) {
 	bubble(t, func(t *testing.T, s *memory.Server) {
 		candidate, _ := client(t, s)
 		observer, b := client(t, s)
-		permit, err := candidate.Acquire(t.Context(), "n", lockport.Permits(2))
-		require.NoError(t, err)
+		permit := peer.Must(candidate.Acquire(t.Context(), "n", lockport.Permits(2)))(t)
 		var seen []string
 		ctx, cancel := context.WithCancel(t.Context())
 		var watching sync.WaitGroup

@@ -64,16 +64,14 @@ func TestInterceptorSeesEveryRequest(t *testing.T) {
 			return next(ctx, d, cc, method, o...)
 		}))
 	n := newNodeOn(t, client)
-	before, err := requestsOf(t.Context(), s)
-	require.NoError(t, err)
+	before := peer.Must(requestsOf(t.Context(), s))(t)
 	req := n.Request("x")
 	req.TTL = time.Minute
 	lease := n.Takes(req)
 	timer := lease.(*claim).timer // of its watch
 	timer.Stop()
 	require.Equal(t, []string{"LeaseGrant", "Txn"}, since())
-	after, err := requestsOf(t.Context(), s)
-	require.NoError(t, err)
+	after := peer.Must(requestsOf(t.Context(), s))(t)
 	require.EqualValues(t, 2, after-before)
 	timer.Reset(watchDelay)
 	peer.Extends(t, n, lease)

@@ -178,8 +178,7 @@ func TestDetachedKey(t *testing.T) {
 	before := keysOf(t, etcd, "x")[0]
 	require.NoError(t, a.Detach(t.Context(), lease))
 	require.NotEqual(t, before.Lease, keysOf(t, etcd, "x")[0].Lease)
-	took, err := b.Attach(t.Context(), mine, req.Owner, lease.Grant().Token)
-	require.NoError(t, err)
+	took := peer.Must(b.Attach(t.Context(), mine, req.Owner, lease.Grant().Token))(t)
 	require.ErrorIs(t, a.Releases(lease), driver.ErrLost, "it is not a's any more")
 	attached := keysOf(t, etcd, "x")[0]
 	require.Equal(t, []any{string(before.Key), before.CreateRevision, valueOf(mine.Owner)}, []any{string(attached.Key), attached.CreateRevision, string(attached.Value)})
@@ -240,8 +239,7 @@ func TestRepeatedAttach(t *testing.T) {
 	require.NoError(t, peer.ErrOf(a.arrives(txn)))
 	lease := a.Takes(req)
 	require.NoError(t, a.Detach(t.Context(), lease))
-	took, err := b.Attach(t.Context(), b.Request("y"), req.Owner, lease.Grant().Token)
-	require.NoError(t, err)
+	took := peer.Must(b.Attach(t.Context(), b.Request("y"), req.Owner, lease.Grant().Token))(t)
 	b.Frees(took)
 	require.NoError(t, peer.ErrOf(a.arrives(txn)))
 	require.Empty(t, keysOf(t, etcd, "y"))

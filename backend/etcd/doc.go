@@ -29,12 +29,4 @@
 //
 // etcd 3.4 or newer, on three members or more. With authentication, a user whose role has readwrite on the prefix.
 // --auto-compaction-retention, since etcd keeps the history of every key until compaction.
-//
-// # Example
-//
-//	server, err := clientv3.New(clientv3.Config{Endpoints: []string{"localhost:2379"}})
-//	…
-//	client, err := etcd.New(server, etcd.Options{})
-//	…
-//	lock, err := client.Acquire(ctx, "nightly-report")
 package etcd

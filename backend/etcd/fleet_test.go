@@ -51,8 +51,7 @@ func TestCounterWithEtcdctl(t *testing.T) {
 		})
 	}
 	all.Wait()
-	text, err := os.ReadFile(file)
-	require.NoError(t, err)
+	text := peer.Must(os.ReadFile(file))(t)
 	require.Equal(t, fmt.Sprintln(clients*(counts+turns)), string(text), "increments were lost")
 }
 

@@ -33,10 +33,4 @@
 //
 // A local file system with flock(2), and a descriptor for each held or awaited lock. Each name, permit and concurrent reader takes 2 KB; lock files
 // unused for 7 days are removed. All processes must run as the same user.
-//
-// # Example
-//
-//	client, err := file.New(file.Options{Dir: "/var/lib/myservice/locks"})
-//	…
-//	lock, err := client.Acquire(ctx, "nightly-report")
 package file

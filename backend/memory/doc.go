@@ -26,12 +26,6 @@
 //
 // None.
 //
-// # Example
-//
-//	client, err := memory.New(memory.Options{})
-//	…
-//	lock, err := client.Acquire(ctx, "nightly-report")
-//
 // # In tests
 //
 // A Server can take a name from its holder, telling it (Lose) or not (LoseSilently). Package memorytest has clients whose calls fail, are delayed,

@@ -121,8 +121,7 @@ func TestSessionSettings(t *testing.T) {
 	leaveOpen()
 	exec(t, db, "DO GET_LOCK('%s',0)", one.Key) // which is re-entrant
 	a := dialFor(t, backendOn(t, db, Options{TTL: 3 * time.Second}))
-	r, err := a.row(t.Context(), "SELECT @@time_zone,@@sql_mode,@@autocommit,@@max_statement_time=0,@@wait_timeout")
-	require.NoError(t, err)
+	r := peer.Must(a.row(t.Context(), "SELECT @@time_zone,@@sql_mode,@@autocommit,@@max_statement_time=0,@@wait_timeout"))(t)
 	for i, want := range []string{"+00:00", "STRICT_ALL_TABLES", "1", "1", "3"} {
 		require.Equal(t, want, r.Text(i))
 	}

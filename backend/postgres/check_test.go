@@ -65,8 +65,7 @@ func TestReplicaIsRefused(t *testing.T) {
 // A host whose addresses accept connections and then are silent does not keep a session from the next host.
 func TestSilentHost(t *testing.T) {
 	t.Parallel()
-	silent, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
+	silent := peer.Must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer func() { _ = silent.Close() }()
 	_, port, _ := net.SplitHostPort(silent.Addr().String())
 	s := servers.SharedPostgres(t)
@@ -118,8 +117,7 @@ func TestPgBouncer(t *testing.T) {
 		b := servers.NeedPgBouncer(t, servers.PgBouncerOptions{Server: p, Config: []string{"admin_users = " + admin(t, p.URL()).Config().User}})
 		var clients []*lockport.Client
 		for range 2 {
-			c, err := lockport.Open(t.Context(), b.URL())
-			require.NoError(t, err)
+			c := peer.Must(lockport.Open(t.Context(), b.URL()))(t)
 			require.NoError(t, peer.Holds(t, c, "changed-mode").Release(t.Context())) // prepares the statements
 			clients = append(clients, c)
 		}

@@ -98,12 +98,10 @@ func TestDB(t *testing.T) {
 		config.Tracer, config.DefaultQueryExecMode = tracer, pgx.QueryExecModeSimpleProtocol // as set by users of poolers
 	})
 	dialled(t, backendAt(t, p.URL()).server) // creates the token sequence, which would end an open transaction
-	earlier, err := db.Conn(t.Context())
-	require.NoError(t, err)
+	earlier := peer.Must(db.Conn(t.Context()))(t)
 	require.NoError(t, peer.ErrOf(earlier.ExecContext(t.Context(), "BEGIN; SELECT pg_advisory_lock(42)")))
 	require.NoError(t, earlier.Close())
-	c, err := NewDB(db, Options{ExactKeys: true}, lockport.Logger(nil))
-	require.NoError(t, err)
+	c := peer.Must(NewDB(db, Options{ExactKeys: true}, lockport.Logger(nil)))(t)
 	l := peer.Holds(t, c, "42")
 	require.Equal(t, 1, db.Stats().InUse)
 	require.Zero(t, query[int](t, p.root, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND state LIKE 'idle in transaction%'"))
@@ -115,8 +113,7 @@ func TestDB(t *testing.T) {
 	require.NoError(t, db.PingContext(t.Context()))
 
 	require.ErrorIs(t, peer.ErrOf(NewDB(nil, Options{})), lockport.ErrInvalidOption)
-	foreign, err := sql.Open("mysql", "user@/database")
-	require.NoError(t, err)
+	foreign := peer.Must(sql.Open("mysql", "user@/database"))(t)
 	peer.SaysOneLine(t, peer.ErrOf(NewDB(foreign, Options{})), lockport.ErrInvalidOption, "github.com/jackc/pgx/v5/stdlib")
 }
 
@@ -195,10 +192,8 @@ func TestConnectionsWithoutDeadlines(t *testing.T) {
 	proxy := peer.Proxy(t, p.Addr())
 	proxy.Freeze()
 	untime := func(c net.Conn) net.Conn { return untimed{c} }
-	silent, err := NewBackend(dialing(t, peer.Via(t, p.URL(), proxy.Addr()), untime), Options{TTL: testTTL})
-	require.NoError(t, err)
-	theirs, err := NewDBBackend(stdlib.OpenDBFromPool(dialing(t, p.URL(), untime)), Options{TTL: testTTL})
-	require.NoError(t, err)
+	silent := peer.Must(NewBackend(dialing(t, peer.Via(t, p.URL(), proxy.Addr()), untime), Options{TTL: testTTL}))(t)
+	theirs := peer.Must(NewDBBackend(stdlib.OpenDBFromPool(dialing(t, p.URL(), untime)), Options{TTL: testTTL}))(t)
 	got := make(chan error, 2)
 	go func() { _, err := silent.server.dial(t.Context(), "host/1/test", session.Events{}); got <- err }()
 	go func() { _, err := theirs.Check(t.Context()); got <- err }()

@@ -51,10 +51,8 @@ func TestURLsDoNotReadTheEnvironment(t *testing.T) {
 	} {
 		t.Setenv(name, value)
 	}
-	u, err := url.Parse("postgres://me@host,other:5433/db")
-	require.NoError(t, err)
-	c, err := configOf(u, new(Options))
-	require.NoError(t, err)
+	u := peer.Must(url.Parse("postgres://me@host,other:5433/db"))(t)
+	c := peer.Must(configOf(u, new(Options)))(t)
 	require.Equal(t, "host", c.Host)
 	require.Equal(t, uint16(5432), c.Port)
 	require.Equal(t, "db", c.Database)
@@ -65,10 +63,8 @@ func TestURLsDoNotReadTheEnvironment(t *testing.T) {
 	require.Equal(t, "other", c.Fallbacks[1].Host)
 	require.Equal(t, uint16(5433), c.Fallbacks[1].Port)
 	require.True(t, c.TLSConfig != nil && c.Fallbacks[0].TLSConfig == nil, "sslmode=prefer")
-	one, err := url.Parse("postgres://me@host/db")
-	require.NoError(t, err)
-	single, err := configOf(one, new(Options))
-	require.NoError(t, err)
+	one := peer.Must(url.Parse("postgres://me@host/db"))(t)
+	single := peer.Must(configOf(one, new(Options)))(t)
 	require.Nil(t, single.ValidateConnect)
 	for name, value := range map[string]string{"ChannelBinding": "prefer", "RequireAuth": "", "MaxProtocolVersion": "3.0"} {
 		if f := reflect.ValueOf(c.Config).FieldByName(name); f.IsValid() { // older versions of pgx lack the field and the variable

@@ -44,8 +44,7 @@ func TestMixedFleet(t *testing.T) {
 	c, conn := clientAt(t, p.URL()), admin(t, p.URL())
 	layout, err := new(Options).prepare()
 	require.NoError(t, err)
-	name, err := layout.Key("x")
-	require.NoError(t, err)
+	name := peer.Must(layout.Key("x"))(t)
 	l := peer.Holds(t, c, "x")
 	require.False(t, query[bool](t, conn, `SELECT pg_try_advisory_xact_lock($1)`, number(name)))
 	require.NoError(t, l.Release(t.Context()))
@@ -174,11 +173,9 @@ func TestThePoolIsNotTouched(t *testing.T) {
 		config.MaxConns = 1
 		config.ConnConfig.OnNotification = func(*pgconn.PgConn, *pgconn.Notification) { t.Error("the pool's OnNotification was called") }
 	})
-	only, err := pool.Acquire(t.Context())
-	require.NoError(t, err)
+	only := peer.Must(pool.Acquire(t.Context()))(t)
 	t.Cleanup(only.Release)
-	waiting, err := New(pool, Options{Blockers: blockers}, lockport.Logger(nil))
-	require.NoError(t, err)
+	waiting := peer.Must(New(pool, Options{Blockers: blockers}, lockport.Logger(nil)))(t)
 	t.Cleanup(func() { require.NoError(t, waiting.Close()) })
 	holder := clientAt(t, p.URL())
 	var got []<-chan *lockport.Lock
@@ -218,8 +215,7 @@ func TestLockTableFull(t *testing.T) {
 	require.ErrorContains(t, err, "max_locks_per_transaction")
 	require.Len(t, held, 100)
 	require.NoError(t, held[0].Release(t.Context()))
-	l, err := c.TryAcquire(t.Context(), "another")
-	require.NoError(t, err)
+	l := peer.Must(c.TryAcquire(t.Context(), "another"))(t)
 	held[0] = l
 
 	// A foreign session fills the rest.

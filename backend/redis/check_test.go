@@ -94,8 +94,7 @@ func TestCheckClock(t *testing.T) {
 
 func TestCheckOfRestrictedUsers(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../docs/backends/redis.md")
-	require.NoError(t, err)
+	page := peer.Must(os.ReadFile("../../docs/backends/redis.md"))(t)
 	acl := regexp.MustCompile(`(?m)^ACL SETUSER lockport (.*)$`).FindSubmatch(page)
 	require.NotNil(t, acl, "the page has a sufficient ACL")
 	s := servers.NeedRedis(t, servers.RedisOptions{Users: []string{

@@ -51,16 +51,14 @@ func TestCheckNotices(t *testing.T) {
 	}
 	servers.NeedReplica(t, well.servers[0])
 	evicting := servers.NeedRedis(t, servers.RedisOptions{Config: []string{"maxmemory 1gb", "maxmemory-policy allkeys-lru"}})
-	notices, err := peer.Check(t, urlOf(well.servers[0].Addr(), well.servers[1].Addr(), evicting.Addr()))
-	require.NoError(t, err)
+	notices := peer.Must(peer.Check(t, urlOf(well.servers[0].Addr(), well.servers[1].Addr(), evicting.Addr())))(t)
 	require.ElementsMatch(t, []string{"replication", "eviction-policy", "persistence"}, peer.IDs(notices))
 	for _, n := range notices {
 		require.Contains(t, n.Text, "127.0.0.1:", "which node")
 	}
 	lazy := servers.NeedRedis(t, servers.RedisOptions{Config: []string{"appendonly yes", "appendfsync everysec"}})
 	require.Equal(t, []string{"persistence"}, peer.Notices(t, urlOf(well.servers[1].Addr(), well.servers[2].Addr(), lazy.Addr())))
-	notices, err = peer.Check(t, urlOf(well.servers[1].Addr(), well.servers[2].Addr(), "127.0.0.1:1"))
-	require.NoError(t, err)
+	notices = peer.Must(peer.Check(t, urlOf(well.servers[1].Addr(), well.servers[2].Addr(), "127.0.0.1:1")))(t)
 	require.Equal(t, []string{"nodes-away"}, peer.IDs(notices))
 	require.NotContains(t, notices[0].Text, "[")
 }

@@ -39,8 +39,7 @@ func TestMissingTable(t *testing.T) {
 		}
 		require.NoError(t, peer.ErrOf(b.Check(t.Context())))
 		do(t, b, "DROP TABLE {table}")
-		client, err := lockport.Open(t.Context(), url+"&create=true", lockport.Logger(nil))
-		require.NoError(t, err)
+		client := peer.Must(lockport.Open(t.Context(), url+"&create=true", lockport.Logger(nil)))(t)
 		require.NoError(t, client.Close())
 	})
 }
@@ -64,8 +63,7 @@ func TestErrors(t *testing.T) {
 		{Postgres, errors.Join(fmt.Errorf("a: %w", &net.OpError{Op: "remote error", Err: errors.New("expired certificate")}),
 			fmt.Errorf("a: %w (SQLSTATE 28000)", state("28000"))), driver.ErrRefused},
 	} {
-		b, err := NewBackend(new(sql.DB), tt.d, Options{})
-		require.NoError(t, err)
+		b := peer.Must(NewBackend(new(sql.DB), tt.d, Options{}))(t)
 		require.ErrorIs(t, b.classify(t.Context(), tt.err, driver.ErrUnknown), tt.want, "%v", tt.err)
 	}
 }

@@ -119,8 +119,7 @@ func TestPrune(t *testing.T) {
 		left := func() int64 { return number(do(t, b, "SELECT count(*) FROM {table}")[0][0]) }
 		enter(4100)
 		do(t, b, "INSERT INTO {table} VALUES ('free', '', 1, 1, {now} - 604000000000, '', 0), ('abandoned', '', 1, 1, 1, 'x', {now}), ('held', 'x', 1, 1, {now}, '', 0), ('ahead', '', 4000000000000000, 1, 1, '', 0)")
-		tx, err := b.db.BeginTx(t.Context(), nil)
-		require.NoError(t, err)
+		tx := peer.Must(b.db.BeginTx(t.Context(), nil))(t)
 		var name string
 		require.NoError(t, tx.QueryRow(b.text("SELECT name FROM {table} WHERE name = 'free' FOR UPDATE")).Scan(&name))
 		require.NoError(t, b.prune(ctx))
@@ -218,8 +217,7 @@ func TestClaimsLeaveAConnection(t *testing.T) {
 		other, err := openURL(t.Context(), url)
 		require.NoError(t, err)
 		defer other.Close()
-		tx, err := other.(*Backend).db.BeginTx(t.Context(), nil)
-		require.NoError(t, err)
+		tx := peer.Must(other.(*Backend).db.BeginTx(t.Context(), nil))(t)
 		_, err = tx.ExecContext(t.Context(), b.text("UPDATE {table} SET since = 2 WHERE name = 'free'")) // claims wait for the row
 		require.NoError(t, err)
 		var claims sync.WaitGroup

@@ -161,8 +161,7 @@ func TestDeduction(t *testing.T) {
 	name := fresh(t)
 	require.NoError(t, b.ready(peer.Within(t, soon)))
 	somebody := func() {
-		path, err := raw.CreateProtectedEphemeralSequential("/"+name+"/lock-", nil, b.o.ACL)
-		require.NoError(t, err)
+		path := peer.Must(raw.CreateProtectedEphemeralSequential("/"+name+"/lock-", nil, b.o.ACL))(t)
 		require.NoError(t, raw.Delete(path, -1))
 	}
 	deduced := func() bool {

@@ -29,10 +29,4 @@
 //
 // ZooKeeper 3.5 or newer, for containers, which the server removes when they are empty. The right to create, read and delete below the
 // chroot. A minSessionTimeout of at most the TTL (default: 2 ticks), and a maxSessionTimeout of at least half the TTL (default: 20 ticks).
-//
-// # Example
-//
-//	client, err := zookeeper.Connect([]string{"zk-1:2181", "zk-2:2181"}, zookeeper.Options{Chroot: "/locks"})
-//	…
-//	lock, err := client.Acquire(ctx, "nightly-report")
 package zookeeper

@@ -64,8 +64,7 @@ func TestCounterWithCurator(t *testing.T) {
 				}, lockport.Shared())
 			}
 			fleet.Wait()
-			text, err := os.ReadFile(file)
-			require.NoError(t, err)
+			text := peer.Must(os.ReadFile(file))(t)
 			require.Equal(t, strconv.Itoa((programs+clients)*additions), strings.TrimSpace(string(text)), "increments were lost")
 		})
 	}

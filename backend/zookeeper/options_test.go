@@ -13,20 +13,17 @@ import (
 
 func TestOptions(t *testing.T) {
 	t.Parallel()
-	b, err := ConnectBackend([]string{"a", "b:1", "[::1]:2"}, Options{Chroot: "/x/y/"})
-	require.NoError(t, err)
+	b := peer.Must(ConnectBackend([]string{"a", "b:1", "[::1]:2"}, Options{Chroot: "/x/y/"}))(t)
 	require.Equal(t, []string{"a:2181", "b:1", "[::1]:2"}, b.addresses)
 	require.Equal(t, "/x/y", b.o.Chroot)
 	require.Equal(t, 15*time.Second, b.Capabilities().FixedTTL)
 	require.Equal(t, zk.WorldACL(zk.PermAll), b.o.ACL)
 	require.False(t, b.plaintext)
-	b, err = ConnectBackend([]string{"a"}, Options{Username: "u", Password: "p:q", Chroot: "/"})
-	require.NoError(t, err)
+	b = peer.Must(ConnectBackend([]string{"a"}, Options{Username: "u", Password: "p:q", Chroot: "/"}))(t)
 	require.Equal(t, zk.AuthACL(zk.PermAll), b.o.ACL)
 	require.Empty(t, b.o.Chroot)
 	require.True(t, b.plaintext)
-	b, err = ConnectBackend([]string{"a"}, Options{Username: "u", Password: "p", Dial: new(net.Dialer).DialContext})
-	require.NoError(t, err)
+	b = peer.Must(ConnectBackend([]string{"a"}, Options{Username: "u", Password: "p", Dial: new(net.Dialer).DialContext}))(t)
 	require.False(t, b.plaintext, "the caller's dialer may use TLS")
 
 	for what, o := range map[string]Options{

@@ -147,8 +147,7 @@ func TestGuardThatReadsLate(t *testing.T) {
 	require.NoError(t, victim.Start())
 	group := victim.Process.Pid
 	t.Cleanup(func() { _ = victim.Process.Kill(); _ = victim.Wait() })
-	g, err := startGuard(group, nil)
-	require.NoError(t, err)
+	g := peer.Must(startGuard(group, nil))(t)
 	t.Cleanup(g.release)
 
 	require.NoError(t, g.process.Signal(syscall.SIGSTOP))

@@ -60,8 +60,7 @@ func TestTxn(t *testing.T) {
 		require.NoError(t, err, "the caller's own condition does not concern the fence")
 		require.False(t, r.Succeeded)
 		require.Equal(t, "90", string(r.Responses[0].GetResponseRange().Kvs[0].Value))
-		r, err = g.Txn(ctx).Commit()
-		require.NoError(t, err)
+		r = peer.Must(g.Txn(ctx).Commit())(t)
 		require.True(t, r.Succeeded)
 		twice := peer.ErrOf(g.Commit(ctx, clientv3.OpPut(p.data, "1"), clientv3.OpPut(p.data, "2")))
 		errs.OneLine(t, twice, "", rpctypes.ErrDuplicateKey)
@@ -75,8 +74,7 @@ func TestTxn(t *testing.T) {
 
 // etcd may still execute a transaction that it answered with a time-out or a lack of space.
 func TestUnknownOutcome(t *testing.T) {
-	f, err := New(&clientv3.Client{KV: clientv3.NewKVFromKVClient(nil, nil)}, "k")
-	require.NoError(t, err)
+	f := peer.Must(New(&clientv3.Client{KV: clientv3.NewKVFromKVClient(nil, nil)}, "k"))(t)
 	for answer, unknown := range map[error]bool{
 		errors.New("broken"): true, context.Canceled: true, context.DeadlineExceeded: true,
 		rpctypes.ErrTimeout: true, rpctypes.ErrTimeoutDueToLeaderFail: true, rpctypes.ErrTimeoutDueToConnectionLost: true,

@@ -65,11 +65,9 @@ func TestMulti(t *testing.T) {
 	require.ErrorIs(t, err, zk.ErrNoNode)
 	require.NotErrorIs(t, err, fence.ErrStale)
 	errs.OneLine(t, peer.ErrOf(g.Multi(ctx, "nonsense")), "operation type string")
-	r, err = g.Multi(ctx)
-	require.NoError(t, err)
+	r = peer.Must(g.Multi(ctx))(t)
 	require.Empty(t, r)
-	stat, err := g.Set(ctx, p.data, []byte("4"), 1)
-	require.NoError(t, err)
+	stat := peer.Must(g.Set(ctx, p.data, []byte("4"), 1))(t)
 	require.EqualValues(t, 2, stat.Version)
 	require.Equal(t, "4", p.get(p.data))
 }

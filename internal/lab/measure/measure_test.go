@@ -133,8 +133,7 @@ func TestTurns(t *testing.T) {
 // A worker that is asked to end releases its holds, and its waiters give up.
 func TestWorkers(t *testing.T) {
 	c := config(t, "")
-	w, err := kind.StartAll(t.Context(), c, 2)
-	require.NoError(t, err)
+	w := peer.Must(kind.StartAll(t.Context(), c, 2))(t)
 	defer w.Close()
 	ask := func(i int, o order) error {
 		o.Name, o.For = "a", grantLimit
