@@ -55,7 +55,11 @@ func (c *Client) Close() error {
 	if left > 0 {
 		c.closeErr = fmt.Errorf("%w: claims that may remain at the server: %d; they end with their TTL or session", ErrUnavailable, left)
 	}
-	if c.closeErr = errors.Join(c.closeErr, inTime(c.backend.Close)); c.closeErr != nil {
+	err := inTime(c.backend.Close)
+	if errors.Is(err, errNoAnswer) { // the context is ours
+		err = fmt.Errorf("%w: the backend's Close has not returned", ErrUnavailable)
+	}
+	if c.closeErr = errors.Join(c.closeErr, err); c.closeErr != nil {
 		c.closeErr = c.fail("close", "", c.closeErr)
 	}
 	close(c.done)

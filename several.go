@@ -113,10 +113,11 @@ func (s *Set) Context(parent context.Context) (ctx context.Context, cancel conte
 // Deadline is the earliest Deadline of the holds. false: none of them has a deadline, or one has ended.
 func (s *Set) Deadline() (earliest time.Time, ok bool) {
 	for _, lock := range s.locks {
-		if lock.ended.Load() != nil {
+		d, has := lock.Deadline()
+		switch {
+		case lock.ended.Load() != nil: // seen after Deadline, which is false then
 			return time.Time{}, false
-		}
-		if d, has := lock.Deadline(); has && (!ok || d.Before(earliest)) {
+		case has && (!ok || d.Before(earliest)):
 			earliest, ok = d, true
 		}
 	}

@@ -15,7 +15,8 @@ import (
 // own, exclusively, with its record. That file is for Inspect: it decides nothing.
 //
 // The holder of a permit locks one of the name's permit files exclusively. A further file, the gate, records the number of permits, and has the
-// turnstile of the waiters. A claim shares it while it tries. If the number has fallen, the gate's record has the greatest token of the files that are no longer permits.
+// turnstile of the waiters. A claim shares it while it tries. If the number has fallen, the gate's record has the greatest token of the files that
+// are no longer permits.
 
 // mostReaders is the greatest number of reader files of a name.
 const mostReaders = 1 << 16
