@@ -52,7 +52,7 @@ type Client struct {
 	timers  timers
 	notices []driver.Notice
 
-	unsettled int    // claims that are being made or undone
+	unsettled int    // claims that are being made, requeued or undone
 	undos     []undo // first in, first out
 	undoers   int    // goroutines that undo
 }

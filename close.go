@@ -44,22 +44,13 @@ func (c *Client) Close() error {
 		t.Stop()
 	}
 	c.mu.Unlock()
-	inTime := func(f func() error) error { // some calls of a backend may not return
-		patience, cancel := context.WithTimeout(context.Background(), closePatience)
-		defer cancel()
-		_, err := within(patience, func() (struct{}, error) { return struct{}{}, f() })
-		return err
-	}
-	_ = inTime(func() error { c.background.Wait(); return nil })
+	_ = inTime(closePatience, "a call of the backend has not returned", func() error { c.background.Wait(); return nil })
 
 	if left > 0 {
 		c.closeErr = fmt.Errorf("%w: claims that may remain at the server: %d; they end with their TTL or session", ErrUnavailable, left)
 	}
-	err := inTime(c.backend.Close)
-	if errors.Is(err, errNoAnswer) { // the context is ours
-		err = fmt.Errorf("%w: the backend's Close has not returned", ErrUnavailable)
-	}
-	if c.closeErr = errors.Join(c.closeErr, err); c.closeErr != nil {
+	c.closeErr = errors.Join(c.closeErr, inTime(closePatience, "the backend's Close has not returned", c.backend.Close))
+	if c.closeErr != nil {
 		c.closeErr = c.fail("close", "", c.closeErr)
 	}
 	close(c.done)

@@ -134,3 +134,14 @@ func within[T any](ctx context.Context, f func() (T, error)) (T, error) {
 		return none, fmt.Errorf("%w: %w: %w", ErrUnavailable, errNoAnswer, ctx.Err())
 	}
 }
+
+// inTime is within with a time limit of this package, not the caller's: its error is ErrUnavailable and late, the reason.
+func inTime(limit time.Duration, late string, f func() error) error {
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	_, err := within(ctx, func() (struct{}, error) { return struct{}{}, f() })
+	if errors.Is(err, errNoAnswer) {
+		return fmt.Errorf("%w: %s", ErrUnavailable, late)
+	}
+	return err
+}

@@ -2,7 +2,6 @@ package lockport
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -58,20 +57,16 @@ func (l *Lock) releaseInTime(ctx context.Context) (err error) {
 	c, cl := l.claim.client, l.claim
 	defer l.releasing.Done() // also if the driver panics
 	ctx = context.WithoutCancel(ctx)
-	release := func() (struct{}, error) {
+	release := func() error {
 		defer c.background.Done()
 		call, cancel := context.WithTimeout(ctx, releaseTimeout)
 		defer cancel()
-		return struct{}{}, cl.release(call)
+		return cl.release(call)
 	}
 	if c.caps.Prompt {
-		_, err = release()
+		err = release()
 	} else {
-		patience, cancel := context.WithTimeout(ctx, releaseTimeout+100*time.Millisecond)
-		defer cancel()
-		if _, err = within(patience, release); errors.Is(err, errNoAnswer) { // the context is ours, not the caller's
-			err = fmt.Errorf("%w: no answer to the release", ErrUnavailable)
-		}
+		err = inTime(releaseTimeout+100*time.Millisecond, "no answer to the release", release)
 	}
 	if err != nil {
 		err = c.fail("release", l.Name(), err)

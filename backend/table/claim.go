@@ -73,11 +73,11 @@ func (b *Backend) TryAcquire(ctx context.Context, req driver.Request) (driver.Le
 	return nil, &driver.HeldError{ExpiresIn: max(time.Millisecond, time.Until(st.Expires)-time.Millisecond), Holder: st} // without what micros adds
 }
 
-// isOld is true of a row that nobody needs: not one whose token is ahead of the clock.
 const (
 	pruneEvery = 1000 // claims
 	pruneBatch = 500  // rows
-	isOld      = "expires < {now} - 604800000000 AND abandoned_at < {now} - 604800000000 AND token < {now}"
+	// isOld is true of a row that nobody needs: not one whose token is ahead of the clock.
+	isOld = "expires < {now} - 604800000000 AND abandoned_at < {now} - 604800000000 AND token < {now}"
 )
 
 // tidy prunes after one claim in pruneEvery. It uses a claim's connection, so that renewals need not queue, and takes a second at most.

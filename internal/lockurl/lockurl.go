@@ -162,11 +162,12 @@ func PgxAttempts(text string) string {
 	all = telling(all, func(line string) string { return line })
 	for i, line := range all {
 		addr, what, _ := strings.Cut(line, ": ")
-		if strings.HasPrefix(what, "dial error: timeout: ") {
+		switch {
+		case strings.HasPrefix(what, "dial error: timeout: "):
 			what = "no connection in time"
-		} else if strings.HasSuffix(what, "EOF") || strings.HasSuffix(what, "timeout: context deadline exceeded") {
+		case strings.HasSuffix(what, "EOF"), strings.HasSuffix(what, "timeout: context deadline exceeded"):
 			what = "no answer: is it a Postgres server?"
-		} else if strings.Contains(what, "received unexpected message") { // pgx's text goes on with "%!w(<nil>)"
+		case strings.Contains(what, "received unexpected message"): // pgx's text goes on with "%!w(<nil>)"
 			what = "is it a Postgres server?"
 		}
 		all[i] = addr + ": " + what
