@@ -22,10 +22,9 @@ type Queue[Q, A any] struct {
 	// Apart gives each request a key: requests with the same key never share a batch. nil: all may share one.
 	Apart func(Q) string
 
-	mu      sync.Mutex
-	waiting []*item[Q, A]
-	active  int // batches under way that count against limit
-	overdue int // batches under way that no longer count
+	mu       sync.Mutex
+	waiting  []*item[Q, A]
+	underWay []*batch
 }
 
 const (
@@ -33,10 +32,10 @@ const (
 	limit = 2
 	// size is the largest number of requests in a batch.
 	size = 64
-	// overdue is the time after which a batch no longer counts against limit: a dead connection must not block requests that others could carry.
+	// overdue is the age at which a batch no longer counts against limit: a dead connection must not block requests that others could carry.
 	overdue = 50 * time.Millisecond
-	// maxOverdue is how many batches may be overdue at once.
-	maxOverdue = 8
+	// most is how many batches of any age are under way at once.
+	most = 10
 )
 
 // item is a request and its answer. mu guards it until done is closed.
@@ -50,11 +49,10 @@ type item[Q, A any] struct {
 
 // batch is a batch under way. mu guards it.
 type batch struct {
-	left    int // requests whose callers still wait
-	cancel  context.CancelFunc
-	timer   *time.Timer // makes it overdue
-	overdue bool
-	done    bool // has its answers
+	left   int // requests whose callers still wait
+	cancel context.CancelFunc
+	began  time.Time
+	timer  *time.Timer // sends waiting requests when it is overdue
 }
 
 // Do sends request and waits for its answer. If ctx ends first, err is its error, and sent reports whether the request may have reached the server:
@@ -64,7 +62,7 @@ func (q *Queue[Q, A]) Do(ctx context.Context, request Q) (answer A, sent bool, e
 		return answer, false, err
 	}
 	q.mu.Lock()
-	if q.Alone != nil && len(q.waiting) == 0 && q.active < limit {
+	if q.Alone != nil && len(q.waiting) == 0 && q.hasRoom() {
 		s := new(batch)
 		q.begin(s)
 		q.mu.Unlock()
@@ -97,10 +95,26 @@ func (q *Queue[Q, A]) Do(ctx context.Context, request Q) (answer A, sent bool, e
 	return answer, true, ctx.Err()
 }
 
+// hasRoom reports whether another batch may start. The mutex is held.
+func (q *Queue[Q, A]) hasRoom() bool {
+	counted := 0
+	for _, s := range q.underWay {
+		if time.Since(s.began) < overdue {
+			counted++
+		}
+	}
+	return counted < limit && len(q.underWay) < most
+}
+
 // begin notes that s is under way. The mutex is held.
 func (q *Queue[Q, A]) begin(s *batch) {
-	q.active++
-	s.timer = time.AfterFunc(overdue, func() { q.markOverdue(s) })
+	s.began = time.Now()
+	s.timer = time.AfterFunc(overdue, func() {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		q.start()
+	})
+	q.underWay = append(q.underWay, s)
 }
 
 // end notes that s is over, and sends waiting requests.
@@ -108,18 +122,13 @@ func (q *Queue[Q, A]) end(s *batch) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	s.timer.Stop()
-	if s.overdue {
-		q.overdue--
-	} else {
-		q.active--
-	}
-	s.done = true
+	q.underWay = slices.DeleteFunc(q.underWay, func(other *batch) bool { return other == s })
 	q.start()
 }
 
 // start sends batches of the waiting requests, as many as may be under way. The mutex is held.
 func (q *Queue[Q, A]) start() {
-	for len(q.waiting) > 0 && q.active < limit {
+	for len(q.waiting) > 0 && q.hasRoom() {
 		items := q.take()
 		ctx, cancel := context.WithCancel(context.WithoutCancel(items[0].ctx))
 		s := &batch{left: len(items), cancel: cancel}
@@ -167,21 +176,4 @@ func (q *Queue[Q, A]) send(ctx context.Context, s *batch, items []*item[Q, A]) {
 		it.answer = answers[i]
 		close(it.done)
 	}
-}
-
-// markOverdue marks s as overdue, so that another batch can start.
-func (q *Queue[Q, A]) markOverdue(s *batch) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	switch {
-	case s.done:
-		return
-	case q.overdue == maxOverdue:
-		s.timer.Reset(overdue) // until there is room
-		return
-	}
-	s.overdue = true
-	q.overdue++
-	q.active--
-	q.start()
 }

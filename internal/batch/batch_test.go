@@ -111,11 +111,11 @@ func TestOverdueBatches(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		require.Len(t, s.batches, limit+maxOverdue)
+		require.Len(t, s.batches, most)
 		cancel()
 		callers.Wait()
 		synctest.Wait()
-		require.Equal(t, 0, q.active+q.overdue)
+		require.Empty(t, q.underWay)
 	})
 }
 
