@@ -57,8 +57,8 @@ func (c *Client) await(ctx context.Context, try bool, name string, opts []Acquir
 		return nil, err
 	}
 	if mine != nil {
-		if gaveUp, held := mine.runHere(w); gaveUp {
-			return c.leave(q, w, cmp.Or(ctx.Err(), context.DeadlineExceeded), held)
+		if gaveUp, blocked := mine.runHere(w); gaveUp {
+			return c.giveUp(q, w, cmp.Or(ctx.Err(), context.DeadlineExceeded), blocked)
 		}
 	}
 	if w.ready == nil {
@@ -68,7 +68,7 @@ func (c *Client) await(ctx context.Context, try bool, name string, opts []Acquir
 	case <-w.ready:
 		return w.lock, w.err
 	case <-ctx.Done():
-		return c.leave(q, w, ctx.Err(), nil)
+		return c.giveUp(q, w, ctx.Err(), nil)
 	}
 }
 
@@ -122,16 +122,15 @@ func (c *Client) enqueue(w *waiter, name string) (q *queue, mine *claim, err err
 	return q, nil, nil
 }
 
-// leave removes w, whose context has ended with cause, from q. If w was granted a hold meanwhile, the next waiter gets its claim. If that hold has
-// ended too, its end was reported, so leave returns it. held is why w's own attempt failed, if the name is held.
-func (c *Client) leave(q *queue, w *waiter, cause, held error) (*Lock, error) {
+// giveUp removes w, whose context has ended with cause, from q. If w was granted a hold meanwhile, the next waiter gets its claim. If that hold has
+// ended too, its end was reported, so giveUp returns it. blocked is why w's own attempt failed, if the name is held.
+func (c *Client) giveUp(q *queue, w *waiter, cause, blocked error) (*Lock, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	blocked := cmp.Or(held, q.blocked)
+	blocked = cmp.Or(blocked, q.blocked)
 	if !w.done() {
 		q.remove(w)
 		q.stopIfUnwanted()
-		c.tidy(q)
 	} else if l := w.lock; l != nil {
 		if l.ended.Load() != nil {
 			return l, nil

@@ -57,8 +57,8 @@ func (c *Client) newOutcome(lease driver.Lease, err error, suspended time.Durati
 }
 
 // runHere makes the first attempt on w's goroutine, and leaves later ones to another. Afterwards w is answered, or waits for ready, or has given up
-// because its context has ended: then held says that the name is held, if the server answered so.
-func (cl *claim) runHere(w *waiter) (gaveUp bool, held error) {
+// because its context has ended: then blocked is why it would have had to wait, if the server said so.
+func (cl *claim) runHere(w *waiter) (gaveUp bool, blocked error) {
 	c := cl.client
 	o := outcome{err: driver.ErrUnknown, gaveUp: true} // if the driver panics
 	defer c.background.Done()
@@ -67,14 +67,11 @@ func (cl *claim) runHere(w *waiter) (gaveUp bool, held error) {
 		defer c.mu.Unlock()
 		if gaveUp = o.gaveUp && !w.done(); gaveUp { // else it was given another claim's hold meanwhile
 			cl.queue.remove(w)
-			cl.queue.stopIfUnwanted()
-			if classOf(o.err) == ErrHeld {
-				held = newHeldError(cl.req.Name, o.err)
-			}
 		}
 		if cl.conclude(&o) {
 			cl.runLater(w.ctx, o)
 		}
+		blocked = cl.queue.blocked
 		if !gaveUp && !w.done() {
 			w.ready = make(chan struct{})
 		}
