@@ -21,7 +21,6 @@ type claim struct {
 	state  claimState
 
 	contended bool // another client is known to wait
-	renewing  bool // a renewal, or a Detach, is under way
 	detaching bool // a Detach is under way, or has taken the claim's lease: the claim serves no other caller
 
 	handOffs int16 // holds after the first
@@ -30,7 +29,7 @@ type claim struct {
 
 	cancel    context.CancelFunc // ends the attempts to make it
 	lostEarly error              // reported before its grant was known
-	renewed   chan struct{}      // closed when the renewal under way ends; nil: no goroutine waits for it
+	renewal   chan struct{}      // closed when the renewal, or the Detach, under way ends; nil: none is
 
 	// Set by the grant.
 	lease     driver.Lease

@@ -71,7 +71,7 @@ func (l *Lock) detach(ctx context.Context) error {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	}
-	cl.renewing, cl.detaching = true, true // others wait for it instead of renewing
+	cl.renewal, cl.detaching = make(chan struct{}), true // others wait for it instead of renewing
 	cl.schedule()
 	c.mu.Unlock()
 	call, cancel := context.WithTimeout(ctx, renewalTimeout(cl.req.TTL))

@@ -40,7 +40,7 @@ func renewalRetry(ttl time.Duration) time.Duration {
 	return min(max(ttl/renewalGrid, 5*time.Millisecond), time.Second)
 }
 
-// startRenewals renews claims, whose renewing is set, together if they have one TTL. The mutex is held.
+// startRenewals renews claims, whose renewal is set, together if they have one TTL. The mutex is held.
 func (c *Client) startRenewals(claims []*claim) {
 	batches := make(map[time.Duration][]*claim)
 	for _, cl := range claims {
@@ -120,29 +120,23 @@ func (cl *claim) apply(r driver.Renewal, suspended, sent, now time.Duration) (fa
 
 // renewalEnded notes that the renewal under way has ended, and wakes its waiters. The mutex is held.
 func (cl *claim) renewalEnded() {
-	cl.renewing = false
-	if cl.renewed != nil {
-		close(cl.renewed)
-		cl.renewed = nil
-	}
+	close(cl.renewal)
+	cl.renewal = nil
 }
 
 // joinRenewal waits until no renewal of the claim is under way, or ctx ends. It returns the lease for the next call. nil: there is none, or the
 // renewal outlasts its context, and only Abandon may run beside it. The mutex is held, except during the wait.
 func (cl *claim) joinRenewal(ctx context.Context) driver.Lease {
-	for cl.renewing && ctx.Err() == nil {
-		if cl.renewed == nil {
-			cl.renewed = make(chan struct{})
-		}
-		renewed := cl.renewed
+	for cl.renewal != nil && ctx.Err() == nil {
+		renewal := cl.renewal
 		cl.client.mu.Unlock()
 		select {
-		case <-renewed:
+		case <-renewal:
 		case <-ctx.Done():
 		}
 		cl.client.mu.Lock()
 	}
-	if cl.renewing {
+	if cl.renewal != nil {
 		return nil
 	}
 	return cl.lease

@@ -16,7 +16,7 @@ type timers struct {
 // schedule tells the timers when the claim is next due. The mutex is held.
 func (cl *claim) schedule() {
 	due := time.Duration(cl.deadline.Load())
-	if !cl.renewing {
+	if cl.renewal == nil {
 		due = min(due, cl.renewAt)
 	}
 	switch {
@@ -82,8 +82,8 @@ func (c *Client) tick() {
 				c.inBackground(cl.releaseUnseen)
 			}
 			continue
-		case now >= cl.renewAt && !cl.renewing:
-			cl.renewing = true
+		case now >= cl.renewAt && cl.renewal == nil:
+			cl.renewal = make(chan struct{})
 			due = append(due, cl)
 		}
 		cl.schedule()
