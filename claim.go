@@ -88,7 +88,7 @@ func (cl *claim) granted(deadline, now time.Duration) {
 		q.blocked = errHeldHere
 		return
 	}
-	q.claim, q.newest = nil, cl
+	q.claim = nil
 	q.grants = append(q.grants, cl)
 	cl.admit(now)
 	cl.client.claimForNext(q)
@@ -106,9 +106,6 @@ func (cl *claim) leave() {
 	q := cl.queue
 	if cl.state = gone; q.claim == cl {
 		q.claim = nil
-	}
-	if q.newest == cl {
-		q.newest = nil
 	}
 	q.grants = slices.DeleteFunc(q.grants, func(other *claim) bool { return other == cl })
 	cl.client.claimForNext(q)
