@@ -125,6 +125,43 @@ func (c *Client) inBackground(f func()) {
 	}
 }
 
+// ask calls f, which calls the backend, as background work. It leaves f behind if ctx ends first.
+func (c *Client) ask(ctx context.Context, f func() error) error {
+	c.mu.Lock()
+	begun := c.begin()
+	c.mu.Unlock()
+	if !begun {
+		return ErrClosed
+	}
+	return within(ctx, func() error {
+		defer c.background.Done()
+		return f()
+	})
+}
+
+// within calls f, and leaves it behind if ctx ends first.
+func within(ctx context.Context, f func() error) error {
+	answered := make(chan error, 1)
+	go func() { answered <- f() }()
+	select {
+	case err := <-answered:
+		return err
+	case <-ctx.Done():
+		return fmt.Errorf("%w: %w: %w", ErrUnavailable, errNoAnswer, ctx.Err())
+	}
+}
+
+// inTime is within with a time limit of this package, not the caller's: its error is ErrUnavailable and late, the reason.
+func inTime(limit time.Duration, late string, f func() error) error {
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	err := within(ctx, f)
+	if errors.Is(err, errNoAnswer) {
+		return fmt.Errorf("%w: %s", ErrUnavailable, late)
+	}
+	return err
+}
+
 // inParallel calls f with each number below n, at most most at a time, and returns when all calls have returned.
 func inParallel(n, most int, f func(int)) {
 	var next atomic.Int64

@@ -76,7 +76,7 @@ func (l *Lock) detach(ctx context.Context) error {
 	c.mu.Unlock()
 	call, cancel := context.WithTimeout(ctx, renewalTimeout(cl.req.TTL))
 	defer cancel()
-	_, err := ask(call, c, func() (struct{}, error) { return struct{}{}, c.attacher.Detach(call, lease) })
+	err := c.ask(call, func() error { return c.attacher.Detach(call, lease) })
 	c.mu.Lock()
 	if errors.Is(err, errNoAnswer) {
 		cl.lease = nil // only Abandon may run beside Detach

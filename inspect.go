@@ -95,53 +95,14 @@ func query[D, T any](ctx context.Context, c *Client, op, name string, invalid er
 		err = fmt.Errorf("%w: the backend cannot %s", errors.ErrUnsupported, ability)
 	}
 	if err = cmp.Or(err, invalid, ctx.Err()); err == nil {
-		answer, err = ask(ctx, c, func() (T, error) { return f(d) })
+		var got T
+		err = c.ask(ctx, func() (err error) { got, err = f(d); return err })
+		if !errors.Is(err, errNoAnswer) { // else f may still set it
+			answer = got
+		}
 	}
 	if err != nil {
 		err = c.fail(op, name, err)
 	}
 	return answer, err
-}
-
-// ask calls f, which calls the backend, as background work. It leaves f behind if ctx ends first.
-func ask[T any](ctx context.Context, c *Client, f func() (T, error)) (none T, err error) {
-	c.mu.Lock()
-	begun := c.begin()
-	c.mu.Unlock()
-	if !begun {
-		return none, ErrClosed
-	}
-	return within(ctx, func() (T, error) {
-		defer c.background.Done()
-		return f()
-	})
-}
-
-// within calls f, and leaves it behind if ctx ends first.
-func within[T any](ctx context.Context, f func() (T, error)) (T, error) {
-	var answer T // not a result: f may set it after the return
-	var err error
-	answered := make(chan struct{})
-	go func() {
-		defer close(answered)
-		answer, err = f()
-	}()
-	select {
-	case <-answered:
-		return answer, err
-	case <-ctx.Done():
-		var none T
-		return none, fmt.Errorf("%w: %w: %w", ErrUnavailable, errNoAnswer, ctx.Err())
-	}
-}
-
-// inTime is within with a time limit of this package, not the caller's: its error is ErrUnavailable and late, the reason.
-func inTime(limit time.Duration, late string, f func() error) error {
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
-	defer cancel()
-	_, err := within(ctx, func() (struct{}, error) { return struct{}{}, f() })
-	if errors.Is(err, errNoAnswer) {
-		return fmt.Errorf("%w: %s", ErrUnavailable, late)
-	}
-	return err
 }

@@ -143,7 +143,7 @@ func (m *Mux) Open(ctx context.Context, rawURL string, opts ...Option) (*Client,
 		return nil, err
 	}
 	if err := c.Check(ctx); err != nil {
-		_, _ = within(ctx, func() (struct{}, error) { return struct{}{}, c.Close() })
+		_ = within(ctx, c.Close)
 		return nil, err
 	}
 	return c, nil

@@ -62,7 +62,7 @@ func (s *Set) undo(ctx context.Context) {
 		l.keep = 0
 		l.claim.client.mu.Unlock()
 	}
-	_, _ = within(ctx, func() (struct{}, error) { return struct{}{}, s.Release(ctx) })
+	_ = within(ctx, func() error { return s.Release(ctx) })
 }
 
 // DoAll is Do for several names.
