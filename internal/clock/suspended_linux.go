@@ -16,33 +16,33 @@ const (
 
 var (
 	started = time.Now()
-	known   atomic.Int64 // the greatest reading of Suspended so far
-	lead    atomic.Int64 // how far the wall clock was ahead of the monotonic one when known was last read
+	latest  atomic.Pointer[rise]
+	lead    atomic.Int64 // how far the wall clock was ahead of the monotonic one when Suspended was last read
 	reading sync.Mutex
-	resumed atomic.Pointer[resume] // the latest rise of known; nil: it has not risen
 )
 
-// resume is a rise of known, noticed at the instant at. From the rise before it, noticed at earlier, until then its value was before.
-type resume struct {
+// rise is a rise of Suspended from before to now, noticed at the instant at. The rise before it was noticed at earlier.
+type rise struct {
 	at, earlier time.Time
-	before      time.Duration
+	before, now time.Duration
 }
 
 // grain is the unit to which Suspended is rounded down.
 const grain = time.Millisecond
 
 func init() {
+	latest.Store(new(rise))
 	for range 10 { // at least one is not interrupted
 		read()
 	}
-	resumed.Store(nil) // none was a suspend
+	latest.Store(&rise{now: latest.Load().now}) // none was a suspend
 }
 
 // Present is Now, and Suspended as of just before. A suspend moves the wall clock ahead of the monotonic one. If the two have kept step, there was
 // none, and no system call is needed.
 func Present() (now time.Time, suspended time.Duration) {
 	if now = time.Now(); inStep(now) {
-		return now, time.Duration(known.Load())
+		return now, latest.Load().now
 	}
 	suspended = read()
 	return time.Now(), suspended
@@ -60,9 +60,9 @@ func leadAt(now time.Time) int64 { return now.UnixNano() - int64(now.Sub(started
 // SuspendedAt is what Suspended was at t, or 0 if the machine was suspended twice since. Use it for validity that counts from before the call. It reads no
 // clock: a suspend that was not noticed yet is missing from earlier results of Suspended too.
 func SuspendedAt(t time.Time) time.Duration {
-	switch r := resumed.Load(); {
-	case r == nil || !t.Before(r.at):
-		return time.Duration(known.Load())
+	switch r := latest.Load(); {
+	case !t.Before(r.at):
+		return r.now
 	case t.Before(r.earlier):
 		return 0
 	default:
@@ -80,18 +80,13 @@ func read() time.Duration {
 	after := kernelClock(clockMonotonic)
 	// The later reading is subtracted, so that an interruption makes the difference smaller, never larger.
 	d := (boottime - after).Truncate(grain)
-	if old := time.Duration(known.Load()); d > old {
-		rise := &resume{at: time.Now(), before: old}
-		if last := resumed.Load(); last != nil {
-			rise.earlier = last.at
-		}
-		resumed.Store(rise)
-		known.Store(int64(d))
+	if last := latest.Load(); d > last.now {
+		latest.Store(&rise{at: time.Now(), earlier: last.at, before: last.now, now: d})
 	}
 	if after-before < grain { // otherwise it was interrupted, and the next call reads again
 		lead.Store(ahead)
 	}
-	return time.Duration(known.Load())
+	return latest.Load().now
 }
 
 // Shared reads a clock that all processes of the machine share, to tell another process an instant. The clock runs during a suspend, and nobody sets
