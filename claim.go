@@ -3,6 +3,7 @@ package lockport
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"sync/atomic"
@@ -110,6 +111,54 @@ func (cl *claim) leave() {
 	q.grants = slices.DeleteFunc(q.grants, func(other *claim) bool { return other == cl })
 	cl.client.claimForNext(q)
 	cl.client.tidy(q)
+}
+
+// expire ends the holds, and the claim, whose time is up. true: the claim has ended. The mutex is held.
+func (cl *claim) expire(now time.Duration) bool {
+	switch {
+	case cl.state != held:
+		return false
+	case now >= time.Duration(cl.deadline.Load()):
+		cl.lose(ErrSilence)
+	case len(cl.holds) > 0 && now >= cl.limit:
+		return cl.expireHolds(now)
+	default:
+		return false
+	}
+	return true
+}
+
+// expireHolds ends the holds that have reached MaxHold, and the claim if they were its last. The mutex is held.
+func (cl *claim) expireHolds(now time.Duration) (over bool) {
+	cl.limit = never
+	for _, l := range slices.Clone(cl.holds) {
+		switch {
+		case now < l.limit:
+			cl.limit = min(cl.limit, l.limit)
+		case len(cl.holds) == 1 && now >= cl.keepUntil:
+			cl.lose(ErrMaxHold)
+			return true
+		default: // others hold the claim, or it is kept for the MinHold of one that has ended
+			cl.remove(l)
+			l.lose(fmt.Errorf("%w: %w", ErrLost, ErrMaxHold))
+		}
+	}
+	cl.schedule()
+	return false
+}
+
+// lose ends the held claim and its holds for reason, and undoes what may be left at the server. The mutex is held.
+func (cl *claim) lose(reason error) {
+	if !errors.Is(reason, ErrLost) {
+		reason = fmt.Errorf("%w: %w", ErrLost, reason)
+	}
+	for _, l := range cl.holds {
+		l.lose(reason)
+	}
+	cl.holds = nil
+	cl.client.timers.remove(cl)
+	cl.undoLater()
+	cl.leave()
 }
 
 // onLost is Request.Lost: the driver calls it when the claim is gone.

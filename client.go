@@ -104,18 +104,27 @@ func New(b driver.Backend, opts ...Option) (*Client, error) {
 	return c, nil
 }
 
-// newConfig applies opts. A TTL of 0 stands for the default.
-func newConfig(opts []Option) (config, error) {
-	var cfg config
-	for _, o := range opts {
-		if o == nil {
-			continue
-		}
-		if err := o.client(&cfg); err != nil {
-			return config{}, err
-		}
+// NewSession makes a client for the New of a backend whose locks share a session. *ttl is the session's TTL from the backend's Options. If it is 0,
+// NewSession sets it from the option TTL before it calls backend. Two different values, and an error of backend, are an *Error that matches
+// ErrInvalidOption.
+func NewSession(name string, ttl *time.Duration, opts []Option, backend func() (driver.Backend, error)) (*Client, error) {
+	cfg, err := newConfig(opts)
+	if err == nil && *ttl != 0 && cfg.ttl != 0 && *ttl != cfg.ttl {
+		err = fmt.Errorf("the session's TTL is %v in the backend's options, and %v in TTL: give one of them", *ttl, cfg.ttl)
 	}
-	return cfg, nil
+	if err != nil {
+		return nil, InvalidOption(name, err)
+	}
+	*ttl = cmp.Or(*ttl, cfg.ttl)
+	b, err := backend()
+	if err != nil {
+		return nil, InvalidOption(name, err)
+	}
+	c, err := New(b, opts...)
+	if err != nil {
+		_ = b.Close()
+	}
+	return c, err
 }
 
 // Check tests that the server answers, admits this client and can hold locks. It logs settings that put locks at risk as warnings.

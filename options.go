@@ -1,7 +1,6 @@
 package lockport
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -43,6 +42,31 @@ type config struct {
 	require   []Requirement
 }
 
+// newConfig applies opts. A TTL of 0 stands for the default.
+func newConfig(opts []Option) (config, error) {
+	var cfg config
+	for _, o := range opts {
+		if o == nil {
+			continue
+		}
+		if err := o.client(&cfg); err != nil {
+			return config{}, err
+		}
+	}
+	return cfg, nil
+}
+
+// mode is how a hold shares its name.
+type mode struct {
+	shared  bool  // with others that share it
+	permits int32 // if positive, with fewer than this number of others
+
+	attached *ticket // of the detached hold to take over, which has its own queue; nil: none
+}
+
+// several reports whether more than one claim of the name may be held at a time.
+func (m mode) several() bool { return m.shared || m.permits > 0 }
+
 // acquisition is the result of one Acquire's options. Holds may share a claim if their TTLs and modes are equal.
 type acquisition struct {
 	mode
@@ -83,29 +107,6 @@ func TTL(d time.Duration) CommonOption {
 	})
 }
 
-// NewSession makes a client for the New of a backend whose locks share a session. *ttl is the session's TTL from the backend's Options. If it is 0,
-// NewSession sets it from the option TTL before it calls backend. Two different values, and an error of backend, are an *Error that matches
-// ErrInvalidOption.
-func NewSession(name string, ttl *time.Duration, opts []Option, backend func() (driver.Backend, error)) (*Client, error) {
-	cfg, err := newConfig(opts)
-	if err == nil && *ttl != 0 && cfg.ttl != 0 && *ttl != cfg.ttl {
-		err = fmt.Errorf("the session's TTL is %v in the backend's options, and %v in TTL: give one of them", *ttl, cfg.ttl)
-	}
-	if err != nil {
-		return nil, InvalidOption(name, err)
-	}
-	*ttl = cmp.Or(*ttl, cfg.ttl)
-	b, err := backend()
-	if err != nil {
-		return nil, InvalidOption(name, err)
-	}
-	c, err := New(b, opts...)
-	if err != nil {
-		_ = b.Close()
-	}
-	return c, err
-}
-
 // MaxHold ends a hold, as lost with ErrMaxHold, this long after it was acquired. Default: 0, never. It must not be shorter than
 // MinHold (ErrInvalidOption).
 func MaxHold(d time.Duration) CommonOption {
@@ -117,6 +118,27 @@ func MaxHold(d time.Duration) CommonOption {
 // process dies sooner, the lock becomes free as after any crash. Other callers, even in this process, wait for a kept lock. Default: 0.
 func MinHold(d time.Duration) CommonOption {
 	return commonOption(func(a *acquisition) error { a.minHold = d; return notNegative("MinHold", d) })
+}
+
+// Shared acquires the name as a reader. Any number of readers hold it together, never with a writer (a caller without Shared). Neither
+// starves: a waiting writer is served before later readers, but for up to 16 that join readers of their own Client. Readers of a Client with one TTL
+// usually share a claim at the server, and its token; a later writer's token is greater. Backends without readers fail with errors.ErrUnsupported:
+// see Capabilities.Shared.
+func Shared() AcquireOption {
+	return acquireOption(func(a *acquisition) error { a.shared = true; return nil })
+}
+
+// Permits acquires one of n permits of the name, from 1 to driver.MaxPermits: all processes together hold at most n. Every caller must give the same
+// n for a name; if the server can detect another n, that is an error (ErrInvalidOption). The permits of a name and its lock are independent. Backends
+// without permits fail with errors.ErrUnsupported: see Capabilities.Permits.
+func Permits(n int) AcquireOption {
+	return acquireOption(func(a *acquisition) error {
+		if n < 1 || n > driver.MaxPermits {
+			return fmt.Errorf("%w: %d permits; it must be 1 to %d", ErrInvalidOption, n, driver.MaxPermits)
+		}
+		a.permits = int32(n)
+		return nil
+	})
 }
 
 // notNegative rejects a negative duration.
