@@ -41,15 +41,17 @@ type outcome struct {
 }
 
 // newOutcome makes an outcome of a driver's results. It calls the lease without the mutex, which a driver's callbacks lock.
-func (c *Client) newOutcome(lease driver.Lease, err error, suspended time.Duration) outcome {
+func (cl *claim) newOutcome(lease driver.Lease, err error, suspended time.Duration) outcome {
 	o := outcome{lease: lease, err: err, suspended: suspended}
 	switch {
+	case classOf(err) == ErrLost && cl.queue.attached == nil: // it is an answer of Attach alone
+		o.err = fmt.Errorf("%w: %v", driver.ErrUnknown, err)
 	case err != nil:
 	case lease == nil:
 		o.err = errors.New("the driver returned neither a lease nor an error")
 	default:
 		o.grant = lease.Grant()
-		if _, ok := lease.(driver.Renewer); !ok && c.batch == nil && !o.grant.Until.IsZero() {
+		if _, ok := lease.(driver.Renewer); !ok && cl.client.batch == nil && !o.grant.Until.IsZero() {
 			o.err = errors.New("the driver granted a lease that nothing can renew: make the lease a driver.Renewer, or its backend a driver.BatchRenewer")
 		}
 	}
@@ -181,7 +183,7 @@ func (cl *claim) attempt(ctx context.Context, wait bool) outcome {
 	default:
 		lease, err = c.backend.TryAcquire(ctx, cl.req)
 	}
-	return c.newOutcome(lease, err, suspended)
+	return cl.newOutcome(lease, err, suspended)
 }
 
 // settle is conclude for a caller without the mutex.
@@ -204,9 +206,6 @@ func (cl *claim) conclude(o *outcome) (again bool) {
 		cl.cancel = nil // a lease should not keep a context
 	}()
 	c, q, class := cl.client, cl.queue, classOf(o.err)
-	if q.attached != nil {
-		class = classOfRelease(o.err) // ErrLost is an answer of Attach
-	}
 	cl.lease = o.lease
 	switch {
 	case o.abandoned:

@@ -206,18 +206,10 @@ func classOf(err error) error {
 	if err == nil {
 		return nil
 	}
-	for _, class := range []error{driver.ErrUnknown, driver.ErrHeld, driver.ErrRefused, driver.ErrUnavailable} {
+	for _, class := range []error{driver.ErrUnknown, ErrLost, ErrHeld, ErrRefused, ErrUnavailable} {
 		if errors.Is(err, class) {
 			return class
 		}
 	}
 	return driver.ErrUnknown
-}
-
-// classOfRelease is classOf for a release or a renewal, whose answer may also be ErrLost.
-func classOfRelease(err error) error {
-	if errors.Is(err, ErrLost) && !errors.Is(err, driver.ErrUnknown) {
-		return ErrLost
-	}
-	return classOf(err)
 }

@@ -83,8 +83,8 @@ func (l *Lock) detach(ctx context.Context) error {
 	}
 	err = ownLimit(ctx, err)
 	cl.renewalEnded()
-	e, class := l.ended.Load(), classOf(err)                  // another goroutine may have ended the hold meanwhile
-	cl.detaching = class == nil || class == driver.ErrUnknown // then only Release may follow; ErrLost ends the claim
+	e, class := l.ended.Load(), classOf(err)                      // another goroutine may have ended the hold meanwhile
+	cl.detaching = class != ErrUnavailable && class != ErrRefused // else nothing has changed; only Release may follow
 	switch {
 	case cl.state != held: // it is being released, or gone
 	case err == nil && e != nil && cl.keepUntil < time.Duration(cl.deadline.Load()): // it is kept for the MinHold of the hold that has ended
@@ -97,7 +97,7 @@ func (l *Lock) detach(ctx context.Context) error {
 		}
 		c.timers.remove(cl)
 		cl.leave()
-	case cl.lease == nil, class == driver.ErrUnknown: // it is gone, or may end with its TTL despite renewals
+	case cl.lease == nil, cl.detaching: // it is gone, or may end with its TTL despite renewals
 		cl.lose(err)
 		e = l.ended.Load()
 	default:
@@ -114,7 +114,7 @@ func ownLimit(ctx context.Context, err error) error {
 	if hasEnded(ctx) || !errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
-	class := classOfRelease(err)
+	class := classOf(err)
 	return fmt.Errorf("%w: %s", class, strings.TrimPrefix(err.Error(), class.Error()+": "))
 }
 

@@ -100,7 +100,7 @@ func (cl *claim) release(ctx context.Context) (err error) {
 	defer func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		if class := classOfRelease(err); class != nil && class != ErrLost {
+		if class := classOf(err); class != nil && class != ErrLost {
 			cl.undoLater()
 		}
 		if next == nil {
@@ -117,7 +117,7 @@ func (cl *claim) release(ctx context.Context) (err error) {
 	default:
 		err = lease.Release(ctx)
 	}
-	if err != nil && classOfRelease(err) != ErrLost {
+	if err != nil && classOf(err) != ErrLost {
 		err = cl.releaseAgain(ctx, err)
 	}
 	return err
@@ -135,7 +135,7 @@ func (cl *claim) requeue(ctx context.Context, next *claim) error {
 	}()
 	suspended := clock.Suspended()
 	lease, released, err := c.requeuer.Requeue(ctx, cl.lease, next.req)
-	o = c.newOutcome(lease, err, suspended)
+	o = next.newOutcome(lease, err, suspended)
 	return released
 }
 
@@ -143,10 +143,10 @@ func (cl *claim) requeue(ctx context.Context, next *claim) error {
 // the claim is gone by then, that is not a loss, unless its time was up.
 func (cl *claim) releaseAgain(ctx context.Context, first error) error {
 	err := first
-	if classOfRelease(first) == driver.ErrUnknown && ctx.Err() == nil {
+	if classOf(first) == driver.ErrUnknown && ctx.Err() == nil {
 		err = cl.lease.Release(ctx)
 	}
-	switch classOfRelease(err) {
+	switch classOf(err) {
 	case ErrLost:
 		if cl.client.now() < time.Duration(cl.deadline.Load()) {
 			return nil

@@ -107,7 +107,7 @@ func (cl *claim) apply(r driver.Renewal, suspended, sent, now time.Duration) (fa
 		if cl.renewAt <= now {
 			cl.renewAt = now + renewalRetry(ttl)
 		}
-	case classOfRelease(r.Err) == ErrLost:
+	case classOf(r.Err) == ErrLost:
 		cl.lose(r.Err)
 		return false
 	default:

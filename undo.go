@@ -67,7 +67,7 @@ func (cl *claim) abandon(ctx context.Context) error {
 	lease := cl.joinRenewal(half)
 	cl.client.mu.Unlock()
 	if lease != nil {
-		if err := lease.Release(half); err == nil || classOfRelease(err) == ErrLost {
+		if err := lease.Release(half); err == nil || classOf(err) == ErrLost {
 			return nil
 		}
 	}
