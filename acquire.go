@@ -9,7 +9,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/lockport/lockport/driver"
-	"github.com/lockport/lockport/internal/clock"
 )
 
 // Acquire implements Locker. If ctx ends first, the error matches ctx's error and the reason for the wait, if known: ErrHeld or ErrUnavailable. If the
@@ -29,7 +28,7 @@ func (c *Client) TryAcquire(ctx context.Context, name string, opts ...AcquireOpt
 func (c *Client) acquire(ctx context.Context, op, name string, opts []AcquireOption) (*Lock, error) {
 	var start time.Time
 	if len(c.cfg.hooks) > 0 {
-		ctx, start = c.reportAcquiring(ctx, name), clock.Now()
+		ctx, start = c.reportAcquiring(ctx, name), time.Now()
 	}
 	lock, err := c.await(ctx, op != "acquire", name, opts)
 	if err != nil {

@@ -34,7 +34,7 @@ type outcome struct {
 	lease     driver.Lease
 	grant     driver.Grant // of the lease
 	err       error
-	suspended time.Duration // clock.Suspended before the request
+	suspended time.Duration // of clock.Present before the request
 	gaveUp    bool          // the request ran on a caller's goroutine and failed because that caller's context ended
 	abandoned bool          // the outcome was unknown, and the claim is now certainly gone
 	refused   error         // the outcome was unknown, and the server refused to end the claim; nil: it did not
@@ -87,7 +87,7 @@ func (cl *claim) runHere(w *waiter) (gaveUp bool, blocked error) {
 // only the caller.
 func hasEnded(ctx context.Context) bool {
 	d, ok := ctx.Deadline()
-	return ctx.Err() != nil || ok && ctx.Done() != nil && !clock.Now().Before(d)
+	return ctx.Err() != nil || ok && ctx.Done() != nil && !time.Now().Before(d)
 }
 
 // runLater starts run in the background. It uses only the values of caller. The mutex is held.

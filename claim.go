@@ -183,7 +183,7 @@ func (cl *claim) onContended() {
 	cl.contended = true
 }
 
-// deadline returns when a claim that is valid until until must no longer be trusted. suspended is clock.Suspended before the request.
+// deadline returns when a claim that is valid until until must no longer be trusted. suspended is that of clock.Present before the request.
 func (c *Client) deadline(until time.Time, suspended, ttl time.Duration) time.Duration {
 	if until.IsZero() {
 		return never

@@ -37,7 +37,7 @@ type Client struct {
 	identity string // common to all owner ids of this client
 
 	base      time.Time     // the zero of now
-	suspended time.Duration // clock.Suspended at base
+	suspended time.Duration // of clock.Present at base
 
 	ctx        context.Context // of calls in the background; ended when Close has waited long enough
 	stop       context.CancelFunc
@@ -73,15 +73,14 @@ func New(b driver.Backend, opts ...Option) (*Client, error) {
 	}
 	cfg.ttl = cmp.Or(cfg.ttl, caps.FixedTTL, DefaultTTL)
 	c := &Client{
-		backend:   b,
-		caps:      caps,
-		cfg:       cfg,
-		identity:  newIdentity(cfg.label, cfg.hideHost),
-		suspended: clock.Suspended(),
-		base:      clock.Now(),
-		done:      make(chan struct{}),
-		queues:    make(map[queueKey]*queue),
+		backend:  b,
+		caps:     caps,
+		cfg:      cfg,
+		identity: newIdentity(cfg.label, cfg.hideHost),
+		done:     make(chan struct{}),
+		queues:   make(map[queueKey]*queue),
 	}
+	c.base, c.suspended = clock.Present()
 	c.batch, _ = driver.As[driver.BatchRenewer](b)
 	c.waiter, _ = driver.As[driver.Waiter](b)
 	c.notifier, _ = driver.As[driver.Notifier](b)

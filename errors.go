@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/lockport/lockport/driver"
-	"github.com/lockport/lockport/internal/clock"
 )
 
 // Test for these errors with errors.Is. Every error of this package about a lock is an *Error. It wraps one of these, errors.ErrUnsupported, or the
@@ -57,7 +57,7 @@ func newHeldError(name string, err error) *HeldError {
 	var he *driver.HeldError
 	if errors.As(err, &he) {
 		if holder = he.Holder; he.ExpiresIn > 0 {
-			holder.Expires = clock.Now().Add(he.ExpiresIn)
+			holder.Expires = time.Now().Add(he.ExpiresIn)
 		}
 	}
 	holder.Name, holder.Held, holder.Waiters = name, true, -1

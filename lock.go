@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/lockport/lockport/driver"
-	"github.com/lockport/lockport/internal/clock"
 )
 
 // Token is a fencing token: a number greater than that of every earlier holder of the name. Storage that the lock protects should remember the
@@ -97,7 +96,7 @@ func (l *Lock) Deadline() (time.Time, bool) {
 	if deadline == never || l.ended.Load() != nil {
 		return time.Time{}, false
 	}
-	now := clock.Now() // read first: a pause between the two readings makes the deadline earlier, never later
+	now := time.Now() // read first: a pause between the two readings makes the deadline earlier, never later
 	return now.Add(deadline - l.claim.client.now()), true
 }
 

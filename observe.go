@@ -5,8 +5,6 @@ import (
 	"errors"
 	"log/slog"
 	"time"
-
-	"github.com/lockport/lockport/internal/clock"
 )
 
 // Hooks are called on the events of a Client, for traces and metrics. Nil fields cost nothing. Hooks run on any goroutine and must not call back into
@@ -113,7 +111,7 @@ func (c *Client) reportAcquiring(ctx context.Context, name string) context.Conte
 
 // reportAcquired tells the hooks how the acquisition that began at start ended.
 func (c *Client) reportAcquired(ctx context.Context, name string, start time.Time, l *Lock, err error) {
-	e := AcquireEvent{Backend: c.caps.Backend, Name: name, Wait: clock.Now().Sub(start), Err: err}
+	e := AcquireEvent{Backend: c.caps.Backend, Name: name, Wait: time.Since(start), Err: err}
 	if l != nil {
 		e.Token, e.HandedOff = l.token, l != &l.claim.first
 	}

@@ -133,7 +133,7 @@ func (cl *claim) requeue(ctx context.Context, next *claim) error {
 			next.runLater(ctx, o)
 		}
 	}()
-	suspended := clock.Suspended()
+	_, suspended := clock.Present()
 	lease, released, err := c.requeuer.Requeue(ctx, cl.lease, next.req)
 	o = next.newOutcome(lease, err, suspended)
 	return released

@@ -53,7 +53,8 @@ func (c *Client) startRenewals(claims []*claim) {
 
 // renew renews claims, which have the same TTL, and applies the results.
 func (c *Client) renew(ttl time.Duration, claims []*claim) {
-	suspended, sent := clock.Suspended(), c.now()
+	_, suspended := clock.Present()
+	sent := c.now()
 	leases, results := make([]driver.Lease, len(claims)), make([]driver.Renewal, len(claims))
 	left, last := make([]time.Duration, len(claims)), time.Duration(0) // until the deadlines
 	for i, cl := range claims {
@@ -93,7 +94,7 @@ func (c *Client) renew(ttl time.Duration, claims []*claim) {
 	}
 }
 
-// apply applies the result of a renewal. Before it was sent, clock.Suspended was suspended. true: it failed and will be retried. The mutex is held.
+// apply applies the result of a renewal. Before it was sent, the machine had been suspended for suspended. true: it failed and will be retried. The mutex is held.
 func (cl *claim) apply(r driver.Renewal, suspended, sent, now time.Duration) (failed bool) {
 	ttl := cl.req.TTL
 	cl.renewalEnded()

@@ -17,17 +17,17 @@ const (
 var (
 	started = time.Now()
 	latest  atomic.Pointer[rise]
-	lead    atomic.Int64 // how far the wall clock was ahead of the monotonic one when Suspended was last read
+	lead    atomic.Int64 // how far the wall clock was ahead of the monotonic one when the kernel's clocks were last read
 	reading sync.Mutex
 )
 
-// rise is a rise of Suspended from before to now, noticed at the instant at. The rise before it was noticed at earlier.
+// rise is a rise of suspended from before to now, noticed at the instant at. The rise before it was noticed at earlier.
 type rise struct {
 	at, earlier time.Time
 	before, now time.Duration
 }
 
-// grain is the unit to which Suspended is rounded down.
+// grain is the unit to which suspended is rounded down.
 const grain = time.Millisecond
 
 func init() {
@@ -38,8 +38,11 @@ func init() {
 	latest.Store(&rise{now: latest.Load().now}) // none was a suspend
 }
 
-// Present is Now, and Suspended as of just before. A suspend moves the wall clock ahead of the monotonic one. If the two have kept step, there was
-// none, and no system call is needed.
+// Present is the current time, and how long the machine had been suspended since boot just before, in whole milliseconds. suspended never falls. Only
+// its differences are meaningful: the lock servers' clocks have moved on by that much more than now shows. No suspend of more than a millisecond that
+// ended before the call is missed.
+//
+// A suspend moves the wall clock ahead of the monotonic one. If the two have kept step, there was none, and no system call is needed.
 func Present() (now time.Time, suspended time.Duration) {
 	if now = time.Now(); inStep(now) {
 		return now, latest.Load().now
@@ -57,8 +60,8 @@ func inStep(now time.Time) bool {
 // leadAt is how far the wall clock is ahead of the monotonic one.
 func leadAt(now time.Time) int64 { return now.UnixNano() - int64(now.Sub(started)) }
 
-// SuspendedAt is what Suspended was at t, or 0 if the machine was suspended twice since. Use it for validity that counts from before the call. It reads no
-// clock: a suspend that was not noticed yet is missing from earlier results of Suspended too.
+// SuspendedAt is what suspended was at t, or 0 if the machine was suspended twice since. Use it for validity that counts from before the call. It reads no
+// clock: a suspend that was not noticed yet is missing from earlier results of Present too.
 func SuspendedAt(t time.Time) time.Duration {
 	switch r := latest.Load(); {
 	case !t.Before(r.at):

@@ -4,9 +4,9 @@ package clock
 
 import "time"
 
-// Present is Now, and 0 as Suspended: this system offers only Go's monotonic clock. A suspend of the machine goes unnoticed here; then only the
+// Present is the current time, and 0: this system offers only Go's monotonic clock. A suspend of the machine goes unnoticed here; then only the
 // fencing token protects.
-func Present() (now time.Time, suspended time.Duration) { return Now(), 0 }
+func Present() (now time.Time, suspended time.Duration) { return time.Now(), 0 }
 
 // SuspendedAt is 0 too.
 func SuspendedAt(time.Time) time.Duration { return 0 }
