@@ -44,61 +44,59 @@ const quorumWait = 10 * time.Millisecond
 // more. The one ahead may be dead.
 const turnWait = 260 * time.Millisecond
 
-// hint returns wake, to be called without the mutex. If none is registered, it returns nil and Notify wakes at once.
-func (c *Claim) hint() (wake func()) {
-	c.hinted = c.hinted || c.wake == nil
-	return c.wake
+// hint wakes the claim's waiter. If none is registered, Notify does. The mutex is held.
+func (c *Claim) hint() {
+	if c.wake == nil {
+		c.hinted = true
+		return
+	}
+	c.wake()
 }
 
-// act records a server's word about m. It returns the function to call without the mutex, if any.
-func (r *Registry[M]) act(m M, word byte, server int) func() {
+// act does what a server's word says about m. The mutex is held.
+func (r *Registry[M]) act(m M, word byte, server int) {
 	c := m.Base()
 	switch word {
 	case 'w':
-		first, asked := c.called == 0, c.asked
+		first := c.called == 0
 		c.called |= 1 << server
 		if bits.OnesCount64(c.called) >= r.o.Quorum {
-			return c.hint()
-		}
-		if first {
-			time.AfterFunc(quorumWait, func() { r.wakeUnlessAsked(c, asked) })
+			c.hint()
+		} else if first {
+			r.hintAfter(quorumWait, c)
 		}
 	case 'n':
-		asked := c.asked
-		time.AfterFunc(turnWait, func() { r.wakeUnlessAsked(c, asked) })
+		r.hintAfter(turnWait, c)
 	case 'c':
-		return c.Req.Contended
+		if c.Req.Contended != nil {
+			c.Req.Contended()
+		}
 	case 'l':
 		c.broken |= 1 << server
-		return r.breakHeld(m)
+		r.breakHeld(m)
 	}
-	return nil
 }
 
-// breakHeld retires m if it is held and a quorum of servers reported it broken, perhaps before its grant was known. It returns the function to call
-// without the mutex, if any. The mutex is held.
-func (r *Registry[M]) breakHeld(m M) func() {
+// breakHeld ends m if it is held and a quorum of servers reported it broken, perhaps before its grant was known. The mutex is held.
+func (r *Registry[M]) breakHeld(m M) {
 	c := m.Base()
 	if !c.held || bits.OnesCount64(c.broken) < r.o.Quorum {
-		return nil
+		return
 	}
 	r.retire(m)
-	lost := c.Req.Lost
-	if lost == nil {
-		return nil
+	if c.Req.Lost != nil {
+		c.Req.Lost(fmt.Errorf("%w: it was broken by force", driver.ErrLost))
 	}
-	return func() { lost(fmt.Errorf("%w: it was broken by force", driver.ErrLost)) }
 }
 
-// wakeUnlessAsked wakes a claim, unless it has sent another request since it had sent asked.
-func (r *Registry[M]) wakeUnlessAsked(c *Claim, asked uint32) {
-	r.mu.Lock()
-	var wake func()
-	if c.asked == asked && !c.held {
-		wake = c.hint()
-	}
-	r.mu.Unlock()
-	if wake != nil {
-		wake()
-	}
+// hintAfter hints c after d, unless it has sent another request by then. The mutex is held.
+func (r *Registry[M]) hintAfter(d time.Duration, c *Claim) {
+	asked := c.asked
+	time.AfterFunc(d, func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if c.asked == asked && !c.held {
+			c.hint()
+		}
+	})
 }

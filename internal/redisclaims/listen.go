@@ -91,9 +91,9 @@ func (r *Registry[M]) receive(server int, channel string) error {
 // setHeard records whether a server's messages arrive. Some may have been missed, so waiters try at once, and holders ask whether anybody waits
 // once messages arrive.
 func (r *Registry[M]) setHeard(server int, heard bool) {
-	var wake []func()
 	var holders []M
 	r.mu.Lock()
+	defer r.mu.Unlock()
 	before := r.heard
 	r.heard &^= 1 << server
 	if heard {
@@ -102,15 +102,11 @@ func (r *Registry[M]) setHeard(server int, heard bool) {
 	for _, m := range r.members {
 		c := m.Base()
 		if c.wake != nil && (heard || r.heard != before) {
-			wake = append(wake, c.wake)
+			c.wake()
 		}
 		if heard && c.held && c.Req.Contended != nil {
 			holders = append(holders, m)
 		}
-	}
-	r.mu.Unlock()
-	for _, f := range wake {
-		f()
 	}
 	if len(holders) > 0 {
 		go r.askContended(server, holders)

@@ -33,7 +33,8 @@ type Options[M Member] struct {
 	MinTTL time.Duration
 }
 
-// Registry has all pending, waiting and held claims, by owner. Safe for concurrent use.
+// Registry has all pending, waiting and held claims, by owner. Safe for concurrent use. It calls wake and a Request's callbacks with its mutex
+// held: they never block, and the client calls no driver while it holds the mutex that they lock.
 type Registry[M Member] struct {
 	o      Options[M]
 	ctx    context.Context // ends when the registry is closed
@@ -78,24 +79,20 @@ func (r *Registry[M]) Enter(req driver.Request) (m M, err error) {
 // Answered records the outcome of a request for m. queue: the request asked for a place in the queue, so another one or Abandon follows.
 func (r *Registry[M]) Answered(m M, queue bool, err error) {
 	r.mu.Lock()
+	defer r.mu.Unlock()
 	c := m.Base()
 	noEffect := errors.Is(err, driver.ErrUnavailable) || errors.Is(err, driver.ErrRefused)
 	c.queued = c.queued || queue && !noEffect
-	var broken func()
 	switch {
 	case err == nil:
 		c.asking, c.queued, c.held = false, false, true
 		r.listen(c.Req.Owner)
-		broken = r.breakHeld(m)
+		r.breakHeld(m)
 	case noEffect, errors.Is(err, driver.ErrHeld):
 		c.asking = false
 		if !queue && !c.queued {
 			r.retire(m)
 		}
-	}
-	r.mu.Unlock()
-	if broken != nil {
-		broken()
 	}
 }
 
@@ -131,19 +128,18 @@ func (r *Registry[M]) retire(m M) {
 // Notify implements driver.Notifier for the backends.
 func (r *Registry[M]) Notify(req driver.Request, wake func()) (stop func()) {
 	r.mu.Lock()
+	defer r.mu.Unlock()
 	m, known := r.members[req.Owner]
 	if !known {
 		m = r.o.New(req)
 		r.members[req.Owner] = m
 	}
 	c := m.Base()
-	hinted := c.hinted
-	c.hinted, c.wake = false, wake
-	r.listen(req.Owner)
-	r.mu.Unlock()
-	if hinted {
+	if c.hinted {
 		wake()
 	}
+	c.hinted, c.wake = false, wake
+	r.listen(req.Owner)
 	return func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
@@ -163,12 +159,8 @@ func (r *Registry[M]) handle(server int, word string) {
 		return
 	}
 	r.mu.Lock()
-	var call func()
+	defer r.mu.Unlock()
 	if m, known := r.members[word[1:]]; known {
-		call = r.act(m, word[0], server)
-	}
-	r.mu.Unlock()
-	if call != nil {
-		call()
+		r.act(m, word[0], server)
 	}
 }
