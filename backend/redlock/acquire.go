@@ -85,9 +85,8 @@ func (c *claim) claimAt(ctx context.Context, i int, round int32, argv []any) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	v := &c.votes[i]
-	wanted := func() bool { return v.round == round && v.state == asked && !c.ended }
 	switch {
-	case !wanted():
+	case v.round != round: // released, or freed
 		return
 	case v.strayUndo: // since ask: a request before this one was not answered
 		v.state, v.err = failed, errStrayUndo
@@ -106,7 +105,7 @@ func (c *claim) claimAt(ctx context.Context, i int, round int32, argv []any) {
 	if st == held {
 		c.heard = time.Now()
 	}
-	if wanted() { // otherwise it is being released, or was asked for again
+	if v.round == round { // otherwise it is being released, or was asked for again
 		v.state = st
 	}
 	c.signal()

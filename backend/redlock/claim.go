@@ -23,11 +23,10 @@ type claim struct {
 	mu      sync.Mutex    // guards the following fields
 	votes   []vote        // by node
 	changed chan struct{} // closed on the next change; nil: nobody waits for one
-	round   int32         // how often the nodes were asked
+	round   int32         // of requests to the nodes: claims, or an undo
 	splits  int32         // attempts in a row that nobody won
 	heard   time.Time     // when a node last replied that another claim has its vote
 	ended   bool          // released or abandoned: no node is asked to grant it any more
-	frees   int32         // how often free was called: only the latest call repeats its requests
 
 	// The lease.
 	grant driver.Grant
@@ -36,8 +35,8 @@ type claim struct {
 
 // vote is what is known of one node's vote. A held lock has one per node, so vote is kept small.
 type vote struct {
-	round int32 // of the latest claim request
-	state state
+	round int32 // the latest that concerns the vote: an earlier one sends nothing more
+	state state // of the latest request for the vote
 
 	inFlight   bool // a request that claims or retakes is in flight
 	mayHold    bool // the node has, or may have, the lock for this claim
@@ -59,14 +58,13 @@ func (v *vote) open() bool { return v.mayHold || v.strayClaim || v.strayUndo }
 type state uint8
 
 const (
-	none      state = iota // not requested, or released
+	none      state = iota // not requested, or given up
 	asked                  // no answer yet
 	granted                // the node has the lock for this claim
 	held                   // the node has it for another
 	abandoned              // the node says that the claim was abandoned
 	failed                 // the request had no effect
 	unknown                // the request may have had an effect, or may still have one
-	releasing              // a release of what the node granted, or may still grant, is under way
 )
 
 const maxPlace = 4e15 - 1 // see queue.lua

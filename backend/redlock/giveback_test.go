@@ -236,7 +236,7 @@ func TestVoteSurvivesARefusedClaim(t *testing.T) {
 	x.proxies[1].Restore()
 	x.proxies[2].Restore()
 	require.ErrorIs(t, <-done, driver.ErrHeld)
-	c.waitsUntil(t, func() bool { return c.votes[0].state == unknown }) // the release was refused
+	a.nodes[0].settle(t.Context()) // the release was refused
 	do(t, x.servers[1], "DEL", key("x"))
 	do(t, x.servers[2], "DEL", key("x"))
 	a.rests(0, "", 0)

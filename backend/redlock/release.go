@@ -19,81 +19,104 @@ const (
 	mostAgain  = 500 * time.Millisecond
 )
 
-// undo is a request to undo a node's part of a claim: a script and its argument after the claim's value. A nil script: no request.
+// undo ends what the nodes have of a claim: after an attempt that failed, or for Release or Abandon. The claim's mutex guards it.
 type undo struct {
+	c      *claim
 	script *redisscript.Script
-	arg    any
+	arg    any  // of script, after the claim's value
+	final  bool // for Release or Abandon
+	round  int32
+	begun  time.Time
+
+	errs    []error // by node, of its first reply or its success; errSilent: no answer
+	freed   int     // nodes that freed the lock
+	absent  int     // nodes that had nothing of the claim
+	cleared int     // nodes that have nothing of it now, or never had
 }
 
-// undoAt returns a function that sends node i the undo that request returns at that time. onReply gets the first reply, and the first without
-// an error. Both are called with the mutex held.
-func (c *claim) undoAt(ctx context.Context, i int, request func(*vote) undo, onReply func(undo, redisscript.Reply)) (ask func()) {
-	v, n, begun, pause := &c.votes[i], c.b.nodes[i], time.Now(), firstAgain
-	ask = func() {
-		c.mu.Lock()
-		u := request(v)
-		v.undoing = u.script != nil
-		c.mu.Unlock()
-		if u.script == nil {
-			return
-		}
-		r := n.run(ctx, c.undoTimeout(), u.script, c.keys, c.value, u.arg)
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		defer c.signal()
-		v.undoing, v.mayHold = false, v.mayHold && r.Err != nil
-		v.strayUndo = v.strayUndo || r.Err != nil && !certain(r.Err)
-		if r.Err == nil || pause == firstAgain {
-			onReply(u, r)
-		}
-		if r.Err != nil && time.Since(begun) < c.Req.TTL && !n.pipe.Closed() {
-			time.AfterFunc(pause, func() { n.inOrder(c.Req.Name, ask) })
-			pause = min(2*pause, mostAgain)
-		}
+// newUndo begins a round of requests. The mutex is held.
+func (c *claim) newUndo(script *redisscript.Script, arg any, final bool) *undo {
+	c.round++
+	return &undo{c: c, script: script, arg: arg, final: final, round: c.round, begun: time.Now(), errs: make([]error, len(c.votes))}
+}
+
+// at has node i undo its part, and repeats that until the node does it, the TTL has passed, or a later round concerns the vote.
+func (u *undo) at(ctx context.Context, i int, pause time.Duration) {
+	c, n, first := u.c, u.c.b.nodes[i], pause == firstAgain
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	defer c.signal()
+	v := &c.votes[i]
+	switch {
+	case v.round != u.round:
+		return
+	case !u.final && !v.mayHold: // the node refused the claim
+		u.errs[i] = nil
+		return
 	}
-	return ask
+	script, arg := u.script, u.arg
+	if u.final && (v.strayClaim || v.inFlight) { // the node refuses the claim if that arrives later
+		script, arg = redisscript.Abandon, redisclaims.TombstoneTTL.Milliseconds()
+	}
+	v.undoing = true
+	c.mu.Unlock()
+	r := n.run(ctx, c.undoTimeout(), script, c.keys, c.value, arg)
+	c.mu.Lock()
+	v.undoing, v.mayHold = false, v.mayHold && r.Err != nil
+	v.strayUndo = v.strayUndo || r.Err != nil && !certain(r.Err)
+	if first || r.Err == nil {
+		u.errs[i] = r.Err
+	}
+	certainly := first && script == redisscript.QuorumRelease // otherwise an earlier request may have freed it
+	switch {
+	case r.Err != nil:
+		if time.Since(u.begun) < c.Req.TTL && !n.pipe.Closed() {
+			time.AfterFunc(pause, func() { n.inOrder(c.Req.Name, func() { u.at(ctx, i, min(2*pause, mostAgain)) }) })
+		}
+		return
+	case certainly && r.Value == int64(1):
+		u.freed++
+	case certainly:
+		u.absent++
+	}
+	u.cleared++
+}
+
+// await waits until the outcome is certain or the silent nodes time out, or returns ctx's error when ctx ends. The mutex is held.
+func (u *undo) await(ctx context.Context, timeout time.Duration) error {
+	return u.c.await(ctx, func() time.Duration {
+		if u.decided() || !slices.Contains(u.errs, errSilent) {
+			return 0
+		}
+		return u.c.left(timeout, u.begun, func(i int) bool { return u.errs[i] == errSilent })
+	})
+}
+
+// decided reports whether the silent nodes cannot change the outcome. The mutex is held.
+func (u *undo) decided() bool {
+	q := u.c.b.quorum
+	switch {
+	case !u.final:
+		return u.c.ended || !u.c.blocks()
+	case u.script == redisscript.Abandon:
+		return u.cleared >= q
+	}
+	return u.freed >= q || u.absent >= q
 }
 
 // releaseVotes releases what the nodes have of the claim. It returns why, or an error if the release may have failed. place is the claim's new
 // place in the queues; "": none. The mutex is held.
 func (c *claim) releaseVotes(ctx context.Context, why error, place any) error {
-	begun := time.Now()
-	for i := range c.votes {
+	u := c.newUndo(redisscript.QuorumRelease, place, false)
+	for i, n := range c.b.nodes {
 		v := &c.votes[i]
 		if c.ended || v.state != asked && !v.mayHold { // free undoes it, or there is nothing to undo
 			continue
 		}
-		v.state = releasing
-		round := v.round
-		superseded := func() bool { return v.round != round || c.ended } // claimed again, or undone by free
-		request := func(v *vote) undo {
-			switch {
-			case superseded():
-			case !v.mayHold:
-				v.state = none
-				c.signal()
-			default:
-				return undo{redisscript.QuorumRelease, place}
-			}
-			return undo{}
-		}
-		onReply := func(_ undo, r redisscript.Reply) {
-			switch {
-			case superseded():
-			case r.Err == nil:
-				v.state = none
-			default:
-				v.state, v.err = unknown, r.Err
-			}
-		}
-		c.b.nodes[i].inOrder(c.Req.Name, c.undoAt(context.WithoutCancel(ctx), i, request, onReply))
+		v.round, v.state, u.errs[i] = u.round, none, errSilent
+		n.inOrder(c.Req.Name, func() { u.at(context.WithoutCancel(ctx), i, firstAgain) })
 	}
-	ended := c.await(ctx, func() time.Duration {
-		if c.ended || c.count(releasing) == 0 || !c.blocks() {
-			return 0
-		}
-		return c.left(c.nodeTimeout(), begun, func(i int) bool { return c.votes[i].state == releasing })
-	})
+	ended := u.await(ctx, c.nodeTimeout())
 	switch {
 	case ended != nil:
 		return interrupted(ended)
@@ -118,64 +141,27 @@ func (c *claim) blocks() bool {
 	return open >= c.b.quorum || able >= c.b.quorum && able-open < c.b.quorum
 }
 
-// undone has the nodes' replies to a release or to Abandon. The claim's mutex guards it.
-type undone struct {
-	errs    []error // by node; errSilent: no answer
-	freed   int     // nodes that freed the lock
-	absent  int     // nodes that had nothing of the claim
-	cleared int     // nodes that have nothing of it now, or never had
-}
-
-// free asks all nodes to free the claim. It waits until enough have, or until they time out. Where a claim request may still arrive, the node
-// refuses it for redisclaims.TombstoneTTL. The mutex is held.
-func (c *claim) free(ctx context.Context, abandon bool, enough func(*undone) bool) (*undone, error) {
-	begun, f := time.Now(), &undone{errs: make([]error, len(c.votes))}
+// free asks all nodes to free the claim with script and arg. It waits until enough have, or until they time out. Where a claim request may still
+// arrive, the node refuses it for redisclaims.TombstoneTTL. The mutex is held.
+func (c *claim) free(ctx context.Context, script *redisscript.Script, arg any) (*undo, error) {
 	c.ended = true
-	c.frees++
-	turn := c.frees
-	for i := range c.votes {
+	f, abandon := c.newUndo(script, arg, true), script == redisscript.Abandon
+	for i, n := range c.b.nodes {
 		v := &c.votes[i]
+		v.round = f.round
 		if v.state == failed && !v.open() && !(abandon && v.mayWait) {
 			f.cleared++
 			continue
 		}
 		f.errs[i] = errSilent
-		first := true
-		request := func(v *vote) undo {
-			switch {
-			case !first && turn != c.frees:
-				return undo{}
-			case v.strayClaim, v.inFlight:
-				return undo{redisscript.Abandon, redisclaims.TombstoneTTL.Milliseconds()}
-			case abandon:
-				return undo{redisscript.Abandon, 0}
-			}
-			return undo{redisscript.QuorumRelease, ""}
-		}
-		ask := c.undoAt(context.WithoutCancel(ctx), i, request, func(u undo, r redisscript.Reply) {
-			certainly := first && u.script == redisscript.QuorumRelease // otherwise an earlier request may have freed it
-			if f.errs[i] = r.Err; r.Err == nil {
-				f.cleared++
-				if certainly && r.Value == int64(1) {
-					f.freed++
-				} else if certainly {
-					f.absent++
-				}
-			}
-			first = false
-		})
-		if abandon && v.inFlight { // the node will refuse the claim if that arrives later
+		ask := func() { f.at(context.WithoutCancel(ctx), i, firstAgain) }
+		if abandon && v.inFlight {
 			go ask()
 		} else {
-			c.b.nodes[i].inOrder(c.Req.Name, ask)
+			n.inOrder(c.Req.Name, ask)
 		}
 	}
-	ended := c.await(ctx, func() time.Duration {
-		if !slices.Contains(f.errs, errSilent) || enough(f) {
-			return 0
-		}
-		return c.left(c.undoTimeout(), begun, func(i int) bool { return f.errs[i] == errSilent })
-	})
+	ended := f.await(ctx, c.undoTimeout())
 	if f.cleared >= c.b.quorum {
 		c.b.claims.Leave(c)
 		return f, nil
@@ -197,7 +183,7 @@ func (c *claim) Release(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	q := c.b.quorum
-	f, err := c.free(ctx, false, func(f *undone) bool { return f.freed >= q || f.absent >= q })
+	f, err := c.free(ctx, redisscript.QuorumRelease, "")
 	if err == nil && (f.absent >= q || f.freed < q && !time.Now().Before(c.until)) {
 		err = c.lost()
 	}
@@ -215,7 +201,7 @@ func (b *Backend) Abandon(ctx context.Context, req driver.Request) error {
 			c.votes[i].strayClaim = true
 		}
 	}
-	f, err := c.free(ctx, true, func(f *undone) bool { return f.cleared >= b.quorum })
+	f, err := c.free(ctx, redisscript.Abandon, 0)
 	if refused := b.majority(f.errs); err != nil && errors.Is(refused, driver.ErrRefused) {
 		return refused
 	}
