@@ -30,7 +30,7 @@ func (c *claim) acquire(ctx context.Context, queue bool) error {
 	before := c.splits
 	var begun time.Time // asking for released votes
 	for {
-		c.ask(context.WithoutCancel(ctx), c.value, c.TTL(), queue, c.place)
+		c.ask(context.WithoutCancel(ctx), queue)
 		err, first := c.judge(c.awaitVotes(ctx), before)
 		until := sent.Add(c.Req.TTL - drift(c.Req.TTL))
 		switch {
@@ -58,7 +58,7 @@ func (c *claim) acquire(ctx context.Context, queue bool) error {
 }
 
 // ask asks all nodes that have not granted the claim, at once. ctx must have no end. The mutex is held.
-func (c *claim) ask(ctx context.Context, argv ...any) {
+func (c *claim) ask(ctx context.Context, queue bool) {
 	c.round++
 	round := c.round
 	for i, n := range c.b.nodes {
@@ -74,14 +74,14 @@ func (c *claim) ask(ctx context.Context, argv ...any) {
 			v.state, v.strayUndo = failed, v.strayUndo || v.undoing
 			continue
 		}
-		n.inOrder(c.Req.Name, func() { c.claimAt(ctx, i, round, argv) })
+		n.inOrder(c.Req.Name, func() { c.claimAt(ctx, i, round, queue) })
 	}
 }
 
 var errStrayUndo = fmt.Errorf("%w: a request to release an earlier vote may still arrive", driver.ErrUnavailable)
 
 // claimAt asks node i for its vote, unless the vote is no longer wanted.
-func (c *claim) claimAt(ctx context.Context, i int, round int32, argv []any) {
+func (c *claim) claimAt(ctx context.Context, i int, round int32, queue bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	v := &c.votes[i]
@@ -96,7 +96,7 @@ func (c *claim) claimAt(ctx context.Context, i int, round int32, argv []any) {
 	had := v.mayHold // since an earlier request: a refused one changes nothing at the node
 	v.inFlight, v.mayHold = true, true
 	c.mu.Unlock()
-	r := c.b.nodes[i].runAdmitted(ctx, c.nodeTimeout(), redisscript.QuorumAcquire, c.keys, argv...)
+	r := c.b.nodes[i].runAdmitted(ctx, c.nodeTimeout(), redisscript.QuorumAcquire, c.keys, c.value, c.TTL(), queue, c.place)
 	c.mu.Lock()
 	v.inFlight = false
 	st := v.answered(r)
@@ -227,10 +227,7 @@ func (c *claim) freeIn(got int) time.Duration {
 func (c *claim) tooFew() error {
 	errs, strayUndo := make([]error, len(c.votes)), false
 	for i := range c.votes {
-		if v := &c.votes[i]; v.state == failed || v.state == unknown {
-			errs[i] = v.err
-		}
-		strayUndo = strayUndo || c.votes[i].strayUndo
+		errs[i], strayUndo = c.votes[i].err, strayUndo || c.votes[i].strayUndo
 	}
 	if c.b.majority(errs) == nil { // otherwise the silent nodes do not matter
 		for i := range c.votes {
