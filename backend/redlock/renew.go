@@ -25,7 +25,7 @@ func (b *Backend) RenewBatch(ctx context.Context, leases []driver.Lease, results
 
 // renew renews leases with one request to each node.
 func (b *Backend) renew(ctx context.Context, leases []driver.Lease, results []driver.Renewal) {
-	r := &renewal{b: b, sent: time.Now(), claims: make([]*claim, len(leases)), votes: make([]votes, len(leases)), errs: make([]error, len(b.nodes))}
+	r := &renewal{b: b, sent: time.Now(), claims: make([]*claim, len(leases)), tallies: make([]tally, len(leases)), errs: make([]error, len(b.nodes))}
 	keys, argv, timeout := make([]string, len(leases)), make([]any, 2*len(leases)), time.Duration(0)
 	for i, l := range leases {
 		c := l.(*claim)
@@ -42,7 +42,7 @@ func (b *Backend) renew(ctx context.Context, leases []driver.Lease, results []dr
 				s.err = reply.Unexpected()
 			}
 			replies <- s
-			<-counted // from now on r.votes does not change
+			<-counted // from now on r.tallies does not change
 			r.retake(s)
 		}()
 	}
@@ -67,15 +67,15 @@ func (b *Backend) renew(ctx context.Context, leases []driver.Lease, results []dr
 
 // renewal is a batch of claims under renewal.
 type renewal struct {
-	b      *Backend
-	claims []*claim
-	sent   time.Time
-	votes  []votes // for each claim
-	errs   []error // of each node
+	b       *Backend
+	claims  []*claim
+	sent    time.Time
+	tallies []tally // for each claim
+	errs    []error // of each node
 }
 
-// votes counts the nodes' replies for a claim.
-type votes struct{ ours, gone uint8 }
+// tally counts the nodes' replies for a claim.
+type tally struct{ ours, gone int }
 
 // nodeReply is a node's reply.
 type nodeReply struct {
@@ -92,15 +92,15 @@ func (r *renewal) count(s nodeReply) {
 		return
 	}
 	for n, c := range r.claims {
-		v, reply := &r.votes[n], s.list[n]
+		t, ours := &r.tallies[n], s.list[n] == int64(1)
 		c.mu.Lock()
-		vote := &c.votes[s.node]
+		v := &c.votes[s.node]
 		switch {
-		case vote.state == asked: // the vote may be about to come, or to be released by an earlier request
-		case reply == int64(1) && !vote.strayUndo:
-			v.ours++
-		case reply != int64(1) && !vote.inFlight:
-			v.gone++
+		case v.state == asked: // the vote may be about to come, or to be released by an earlier request
+		case ours && !v.strayUndo:
+			t.ours++
+		case !ours && !v.inFlight:
+			t.gone++
 		}
 		c.mu.Unlock()
 	}
@@ -109,20 +109,20 @@ func (r *renewal) count(s nodeReply) {
 // decided reports whether the silent nodes cannot change any outcome.
 func (r *renewal) decided() bool {
 	q := r.b.quorum
-	return !slices.ContainsFunc(r.votes, func(v votes) bool { return int(v.ours) < q && int(v.gone) < q })
+	return !slices.ContainsFunc(r.tallies, func(t tally) bool { return t.ours < q && t.gone < q })
 }
 
 // result is the outcome for claim n. ended is the context's error, if it ended.
 func (r *renewal) result(n int, ended error) driver.Renewal {
-	v, c, q := r.votes[n], r.claims[n], r.b.quorum
+	t, c, q := r.tallies[n], r.claims[n], r.b.quorum
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
-	case int(v.gone) >= q:
+	case t.gone >= q:
 		return driver.Renewal{Err: c.lost()}
-	case int(v.ours) >= q && !time.Now().Before(c.until):
+	case t.ours >= q && !time.Now().Before(c.until):
 		return driver.Renewal{Err: fmt.Errorf("%w: the validity ended before a majority of the nodes had answered", driver.ErrUnknown)}
-	case int(v.ours) >= q:
+	case t.ours >= q:
 		if until := r.sent.Add(c.Req.TTL - drift(c.Req.TTL)); until.After(c.until) {
 			c.until = until
 		}
@@ -131,11 +131,11 @@ func (r *renewal) result(n int, ended error) driver.Renewal {
 		return driver.Renewal{Err: interrupted(ended)}
 	}
 	class := driver.ErrUnavailable
-	if v.ours > 0 || slices.ContainsFunc(r.errs, func(err error) bool { return err != nil && !certain(err) }) {
+	if t.ours > 0 || slices.ContainsFunc(r.errs, func(err error) bool { return err != nil && !certain(err) }) {
 		class = driver.ErrUnknown
 	}
 	_, why := r.b.byReason(r.errs)
-	return driver.Renewal{Err: fmt.Errorf("%w: the lock was renewed on %d of %d nodes, and %d are needed; %s", class, v.ours, len(r.b.nodes), q, why)}
+	return driver.Renewal{Err: fmt.Errorf("%w: the lock was renewed on %d of %d nodes, and %d are needed; %s", class, t.ours, len(r.b.nodes), q, why)}
 }
 
 // retake retakes, on a node that lost them, the locks that a majority of the nodes has.
@@ -145,7 +145,7 @@ func (r *renewal) retake(s nodeReply) {
 		return
 	}
 	for n, c := range r.claims {
-		if s.list[n] == int64(0) && int(r.votes[n].ours) >= r.b.quorum {
+		if s.list[n] == int64(0) && r.tallies[n].ours >= r.b.quorum {
 			absent = append(absent, c)
 		}
 	}
