@@ -137,7 +137,7 @@ func (r *request) deliver(replies []Reply, value any, err, unacked error) {
 			continue
 		}
 		reply := Reply{Value: list[i]}
-		if failed, ok := list[i].([]any); ok && len(r.calls) > 1 && len(failed) == 2 && failed[0] == "!" { // see each.lua
+		if failed, ok := list[i].([]any); ok && len(r.calls) > 1 && len(failed) == 2 && failed[0] == "!" { // see many.lua
 			reply = Reply{Err: Classify(ReplyError(fmt.Sprint(failed[1])), true)}
 		} else if r.script.acks {
 			reply.Unacked = unacked

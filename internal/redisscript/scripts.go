@@ -2,7 +2,7 @@ package redisscript
 
 import (
 	"embed"
-	"slices"
+	"strings"
 )
 
 //go:embed lua/*.lua
@@ -48,25 +48,23 @@ var (
 )
 
 // of returns s with the files as its source.
-func (s Script) of(files ...string) *Script {
-	source := ""
+func (s Script) of(files ...string) *Script { return s.from(text(files...)) }
+
+// ofMany is like of. It also makes the variant for many locks, which share what the first file defines: token.lua or demoted.lua.
+func (s Script) ofMany(shared string, files ...string) *Script {
+	parts := strings.NewReplacer("--SHARED\n", text(shared), "--SCRIPT\n", text(files...))
+	s.batch = Script{acks: s.acks}.from(parts.Replace(text("many")))
+	return s.from(text(shared) + text(files...))
+}
+
+// text is that of the files.
+func text(files ...string) (all string) {
 	for _, f := range files {
-		text, err := lua.ReadFile("lua/" + f + ".lua")
+		part, err := lua.ReadFile("lua/" + f + ".lua")
 		if err != nil {
 			panic(err) // embedded
 		}
-		source += string(text)
+		all += string(part)
 	}
-	return s.from(source)
-}
-
-// ofMany is like of. It also makes the variant for many locks, which share what token.lua or demoted.lua defines.
-func (s Script) ofMany(files ...string) *Script {
-	many, one := []string{"shadow"}, files
-	if files[0] == "token" || files[0] == "demoted" {
-		many, one = append(many, files[0]), files[1:]
-	}
-	many = slices.Concat(many, []string{"one"}, one, []string{"each"})
-	s.batch = Script{acks: s.acks}.of(many...)
-	return s.of(files...)
+	return all
 }
