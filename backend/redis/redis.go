@@ -2,7 +2,6 @@ package redis
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -97,15 +96,7 @@ func (b *Backend) TryAcquire(ctx context.Context, req driver.Request) (driver.Le
 		return nil, err
 	}
 	sent := time.Now()
-	args := []any{c.TTL(), req.Queue, b.requests.Add(1)}
-	r := c.run(ctx, redisscript.Acquire, args...)
-	if errors.Is(r.Err, redisscript.ErrImpatient) && ctx.Err() == nil {
-		r = c.run(ctx, redisscript.Again, args...)
-		if r.Err != nil && !errors.Is(r.Err, driver.ErrUnknown) { // the first request may still run
-			r.Err = redisscript.WithContextErr(ctx, fmt.Errorf("%w: after a request that was not answered: %v", driver.ErrUnknown, r.Err))
-		}
-	}
-	lease, err := b.outcome(c, sent, r)
+	lease, err := b.outcome(c, sent, c.run(ctx, redisscript.Acquire, c.TTL(), req.Queue, b.requests.Add(1)))
 	b.claims.Answered(c, req.Queue, err)
 	if held, ok := err.(*driver.HeldError); ok && held.Holder.Shared && req.Queue && !c.beside() { // tell the readers that a writer waits
 		_ = b.pipe.Run(ctx, redisscript.Contend.Call(b.besideKeys(req.Name, 0), req.Owner, 0)) // advice: c polls

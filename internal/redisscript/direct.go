@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"time"
 
 	"github.com/lockport/lockport/driver"
@@ -16,10 +17,6 @@ const (
 	// directPause is how long all calls use the queue after a direct claim got no answer within directWait.
 	directPause = 10 * time.Second
 )
-
-// ErrImpatient comes with driver.ErrUnknown: the claim was sent and not answered within directWait. Repeat it with
-// the script Again, which waits longer and makes the server refuse the first request.
-var ErrImpatient = errors.New("not answered at once")
 
 // direct runs c on the caller's goroutine. That saves two goroutine switches, which take longer than the script on a local Redis. It needs
 // ContextTimeoutEnabled: the client then honours context deadlines, but not cancellation. A claim, unlike a release, must return soon after
@@ -40,16 +37,28 @@ func (p *Pipe) direct(ctx context.Context, c Call) (Reply, bool) {
 	if isNoScript(err) {
 		return Reply{}, false
 	}
-	var timeout net.Error
-	late := errors.As(err, &timeout) && timeout.Timeout()
-	switch {
-	case late && sooner != ctx && errors.Is(err, driver.ErrUnavailable): // no connection within directWait
-		return Reply{}, false
-	case late && sooner != ctx:
-		p.slow.Store(time.Now().Add(directPause).UnixNano())
-		err = fmt.Errorf("%w (%w)", err, ErrImpatient)
+	if timeout, ok := errors.AsType[net.Error](err); !ok || !timeout.Timeout() || sooner == ctx {
+		return Reply{Value: value, Err: err}, true
 	}
-	return Reply{Value: value, Err: err}, true
+	if errors.Is(err, driver.ErrUnavailable) { // no connection within directWait
+		return Reply{}, false
+	}
+	p.slow.Store(time.Now().Add(directPause).UnixNano())
+	if ctx.Err() != nil {
+		return Reply{Err: err}, true
+	}
+	return p.again(ctx, c), true
+}
+
+// again repeats the claim c, which was sent and not answered within directWait: it waits as long as ctx, and the server refuses the first request.
+func (p *Pipe) again(ctx context.Context, c Call) Reply {
+	c.script, c.args = acquireAgain, slices.Clone(c.args)
+	c.args[1] = acquireAgain.sha
+	r := p.Run(ctx, c)
+	if r.Err != nil && !errors.Is(r.Err, driver.ErrUnknown) { // the first request may still run
+		r.Err = fmt.Errorf("%w: after a request that was not answered: %v", driver.ErrUnknown, r.Err)
+	}
+	return r
 }
 
 // latestDeadline is ctx with the latest deadline of calls, if all have one.

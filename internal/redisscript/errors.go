@@ -130,8 +130,8 @@ func contextErr(cause error, sent bool) error {
 	return Classify(fmt.Errorf("waiting for Redis: %w", cause), sent)
 }
 
-// WithContextErr adds ctx's error to err if ctx has ended. A socket deadline taken from ctx may fire before ctx's own timer.
-func WithContextErr(ctx context.Context, err error) error {
+// withContextErr adds ctx's error to err if ctx has ended. A socket deadline taken from ctx may fire before ctx's own timer.
+func withContextErr(ctx context.Context, err error) error {
 	if err == nil || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 		return err
 	}

@@ -101,7 +101,7 @@ func (p *Pipe) Run(ctx context.Context, c Call) Reply {
 	defer p.busy.Add(-1)
 	if p.busy.Add(1) == 1 {
 		if r, ok := p.direct(ctx, c); ok {
-			r.Err = WithContextErr(ctx, r.Err)
+			r.Err = withContextErr(ctx, r.Err)
 			return r
 		}
 	}
@@ -113,7 +113,7 @@ func (p *Pipe) Run(ctx context.Context, c Call) Reply {
 	if err != nil {
 		return Reply{Err: contextErr(err, sent)}
 	}
-	r.Err = WithContextErr(ctx, r.Err)
+	r.Err = withContextErr(ctx, r.Err)
 	return r
 }
 
@@ -142,7 +142,7 @@ func (p *Pipe) RunAll(ctx context.Context, calls []Call) []Reply {
 					part[i] = calls[j]
 				}
 				for i, r := range p.sendWithin(ctx, n, part) {
-					r.Err = WithContextErr(ctx, r.Err)
+					r.Err = withContextErr(ctx, r.Err)
 					replies[at[i]] = r
 				}
 			}

@@ -11,13 +11,13 @@ var lua embed.FS
 // The scripts for a single server. Their keys are the lock and the queue, and for scripts that grant, the last tokens. A file comes after
 // those that it relies on. The easy case comes first, so that it does not run what only the others need.
 var (
-	Acquire = Script{acks: true, Beside: acquireBeside}.ofMany("token", "easy", "queue", "claim", "acquire")
-	Renew   = Script{acks: true, keys: 1, Beside: renewBeside}.ofMany("demoted", "renew") // of one key: a client renews thousands
-	Release = Script{keys: 2, Beside: releaseBeside}.ofMany("demoted", "release", "queue", "wake")
-	Abandon = Script{Beside: abandonBeside}.of("queue", "abandon")
-	Again   = Script{acks: true}.of("token", "queue", "claim", "again")
-	Requeue = Script{acks: true}.of("token", "queue", "claim", "requeue")
-	Attach  = Script{acks: true}.of("demoted", "queue", "attach")
+	Acquire      = Script{acks: true, Beside: acquireBeside}.ofMany("token", "easy", "queue", "claim", "acquire")
+	Renew        = Script{acks: true, keys: 1, Beside: renewBeside}.ofMany("demoted", "renew") // of one key: a client renews thousands
+	Release      = Script{keys: 2, Beside: releaseBeside}.ofMany("demoted", "release", "queue", "wake")
+	Abandon      = Script{Beside: abandonBeside}.of("queue", "abandon")
+	acquireAgain = Script{acks: true}.of("token", "queue", "claim", "again")
+	Requeue      = Script{acks: true}.of("token", "queue", "claim", "requeue")
+	Attach       = Script{acks: true}.of("demoted", "queue", "attach")
 )
 
 // The scripts for readers and permits. Their keys are those of the scripts that grant, and the set of holders.
