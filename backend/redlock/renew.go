@@ -47,21 +47,17 @@ func (b *Backend) renew(ctx context.Context, leases []driver.Lease, results []dr
 		}()
 	}
 	defer close(counted)
-	timer := time.NewTimer(timeout)
-	defer timer.Stop()
-	var ended error
-	for open := len(b.nodes); open > 0 && ended == nil && !r.decided(); open-- {
+	limited, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	for open := len(b.nodes); open > 0 && limited.Err() == nil && !r.decided(); open-- {
 		select {
 		case s := <-replies:
 			r.count(s)
-		case <-timer.C:
-			open = 0
-		case <-ctx.Done():
-			ended = ctx.Err()
+		case <-limited.Done():
 		}
 	}
 	for i := range r.claims {
-		results[i] = r.result(i, ended)
+		results[i] = r.result(i, ctx.Err())
 	}
 }
 
