@@ -15,7 +15,7 @@ type Claim struct {
 	asked  uint32 // number of requests
 	asking bool   // the outcome of a request is not known yet, or never will be
 	queued bool   // a server may have it in its queue
-	hinted bool   // notified while no wake was registered
+	missed bool   // a wake-up while no wake was registered
 	held   bool
 	wake   func() // nil: not registered
 	called uint64 // bits of the servers that have called it since its last request: its turn has come
@@ -44,10 +44,10 @@ const quorumWait = 10 * time.Millisecond
 // more. The one ahead may be dead.
 const turnWait = 260 * time.Millisecond
 
-// hint wakes the claim's waiter. If none is registered, Notify does. The mutex is held.
-func (c *Claim) hint() {
+// wakeUp wakes the claim's waiter. If none is registered, Notify does. The mutex is held.
+func (c *Claim) wakeUp() {
 	if c.wake == nil {
-		c.hinted = true
+		c.missed = true
 		return
 	}
 	c.wake()
@@ -61,12 +61,12 @@ func (r *Registry[M]) act(m M, word byte, server int) {
 		first := c.called == 0
 		c.called |= 1 << server
 		if bits.OnesCount64(c.called) >= r.o.Quorum {
-			c.hint()
+			c.wakeUp()
 		} else if first {
-			r.hintAfter(quorumWait, c)
+			r.wakeAfter(quorumWait, c)
 		}
 	case 'n':
-		r.hintAfter(turnWait, c)
+		r.wakeAfter(turnWait, c)
 	case 'c':
 		if c.Req.Contended != nil {
 			c.Req.Contended()
@@ -89,14 +89,14 @@ func (r *Registry[M]) breakHeld(m M) {
 	}
 }
 
-// hintAfter hints c after d, unless it has sent another request by then. The mutex is held.
-func (r *Registry[M]) hintAfter(d time.Duration, c *Claim) {
+// wakeAfter wakes c after d, unless it has sent another request by then. The mutex is held.
+func (r *Registry[M]) wakeAfter(d time.Duration, c *Claim) {
 	asked := c.asked
 	time.AfterFunc(d, func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		if c.asked == asked && !c.held {
-			c.hint()
+			c.wakeUp()
 		}
 	})
 }

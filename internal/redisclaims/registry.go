@@ -72,7 +72,7 @@ func (r *Registry[M]) Enter(req driver.Request) (m M, err error) {
 	// Name, Owner and TTL keep their values: an abandoned request that is still to be written may read them.
 	c.Req.Queue, c.Req.Lost, c.Req.Contended = req.Queue, req.Lost, req.Contended
 	c.asked++
-	c.asking, c.hinted, c.called = true, false, 0
+	c.asking, c.missed, c.called = true, false, 0
 	return m, nil
 }
 
@@ -135,10 +135,10 @@ func (r *Registry[M]) Notify(req driver.Request, wake func()) (stop func()) {
 		r.members[req.Owner] = m
 	}
 	c := m.Base()
-	if c.hinted {
+	if c.missed {
 		wake()
 	}
-	c.hinted, c.wake = false, wake
+	c.missed, c.wake = false, wake
 	r.listen(req.Owner)
 	return func() {
 		r.mu.Lock()
