@@ -102,9 +102,6 @@ func (c *claim) claimAt(ctx context.Context, i int, round int32, queue bool) {
 	st := v.answered(r)
 	v.mayHold = v.mayHold || had && certain(r.Err)
 	v.mayWait = v.mayWait || !certain(r.Err)
-	if st == held {
-		c.heard = time.Now()
-	}
 	if v.round == round { // otherwise it is being released, or was asked for again
 		v.state = st
 	}
@@ -137,15 +134,19 @@ func (v *vote) answered(r redisscript.Reply) state {
 // them, and nobody would win. The mutex is held.
 func (c *claim) awaitVotes(ctx context.Context) error {
 	begun, q := time.Now(), c.b.quorum
+	seen, since := 0, begun // votes of other claims, and when the last one was noticed
 	return c.await(ctx, func() time.Duration {
 		got, others, open := c.count(granted), c.count(held), c.count(asked)
+		if others > seen {
+			seen, since = others, time.Now()
+		}
 		switch {
 		case c.ended, open == 0, got >= q, got+open < q && (got+others >= q || got+others+open < q):
 			return 0
 		}
 		left := c.left(c.nodeTimeout(), begun, func(i int) bool { return c.votes[i].state == asked })
 		if others > 0 && got+others >= q {
-			left = min(left, max(stragglerTime, c.heard.Sub(begun))-time.Since(c.heard))
+			left = min(left, max(stragglerTime, since.Sub(begun))-time.Since(since))
 		}
 		return left
 	})

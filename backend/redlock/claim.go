@@ -25,7 +25,6 @@ type claim struct {
 	changed chan struct{} // closed on the next change; nil: nobody waits for one
 	round   int32         // of requests to the nodes: claims, or an undo
 	splits  int32         // attempts in a row that nobody won
-	heard   time.Time     // when a node last replied that another claim has its vote
 	ended   bool          // released or abandoned: no node is asked to grant it any more
 
 	// The lease.
