@@ -18,8 +18,7 @@ type session struct {
 	endErr error // why it has ended on our side; nil: it has not
 
 	queue      []*Op              // to be sent
-	busy       bool               // a request is under way
-	stopListen context.CancelFunc // nil: it does not listen
+	stopListen context.CancelFunc // nil: it is dialling, or a request is under way
 
 	sent      time.Time // when the last request was sent
 	confirmed time.Time // when the last answered request was sent
@@ -74,7 +73,7 @@ func (s *session) run(label string) {
 		}
 	}
 	for s.endErr == nil {
-		if s.idle() {
+		if len(s.queue) == 0 {
 			s.listen()
 		} else {
 			s.request()
@@ -129,14 +128,12 @@ func (s *session) next() (ops []*Op) {
 // request sends what is queued, or a part of it, as one request. Called with mu held; waits without it.
 func (s *session) request() {
 	ops := s.next()
-	s.busy = true
 	var err error
 	if ops[0].waits {
 		err = s.wait(ops[0])
 	} else {
 		err = s.do(ops)
 	}
-	s.busy = false
 	if err != nil {
 		s.end(err)
 		err = unknown(s.endErr)
@@ -229,12 +226,12 @@ func (s *session) idleLimit() time.Duration {
 func (s *session) until() time.Time { return s.confirmed.Add(s.b.o.TTL) }
 
 // idle reports whether nothing is under way or queued.
-func (s *session) idle() bool { return !s.busy && len(s.queue) == 0 }
+func (s *session) idle() bool { return s.stopListen != nil && len(s.queue) == 0 }
 
 // stale reports whether the server may have ended the session, or may be ending it now.
 func (s *session) stale() bool {
 	silent := time.Since(s.sent)
-	return s.conn != nil && s.idle() && (silent >= s.b.o.TTL || silent >= s.idleLimit() && len(s.claims) == 0)
+	return s.idle() && (silent >= s.b.o.TTL || silent >= s.idleLimit() && len(s.claims) == 0)
 }
 
 // end ends the session on our side, and all that lives on it. Calls under way settle when answered or failed. Caller holds mu.
