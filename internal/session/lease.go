@@ -3,7 +3,6 @@ package session
 import (
 	"cmp"
 	"context"
-	"errors"
 
 	"github.com/lockport/lockport/driver"
 )
@@ -56,7 +55,7 @@ func (c *claim) whyNotHeld() error {
 	case c.state == held:
 		return nil
 	case c.state == freeing:
-		return of(driver.ErrUnknown, errReleased)
+		return unknown(errReleased)
 	case c.s.endErr != nil:
 		return lost(c.s.endErr)
 	}
@@ -136,26 +135,26 @@ func (b *Backend) confirmEnd(ctx context.Context, s *session) error {
 		if err != nil {
 			return err
 		}
-		s.ending, s.asked = m.ask(&Op{Kind: End, Earlier: s.conn}, s.onEnd), m
+		s.ending = m.ask(&Op{Kind: End, Earlier: s.conn}, func(op *Op) { s.onEnd(op, m) })
 	}
-	op, asked := s.ending, s.asked
-	answered := b.await(ctx, op)
-	switch {
+	op := s.ending
+	switch answered := b.await(ctx, op); {
 	case !answered:
 		return unknown(ctx.Err())
-	case errors.Is(op.Err, driver.ErrRefused) && asked.conn == nil: // no session opens; one that may not be terminated ends by itself
-		return op.Err
 	case op.Err != nil:
-		return unavailable(op.Err)
+		return op.Err
 	case !op.OK:
 		return unavailable(errEnding)
 	}
 	return nil
 }
 
-// onEnd handles the end of an End of s. Caller holds mu.
-func (s *session) onEnd(op *Op) {
+// onEnd handles the end of an End of s, sent by m. Caller holds mu.
+func (s *session) onEnd(op *Op, m *session) {
 	s.ending = nil
+	if op.Err != nil && m.conn != nil { // a session that may not be terminated ends by itself; a refusal stays if no session opens
+		op.Err = unavailable(op.Err)
+	}
 	if op.Err != nil || !op.OK {
 		return
 	}

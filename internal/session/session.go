@@ -25,7 +25,6 @@ type session struct {
 
 	claims map[*claim]struct{} // that live on it, or after its end may live on at the server
 	ending *Op                 // an End of it under way
-	asked  *session            // that carries ending out
 }
 
 // settle ends op with its answer, or without one because of err. Caller holds mu.
