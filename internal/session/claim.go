@@ -33,10 +33,7 @@ func (b *Backend) acquire(ctx context.Context, req driver.Request, waits bool) (
 	}
 	b.mu.Lock()
 	defer b.unlock()
-	if err := b.available(ctx, key, &req, waits); err != nil {
-		return nil, err
-	}
-	slots, err := b.slots(ctx, key, &req, waits)
+	slots, err := b.admit(ctx, key, &req, waits)
 	if err != nil {
 		return nil, err
 	}
@@ -78,11 +75,11 @@ func (b *Backend) available(ctx context.Context, key Key, req *driver.Request, w
 	return b.full(1)
 }
 
-// slots returns the permits of the name that no local claim has, from a random one on, as keys; nil: req asks for no permit. It first awaits the
-// answer to an earlier request for this name, which may get any of them. Called with mu held; waits without it.
-func (b *Backend) slots(ctx context.Context, key Key, req *driver.Request, waits bool) (slots []Key, err error) {
-	if req.Permits == 0 {
-		return nil, nil
+// admit returns why req cannot be tried now, or the permits of the name that no local claim has, from a random one on, as keys; nil: req asks for no
+// permit. It first awaits the answer to an earlier request for these permits, which may get any of them. Called with mu held; waits without it.
+func (b *Backend) admit(ctx context.Context, key Key, req *driver.Request, waits bool) (slots []Key, err error) {
+	if err := b.available(ctx, key, req, waits); err != nil || req.Permits == 0 {
+		return nil, err
 	}
 	if waits { // the server has no queue for one of several locks
 		return nil, b.errHeld
@@ -90,13 +87,8 @@ func (b *Backend) slots(ctx context.Context, key Key, req *driver.Request, waits
 	taken := make(map[Key]bool)
 	for _, c := range b.table[key] {
 		if c.state == trying {
-			if !b.await(ctx, c.op) {
-				return nil, unavailable(ctx.Err())
-			}
-			if err := b.available(ctx, key, req, waits); err != nil {
-				return nil, err
-			}
-			return b.slots(ctx, key, req, waits)
+			b.await(ctx, c.op)
+			return b.admit(ctx, key, req, waits)
 		}
 		if c.state != orphaned {
 			taken[c.slot] = true
