@@ -1,15 +1,11 @@
 package session
 
-import (
-	"slices"
-
-	"github.com/lockport/lockport/driver"
-)
+import "github.com/lockport/lockport/driver"
 
 // watch is a key for which local waiters want to be woken. Guarded by Backend.mu.
 type watch struct {
 	key   Key
-	wakes []*func()
+	wakes map[*func()]bool
 	on    *session // that awaits the key, or has its Await queued or under way; nil: none
 }
 
@@ -26,18 +22,18 @@ func (b *Backend) Notify(req driver.Request, wake func()) (stop func()) {
 	}
 	w := b.watches[key]
 	if w == nil {
-		w = &watch{key: key}
+		w = &watch{key: key, wakes: make(map[*func()]bool)}
 		b.watches[key] = w
 	} else {
 		b.callbacks = append(b.callbacks, wake) // earlier hints woke the others only
 	}
-	w.wakes = append(w.wakes, &wake)
+	w.wakes[&wake] = true
 	for _, c := range b.table[key] {
 		c.contended = true
 	}
 	if w.on == nil {
 		if s, err := b.mainSession(); err == nil && s.conn != nil { // otherwise run does it once connected
-			s.await(w)
+			s.register(w)
 		}
 	}
 	return func() { b.unwatch(w, &wake) }
@@ -47,11 +43,7 @@ func (b *Backend) Notify(req driver.Request, wake func()) (stop func()) {
 func (b *Backend) unwatch(w *watch, wake *func()) {
 	b.mu.Lock()
 	defer b.unlock()
-	i := slices.Index(w.wakes, wake)
-	if i < 0 {
-		return
-	}
-	w.wakes = slices.Delete(w.wakes, i, i+1)
+	delete(w.wakes, wake)
 	if len(w.wakes) > 0 || b.watches[w.key] != w {
 		return
 	}
@@ -61,8 +53,8 @@ func (b *Backend) unwatch(w *watch, wake *func()) {
 	}
 }
 
-// await queues the Await of w if there is room for one more lock. Caller holds mu.
-func (s *session) await(w *watch) {
+// register queues the Await of w if there is room for one more lock. Caller holds mu.
+func (s *session) register(w *watch) {
 	if s.b.full(0) != nil {
 		return // the waiter polls
 	}
@@ -87,7 +79,7 @@ func (b *Backend) hint(key Key) {
 
 // wake wakes the waiters of w. Caller holds mu.
 func (b *Backend) wake(w *watch) {
-	for _, f := range w.wakes {
+	for f := range w.wakes {
 		b.callbacks = append(b.callbacks, *f)
 	}
 }

@@ -68,7 +68,7 @@ func (s *session) run(label string) {
 	s.conn, s.sent = conn, time.Now()
 	if s == b.main {
 		for _, w := range b.watches {
-			s.await(w)
+			s.register(w)
 		}
 	}
 	for s.endErr == nil {
