@@ -11,6 +11,37 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
+// claim is a request for a name, and its lease once granted. It is in Backend.table while its session has or may have the key. If its session has
+// ended on our side, that is until the session has certainly ended at the server. Guarded by Backend.mu.
+type claim struct {
+	b   *Backend
+	s   *session
+	key Key
+	req driver.Request
+
+	slot   Key // the permit it has, if any
+	state  state
+	op     *Op   // its Try, or its last Free
+	wanted bool  // a caller waits for the answer, or has the lease
+	err    error // why it was not granted or released
+	freed  bool  // it ended by a release
+
+	contended bool // somebody is known to have waited for the key since, here or in another client
+
+	grant driver.Grant
+}
+
+// state is the state of a claim at the server.
+type state uint8
+
+const (
+	trying   state = iota // its Try is queued or under way
+	held                  // it has the key
+	freeing               // its Free is queued or under way
+	orphaned              // its session has ended on our side; the server may keep the key until it notices
+	gone                  // it certainly does not have the key
+)
+
 // TryAcquire implements driver.Backend.
 func (b *Backend) TryAcquire(ctx context.Context, req driver.Request) (driver.Lease, error) {
 	return b.acquire(ctx, req, false)
@@ -170,37 +201,6 @@ func (b *Backend) idleBlocker() (*session, error) {
 	b.blockers = append(b.blockers, s)
 	return s, nil
 }
-
-// claim is a request for a name, and its lease once granted. It is in Backend.table while its session has or may have the key. If its session has
-// ended on our side, that is until the session has certainly ended at the server. Guarded by Backend.mu.
-type claim struct {
-	b   *Backend
-	s   *session
-	key Key
-	req driver.Request
-
-	slot   Key // the permit it has, if any
-	state  state
-	op     *Op   // its Try, or its last Free
-	wanted bool  // a caller waits for the answer, or has the lease
-	err    error // why it was not granted or released
-	freed  bool  // it ended by a release
-
-	contended bool // somebody is known to have waited for the key since, here or in another client
-
-	grant driver.Grant
-}
-
-// state is the state of a claim at the server.
-type state uint8
-
-const (
-	trying   state = iota // its Try is queued or under way
-	held                  // it has the key
-	freeing               // its Free is queued or under way
-	orphaned              // its session has ended on our side; the server may keep the key until it notices
-	gone                  // it certainly does not have the key
-)
 
 // claimOn begins a claim on s and queues its Try. No local claim excludes it. Caller holds mu.
 func (b *Backend) claimOn(s *session, key Key, req *driver.Request, slots []Key, waits bool) *claim {
