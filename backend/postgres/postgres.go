@@ -25,7 +25,8 @@ func NewBackend(pool *pgxpool.Pool, o Options) (*Backend, error) {
 		return nil, errors.New("the pool is nil")
 	}
 	config := pool.Config() // it takes no connection from the pool: the goroutine with the last one may be waiting for a lock
-	return newBackend(openDB(config.ConnConfig, config.BeforeConnect, config.AfterConnect), true, o)
+	db := openDB(config.ConnConfig, config.BeforeConnect, config.AfterConnect)
+	return newBackend(db, db.Close, o)
 }
 
 // NewDB returns a client for locks in db's database. db must use the driver of pgx (github.com/jackc/pgx/v5/stdlib), unwrapped. NewDB does no I/O;
@@ -44,21 +45,21 @@ func NewDBBackend(db *sql.DB, o Options) (*Backend, error) {
 	if _, ok := db.Driver().(*stdlib.Driver); !ok {
 		return nil, notPgx(db.Driver())
 	}
-	return newBackend(db, false, o)
+	return newBackend(db, nil, o)
 }
 
-// newBackend makes a backend. owned: it closes db.
-func newBackend(db *sql.DB, owned bool, o Options) (*Backend, error) {
+// newBackend makes a backend. closeDB, if not nil, closes the db with it.
+func newBackend(db *sql.DB, closeDB func() error, o Options) (*Backend, error) {
 	layout, err := o.prepare()
 	if err != nil {
-		if owned {
-			_ = db.Close()
+		if closeDB != nil {
+			_ = closeDB()
 		}
 		return nil, err
 	}
 	o.Blockers = session.Blockers(db, o.Blockers)
 	s := &server{db: db, ttl: o.TTL, layout: layout, tokens: tokens{schema: o.Schema}, most: 1 + o.Blockers}
-	so := session.Options{
+	return &Backend{server: s, engine: session.New(session.Options{
 		Dial:         s.dial,
 		TTL:          o.TTL,
 		Blockers:     o.Blockers,
@@ -67,11 +68,8 @@ func newBackend(db *sql.DB, owned bool, o Options) (*Backend, error) {
 		Capabilities: capabilities(o.TTL),
 		Look:         s.look,
 		As:           leaseAs,
-	}
-	if owned {
-		so.Close = db.Close
-	}
-	return &Backend{engine: session.New(so), server: s}, nil
+		Close:        closeDB,
+	})}, nil
 }
 
 // Backend is the driver.Backend. Safe for concurrent use.

@@ -63,7 +63,8 @@ func openURL(u *url.URL, so lockport.SchemeOptions) (driver.Backend, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newBackend(openDB(config, nil, nil), true, o)
+	db := openDB(config, nil, nil)
+	return newBackend(db, db.Close, o)
 }
 
 // configOf reads a URL into o and pgx's configuration.
