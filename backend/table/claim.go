@@ -28,12 +28,12 @@ func micros(ttl time.Duration) int64 { return ttl.Microseconds() + 1000 }
 
 // enter admits claims and Abandons in order: database/sql would admit them at random, and renewals would queue behind those that wait for a row.
 func (b *Backend) enter(ctx context.Context) (leave func(), err error) {
-	if b.claims == nil {
+	if b.turns == nil {
 		return func() {}, nil
 	}
 	select {
-	case b.claims <- struct{}{}:
-		return func() { <-b.claims }, nil
+	case b.turns <- struct{}{}:
+		return func() { <-b.turns }, nil
 	case <-ctx.Done():
 		return nil, fmt.Errorf("%w: %w", driver.ErrUnavailable, ctx.Err())
 	}

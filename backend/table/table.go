@@ -56,7 +56,7 @@ func NewBackend(db *sql.DB, d Dialect, o Options) (*Backend, error) {
 	b := &Backend{db: db, dialect: &dialects[d], words: strings.NewReplacer(slices.Concat(dialects[d].words, []string{"{table}", o.Table})...)}
 	b.ended.Store(rand.Uint32N(pruneEvery))
 	if most := db.Stats().MaxOpenConnections; most > 0 {
-		b.claims = make(chan struct{}, max(1, most-1))
+		b.turns = make(chan struct{}, max(1, most-1))
 	}
 	return b, nil
 }
@@ -66,7 +66,7 @@ type Backend struct {
 	db      *sql.DB
 	owned   bool          // db was made from a URL: Close closes it
 	create  bool          // Check creates the table
-	claims  chan struct{} // nil, or admits claims to db in order; one connection fewer than db may have, so that renewals and releases need not queue
+	turns   chan struct{} // nil, or admits claims to db in order; one connection fewer than db may have, so that renewals and releases need not queue
 	dialect *dialect
 	words   *strings.Replacer
 	texts   sync.Map      // the results of text, by statement
