@@ -64,6 +64,9 @@ func (b *Backend) acquire(ctx context.Context, req driver.Request, waits bool) (
 	}
 	b.mu.Lock()
 	defer b.unlock()
+	if b.label == "" {
+		b.label = driver.OwnerClient(req.Owner)
+	}
 	slots, err := b.admit(ctx, key, &req, waits)
 	if err != nil {
 		return nil, err
@@ -74,24 +77,27 @@ func (b *Backend) acquire(ctx context.Context, req driver.Request, waits bool) (
 	}
 	beside := s != b.main
 	c := b.claimOn(s, key, &req, slots, waits)
-	err = c.outcome(ctx)
+	answered := b.await(ctx, c.op)
 	switch {
-	case err == nil:
+	case c.state == held:
 		return c, nil
-	case waits && c.state == trying: // only the end of its session ends a wait
-		s.end(errCancelled)
+	case !answered: // if it is granted all the same, onTry frees it
+		c.wanted = false
+		if waits { // only the end of its session ends a wait
+			s.end(errCancelled)
+		}
+		return nil, unknown(ctx.Err())
 	case beside && !waits && s.conn == nil && c.state == gone: // there is no other session to ask on
 		return nil, b.errHeld
+	case c.err != nil:
+		return nil, c.err
 	}
-	return nil, err
+	return nil, unknown(cmp.Or(s.endErr, errCancelled)) // its session ended meanwhile, or it was abandoned
 }
 
 // available returns why req cannot be tried now: ctx has ended, a local claim excludes it, or an earlier claim of the same owner has not ended yet,
 // so that no answer would be true of it. Caller holds mu.
 func (b *Backend) available(ctx context.Context, key Key, req *driver.Request, waits bool) error {
-	if b.label == "" {
-		b.label = driver.OwnerClient(req.Owner)
-	}
 	c := b.find(key, req.Owner)
 	switch {
 	case c != nil && c.state == orphaned:
@@ -167,21 +173,6 @@ func (c *claim) excludes(req *driver.Request, waits bool) bool {
 		return !c.req.Shared && !req.Shared
 	}
 	return !c.req.Shared || !req.Shared
-}
-
-// outcome waits for the result of a Try; nil: c has the key. Called with mu held; waits without it.
-func (c *claim) outcome(ctx context.Context) error {
-	answered := c.b.await(ctx, c.op)
-	switch {
-	case c.state == held:
-		return nil
-	case !answered: // if it is granted all the same, onTry frees it
-		c.wanted = false
-		return unknown(ctx.Err())
-	case c.err != nil:
-		return c.err
-	}
-	return unknown(cmp.Or(c.s.endErr, errCancelled)) // its session ended meanwhile, or it was abandoned
 }
 
 // idleBlocker returns a session without claims beside the main one, or errHeld if all are in use. Caller holds mu.
