@@ -45,7 +45,7 @@ const repeatedAfter = time.Second
 // TryAcquire implements driver.Backend, in one transaction. A claim on a permit enters the queue. If no permit is free and it need not wait, a second
 // transaction withdraws it.
 func (b *Backend) TryAcquire(ctx context.Context, req driver.Request) (driver.Lease, error) {
-	lease, err := b.claim(req, func(c *claim) (place, error) { return b.acquire(ctx, c, req.Queue, b.put) })
+	lease, err := b.attempt(req, func(c *claim) (place, error) { return b.acquire(ctx, c, req.Queue, b.put) })
 	if req.Permits > 0 && !req.Queue && errors.Is(err, driver.ErrHeld) {
 		if failed := b.Abandon(ctx, req); failed != nil {
 			err = classify(ctx, errors.New(failed.Error()), true)
@@ -54,8 +54,8 @@ func (b *Backend) TryAcquire(ctx context.Context, req driver.Request) (driver.Le
 	return lease, err
 }
 
-// claim runs f for the claim of req, and turns the claim's place in the queue into the results of a driver method.
-func (b *Backend) claim(req driver.Request, f func(*claim) (place, error)) (driver.Lease, error) {
+// attempt runs f for the claim of req, and turns the claim's place in the queue into the results of a driver method.
+func (b *Backend) attempt(req driver.Request, f func(*claim) (place, error)) (driver.Lease, error) {
 	c, err := b.register(req)
 	if err != nil {
 		return nil, err

@@ -59,7 +59,7 @@ func (b *Backend) Detach(ctx context.Context, lease driver.Lease) error {
 
 // Attach implements driver.Attacher: the key gets the new owner's value and lease, and keeps its create revision.
 func (b *Backend) Attach(ctx context.Context, req driver.Request, owner string, token uint64) (driver.Lease, error) {
-	return b.claim(req, func(c *claim) (place, error) { return b.takeOver(ctx, c, owner, int64(token)) })
+	return b.attempt(req, func(c *claim) (place, error) { return b.takeOver(ctx, c, owner, int64(token)) })
 }
 
 // takeOver is the transaction of Attach. Its errors are classified.

@@ -70,7 +70,7 @@ type Backend struct {
 	leases     map[time.Duration]*lease
 	watches    watches
 	confirmed  int                 // counts the claims that renewals have confirmed
-	doubted    map[*claim]struct{} // holders whose keys may be gone
+	doubted    map[*claim]struct{} // holders whose keys confirmDoubted is to read
 	confirming bool                // confirmDoubted runs
 }
 

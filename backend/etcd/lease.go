@@ -133,12 +133,10 @@ func (b *Backend) RenewBatch(ctx context.Context, all []driver.Lease, results []
 			calls[l] = b.refresh(l, true)
 		}
 	}
-	some := make([]*claim, min(len(all), confirmBatch))
-	for i := range some {
+	for range min(len(all), confirmBatch) {
 		b.confirmed++
-		some[i] = all[b.confirmed%len(all)].(*claim)
+		all[b.confirmed%len(all)].(*claim).missed()
 	}
-	b.background(func() { _ = b.confirm(some) })
 	b.mu.Unlock()
 	for i, one := range all {
 		c := one.(*claim)

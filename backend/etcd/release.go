@@ -96,7 +96,7 @@ func (b *Backend) Requeue(ctx context.Context, from driver.Lease, req driver.Req
 		released = old.removed(deleted(part(r, 0)))
 		return part(r, 1), nil
 	}
-	lease, err = b.claim(req, func(c *claim) (place, error) { return b.acquire(ctx, c, req.Queue, send) })
+	lease, err = b.attempt(req, func(c *claim) (place, error) { return b.acquire(ctx, c, req.Queue, send) })
 	return lease, released, err
 }
 

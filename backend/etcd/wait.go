@@ -16,7 +16,7 @@ const lookEvery = 5 * time.Second
 // Wait implements driver.Waiter. It keeps the claim's lease alive. The claim keeps its place in the queue across interruptions shorter than
 // the TTL.
 func (b *Backend) Wait(ctx context.Context, req driver.Request) (driver.Lease, error) {
-	return b.claim(req, func(c *claim) (p place, err error) {
+	return b.attempt(req, func(c *claim) (p place, err error) {
 		b.mu.Lock()
 		queued := c.rev != 0
 		b.mu.Unlock()
