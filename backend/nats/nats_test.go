@@ -38,8 +38,7 @@ func connect(t testing.TB, url string) jetstream.JetStream {
 	t.Helper()
 	nc := peer.Must(natsgo.Connect(url, natsgo.MaxReconnects(-1), natsgo.ReconnectWait(20*time.Millisecond), natsgo.ReconnectJitter(0, 0)))(t)
 	t.Cleanup(nc.Close)
-	js := peer.Must(jetstream.New(nc))(t)
-	return js
+	return peer.Must(jetstream.New(nc))(t)
 }
 
 func backend(t testing.TB, js jetstream.JetStream) *Backend {
@@ -62,8 +61,7 @@ func TestLayoutGolden(t *testing.T) {
 	req.TTL = 9500 * time.Millisecond
 	reads := peer.Must(js.Conn().JetStream())(t)
 	last := func() *natsgo.RawStreamMsg {
-		m := peer.Must(reads.GetLastMsg("KV_lockport", "$KV.lockport.golden/=7Ba=7D=2E=25=7E=20=2B=E9=94=81"))(t)
-		return m
+		return peer.Must(reads.GetLastMsg("KV_lockport", "$KV.lockport.golden/=7Ba=7D=2E=25=7E=20=2B=E9=94=81"))(t)
 	}
 	l := take(t, b, req)
 	m := last()
@@ -204,8 +202,7 @@ func TestRenewalAnsweredTooLate(t *testing.T) {
 func TestUnfitBuckets(t *testing.T) {
 	js := connect(t, one.Need(t).URL())
 	bucket := func(name string) *Backend {
-		b := peer.Must(NewBackend(js, Options{Bucket: name}))(t)
-		return b
+		return peer.Must(NewBackend(js, Options{Bucket: name}))(t)
 	}
 	require.NoError(t, peer.ErrOf(js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "by-hand", LimitMarkerTTL: time.Minute})))
 	take(t, bucket("by-hand"), request("a", 1))
