@@ -177,7 +177,7 @@ func TestRunKeepSaysSilence(t *testing.T) {
 	b, said := memorytest.NewBackend(nil, nil), new(buffer)
 	o := runOptions{names: []string{"a"}, command: []string{"sleep", "20"}, ttl: time.Second, killAfter: 100 * time.Millisecond, keep: true}
 	r := &runner{c: &console{err: said}, o: o, path: "/bin/sleep", signals: make(chan os.Signal, 1), client: peer.Client(t, b, lockport.TTL(o.ttl))}
-	k := &keeper{runner: r, stopListening: func() {}, stopExplaining: func() {}}
+	k := &keeper{runner: r, stopListening: func() {}}
 	term := peer.Holds(t, r.client, "a")
 	b.Pause()
 	defer b.Resume()

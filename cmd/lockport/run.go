@@ -22,7 +22,6 @@ type runner struct {
 	path    string         // of the command
 	signals chan os.Signal // sent to lockport
 	client  *lockport.Client
-	mine    sync.Map  // names that client holds
 	began   time.Time // when the command was about to begin, under a lock just acquired
 	silent  bool      // the command was ended because the server did not answer in time
 }
@@ -149,15 +148,7 @@ func (r *runner) close() {
 }
 
 func (r *runner) open(ctx context.Context) (err error) {
-	if r.client, err = openServer(ctx, r.o.url, lockport.TTL(r.o.ttl), lockport.Observe(lockport.Hooks{
-		AcquireDone: func(_ context.Context, e lockport.AcquireEvent) {
-			if e.Err == nil {
-				r.mine.Store(e.Name, true)
-			}
-		},
-		Released: func(e lockport.HoldEvent) { r.mine.Delete(e.Name) },
-		Lost:     func(e lockport.HoldEvent) { r.mine.Delete(e.Name) },
-	})); err == nil {
+	if r.client, err = openServer(ctx, r.o.url, lockport.TTL(r.o.ttl)); err == nil {
 		err = refuseMemory("run", r.client)
 	}
 	if err == nil && r.c.interactive {
@@ -186,8 +177,8 @@ func (r *runner) acquire(ctx, first context.Context, started time.Time) (lock *l
 	} else if !errors.Is(err, lockport.ErrHeld) || ctx.Err() != nil {
 		return nil, libraryError(err)
 	}
-	name, by := r.holder(ctx)
-	return nil, failf(exitHeld, "%s%q is held by %s", waited, name, by)
+	failed, _ := errors.AsType[*lockport.Error](err)
+	return nil, failf(exitHeld, "%s%q is held by %s", waited, failed.Name, holder(ctx, r.client, failed.Name))
 }
 
 // waitUntil waits until deadline. A first attempt may take until first ends: a free lock is taken even if opening the server has taken the time, and
@@ -209,50 +200,47 @@ func (r *runner) waitUntil(ctx, first context.Context, deadline time.Time) (*loc
 }
 
 func (r *runner) wait(ctx context.Context) (*lockport.Set, error) {
-	defer r.explainWaiting(ctx)()
-	return lockport.AcquireAll(ctx, r.client, r.o.names, r.o.mode...)
+	return lockport.AcquireAll(ctx, explainer{r.client, r.c}, r.o.names, r.o.mode...)
 }
 
-// explainWaiting names the lock's holder on a terminal if Acquire takes long. stop ends that, and returns when nothing more will be written.
-func (r *runner) explainWaiting(ctx context.Context) (stop func()) {
-	if !r.c.interactive {
-		return func() {}
+// explainer is a client that names a lock's holder on a terminal if Acquire takes long.
+type explainer struct {
+	*lockport.Client
+	c *console
+}
+
+func (e explainer) Acquire(ctx context.Context, name string, opts ...lockport.AcquireOption) (*lockport.Lock, error) {
+	if !e.c.interactive {
+		return e.Client.Acquire(ctx, name, opts...)
 	}
-	ctx, cancel := context.WithCancel(ctx)
+	waiting, acquired := context.WithCancel(ctx)
 	var explaining sync.WaitGroup
+	defer func() { acquired(); explaining.Wait() }() // then nothing more will be written
 	explaining.Go(func() {
 		select {
-		case <-ctx.Done():
+		case <-waiting.Done():
 			return
 		case <-time.After(time.Second): // for most locks a person waits less
 		}
-		name, by := r.holder(ctx)
-		if ctx.Err() == nil {
-			r.c.say("waiting for %q, held by %s", name, by)
+		if by := holder(waiting, e.Client, name); waiting.Err() == nil {
+			e.c.say("waiting for %q, held by %s", name, by)
 		}
 	})
-	return func() { cancel(); explaining.Wait() }
+	return e.Client.Acquire(ctx, name, opts...)
 }
 
-// holder returns the first of the names that another client holds, with its holder and since when, as far as known. Containers on one host can share
-// the host's name and a process id, so neither tells clients apart.
-func (r *runner) holder(ctx context.Context) (name, by string) {
+// holder names the holder of a lock, and since when, as far as known.
+func holder(ctx context.Context, client *lockport.Client, name string) string {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	for _, name := range r.o.names {
-		_, before := r.mine.Load(name)
-		st, err := r.client.Inspect(ctx, name)
-		_, after := r.mine.Load(name)
-		switch {
-		case err != nil || !st.Held || st.Owner == "":
-		case before || after: // lockport waits for another, or just released this one
-		case st.Since.IsZero():
-			return name, who(st)
-		default:
-			return name, who(st) + " since " + st.Since.Local().Format(time.DateTime)
-		}
+	st, err := client.Inspect(ctx, name)
+	switch {
+	case err != nil || !st.Held || st.Owner == "":
+		return "another client"
+	case st.Since.IsZero():
+		return who(st)
 	}
-	return r.o.names[0], "another client"
+	return who(st) + " since " + st.Since.Local().Format(time.DateTime)
 }
 
 // finish releases the lock, after --min-hold, and decides the exit code: a lock lost while the command ran overrides the command's status.
