@@ -26,7 +26,11 @@ func (s *supervisor) handleStop(sig syscall.Signal) {
 		// background because another program reads its output.
 	default:
 		takeBackForeground(s.child.group)
-		s.stopSelf()
+		if deadline, ok := s.lock.Deadline(); ok && !s.o.ignore {
+			s.c.say("stopped; unless continued within %v, %s is lost and the command killed",
+				time.Until(deadline).Round(100*time.Millisecond), s.o.title())
+		}
+		s.stopJob(s.forward)
 		if s.check(time.Now()); !s.killAt.IsZero() {
 			return
 		}
@@ -37,19 +41,10 @@ func (s *supervisor) handleStop(sig syscall.Signal) {
 	s.send(syscall.SIGCONT)
 }
 
-// stopSelf stops this process and the others of its job, and returns when they are continued. It returns at once if no shell would continue them (an
-// orphaned group, a container's first process).
-func (s *supervisor) stopSelf() {
-	if deadline, ok := s.lock.Deadline(); ok && !s.o.ignore {
-		s.c.say("stopped; unless continued within %v, %s is lost and the command killed",
-			time.Until(deadline).Round(100*time.Millisecond), s.o.title())
-	}
-	stopJob(func() { s.awaitContinue(s.forward) })
-}
-
-// awaitContinue returns after SIGCONT, and passes other signals to handle. The stop signal stops all threads, but perhaps after kill(2) has returned. If
-// it had no effect, awaitContinue returns soon.
-func (r *runner) awaitContinue(handle func(syscall.Signal)) {
+// stopJob stops this process and the others of its job, and returns after SIGCONT. It passes other signals to handle. It returns soon if no shell
+// would continue the job (an orphaned group, a container's first process). The stop signal stops all threads, but perhaps after kill(2) has returned.
+func (r *runner) stopJob(handle func(syscall.Signal)) {
+	defer raiseStop()()
 	patience := time.NewTimer(200 * time.Millisecond)
 	defer patience.Stop()
 	for {

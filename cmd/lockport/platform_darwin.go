@@ -38,13 +38,13 @@ func groupAlive(group int) bool {
 	return err != nil || slices.ContainsFunc(members, func(p unix.KinfoProc) bool { return p.Proc.P_stat != zombie })
 }
 
-// stopJob stops this process's job and, once it was continued, calls resumed. If no shell would continue the job, which the kernel knows, it is not
-// stopped: SIGSTOP, unlike SIGTSTP, would stop it all the same.
-func stopJob(resumed func()) {
+// raiseStop stops this process's job. If no shell would continue it, which the kernel knows, it is not stopped: SIGSTOP, unlike SIGTSTP, would stop it
+// all the same.
+func raiseStop() (resumed func()) {
 	self, err := unix.SysctlKinfoProc("kern.proc.pid", os.Getpid())
 	_ = syscall.Kill(0, syscall.SIGTSTP) // for the others: Go's handler swallows our own
 	if err == nil && self.Eproc.Jobc > 0 {
 		_ = syscall.Kill(syscall.Getpid(), syscall.SIGSTOP)
 	}
-	resumed()
+	return func() {}
 }

@@ -71,17 +71,19 @@ func runsInGroup(stat []byte, group int) bool {
 	return !dead || string(fields[threads]) != "1" && string(fields[threads]) != "0"
 }
 
-// stopJob sends SIGTSTP to this process's job and calls resumed after all have stopped and been continued. Only the kernel knows whether a shell
-// would continue the job; if none would, the default action of SIGTSTP does nothing. Go cannot restore that default: its handler stays after
-// signal.Reset and swallows the signal.
-func stopJob(resumed func()) {
+// raiseStop sends SIGTSTP to this process's job; call resumed when it was continued. Only the kernel knows whether a shell would continue the job; if
+// none would, the default action of SIGTSTP does nothing. Go cannot restore that default: its handler stays after signal.Reset and swallows the
+// signal.
+func raiseStop() (resumed func()) {
 	// An all-zero action is the default one on every architecture. The old action is opaque.
 	var byDefault, old [64]byte
-	if setAction(syscall.SIGTSTP, &byDefault, &old) == nil {
-		defer func() { _ = setAction(syscall.SIGTSTP, &old, nil) }()
-	}
+	err := setAction(syscall.SIGTSTP, &byDefault, &old)
 	_ = syscall.Kill(0, syscall.SIGTSTP)
-	resumed()
+	return func() {
+		if err == nil {
+			_ = setAction(syscall.SIGTSTP, &old, nil)
+		}
+	}
 }
 
 func setAction(s syscall.Signal, action, old *[64]byte) error {

@@ -106,7 +106,7 @@ func (r *runner) untilEnded(done <-chan struct{}) (end syscall.Signal) {
 			return 0
 		case s := <-r.signals:
 			if handle(s.(syscall.Signal)); s == syscall.SIGTSTP { // caught since the first command
-				stopJob(func() { r.awaitContinue(handle) })
+				r.stopJob(handle)
 			}
 		}
 	}
