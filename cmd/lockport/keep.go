@@ -19,7 +19,7 @@ type keeper struct {
 	end           context.CancelCauseFunc // ends everything; its exitError is lockport's exit code
 	stopListening func()                  // stops the listener for signals, which runs while no command does
 	last          error                   // why the last term or campaign ended, if nothing follows
-	done          bool                    // the command of the last term ended before its lock
+	exposed       bool                    // the command of the last term ran until the release: a loss that the release finds counts
 }
 
 // keep runs the command again and again, until a signal ends lockport.
@@ -42,24 +42,25 @@ func (r *runner) keep(ctx context.Context) error {
 	case !ok || release.Op != "release": // the campaign failed
 	case !errors.Is(release, lockport.ErrLost):
 		k.c.say("%v; the lock expires within %v", k.last, k.o.ttl)
-	case !k.done && exit.code != exitLost:
+	case k.exposed && exit.code != exitLost:
 		return failf(exitLost, "%v", k.last)
 	}
 	return exit
 }
 
 func (k *keeper) lead(ctx context.Context, term *lockport.Lock) error {
+	k.exposed = false
 	k.stopListening() // now the command gets the signals
 	defer func() { k.stopListening = k.onSignal(k.end) }()
 	if ctx.Err() != nil {
 		return nil
 	}
-	k.done = false
 	code, asked, err := k.supervise(term, []*lockport.Lock{term})
 	if err != nil { // too many processes or open files, perhaps: a later term may start it
 		return err
 	}
-	k.done = term.Err() == nil
+	held := term.Err() == nil
+	k.exposed = !held || time.Since(k.began) >= k.o.minHold
 	signal := k.keepMinHold(term)
 	switch {
 	case asked:
@@ -68,7 +69,7 @@ func (k *keeper) lead(ctx context.Context, term *lockport.Lock) error {
 		k.end(&exitError{code: signalCode(signal)})
 	case k.silent:
 		return lockport.ErrSilence
-	case k.done && code != exitOK:
+	case held && code != exitOK:
 		return errEnded(code)
 	}
 	return nil

@@ -133,7 +133,7 @@ func TestRunMinHold(t *testing.T) {
 	}
 }
 
-// A lock that is lost after the command, during --min-hold, does not change the exit code.
+// A lock that is lost after the command, during --min-hold, does not change the exit code. A removal before does, even if only the release finds it.
 func TestRunKeepLostInMinHold(t *testing.T) {
 	t.Parallel()
 	url := folder(t)
@@ -143,6 +143,10 @@ func TestRunKeepLostInMinHold(t *testing.T) {
 	eventually(t, func() bool { return guardOf(group) == 0 }, "the command does not end")
 	require.NoError(t, os.RemoveAll(strings.TrimPrefix(url, "file://")))
 	require.Equal(t, 143, p.code(t), p.err.String())
+
+	url = folder(t)
+	_, stderr := ran(t, 79, url, "run", "--keep", "a", "--", "sh", "-c", `rm -r "$0"; kill $PPID; sleep 99`, strings.TrimPrefix(url, "file://"))
+	require.Contains(t, stderr, "was removed")
 }
 
 func TestRunKeep(t *testing.T) {
