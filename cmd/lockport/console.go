@@ -79,8 +79,7 @@ func interruptible(ctx context.Context) (context.Context, context.CancelCauseFun
 
 // interruption is the exit error if a signal has ended ctx, else nil.
 func interruption(ctx context.Context) error {
-	var exit *exitError
-	if errors.As(context.Cause(ctx), &exit) {
+	if exit, ok := errors.AsType[*exitError](context.Cause(ctx)); ok {
 		return exit
 	}
 	return nil

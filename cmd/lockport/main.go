@@ -36,8 +36,7 @@ func run(ctx context.Context, c *console, args []string) int {
 		return exitOK
 	}
 	code := exitFailed
-	var exit *exitError
-	if errors.As(err, &exit) {
+	if exit, ok := errors.AsType[*exitError](err); ok {
 		code = exit.code
 	}
 	if err.Error() != "" {

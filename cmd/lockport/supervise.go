@@ -104,9 +104,7 @@ func (s *supervisor) watch() {
 
 // check takes the actions that are due because of the lock, and returns when to call it again.
 func (s *supervisor) check(now time.Time) time.Duration {
-	if err := s.lock.Err(); errors.Is(err, lockport.ErrLost) {
-		s.handleLoss(err, now)
-	}
+	s.handleLoss(now)
 	again := s.o.ttl / 8
 	if !s.o.ignore && s.killAt.IsZero() {
 		if deadline, ok := s.lock.Deadline(); ok {
@@ -135,11 +133,13 @@ func (s *supervisor) check(now time.Time) time.Duration {
 	return again
 }
 
-// handleLoss handles a lock that is known to be lost, once.
-func (s *supervisor) handleLoss(err error, now time.Time) {
+// handleLoss handles the loss of the lock, if that is known, once.
+func (s *supervisor) handleLoss(now time.Time) {
+	err, then := s.lock.Err(), "ending the command"
 	silence := errors.Is(err, lockport.ErrSilence)
-	then := "ending the command"
 	switch {
+	case !errors.Is(err, lockport.ErrLost):
+		return
 	case !s.killAt.IsZero():
 		if silence { // no time is left for SIGTERM
 			s.killAt = now
@@ -189,9 +189,7 @@ func (s *supervisor) askedToEnd(status syscall.WaitStatus) bool {
 
 // endGroup ends the processes that the command left running, if the lock is gone, or with --keep: another machine may run the command next.
 func (s *supervisor) endGroup() {
-	if err := s.lock.Err(); errors.Is(err, lockport.ErrLost) {
-		s.handleLoss(err, time.Now())
-	}
+	s.handleLoss(time.Now())
 	if s.o.keep && s.killAt.IsZero() && groupAlive(s.child.group) {
 		killAt := time.Now().Add(s.o.killAfter)
 		if deadline, ok := s.lock.Deadline(); ok && deadline.Add(-killSlack(s.o.ttl)).Before(killAt) {
