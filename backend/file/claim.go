@@ -62,18 +62,17 @@ func (b *Backend) attempt(req driver.Request, w *waiter) (*lease, error) {
 	if req.Permits > 0 {
 		path = b.path(gateName(req.Name))
 	}
-	f, locked, err := lockAt(path, w.file, func(f *lockFile) (bool, error) {
+	f, err := lockAt(path, w.file, func(f *lockFile) error {
 		w.next = w.next && f == w.file // a new file has another turnstile
 		w.file = f
 		return w.try(req)
 	})
-	if w.file = f; err != nil {
-		return nil, err
+	var l *lease
+	if w.file = f; err == nil {
+		l, err = b.grant(req, w)
 	}
-	if locked {
-		if l, err := b.grant(req, w); l != nil || err != nil {
-			return l, err
-		}
+	if !errors.Is(err, driver.ErrHeld) {
+		return l, err
 	}
 	if req.Queue && !w.next {
 		w.next = w.file.takeTurnstile()
@@ -87,13 +86,13 @@ func (b *Backend) attempt(req driver.Request, w *waiter) (*lease, error) {
 
 // try locks w's file, unless another waiter is next. A claim that does not wait takes a free lock anyway. A reader does not: it would keep out a
 // writer that is next.
-func (w *waiter) try(req driver.Request) (bool, error) {
+func (w *waiter) try(req driver.Request) error {
 	now := time.Now()
 	overtakes := false
 	if (req.Queue || req.Shared) && !w.next {
 		overtakes = w.file.isTurnstileTaken()
 		if overtakes && (!req.Queue || now.Sub(w.tried) < overtakeAfter) {
-			return false, nil
+			return driver.ErrHeld
 		}
 	}
 	w.tried = now
@@ -101,8 +100,8 @@ func (w *waiter) try(req driver.Request) (bool, error) {
 	case req.Permits > 0:
 		return w.file.tryShare() // so that prune does not remove it; further files are to be locked
 	case req.Shared && overtakes: // only if the name is free: a writer that is next may be waiting for readers to end
-		if free, err := w.file.tryLock(); err != nil || !free {
-			return false, err
+		if err := w.file.tryLock(); err != nil {
+			return err
 		}
 	}
 	if req.Shared {
@@ -111,7 +110,7 @@ func (w *waiter) try(req driver.Request) (bool, error) {
 	return w.file.tryLock()
 }
 
-// grant makes a lease of w's locked file. nil without an error: it cannot be granted now.
+// grant makes a lease of w's locked file.
 func (b *Backend) grant(req driver.Request, w *waiter) (*lease, error) {
 	own, r, err := w.file, record{}, error(nil)
 	switch {
@@ -122,10 +121,10 @@ func (b *Backend) grant(req driver.Request, w *waiter) (*lease, error) {
 	default:
 		r, err = own.next()
 	}
-	if r.owner = req.Owner; err == nil && own != nil {
+	if r.owner = req.Owner; err == nil {
 		err = own.write(r, req.Name)
 	}
-	if err != nil || own == nil {
+	if err != nil {
 		if own != nil && own != w.file {
 			own.close()
 		}

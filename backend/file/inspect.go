@@ -142,12 +142,15 @@ func (f *lockFile) holder(st *driver.Status) error {
 }
 
 // isLocked reports whether f is locked so that try fails. It locks f for a moment: a concurrent claim then finds it held.
-func (f *lockFile) isLocked(try func() (bool, error)) (bool, error) {
-	free, err := try()
-	if free {
-		err = f.unlock()
+func (f *lockFile) isLocked(try func() error) (bool, error) {
+	switch err := try(); {
+	case err == nil:
+		return false, f.unlock()
+	case errors.Is(err, driver.ErrHeld):
+		return true, nil
+	default:
+		return false, err
 	}
-	return !free && err == nil, err
 }
 
 // Check implements driver.Checker.
@@ -198,6 +201,5 @@ func probe(dir string) error {
 		return err
 	}
 	_, writeErr := f.Write(make([]byte, headerSize))
-	_, lockErr := (&lockFile{File: f}).tryLock()
-	return errors.Join(writeErr, lockErr, f.Close(), os.Remove(f.Name()))
+	return errors.Join(writeErr, (&lockFile{File: f}).tryLock(), f.Close(), os.Remove(f.Name()))
 }

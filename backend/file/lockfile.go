@@ -1,6 +1,7 @@
 package file
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -35,25 +36,23 @@ func (f *lockFile) isHere() (bool, error) {
 // maxReplaced bounds how often in a row a file may be replaced between opening and locking it.
 const maxReplaced = 20
 
-// lockAt has try lock the file at path, and reports whether it could. f is that file if it is open; otherwise lockAt opens it, and creates it if it is
-// missing. A lock on a file that was removed or replaced before means nothing: then lockAt tries the new one. The caller closes the file returned.
-func lockAt(path string, f *lockFile, try func(*lockFile) (bool, error)) (_ *lockFile, locked bool, err error) {
+// lockAt has try lock the file at path. f is that file if it is open; otherwise lockAt opens it, and creates it if it is missing. The outcome for a
+// file that was removed or replaced before means nothing: then lockAt tries the new one. The caller closes the file returned, if any.
+func lockAt(path string, f *lockFile, try func(*lockFile) error) (_ *lockFile, err error) {
 	for range maxReplaced {
 		if f == nil {
 			if f, err = openLock(path, os.O_RDWR|os.O_CREATE); err != nil {
-				return nil, false, err
+				return nil, err
 			}
 		}
-		if locked, err = try(f); err != nil {
-			return f, false, err
-		}
+		outcome := try(f)
 		if here, err := f.isHere(); here || err != nil {
-			return f, locked && here, err
+			return f, cmp.Or(err, outcome)
 		}
 		_ = f.Close()
 		f = nil
 	}
-	return nil, false, fmt.Errorf("%w: the lock file %s keeps being replaced", driver.ErrUnavailable, path)
+	return nil, fmt.Errorf("%w: the lock file %s keeps being replaced", driver.ErrUnavailable, path)
 }
 
 // read reads the current record.

@@ -21,14 +21,13 @@ import (
 // mostReaders is the greatest number of reader files of a name.
 const mostReaders = 1 << 16
 
-// takeReader returns the reader file and the record of a reader that shares main. nil without an error: another claim locks main exclusively
-// meanwhile.
+// takeReader returns the reader file and the record of a reader that shares main. driver.ErrHeld: another claim locks main exclusively meanwhile.
 func (b *Backend) takeReader(main *lockFile, req driver.Request) (own *lockFile, r record, err error) {
 	if err := main.read(); err != nil {
 		return nil, r, err
 	}
 	if main.slot < 0 { // it writes a first record, locked exclusively
-		if free, err := main.tryLock(); err != nil || !free {
+		if err := main.tryLock(); err != nil {
 			return nil, r, err
 		}
 		if r, err = main.next(); err != nil {
@@ -38,7 +37,7 @@ func (b *Backend) takeReader(main *lockFile, req driver.Request) (own *lockFile,
 		if err := main.write(r, req.Name); err != nil {
 			return nil, r, err
 		}
-		if locked, err := main.tryShare(); err != nil || !locked {
+		if err := main.tryShare(); err != nil {
 			return nil, r, err
 		}
 		return b.takeReader(main, req) // a writer may have come and gone between the locks
@@ -52,7 +51,7 @@ func (b *Backend) takeReader(main *lockFile, req driver.Request) (own *lockFile,
 	}
 	own, _, err = b.takeFree(req.Name, reader, 0, mostReaders)
 	r = record{held: true, token: last.token + 1, since: time.Now()}
-	if own == nil {
+	if err != nil {
 		return nil, r, err
 	}
 	if err = own.read(); err == nil && !r.since.After(own.record.since) { // the clock was set back
@@ -61,14 +60,14 @@ func (b *Backend) takeReader(main *lockFile, req driver.Request) (own *lockFile,
 	return own, r, err
 }
 
-// takePermit returns the file and the record of a free permit. nil without an error: there is none.
+// takePermit returns the file and the record of a free permit. driver.ErrHeld: there is none.
 func (b *Backend) takePermit(gate *lockFile, req driver.Request) (own *lockFile, r record, err error) {
 	if err := b.setPermits(gate, req); err != nil {
 		return nil, r, err
 	}
 	n := req.Permits
 	own, i, err := b.takeFree(req.Name, permit, rand.N(n), n)
-	if own == nil {
+	if err != nil {
 		return nil, r, err
 	}
 	if r, err = own.next(); err == nil {
@@ -137,21 +136,21 @@ func (b *Backend) setPermits(gate *lockFile, req driver.Request) error {
 	return gate.writeLine(gateLine(req.Name, req.Permits))
 }
 
-// takeFree locks one of the count files of a kind that is not locked, beginning with number first, and returns its number i. Both count from 0. nil:
-// there is none.
+// takeFree locks one of the count files of a kind that is not locked, beginning with number first, and returns its number i. Both count from 0.
+// driver.ErrHeld: there is none.
 func (b *Backend) takeFree(name, kind string, first, count int) (_ *lockFile, i int, err error) {
 	for tried := range count {
 		i = (first + tried) % count
-		f, locked, err := lockAt(b.path(numbered(name, kind, i+1)), nil, (*lockFile).tryLock)
-		if locked {
+		f, err := lockAt(b.path(numbered(name, kind, i+1)), nil, (*lockFile).tryLock)
+		if err == nil {
 			return f, i, nil
 		}
 		if f != nil {
 			_ = f.Close()
 		}
-		if err != nil {
+		if !errors.Is(err, driver.ErrHeld) {
 			return nil, i, err
 		}
 	}
-	return nil, i, nil
+	return nil, i, driver.ErrHeld
 }

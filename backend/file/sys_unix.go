@@ -48,28 +48,25 @@ func notALock(path, why string) error {
 	return fmt.Errorf("%w: %s cannot be a lock file: %s; find out who made it, and remove it", driver.ErrRefused, path, why)
 }
 
-// tryLock locks f exclusively for this descriptor, and reports whether it could.
-func (f *lockFile) tryLock() (bool, error) { return f.flock(syscall.LOCK_EX | syscall.LOCK_NB) }
+// tryLock locks f exclusively for this descriptor. driver.ErrHeld: another has locked it.
+func (f *lockFile) tryLock() error { return f.flock(syscall.LOCK_EX | syscall.LOCK_NB) }
 
-// tryShare locks f shared for this descriptor, and reports whether it could. It gives up a lock that f has first.
-func (f *lockFile) tryShare() (bool, error) { return f.flock(syscall.LOCK_SH | syscall.LOCK_NB) }
+// tryShare is tryLock for a shared lock. It gives up a lock that f has first.
+func (f *lockFile) tryShare() error { return f.flock(syscall.LOCK_SH | syscall.LOCK_NB) }
 
 // unlock unlocks f, also for copies of the descriptor in other processes.
-func (f *lockFile) unlock() error {
-	_, err := f.flock(syscall.LOCK_UN)
-	return err
-}
+func (f *lockFile) unlock() error { return f.flock(syscall.LOCK_UN) }
 
-func (f *lockFile) flock(how int) (bool, error) {
+func (f *lockFile) flock(how int) error {
 	for {
 		switch err := syscall.Flock(int(f.Fd()), how); err {
 		case nil:
-			return true, nil
+			return nil
 		case syscall.EWOULDBLOCK:
-			return false, nil
+			return driver.ErrHeld
 		case syscall.EINTR:
 		default:
-			return false, &fs.PathError{Op: "flock", Path: f.Name(), Err: err}
+			return &fs.PathError{Op: "flock", Path: f.Name(), Err: err}
 		}
 	}
 }

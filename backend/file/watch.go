@@ -84,7 +84,7 @@ func pruneOne(path string, now time.Time) {
 		return
 	}
 	defer f.close()
-	if locked, err := f.tryLock(); err != nil || !locked {
+	if f.tryLock() != nil {
 		return
 	}
 	fi, err := os.Lstat(path)
