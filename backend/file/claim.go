@@ -149,6 +149,6 @@ func (b *Backend) grant(req driver.Request, w *waiter) (*lease, error) {
 // close closes w's file, if any, which gives up w's turn.
 func (w *waiter) close() {
 	if w.file != nil {
-		_ = w.file.Close()
+		w.file.close()
 	}
 }

@@ -49,7 +49,7 @@ func lockAt(path string, f *lockFile, try func(*lockFile) error) (_ *lockFile, e
 		if here, err := f.isHere(); here || err != nil {
 			return f, cmp.Or(err, outcome)
 		}
-		_ = f.Close()
+		f.close()
 		f = nil
 	}
 	return nil, fmt.Errorf("%w: the lock file %s keeps being replaced", driver.ErrUnavailable, path)

@@ -146,7 +146,7 @@ func (b *Backend) takeFree(name, kind string, first, count int) (_ *lockFile, i 
 			return f, i, nil
 		}
 		if f != nil {
-			_ = f.Close()
+			f.close()
 		}
 		if !errors.Is(err, driver.ErrHeld) {
 			return nil, i, err
