@@ -1,8 +1,11 @@
 package conformance
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"sync/atomic"
 	"time"
 
@@ -129,4 +132,181 @@ func (t *told) isLost() {
 	for range 2 {
 		t.p.e.is(t.p.tryRelease(t.lease), "the release of a claim that the server ended was not ErrLost but", driver.ErrLost)
 	}
+}
+
+const ruleLoss = "P3b removal: when the server ends a lock, its holder is told within the stated time, and its release returns ErrLost"
+
+const ruleLossAmongMany = "P3b removal, P7 liveness: a lock's loss is told; none of the many waiters in the process is handed it, and all get the name"
+
+// lossCases test P3b of the client.
+var lossCases = group("loss",
+	full("forgotten", ruleLoss+" (the server forgot it)", func(e *Env) { toldOfLoss(e, e.remove, false) }, "Remove"),
+	full("overwritten", ruleLoss+" (a foreign value took its place)", func(e *Env) { toldOfLoss(e, e.overwrite, true) }, "Overwrite"),
+	full("broken", ruleLoss+" (it was broken)", func(e *Env) { toldOfLoss(e, e.breaks(), false) }),
+	full("waiter-gets-it", "P7 liveness: when the server forgets a holder, the waiter gets the name", func(e *Env) {
+		l := e.acquire(e.client(), e.name())
+		next := e.begin(e.client(), l.Name())
+		next.notYet(50*time.Millisecond, "the name is held")
+		e.remove(l.Name())
+		// If nobody tells the waiter, it tries again when the holder's claim would have expired.
+		e.release(next.granted(e.takeover()+soon, "the server forgot the holder"))
+		e.lostWithin(l, e.noticeTime(l), "the server forgot the lock")
+	}, "Remove"),
+	full("forgotten-while-many-wait", ruleLossAmongMany+" (the server forgot it)",
+		func(e *Env) { lostWhileManyWait(e, e.remove, nil) }, "Remove"),
+	full("overwritten-while-many-wait", ruleLossAmongMany+" (a foreign value took its place)",
+		func(e *Env) { lostWhileManyWait(e, e.overwrite, e.remove) }, "Overwrite"),
+	full("broken-while-many-wait", ruleLossAmongMany+" (it was broken)",
+		func(e *Env) { lostWhileManyWait(e, e.breaks(), nil) }).alone(),
+	full("forgotten-while-handed-on",
+		"P2 fencing, P3b removal: if the server forgets a lock while goroutines hand it off, it has one holder at a time, and tokens rise",
+		func(e *Env) {
+			c, other, name, inside := e.client(), e.party(), e.name(), newHolders()
+			inside.losses.Store(true)
+			var all []*call[struct{}]
+			for range 32 {
+				all = append(all, e.start("Acquire", func(ctx context.Context) error {
+					for {
+						if err := inside.acquire(ctx, e, c, name, 200*time.Microsecond); ctx.Err() != nil {
+							return nil
+						} else if err != nil {
+							e.fail(fmt.Errorf("the server forgot a lock that goroutines hand off, and one of them failed: %w", err))
+							return err
+						}
+					}
+				}))
+			}
+			for range 3 {
+				before := atomic.LoadInt64(&inside.Acquired)
+				e.eventually(e.takeover()+2*soon, func() bool { return atomic.LoadInt64(&inside.Acquired) >= before+40 || e.failure() != nil },
+					"goroutines go on handing off a lock that the server forgets at times")
+				e.stopIfFailed()
+				l := e.acquireWithin(c, name, e.takeover()+soon, "the others hold the name for moments only")
+				leave, err := inside.enter(0, l)
+				e.check(err, "between two losses")
+				e.remove(name)
+				e.lostWithin(l, e.noticeTime(l), "the server forgot a lock that goroutines hand off")
+				e.check(leave(), "after a loss")
+				e.lateRelease(l)
+			}
+			for _, w := range all {
+				w.cancel()
+				<-w.over
+			}
+			e.stopIfFailed()
+			next := other.take(name, e.takeover(), "all goroutines released or lost the lock")
+			e.rises(inside.lastToken(), next.Grant().Token)
+			other.stillHolds(name, next, "earlier holders were told of their loss")
+		}, "Remove"),
+	full("some-of-many",
+		"P1 exclusion, P3b removal: of many locks renewed together, those that the server ends are lost, and the others stay held",
+		func(e *Env) {
+			const n, why = 40, "the lock is renewed together with lost ones"
+			c, other := e.client(), e.party()
+			locks := e.acquireMany(c, n)
+			e.sleep(e.ttl / 2) // they have been renewed now
+			rand.Shuffle(n, func(i, j int) { locks[i], locks[j] = locks[j], locks[i] })
+			gone, kept := locks[:3], locks[3:]
+			e.remove(gone[0].Name())
+			e.remove(gone[1].Name())
+			e.overwrite(gone[2].Name())
+			for _, l := range gone {
+				e.lostWithin(l, e.noticeTime(l), fmt.Sprintf("the server ended this lock, one of %d renewed together", n))
+			}
+			if e.caps.Ends == driver.EndsSession {
+				if lease, err := other.try(other.request(kept[0].Name())); err == nil {
+					other.release(lease)
+					e.notRun("the locks of a session end together")
+				}
+			}
+			next := other.take(gone[0].Name(), e.takeover(), "the server forgot the lock")
+			stop := other.keepAlive(next)
+			e.during(2*e.ttl+e.ttl/2, func() {
+				for _, l := range kept {
+					e.check(l.Err(), "of %d locks renewed together the server ended three, but another one is lost too", n)
+				}
+				other.wantHeld(kept[rand.IntN(len(kept))].Name(), why)
+			})
+			for _, l := range kept {
+				e.stillHeld(l, other, why)
+				e.release(l)
+			}
+			other.wantHeld(gone[2].Name(), "a foreign client has the name")
+			stop()
+			other.stillHolds(gone[0].Name(), next, "the client that lost the name has renewed other locks since")
+		}, "Overwrite"),
+)
+
+// breaks returns a function that breaks the claim on a name.
+func (e *Env) breaks() func(name string) {
+	p := e.party()
+	optional[driver.Breaker](p)
+	return func(name string) { e.check(p.breaks(name, p.inspect(name).Owner), "Break") }
+}
+
+// toldOfLoss calls end to end a lock at the server, and checks what its holder is told. foreign says that end gives the name to a
+// foreign client.
+func toldOfLoss(e *Env, end func(name string), foreign bool) {
+	observer := e.party()
+	c, limit := e.client(), time.Duration(0)
+	if notice, long := e.caps.RemovalNotice, e.longTTL(); e.caps.FixedTTL == 0 && notice != nil && notice(long)+endTime < long/4 {
+		c, limit = e.patient(), notice(long)+endTime // no renewal precedes the notice
+	}
+	l := e.acquire(c, e.name())
+	limit = cmp.Or(limit, e.noticeTime(l))
+	lostWithin := e.watch(l)
+	end(l.Name())
+	lostWithin(limit, "the server ended the lock")
+	if foreign {
+		for range 5 { // the client's late and background releases must not remove it
+			e.lateRelease(l)
+			observer.wantHeld(l.Name(), "a foreign client has the name")
+			e.sleep(20 * time.Millisecond)
+		}
+		return
+	}
+	next := observer.take(l.Name(), e.takeover(), "the server ended the lock")
+	e.lateRelease(l)
+	e.lateRelease(l)
+	e.rises(token(l)/driver.TokensPerGrant, next.Grant().Token)
+	observer.stillHolds(l.Name(), next, "the former holder released late")
+}
+
+// lostWhileManyWait calls end to end a lock for which hundreds of goroutines of the holder's client wait. If end gives the name
+// to a foreign client, free removes that. Some goroutines may then have held the lock and lost it.
+func lostWhileManyWait(e *Env, end, free func(name string)) {
+	const waiters = 300
+	c, other := e.client(), e.party()
+	dead := e.acquire(c, e.name())
+	name, lostWithin, inside := dead.Name(), e.watch(dead), newHolders()
+	inside.losses.Store(free != nil)
+	e.check(errOf(inside.enter(0, dead)), "before the loss")
+	var all []*call[struct{}]
+	for range waiters {
+		all = append(all, e.start("Acquire", func(ctx context.Context) error {
+			l, err := c.Acquire(ctx, name)
+			switch {
+			case err != nil:
+				return err
+			case l.Owner() == dead.Owner():
+				return errors.New("a waiter in the process was handed the claim that the server ended")
+			}
+			return inside.hold(e.ctx, 0, l, 0)
+		}))
+	}
+	all[waiters-1].notYet(50*time.Millisecond, "the name is held")
+	end(name)
+	lostWithin(e.noticeTime(dead), "the server ended a lock for which many goroutines wait")
+	if free != nil {
+		other.wantHeld(name, "a foreign client has the name")
+		free(name)
+	}
+	late := time.Now().Add(e.takeover() + 2*soon)
+	for _, w := range all {
+		w.granted(time.Until(late), "the server ended the holder's lock, and nobody else wants the name")
+	}
+	e.lateRelease(dead)
+	n := inside.counted[0] - 1 // without the lost one
+	e.require(n == waiters || free != nil, "%d holds were counted, %d took place", n, waiters)
+	e.rises(inside.lastToken(), other.wantFree(name, "all waiters released the name"))
 }

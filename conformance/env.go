@@ -6,10 +6,12 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"net/url"
 	"runtime"
 	"runtime/debug"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -268,6 +270,17 @@ func (e *Env) oneClass(err error) {
 	if n := len(matched(err)); n > 1 {
 		e.fail(fmt.Errorf("P10 errors: an error must match exactly one class; this one matches %d: %w", n, err))
 	}
+}
+
+// noPassword checks that err does not show the password of the target URL, if it has one.
+func (e *Env) noPassword(err error) {
+	u, bad := url.Parse(e.cfg.Target)
+	if bad != nil || u.User == nil || err == nil {
+		return
+	}
+	password, _ := u.User.Password()
+	e.require(password == "" || !strings.Contains(err.Error(), password),
+		"an error shows the password: %s", strings.ReplaceAll(err.Error(), password, "PASSWORD"))
 }
 
 // certain reports whether a claim that returned err certainly had no effect.
