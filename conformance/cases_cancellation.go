@@ -237,14 +237,12 @@ var unknownCases = group("unknown",
 		"P5 crash: a claim that was cut off after any of its requests, and is never abandoned, leaves nothing for longer than the TTL", func(e *Env) {
 			other := e.observer()
 			var names []string
-			e.afterEachRequest(8, func(_ int, arm func() <-chan struct{}, over func()) {
+			for n, more := 1, true; more && n <= 8; n++ {
 				a, name := e.party(), e.name()
 				names = append(names, name)
-				arm()
-				_, _ = a.try(a.request(name))
-				over()
+				more = e.cutAfter(n, func(<-chan struct{}) { _, _ = a.try(a.request(name)) })
 				e.check(a.Close(), "Close")
-			})
+			}
 			for i, name := range names {
 				why := fmt.Sprintf("a claim was cut off after request %d, its backend was closed, and its TTL has passed", i+1)
 				other.wantFreeIn(name, e.takeover(), why)
@@ -254,13 +252,12 @@ var unknownCases = group("unknown",
 	full("release-cut-after-each-request",
 		"P4 ownership: a release that was cut off frees the name when it is repeated or abandoned, and does not affect the next holder", func(e *Env) {
 			other, name := e.observer(), e.name()
-			e.afterEachRequest(4, func(n int, arm func() <-chan struct{}, over func()) {
+			for n, more := 1, true; more && n <= 4; n++ {
 				a := e.party()
 				req := a.request(name)
 				lease := a.claimAs(req)
-				arm()
-				err := a.tryRelease(lease)
-				over()
+				var err error
+				more = e.cutAfter(n, func(<-chan struct{}) { err = a.tryRelease(lease) })
 				if err != nil && !errors.Is(err, driver.ErrLost) {
 					a.abandon(req)
 				}
@@ -269,7 +266,7 @@ var unknownCases = group("unknown",
 				_ = a.tryRelease(lease)
 				other.stillHolds(name, next, "the release that was cut off was repeated")
 				e.check(a.Close(), "Close")
-			})
+			}
 		}, "CutAfter", "Direct"),
 	full("many-cut-off", ruleEffects+" (many claims at once, connections cut)",
 		func(e *Env) { e.party().claimant(mode{}).cutTogether() }, "Delay", "Cut", "Direct"),

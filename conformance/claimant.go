@@ -169,19 +169,20 @@ func cancelledAfterEachRequest(e *Env, fresh func() *claimant) {
 func cutAfterEachRequest(e *Env, cancels bool, fresh func() *claimant) {
 	other, name := e.observer(), e.name()
 	last := uint64(0)
-	e.afterEachRequest(8, func(n int, arm func() <-chan struct{}, over func()) {
+	for n, more := 1, true; more && n <= 8; n++ {
 		a := fresh()
-		cut := arm()
-		w := a.begin(name)
-		if cancels {
-			select {
-			case <-cut:
-			case <-w.over:
+		var answer *outcome
+		more = e.cutAfter(n, func(cut <-chan struct{}) {
+			w := a.begin(name)
+			if cancels {
+				select {
+				case <-cut:
+				case <-w.over:
+				}
+				w.cancel()
 			}
-			w.cancel()
-		}
-		answer, _ := w.ended(callTime+endTime, "its connection was cut")
-		over()
+			answer, _ = w.ended(callTime+endTime, "its connection was cut")
+		})
 		next := a.settled(answer, name, other, fmt.Sprintf("cut off after request %d", n))
 		if answer.err == nil {
 			e.rises(last, answer.token)
@@ -189,7 +190,7 @@ func cutAfterEachRequest(e *Env, cancels bool, fresh func() *claimant) {
 		e.rises(max(last, answer.token), next)
 		last = next
 		e.leftovers(fmt.Sprintf("a claim was cut off after request %d, and undone", n))
-	})
+	}
 }
 
 // replyToClaimLost drops the reply to a claim.

@@ -73,25 +73,20 @@ func (e *Env) replyLost(op Op, f func()) {
 	}
 }
 
-// afterEachRequest calls try with n = 1, 2, … until it needs fewer than n requests. try calls arm, after which the connection
-// is cut after n requests. It calls over when its call has returned; afterwards the connection works again.
-func (e *Env) afterEachRequest(most int, try func(n int, arm func() (cut <-chan struct{}), over func())) {
-	enough := false
-	for n := 1; n <= most && !enough; n++ {
-		var cut <-chan struct{}
-		try(n, func() <-chan struct{} {
-			cut = produce(e, "CutAfter", func() (<-chan struct{}, error) { return e.cfg.Faults.CutAfter(e.ctx, n) })
-			return cut
-		}, func() {
-			select {
-			case <-cut:
-			case <-time.After(200 * time.Millisecond): // the fault may report it a moment after the call fails
-				enough = true
-			}
-			e.restore()
-			e.applies(!enough || n > 1, "Faults.CutAfter cut no connection")
-		})
+// cutAfter cuts the connection after n requests of f, to which it passes the fault's channel. It reports whether f made so many.
+// Afterwards the connection works again.
+func (e *Env) cutAfter(n int, f func(cut <-chan struct{})) bool {
+	cut := produce(e, "CutAfter", func() (<-chan struct{}, error) { return e.cfg.Faults.CutAfter(e.ctx, n) })
+	f(cut)
+	happened := true
+	select {
+	case <-cut:
+	case <-time.After(200 * time.Millisecond): // the fault may report it a moment after the call fails
+		happened = false
 	}
+	e.restore()
+	e.applies(happened || n > 1, "Faults.CutAfter cut no connection")
+	return happened
 }
 
 // requests counts the requests so far. Any goroutine may call it.
