@@ -19,7 +19,7 @@ type call[T any] struct {
 func begin[T any](e *Env, what string, f func(context.Context) (T, error)) *call[T] {
 	ctx, cancel := context.WithCancel(e.ctx)
 	c := &call[T]{e: e, what: what, cancel: cancel, over: make(chan struct{})}
-	e.after(func() { cancel(); <-c.over })
+	e.after(c.stop)
 	go func() {
 		defer close(c.over)
 		defer e.catch()
@@ -31,6 +31,12 @@ func begin[T any](e *Env, what string, f func(context.Context) (T, error)) *call
 // start is begin for a call without a result.
 func (e *Env) start(what string, f func(context.Context) error) *call[struct{}] {
 	return begin(e, what, func(ctx context.Context) (struct{}, error) { return struct{}{}, f(ctx) })
+}
+
+// stop cancels the call and waits for its end.
+func (c *call[T]) stop() {
+	c.cancel()
+	<-c.over
 }
 
 // isOver reports whether the call has returned.

@@ -162,9 +162,7 @@ func (j joint) abandoned(e *Env) {
 	waiting.Queue = e.caps.Queue
 	a.wantHeldAs(waiting, "rivals have the name")
 	a.abandon(waiting)
-	for _, lease := range rivals {
-		b.release(lease)
-	}
+	b.release(rivals...)
 	j.rivals(name, b)
 	a.abandonedMeanwhile(b, j.only)
 }
@@ -179,17 +177,13 @@ func (j joint) tokens(e *Env) {
 				last = token
 			}
 		}
-		for _, lease := range holders[:j.leave] { // the oldest first
-			a.release(lease)
-		}
+		a.release(holders[:j.leave]...) // the oldest first
 		rival := b.claimAs(b.requestIn(j.rival(), name))
 		for _, lease := range holders {
 			last = max(last, lease.Grant().Token)
 		}
 		last = e.rises(last, rival.Grant().Token)
-		for _, lease := range append(holders[j.leave:], rival) {
-			a.release(lease)
-		}
+		a.release(append(holders[j.leave:], rival)...)
 	}
 }
 
@@ -213,16 +207,12 @@ func (j joint) wakes(e *Env) {
 			waiting = append(waiting, e.begin(clients[i%2], name, j.options()...))
 		}
 		waiting[0].notYet(20*time.Millisecond, "rivals have the name")
-		for _, l := range rivals {
-			e.release(l)
-		}
+		e.release(rivals...)
 		holders = nil
 		for _, w := range waiting {
 			holders = append(holders, w.granted(soon, "the rivals released the name, and its holders do not exclude each other"))
 		}
-		for _, l := range holders {
-			e.release(l)
-		}
+		e.release(holders...)
 	}
 }
 

@@ -96,9 +96,7 @@ var ownershipCases = group("ownership",
 				e.refused(lease, err, why)
 			}
 		}
-		for _, lease := range leases {
-			p.release(lease)
-		}
+		p.release(leases...)
 	}),
 )
 

@@ -190,8 +190,7 @@ var lossCases = group("loss",
 				e.lateRelease(l)
 			}
 			for _, w := range all {
-				w.cancel()
-				<-w.over
+				w.stop()
 			}
 			e.stopIfFailed()
 			next := other.take(name, e.takeover(), "all goroutines released or lost the lock")

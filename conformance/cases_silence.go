@@ -167,7 +167,7 @@ func lastBelief(e *Env, l *lockport.Lock) func() time.Time {
 		}
 		return last, nil
 	})
-	return func() time.Time { c.cancel(); <-c.over; return c.result }
+	return func() time.Time { c.stop(); return c.result }
 }
 
 const ruleCrash = "P5 crash: a dead holder's lock is granted again within the stated time, with a greater token"

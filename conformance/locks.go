@@ -52,9 +52,11 @@ func (e *Env) acquireWithin(c *lockport.Client, name string, limit time.Duration
 	return lock
 }
 
-// release releases a lock that is held.
-func (e *Env) release(l *lockport.Lock) {
-	e.check(l.Release(e.ctx), "the release of a held lock failed")
+// release releases locks that are held.
+func (e *Env) release(locks ...*lockport.Lock) {
+	for _, l := range locks {
+		e.check(l.Release(e.ctx), "the release of a held lock failed")
+	}
 }
 
 // lateRelease releases a lost lock, which must return ErrLost.

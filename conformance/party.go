@@ -215,9 +215,11 @@ func (p *party) takeAs(req driver.Request, d time.Duration, why string) driver.L
 	return lease
 }
 
-// release releases a lease that must be held.
-func (p *party) release(lease driver.Lease) {
-	p.e.check(p.tryRelease(lease), "the release of a held claim failed")
+// release releases leases that must be held.
+func (p *party) release(leases ...driver.Lease) {
+	for _, lease := range leases {
+		p.e.check(p.tryRelease(lease), "the release of a held claim failed")
+	}
 }
 
 // tryRelease releases a lease and returns the driver's error.
@@ -306,7 +308,7 @@ func (p *party) keepAlive(lease driver.Lease) (stop func()) {
 			}
 		}
 	})
-	return func() { c.cancel(); <-c.over }
+	return c.stop
 }
 
 // keep is keepAlive, until release is called, which releases lease.
