@@ -40,9 +40,9 @@ var cancellationCases = group("cancellation",
 			other.wantFree(name, "Abandon of the claim, first with a context that has ended, returned nil")
 		}),
 	quick("at-any-moment", ruleEffects+" (context cancelled at random moments of TryAcquire)",
-		func(e *Env) { e.party().claimant(mode{}).cancelledAtAnyMoment() }),
+		func(e *Env) { e.party().claimant().cancelledAtAnyMoment() }),
 	quick("abandon-meanwhile", ruleCancellation+", even while the cancelled call is still under way", func(e *Env) {
-		e.party().abandonedMeanwhile(e.party(), mode{})
+		e.party().abandonedMeanwhile(e.party())
 	}),
 	quick("queued", "P6 cancellation: an abandoned claim gives up its place in the queue, so the name goes to the next waiter", func(e *Env) {
 		e.applies(e.caps.Queue, "the server keeps no queue")
@@ -87,7 +87,7 @@ var cancellationCases = group("cancellation",
 		e.party().wantFree(name, "Abandon returned nil, and then the abandoned claim arrived")
 	}, "Delay"),
 	full("after-each-request", ruleCancellation+" (context cancelled after each request of TryAcquire)", func(e *Env) {
-		a := e.party().connected().claimant(mode{})
+		a := e.party().connected().claimant()
 		cancelledAfterEachRequest(e, func() *claimant { return a })
 	}, "Delay", "Requests"),
 )
@@ -168,7 +168,7 @@ func aroundTheRelease(round int, cancel, release func()) {
 // unknownCases test requests whose outcome the driver cannot know, and unreachable servers.
 var unknownCases = group("unknown",
 	full("acquire-reply-lost", "P6 cancellation: after a lost reply a claim is unknown; once Abandon has returned nil, it is not held and never will be",
-		func(e *Env) { e.party().claimant(mode{}).replyToClaimLost() }, "DropReply"),
+		func(e *Env) { e.party().claimant().replyToClaimLost() }, "DropReply"),
 	full("acquire-reply-lost-orphan",
 		"P6 cancellation: a claim whose reply was lost, and that is never abandoned, leaves nothing for longer than the TTL", func(e *Env) {
 			a, b, name := e.party().connected(), e.party().connected(), e.name()
@@ -231,7 +231,7 @@ var unknownCases = group("unknown",
 	}, "DropReply"),
 	full("cut-after-each-request",
 		ruleEffects+" (connection cut after each request)", func(e *Env) {
-			cutAfterEachRequest(e, false, func() *claimant { return e.party().claimant(mode{}) })
+			cutAfterEachRequest(e, false, func() *claimant { return e.party().claimant() })
 		}, "CutAfter", "Direct").within(time.Minute),
 	full("cut-after-each-request-orphan",
 		"P5 crash: a claim that was cut off after any of its requests, and is never abandoned, leaves nothing for longer than the TTL", func(e *Env) {
@@ -269,7 +269,7 @@ var unknownCases = group("unknown",
 			}
 		}, "CutAfter", "Direct"),
 	full("many-cut-off", ruleEffects+" (many claims at once, connections cut)",
-		func(e *Env) { e.party().claimant(mode{}).cutTogether() }, "Delay", "Cut", "Direct"),
+		func(e *Env) { e.party().claimant().cutTogether() }, "Delay", "Cut", "Direct"),
 	full("server-gone",
 		"P10 errors: on an unreachable server, calls return in time and without the password: TryAcquire ErrUnavailable or ErrUnknown, Check ErrUnavailable; "+
 			"when the server is back, locks work again", outOfReach((*Env).sever), "Sever"),

@@ -193,7 +193,7 @@ func (e *Env) countsFromSending(what string, call func() (until time.Time, err e
 // grantedOnce claims twice with one owner id. m is the mode of the claims; beside more of them can be held beside one.
 func grantedOnce(e *Env, m mode, beside int) {
 	p, other, name := e.two()
-	req := p.requestIn(m, name)
+	req := p.in(m).request(name)
 	first := p.claimAs(req)
 	second, err := p.try(req)
 	e.is(err, "the second TryAcquire must return the claim or ErrHeld; it returned", nil, driver.ErrHeld)
@@ -201,11 +201,12 @@ func grantedOnce(e *Env, m mode, beside int) {
 		e.failf("the second TryAcquire granted the name again: token %d after %d", second.Grant().Token, first.Grant().Token)
 	}
 	for range beside {
-		e.check(errOf(other.try(other.requestIn(m, name))), "the name is held once, by an owner that claimed twice, yet a claim beside it returned")
+		e.check(errOf(other.try(other.in(m).request(name))), "the name is held once, by an owner that claimed twice, yet a claim beside it returned")
 	}
-	e.party().wantHeldAs(p.requestIn(m.rival(), name), "the name is held")
+	e.party().in(m.rival()).wantHeld(name, "the name is held")
 	p.release(first) // one release ends the claim, even if it was returned twice
-	next := other.claimAs(other.requestIn(m.rival(), name))
-	other.wantHeldAs(other.requestIn(m.rival(), name), "the name is held again")
-	other.release(next)
+	rival := other.in(m.rival())
+	next := rival.claim(name)
+	rival.wantHeld(name, "the name is held again")
+	rival.release(next)
 }

@@ -75,8 +75,8 @@ func (e *Env) atOnce(places, least int64, as func(i int) mode) {
 		name := e.name()
 		var granted, taken, unknown atomic.Int64
 		e.storm(12, func(ctx context.Context, i int) error {
-			p := parties[i%len(parties)]
-			req := p.requestIn(as(i), name)
+			p := parties[i%len(parties)].in(as(i))
+			req := p.request(name)
 			_, err := p.tryIn(ctx, req)
 			switch class(err) {
 			case nil:

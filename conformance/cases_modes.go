@@ -38,7 +38,7 @@ var sharedCases = stated("shared", func(c driver.Capabilities) bool { return c.S
 		func(e *Env) { contended(e, shared) }),
 	full("removed", "P3b removal: when the server forgets the readers, each is told within the stated time", func(e *Env) {
 		a, b, name := e.two()
-		here, there := a.watched(a.requestIn(shared, name)), b.watched(b.requestIn(shared, name))
+		here, there := a.watched(a.in(shared).request(name)), b.watched(b.in(shared).request(name))
 		e.remove(name)
 		here.within("the lock was removed at the server")
 		there.within("the lock was removed at the server")
@@ -47,7 +47,7 @@ var sharedCases = stated("shared", func(c driver.Capabilities) bool { return c.S
 		defer c.keepAlive(writer)()
 		here.isLost()
 		there.isLost()
-		e.party().wantHeldAs(a.requestIn(shared, name), fmt.Sprintf("a writer has the name (token %d)", writer.Grant().Token))
+		e.party().in(shared).wantHeld(name, fmt.Sprintf("a writer has the name (token %d)", writer.Grant().Token))
 	}, "Remove"),
 	full("writer-is-not-starved", "P7 liveness: overlapping readers do not starve a writer", func(e *Env) {
 		servedBeside(e, (*lockport.Client).TryAcquire, shared, mode{})
@@ -82,9 +82,9 @@ func (j joint) cases() []Case {
 		quick("granted-twice", "contract: a claim that is repeated with the same owner, as after a lost reply, holds one place",
 			func(e *Env) { grantedOnce(e, j.mode, three-j.leave) }),
 		quick("abandoned", "P6 cancellation: an abandoned claim, granted or waiting, excludes nobody", j.abandoned),
-		full("acquire-reply-lost", ruleReplyLost, func(e *Env) { e.party().claimant(j.only).replyToClaimLost() }, "DropReply"),
+		full("acquire-reply-lost", ruleReplyLost, func(e *Env) { e.party().in(j.only).claimant().replyToClaimLost() }, "DropReply"),
 		full("cut-after-each-request", ruleReplyLost+" (after each of its requests)", func(e *Env) {
-			cutAfterEachRequest(e, false, func() *claimant { return e.party().claimant(j.only) })
+			cutAfterEachRequest(e, false, func() *claimant { return e.party().in(j.only).claimant() })
 		}, "CutAfter", "Direct"),
 		quick("inspected", "P3b removal: Inspect shows all holders that share a name, and Break ends only the claim of the given owner",
 			func(e *Env) { inspected(e, j.mode) }),
@@ -99,8 +99,7 @@ func (j joint) cases() []Case {
 // fill has a and b claim name in turn until a rival is excluded.
 func (j joint) fill(name string, a, b *party) (leases []driver.Lease) {
 	for i := range three {
-		p := []*party{a, b}[i%2]
-		leases = append(leases, p.claimAs(p.requestIn(j.mode, name)))
+		leases = append(leases, []*party{a, b}[i%2].in(j.mode).claim(name))
 	}
 	return leases
 }
@@ -108,7 +107,7 @@ func (j joint) fill(name string, a, b *party) (leases []driver.Lease) {
 // rivals fills name with rivals: one writer, or all permits.
 func (j joint) rivals(name string, p *party) (leases []driver.Lease) {
 	for range three / j.leave {
-		leases = append(leases, p.claimAs(p.requestIn(j.rival(), name)))
+		leases = append(leases, p.in(j.rival()).claim(name))
 	}
 	return leases
 }
@@ -136,13 +135,13 @@ func (j joint) together(e *Env) {
 	a, b, name := e.two()
 	for leaving := range slices.Chunk(j.fill(name, a, b), j.leave) {
 		for _, lease := range leaving {
-			a.wantHeldAs(a.requestIn(j.rival(), name), j.taken)
-			e.party().wantHeldAs(b.requestIn(j.rival(), name), j.taken)
+			a.in(j.rival()).wantHeld(name, j.taken)
+			e.party().in(j.rival()).wantHeld(name, j.taken)
 			a.release(lease)
 		}
-		b.claimAs(b.requestIn(j.rival(), name))
+		b.in(j.rival()).claim(name)
 		for _, p := range []*party{a, b} {
-			p.wantHeldAs(p.requestIn(j.mode, name), "a rival took the place of those that left")
+			p.in(j.mode).wantHeld(name, "a rival took the place of those that left")
 		}
 	}
 	if !j.shared {
@@ -153,18 +152,17 @@ func (j joint) together(e *Env) {
 func (j joint) abandoned(e *Env) {
 	a, b, name := e.two()
 	for range 2 * three {
-		req := a.requestIn(j.mode, name)
+		req := a.in(j.mode).request(name)
 		a.claimAs(req)
 		a.abandon(req)
 	}
 	rivals := j.rivals(name, b)
-	waiting := a.requestIn(j.mode, name)
-	waiting.Queue = e.caps.Queue
+	waiting := a.in(j.mode).queueing(name)
 	a.wantHeldAs(waiting, "rivals have the name")
 	a.abandon(waiting)
 	b.release(rivals...)
 	j.rivals(name, b)
-	a.abandonedMeanwhile(b, j.only)
+	a.in(j.only).abandonedMeanwhile(b)
 }
 
 func (j joint) tokens(e *Env) {
@@ -178,7 +176,7 @@ func (j joint) tokens(e *Env) {
 			}
 		}
 		a.release(holders[:j.leave]...) // the oldest first
-		rival := b.claimAs(b.requestIn(j.rival(), name))
+		rival := b.in(j.rival()).claim(name)
 		for _, lease := range holders {
 			last = max(last, lease.Grant().Token)
 		}
@@ -218,10 +216,10 @@ func (j joint) wakes(e *Env) {
 
 func (j joint) deadHolder(e *Env) {
 	a, b, name := e.two()
-	a.claimAs(a.requestIn(j.mode, name))
+	a.in(j.mode).claim(name)
 	var others []func()
 	for range three - 1 {
-		others = append(others, b.keep(b.claimAs(b.requestIn(j.mode, name))))
+		others = append(others, b.keep(b.in(j.mode).claim(name)))
 	}
 	next := e.begin(e.client(), name, j.rival().options()...)
 	next.notYet(10*time.Millisecond, j.taken)
@@ -230,7 +228,7 @@ func (j joint) deadHolder(e *Env) {
 		next.granted(e.takeover(), "a holder has died")
 	}
 	c := e.party()
-	e.during(e.takeover(), func() { c.wantHeldAs(c.requestIn(j.rival(), name), "the other holders live") })
+	e.during(e.takeover(), func() { c.in(j.rival()).wantHeld(name, "the other holders live") })
 	for _, release := range others {
 		release()
 	}
@@ -240,15 +238,15 @@ func (j joint) deadHolder(e *Env) {
 func (j joint) silentHolder(e *Env) {
 	e.needsTTL()
 	a, b, name := e.two()
-	claims := []driver.Lease{a.claimAs(a.requestIn(j.mode, name))}
+	claims := []driver.Lease{a.in(j.mode).claim(name)}
 	e.sleep(e.ttl / 3)
 	for range three - 1 { // independent of the end of the earlier one
-		claims = append(claims, b.claimAs(b.requestIn(j.mode, name)))
+		claims = append(claims, b.in(j.mode).claim(name))
 	}
 	first, last := claims[0].Grant().Until, claims[j.leave-1].Grant()
 	e.require(!last.Until.Before(first), "a later claim must be valid for longer")
-	c := e.party() // a client's new claims may keep what its earlier ones share with them
-	next := c.takeAs(c.requestIn(j.rival(), name), e.takeover(), "no claim on the name is renewed")
+	c := e.party().in(j.rival()) // a client's new claims may keep what its earlier ones share with them
+	next := c.takeAs(c.request(name), e.takeover(), "no claim on the name is renewed")
 	early := time.Until(last.Until)
 	e.require(early <= 0, "a rival was granted the name %v before the validity of its holders ended", early)
 	e.rises(last.Token, next.Grant().Token)
@@ -302,7 +300,7 @@ func (j joint) clients(e *Env) {
 func inspected(e *Env, m mode) {
 	a, b, name := e.two()
 	optional[driver.Breaker](b)
-	reqs, shown := []driver.Request{a.requestIn(m, name), b.requestIn(m, name)}, make([]string, 2)
+	reqs, shown := []driver.Request{a.in(m).request(name), b.in(m).request(name)}, make([]string, 2)
 	told, stays := a.watched(reqs[0]), b.claimAs(reqs[1])
 	stop, unheard := b.keepAlive(stays), a.keepAlive(told.lease)
 	st := b.inspect(name)
@@ -325,7 +323,7 @@ func inspected(e *Env, m mode) {
 	stop()
 	e.check(b.renewIfNeeded(stays), "the renewal of a claim beside a broken one failed")
 	b.release(stays)
-	a.wantFreeAs(a.requestIn(m.rival(), name), soon, "one claim was broken and the other released")
+	a.in(m.rival()).wantFreeIn(name, soon, "one claim was broken and the other released")
 }
 
 // servedBeside is served with eight goroutines of six clients, which acquire in the mode many. Those of the last four

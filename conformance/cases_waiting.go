@@ -118,7 +118,7 @@ func contended(e *Env, m mode) {
 	e.applies(e.caps.Contended, "Capabilities.Contended is not stated")
 	a, b, name := e.two()
 	var told atomic.Bool
-	req := a.requestIn(m, name)
+	req := a.in(m).request(name)
 	req.Contended = func() { told.Store(true) }
 	lease := a.claimAs(req)
 	defer a.keepAlive(lease)()

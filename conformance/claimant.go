@@ -17,7 +17,7 @@ type claimant struct {
 	what  string // "TryAcquire"
 	claim func(ctx context.Context, name string) *outcome
 	lag   time.Duration // how long after settle the name may stay taken
-	mode  mode
+	rival mode          // in which another client claims a name that must be held, or free
 }
 
 // outcome is the result of a claim.
@@ -29,15 +29,15 @@ type outcome struct {
 }
 
 // claimant claims through the driver. Its settle undoes what may be held.
-func (p *party) claimant(m mode) *claimant {
-	return &claimant{Env: p.e, what: "TryAcquire", mode: m, claim: func(ctx context.Context, name string) *outcome {
-		req := p.requestIn(m, name)
-		req.TTL = p.e.longTTL()
+func (p *party) claimant() *claimant {
+	rival := p.mode.rival()
+	return &claimant{Env: p.e, what: "TryAcquire", rival: rival, claim: func(ctx context.Context, name string) *outcome {
+		req := p.patientRequest(name)
 		lease, err := p.tryIn(ctx, req)
 		a := &outcome{err: err, settle: func() { p.settle(req, lease, err) }, held: func(other *party) {}}
 		if err == nil {
 			a.token = lease.Grant().Token
-			a.held = func(other *party) { other.wantHeldAs(other.requestIn(m.rival(), name), "the claim was granted") }
+			a.held = func(other *party) { other.in(rival).wantHeld(name, "the claim was granted") }
 		}
 		return a
 	}}
@@ -92,24 +92,24 @@ func (a *claimant) settled(answer *outcome, name string, other *party, how strin
 
 // wantFreeIn has other claim name as a rival, within the lag.
 func (a *claimant) wantFreeIn(other *party, name, why string) uint64 {
-	return other.wantFreeAs(other.requestIn(a.mode.rival(), name), a.lag, why)
+	return other.in(a.rival).wantFreeIn(name, a.lag, why)
 }
 
 // abandonedMeanwhile cancels claims at random moments, and abandons them while their requests may still be under way.
-func (p *party) abandonedMeanwhile(b *party, m mode) {
-	e, name := p.e, p.e.name()
+func (p *party) abandonedMeanwhile(b *party) {
+	e, name, rival := p.e, p.e.name(), b.in(p.mode.rival())
 	start := time.Now()
-	p.wantFreeAs(p.requestIn(m, e.name()), 0, "the name is new")
+	p.wantFree(e.name(), "the name is new")
 	usual := time.Since(start)
 	for range 40 {
-		req := p.requestIn(m, name)
+		req := p.request(name)
 		w := begin(e, "TryAcquire", func(ctx context.Context) (driver.Lease, error) { return p.TryAcquire(ctx, req) })
 		<-time.After(rand.N(2*usual + time.Microsecond))
 		w.cancel()
 		p.abandon(req)
-		b.wantFreeAs(b.requestIn(m.rival(), name), 0, "Abandon returned nil")
+		rival.wantFree(name, "Abandon returned nil")
 		_, _ = w.ended(endTime, "its context has ended")
-		b.wantFreeAs(b.requestIn(m.rival(), name), 0, "Abandon had returned nil")
+		rival.wantFree(name, "Abandon had returned nil")
 	}
 }
 

@@ -31,16 +31,34 @@ func (e *Env) takeover() time.Duration { return e.ttl + e.ttl/4 + 1500*time.Mill
 type party struct {
 	driver.Backend
 	e       *Env
-	id      string // what OwnerClient returns for its claims
-	once    sync.Once
-	refused atomic.Bool // a claim returned ErrHeld
+	id      string       // what OwnerClient returns for its claims
+	mode    mode         // of its claims
+	close   func() error // once
+	refused *atomic.Bool // a claim returned ErrHeld
+}
+
+// mode is how a claim holds a name. The zero value excludes all others.
+type mode struct {
+	shared  bool
+	permits int
+}
+
+// rival is the mode that a claim in mode m excludes, and nothing else does: a writer's for a reader, or the same.
+func (m mode) rival() mode { return mode{permits: m.permits} }
+
+// in is p with claims in a mode.
+func (p *party) in(m mode) *party {
+	same := *p
+	same.mode = m
+	return &same
 }
 
 // open opens a backend at target, and closes it when the case has ended.
 func (e *Env) open(target string) *party {
 	b, err := e.cfg.Open(e.ctx, target)
 	e.check(err, "Config.Open")
-	p := &party{Backend: b, e: e, id: fmt.Sprintf("suite/%d/conformance/%s", os.Getpid(), randomHex(4))}
+	id := fmt.Sprintf("suite/%d/conformance/%s", os.Getpid(), randomHex(4))
+	p := &party{Backend: b, e: e, id: id, close: sync.OnceValue(b.Close), refused: new(atomic.Bool)}
 	e.after(func() { _ = p.Close() })
 	return p
 }
@@ -71,10 +89,7 @@ func (p *party) TryAcquire(ctx context.Context, req driver.Request) (driver.Leas
 	return lease, err
 }
 
-func (p *party) Close() (err error) {
-	p.once.Do(func() { err = p.Backend.Close() })
-	return err
-}
+func (p *party) Close() error { return p.close() }
 
 // connected makes sure that p is connected, by a claim on another name.
 func (p *party) connected() *party {
@@ -84,29 +99,13 @@ func (p *party) connected() *party {
 
 // request makes a request with a new owner.
 func (p *party) request(name string) driver.Request {
-	return driver.Request{Name: name, Owner: randomHex(16) + ":" + p.id, TTL: p.e.ttl}
+	return driver.Request{Name: name, Owner: randomHex(16) + ":" + p.id, TTL: p.e.ttl, Shared: p.mode.shared, Permits: p.mode.permits}
 }
 
 // patientRequest makes a request for a claim that outlasts the waits of a case, unless the TTL is fixed.
 func (p *party) patientRequest(name string) driver.Request {
 	req := p.request(name)
 	req.TTL = p.e.longTTL()
-	return req
-}
-
-// mode is how a claim holds a name. The zero value excludes all others.
-type mode struct {
-	shared  bool
-	permits int
-}
-
-// rival is the mode that a claim in mode m excludes, and nothing else does: a writer's for a reader, or the same.
-func (m mode) rival() mode { return mode{permits: m.permits} }
-
-// requestIn makes a request in a mode.
-func (p *party) requestIn(m mode, name string) driver.Request {
-	req := p.request(name)
-	req.Shared, req.Permits = m.shared, m.permits
 	return req
 }
 
@@ -182,11 +181,7 @@ func (p *party) wantFree(name, why string) uint64 { return p.wantFreeIn(name, 0,
 
 // wantFreeIn is wantFree for a claim that must be granted within d.
 func (p *party) wantFreeIn(name string, d time.Duration, why string) uint64 {
-	return p.wantFreeAs(p.request(name), d, why)
-}
-
-func (p *party) wantFreeAs(req driver.Request, d time.Duration, why string) uint64 {
-	lease := p.takeAs(req, d, why)
+	lease := p.takeAs(p.request(name), d, why)
 	p.release(lease)
 	return lease.Grant().Token
 }
