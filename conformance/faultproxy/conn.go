@@ -76,18 +76,12 @@ func (c *conn) dial() bool {
 
 // await blocks until ok returns true. It returns false if c is killed. ok is called with p.mu held.
 func (c *conn) await(ok func() bool) bool {
-	for {
-		c.p.mu.Lock()
-		ready, changed := ok(), c.p.changed
-		c.p.mu.Unlock()
-		if ready || c.ctx.Err() != nil {
-			return c.ctx.Err() == nil
-		}
-		select {
-		case <-changed:
-		case <-c.ctx.Done():
-		}
+	c.p.mu.Lock()
+	defer c.p.mu.Unlock()
+	for c.ctx.Err() == nil && !ok() {
+		c.p.changed.Wait()
 	}
+	return c.ctx.Err() == nil
 }
 
 // held reports whether a fault holds what src sent. p.mu is held.
@@ -164,7 +158,7 @@ func (c *conn) request(data []byte) bool {
 			do = t.act
 			c.sprung = append(c.sprung, t) // before the request is sent, so no reply can pass
 			c.doomed = c.doomed || do != cutAfter
-			c.p.signal() // held replies are dropped now
+			c.p.changed.Broadcast() // held replies are dropped now
 		}
 		if do == severAfter {
 			c.p.faults.cut = true
@@ -220,7 +214,7 @@ func (c *conn) requestsEnd(err error) {
 	default:
 		_ = c.server.CloseWrite()
 		c.clientDone = true
-		c.p.signal()
+		c.p.changed.Broadcast()
 	}
 }
 
@@ -247,7 +241,7 @@ func (c *conn) hangUp(calm time.Duration) {
 		_ = c.client.Close()
 		_ = c.server.SetReadDeadline(time.Now().Add(drainTime))
 		c.calm = time.AfterFunc(calm, func() { c.p.locked(c.closeServer) })
-		c.p.signal()
+		c.p.changed.Broadcast()
 	}
 }
 
@@ -265,6 +259,7 @@ func (c *conn) kill() {
 		_ = c.server.Close()
 	}
 	delete(c.p.conns, c)
+	c.p.changed.Broadcast()
 }
 
 // fire reports the sprung traps to their setters. p.mu is held.

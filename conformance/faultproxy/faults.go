@@ -58,7 +58,7 @@ func (p *Proxy) Restore() {
 			}
 		}
 		p.faults = faults{}
-		p.signal()
+		p.changed.Broadcast()
 	})
 }
 

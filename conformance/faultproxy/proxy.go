@@ -15,7 +15,7 @@ type Proxy struct {
 
 	mu       sync.Mutex // guards all below, and the flags of every conn
 	target   string
-	changed  chan struct{} // closed when a fault ends
+	changed  *sync.Cond // a fault has ended, or a connection
 	conns    map[*conn]struct{}
 	requests int64
 	closed   bool
@@ -26,7 +26,8 @@ type Proxy struct {
 // connection, so the target need not be up yet; a connection whose target cannot be dialled is closed. New fails if target is
 // malformed or the listener fails. The caller owns the proxy and must Close it.
 func New(target string) (*Proxy, error) {
-	p := &Proxy{changed: make(chan struct{}), conns: make(map[*conn]struct{})}
+	p := &Proxy{conns: make(map[*conn]struct{})}
+	p.changed = sync.NewCond(&p.mu)
 	if err := p.Retarget(target); err != nil {
 		return nil, err
 	}
@@ -112,12 +113,6 @@ func (p *Proxy) locked(f func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	f()
-}
-
-// signal wakes all calls of await. p.mu is held.
-func (p *Proxy) signal() {
-	close(p.changed)
-	p.changed = make(chan struct{})
 }
 
 // killAll closes every connection except but, hung-up ones included. p.mu is held.
