@@ -31,7 +31,7 @@ var ownershipCases = group("ownership",
 		late("Abandon", nil, func(a *party, req driver.Request, _ driver.Lease) error { a.abandon(req); return nil })),
 	full("slow-release", ruleOwnership+" (replies come after the TTL: a release must compare and delete in one step)", func(e *Env) {
 		e.needsTTL()
-		longest := sync.OnceValue(e.r.stalls())
+		longest := sync.OnceValue(e.stalls())
 		e.after(func() { longest() })
 		a, b, name := e.party(), e.observer(), e.name()
 		lease := a.claim(name)

@@ -220,7 +220,7 @@ func TestFailuresAreReported(t *testing.T) {
 			}
 			r, rule := runnerOf(t, cfg), "P0 test: this is the rule"
 			r.grace = 200 * time.Millisecond
-			res := r.run(t.Context(), cfg, Case{Rule: rule, Alone: true, Limit: time.Second, run: func(e *Env) {
+			res := r.run(t.Context(), Case{Rule: rule, Alone: true, Limit: time.Second, run: func(e *Env) {
 				e.after(func() { closed = true })
 				c.run(e)
 			}})
@@ -265,7 +265,7 @@ func TestALossWhileTheMachineStalls(t *testing.T) {
 		r := runnerOf(t, onMemory())
 		r.stalls = func() func() time.Duration { return func() time.Duration { return c.stall } }
 		runs := 0
-		res := r.run(t.Context(), r.cfg, Case{Quick: true, run: func(e *Env) {
+		res := r.run(t.Context(), Case{Quick: true, run: func(e *Env) {
 			e.claims(time.Hour)
 			if c.late {
 				e.claims(-1)
@@ -364,11 +364,11 @@ func TestGoroutineLeak(t *testing.T) {
 	}}
 	r := runnerOf(t, onMemory())
 	r.grace = 300 * time.Millisecond
-	leaked := r.run(t.Context(), r.cfg, leak)
+	leaked := r.run(t.Context(), leak)
 	require.Equal(t, Fail, leaked.Outcome)
 	require.Contains(t, leaked.Reason, "no goroutine may be left")
 	require.Contains(t, leaked.Reason, "TestGoroutineLeak")
-	passed := r.run(t.Context(), r.cfg, clean) // leak's goroutine still runs
+	passed := r.run(t.Context(), clean) // leak's goroutine still runs
 	require.Equal(t, Pass, passed.Outcome, passed.Reason)
 }
 
@@ -421,7 +421,7 @@ func TestWorkerEnds(t *testing.T) {
 	}
 	cfg := Config{Open: openFolder, Target: t.TempDir()}
 	var p *process
-	res := runnerOf(t, cfg).run(t.Context(), cfg, Case{run: func(e *Env) {
+	res := runnerOf(t, cfg).run(t.Context(), Case{run: func(e *Env) {
 		p = e.process()
 		q := e.process()
 		e.check(q.End(soon), "End")

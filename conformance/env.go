@@ -22,12 +22,9 @@ import (
 // Env gives a case its backends, clients, workers, names and faults. Methods that can fail end the case, so call them from
 // the case's own goroutine only, unless they say otherwise.
 type Env struct {
+	*runner
 	ctx    context.Context // ends at the case's time limit
-	r      *runner
-	cfg    Config // the runner's, or a lane's
-	prefix string // of the case's names: runs that share a server must not collide
-	ttl    time.Duration
-	caps   driver.Capabilities
+	prefix string          // of the case's names: runs that share a server must not collide
 
 	err    atomic.Pointer[error] // the first failure
 	names  atomic.Int64

@@ -139,16 +139,16 @@ const leakGrace = 4 * time.Second
 func (e *Env) leaks(c Case, conns int) error {
 	ctx := context.WithoutCancel(e.ctx)
 	<-time.After(10 * time.Millisecond) // most goroutines end by then; a look at all stacks costs about as much
-	if err := noGoroutines(ctx, e.prefix, e.r.grace); err != nil {
+	if err := noGoroutines(ctx, e.prefix, e.grace); err != nil {
 		return err
 	}
 	// A claim whose backend was closed ends as if its process had died.
-	if err := e.kept(e.ttl + e.r.grace); err != nil {
+	if err := e.kept(e.ttl + e.grace); err != nil {
 		return fmt.Errorf("P8 no leaks: when all is closed, the server must keep nothing for longer than the TTL; %w", err)
 	}
 	var now int
 	var err error
-	if (c.exclusive() || c.faulty()) && !poll(ctx, e.r.grace, func() bool { now, err = e.conns(); return err == nil && now <= conns }) {
+	if (c.exclusive() || c.faulty()) && !poll(ctx, e.grace, func() bool { now, err = e.conns(); return err == nil && now <= conns }) {
 		return errors.Join(err, fmt.Errorf("P8 no leaks: when all is closed, no connection may be left; there were %d before the case, now %d", conns, now))
 	}
 	return nil

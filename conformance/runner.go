@@ -15,7 +15,7 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// runner runs cases against one Config.
+// runner runs cases against a Config, or in one lane of it.
 type runner struct {
 	cfg    Config
 	caps   driver.Capabilities
@@ -80,37 +80,38 @@ func (r *runner) runAll(ctx context.Context, cases []Case, parallel int, done fu
 		}
 	}
 	var all sync.WaitGroup
-	work := func(queue []int, configs []Config) {
+	work := func(queue []int, runners []*runner) {
 		next := make(chan int, len(queue))
 		for _, i := range queue {
 			next <- i
 		}
 		close(next)
-		for _, cfg := range configs {
+		for _, r := range runners {
 			all.Go(func() {
 				for i := range next {
-					done(i, r.run(ctx, cfg, cases[i]))
+					done(i, r.run(ctx, cases[i]))
 				}
 			})
 		}
 	}
-	lanes := make([]Config, len(r.cfg.Lanes))
-	for i, lane := range r.cfg.Lanes {
-		lanes[i] = r.cfg
-		lanes[i].Target, lanes[i].Faults = lane.Target, lane.Faults
+	var lanes []*runner
+	for _, lane := range r.cfg.Lanes {
+		there := *r
+		there.cfg.Target, there.cfg.Faults = lane.Target, lane.Faults
+		lanes = append(lanes, &there)
 	}
-	work(together, slices.Repeat([]Config{r.cfg}, parallel))
+	work(together, slices.Repeat([]*runner{r}, parallel))
 	work(inLanes, lanes)
 	all.Wait()
-	work(alone, []Config{r.cfg})
+	work(alone, []*runner{r})
 	all.Wait()
 }
 
 // run runs one case and checks that it left nothing behind.
-func (r *runner) run(ctx context.Context, cfg Config, c Case) Result {
+func (r *runner) run(ctx context.Context, c Case) Result {
 	res := Result{Group: c.Group, Name: c.Name, Rule: c.Rule, Outcome: NotRun}
 	for _, n := range c.Needs {
-		if res.Reason = missing(cfg, n); res.Reason != "" {
+		if res.Reason = missing(r.cfg, n); res.Reason != "" {
 			return res
 		}
 	}
@@ -120,7 +121,7 @@ func (r *runner) run(ctx context.Context, cfg Config, c Case) Result {
 	}
 	start := time.Now()
 	var err error
-	res.Again, err = r.attempt(ctx, cfg, c)
+	res.Again, err = r.attempt(ctx, c)
 	res.Took = time.Since(start)
 	if notRun, ok := errors.AsType[errNotRun](err); ok {
 		res.Reason = notRun.reason
@@ -135,11 +136,11 @@ func (r *runner) run(ctx context.Context, cfg Config, c Case) Result {
 }
 
 // once runs c in a goroutine with its own profiler label, which all goroutines that c starts inherit: leaks are found by it.
-func (r *runner) once(ctx context.Context, cfg Config, c Case) error {
+func (r *runner) once(ctx context.Context, c Case) error {
 	limit, start := cmp.Or(c.Limit, 20*time.Second+20*r.ttl), time.Now()
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	e := &Env{ctx: ctx, r: r, cfg: cfg, prefix: "lpc-" + randomHex(6) + "-", ttl: r.ttl, caps: r.caps}
+	e := &Env{runner: r, ctx: ctx, prefix: "lpc-" + randomHex(6) + "-"}
 
 	conns, err := e.conns()
 	if err != nil {
@@ -250,10 +251,10 @@ var errLimit = errors.New("the case had reached its limit")
 
 // attempt runs a case, and again if the failure may come from a stall or, in a quick case, which renews few claims, from their expiry. n is how often
 // it started again.
-func (r *runner) attempt(ctx context.Context, cfg Config, c Case) (n int, err error) {
+func (r *runner) attempt(ctx context.Context, c Case) (n int, err error) {
 	for ; ; n++ {
 		longest := r.stalls()
-		err = r.once(ctx, cfg, c)
+		err = r.once(ctx, c)
 		_, late := errors.AsType[errExpired](err)
 		expired := late && c.Quick && r.caps.Ends != driver.EndsProcess // a session that is silent for the TTL ends too
 		stall := longest()

@@ -99,7 +99,7 @@ func Soak(ctx context.Context, cfg Config, o SoakOptions) SoakReport {
 	}
 	report.Backend, report.TTL = r.caps.Backend, r.ttl
 	start := time.Now()
-	err = r.once(ctx, r.cfg, Case{
+	err = r.once(ctx, Case{
 		Alone: true, Limit: o.For + 2*o.Patience + time.Minute, run: func(e *Env) { e.crowds(o, r.ttl, &report) },
 	})
 	report.Took = time.Since(start)
