@@ -142,7 +142,7 @@ const ruleLossAmongMany = "P3b removal, P7 liveness: a lock's loss is told; none
 var lossCases = group("loss",
 	full("forgotten", ruleLoss+" (the server forgot it)", func(e *Env) { toldOfLoss(e, e.remove, false) }, "Remove"),
 	full("overwritten", ruleLoss+" (a foreign value took its place)", func(e *Env) { toldOfLoss(e, e.overwrite, true) }, "Overwrite"),
-	full("broken", ruleLoss+" (it was broken)", func(e *Env) { toldOfLoss(e, e.breaks(), false) }),
+	full("broken", ruleLoss+" (it was broken)", func(e *Env) { toldOfLoss(e, e.breaker(), false) }),
 	full("waiter-gets-it", "P7 liveness: when the server forgets a holder, the waiter gets the name", func(e *Env) {
 		l := e.acquire(e.client(), e.name())
 		next := e.begin(e.client(), l.Name())
@@ -157,7 +157,7 @@ var lossCases = group("loss",
 	full("overwritten-while-many-wait", ruleLossAmongMany+" (a foreign value took its place)",
 		func(e *Env) { lostWhileManyWait(e, e.overwrite, e.remove) }, "Overwrite"),
 	full("broken-while-many-wait", ruleLossAmongMany+" (it was broken)",
-		func(e *Env) { lostWhileManyWait(e, e.breaks(), nil) }).alone(),
+		func(e *Env) { lostWhileManyWait(e, e.breaker(), nil) }).alone(),
 	full("forgotten-while-handed-on",
 		"P2 fencing, P3b removal: if the server forgets a lock while goroutines hand it off, it has one holder at a time, and tokens rise",
 		func(e *Env) {
@@ -236,8 +236,8 @@ var lossCases = group("loss",
 		}, "Overwrite"),
 )
 
-// breaks returns a function that breaks the claim on a name.
-func (e *Env) breaks() func(name string) {
+// breaker returns a function that breaks the claim on a name.
+func (e *Env) breaker() func(name string) {
 	p := e.party()
 	optional[driver.Breaker](p)
 	return func(name string) { e.check(p.breaks(name, p.inspect(name).Owner), "Break") }
