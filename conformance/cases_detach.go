@@ -60,7 +60,7 @@ var detachCases = stated("detach", func(c driver.Capabilities) bool { return c.D
 	}),
 	quick("waiters", "contract: while a claim passes between clients no waiter gets its name; after its release the first one does", func(e *Env) {
 		a, b, name := e.client(), e.client(), e.name()
-		lock, next := e.acquire(a, name), e.begin(e.client(), name)
+		lock, next := e.acquire(a, name), e.acquiring(e.client(), name)
 		for i := range 4 {
 			ticket, err := lock.Detach(e.ctx)
 			e.check(err, "Detach")

@@ -23,7 +23,7 @@ var costCases = group("cost",
 			// look, or break connections during it, which are opened again.
 			count := func(n int) int64 {
 				for len(all) < n {
-					all = append(all, e.begin(waiters, holder.Name()))
+					all = append(all, e.acquiring(waiters, holder.Name()))
 				}
 				all[0].notYet(100*time.Millisecond, "the name is held")
 				var counts [3]int64
@@ -170,7 +170,7 @@ var closeCases = group("close",
 		e.acquire(c, e.name())
 		e.acquire(e.client(), e.name())
 		e.freeze()
-		pending := e.begin(c, e.name())
+		pending := e.acquiring(c, e.name())
 		closed := e.start("Close", func(context.Context) error { return c.Close() })
 		e.is(errOf(pending.ended(soon, "the client was closed")), "Close must end a waiting Acquire with ErrClosed; it returned", lockport.ErrClosed)
 		_, err := closed.ended(4*callTime, "the server is silent")

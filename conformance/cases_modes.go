@@ -193,7 +193,7 @@ func (j joint) wakes(e *Env) {
 			holders = append(holders, e.acquire(clients[i%2], name, j.options()...))
 		}
 		for leaving := range slices.Chunk(holders, j.leave) {
-			rival := e.begin(other, name, j.rival().options()...)
+			rival := e.acquiring(other, name, j.rival().options()...)
 			for _, l := range leaving {
 				rival.notYet(20*time.Millisecond, j.taken)
 				e.release(l)
@@ -202,7 +202,7 @@ func (j joint) wakes(e *Env) {
 		}
 		var waiting []*call[*lockport.Lock]
 		for i := range three {
-			waiting = append(waiting, e.begin(clients[i%2], name, j.options()...))
+			waiting = append(waiting, e.acquiring(clients[i%2], name, j.options()...))
 		}
 		waiting[0].notYet(20*time.Millisecond, "rivals have the name")
 		e.release(rivals...)
@@ -221,7 +221,7 @@ func (j joint) deadHolder(e *Env) {
 	for range three - 1 {
 		others = append(others, b.keep(b.in(j.mode).claim(name)))
 	}
-	next := e.begin(e.client(), name, j.rival().options()...)
+	next := e.acquiring(e.client(), name, j.rival().options()...)
 	next.notYet(10*time.Millisecond, j.taken)
 	e.check(a.Close(), "Close")
 	if j.leave == 1 {

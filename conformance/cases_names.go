@@ -156,7 +156,7 @@ var reentryCases = group("reentry",
 	quick("acquire", "P11 no silent re-entry: of a name that the same client holds, TryAcquire returns ErrHeld, and Acquire waits for its release", func(e *Env) {
 		c := e.client()
 		l := e.acquire(c, e.name())
-		second := e.begin(c, l.Name())
+		second := e.acquiring(c, l.Name())
 		for range 5 {
 			e.is(errOf(c.TryAcquire(e.ctx, l.Name())), "this client holds the name, yet TryAcquire was not ErrHeld but", lockport.ErrHeld)
 			second.notYet(10*time.Millisecond, "the same client holds the name")

@@ -145,7 +145,7 @@ var lossCases = group("loss",
 	full("broken", ruleLoss+" (it was broken)", func(e *Env) { toldOfLoss(e, e.breaker(), false) }),
 	full("waiter-gets-it", "P7 liveness: when the server forgets a holder, the waiter gets the name", func(e *Env) {
 		l := e.acquire(e.client(), e.name())
-		next := e.begin(e.client(), l.Name())
+		next := e.acquiring(e.client(), l.Name())
 		next.notYet(50*time.Millisecond, "the name is held")
 		e.remove(l.Name())
 		// If nobody tells the waiter, it tries again when the holder's claim would have expired.

@@ -177,7 +177,7 @@ var crashCases = group("crash",
 	full("holder", ruleCrash+" (a renewing holder is killed while another client waits)", func(e *Env) {
 		p, name := e.process(), e.name()
 		held := p.do(order{Op: opAcquire, Name: name})
-		next := e.begin(e.client(), name)
+		next := e.acquiring(e.client(), name)
 		next.notYet(e.ttl*5/4, "another process holds the name and renews it")
 		p.Kill()
 		l := next.granted(e.takeover(), "the holder's process was killed")
@@ -199,7 +199,7 @@ var crashCases = group("crash",
 		l, p := e.acquire(e.client(), e.name()), e.process()
 		_, err := p.await(p.Send(order{Op: opAcquire, Name: l.Name()}), 300*time.Millisecond)
 		e.is(err, "the name is held, so another process's Acquire must wait; it returned", context.DeadlineExceeded)
-		next := e.begin(e.client(), l.Name())
+		next := e.acquiring(e.client(), l.Name())
 		next.notYet(50*time.Millisecond, "the name is held")
 		p.Kill()
 		e.release(l)
@@ -211,7 +211,7 @@ var crashCases = group("crash",
 			p, name := e.process(), e.name()
 			held := p.do(order{Op: opAcquire, Name: name})
 			p.stop()
-			next := e.begin(e.client(), name)
+			next := e.acquiring(e.client(), name)
 			if e.caps.Ends != driver.EndsTTL {
 				// The server may keep the stopped holder's session. In any case only one process may hold.
 				select {

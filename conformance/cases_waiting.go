@@ -205,7 +205,7 @@ var livenessCases = group("liveness",
 		clients, name := []*lockport.Client{e.client(), e.client()}, e.name()
 		holder, slowOnes := e.acquire(clients[0], name), 0
 		for i := range rounds {
-			next := e.begin(clients[(i+1)%2], name)
+			next := e.acquiring(clients[(i+1)%2], name)
 			next.notYet(time.Duration(i%5)*2*time.Millisecond, "the name is held") // next waits now, or is about to
 			start := time.Now()
 			e.release(holder)
@@ -226,7 +226,7 @@ var livenessCases = group("liveness",
 		locks, client := e.acquireMany(e.client(), names), e.client()
 		var waiting []*call[*lockport.Lock]
 		for _, l := range locks {
-			waiting = append(waiting, e.begin(client, l.Name()))
+			waiting = append(waiting, e.acquiring(client, l.Name()))
 		}
 		waiting[0].notYet(300*time.Millisecond, "the name is held")
 		slowOnes := 0
@@ -275,7 +275,7 @@ var livenessCases = group("liveness",
 func waitThrough(e *Env, fault func()) {
 	holder, b := e.acquire(e.clientOf(e.observer()), e.name()), e.party()
 	c := e.clientOf(b)
-	late := e.begin(c, holder.Name())
+	late := e.acquiring(c, holder.Name())
 	early := e.beginAndWait(c, b, holder.Name())
 	fault()
 	early.notYet(e.ttl*5/4, "the name is held, and the server is out of reach")

@@ -79,8 +79,8 @@ func (e *Env) heldAfterCut(other *party, lock *lockport.Lock) {
 	e.refused(lease, err, why)
 }
 
-// begin starts a claim.
-func (a *claimant) begin(name string) *call[*outcome] {
+// claiming starts a claim.
+func (a *claimant) claiming(name string) *call[*outcome] {
 	return begin(a.Env, a.what, func(ctx context.Context) (*outcome, error) { return a.claim(ctx, name), nil })
 }
 
@@ -120,7 +120,7 @@ func (a *claimant) cancelledAtAnyMoment() {
 	usual := time.Since(start)
 	name := a.name()
 	for range 50 {
-		w := a.begin(name)
+		w := a.claiming(name)
 		<-time.After(rand.N(usual + time.Microsecond))
 		w.cancel()
 		answer, _ := w.ended(endTime, "its context has ended")
@@ -138,7 +138,7 @@ func cancelledAfterEachRequest(e *Env, fresh func() *claimant) {
 		name := e.name()
 		e.delay(delay)
 		before, start := e.requests(), time.Now()
-		w := a.begin(name)
+		w := a.claiming(name)
 		for e.requests() < before+n && !w.isOver() {
 			<-time.After(time.Millisecond)
 		}
@@ -173,7 +173,7 @@ func cutAfterEachRequest(e *Env, cancels bool, fresh func() *claimant) {
 		a := fresh()
 		var answer *outcome
 		more = e.cutAfter(n, func(cut <-chan struct{}) {
-			w := a.begin(name)
+			w := a.claiming(name)
 			if cancels {
 				select {
 				case <-cut:
@@ -237,7 +237,7 @@ func (a *claimant) together(other *party, fault func(round int, claim func())) {
 		fault(round%togetherRounds, func() {
 			for i := range names {
 				names[i] = a.name()
-				all[i] = a.begin(names[i])
+				all[i] = a.claiming(names[i])
 			}
 		})
 		for _, w := range all { // nobody holds the names: only the server can delay it

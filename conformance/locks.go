@@ -64,14 +64,14 @@ func (e *Env) lateRelease(l *lockport.Lock) {
 	e.is(l.Release(e.ctx), "Release of a lost lock must return ErrLost; it returned", lockport.ErrLost)
 }
 
-// begin starts to acquire name in a goroutine.
-func (e *Env) begin(c *lockport.Client, name string, opts ...lockport.AcquireOption) *call[*lockport.Lock] {
+// acquiring starts to acquire name in a goroutine.
+func (e *Env) acquiring(c *lockport.Client, name string, opts ...lockport.AcquireOption) *call[*lockport.Lock] {
 	return begin(e, "Acquire", func(ctx context.Context) (*lockport.Lock, error) { return c.Acquire(ctx, name, opts...) })
 }
 
 // beginAndWait starts to acquire a held name. It returns when b, which only c uses, has refused a claim: from then on c waits.
 func (e *Env) beginAndWait(c *lockport.Client, b *party, name string) *call[*lockport.Lock] {
-	w := e.begin(c, name)
+	w := e.acquiring(c, name)
 	e.eventually(soon, b.refused.Load, "Acquire finds the name held")
 	w.notYet(100*time.Millisecond, "the name is held")
 	return w
