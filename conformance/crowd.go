@@ -126,33 +126,33 @@ func (r *race) processes() {
 	}
 	results := make(chan result, maxMembers)
 	over := time.Now().Add(r.all.For)
-	members, running := 0, make([]*process, r.all.Processes)
-	start := func(i int) {
-		members++
-		p, c := r.e.process(), r.crowd(members)
+	var started []*process // member i is started[i-1]
+	start := func() {
+		p := r.e.process()
+		started = append(started, p)
+		c := r.crowd(len(started))
 		c.For = time.Until(over)
-		p.member, running[i] = members, p
 		reply := p.Send(order{Op: opCrowd, Crowd: c})
 		go func() {
 			a, err := p.await(reply, max(c.For, 0)+2*c.Patience)
-			results <- result{p.member, cmp.Or(err, a.err())}
+			results <- result{c.Member, cmp.Or(err, a.err())}
 		}()
 	}
-	for i := range running {
-		start(i)
+	for range r.all.Processes {
+		start()
 	}
 	kill := time.Tick(r.all.KillEvery) // nil: never
-	for left := len(running); left > 0; {
+	for left := r.all.Processes; left > 0; {
 		select {
 		case <-kill:
-			if time.Until(over) < r.all.TTL || members == maxMembers-1 {
+			if time.Until(over) < r.all.TTL || len(started) == maxMembers-1 {
 				continue // waiters behind a killed process would only delay the end
 			}
-			i := r.killed % len(running)
-			r.register.gone[running[i].member].Store(true)
-			running[i].Kill()
+			oldest := started[r.killed]
 			r.killed++
-			start(i)
+			r.register.gone[r.killed].Store(true)
+			oldest.Kill()
+			start()
 		case res := <-results:
 			if r.register.gone[res.member].Load() {
 				continue
@@ -267,21 +267,14 @@ const crowdMaxHold, longCrowd = 2 * time.Second, 10 * time.Second
 
 // plan is how a goroutine acquires a name, and how long it holds it.
 type plan struct {
-	name  int
-	lasts time.Duration // longest hold
-	ended bool          // MaxHold ends the hold, and the goroutine waits for that
-	opts  []lockport.AcquireOption
-	way   int           // how it is acquired
-	limit time.Duration // longest wait before an error, or before the call gives up
+	name      int
+	lasts     time.Duration // longest hold
+	ended     bool          // MaxHold ends the hold, and the goroutine waits for that
+	opts      []lockport.AcquireOption
+	once      bool          // by TryAcquire
+	limit     time.Duration // when the context ends: Patience, or before
+	cancelled bool          // at the limit, instead of by a deadline
 }
-
-// The ways to acquire.
-const (
-	plainly = iota
-	once    // by TryAcquire
-	withDeadline
-	cancelled // at the limit
-)
 
 // plan makes a random plan.
 func (c *crowd) plan() plan {
@@ -307,28 +300,26 @@ func (c *crowd) plan() plan {
 	}
 	switch n := rand.IntN(100); {
 	case n < 10:
-		p.way = once
+		p.once = true
 	case n < 40: // 1 µs is as likely as 100 ms
-		p.way = withDeadline + n%2
-		p.limit = time.Duration(math.Pow(10, 3+5*rand.Float64()))
+		p.limit, p.cancelled = time.Duration(math.Pow(10, 3+5*rand.Float64())), n%2 == 0
 	}
 	return p
 }
 
 // acquire acquires a lock as planned.
 func (c *crowd) acquire(ctx context.Context, p plan) (*lockport.Lock, error) {
-	ctx, cancel := context.WithTimeout(ctx, c.Patience)
+	patience, acquire := p.limit, c.client.Acquire
+	if p.cancelled {
+		patience = c.Patience
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	acquire := c.client.Acquire
-	switch p.way {
-	case once:
-		acquire = c.client.TryAcquire
-	case withDeadline:
-		short, cancel := context.WithTimeout(ctx, p.limit)
-		defer cancel()
-		ctx = short
-	case cancelled:
+	if p.cancelled {
 		defer time.AfterFunc(p.limit, cancel).Stop()
+	}
+	if p.once {
+		acquire = c.client.TryAcquire
 	}
 	return acquire(ctx, c.Prefix+strconv.Itoa(p.name), p.opts...)
 }
@@ -345,7 +336,6 @@ func (c *crowd) turn(ctx context.Context) error {
 		return nil
 	}
 	late := took - p.limit
-	limited := p.way == withDeadline || p.way == cancelled
 	switch {
 	case late > lateness:
 		return fmt.Errorf("P6 cancellation: a call returned %v after its context ended", late)
@@ -355,10 +345,10 @@ func (c *crowd) turn(ctx context.Context) error {
 			return c.waitForMaxHold(p, lock)
 		}
 		return c.hold(context.Background(), p.name, lock, p.lasts)
-	case p.way == once && errors.Is(err, lockport.ErrHeld):
+	case p.once && errors.Is(err, lockport.ErrHeld):
 		atomic.AddInt64(&c.InVain, 1)
 		return nil
-	case limited && late >= 0 && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)):
+	case p.limit < c.Patience && late >= 0 && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)):
 		raise(&c.Latest, late)
 		atomic.AddInt64(&c.GaveUp, 1)
 		return nil

@@ -117,8 +117,7 @@ func (p *peer) Do(o order) (a answer, _ error) {
 // process is a case's handle of a worker.
 type process struct {
 	*worker.Handle[order, answer]
-	e      *Env
-	member int // number in a race
+	e *Env
 }
 
 // process starts a worker, and kills it when the case has ended.
