@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"context"
+	"sync"
 	"time"
 )
 
@@ -70,6 +71,28 @@ func (c *call[T]) granted(limit time.Duration, why string) T {
 	c.e.within(c.over, limit, "%s, but %s was not granted within %v", why, c.what, limit)
 	c.e.check(c.err, "%s, but %s returned", why, c.what)
 	return c.result
+}
+
+// storm calls f in n goroutines, with the goroutine's number, and waits for all. An error ends the context of all, and the case.
+func (e *Env) storm(n int, f func(ctx context.Context, i int) error) {
+	ctx, cancel := context.WithCancel(e.ctx)
+	defer cancel()
+	var all sync.WaitGroup
+	for i := range n {
+		all.Go(func() {
+			defer func() { // after catch
+				if e.failure() != nil {
+					cancel()
+				}
+			}()
+			defer e.catch()
+			if err := f(ctx, i); err != nil {
+				e.fail(err)
+			}
+		})
+	}
+	all.Wait()
+	e.stopIfFailed()
 }
 
 // endsInTime makes a call whose context ends soon, and checks that it returns soon afterwards.

@@ -19,16 +19,13 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// crowds has crowds race for names, each in its own process, or all in this one if the locks are local.
+// crowds has crowds race for all names, each in its own process, or all in this one if the locks are local.
 func (e *Env) crowds(o SoakOptions, ttl time.Duration, report *SoakReport) {
-	r := e.race(crowd{SoakOptions: o, TTL: ttl})
-	e.after(func() { report.Killed, report.SoakFigures = r.killed, r.register.SoakFigures })
+	run := (*race).processes
 	if e.cfg.Local {
-		r.clients()
-	} else {
-		r.processes()
+		run = (*race).clients
 	}
-	r.allFree(crowdNames)
+	e.race(crowd{SoakOptions: o, TTL: ttl}, run, report)
 }
 
 // contend makes a case in which clients, each with goroutines of its own, acquire one name repeatedly. run starts them.
@@ -36,9 +33,7 @@ func contend(clients, goroutines int, all crowd, run func(*race)) func(*Env) {
 	return func(e *Env) {
 		all.SoakOptions = SoakOptions{Processes: clients, Goroutines: goroutines, Patience: 30 * time.Second}
 		all.TTL = e.ttl
-		r := e.race(all)
-		run(r)
-		r.allFree(1)
+		e.race(all, run, new(SoakReport))
 	}
 }
 
@@ -47,11 +42,12 @@ type race struct {
 	e        *Env
 	register *register
 	all      crowd // what all crowds have in common
-	killed   int
+	report   *SoakReport
 }
 
-// race makes a race. Workers map its register from a file; if they cannot, it is in this process's memory, and has no path.
-func (e *Env) race(all crowd) *race {
+// race has run start crowds, and then checks that all names can be acquired. Workers map the register from a file; if they cannot, it
+// is in this process's memory, and has no path.
+func (e *Env) race(all crowd, run func(*race), report *SoakReport) {
 	dir, err := os.MkdirTemp("", "lockport-conformance-")
 	e.check(err, "a folder for the register")
 	e.after(func() { _ = os.RemoveAll(dir) })
@@ -61,7 +57,18 @@ func (e *Env) race(all crowd) *race {
 		reg, unmap, all.Register = new(register), func() {}, ""
 	}
 	e.after(unmap)
-	return &race{e: e, register: reg, all: all}
+	e.after(func() { report.SoakFigures = reg.SoakFigures })
+	run(&race{e, reg, all, report})
+	names, c := 1, e.client(lockport.TTL(all.TTL))
+	if all.Rounds == 0 {
+		names = crowdNames
+	}
+	for i := range names {
+		limit := e.takeover() + 2*callTime + all.TTL
+		l := e.acquireWithin(c, all.Prefix+strconv.Itoa(i), limit, "all crowds released their locks")
+		e.rises(reg.cells[i].token.Load(), token(l))
+		e.release(l)
+	}
 }
 
 // crowd returns the crowd of a member. Of the crowds that acquire in every way, every third has no hand-off.
@@ -72,18 +79,6 @@ func (r *race) crowd(member int) *crowd {
 	return &c
 }
 
-// allFree checks that the first n names, which nobody holds any more, can be acquired.
-func (r *race) allFree(n int) {
-	e := r.e
-	c := e.client(lockport.TTL(r.all.TTL))
-	for i := range n {
-		limit := e.takeover() + 2*callTime + r.all.TTL
-		l := e.acquireWithin(c, r.all.Prefix+strconv.Itoa(i), limit, "all crowds released their locks")
-		e.rises(r.register.cells[i].token.Load(), token(l))
-		e.release(l)
-	}
-}
-
 // clients runs all crowds in this process, each with its own client.
 func (r *race) clients() {
 	parties := make([]*party, r.all.Processes)
@@ -91,28 +86,6 @@ func (r *race) clients() {
 		parties[i] = r.e.party()
 	}
 	r.e.storm(len(parties), func(ctx context.Context, i int) error { return r.crowd(i+1).compete(ctx, parties[i], r.register) })
-}
-
-// storm calls f in n goroutines, with the goroutine's number, and waits for all. An error ends the context of all, and the case.
-func (e *Env) storm(n int, f func(ctx context.Context, i int) error) {
-	ctx, cancel := context.WithCancel(e.ctx)
-	defer cancel()
-	var all sync.WaitGroup
-	for i := range n {
-		all.Go(func() {
-			defer func() { // after catch
-				if e.failure() != nil {
-					cancel()
-				}
-			}()
-			defer e.catch()
-			if err := f(ctx, i); err != nil {
-				e.fail(err)
-			}
-		})
-	}
-	all.Wait()
-	e.stopIfFailed()
 }
 
 // processes runs each crowd in its own process. Every KillEvery it kills one and starts another.
@@ -148,9 +121,9 @@ func (r *race) processes() {
 			if time.Until(over) < r.all.TTL || len(started) == maxMembers-1 {
 				continue // waiters behind a killed process would only delay the end
 			}
-			oldest := started[r.killed]
-			r.killed++
-			r.register.gone[r.killed].Store(true)
+			oldest := started[r.report.Killed]
+			r.report.Killed++
+			r.register.gone[r.report.Killed].Store(true)
 			oldest.Kill()
 			start()
 		case res := <-results:
