@@ -102,7 +102,7 @@ var contractCases = group("contract",
 		}
 	}),
 	quick("same-owner", "contract: TryAcquire with the owner of a granted claim returns that claim again or ErrHeld; it never grants twice",
-		func(e *Env) { grantedOnce(e, mode{}, 0) }),
+		sole.grantedOnce),
 	full("same-owner-later", "contract, P3a silence: if TryAcquire with the owner of a granted claim returns a Lease again, the server keeps the claim until that Lease's Until",
 		func(e *Env) {
 			a, b, name := e.two()
@@ -190,22 +190,22 @@ func (e *Env) countsFromSending(what string, call func() (until time.Time, err e
 		what, late, e.ttl-late, e.ttl, left)
 }
 
-// grantedOnce claims twice with one owner id. m is the mode of the claims; beside more of them can be held beside one.
-func grantedOnce(e *Env, m mode, beside int) {
+// grantedOnce claims twice with one owner id.
+func (j joint) grantedOnce(e *Env) {
 	p, other, name := e.two()
-	req := p.in(m).request(name)
+	req := p.in(j.mode).request(name)
 	first := p.claimAs(req)
 	second, err := p.try(req)
 	e.is(err, "the second TryAcquire must return the claim or ErrHeld; it returned", nil, driver.ErrHeld)
 	if err == nil && second.Grant().Token != first.Grant().Token {
 		e.failf("the second TryAcquire granted the name again: token %d after %d", second.Grant().Token, first.Grant().Token)
 	}
-	for range beside {
-		e.check(errOf(other.try(other.in(m).request(name))), "the name is held once, by an owner that claimed twice, yet a claim beside it returned")
+	for range three - j.leave {
+		e.check(errOf(other.try(other.in(j.mode).request(name))), "the name is held once, by an owner that claimed twice, yet a claim beside it returned")
 	}
-	e.party().in(m.rival()).wantHeld(name, "the name is held")
+	e.party().in(j.rival()).wantHeld(name, "the name is held")
 	p.release(first) // one release ends the claim, even if it was returned twice
-	rival := other.in(m.rival())
+	rival := other.in(j.rival())
 	next := rival.claim(name)
 	rival.wantHeld(name, "the name is held again")
 	rival.release(next)

@@ -49,9 +49,7 @@ var exclusionCases = group("exclusion",
 			e.sleep(10 * time.Millisecond)
 		}
 	}),
-	quick("many-at-once", "P1 exclusion: of many concurrent claims by several clients, exactly one is granted", func(e *Env) {
-		e.atOnce(1, 1, func(int) mode { return mode{} })
-	}),
+	quick("many-at-once", "P1 exclusion: of many concurrent claims by several clients, exactly one is granted", sole.atOnce),
 	quick("goroutines", ruleExclusion+" (goroutines of one client)",
 		contend(1, 8, crowd{Rounds: 25}, (*race).clients)),
 	full("clients", "P1 exclusion, P7 liveness: every waiter in a crowd gets the name, and it never has two holders (six clients, two goroutines each)",
@@ -66,26 +64,25 @@ var exclusionCases = group("exclusion",
 	}).alone().within(90*time.Second),
 )
 
-// atOnce makes 12 concurrent claims of a name by three clients, ten times. The i-th claim has the mode as(i). The name has
-// places: an exclusive claim takes all of them, a reader or a permit takes one. At least least of them must be taken, and
-// never more than there are.
-func (e *Env) atOnce(places, least int64, as func(i int) mode) {
+// atOnce makes 12 concurrent claims of a name by three clients, ten times. Every fourth beside readers is a writer's. At least
+// j.least places must be taken, and never more than there are.
+func (j joint) atOnce(e *Env) {
 	parties := []*party{e.party(), e.party(), e.party()}
 	for range 10 {
 		name := e.name()
 		var granted, taken, unknown atomic.Int64
 		e.storm(12, func(ctx context.Context, i int) error {
-			p := parties[i%len(parties)].in(as(i))
+			m, takes := j.mode, int64(1)
+			if m == (mode{}) || m.shared && i%4 == 0 {
+				m, takes = mode{}, j.places
+			}
+			p := parties[i%len(parties)].in(m)
 			req := p.request(name)
 			_, err := p.tryIn(ctx, req)
 			switch class(err) {
 			case nil:
 				granted.Add(1)
-				if req.Shared || req.Permits > 0 {
-					taken.Add(1)
-				} else {
-					taken.Add(places)
-				}
+				taken.Add(takes)
 			case driver.ErrUnknown: // it may be granted; happens on a busy machine
 				p.abandon(req)
 				unknown.Add(1)
@@ -96,9 +93,9 @@ func (e *Env) atOnce(places, least int64, as func(i int) mode) {
 			return nil
 		})
 		n := taken.Load()
-		e.require(n <= places, "of 12 claims at once %d were granted, which take %d places, of only %d", granted.Load(), n, places)
-		e.require(n+unknown.Load() >= least, "of 12 claims at once %d were granted, which take %d of %d places; %d are unknown",
-			granted.Load(), n, places, unknown.Load())
+		e.require(n <= j.places, "of 12 claims at once %d were granted, which take %d places, of only %d", granted.Load(), n, j.places)
+		e.require(n+unknown.Load() >= j.least, "of 12 claims at once %d were granted, which take %d of %d places; %d are unknown",
+			granted.Load(), n, j.places, unknown.Load())
 	}
 }
 

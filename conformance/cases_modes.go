@@ -28,6 +28,7 @@ const three = 3
 
 var (
 	shared = mode{shared: true}
+	sole   = joint{leave: three, places: 1, least: 1} // a writer, for the cases that all modes have
 	reader = joint{mode: shared, only: shared, taken: "readers have the name", leave: three, places: 18, least: 1}
 	permit = joint{mode: mode{permits: three}, only: mode{permits: 1}, taken: "all permits are held", leave: 1, places: three, least: three}
 )
@@ -77,17 +78,15 @@ const ruleReplyLost = "P6 cancellation: a claim whose reply was lost counts once
 func (j joint) cases() []Case {
 	return []Case{
 		quick("together", "P1 exclusion: readers, or permits up to their number, hold a name together, and exclude a writer, or one permit more", j.together),
-		quick("many-at-once", "P1 exclusion: of many concurrent claims none exceeds the readers or permits that can hold a name together",
-			func(e *Env) { e.atOnce(j.places, j.least, j.mixed) }),
-		quick("granted-twice", "contract: a claim that is repeated with the same owner, as after a lost reply, holds one place",
-			func(e *Env) { grantedOnce(e, j.mode, three-j.leave) }),
+		quick("many-at-once", "P1 exclusion: of many concurrent claims none exceeds the readers or permits that can hold a name together", j.atOnce),
+		quick("granted-twice", "contract: a claim that is repeated with the same owner, as after a lost reply, holds one place", j.grantedOnce),
 		quick("abandoned", "P6 cancellation: an abandoned claim, granted or waiting, excludes nobody", j.abandoned),
 		full("acquire-reply-lost", ruleReplyLost, func(e *Env) { e.party().in(j.only).claimant().replyToClaimLost() }, "DropReply"),
 		full("cut-after-each-request", ruleReplyLost+" (after each of its requests)", func(e *Env) {
 			cutAfterEachRequest(e, false, func() *claimant { return e.party().in(j.only).claimant() })
 		}, "CutAfter", "Direct"),
 		quick("inspected", "P3b removal: Inspect shows all holders that share a name, and Break ends only the claim of the given owner",
-			func(e *Env) { inspected(e, j.mode) }),
+			j.inspected),
 		quick("tokens", "P2 fencing: a rival's token is greater than those of all earlier holders, and so is every permit's", j.tokens),
 		quick("wakes", "P7 liveness: a rival is granted a name as soon as enough holders have released it, and then its waiting holders together", j.wakes),
 		full("dead-holder", "P5 crash: a dead holder's place is free within the stated time, and the other holders stay", j.deadHolder),
@@ -121,14 +120,6 @@ func (m mode) options() []lockport.AcquireOption {
 		return []lockport.AcquireOption{lockport.Permits(m.permits)}
 	}
 	return nil
-}
-
-// mixed returns the mode of the i-th of many claims. Every fourth beside readers is a writer's.
-func (j joint) mixed(i int) mode {
-	if j.shared && i%4 == 0 {
-		return mode{}
-	}
-	return j.mode
 }
 
 func (j joint) together(e *Env) {
@@ -297,10 +288,10 @@ func (j joint) clients(e *Env) {
 }
 
 // inspected breaks one of two claims that share a name.
-func inspected(e *Env, m mode) {
+func (j joint) inspected(e *Env) {
 	a, b, name := e.two()
 	optional[driver.Breaker](b)
-	reqs, shown := []driver.Request{a.in(m).request(name), b.in(m).request(name)}, make([]string, 2)
+	reqs, shown := []driver.Request{a.in(j.mode).request(name), b.in(j.mode).request(name)}, make([]string, 2)
 	told, stays := a.watched(reqs[0]), b.claimAs(reqs[1])
 	stop, unheard := b.keepAlive(stays), a.keepAlive(told.lease)
 	st := b.inspect(name)
@@ -311,7 +302,7 @@ func inspected(e *Env, m mode) {
 				shown[i] = holder.Owner
 			}
 		}
-		e.require(holder.Shared == m.shared && (holder.Permits != 0) == (m.permits > 0), "Inspect returned a wrong mode: %+v", holder)
+		e.require(holder.Shared == j.shared && (holder.Permits != 0) == (j.permits > 0), "Inspect returned a wrong mode: %+v", holder)
 	}
 	e.require(shown[0] != "" && shown[1] != "", "%s and %s hold the name, and Inspect says: %+v", reqs[0].Owner, reqs[1].Owner, st)
 	unheard()
@@ -323,7 +314,7 @@ func inspected(e *Env, m mode) {
 	stop()
 	e.check(b.renewIfNeeded(stays), "the renewal of a claim beside a broken one failed")
 	b.release(stays)
-	a.in(m.rival()).wantFreeIn(name, soon, "one claim was broken and the other released")
+	a.in(j.rival()).wantFreeIn(name, soon, "one claim was broken and the other released")
 }
 
 // servedBeside is served with eight goroutines of six clients, which acquire in the mode many. Those of the last four
