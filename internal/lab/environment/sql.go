@@ -2,6 +2,8 @@ package environment
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
@@ -144,3 +146,119 @@ func (r *rows) Leftovers(ctx context.Context, prefix string) ([]string, error) {
 	all, err := r.server.Texts(ctx, "SELECT name FROM lockport_locks WHERE owner <> '' AND expires > "+r.now)
 	return slices.DeleteFunc(all, func(name string) bool { return !strings.HasPrefix(name, prefix) }), err
 }
+
+// Postgres is one PostgreSQL server.
+type Postgres struct {
+	base
+	locks
+	Server *servers.Postgres
+}
+
+func startPostgres(l layout) starter {
+	return starts(servers.StartPostgres, servers.PostgresOptions{Clock: true}, func(s *servers.Postgres) *Postgres { return postgresOf(l, s, s.Server) })
+}
+
+// pooled starts a PostgreSQL server behind a PgBouncer in a mode, with size connections to the server.
+func pooled(mode string, size int, l layout) starter {
+	return func(ctx context.Context) (Servers, error) {
+		s, err := servers.StartPostgres(ctx, servers.PostgresOptions{})
+		if err != nil {
+			return nil, err
+		}
+		pooler, err := servers.StartPgBouncer(ctx, servers.PgBouncerOptions{Server: s, Mode: mode, Config: []string{
+			fmt.Sprint("default_pool_size = ", size),
+			"server_login_retry = 1", // reconnect to a lost server after 1 s, not 15 s
+		}})
+		if err != nil {
+			return nil, errors.Join(err, s.Close())
+		}
+		return postgresOf(l, s, pooler, s.Server), nil
+	}
+}
+
+// postgresOf arranges nodes. Clients connect to the first.
+func postgresOf(l layout, s *servers.Postgres, nodes ...*servers.Server) *Postgres {
+	p := &Postgres{baseOf(func() string { return l.url(nodes[0].URL()) }, servers.SetOf(nodes...)), l.at(s.Server), s}
+	p.restarts = true
+	return p
+}
+
+// advisoryKey returns the key of an advisory lock: the beginning of a hash, by the layout on the backend's page.
+func advisoryKey(parts ...any) int64 {
+	sum := sha256.Sum256([]byte(fmt.Sprint(parts...)))
+	return int64(binary.BigEndian.Uint64(sum[:]))
+}
+
+// SQL for the keys of advisory locks, and for the rows of the lock with the key $1.
+const (
+	advisoryKeys = "(classid::bigint << 32 | objid::bigint)"
+	advisoryLock = "FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1 AND " + advisoryKeys + " = $1"
+)
+
+// kept returns what Postgres may keep for the lock on name: its rows, as postgresSessions lists them, and what they are. It has the first permits.
+func kept(name string) map[string]string {
+	key := advisoryKey("lockport:", name)
+	rows := map[string]string{fmt.Sprint(key, "/1"): "the lock", fmt.Sprint(advisoryKey("lockport.side:", key), "/2"): "a waiter"}
+	for n := 1; n <= 8; n++ {
+		rows[fmt.Sprint(advisoryKey("lockport.permit:", advisoryKey("lockport.permit:", key, ":0"), ":", n), "/1")] = "a permit"
+	}
+	return rows
+}
+
+var postgresSessions = layout{url: sessionURL, at: func(server *servers.Server) locks {
+	s := &sessions{
+		server: server, key: func(name string) any { return advisoryKey("lockport:", name) },
+		used: "SELECT pid::text " + advisoryLock + " AND granted", end: "SELECT pg_terminate_backend(%s, 5000)", lock: "SELECT pg_try_advisory_lock($1)",
+	}
+	s.leftovers = func(ctx context.Context, prefix string) (left []string, err error) { // for the names that Config's backends were asked for
+		rows, err := server.Texts(ctx, "SELECT "+advisoryKeys+" || '/' || objsubid FROM pg_locks WHERE locktype = 'advisory'")
+		for name := range s.names.Range {
+			for row, what := range kept(name.(string)) {
+				if strings.HasPrefix(name.(string), prefix) && slices.Contains(rows, row) {
+					left = append(left, fmt.Sprint(name, ": ", what))
+				}
+			}
+		}
+		return left, err
+	}
+	return s
+}}
+
+var postgresRows = layout{
+	url: func(server string) string { return rowsURL(server) + "&sslmode=disable" }, // otherwise the driver connects twice, first with TLS
+	at: func(s *servers.Server) locks {
+		return &rows{s, "$1", "extract(epoch FROM clock_timestamp()) * 1000000"}
+	},
+}
+
+// MySQL is one MariaDB or MySQL server.
+type MySQL struct {
+	base
+	locks
+	Server *servers.MariaDB
+}
+
+// startMySQL starts a server that accepts this many clients.
+func startMySQL(own bool, clients string, l layout) starter {
+	o := servers.MariaDBOptions{MySQL: own, Config: []string{"max_connections=" + clients}}
+	return starts(servers.StartMariaDB, o, func(s *servers.MariaDB) *MySQL {
+		m := &MySQL{baseOf(func() string { return l.url(s.URL()) }, servers.SetOf(s.Server)), l.at(s.Server), s}
+		m.restarts, m.forgets = true, l.forgets
+		return m
+	})
+}
+
+var mySQLSessions = layout{url: sessionURL, forgets: true, at: func(s *servers.Server) locks {
+	return &sessions{
+		server: s, key: func(name string) any { return fmt.Sprintf("%x", sha256.Sum256([]byte("lockport:"+name))) },
+		used: "SELECT id FROM (SELECT IS_USED_LOCK(?) AS id) AS used WHERE id IS NOT NULL", end: "KILL %s", lock: "SELECT GET_LOCK(?, 5)",
+		leftovers: func(ctx context.Context, prefix string) ([]string, error) { // locks that are held or awaited
+			return s.Texts(ctx, `SELECT CONCAT('held: ', name) FROM lockport_fence WHERE LEFT(name, ?) = ? AND IS_USED_LOCK(id) IS NOT NULL
+				UNION ALL SELECT CONCAT('waits: ', name) FROM lockport_fence f
+				JOIN information_schema.PROCESSLIST ON INFO LIKE CONCAT('%GET_LOCK(''', f.id, '''%') WHERE LEFT(name, ?) = ?`,
+				len(prefix), prefix, len(prefix), prefix)
+		},
+	}
+}}
+
+var mySQLRows = layout{url: rowsURL, at: func(s *servers.Server) locks { return &rows{s, "?", "UNIX_TIMESTAMP() * 1000000"} }}
