@@ -87,10 +87,10 @@ func Need[S running](t testing.TB, title string, quick bool, start func() (S, er
 func NeedInstalled(t testing.TB, err error) {
 	t.Helper()
 	required := strings.FieldsFunc(os.Getenv(requireVariable), func(r rune) bool { return r == ',' || r == ' ' })
-	var missing *NotInstalled
+	missing, absent := errors.AsType[*NotInstalled](err)
 	switch {
 	case err == nil:
-	case !errors.As(err, &missing), slices.Contains(required, missing.Program), slices.Contains(required, "all") && missing.Program != mysqld:
+	case !absent, slices.Contains(required, missing.Program), slices.Contains(required, "all") && missing.Program != mysqld:
 		t.Fatal(err.Error())
 	default:
 		t.Skip(err.Error())

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -139,4 +140,102 @@ func fields(reply any) map[string]string {
 		}
 	}
 	return found
+}
+
+// StartReplica starts a replica of master, with master's options, and returns when it is in sync.
+func StartReplica(ctx context.Context, master *Redis) (*Redis, error) {
+	o := master.options
+	o.port = 0
+	r, err := StartRedis(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.Follow(ctx, master, master.Addr()); err != nil {
+		return nil, errors.Join(err, r.Close())
+	}
+	return r, nil
+}
+
+// Promote makes a replica a master, even if it has missed writes.
+func (r *Redis) Promote(ctx context.Context) error {
+	_, err := r.Do(ctx, "REPLICAOF", "NO", "ONE")
+	return err
+}
+
+// Follow makes the server a replica of master, reached at the address via, and returns when it is in sync. Its previous data are lost.
+func (r *Redis) Follow(ctx context.Context, master *Redis, via string) error {
+	host, port, err := net.SplitHostPort(via)
+	if err != nil {
+		return err
+	}
+	if _, err := r.Do(ctx, "REPLICAOF", host, port); err != nil {
+		return err
+	}
+	want := -1 // the offset that the replica must reach; -1: not known yet
+	return Poll(ctx, func(ctx context.Context) error {
+		info, err := r.Info(ctx, "replication")
+		if err != nil || info["master_link_status"] != "up" {
+			return errors.Join(err, fmt.Errorf("redis %s: link to the master is %q", r.Addr(), info["master_link_status"]))
+		}
+		if want < 0 {
+			// Write something: after the initial copy, a master sends a new replica nothing until the replica has reported, but calls it online.
+			_, err1 := master.Do(ctx, "PUBLISH", "lockport-servers", "sync")
+			now, err2 := master.Info(ctx, "replication")
+			if err := errors.Join(err1, err2); err != nil {
+				return err
+			}
+			want, _ = strconv.Atoi(now["master_repl_offset"])
+		}
+		if got, _ := strconv.Atoi(info["slave_repl_offset"]); got < want {
+			return fmt.Errorf("redis %s: has replicated %d of %d bytes", r.Addr(), got, want)
+		}
+		return nil
+	})
+}
+
+const clusterMasters = 3
+
+// StartVoters returns a function that starts n independent Redis, for Redlock.
+func StartVoters(n int) func(context.Context, RedisOptions) (*Group[*Redis], error) {
+	return func(ctx context.Context, o RedisOptions) (*Group[*Redis], error) {
+		return startGroup(ctx, "redlock", n, false, func(ctx context.Context, s starting) (*Redis, error) {
+			one := o
+			one.port = s.ports[s.i]
+			return StartRedis(ctx, one)
+		})
+	}
+}
+
+// StartCluster starts a Redis Cluster of three masters without replicas. It returns when every node reports the cluster as ready, which takes 2 s.
+func StartCluster(ctx context.Context, o RedisOptions) (*Group[*Redis], error) {
+	o.Config = append([]string{"cluster-enabled yes", "cluster-node-timeout 2000"}, o.Config...)
+	c, err := StartVoters(clusterMasters)(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	c.scheme = "redis+cluster"
+	err = runTool(ctx, "", "", "redis-cli", slices.Concat([]string{"--cluster", "create"}, c.Addrs(), []string{"--cluster-yes"})...)
+	for _, node := range c.Nodes {
+		if err == nil {
+			err = node.servesCluster(ctx)
+		}
+		if err == nil { // 2 s is for the start: a busy machine may stop a node for longer
+			_, err = node.Do(ctx, "CONFIG", "SET", "cluster-node-timeout", 15_000)
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	return c, nil
+}
+
+// servesCluster waits until the node reports that the cluster serves.
+func (r *Redis) servesCluster(ctx context.Context) error {
+	return Poll(ctx, func(ctx context.Context) error {
+		reply, err := r.Do(ctx, "CLUSTER", "INFO")
+		if info := fields(reply); info["cluster_state"] != "ok" || info["cluster_known_nodes"] != fmt.Sprint(clusterMasters) {
+			err = errors.Join(err, fmt.Errorf("redis %s: the cluster is incomplete: %v", r.Addr(), info))
+		}
+		return err
+	})
 }
