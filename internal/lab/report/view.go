@@ -2,6 +2,7 @@ package report
 
 import (
 	"embed"
+	"fmt"
 	"html/template"
 	"io"
 	"slices"
@@ -87,3 +88,135 @@ func (e *entry) Plays() (all []play) {
 	}
 	return all
 }
+
+// row is a hazard in the matrix: its cells for each subject, ordered by subject.
+type row struct {
+	Hazard
+	Cells [][]*entry
+}
+
+// entry is a cell with its subject's title.
+type entry struct {
+	*Cell
+	Who string
+}
+
+// Columns returns the subjects that have a cell.
+func (r view) Columns() []Subject {
+	return slices.DeleteFunc(slices.Clone(r.Subjects), func(s Subject) bool {
+		return !slices.ContainsFunc(r.Cells, func(c Cell) bool { return c.Subject == s.Name })
+	})
+}
+
+// Matrix returns a row for each hazard; none without cells.
+func (r view) Matrix() (rows []row) {
+	columns := r.Columns()
+	if len(columns) == 0 {
+		return nil
+	}
+	for _, h := range r.Hazards {
+		m := row{h, make([][]*entry, len(columns))}
+		for i, s := range columns {
+			for j := range r.Cells {
+				if c := &r.Cells[j]; c.Hazard == h.ID && c.Subject == s.Name {
+					m.Cells[i] = append(m.Cells[i], &entry{c, r.Title(s.Name)})
+				}
+			}
+		}
+		rows = append(rows, m)
+	}
+	return rows
+}
+
+// Title returns a subject's title.
+func (r view) Title(name string) string {
+	if i := slices.IndexFunc(r.Subjects, func(s Subject) bool { return s.Name == name && s.Title != "" }); i >= 0 {
+		return r.Subjects[i].Title
+	}
+	return name
+}
+
+// Anchor returns the hazard's anchor in the page.
+func (m row) Anchor() string { return anchorOf(m.ID) }
+
+// All returns its cells, one after another.
+func (m row) All() []*entry { return slices.Concat(m.Cells...) }
+
+// Worst returns its cell with the greatest harm; nil without harm.
+func (m row) Worst() (worst *entry) {
+	for _, e := range m.All() {
+		if !e.Class.IsSafe() && (worst == nil || Compare(e.Class, worst.Class) > 0) {
+			worst = e
+		}
+	}
+	return worst
+}
+
+// Landed says that a late write landed although no two clients believed they held the lock at once: the lock is safe, but what it protects is not.
+func (c *Cell) Landed() bool { return c.NotRun == "" && c.LateWrite == "landed" && c.Class != Unsafe }
+
+// shows says that the cell has this class, or a late write that landed.
+func (c *Cell) shows(class Class) bool {
+	return c.NotRun == "" && c.Class == class || class == lateLanded && c.Landed()
+}
+
+// Often says in how many runs the harm was seen.
+func (c *Cell) Often() string { return fmt.Sprintf("%d of %d", c.Seen, c.Of) }
+
+// Word is the cell in short.
+func (c *Cell) Word() string {
+	if c.NotRun != "" {
+		return "-"
+	}
+	return fmt.Sprintf("%s%s %d/%d", lookOf(c.Class).Short, map[bool]string{true: "*"}[c.Landed()], c.Seen, c.Of)
+}
+
+// best is the run that shows the cell's class, which is drawn first; -1 without runs. Observed begins with what was observed in it.
+func (c *Cell) best() int {
+	telling := slices.IndexFunc(c.Runs, func(r Run) bool { return r.Class == c.Class && strings.HasPrefix(c.Observed, r.Observed) })
+	return max(telling, min(0, len(c.Runs)-1))
+}
+
+// Costs are the costs of one subject's locks on this machine.
+type Costs struct {
+	Subject string `json:"subject"`
+	// Setup says what ran: "three etcds, which sync to disk".
+	Setup string `json:"setup"`
+	// TTL is the locks' TTL, in milliseconds.
+	TTL float64 `json:"ttl"`
+	// Acquire and Release are those of one client and an uncontended lock, in microseconds.
+	Acquire Quantiles `json:"acquire,omitzero"`
+	Release Quantiles `json:"release,omitzero"`
+	// HandOff is the time from a release until Acquire returns in another, waiting process, in microseconds.
+	HandOff Quantiles `json:"hand_off,omitzero"`
+	// Takeover is the time from the kill -9 of a holder's process until a waiting process has the lock, in milliseconds.
+	Takeover Quantiles `json:"takeover,omitzero"`
+	// NotRun says why a scenario has no figures: "takeover": "it failed: …".
+	NotRun map[string]string `json:"not_run,omitempty"`
+}
+
+// figure is a cell of the table of costs: the figure, and details in parentheses.
+type figure struct{ Text, More string }
+
+// Head returns the column titles of the table of costs.
+func (r view) Head() []string {
+	return []string{"", "Acquire", "Release", "hand-off", "takeover"}
+}
+
+// Figures is a subject's row of the table of costs: medians, and details such as the 99th percentile.
+func (r view) Figures(c Costs) []figure {
+	micros := func(q Quantiles) figure { return median(q, Micros, "99 %: "+Micros(q.P99)) }
+	takeover := "most " + Millis(c.Takeover.Max) + ", TTL " + Millis(c.TTL)
+	return []figure{{r.Title(c.Subject), ""}, micros(c.Acquire), micros(c.Release), micros(c.HandOff), median(c.Takeover, Millis, takeover)}
+}
+
+// median shows the median of q, or a dash without samples.
+func median(q Quantiles, text func(float64) string, more string) figure {
+	if q.N == 0 {
+		return figure{"–", ""}
+	}
+	return figure{text(q.P50), more}
+}
+
+// ID is the anchor of a subject's costs: "costs-redis".
+func (c Costs) ID() string { return "costs-" + anchorOf(c.Subject) }
