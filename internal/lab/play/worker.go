@@ -49,7 +49,9 @@ func (s *Phase) start() (*Worker, error) {
 	w := &Worker{Name: fmt.Sprintf("w%d", s.spawned), Endpoint: endpoint, phase: s}
 	s.mu.Unlock()
 	s.record(history.Event{Kind: history.Spawned, Worker: w.Name})
-	w.process, err = process.Kind[config, order, history.Event]{Variable: kind.Variable, Line: s.recordLine}.Start(s.Ctx, config{w.Name, url, s.TTL, s.register.Addr().String()})
+	recorded := kind
+	recorded.Line = s.recordLine
+	w.process, err = recorded.Start(s.Ctx, config{w.Name, url, s.TTL, s.register.Addr().String()})
 	if err != nil {
 		endpoint.Links.Close()
 		return nil, fmt.Errorf("worker %s: %w", w.Name, err)
@@ -159,8 +161,8 @@ func (e *AcquireError) Error() string { return e.Worker + ": " + e.Text }
 
 // IsRefusal says that err is an *[AcquireError] of one of the classes.
 func IsRefusal(err error, classes ...history.Class) bool {
-	refusal := new(AcquireError)
-	return errors.As(err, &refusal) && slices.Contains(classes, refusal.Class)
+	refusal, ok := errors.AsType[*AcquireError](err)
+	return ok && slices.Contains(classes, refusal.Class)
 }
 
 // Acquire has the worker acquire name, with within as the time limit of its call, and waits for the result. A refusal is an *[AcquireError].
