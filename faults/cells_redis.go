@@ -69,3 +69,122 @@ func redisEvicts(s *play.Phase) {
 	}))
 	redisSet("maxmemory", 0)(s)
 }
+
+// redisFailoverCells replace the master where grants do not wait for the replica.
+var redisFailoverCells = slices.Concat(Common(false), []play.Cell{
+	{Fault: "master-lost-behind-cut-link", Outcome: report.Fenced, Script: overtaken(redisMasterLost, lag), Tries: overtakenTries,
+		Why: "the promoted replica never received the lock and grants it again; tokens start from its clock and still rise"},
+	{Fault: "two-masters", Outcome: report.Fenced, Script: redisTwoMasters, Tries: overtakenTries,
+		Why: "holders connected to the old master keep renewing there as long as it lives; the new master grants the same locks"},
+	{Fault: "master-killed", Outcome: report.Fenced, Script: play.Storm(play.InOrder((*play.Phase).Injected, redisMasterReplaced)), Argued: true,
+		Why: "Redis acknowledges before it replicates. On a healthy link the gap is so short that kill -9 rarely hits it; no trial lost a lock"},
+	{Fault: "replica-killed", Outcome: report.Safe, Script: play.Storm(contested(lasting(redisReplicaKilled, 0.1, 1))),
+		Why: "the master serves without its replica"},
+})
+
+// redisReplicasCells replace the master where every grant and renewal waits for the only replica.
+var redisReplicasCells = slices.Concat(Common(false), []play.Cell{
+	{Fault: "master-killed", Outcome: report.Safe, Script: play.Storm(contested(play.InOrder((*play.Phase).Injected, redisMasterReplaced))),
+		Why: "the only replica has every acknowledged lock. Of several replicas, one that did not acknowledge may be promoted: unsafe but fenced"},
+	{Fault: "master-lost-behind-cut-link", Outcome: report.Safe, Script: play.Storm(contested(redisMasterReplacedUnseen)),
+		Why: "without the replica's acknowledgement, a grant is undone and a renewal extends nothing"},
+	{Fault: "link-cut", Outcome: report.Unavailable, Script: play.Storm(contested(unavailable(until(lag, redisFollow), 0.25, 1, 1.5))),
+		Why: "without the replica, grants are undone (ErrUnavailable), and holds end"},
+	{Fault: "replica-killed", Outcome: report.Unavailable, Script: play.Storm(contested(unavailable(redisReplicaKilled, 0.25, 1, 1.5))),
+		Why: "too few replicas remain to acknowledge a grant"},
+})
+
+var (
+	lag         = at(environment.Servers.Lag)
+	redisFollow = at((*environment.RedisPair).Follow)
+	// redisReplicaKilled ends when the replica follows again.
+	redisReplicaKilled = until(func(s *play.Phase) { play.Check(in[*environment.RedisPair](s).Replica.Kill()) }, redisFollow)
+)
+
+// redisPromoted promotes the replica, and directs new connections there.
+func redisPromoted(s *play.Phase) {
+	play.Check(in[*environment.RedisPair](s).Promote(s.Ctx))
+	s.Retarget()
+}
+
+// redisMasterReplaced kills the master and promotes the replica, which gets a replica of its own at once.
+func redisMasterReplaced(s *play.Phase) {
+	play.Check(in[*environment.RedisPair](s).Master.Kill())
+	s.Pause(0, 0.5)
+	redisPromoted(s)
+	redisFollow(s)
+	s.Healed()
+}
+
+// redisMasterReplacedUnseen replaces the master after its replica has missed writes for a while.
+func redisMasterReplacedUnseen(s *play.Phase) {
+	s.Injected()
+	lag(s)
+	s.Pause(0, 1.2)
+	redisMasterReplaced(s)
+}
+
+// redisMasterLost kills the master and promotes the replica.
+func redisMasterLost(s *play.Phase) {
+	s.Note("the master is killed, and its replica is promoted")
+	play.Check(in[*environment.RedisPair](s).Master.Kill())
+	redisPromoted(s)
+}
+
+// redisTwoMasters promotes the replica while the old master and a holder on it keep running. The newer worker connects to the new master.
+func redisTwoMasters(s *play.Phase) {
+	older := s.Worker()
+	lag(s)
+	had := s.Acquire(older)
+	s.Injected()
+	redisPromoted(s)
+	has := s.Acquire(s.Worker())
+	s.Pause(2, 2) // both renew
+	s.Both(had, has)
+	s.Healed()
+}
+
+var redisSentinelCells = slices.Concat(Common(true), []play.Cell{
+	{Fault: "master-killed-behind-cut-link", Outcome: report.Fenced, Script: sentinelMasterLostUnseen, Tries: 12,
+		Why: "Sentinel promotes a replica that never received the lock; the replica grants it again if promotion takes less than the TTL"},
+	{Fault: "master-killed", Outcome: report.Fenced, Script: play.Storm(sentinelMasterGone((*servers.Redis).Kill)), Argued: true,
+		Why: "Redis acknowledges before it replicates. On a healthy link the gap is so short that kill -9 rarely hits it"},
+	{Fault: "master-paused", Outcome: report.Fenced, Script: play.Storm(sentinelMasterGone((*servers.Redis).Freeze)), Argued: true,
+		Why: "a replaced master that resumes answers clients still connected to it until Sentinel demotes it"},
+})
+
+// sentinelMasterGone harms the master, waits until there is another one, and then resumes the old one if it was frozen.
+func sentinelMasterGone(harm func(*servers.Redis) error) play.Act {
+	return func(s *play.Phase) {
+		set := in[*environment.RedisSentinel](s)
+		master := play.Must(set.Master(s.Ctx))
+		s.Injected()
+		play.Check(harm(master))
+		play.Must(set.WaitFailover(s.Ctx, master))
+		s.Healed()
+		s.Pause(0, 0.5)
+		_ = master.Thaw() // an error if it was killed
+	}
+}
+
+// sentinelMasterLostUnseen keeps a lock from the replicas, and kills the master. A master that refuses replication is equivalent to a cut link.
+func sentinelMasterLostUnseen(s *play.Phase) {
+	set := in[*environment.RedisSentinel](s)
+	master := play.Must(set.Master(s.Ctx))
+	play.Must(master.Do(s.Ctx, "ACL", "SETUSER", "default", "-psync", "-sync"))
+	// A restarted master has forgotten the setting. If something fails and the master still runs, it must not go on refusing.
+	defer func() { _, _ = master.Do(context.WithoutCancel(s.Ctx), "ACL", "SETUSER", "default", "+psync", "+sync") }()
+	play.Must(master.Do(s.Ctx, "CLIENT", "KILL", "TYPE", "replica"))
+	overtaken(func(s *play.Phase) {
+		s.Note("the master is killed")
+		play.Check(master.Kill())
+		// The newer worker starts as soon as one sentinel names another master: the older one's next renewal finds that master soon too.
+		play.Check(servers.Poll(s.Ctx, func(ctx context.Context) error {
+			named, _ := set.Named(ctx)
+			if !slices.ContainsFunc(named, func(addr string) bool { return addr != master.Addr() }) {
+				return errors.New("no sentinel names another master")
+			}
+			return nil
+		}))
+	})(s)
+}

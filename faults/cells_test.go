@@ -96,24 +96,20 @@ func lap(t *testing.T, a *environment.Environment, cells []play.Cell, n int, r *
 			t.Logf("the servers of %s:\n%s", a.Name, w.Log())
 		}
 	}
-	// Cells that harm no server run side by side: their workers have their own links and locks.
-	var together sync.WaitGroup
-	places := make(chan struct{}, sideBySide)
-	for _, i := range order {
-		c := &cells[i]
-		if c.Harmless {
-			places <- struct{}{}
-			together.Go(func() {
-				run(c)
-				<-places
-			})
+	// Cells that harm no server run first and side by side: their workers have their own links and locks.
+	for _, harmless := range []bool{true, false} {
+		var running sync.WaitGroup
+		places := make(chan struct{}, map[bool]int{true: sideBySide, false: 1}[harmless])
+		for _, i := range order {
+			if c := &cells[i]; c.Harmless == harmless {
+				places <- struct{}{}
+				running.Go(func() {
+					run(c)
+					<-places
+				})
+			}
 		}
-	}
-	together.Wait()
-	for _, i := range order {
-		if c := &cells[i]; !c.Harmless {
-			run(c)
-		}
+		running.Wait()
 	}
 }
 
@@ -143,8 +139,8 @@ func checkCell(t *testing.T, w *environment.Running, c *play.Cell, seed uint64, 
 func playOnce(t *testing.T, w *environment.Running, c *play.Cell, seed uint64) *faults.Verdict {
 	begun := time.Now()
 	played, err := play.Play(t.Context(), w, c, seed)
-	if missing := new(*servers.NotInstalled); errors.As(err, missing) { // a program that makes the fault, such as a compiler
-		servers.NeedInstalled(t, *missing)
+	if missing, ok := errors.AsType[*servers.NotInstalled](err); ok { // a program that makes the fault, such as a compiler
+		servers.NeedInstalled(t, missing)
 	}
 	if errors.Is(err, errors.ErrUnsupported) && runtime.GOOS == "windows" { // it cannot stop a process
 		t.Skip(err)

@@ -25,28 +25,26 @@ var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{
 // Render renders as Markdown what all cells state.
 func Render() string {
 	var p struct {
-		Common   []*row
+		Common   []play.Cell
+		In       map[string]int // in how many environments a common fault has its usual outcome
 		Sections []section
 	}
-	for _, c := range Common(false) {
-		p.Common = append(p.Common, &row{Cell: c})
-	}
+	p.Common, p.In = Common(false), make(map[string]int)
 	said := make(map[string][2]string) // where a reason was given first: the environment and the fault
 	for _, e := range environment.All() {
 		s := section{Environment: e}
 		for _, c := range Cells(e.Name) {
-			r := &row{Cell: c}
-			if i := slices.IndexFunc(p.Common, func(u *row) bool { return same(&u.Cell, &c) }); i >= 0 {
-				p.Common[i].In++
-				r.usual = true
+			at := [2]string{e.Name, c.Fault}
+			if _, again := said[c.Why]; !again {
+				said[c.Why] = at
 			}
-			if first, again := said[c.Why]; again {
-				r.cite(first, e.Name)
+			if slices.ContainsFunc(p.Common, func(usual play.Cell) bool { return same(&usual, &c) }) {
+				p.In[c.Fault]++
 			} else {
-				said[c.Why] = [2]string{e.Name, c.Fault}
+				s.Own = append(s.Own, row{c, cite(said[c.Why], at)})
 			}
-			s.rows = append(s.rows, r)
 		}
+		slices.SortStableFunc(s.Own, func(a, b row) int { return report.Compare(b.Outcome, a.Outcome) })
 		p.Sections = append(p.Sections, s)
 	}
 	var out strings.Builder
@@ -56,47 +54,38 @@ func Render() string {
 	return out.String()
 }
 
-// row is a cell on the page.
-type row struct {
-	play.Cell
-	usual bool   // a common fault with its usual outcome
-	In    int    // in how many environments it is one
-	As    string // where the same reason was given before: "FAULT", "[ENVIRONMENT]" or both; empty: nowhere
-}
-
-// cite replaces the reason by a reference to its first use.
-func (r *row) cite(first [2]string, environment string) {
-	var as []string
-	if first[0] != environment {
-		as = append(as, "["+first[0]+"]")
-	}
-	if first[1] != r.Fault {
-		as = append(as, first[1])
-	}
-	r.As = strings.Join(as, ", ")
-}
-
 // section is an environment on the page.
 type section struct {
 	environment.Environment
-	rows []*row
+	Own []row // the faults with another statement than usual, the worst first
+}
+
+// row is a cell on the page, and where the same reason was given before: "FAULT", "[ENVIRONMENT]" or both; empty: nowhere.
+type row struct {
+	play.Cell
+	As string
+}
+
+// cite refers to the first use of a reason.
+func cite(first, at [2]string) string {
+	var as []string
+	if first[0] != at[0] {
+		as = append(as, "["+first[0]+"]")
+	}
+	if first[1] != at[1] {
+		as = append(as, first[1])
+	}
+	return strings.Join(as, ", ")
 }
 
 // With returns the names of the faults with an outcome.
 func (s section) With(o report.Class) (faults []string) {
-	for _, r := range s.rows {
-		if r.Outcome == o {
-			faults = append(faults, r.Fault)
+	for _, c := range Cells(s.Name) {
+		if c.Outcome == o {
+			faults = append(faults, c.Fault)
 		}
 	}
 	return faults
-}
-
-// Own returns the faults with another statement than usual, the worst first.
-func (s section) Own() []*row {
-	own := slices.DeleteFunc(slices.Clone(s.rows), func(r *row) bool { return r.usual })
-	slices.SortStableFunc(own, func(a, b *row) int { return report.Compare(b.Outcome, a.Outcome) })
-	return own
 }
 
 // anchor returns the link target that GitHub gives a heading.
