@@ -41,7 +41,7 @@ func (o *Options) costs(ctx context.Context, all []subject) (seen []report.Costs
 		tell := func(what string) { o.tell("costs", done, total, s.Title+": "+what) }
 		tell("starting")
 		running, err := s.start(ctx)
-		if absent := new(servers.NotInstalled); ctx.Err() == nil && errors.As(err, &absent) {
+		if absent, ok := errors.AsType[*servers.NotInstalled](err); ok && ctx.Err() == nil {
 			missing = append(missing, report.Missing{Subject: s.Name, Program: absent.Program, Install: absent.Install})
 			done += len(chosen)
 			continue

@@ -39,7 +39,7 @@ func article(name string) articles.Exhibit {
 
 // inEnvironment turns the scenario into a cell of an environment.
 func (s *scenario) inEnvironment(e *environment.Environment) *play.Cell {
-	c := &play.Cell{Fault: s.Hazard, Script: s.script, Belief: believed, Harmless: !s.alone, TTL: e.TTL}
+	c := &play.Cell{Fault: s.Hazard, Script: s.script, Belief: believed, Harmless: !s.harmful, TTL: e.TTL}
 	if s.ttl != 0 && !e.Local && e.Backend != "zookeeper" { // ZooKeeper allows no longer TTL
 		c.TTL = s.ttl
 	}

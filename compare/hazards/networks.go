@@ -36,12 +36,12 @@ func slowAnswers(note string, slow func(links faultproxy.Group)) play.Act {
 	}
 }
 
-// late delays what is sent; hung makes two of five servers silent.
-func late(by time.Duration) func(faultproxy.Group) {
+// delayed delays what is sent; lastTwoSilent silences two of five servers.
+func delayed(by time.Duration) func(faultproxy.Group) {
 	return func(links faultproxy.Group) { links.Each(func(l *faultproxy.Proxy) { l.Delay(by) }) }
 }
 
-func hung(links faultproxy.Group) { links[3:].Each(freeze) }
+func lastTwoSilent(links faultproxy.Group) { links[3:].Each(freeze) }
 
 // lastAnswer has A wait for a server that does not answer, while B asks for the lock too and gets all answers.
 func lastAnswer(s *play.Phase) {
@@ -117,8 +117,8 @@ func away(gone outage) play.Act {
 		back := gone(s, wa, wb)
 		released, begun := s.Releases(a), time.Now()
 		_, err := wb.TryAcquire(s.Name+"-other", askedFor)
-		refusal := new(play.AcquireError)
-		if !errors.As(err, &refusal) {
+		refusal, ok := errors.AsType[*play.AcquireError](err)
+		if !ok {
 			play.Check(errors.Join(err, errors.New("client B was not refused while the server was away")))
 		}
 		switch took := time.Since(begun); {

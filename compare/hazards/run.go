@@ -1,9 +1,13 @@
+// Package hazards plays what can go wrong with a distributed lock on real servers, and reports what was seen: fifteen hazards from articles, on every
+// backend and on the lock of the article.
 package hazards
 
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/lockport/lockport/internal/lab/environment"
@@ -45,7 +49,7 @@ func run(ctx context.Context, progress func(done, total int, what string), scena
 		if told := c.report(); told.Of > 0 || told.NotRun != "" {
 			all = append(all, told)
 		}
-		if needed := new(servers.NotInstalled); errors.As(errors.Join(c.errors...), &needed) {
+		if needed, ok := errors.AsType[*servers.NotInstalled](errors.Join(c.errors...)); ok {
 			missing = append(missing, report.Missing{Subject: c.Subject, Program: needed.Program, Install: needed.Install})
 		}
 	}
@@ -83,19 +87,21 @@ func (r *runner) playAll(e *environment.Environment, cells []*cell) {
 		return
 	}
 	defer func() { _ = running.Close() }()
-	each := func(alone bool, do func(play func())) {
+	for _, harmful := range []bool{false, true} {
+		var plays sync.WaitGroup
 		for _, c := range cells {
 			for n := range c.plays {
-				if c.alone == alone {
-					do(func() { r.play(running, c, n) })
+				if c.harmful != harmful {
+					continue
+				}
+				plays.Go(func() { r.play(running, c, n) })
+				if harmful {
+					plays.Wait()
 				}
 			}
 		}
+		plays.Wait()
 	}
-	var together sync.WaitGroup
-	each(false, together.Go)
-	together.Wait()
-	each(true, func(play func()) { play() })
 }
 
 // play plays a scenario for the n-th time. If the play breaks off, it plays once more: a busy machine should not cost a cell. Harm that was seen
@@ -134,4 +140,61 @@ func (c *cell) play(ctx context.Context, running *environment.Running, n int) (r
 		return report.Run{}, errors.Join(err, contradiction)
 	}
 	return judge(h, played.Name), err
+}
+
+// cell collects the plays of a scenario.
+type cell struct {
+	scenario
+
+	mu     sync.Mutex // guards the fields below
+	runs   []report.Run
+	errors []error // of plays that broke off
+}
+
+// add adds a play. If it broke off with err, only observed harm counts.
+func (c *cell) add(r report.Run, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err != nil {
+		c.errors = append(c.errors, err)
+	}
+	if err == nil || !r.Class.IsSafe() {
+		c.runs = append(c.runs, r)
+	}
+}
+
+// report sums up the plays. Without any, NotRun says why, unless the run was interrupted.
+func (c *cell) report() report.Cell {
+	r := c.Cell
+	r.Of, r.Runs = len(c.runs), c.runs
+	broken := ""
+	if len(c.errors) > 0 {
+		broken = strings.Join(strings.Fields(c.errors[0].Error()), " ")
+	}
+	if len(c.runs) == 0 {
+		if broken != "" {
+			r.NotRun = "It could not be played: " + broken
+		}
+		return r
+	}
+	telling := slices.MaxFunc(c.runs, func(a, b report.Run) int { return tells(a) - tells(b) })
+	r.Class, r.Observed, r.LateWrite = telling.Class, telling.Observed, lateWrite(c.runs...)
+	for _, one := range c.runs {
+		if one.Class == r.Class && r.Class != report.Safe {
+			r.Seen++
+		}
+	}
+	if broken != "" {
+		r.Observed += fmt.Sprintf(" Plays that broke off: %d (%s).", len(c.errors), broken)
+	}
+	return r
+}
+
+// tells ranks runs for the report: by class, and half a class higher if a late write landed.
+func tells(r report.Run) int {
+	n := 2 * report.Compare(r.Class, report.Safe)
+	if lateWrite(r) == landed {
+		n++
+	}
+	return n
 }

@@ -82,7 +82,7 @@ func TestALateWriteThatLandedIsTold(t *testing.T) {
 // A run has a cell for each scenario, with the worst class of its plays and how many showed it.
 func TestCellsOfPlays(t *testing.T) {
 	at := func(hazard, subject, environment string, script play.Act) scenario {
-		return scenario{Cell: report.Cell{Hazard: hazard, Subject: subject, Setup: "a setup"}, environment: environment, script: script, plays: 3, alone: true}
+		return scenario{Cell: report.Cell{Hazard: hazard, Subject: subject, Setup: "a setup"}, environment: environment, script: script, plays: 3, harmful: true}
 	}
 	n := 0
 	all := []scenario{

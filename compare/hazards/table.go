@@ -33,7 +33,7 @@ type scenario struct {
 	ttl         time.Duration // overrides the environment's TTL
 	lock        string        // the exhibit of conformance/exhibits/articles that replaces lockport's lock
 	plays       int           // how often it is played
-	alone       bool          // it harms the servers, so it plays there alone
+	harmful     bool          // it harms the servers, so it plays there alone
 	// script plays it. The history shows what clients believed, wrote and were refused. The script adds other observations with found.
 	script play.Act
 }
@@ -90,7 +90,7 @@ func impossible(subject, why string) scenario {
 
 func harm(subject, variant, environment, setup string, act play.Act) scenario {
 	c := report.Cell{Subject: subject, Variant: variant, Setup: setup}
-	return scenario{Cell: c, environment: environment, ttl: patientTTL, script: act, plays: 1, alone: true}
+	return scenario{Cell: c, environment: environment, ttl: patientTTL, script: act, plays: 1, harmful: true}
 }
 
 // with replaces lockport's lock by an article's.
@@ -140,14 +140,14 @@ func clientHazards() []scenario {
 		everywhere(row("H6", "paused", 2, "A holds the lock, checks it, and is stopped (SIGSTOP) before it writes, until its TTL has passed and B has the lock. B writes. "+
 			"A resumes and writes without checking again.", stoppedBeforeItWrites), articleLock("nobody-tells-the-holder")),
 		everywhere(row("H10", "", 1, "Everything A sends and receives is delayed by 300 ms (ZooKeeper: 100 ms). When A has the lock, its network falls silent. B asks for "+
-			"the lock meanwhile.", slowAnswers("A's network is slow: 300 ms each way", late(300*time.Millisecond))),
+			"the lock meanwhile.", slowAnswers("A's network is slow: 300 ms each way", delayed(300*time.Millisecond))),
 			impossible("file", "There is no network between a process and the files of its machine, and no server to wait for."),
 			scenario{environment: "redlock", ttl: 5 * time.Second}.with("believes-from-the-last-answer").doing("Five Redis, of which the "+
 				"last does not answer A. A waits for that answer, and then counts the lock as acquired. B asks for the lock meanwhile.", lastAnswer),
 			on("redlock").doing("Five Redis, of which two do not answer A. When A has the lock, its whole network falls silent. B asks for the lock "+
-				"meanwhile.", slowAnswers("two of the five servers do not answer A", hung)),
+				"meanwhile.", slowAnswers("two of the five servers do not answer A", lastTwoSilent)),
 			// A claim on ZooKeeper takes four requests in a row.
-			on("zookeeper").doing("", slowAnswers("A's network is slow: 100 ms each way", late(100*time.Millisecond)))),
+			on("zookeeper").doing("", slowAnswers("A's network is slow: 100 ms each way", delayed(100*time.Millisecond)))),
 		everywhere(scenario{ttl: 10 * time.Second, script: waitersCounted, Cell: report.Cell{Hazard: "H11",
 			Setup: "A holds the lock, and three other processes wait for it. Their requests are counted for 3 s."}},
 			articleLock("asks-every-five-milliseconds"),
