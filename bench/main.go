@@ -65,9 +65,9 @@ func bench() error {
 	for _, f := range lib.Families {
 		r, err := run(ctx, f, o)
 		measured += len(r.Scenarios)
-		var absent *servers.NotInstalled
+		_, absent := errors.AsType[*servers.NotInstalled](err)
 		switch {
-		case errors.As(err, &absent):
+		case absent:
 			o.progress("skipped: " + err.Error())
 		case err != nil:
 			return err

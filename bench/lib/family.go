@@ -2,7 +2,9 @@ package lib
 
 import (
 	"context"
+	"errors"
 
+	"github.com/lockport/lockport/backend/nats"
 	"github.com/lockport/lockport/internal/lab/measure"
 	"github.com/lockport/lockport/internal/lab/servers"
 )
@@ -31,4 +33,21 @@ var Families = []Family{
 	{"table", "A table of PostgreSQL", "postgres", "one server without fsync", measure.Start(servers.StartPostgres, servers.PostgresOptions{Config: limit})},
 	{"nats", "NATS JetStream", "nats", "one server that syncs every two minutes, the default; internal/lab/servers/natsserver pins its version", startNATS},
 	{"file", "Files", "", "a folder, without a server", measure.StartFolder},
+}
+
+// startNATS starts a server and creates the bucket of the locks.
+func startNATS(ctx context.Context) (*measure.Servers, error) {
+	s, err := servers.StartNATS(ctx, 1)
+	if err != nil {
+		return nil, err
+	}
+	all := &measure.Servers{URL: "nats://" + s.Addrs()[0], Close: s.Close}
+	js, end, err := openJetStream(all.URL)
+	if err == nil {
+		err = errors.Join(nats.CreateBucket(ctx, js, nats.Options{}, 1), end())
+	}
+	if err != nil {
+		return nil, errors.Join(err, all.Close())
+	}
+	return all, nil
 }
