@@ -67,7 +67,6 @@ type Result struct {
 	Version   string
 	Use       string
 	Servers   string
-	Took      time.Duration // all runs together
 	Cells     []Cell
 	Sometimes []string `json:",omitempty"` // cases that failed in some runs only
 }
@@ -102,7 +101,6 @@ func run(ctx context.Context, library, match string, runs int, docs string, verb
 
 // judged starts servers for a library, runs the suite and judges it.
 func judged(ctx context.Context, s libraries.Subject, match string, runs int, verbose bool) (Result, error) {
-	began := time.Now()
 	r := Result{Subject: s.Name, Version: cmp.Or(libraries.Version(s.Module), "of this repository"), Use: s.Use}
 	env, err := environment.Named(s.Environment)
 	if err != nil {
@@ -149,7 +147,6 @@ func judged(ctx context.Context, s libraries.Subject, match string, runs int, ve
 		reports = append(reports, report)
 	}
 	r.Cells, r.Sometimes = judge(s, reports)
-	r.Took = time.Since(began).Round(time.Second)
 	return r, nil
 }
 

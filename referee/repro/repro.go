@@ -3,8 +3,19 @@
 package repro
 
 import (
+	"context"
+	"fmt"
 	"log"
 	"strings"
+	"time"
+
+	"github.com/bsm/redislock"
+	"github.com/go-zookeeper/zk"
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/rueidis"
+	"github.com/redis/rueidis/rueidislock"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/client/v3/concurrency"
 
 	"github.com/lockport/lockport/conformance/faultproxy"
 )
@@ -86,4 +97,147 @@ func check(err error) {
 	if err != nil {
 		log.Fatal(err)
 	}
+}
+
+// redislockRelease loses the reply to a Release. It deletes the lock's key and returns ErrLockNotHeld.
+func redislockRelease(addr string) {
+	ctx, through := context.Background(), proxyTo(addr)
+	client := redis.NewClient(&redis.Options{Addr: through.Addr()})
+	for _, lost := range []bool{false, true} { // the first time loads the scripts
+		lock, err := redislock.Obtain(ctx, client, "redislock-release", time.Minute, nil)
+		check(err)
+		if lost {
+			lose("evalsha", through)
+		}
+		err = lock.Release(ctx)
+		keys := client.Exists(ctx, "redislock-release").Val()
+		fmt.Printf("Release: %v, keys that are left: %d\n", err, keys)
+	}
+}
+
+// rueidisLocker opens a locker. tryNext 0 is the default, 20 ms.
+func rueidisLocker(addr string, tryNext time.Duration) rueidislock.Locker {
+	l, err := rueidislock.NewLocker(rueidislock.LockerOption{
+		ClientOption: rueidis.ClientOption{InitAddress: []string{addr}}, KeyMajority: 1, NoLoopTracking: true, KeyValidity: 2 * time.Second, TryNextAfter: tryNext,
+	})
+	check(err)
+	return l
+}
+
+// rueidislockLate has a holder without replies from Redis. It learns of its loss after another client has the lock.
+func rueidislockLate(addr string) {
+	through := proxyTo(addr)
+	first, _, err := rueidisLocker(through.Addr(), time.Second).WithContext(context.Background(), "late")
+	check(err)
+	through.Freeze()
+	_, _, err = rueidisLocker(addr, time.Second).WithContext(context.Background(), "late")
+	check(err)
+	began := time.Now()
+	<-first.Done()
+	fmt.Printf("second has had the lock for %v when first's context ends\n", time.Since(began).Round(time.Millisecond))
+}
+
+// rueidislockOutage calls WithContext in an outage. It keeps waiting for a lock that is free.
+func rueidislockOutage(addr string) {
+	through := proxyTo(addr)
+	locker := rueidisLocker(through.Addr(), 0)
+	through.Freeze()
+	time.AfterFunc(time.Second, through.Restore)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	_, _, err := locker.WithContext(ctx, "outage")
+	fmt.Println("9s after the outage WithContext returns:", err)
+	_, _, err = locker.TryWithContext(context.Background(), "outage")
+	fmt.Println("TryWithContext of the same locker:", err)
+}
+
+// etcdSession opens a session with a TTL in seconds, on a client of its own.
+func etcdSession(addr string, ttl int) *concurrency.Session {
+	client, err := clientv3.New(clientv3.Config{Endpoints: []string{addr}})
+	check(err)
+	s, err := concurrency.NewSession(client, concurrency.WithTTL(ttl))
+	check(err)
+	return s
+}
+
+// etcdOneSession has two Mutexes of one session hold the same lock at the same time.
+func etcdOneSession(addr string) {
+	session := etcdSession(addr, 60)
+	first, second := concurrency.NewMutex(session, "/session"), concurrency.NewMutex(session, "/session")
+	check(first.Lock(context.Background()))
+	fmt.Println("first has the lock")
+	check(second.TryLock(context.Background()))
+	fmt.Println("second has the lock, and nobody has released it")
+	check(session.Close())
+}
+
+// etcdUnlock repeats an Unlock after a lost reply. It releases a lock that its session took meanwhile.
+func etcdUnlock(addr string) {
+	ctx, through := context.Background(), proxyTo(addr)
+	one, other := etcdSession(through.Addr(), 60), etcdSession(addr, 60)
+	first, second := concurrency.NewMutex(one, "/unlock"), concurrency.NewMutex(one, "/unlock")
+	check(first.Lock(ctx))
+	lose("/unlock/", through)
+	fmt.Println("first's Unlock fails:", first.Unlock(ctx) != nil)
+	check(second.Lock(ctx))
+	fmt.Println("second has the lock; first's Unlock again:", first.Unlock(ctx))
+	fmt.Println("TryLock of another session, before second's Unlock:", concurrency.NewMutex(other, "/unlock").TryLock(ctx))
+}
+
+// etcdOrphan calls Lock with a context that ends. It leaves its key until its session ends.
+func etcdOrphan(addr string) {
+	through := proxyTo(addr)
+	first := concurrency.NewMutex(etcdSession(through.Addr(), 2), "/orphan")
+	second := concurrency.NewMutex(etcdSession(addr, 2), "/orphan")
+	through.BlackholeReplies()
+	ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)
+	defer cancel()
+	fmt.Println("first's Lock:", first.Lock(ctx))
+	through.Restore()
+	time.Sleep(3 * 2 * time.Second) // three times the TTL
+	fmt.Println("first's Unlock:", first.Unlock(context.Background()))
+	fmt.Println("second's TryLock:", second.TryLock(context.Background()))
+}
+
+// etcdLate has a Session whose last keep-alive is answered late. It is done only after another session has its lock.
+func etcdLate(addr string) {
+	far := proxyTo(addr)
+	near := proxyTo(far.Addr())
+	first, second := etcdSession(near.Addr(), 5), etcdSession(addr, 5)
+	check(concurrency.NewMutex(first, "/late").Lock(context.Background()))
+	time.Sleep(time.Second) // wait for the first keep-alive and its reply
+	far.Delay(100 * time.Millisecond)
+	for n := far.Requests(); far.Requests() == n; time.Sleep(time.Millisecond) {
+	}
+	near.Freeze() // that keep-alive was the last one, and its reply stays here
+	time.Sleep(2 * time.Second)
+	far.Freeze()
+	near.Restore() // the reply arrives late
+	check(concurrency.NewMutex(second, "/late").Lock(context.Background()))
+	began := time.Now()
+	<-first.Done()
+	fmt.Printf("second has had the lock for %v when first's Session is done\n", time.Since(began).Round(time.Millisecond))
+}
+
+// zkExpired has a Lock whose session expired. It can be neither locked nor unlocked, while another has the lock.
+func zkExpired(addr string) {
+	lock := func(addr string) (*zk.Conn, *zk.Lock) {
+		conn, _, err := zk.Connect([]string{addr}, 2*time.Second, zk.WithLogInfo(false))
+		check(err)
+		return conn, zk.NewLock(conn, "/expired", zk.WorldACL(zk.PermAll))
+	}
+	through := proxyTo(addr)
+	conn, first := lock(through.Addr())
+	_, second := lock(addr)
+	check(first.Lock())
+	through.Freeze()
+	check(second.Lock())
+	fmt.Println("second has the lock")
+	through.Restore()
+	for conn.State() != zk.StateHasSession {
+		time.Sleep(10 * time.Millisecond)
+	}
+	fmt.Println("first's Unlock:", first.Unlock())
+	fmt.Println("first's Unlock again:", first.Unlock())
+	fmt.Println("first's Lock:", first.Lock())
 }
