@@ -72,7 +72,7 @@ func redisEvicts(s *play.Phase) {
 
 // redisFailoverCells replace the master where grants do not wait for the replica.
 var redisFailoverCells = slices.Concat(Common(false), []play.Cell{
-	{Fault: "master-lost-behind-cut-link", Outcome: report.Fenced, Script: overtaken(redisMasterLost, lag), Tries: overtakenTries,
+	{Fault: "master-lost-behind-cut-link", Outcome: report.Fenced, Script: overtaken(redisMasterLost, Lag), Tries: overtakenTries,
 		Why: "the promoted replica never received the lock and grants it again; tokens start from its clock and still rise"},
 	{Fault: "two-masters", Outcome: report.Fenced, Script: redisTwoMasters, Tries: overtakenTries,
 		Why: "holders connected to the old master keep renewing there as long as it lives; the new master grants the same locks"},
@@ -88,14 +88,16 @@ var redisReplicasCells = slices.Concat(Common(false), []play.Cell{
 		Why: "the only replica has every acknowledged lock. Of several replicas, one that did not acknowledge may be promoted: unsafe but fenced"},
 	{Fault: "master-lost-behind-cut-link", Outcome: report.Safe, Script: play.Storm(contested(redisMasterReplacedUnseen)),
 		Why: "without the replica's acknowledgement, a grant is undone and a renewal extends nothing"},
-	{Fault: "link-cut", Outcome: report.Unavailable, Script: play.Storm(contested(unavailable(until(lag, redisFollow), 0.25, 1, 1.5))),
+	{Fault: "link-cut", Outcome: report.Unavailable, Script: play.Storm(contested(unavailable(until(Lag, redisFollow), 0.25, 1, 1.5))),
 		Why: "without the replica, grants are undone (ErrUnavailable), and holds end"},
 	{Fault: "replica-killed", Outcome: report.Unavailable, Script: play.Storm(contested(unavailable(redisReplicaKilled, 0.25, 1, 1.5))),
 		Why: "too few replicas remain to acknowledge a grant"},
 })
 
+// Lag makes the replica miss what the primary writes from now on.
+var Lag = at(environment.Pair.Lag)
+
 var (
-	lag         = at(environment.Servers.Lag)
 	redisFollow = at((*environment.RedisPair).Follow)
 	// redisReplicaKilled ends when the replica follows again.
 	redisReplicaKilled = until(func(s *play.Phase) { play.Check(in[*environment.RedisPair](s).Replica.Kill()) }, redisFollow)
@@ -119,7 +121,7 @@ func redisMasterReplaced(s *play.Phase) {
 // redisMasterReplacedUnseen replaces the master after its replica has missed writes for a while.
 func redisMasterReplacedUnseen(s *play.Phase) {
 	s.Injected()
-	lag(s)
+	Lag(s)
 	s.Pause(0, 1.2)
 	redisMasterReplaced(s)
 }
@@ -134,7 +136,7 @@ func redisMasterLost(s *play.Phase) {
 // redisTwoMasters promotes the replica while the old master and a holder on it keep running. The newer worker connects to the new master.
 func redisTwoMasters(s *play.Phase) {
 	older := s.Worker()
-	lag(s)
+	Lag(s)
 	had := s.Acquire(older)
 	s.Injected()
 	redisPromoted(s)

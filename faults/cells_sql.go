@@ -234,7 +234,7 @@ var tableFailoverCells = []play.Cell{
 func rowsLag(s *play.Phase) {
 	s.Acquire(s.Workers()[0]).Release() // creates the table
 	play.Check(in[*environment.PostgresPair](s).CatchUp(s.Ctx))
-	lag(s)
+	Lag(s)
 }
 
 // tablePoolerCells are the faults of a table behind PgBouncer, and of the PgBouncer.

@@ -32,7 +32,7 @@ func named[S any](method func(S, context.Context, string) error) play.Act {
 // Remove removes the lock at its server, as an operator does.
 func Remove(s *play.Phase) {
 	s.Note("the lock is removed")
-	named(environment.Servers.Remove)(s)
+	named(environment.Locks.Remove)(s)
 }
 
 // until is a fault made of two acts.
@@ -147,21 +147,13 @@ func (n nodes) clocksBack(least float64) play.Act {
 	}
 }
 
-// cluster are servers that form one system. A majority of them is enough, and one of them leads.
-type cluster interface {
-	environment.Servers
-	// CutFromQuorum cuts a member off from the others, and Join ends all cuts.
-	CutFromQuorum(i int)
-	Join()
-}
-
 // cut isolates members from the others, but not from clients.
 func (n nodes) cut(s *play.Phase) func() {
 	for _, node := range n(s) {
 		s.Note("%s is cut off from the others", node.Addr())
-		in[cluster](s).CutFromQuorum(slices.Index(s.Environment.Nodes(), node))
+		s.Environment.CutFromQuorum(slices.Index(s.Environment.Nodes(), node))
 	}
-	return in[cluster](s).Join
+	return s.Environment.Join
 }
 
 // leader is the member that leads.

@@ -161,9 +161,6 @@ func (c *cluster) LoseDisk(ctx context.Context, i int) (back bool, err error) {
 	return true, c.Nodes()[i].RestartEmpty(ctx)
 }
 
-func (*cluster) Lag(context.Context) error      { return errors.ErrUnsupported }
-func (*cluster) FailOver(context.Context) error { return errors.ErrUnsupported }
-
 // Four processes lock and fence while the leader of three servers is killed, is paused until another leads, or loses its disk.
 func TestCells(t *testing.T) {
 	t.Parallel()

@@ -93,7 +93,7 @@ func crashed(s *play.Phase) {
 // replica.
 func replicated(s *play.Phase) {
 	s.Note("the replica receives nothing any more")
-	play.Check(s.Environment.Lag(s.Ctx))
+	faults.Lag(s)
 	w, asked := s.Worker(), time.Now()
 	h, err := w.TryAcquire(s.Name+"-unheard", 2*time.Second)
 	if err == nil {

@@ -58,22 +58,33 @@ type Servers interface {
 	// Log returns the end of the servers' logs.
 	Log() string
 
+	// Restart restarts all running servers, with their data or without.
+	Restart(ctx context.Context, keepData bool) error
+	// Leader returns the leader's index in Nodes.
+	Leader(ctx context.Context) (int, error)
+	// CutFromQuorum cuts a member of a quorum off from the others, but not from clients. Join ends all cuts.
+	CutFromQuorum(i int)
+	Join()
+	// LoseDisk kills a node, wipes its disk and restarts it. If the node does not come back, it gets its disk back and stays down.
+	LoseDisk(ctx context.Context, i int) (back bool, err error)
+}
+
+// Locks are what an operator can do with locks on servers.
+type Locks interface {
 	// Remove takes the lock on name away from its holder, with an operator's tools. [ErrNotHeld]: it has no holder.
 	Remove(ctx context.Context, name string) error
 	// Overwrite gives name to a holder that is no lockport client, until Remove.
 	Overwrite(ctx context.Context, name string) error
 	// Leftovers lists what the servers keep for names that start with prefix, except what stays on purpose.
 	Leftovers(ctx context.Context, prefix string) ([]string, error)
-	// Restart restarts all running servers, with their data or without.
-	Restart(ctx context.Context, keepData bool) error
-	// Leader returns the leader's index in Nodes.
-	Leader(ctx context.Context) (int, error)
+}
+
+// Pair are a primary and its replica.
+type Pair interface {
 	// Lag makes the replica miss the primary's writes from now on, until FailOver or Heal.
 	Lag(ctx context.Context) error
 	// FailOver kills the primary and promotes its replica. URL then leads to the new primary. Redirect endpoints with [Endpoint.Retarget].
 	FailOver(ctx context.Context) error
-	// LoseDisk kills a node, wipes its disk and restarts it. If the node does not come back, it gets its disk back and stays down.
-	LoseDisk(ctx context.Context, i int) (back bool, err error)
 }
 
 // ErrNotHeld means that the lock to remove has no holder.
@@ -123,7 +134,6 @@ func (p *Endpoint) Retarget(rawURL string) error {
 
 // base is the part that all environments share: the servers and how they are run.
 type base struct {
-	unsupported
 	*servers.Set
 	url func() string
 	// restarts says that Restart restarts the servers, and forgets that it may also lose their data.
@@ -197,15 +207,4 @@ func AtOnce[M any](all []M, f func(M) error) error {
 	return errors.Join(worker.AtOnce(all, func(_ int, one M) error { return f(one) })...)
 }
 
-// unsupported has the methods that only some environments offer.
-type unsupported struct{}
-
 func cannot(what string) error { return fmt.Errorf("cannot %s: %w", what, errors.ErrUnsupported) }
-
-func (unsupported) Lag(context.Context) error               { return cannot("cut a replication link") }
-func (unsupported) FailOver(context.Context) error          { return cannot("fail over") }
-func (unsupported) Remove(context.Context, string) error    { return cannot("remove locks") }
-func (unsupported) Overwrite(context.Context, string) error { return cannot("overwrite locks") }
-func (unsupported) Leftovers(context.Context, string) ([]string, error) {
-	return nil, cannot("list leftovers")
-}

@@ -79,7 +79,7 @@ func (e *Etcd) RevokeLease(ctx context.Context, name string) error {
 	})
 }
 
-// Overwrite implements Servers.
+// Overwrite implements Locks.
 func (e *Etcd) Overwrite(ctx context.Context, name string) error {
 	return e.Members[0].Use(ctx, func(c *clientv3.Client) error {
 		_, err := c.Delete(ctx, etcdKeys(name)+"/", clientv3.WithPrefix())
@@ -90,7 +90,7 @@ func (e *Etcd) Overwrite(ctx context.Context, name string) error {
 	})
 }
 
-// Leftovers implements Servers.
+// Leftovers implements Locks.
 func (e *Etcd) Leftovers(ctx context.Context, prefix string) (left []string, err error) {
 	err = e.Members[0].Use(ctx, func(c *clientv3.Client) error {
 		for _, keys := range []string{etcdKeys(prefix), strings.Replace(etcdKeys(prefix), "/", "//permits/", 1)} {

@@ -73,6 +73,11 @@ func (f *Folder) Overwrite(_ context.Context, name string) error {
 	return flock(other)
 }
 
+// Leftovers implements Locks. The conformance suite asks the backend instead.
+func (f *Folder) Leftovers(context.Context, string) ([]string, error) {
+	return nil, cannot("list leftovers")
+}
+
 // Restart without the data removes all files, like a reboot that empties /run/lock.
 func (f *Folder) Restart(_ context.Context, keepData bool) error {
 	if keepData {

@@ -83,7 +83,7 @@ func (p *PostgresPair) Promote(ctx context.Context) error {
 	return nil
 }
 
-// FailOver implements Servers.
+// FailOver implements Pair.
 func (p *PostgresPair) FailOver(ctx context.Context) error {
 	if err := p.Primary.Kill(); err != nil {
 		return err
@@ -91,7 +91,7 @@ func (p *PostgresPair) FailOver(ctx context.Context) error {
 	return p.Promote(ctx)
 }
 
-// Lag implements Servers.
+// Lag implements Pair.
 func (p *PostgresPair) Lag(ctx context.Context) error {
 	p.diverged = true
 	if err := p.Replica.Run(ctx, "ALTER SYSTEM SET primary_conninfo = ''", "SELECT pg_reload_conf()"); err != nil {

@@ -10,9 +10,8 @@ import (
 func TestLeftoversOfPostgres(t *testing.T) {
 	const name, lock, permit = "nightly-report", 1460986057695863492, -5908599515314385188
 	side := advisoryKey("lockport.side:", lock)
-	r := Need(t, "postgres")
-	p := r.Servers.(*Postgres)
-	p.locks.(*sessions).names.Store(name, true)
+	p := Need(t, "postgres").Servers.(*Postgres)
+	p.Locks.(*sessions).names.Store(name, true)
 	other, err := p.Server.Admin.Conn(t.Context())
 	require.NoError(t, err)
 	defer func() { _ = other.Close() }()
@@ -22,12 +21,12 @@ func TestLeftoversOfPostgres(t *testing.T) {
 	}
 	_, err = other.ExecContext(t.Context(), "SELECT pg_advisory_lock_shared($1, $2)", side>>32, int32(side))
 	require.NoError(t, err)
-	left, err := r.Leftovers(t.Context(), "nightly")
+	left, err := p.Leftovers(t.Context(), "nightly")
 	require.NoError(t, err)
 	require.ElementsMatch(t, []string{name + ": the lock", name + ": a permit", name + ": a waiter"}, left)
-	left, err = r.Leftovers(t.Context(), "weekly")
+	left, err = p.Leftovers(t.Context(), "weekly")
 	require.NoError(t, err)
 	require.Empty(t, left)
-	require.NoError(t, r.Remove(t.Context(), name))
-	require.ErrorIs(t, r.Remove(t.Context(), name), ErrNotHeld)
+	require.NoError(t, p.Remove(t.Context(), name))
+	require.ErrorIs(t, p.Remove(t.Context(), name), ErrNotHeld)
 }

@@ -108,7 +108,7 @@ func RedisKey(name string) string {
 	return redisscript.Layout{Prefix: redisscript.DefaultPrefix}.Key(name)
 }
 
-// Remove implements Servers. On several voters it spares the votes of a waiter that gets the lock meanwhile.
+// Remove implements Locks. On several voters it spares the votes of a waiter that gets the lock meanwhile.
 func (r *Redis) Remove(ctx context.Context, name string) error {
 	key, votes := RedisKey(name), make(map[any]int)
 	for _, node := range r.Members {
@@ -125,13 +125,13 @@ func (r *Redis) Remove(ctx context.Context, name string) error {
 	return err
 }
 
-// Overwrite implements Servers.
+// Overwrite implements Locks.
 func (r *Redis) Overwrite(ctx context.Context, name string) error {
 	_, err := r.Do(ctx, "SET", RedisKey(name), "somebody-else", "PX", time.Hour.Milliseconds())
 	return err
 }
 
-// Leftovers implements Servers. If a node was unreachable when a claim was abandoned, it keeps the claim's queue entry for up to 30 s, as Redlock's
+// Leftovers implements Locks. If a node was unreachable when a claim was abandoned, it keeps the claim's queue entry for up to 30 s, as Redlock's
 // page says. So an entry counts only if a quorum of nodes keeps it.
 func (r *Redis) Leftovers(ctx context.Context, prefix string) (left []string, err error) {
 	at := make(map[string]int)
@@ -236,10 +236,10 @@ func (p *RedisPair) Follow(ctx context.Context) error {
 	return p.Replica.Follow(ctx, p.Master, p.Link.Addr())
 }
 
-// Lag implements Servers.
+// Lag implements Pair.
 func (p *RedisPair) Lag(context.Context) error { p.Link.Freeze(); return nil }
 
-// FailOver implements Servers. The old master stays down until Follow: clients that still connect there would find a replica.
+// FailOver implements Pair. The old master stays down until Follow: clients that still connect there would find a replica.
 func (p *RedisPair) FailOver(ctx context.Context) error {
 	if err := p.Master.Kill(); err != nil {
 		return err

@@ -19,16 +19,9 @@ type layout struct {
 	// url makes a lock URL from the server's URL.
 	url func(server string) string
 	// at returns the locks of a server.
-	at func(s *servers.Server) locks
+	at func(s *servers.Server) Locks
 	// forgets says that the server may be restarted without its data.
 	forgets bool
-}
-
-// locks are the locks of a SQL server: see Servers.
-type locks interface {
-	Remove(ctx context.Context, name string) error
-	Overwrite(ctx context.Context, name string) error
-	Leftovers(ctx context.Context, prefix string) ([]string, error)
 }
 
 func sessionURL(server string) string { return withTTL(server, usualTTL) }
@@ -43,7 +36,7 @@ type sessions struct {
 	names           sync.Map // names of requests, if the server's keys do not contain them
 }
 
-// Leftovers implements Servers.
+// Leftovers implements Locks.
 func (s *sessions) Leftovers(ctx context.Context, prefix string) ([]string, error) {
 	return s.leftovers(ctx, prefix)
 }
@@ -67,7 +60,7 @@ func (s *sessions) Remove(ctx context.Context, name string) error {
 	return err
 }
 
-// Overwrite implements Servers. The foreign session ends with the server.
+// Overwrite implements Locks. The foreign session ends with the server.
 func (s *sessions) Overwrite(ctx context.Context, name string) error {
 	conn, err := s.server.Admin.Conn(context.WithoutCancel(ctx))
 	if err != nil {
@@ -120,7 +113,7 @@ type rows struct {
 // rowsURL makes a lock URL from a server's URL.
 func rowsURL(server string) string { return "table+" + server + "?create=true" }
 
-// Remove implements Servers.
+// Remove implements Locks.
 func (r *rows) Remove(ctx context.Context, name string) error {
 	if err := r.server.Serves(ctx); err != nil {
 		return err
@@ -135,13 +128,13 @@ func (r *rows) Remove(ctx context.Context, name string) error {
 	return nil
 }
 
-// Overwrite implements Servers for a name that has a row.
+// Overwrite implements Locks for a name that has a row.
 func (r *rows) Overwrite(ctx context.Context, name string) error {
 	_, err := r.server.Admin.ExecContext(ctx, "UPDATE lockport_locks SET owner = 'somebody else', expires = 9000000000000000 WHERE name = "+r.mark, name)
 	return err
 }
 
-// Leftovers implements Servers. It lists the locks that are held.
+// Leftovers implements Locks. It lists the locks that are held.
 func (r *rows) Leftovers(ctx context.Context, prefix string) ([]string, error) {
 	all, err := r.server.Texts(ctx, "SELECT name FROM lockport_locks WHERE owner <> '' AND expires > "+r.now)
 	return slices.DeleteFunc(all, func(name string) bool { return !strings.HasPrefix(name, prefix) }), err
@@ -150,7 +143,7 @@ func (r *rows) Leftovers(ctx context.Context, prefix string) ([]string, error) {
 // Postgres is one PostgreSQL server.
 type Postgres struct {
 	base
-	locks
+	Locks
 	Server *servers.Postgres
 }
 
@@ -205,7 +198,7 @@ func kept(name string) map[string]string {
 	return rows
 }
 
-var postgresSessions = layout{url: sessionURL, at: func(server *servers.Server) locks {
+var postgresSessions = layout{url: sessionURL, at: func(server *servers.Server) Locks {
 	s := &sessions{
 		server: server, key: func(name string) any { return advisoryKey("lockport:", name) },
 		used: "SELECT pid::text " + advisoryLock + " AND granted", end: "SELECT pg_terminate_backend(%s, 5000)", lock: "SELECT pg_try_advisory_lock($1)",
@@ -226,7 +219,7 @@ var postgresSessions = layout{url: sessionURL, at: func(server *servers.Server) 
 
 var postgresRows = layout{
 	url: func(server string) string { return rowsURL(server) + "&sslmode=disable" }, // otherwise the driver connects twice, first with TLS
-	at: func(s *servers.Server) locks {
+	at: func(s *servers.Server) Locks {
 		return &rows{s, "$1", "extract(epoch FROM clock_timestamp()) * 1000000"}
 	},
 }
@@ -234,7 +227,7 @@ var postgresRows = layout{
 // MySQL is one MariaDB or MySQL server.
 type MySQL struct {
 	base
-	locks
+	Locks
 	Server *servers.MariaDB
 }
 
@@ -248,7 +241,7 @@ func startMySQL(own bool, clients string, l layout) starter {
 	})
 }
 
-var mySQLSessions = layout{url: sessionURL, forgets: true, at: func(s *servers.Server) locks {
+var mySQLSessions = layout{url: sessionURL, forgets: true, at: func(s *servers.Server) Locks {
 	return &sessions{
 		server: s, key: func(name string) any { return fmt.Sprintf("%x", sha256.Sum256([]byte("lockport:"+name))) },
 		used: "SELECT id FROM (SELECT IS_USED_LOCK(?) AS id) AS used WHERE id IS NOT NULL", end: "KILL %s", lock: "SELECT GET_LOCK(?, 5)",
@@ -261,4 +254,4 @@ var mySQLSessions = layout{url: sessionURL, forgets: true, at: func(s *servers.S
 	}
 }}
 
-var mySQLRows = layout{url: rowsURL, at: func(s *servers.Server) locks { return &rows{s, "?", "UNIX_TIMESTAMP() * 1000000"} }}
+var mySQLRows = layout{url: rowsURL, at: func(s *servers.Server) Locks { return &rows{s, "?", "UNIX_TIMESTAMP() * 1000000"} }}

@@ -65,21 +65,21 @@ func (r *Running) Lanes(isOp func(conformance.Op, []byte) bool) (all []conforman
 
 // Unproxied is Config without proxies: Target leads to the servers directly, and only the servers can inject faults.
 func (r *Running) Unproxied(open func(ctx context.Context, url string) (driver.Backend, error)) conformance.Config {
-	c := conformance.Config{Open: open, Target: r.URL()}
+	c, locks := conformance.Config{Open: open, Target: r.URL()}, r.Servers.(Locks)
 	c.Faults.Remove = func(ctx context.Context, name string) error {
-		if err := r.Remove(ctx, name); !errors.Is(err, ErrNotHeld) {
+		if err := locks.Remove(ctx, name); !errors.Is(err, ErrNotHeld) {
 			return err
 		}
 		return nil
 	}
-	c.Faults.Overwrite, c.Faults.Leftovers = r.Overwrite, r.Leftovers
+	c.Faults.Overwrite, c.Faults.Leftovers = locks.Overwrite, locks.Leftovers
 	if r.Local {
 		c.Faults.Leftovers = func(ctx context.Context, prefix string) ([]string, error) { return listed(ctx, c, prefix) }
 	}
 	c.Lanes = slices.Repeat([]conformance.Lane{{Target: c.Target, Faults: c.Faults}}, lanes) // these faults touch single names
 	c.Faults.Restart = r.Restart
 	if p, ok := r.Servers.(*Postgres); ok {
-		if s, ok := p.locks.(*sessions); ok {
+		if s, ok := p.Locks.(*sessions); ok {
 			c.Open = s.record(open)
 		}
 	}

@@ -137,7 +137,7 @@ func (z *ZooKeeper) Overwrite(ctx context.Context, name string) error {
 	return err
 }
 
-// Leftovers implements Servers. It ignores empty containers, which the server removes later.
+// Leftovers implements Locks. It ignores empty containers, which the server removes later.
 func (z *ZooKeeper) Leftovers(ctx context.Context, prefix string) (left []string, err error) {
 	err = z.use(ctx, func(c *zk.Conn) error {
 		if _, err := c.Sync("/"); err != nil {

@@ -168,10 +168,11 @@ func (s *Phase) Holder() *Worker {
 
 // FailOver kills the primary, promotes its replica, and directs all workers there, as a service address that moves does.
 func (s *Phase) FailOver() {
-	Check(s.Environment.FailOver(s.Ctx))
+	pair := s.Environment.Servers.(environment.Pair)
+	Check(pair.FailOver(s.Ctx))
 	s.Retarget()
-	if pair, ok := s.Environment.Servers.(interface{ Follow(context.Context) error }); ok { // no worker uses the old primary any more
-		Check(pair.Follow(s.Ctx))
+	if old, ok := pair.(interface{ Follow(context.Context) error }); ok { // no worker uses the old primary any more
+		Check(old.Follow(s.Ctx))
 	}
 }
 
