@@ -11,23 +11,22 @@ import (
 	"github.com/lockport/lockport/internal/lab/report"
 )
 
-// Common are the faults of workers and, unless local, of their network. Every environment has them. They are safe, unless changed has a cell of the
-// same name. Such a cell needs no Script: it takes the usual one.
-func Common(local bool, changed ...play.Cell) []play.Cell {
+// Common are the faults of workers and, unless they connect directly, of their network. They are safe, unless changed has a cell of the same name. Such
+// a cell needs no Script: it takes the usual one.
+func Common(direct bool, changed ...play.Cell) []play.Cell {
 	common := slices.Clone(workerCells)
-	if !local {
+	if !direct {
 		common = append(common, networkCells...)
-	}
-	for i := range common {
-		common[i].Harmless = true
 	}
 	for _, c := range changed {
 		i := slices.IndexFunc(common, func(usual play.Cell) bool { return usual.Fault == c.Fault })
 		if c.Script == nil {
 			c.Script = common[i].Script
 		}
-		c.Harmless = true
 		common[i] = c
+	}
+	for i := range common {
+		common[i].Harmless = true
 	}
 	return common
 }
