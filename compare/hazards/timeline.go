@@ -12,8 +12,8 @@ import (
 	"github.com/lockport/lockport/internal/lab/report"
 )
 
-// drawing is a timeline under construction. start is when there was first something to see, not the start of the processes.
-type drawing struct {
+// builder makes a timeline. start is when there was first something to see, not the start of the processes.
+type builder struct {
 	*history.History
 	start    history.Instant
 	attempts []*history.Span // to get the play's lock
@@ -21,11 +21,11 @@ type drawing struct {
 }
 
 // ms converts an instant to milliseconds of the timeline.
-func (d *drawing) ms(t history.Instant) float64 {
+func (d *builder) ms(t history.Instant) float64 {
 	return max(0, math.Round(float64(t.Sub(d.start))/float64(time.Millisecond)*10)/10)
 }
 
-func (d *drawing) bands(all []history.Spell) (bands []report.Band) {
+func (d *builder) bands(all []history.Spell) (bands []report.Band) {
 	for _, s := range all {
 		bands = append(bands, report.Band{From: d.ms(s.From), To: d.ms(s.To), What: s.What})
 	}
@@ -43,7 +43,7 @@ var names = regexp.MustCompile(`\bw[0-9]+\b`)
 
 // timeline draws a play: who held the lock named name when, and what was done to whom.
 func timeline(h *history.History, name string) report.Run {
-	d := &drawing{History: h, start: h.End, writes: h.Writes()}
+	d := &builder{History: h, start: h.End, writes: h.Writes()}
 	for _, s := range h.Attempts {
 		if s.Name == name {
 			d.attempts, d.start = append(d.attempts, s), min(d.start, s.Asked)
@@ -75,7 +75,7 @@ func timeline(h *history.History, name string) report.Run {
 const oneWait = 500 * time.Millisecond
 
 // lane is what one worker did. Repeated attempts are drawn as one wait.
-func (d *drawing) lane(worker string) report.Lane {
+func (d *builder) lane(worker string) report.Lane {
 	l := report.Lane{Client: clientName(worker), Stopped: d.bands(d.Stops(worker)), Cut: d.bands(d.Cuts(worker))}
 	for _, e := range d.Events {
 		if e.Kind == history.Killed && e.Worker == worker {
@@ -109,7 +109,7 @@ func (d *drawing) lane(worker string) report.Lane {
 }
 
 // ending says for people how a hold, or a failed attempt, ended.
-func (d *drawing) ending(s *history.Span) string {
+func (d *builder) ending(s *history.Span) string {
 	switch {
 	case s.Got != 0:
 		return s.Ending
