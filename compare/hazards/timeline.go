@@ -1,6 +1,7 @@
 package hazards
 
 import (
+	"fmt"
 	"math"
 	"regexp"
 	"slices"
@@ -65,7 +66,7 @@ func timeline(h *history.History, name string) report.Run {
 	for _, o := range h.Overlaps() {
 		r.Overlaps = append(r.Overlaps, report.Overlap{
 			From: d.ms(o.From), To: d.ms(o.To), Older: clientName(o.First.Worker), Newer: clientName(o.Second.Worker),
-			Tokens: [2]report.Token{report.Token(o.First.Token), report.Token(o.Second.Token)},
+			Tokens: [2]string{fmt.Sprint(o.First.Token), fmt.Sprint(o.Second.Token)},
 		})
 	}
 	return r
@@ -89,7 +90,10 @@ func (d *builder) lane(worker string) report.Lane {
 		}
 		span := report.Span{Asked: d.ms(s.Asked), Until: d.ms(d.Over(s)), Ending: d.ending(s)}
 		if s.Got != 0 {
-			span.Held, span.Got, span.Until, span.Token = true, span.Until, max(span.Until, d.ms(s.Until)), report.Token(s.Token)
+			span.Held, span.Got, span.Until = true, span.Until, max(span.Until, d.ms(s.Until))
+			if s.Token != 0 {
+				span.Token = fmt.Sprint(s.Token)
+			}
 		}
 		if n := len(l.Spans); !span.Held && vain != 0 && s.Asked.Sub(vain) < oneWait {
 			l.Spans[n-1].Until, l.Spans[n-1].Ending = span.Until, span.Ending

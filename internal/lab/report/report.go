@@ -11,7 +11,6 @@ import (
 	"runtime"
 	"runtime/debug"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -87,19 +86,6 @@ func ThisMachine() Machine {
 func (m Machine) String() string {
 	parts := []string{m.OS, m.CPU, fmt.Sprintf("GOMAXPROCS=%d", m.Cores), m.Go, "lockport " + m.Lockport}
 	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), ", ")
-}
-
-// Token is a fencing token, 0 for none. JSON has it as a string of digits: many JSON readers know integers only up to 2^53.
-type Token uint64
-
-// MarshalText implements [encoding.TextMarshaler].
-func (t Token) MarshalText() ([]byte, error) { return strconv.AppendUint(nil, uint64(t), 10), nil }
-
-// UnmarshalText implements [encoding.TextUnmarshaler].
-func (t *Token) UnmarshalText(text []byte) error {
-	n, err := strconv.ParseUint(string(text), 10, 64)
-	*t = Token(n)
-	return err
 }
 
 // JSON writes the report. A figure that is not finite is an error.
@@ -185,7 +171,8 @@ type Span struct {
 	Held  bool    `json:"held"`
 	Got   float64 `json:"got,omitempty"`
 	Until float64 `json:"until"`
-	Token Token   `json:"token,omitempty"` // the fencing token
+	// Token is the fencing token, empty for none. It is text because many JSON readers know integers only up to 2^53.
+	Token string `json:"token,omitempty"`
 	// Ending says for people how it ended: "released", "told that it was lost", "the deadline passed", "killed".
 	Ending string `json:"ending,omitempty"`
 }
@@ -205,11 +192,11 @@ type Mark struct {
 
 // Overlap is a period in which two believed they held the lock.
 type Overlap struct {
-	From   float64  `json:"from"`
-	To     float64  `json:"to"`
-	Older  string   `json:"older"` // clients
-	Newer  string   `json:"newer"`
-	Tokens [2]Token `json:"tokens"` // of the two
+	From   float64   `json:"from"`
+	To     float64   `json:"to"`
+	Older  string    `json:"older"` // clients
+	Newer  string    `json:"newer"`
+	Tokens [2]string `json:"tokens"` // of the two; "0" for none
 }
 
 // Write is an attempt to write to the protected resource.

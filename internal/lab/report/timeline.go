@@ -210,9 +210,9 @@ func (t *timeline) span(l *Lane, s Span, y, room float64) {
 		if end-from < 10 { // it could be overlooked
 			said = slices.Insert(said, 0, "held for "+Millis(s.Until-s.Got))
 		}
-		if token := tokenName(s.Token); s.Token != 0 && float64(len([]rune(token)))*bold+9 < end-from {
+		if token := tokenName(s.Token); s.Token != "" && float64(len([]rune(token)))*bold+9 < end-from {
 			t.text("on-hold strong", from+5, mid+4, token)
-		} else if s.Token != 0 {
+		} else if s.Token != "" {
 			said = slices.Insert(said, 0, "token "+token)
 		}
 	}
@@ -228,8 +228,8 @@ func (t *timeline) span(l *Lane, s Span, y, room float64) {
 // hold describes a hold for its tooltip.
 func (t *timeline) hold(client string, s Span) string {
 	text := client + " holds the lock, " + between(s.Got, s.Until)
-	if s.Token != 0 {
-		text += fmt.Sprintf(", token %d", s.Token)
+	if s.Token != "" {
+		text += ", token " + s.Token
 	}
 	return strings.TrimSuffix(text+"; "+s.Ending, "; ")
 }
@@ -258,14 +258,13 @@ func between(from, to float64) string {
 }
 
 // tokenName shortens a token to its last digits, in which the tokens of one lock differ.
-func tokenName(token Token) string {
+func tokenName(token string) string {
 	const most = 6
-	text := strconv.FormatUint(uint64(token), 10)
 	switch {
-	case token == 0:
+	case token == "0":
 		return "no token"
-	case len(text) > most:
-		return "…" + text[len(text)-most:]
+	case len(token) > most:
+		return "…" + token[len(token)-most:]
 	}
-	return text
+	return token
 }
