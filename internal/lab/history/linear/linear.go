@@ -5,6 +5,7 @@ package linear
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -16,32 +17,24 @@ import (
 	"github.com/lockport/lockport/internal/lab/history"
 )
 
-// Result is what [Check] found. The zero value is not Ok: only a search that found an order is.
-type Result struct {
-	// Ok: there is an order. Unknown: the time limit came first. Neither: there is none.
-	Ok, Unknown bool
-	// Message explains to people, if not Ok, which lock it was, the longest order, and which holds do not fit in.
-	Message string
-}
-
-// Check judges each lock of h separately, for at most limit. Without tokens it judges exclusion alone. Safe for concurrent use.
-func Check(h *history.History, r Rules, limit time.Duration) Result {
+// Check judges each lock of h separately, for at most limit. Without tokens it judges exclusion alone. It returns nil only if it found an order. The
+// error explains which lock it was, the longest order and which holds do not fit in, or that limit came first. Safe for concurrent use.
+func Check(h *history.History, r Rules, limit time.Duration) (err error) {
 	deadline := time.Now().Add(limit)
 	byName := make(map[string][]*history.Span)
 	for _, s := range h.Spans {
 		byName[s.Name] = append(byName[s.Name], s)
 	}
-	res := Result{Ok: true}
 	for _, name := range slices.Sorted(maps.Keys(byName)) {
 		ops := r.operations(h, byName[name])
 		switch porcupine.CheckOperationsTimeout(model, ops, max(time.Until(deadline), 1)) { // 0 would mean no limit
 		case porcupine.Illegal:
-			return Result{Message: explain(h, name, ops, limit)}
+			return explain(h, name, ops, limit)
 		case porcupine.Unknown:
-			res = Result{Unknown: true, Message: fmt.Sprintf("%q: linearizability was not decided in %v, with %d holds", name, limit, len(byName[name]))}
+			err = fmt.Errorf("%q: linearizability was not decided in %v, with %d holds", name, limit, len(byName[name]))
 		}
 	}
-	return res
+	return err
 }
 
 // lock is the state of a correct lock: its holders, the greatest token granted, and how many holds with a rank have begun.
@@ -137,7 +130,7 @@ var model = porcupine.Model{
 }
 
 // explain repeats the search, and describes the end of the longest order and the holds that do not fit in.
-func explain(h *history.History, name string, ops []porcupine.Operation, limit time.Duration) string {
+func explain(h *history.History, name string, ops []porcupine.Operation, limit time.Duration) error {
 	_, info := porcupine.CheckOperationsVerbose(model, ops, limit)
 	var longest []porcupine.Operation
 	for _, order := range info.PartialLinearizationsOperations()[0] {
@@ -157,7 +150,7 @@ func explain(h *history.History, name string, ops []porcupine.Operation, limit t
 	for _, op := range rest[:min(2, len(rest))] {
 		text += fmt.Sprintf("\n  does not fit in: %s\n  meanwhile: %s", op.Input.(*step).describe(h), h.Notes(h.Start, history.Instant(op.Return)))
 	}
-	return text
+	return errors.New(text)
 }
 
 func (s *step) describe(h *history.History) string {

@@ -20,14 +20,13 @@ var (
 	sessionsGone = linear.Rules{Margin: 110 * time.Millisecond, Sessions: true, Gone: true}
 )
 
-func check(t *testing.T, text string, r linear.Rules) linear.Result {
+func check(t *testing.T, text string, r linear.Rules) error {
 	t.Helper()
 	h, err := history.NewHistory(historytext.Events(text))
 	require.NoError(t, err)
-	res := linear.Check(h, r, 20*time.Second)
-	require.False(t, res.Unknown)
-	require.Equal(t, res.Ok, res.Message == "", res.Message)
-	return res
+	err = linear.Check(h, r, 20*time.Second)
+	require.NotContains(t, fmt.Sprint(err), "not decided")
+	return err
 }
 
 // The holds of two workers. The first got the lock at 10 ms, and its last renewal was at 10 ms.
@@ -141,27 +140,24 @@ func TestCheck(t *testing.T) {
 		{"a reader joins a claim that the fault ended", joined, sessionsGone, true},
 		{"a reader joins a claim that ended too early", joined, sessions, false},
 	} {
-		res := check(t, c.text+theEnd, c.rules)
-		require.Equal(t, c.ok, res.Ok, "%s: %s", c.name, res.Message)
+		err := check(t, c.text+theEnd, c.rules)
+		require.Equal(t, c.ok, err == nil, "%s: %v", c.name, err)
 	}
 }
 
 func TestNamesAreJudgedApart(t *testing.T) {
 	text := first + "20 w2/1 asked name m\n 30 w2/1 got name m token 1024\n" + theEnd
-	require.True(t, check(t, text, leases).Ok)
+	require.NoError(t, check(t, text, leases))
 	text += "40 w3/1 asked name m\n 50 w3/1 got name m token 2048\n"
-	res := check(t, text, leases)
-	require.False(t, res.Ok)
-	require.Contains(t, res.Message, `"m" is not linearizable`)
+	require.ErrorContains(t, check(t, text, leases), `"m" is not linearizable`)
 }
 
 func TestTheMessageSaysWhatDoesNotFitIn(t *testing.T) {
-	res := check(t, first+"300 - injected\n 301 - noted: master killed, replica promoted\n"+second(400, 2048)+theEnd, leases)
-	require.False(t, res.Ok)
-	require.Equal(t, `"n" is not linearizable: no correct lock with rising tokens could have done this. The longest order has 1 steps
+	err := check(t, first+"300 - injected\n 301 - noted: master killed, replica promoted\n"+second(400, 2048)+theEnd, leases)
+	require.EqualError(t, err, `"n" is not linearizable: no correct lock with rising tokens could have done this. The longest order has 1 steps
   then w1/1 (token 1024) asked at 0s, got it at 10ms and believed until 1.89s: the deadline passed; deadline at 1.89s
   does not fit in: w2/1 (token 2048) asked at 100ms, got it at 400ms and believed until 450ms: released; deadline at 2.28s; Release called at 450ms; returned at 452ms
-  meanwhile: 300ms injected; 301ms master killed, replica promoted`, res.Message)
+  meanwhile: 300ms injected; 301ms master killed, replica promoted`)
 }
 
 func TestAnUndecidedCheckIsNoPass(t *testing.T) {
@@ -172,10 +168,6 @@ func TestAnUndecidedCheckIsNoPass(t *testing.T) {
 	}
 	h, err := history.NewHistory(historytext.Events(long.String()))
 	require.NoError(t, err)
-	res := linear.Check(h, leases, time.Minute)
-	require.True(t, res.Ok, res.Message)
-	res = linear.Check(h, leases, 1)
-	require.True(t, res.Unknown)
-	require.False(t, res.Ok)
-	require.Contains(t, res.Message, "not decided in 1ns")
+	require.NoError(t, linear.Check(h, leases, time.Minute))
+	require.ErrorContains(t, linear.Check(h, leases, 1), "not decided in 1ns")
 }
