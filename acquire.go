@@ -98,9 +98,9 @@ func (c *Client) enqueue(w *waiter, name string) (q *queue, mine *claim, err err
 	}
 	key := queueKey{name, w.mode}
 	q = c.queueOf(key)
-	if n := len(q.grants); n > 0 && w.shared && q.head() == nil {
-		cl, now := q.grants[n-1], c.now()
-		if cl.state == held && !cl.expire(now) && cl.mayServe(w, now) {
+	if cl := q.newest; cl != nil {
+		now := c.now()
+		if q.head() == nil && w.shared && cl.state == held && !cl.expire(now) && cl.mayServe(w, now) {
 			cl.join(w, now)
 			return q, nil, nil
 		}

@@ -89,7 +89,7 @@ func (cl *claim) granted(deadline, now time.Duration) {
 		q.blocked = errHeldHere
 		return
 	}
-	q.claim = nil
+	q.claim, q.newest = nil, cl
 	q.grants = append(q.grants, cl)
 	cl.admit(now)
 	cl.client.claimForNext(q)
@@ -107,6 +107,9 @@ func (cl *claim) leave() {
 	q := cl.queue
 	if cl.state = gone; q.claim == cl {
 		q.claim = nil
+	}
+	if q.newest == cl {
+		q.newest = nil
 	}
 	q.grants = slices.DeleteFunc(q.grants, func(other *claim) bool { return other == cl })
 	cl.client.claimForNext(q)
