@@ -203,7 +203,7 @@ func (j joint) grantedOnce(e *Env) {
 	for range three - j.leave {
 		e.check(errOf(other.try(other.in(j.mode).request(name))), "the name is held once, by an owner that claimed twice, yet a claim beside it returned")
 	}
-	e.party().in(j.rival()).wantHeld(name, "the name is held")
+	e.party().wantHeldAs(p.in(j.rival()).request(name), "the name is held")
 	p.release(first) // one release ends the claim, even if it was returned twice
 	rival := other.in(j.rival())
 	next := rival.claim(name)

@@ -48,7 +48,7 @@ var sharedCases = stated("shared", func(c driver.Capabilities) bool { return c.S
 		defer c.keepAlive(writer)()
 		here.isLost()
 		there.isLost()
-		e.party().in(shared).wantHeld(name, fmt.Sprintf("a writer has the name (token %d)", writer.Grant().Token))
+		e.party().wantHeldAs(a.in(shared).request(name), fmt.Sprintf("a writer has the name (token %d)", writer.Grant().Token))
 	}, "Remove"),
 	full("writer-is-not-starved", "P7 liveness: overlapping readers do not starve a writer", func(e *Env) {
 		servedBeside(e, (*lockport.Client).TryAcquire, shared, mode{})
@@ -127,7 +127,7 @@ func (j joint) together(e *Env) {
 	for leaving := range slices.Chunk(j.fill(name, a, b), j.leave) {
 		for _, lease := range leaving {
 			a.in(j.rival()).wantHeld(name, j.taken)
-			e.party().in(j.rival()).wantHeld(name, j.taken)
+			e.party().wantHeldAs(b.in(j.rival()).request(name), j.taken)
 			a.release(lease)
 		}
 		b.in(j.rival()).claim(name)

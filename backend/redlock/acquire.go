@@ -228,7 +228,10 @@ func (c *claim) freeIn(got int) time.Duration {
 func (c *claim) tooFew() error {
 	errs, strayUndo := make([]error, len(c.votes)), false
 	for i := range c.votes {
-		errs[i], strayUndo = c.votes[i].err, strayUndo || c.votes[i].strayUndo
+		if v := &c.votes[i]; v.state == failed || v.state == unknown {
+			errs[i] = v.err
+		}
+		strayUndo = strayUndo || c.votes[i].strayUndo
 	}
 	if c.b.majority(errs) == nil { // otherwise the silent nodes do not matter
 		for i := range c.votes {

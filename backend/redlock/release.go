@@ -148,11 +148,11 @@ func (c *claim) free(ctx context.Context, script *redisscript.Script, arg any) (
 	f, abandon := c.newUndo(script, arg, true), script == redisscript.Abandon
 	for i, n := range c.b.nodes {
 		v := &c.votes[i]
-		v.round = f.round
 		if v.state == failed && !v.open() && !(abandon && v.mayWait) {
 			f.cleared++
 			continue
 		}
+		v.round = f.round // this undo supersedes earlier ones
 		f.errs[i] = errSilent
 		ask := func() { f.at(context.WithoutCancel(ctx), i, firstAgain) }
 		if abandon && v.inFlight {

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"bytes"
 	"encoding/json"
 	"encoding/xml"
 	"html"
@@ -70,6 +71,9 @@ func TestRenderingsAreSound(t *testing.T) {
 		var page strings.Builder
 		require.NoError(t, r.HTML(&page))
 		ids := sound(t, name, page.String())
+		var data bytes.Buffer
+		require.NoError(t, r.JSON(&data))
+		require.True(t, json.Valid(data.Bytes()), name)
 		for file, svg := range r.Pictures() {
 			require.Regexp(t, `^[A-Za-z0-9-]+\.svg$`, file)
 			sound(t, name+" "+file, string(svg))
