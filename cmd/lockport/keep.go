@@ -49,7 +49,6 @@ func (r *runner) keep(ctx context.Context) error {
 }
 
 func (k *keeper) lead(ctx context.Context, term *lockport.Lock) error {
-	k.exposed = false
 	k.stopListening() // now the command gets the signals
 	defer func() { k.stopListening = k.onSignal(k.end) }()
 	if ctx.Err() != nil {
@@ -79,6 +78,8 @@ func errEnded(code int) error { return fmt.Errorf("the command ended with status
 
 func (k *keeper) observe(change leader.Change) {
 	switch {
+	case change.State == leader.Campaigning:
+		k.exposed = false
 	case change.State != leader.Idle:
 	case change.Pause == 0:
 		k.last = change.Err
