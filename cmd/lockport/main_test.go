@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"flag"
@@ -11,7 +12,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"strconv"
-	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -19,15 +19,8 @@ import (
 	"github.com/lockport/lockport/conformance"
 )
 
-// program is the command under test, in the folder of LOCKPORT_URL. The first call builds it.
-var program = sync.OnceValue(func() string {
-	file := filepath.Join(strings.TrimPrefix(os.Getenv("LOCKPORT_URL"), "file://"), "lockport")
-	build := exec.Command("go", "build", "-buildvcs=false", "-ldflags=-s -w", "-o", file, ".")
-	if out, err := build.CombinedOutput(); err != nil {
-		panic(fmt.Sprintf("go build: %v\n%s", err, out))
-	}
-	return file
-})
+// program waits for the build of the command under test, and returns its file, in the folder of LOCKPORT_URL.
+var program func() string
 
 func TestMain(m *testing.M) {
 	conformance.WorkerMain(openTarget) // the crowds of a soak
@@ -48,18 +41,33 @@ func TestMain(m *testing.M) {
 
 func testMain(m *testing.M) int {
 	dir, err := os.MkdirTemp("", "lockport-cmd-")
-	defer func() { program(); _ = os.RemoveAll(dir) }() // after a build there has ended
 	// This binary is started again many times, and a race detector would sleep for a second at the end of each.
 	err = errors.Join(err, os.Setenv("GORACE", "atexit_sleep_ms=0 "+os.Getenv("GORACE")), os.Setenv("LOCKPORT_URL", "file://"+dir))
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	go program() // servers start meanwhile
+	program = build(dir) // servers start meanwhile
+	defer func() { program(); _ = os.RemoveAll(dir) }() // after a build there has ended
 	// Most tests wait for processes, so by default more of them run at once than there are processors.
 	flag.Parse()
 	if parallel := flag.Lookup("test.parallel").Value; parallel.String() == strconv.Itoa(runtime.GOMAXPROCS(0)) {
 		_ = parallel.Set("10")
 	}
 	return m.Run()
+}
+
+// build starts go build before tests change the working folder or the environment.
+func build(dir string) func() string {
+	file := filepath.Join(dir, "lockport")
+	build := exec.Command("go", "build", "-buildvcs=false", "-ldflags=-s -w", "-o", file, ".")
+	var out bytes.Buffer
+	build.Stdout, build.Stderr = &out, &out
+	err := build.Start()
+	return sync.OnceValue(func() string {
+		if err := errors.Join(err, build.Wait()); err != nil {
+			panic(fmt.Sprintf("go build: %v\n%s", err, &out))
+		}
+		return file
+	})
 }
