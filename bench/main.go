@@ -5,7 +5,6 @@
 //	go run . -docs ../docs -family redis                    measure one family of servers again
 //	go test ./page -run TestPage -update                    render the page from the results
 //	go run . -quick -family redis -scenario 'cycle|own-64'  check quickly that it works
-//	taskset -c 1 go run . -scenario cycle                   compare code path lengths: client and server on one core
 //
 // Add a library in package lib, and a goal in package page.
 package main

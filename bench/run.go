@@ -3,8 +3,12 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
+	"os/exec"
 	"regexp"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/lockport/lockport/bench/lib"
@@ -26,8 +30,38 @@ func run(ctx context.Context, f lib.Family, o options) (*page.Results, error) {
 	r := &page.Results{
 		Made: time.Now().UTC().Truncate(time.Second), Machine: report.ThisMachine(), Turns: o.turns, Servers: servers.Versions(ctx),
 	}
+	one, all := scenarios(o.plan)
+	release, err := takeOneProcessor()
+	if err != nil {
+		o.progress("measured on all processors: " + err.Error())
+	}
+	err = measureAll(ctx, r, f, one, o)
+	release()
+	if err == nil {
+		err = measureAll(ctx, r, f, all, o)
+	}
+	return r, err
+}
+
+// takeOneProcessor limits this program, and the servers and workers that it starts from now on, to one processor, until release is called.
+func takeOneProcessor() (release func(), err error) {
+	taskset := func(args ...string) (string, error) {
+		out, err := exec.Command("taskset", append(args, strconv.Itoa(os.Getpid()))...).Output()
+		_, list, _ := strings.Cut(strings.TrimSpace(string(out)), "list: ")
+		return list, err
+	}
+	all, err := taskset("-c", "-p")
+	if err == nil {
+		first, _, _ := strings.Cut(strings.ReplaceAll(all, "-", ","), ",")
+		_, err = taskset("-a", "-c", "-p", first)
+	}
+	return func() { _, _ = taskset("-a", "-c", "-p", all) }, err
+}
+
+// measureAll adds what it measures to r.
+func measureAll(ctx context.Context, r *page.Results, f lib.Family, planned []scenario, o options) error {
 	var s *measure.Servers
-	for _, sc := range scenarios(o.plan) {
+	for _, sc := range planned {
 		var all []lib.Library
 		for _, l := range lib.All {
 			if l.Family == f.Name && sc.has(l) && o.match(f.Name, sc.Name, l.Name) {
@@ -41,7 +75,7 @@ func run(ctx context.Context, f lib.Family, o options) (*page.Results, error) {
 			o.progress(f.Title + ": starting")
 			var err error
 			if s, err = f.Start(ctx); err != nil {
-				return r, fmt.Errorf("the servers of %s: %w", f.Title, err)
+				return fmt.Errorf("the servers of %s: %w", f.Title, err)
 			}
 			defer func() { _ = s.Close() }() // errors do not matter any more
 		}
@@ -60,7 +94,7 @@ func run(ctx context.Context, f lib.Family, o options) (*page.Results, error) {
 			o.progress(fmt.Sprintf("%s: %s, turn %d of %d: %s", f.Name, sc.Name, turn+1, o.turns, on.Library))
 		}, subjects...)
 		if err != nil {
-			return r, err
+			return err
 		}
 		measured := page.Scenario{Name: sc.Name, Title: sc.Title}
 		for _, on := range subjects {
@@ -68,7 +102,7 @@ func run(ctx context.Context, f lib.Family, o options) (*page.Results, error) {
 		}
 		r.Scenarios = append(r.Scenarios, measured)
 	}
-	return r, nil
+	return nil
 }
 
 // letters matches what some servers do not accept in a name.

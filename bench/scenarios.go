@@ -45,8 +45,9 @@ type scenario struct {
 // has reports whether a library takes part.
 func (s scenario) has(l lib.Library) bool { return l.In(s.Name) && s.takes(l) }
 
-// scenarios returns all scenarios, in the order in which they are measured.
-func scenarios(p plan) []scenario {
+// scenarios returns all scenarios, in the order in which they are measured. Those of one goroutine need one processor: client and server work by
+// turns, and on two the figures would mostly be the time in which the machine wakes an idle processor.
+func scenarios(p plan) (oneProcessor, all []scenario) {
 	cycle := func(name, title string, n int) measure.Scenario {
 		shared := strings.HasPrefix(name, "beside-")
 		return measure.Scenario{Name: name, Title: title, Do: measure.Cycle, N: n, Samples: mostCycles, For: p.cycle, Shared: shared}
@@ -61,10 +62,12 @@ func scenarios(p plan) []scenario {
 		Name: "takeover", Title: "from a holder's SIGKILL to the grant of a waiter in another process", Do: measure.Takeover, Processes: 2, N: takeoverLocks,
 	}
 	every := func(lib.Library) bool { return true }
-	all := []scenario{
-		{cycle("cycle", "one goroutine acquires and releases an uncontended name", 1), every, ttl},
+	oneProcessor = []scenario{
+		{cycle("cycle", "one goroutine acquires and releases an uncontended name; client and server share a processor", 1), every, ttl},
+		{cycle("beside-1", "the same exclusively, as a reader, or with a permit", 1), every, ttl},
+	}
+	all = []scenario{
 		{cycle("own-64", "64 goroutines, each with its own name", 64), every, ttl},
-		{cycle("beside-1", "one goroutine acquires a name exclusively, as a reader, or with a permit", 1), every, ttl},
 		{cycle("beside-64", "64 goroutines of one process that share one name", 64), func(l lib.Library) bool { return l.Beside }, ttl},
 		{contend("contend-8", "8 goroutines, one name", 1, 8), every, ttl},
 		{contend("contend-64", "64 goroutines, one name", 1, 64), every, ttl},
@@ -85,8 +88,10 @@ func scenarios(p plan) []scenario {
 	waiting := "goroutines of one process that wait for a name that another process holds: "
 	crowd(measure.Scenario{Name: "waiters-", Title: waiting, Do: measure.Wait, For: time.Second}, waitedTTL, p.waiters)
 	crowd(measure.Scenario{Name: "held-", Title: "locks of one process, held and renewed: ", Do: measure.Hold, For: heldTTL}, heldTTL, p.held)
-	for i := range all {
-		all[i].Turns, all[i].Limit = p.turns, p.limit
+	for _, some := range [][]scenario{oneProcessor, all} {
+		for i := range some {
+			some[i].Turns, some[i].Limit = p.turns, p.limit
+		}
 	}
-	return all
+	return oneProcessor, all
 }
