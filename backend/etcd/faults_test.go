@@ -130,6 +130,24 @@ func TestSharedWatch(t *testing.T) {
 	require.False(t, shares())
 }
 
+// A server that refuses the transaction in which many holders look for their keys answers each of them alone.
+func TestDoubtedHoldersOnALimitedServer(t *testing.T) {
+	_, _, n := alone(t, "--max-txn-ops=16")
+	var held []*claim
+	for i := range 20 {
+		held = append(held, n.Takes(n.Request(name(i))).(*claim))
+	}
+	n.mu.Lock()
+	for _, c := range held {
+		c.missed()
+	}
+	n.mu.Unlock()
+	peer.Until(t, func() bool { n.mu.Lock(); defer n.mu.Unlock(); return len(n.doubted) == 0 && !n.confirming })
+	for _, c := range held {
+		n.Frees(c)
+	}
+}
+
 // A silent member with open connections withholds the report of a removal. Renewals ask each member in turn and read the keys.
 func TestSilentMemberIsNoticed(t *testing.T) {
 	t.Parallel()
