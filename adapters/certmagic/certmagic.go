@@ -49,6 +49,14 @@ func New(inner certmagic.Storage, locker lockport.Locker, opts ...lockport.Acqui
 	return &Storage{Storage: inner, locker: locker, opts: opts}
 }
 
+// String describes the wrapped Storage, which may hide its password so. certmagic logs it.
+func (s *Storage) String() string {
+	if inner, ok := s.Storage.(fmt.Stringer); ok {
+		return inner.String()
+	}
+	return fmt.Sprintf("%T", s.Storage)
+}
+
 // Lock waits for the lock until ctx ends. Its errors are those of lockport.Locker.Acquire. While another job of this process has name, Close of the
 // lockport.Locker does not end the wait.
 func (s *Storage) Lock(ctx context.Context, name string) error { return s.begin(ctx, name, true) }

@@ -3,6 +3,7 @@ package certmagiclock_test
 import (
 	"context"
 	"crypto/x509"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -140,6 +141,7 @@ func TestStorage(t *testing.T) {
 		return certmagiclock.New(&certmagic.FileStorage{Path: t.TempDir()}, locks)
 	}
 	ours, theirs := machine(), machine()
+	require.Equal(t, fmt.Sprint(ours.Storage), fmt.Sprint(ours), "certmagic logs it, and the wrapped one may hide its password")
 	try := func(s *certmagiclock.Storage, wanted bool) {
 		t.Helper()
 		ok, err := s.TryLock(ctx, name)
