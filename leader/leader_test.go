@@ -327,11 +327,13 @@ func TestErrorsOfFn(t *testing.T) {
 			if calls++; calls < 3 {
 				return fmt.Errorf("flushing: %w", lockport.ErrRefused)
 			}
+			defer time.Sleep(1) // Stopping is not reported once fn has returned
 			return untilEnded(ctx, term)
 		})
 		sleep(time.Minute)
 		require.Equal(t, "campaigning leading idle campaigning leading idle campaigning leading", r.states(), "it leads at once, also after the panic")
 		require.NoError(t, c.Close())
+		sleep(1)
 		require.True(t, strings.HasSuffix(r.states(), " stopping idle campaigning idle"), r.states())
 		require.ErrorIs(t, r.stop(nil), lockport.ErrClosed)
 	})
