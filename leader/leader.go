@@ -46,7 +46,7 @@ func Run(ctx context.Context, locker lockport.Locker, name string, fn Func, opts
 		if err == nil {
 			began := time.Now()
 			err = c.lead(ctx, term)
-			permanent = errors.Is(err, errGraceTooLong)
+			permanent = c.grace > term.TTL()/2
 			closed = errors.Is(term.Err(), lockport.ErrClosed) // the next Acquire says so; fn's error may speak of another locker
 			if err == nil || time.Since(began) >= c.most {
 				failures = 0
@@ -98,7 +98,7 @@ func (c *candidate) lead(ctx context.Context, term *lockport.Lock) (err error) {
 		}
 	}()
 	if c.grace > 0 {
-		if 2*c.grace > term.TTL() {
+		if c.grace > term.TTL()/2 {
 			return errGraceTooLong
 		}
 		c.awaitRoom(held, term)

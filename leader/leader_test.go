@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -325,7 +326,7 @@ func TestErrorsOfFn(t *testing.T) {
 		calls := 0
 		r := run(t.Context(), c, func(ctx context.Context, term *lockport.Lock) error {
 			if calls++; calls < 3 {
-				return fmt.Errorf("flushing: %w", lockport.ErrRefused)
+				return errors.Join(lockport.ErrRefused, leader.Run(ctx, c, "inner", untilEnded, leader.Grace(math.MaxInt64)))
 			}
 			defer time.Sleep(1) // Stopping is not reported once fn has returned
 			return untilEnded(ctx, term)
