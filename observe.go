@@ -75,8 +75,8 @@ var outcomes = []word{
 	{ErrRefused, "refused"}, {ErrClosed, "closed"}, {ErrLost, "lost"},
 }
 
-// Outcome is Err in one word, for metrics: "acquired", "held" (TryAcquire only), "timeout" (another client had the lock until the context's
-// deadline), "canceled", "unavailable" (even if that lasted until the deadline), "refused", "closed", "lost" (Reenter and Attach only) or "invalid".
+// Outcome is Err in one word, for metrics: "acquired", "held" (TryAcquire only), "timeout" (the lock was held, perhaps by this client, until the
+// context's deadline), "canceled", "unavailable" (even if that lasted until the deadline), "refused", "closed", "lost" (Reenter and Attach only) or "invalid".
 func (e AcquireEvent) Outcome() string {
 	if e.Err == nil {
 		return "acquired"
