@@ -67,8 +67,8 @@ const lookTimeout = 5 * time.Second
 
 // Watch yields who leads name, and again after every change, until ctx ends. Use it in processes that do not campaign. It polls client.Inspect, at
 // once and then after every pause, which must be positive. So it is late by up to a pause and can miss a short term. If Status.Held is false, nobody
-// leads. Since is the start of the term, and Token is the term's, if the backend knows them (docs/backends in the repository). A change is another
-// Owner or Token.
+// leads. Since is the start of the term, and Token is the term's, if the backend knows them (docs/backends in the repository); ZooKeeper may show a
+// smaller Token. A change is another Owner or Token.
 //
 // Watch yields every error of Inspect, and continues unless a retry does not help. One such error is errors.ErrUnsupported: the backend cannot tell.
 func Watch(ctx context.Context, client *lockport.Client, name string, pause time.Duration) iter.Seq2[lockport.Status, error] {
