@@ -41,6 +41,10 @@ func TestMissingTable(t *testing.T) {
 		do(t, b, "DROP TABLE {table}")
 		client := peer.Must(lockport.Open(t.Context(), url+"&create=true", lockport.Logger(nil)))(t)
 		require.NoError(t, client.Close())
+		if d == Postgres { // CREATE TABLE IF NOT EXISTS needs no right on a table that exists
+			do(t, b, "REVOKE DELETE ON {table} FROM CURRENT_USER")
+			peer.Refuses(t, url+"&create=true", driver.ErrRefused, "permission denied")
+		}
 	})
 }
 
