@@ -67,7 +67,9 @@ var dialects = [...]dialect{
 			"{collate}", ` COLLATE "C"`, "{delete}", "DELETE FROM {table}", "{last}", "right", "{most}", "32000", "{concat}", "concat(", "{or update}", "ON CONFLICT (name) DO UPDATE SET", "{new abandoned}", "excluded.abandoned"},
 		schema: schema, numbered: true, skips: true, take: take,
 		notices: []string{"SELECT 'durability' WHERE 'off' IN (current_setting('synchronous_commit'), current_setting('fsync')) UNION ALL " +
-			"SELECT 'replication' WHERE EXISTS (SELECT 1 FROM pg_stat_replication WHERE sync_state NOT IN ('sync', 'quorum'))"},
+			// An ordinary user sees that there is a replica, but not its state.
+			"SELECT 'replication' WHERE EXISTS (SELECT 1 FROM pg_stat_replication " +
+			"WHERE sync_state NOT IN ('sync', 'quorum') OR sync_state IS NULL AND current_setting('synchronous_standby_names') = '')"},
 	},
 	MySQL: {
 		// {now} overflows without autocommit, where writes are not committed and reads are old: error 1690 refuses the statement.

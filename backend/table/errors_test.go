@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -110,6 +111,10 @@ func TestSeveralHosts(t *testing.T) {
 	c := peer.Must(lockport.Open(ctx, "table+"+hosts+"?table=several_hosts&create=true"))(t)
 	require.NoError(t, peer.Holds(t, c, "x").Release(t.Context()))
 	require.NoError(t, c.Close())
+	// An ordinary user learns that there is a replica, but not its state.
+	peer.Until(t, func() bool {
+		return slices.Contains(peer.Notices(t, "table+"+primary.URL()+"?table=several_hosts"), "replication")
+	})
 }
 
 // A connection that dies may have sent the statement, even if its repetition is refused.
