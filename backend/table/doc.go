@@ -16,6 +16,7 @@
 //     are on disk. If the server's clock is set forward, locks end early. Only the token protects then.
 //   - If Options.Table has no schema, SET search_path or USE left on a pooled connection may lead to another table, with other holders.
 //   - A transaction that keeps a row locked ends the row's lock. On MariaDB and MySQL it ends every lock of the client.
+//     On SQLite, any transaction that keeps the file locked ends all locks.
 //   - Waiters are served in no order. A waiting process polls four times a second, and when the holder's TTL ends.
 //   - Readers (lockport.Shared), permits (lockport.Permits) and Lock.Detach are refused.
 //
