@@ -215,6 +215,7 @@ func TestUnfitBuckets(t *testing.T) {
 		"interest": func(c *jetstream.StreamConfig) { c.Retention = jetstream.InterestPolicy },
 		"queue":    func(c *jetstream.StreamConfig) { c.Retention = jetstream.WorkQueuePolicy },
 		"no-ack":   func(c *jetstream.StreamConfig) { c.NoAck = true },
+		"tokens":   func(c *jetstream.StreamConfig) { c.FirstSeq = driver.MaxToken + 1 },
 	} {
 		config := stream.CachedInfo().Config
 		config.Name, config.Subjects = "KV_"+name, []string{"$KV." + name + ".>"}
