@@ -7,7 +7,8 @@
 //     process dies, in whatever way: the kernel frees it at once, and a waiter has it within 30 ms. A process that hangs, is stopped, or sleeps with
 //     its machine keeps its locks: there is no TTL, and nothing to renew.
 //   - Tokens rise for each name, also after a process was killed, the machine crashed, or the lock file was removed or damaged. The exception: the
-//     clock is also set back to before the file's last use. Then tokens of a lost file do not rise, and a name with a damaged file is refused.
+//     clock was also set back and is behind the last token. Then tokens of a lost file do not rise, nor those of a damaged file that was used since.
+//     A name whose damaged file was not used since is refused.
 //   - A holder whose file is removed or replaced is told within half a second. Another client may hold the name meanwhile: the token protects.
 //   - Child processes do not inherit a lock, unless they get the file (Lock.As with a **os.File). Then they share it.
 //   - On Linux, returning holders do not overtake the process that waits next, and later waiters seldom do: they try once in 250 ms, in case
