@@ -49,7 +49,7 @@ func testMain(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	program = build(dir) // servers start meanwhile
+	program = build(dir)                                // servers start meanwhile
 	defer func() { program(); _ = os.RemoveAll(dir) }() // after a build there has ended
 	// Most tests wait for processes, so by default more of them run at once than there are processors.
 	flag.Parse()
