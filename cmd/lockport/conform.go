@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"cmp"
 	"context"
 	"fmt"
@@ -69,11 +70,12 @@ func conformVerb(ctx context.Context, c *console, args []string) error {
 		return cmp.Or(interruption(ctx), err)
 	}
 	_ = client.Close()
-	lines, results := c.out, io.Discard // for people, for programs
+	out := bufio.NewWriter(c.out)     // its last Flush returns the first error
+	lines, results := out, io.Discard // for people, for programs
 	switch o.json {
 	case "":
 	case "-":
-		lines, results = c.err, c.out
+		lines, results = bufio.NewWriter(c.err), out
 	default:
 		f, err := os.Create(o.json) // before the suite spends minutes
 		if err != nil {
@@ -87,7 +89,8 @@ func conformVerb(ctx context.Context, c *console, args []string) error {
 		if report.Error == "" {
 			fmt.Fprintln(lines, report)
 		}
-		return deliver(ctx, results, report, report.Error)
+		lines.Flush()
+		return deliver(ctx, out, results, report, report.Error)
 	}
 	cfg, closeProxies, err := proxiedConfig(o.url)
 	if err != nil {
@@ -95,7 +98,7 @@ func conformVerb(ctx context.Context, c *console, args []string) error {
 	}
 	defer closeProxies()
 	report := runSuite(ctx, lines, cfg, o)
-	return deliver(ctx, results, report, report.Error)
+	return deliver(ctx, out, results, report, report.Error)
 }
 
 func (o conformOptions) wants(k conformance.Case) bool {
@@ -119,12 +122,16 @@ func listCases(w io.Writer, o conformOptions) error {
 	return err
 }
 
-// deliver writes the JSON report, and returns the exit code as an error.
-func deliver(ctx context.Context, w io.Writer, report interface{ OK() bool }, failed string) error {
+// deliver writes the JSON report, closes it if it is a file, and returns the exit code as an error.
+func deliver(ctx context.Context, out *bufio.Writer, w io.Writer, report interface{ OK() bool }, failed string) error {
 	if failed != "" {
 		return failf(exitUnavailable, "%s", failed)
 	}
-	if err := encode(w, report); err != nil {
+	err := cmp.Or(encode(w, report), out.Flush())
+	if file, ok := w.(io.Closer); ok {
+		err = cmp.Or(err, file.Close())
+	}
+	if err != nil {
 		return failf(exitFailed, "the report cannot be written: %v", err)
 	}
 	if interrupted := interruption(ctx); interrupted != nil || report.OK() {
@@ -164,9 +171,11 @@ func proxiedConfig(rawURL string) (cfg conformance.Config, closeProxies func(), 
 }
 
 // runSuite runs the selected cases. It writes a line for each when it ends, and a summary.
-func runSuite(ctx context.Context, w io.Writer, cfg conformance.Config, o conformOptions) conformance.Report {
+func runSuite(ctx context.Context, w *bufio.Writer, cfg conformance.Config, o conformOptions) conformance.Report {
+	defer w.Flush()
 	total, done := len(o.cases()), 0
 	progress := func(r conformance.Result) {
+		defer w.Flush()
 		done++
 		fmt.Fprintf(w, "[%*d/%d] %-7s %s", len(fmt.Sprint(total)), done, total, r.Outcome, r.ID())
 		if r.Outcome == conformance.NotRun {

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"bufio"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -54,7 +55,7 @@ func TestConformPrintsTheRuleThatWasBroken(t *testing.T) {
 	broken := exhibits.All()
 	broken = broken[slices.IndexFunc(broken, func(e exhibits.Exhibit) bool { return e.Name == "releases-nothing" }):]
 	var out strings.Builder
-	report := runSuite(t.Context(), &out, broken[0].Config(), conformOptions{match: regexp.MustCompile("^contract/release$")})
+	report := runSuite(t.Context(), bufio.NewWriter(&out), broken[0].Config(), conformOptions{match: regexp.MustCompile("^contract/release$")})
 	require.False(t, report.OK())
 	require.Regexp(t, `^\[1/1\] fail    contract/release \(\S+\)\n    \S.*\n    seen: \S.*\n\n\S+: 0 passed, 1 failed, 0 not run, .*\n$`, out.String())
 }

@@ -224,13 +224,15 @@ func TestWho(t *testing.T) {
 	require.Equal(t, "its other locks, which are not known, would be lost", losses(&driver.SharedSessionError{Others: -1}))
 }
 
-// A full disk must not look like a free lock.
-func TestStatusThatCannotBeWritten(t *testing.T) {
+// A full disk must not look like a free lock, or like a test that passed.
+func TestAnswersThatCannotBeWritten(t *testing.T) {
 	t.Parallel()
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 	require.NoError(t, err)
 	defer full.Close()
-	err = dispatch(t.Context(), &console{out: full, err: io.Discard}, []string{"status", "--url", folder(t), "a"})
-	require.ErrorContains(t, err, "cannot be written")
-	require.Equal(t, exitUnavailable, err.(*exitError).code)
+	for verb, code := range map[string]int{
+		"status a": exitUnavailable, "conform --run ^contract/release$": exitFailed, "conform --soak 1s --goroutines 2": exitFailed, "help": exitFailed,
+	} {
+		require.Equal(t, code, run(t.Context(), &console{out: full, err: io.Discard}, strings.Fields(verb)), verb)
+	}
 }

@@ -63,7 +63,7 @@ func findVerb(name string) (*verb, error) {
 
 func dispatch(ctx context.Context, c *console, args []string) error {
 	if len(args) == 0 {
-		writeHelp(c.err)
+		_ = writeHelp(c.err)
 		return exitWith(exitUsage)
 	}
 	if hidden, ok := hiddenVerbs[args[0]]; ok {
@@ -85,7 +85,7 @@ func dispatch(ctx context.Context, c *console, args []string) error {
 	return err
 }
 
-func writeHelp(w io.Writer) {
+func writeHelp(w io.Writer) error {
 	var b strings.Builder
 	b.WriteString("lockport: distributed locks for commands.\n\nUsage: lockport VERB [ARGUMENT…]\n\n")
 	for _, v := range verbs() {
@@ -98,7 +98,8 @@ Example:
 "lockport VERB --help" describes a verb. The lock server is chosen by --url or LOCKPORT_URL;
 without either, locks are files of this machine, and no server is needed.
 `)
-	_, _ = io.WriteString(w, b.String())
+	_, err := io.WriteString(w, b.String())
+	return err
 }
 
 func helpVerb(ctx context.Context, c *console, args []string) error {
@@ -108,8 +109,7 @@ func helpVerb(ctx context.Context, c *console, args []string) error {
 	}
 	switch options.NArg() {
 	case 0:
-		writeHelp(c.out)
-		return nil
+		return writeHelp(c.out)
 	case 1:
 		return dispatch(ctx, c, []string{options.Arg(0), "--help"})
 	}
