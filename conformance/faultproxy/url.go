@@ -3,6 +3,7 @@ package faultproxy
 import (
 	"errors"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/lockport/lockport/internal/lockurl"
@@ -26,7 +27,7 @@ func ForURL(rawURL string) (through string, all Group, err error) {
 	port, ok := defaultPorts[u.Scheme]
 	params := lockurl.Of(u)
 	verified := params.Text("servername") == "" && (params.Text("tls") == "true" || params.Text("sslmode") == "verify-full")
-	if !ok || u.Hostname() == "" || params.Has("addr") || verified {
+	if !ok || u.Hostname() == "" || slices.ContainsFunc([]string{"addr", "host", "port"}, params.Has) || verified {
 		return rawURL, nil, nil
 	}
 	servers := params.Hosts(port)

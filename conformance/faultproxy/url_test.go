@@ -26,6 +26,8 @@ func TestForURL(t *testing.T) {
 		"redis+sentinel://" + a:                           0,
 		"file:///tmp":                                     0,
 		"postgres:///db?host=/run/postgresql":             0,
+		"table+postgres://u@" + a + "/db?host=h":          0,
+		"table+postgres://u@" + a + "/db?port=1":          0,
 	} {
 		through, all, err := ForURL(raw)
 		require.NoError(t, err, raw)
