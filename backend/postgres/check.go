@@ -21,6 +21,9 @@ func (b *Backend) Check(ctx context.Context) (notices []driver.Notice, err error
 	err = b.server.withConn(ctx, func(c *pgx.Conn) error {
 		err := b.server.setUp(ctx, c, "check", rand.Int64())
 		if err == nil {
+			err = b.server.tokens.checkRights(ctx, c)
+		}
+		if err == nil {
 			notices, err = b.server.notices(ctx, c)
 		}
 		return err

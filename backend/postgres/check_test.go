@@ -199,6 +199,12 @@ func TestPrivileges(t *testing.T) {
 	require.NoError(t, l.Release(t.Context()))
 	peer.Refuses(t, app, driver.ErrRefused, "GRANT USAGE, SELECT, UPDATE ON SEQUENCE")
 	execute(t, p.root, strings.TrimPrefix(tokens{schema: "public"}.grants(), "; ")+`; UPDATE public.lockport_epoch SET begun = now()`) // an earlier version's row
+	peer.Notices(t, app)
+	for _, right := range []string{"UPDATE ON public.lockport_token", "SELECT ON public.lockport_token", "INSERT ON public.lockport_epoch"} { // which the session did not need
+		execute(t, p.root, "REVOKE "+right+" FROM PUBLIC")
+		peer.Refuses(t, app, driver.ErrRefused, "GRANT USAGE, SELECT, UPDATE ON SEQUENCE")
+		execute(t, p.root, "GRANT "+right+" TO PUBLIC")
+	}
 	l = peer.Holds(t, clientAt(t, app), "x")
 	require.Greater(t, tokenOf(t, l), token+crashGap*driver.TokensPerGrant)
 	require.NoError(t, l.Release(t.Context()))

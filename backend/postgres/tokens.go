@@ -62,6 +62,17 @@ func (t tokens) prepare(ctx context.Context, c *pgx.Conn) error {
 		SELECT setval(`+quote(t.sequence())+`, last_value + `+fmt.Sprint(crashGap)+`) FROM `+t.sequence()+`, first; COMMIT`))
 }
 
+// checkRights finds missing privileges that prepare needs only after a start of the server, or a draw.
+func (t tokens) checkRights(ctx context.Context, c *pgx.Conn) error {
+	var enough bool
+	err := c.QueryRow(ctx, fmt.Sprintf(`SELECT has_sequence_privilege(%[1]s, 'SELECT') AND has_sequence_privilege(%[1]s, 'UPDATE') AND has_table_privilege(%[2]s, 'INSERT')`,
+		quote(t.sequence()), quote(t.epoch())), once).Scan(&enough)
+	if err == nil && !enough {
+		err = &pgconn.PgError{Code: "42501", Message: "the role lacks a privilege on the token sequence or its table"}
+	}
+	return t.explain(err)
+}
+
 // ddl creates the sequence and the table. The sequence begins after the transaction ids, which earlier versions could use for tokens.
 func (t tokens) ddl(start int64) string {
 	return fmt.Sprintf(`CREATE SEQUENCE IF NOT EXISTS %s AS bigint MINVALUE 1 MAXVALUE %d START %d CACHE 1; CREATE UNLOGGED TABLE IF NOT EXISTS %s (begun timestamptz NOT NULL)`,
