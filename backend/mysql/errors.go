@@ -28,7 +28,7 @@ const (
 // refusals are server errors for which trying again is useless, with the remedy. All others are driver.ErrUnavailable, except errNoSuchThread (see
 // classify). A statement that fails with one of them had no effect.
 var refusals = map[uint16]string{
-	1045: "the user name or the password is wrong: check both",
+	1045: "the user name or the password is wrong, or the user needs TLS: check both, or set tls=true",
 	1698: "check the user's name, password and authentication plugin",
 	1044: "the user may not use this database: " + grantTable,
 	1046: "the connections select no database: name one in the DSN, name the table with its database, or do without tokens",
