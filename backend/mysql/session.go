@@ -68,7 +68,7 @@ func (s *server) connect(ctx context.Context) (l link, known facts, err error) {
 		known, err = l.readFacts(ctx)
 	}
 	if err == nil { // an earlier user of the connection, or init_connect, may have left a transaction open, which autocommit=1 would commit
-		err = l.exec(ctx, "ROLLBACK")
+		err = l.exec(ctx, "ROLLBACK AND NO CHAIN NO RELEASE") // otherwise completion_type decides on both
 	}
 	if err != nil {
 		l.discard()

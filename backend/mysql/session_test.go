@@ -106,7 +106,7 @@ func TestSessionSettings(t *testing.T) {
 		"transaction-isolation=READ-COMMITTED", "log-bin=bin", "server-id=1", "binlog-format=STATEMENT",
 	}})
 	admin := adminOf(t, m)
-	for _, set := range []string{"wait_timeout=2", "tx_read_only=1", "sql_select_limit=1", "sql_buffer_result=1", "init_connect='START TRANSACTION'"} {
+	for _, set := range []string{"wait_timeout=2", "tx_read_only=1", "sql_select_limit=1", "sql_buffer_result=1", "completion_type='RELEASE'", "init_connect='START TRANSACTION'"} {
 		exec(t, admin, "SET GLOBAL %s", set)
 	}
 	exec(t, admin, "CREATE TABLE lockport.other (id INT)")
@@ -115,7 +115,7 @@ func TestSessionSettings(t *testing.T) {
 	one, two := &session.Op{Kind: session.Try, Key: newKey()}, &session.Op{Kind: session.Try, Key: newKey()}
 	leaveOpen := func() {
 		exec(t, db, "SET SESSION tx_read_only=0,SESSION tx_isolation='REPEATABLE-READ'")
-		exec(t, db, "ROLLBACK")
+		exec(t, db, "ROLLBACK AND NO CHAIN NO RELEASE")
 		exec(t, db, "INSERT INTO other VALUES (1)") // autocommit=0 leaves the transaction open
 	}
 	leaveOpen()
