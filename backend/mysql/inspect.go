@@ -31,14 +31,14 @@ type looker struct {
 	*server
 }
 
-// look runs f with a connection, in transactions of one statement. It holds no locks, and is closed afterwards.
+// look runs f with a connection, in transactions of one statement. It holds no locks, and is closed afterwards. A sql_mode could pad markers.
 func (s *server) look(ctx context.Context, f func(session.Looker) error) error {
 	l, _, err := s.connect(ctx)
 	if err != nil {
 		return err
 	}
 	defer l.discard()
-	if err = l.exec(ctx, "SET SESSION autocommit=1,SESSION time_zone='+00:00'"); err == nil {
+	if err = l.exec(ctx, "SET SESSION autocommit=1,SESSION time_zone='+00:00',SESSION sql_mode=''"); err == nil {
 		err = f(looker{l, s})
 	}
 	return classify(ctx, err)

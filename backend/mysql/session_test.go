@@ -1,6 +1,7 @@
 package mysql
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -102,7 +103,7 @@ func TestConnEndsAnEarlierSession(t *testing.T) {
 // TestSessionSettings: they override the server's and the pool's, and what an earlier user of the connection left.
 func TestSessionSettings(t *testing.T) {
 	m := servers.NeedMariaDB(t, servers.MariaDBOptions{Config: []string{
-		"default-time-zone=+05:00", "sql-mode=ANSI_QUOTES,NO_BACKSLASH_ESCAPES", "autocommit=0", "max-statement-time=1",
+		"default-time-zone=+05:00", "sql-mode=ANSI_QUOTES,NO_BACKSLASH_ESCAPES,PAD_CHAR_TO_FULL_LENGTH", "autocommit=0", "max-statement-time=1",
 		"transaction-isolation=READ-COMMITTED", "log-bin=bin", "server-id=1", "binlog-format=STATEMENT",
 	}})
 	admin := adminOf(t, m)
@@ -132,7 +133,9 @@ func TestSessionSettings(t *testing.T) {
 	require.NoError(t, a.server.look(t.Context(), func(l session.Looker) error {
 		rows, err := l.(looker).rows(t.Context(), "SELECT 1 UNION SELECT 2")
 		require.Len(t, rows, 2)
-		return err
+		holders, _, findErr := l.Find(t.Context(), "", one.Key)
+		require.False(t, holders[0].Foreign, "its marker was not recognized")
+		return errors.Join(err, findErr)
 	}))
 
 	// Each lock was taken once, and its token was committed.
