@@ -68,7 +68,7 @@ func (l looker) holding(ctx context.Context, keys ...session.Key) ([]session.Hol
 	for i, key := range keys {
 		numbers[i] = number(key)
 	}
-	found, err := l.Query(ctx, `SELECT l.pid::bigint, coalesce(a.application_name, ''), `+keySQL+`, l.mode <> 'ExclusiveLock'
+	found, err := l.Query(ctx, `SELECT coalesce(l.pid, 0)::bigint, CASE WHEN l.pid IS NULL THEN 'prepared transaction' ELSE coalesce(a.application_name, '') END, `+keySQL+`, l.mode <> 'ExclusiveLock'
 		FROM pg_locks l LEFT JOIN pg_stat_activity a ON a.pid = l.pid WHERE `+advisory+` AND l.objsubid = 1 AND l.granted AND `+keySQL+` = ANY ($1)`, once, numbers)
 	if err != nil {
 		return nil, err
@@ -98,6 +98,9 @@ func (l looker) Others(ctx context.Context, h session.Holder) (*driver.SharedSes
 
 // End implements session.Looker.
 func (l looker) End(ctx context.Context, h session.Holder) error {
+	if h.Session == 0 {
+		return fmt.Errorf("%w: a prepared transaction has it: end that with ROLLBACK PREPARED", driver.ErrRefused)
+	}
 	var ended int
 	err := l.QueryRow(ctx, fmt.Sprintf(`SELECT coalesce(sum(pg_terminate_backend(pid, 2000)::int), -1)::int FROM pg_locks l
 		WHERE `+advisory+` AND granted AND objsubid = 1 AND (mode <> 'ExclusiveLock') = %t AND pid = %d AND `+keySQL+` = %s`,

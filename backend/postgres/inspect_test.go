@@ -11,6 +11,7 @@ import (
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/lab/peer"
+	"github.com/lockport/lockport/internal/lab/servers"
 	"github.com/lockport/lockport/internal/session"
 )
 
@@ -93,4 +94,15 @@ func TestLocksOfForeignSessions(t *testing.T) {
 		require.NoError(t, b.BreakSession(t.Context(), "-7", st.Owner))
 		require.Error(t, peer.ErrOf(conn.Exec(t.Context(), `SELECT 1`)))
 	}
+}
+
+// A prepared transaction has its locks without a session.
+func TestLockOfAPreparedTransaction(t *testing.T) {
+	t.Parallel()
+	p := servers.NeedPostgres(t, servers.PostgresOptions{Config: []string{"max_prepared_transactions = 1"}})
+	execute(t, admin(t, p.URL()), `BEGIN; SELECT pg_advisory_xact_lock(7); PREPARE TRANSACTION 'seven'`)
+	b := backendAt(t, p.URL()+"?exact=true")
+	st := peer.Shows(t, b, "7")
+	require.Equal(t, driver.Status{Name: "7", Held: true, Foreign: true, Owner: "pid 0 (prepared transaction)"}, st)
+	peer.SaysOneLine(t, b.BreakSession(t.Context(), "7", st.Owner), driver.ErrRefused, "ROLLBACK PREPARED")
 }
