@@ -41,7 +41,8 @@ var params = []lockport.Param{
 func open(u *url.URL, _ lockport.SchemeOptions) (driver.Backend, error) {
 	p := lockurl.Of(u)
 	o := Options{WaitTimeout: p.Duration("wait_timeout")}
-	if text := p.Text("replicas"); text != "" {
+	if p.Has("replicas") {
+		text := p.Text("replicas")
 		var err error
 		if o.Replicas, err = strconv.Atoi(text); err != nil {
 			p.Fail("bad number %q of the URL parameter replicas", text)

@@ -50,6 +50,7 @@ func TestBadURLs(t *testing.T) {
 		"redis://u:secret@host?read_timeout=x":               "read_timeout",
 		"redis://u:secret@host?prefix={x}":                   "braces",
 		"redis://u:secret@host?replicas=x":                   "replicas",
+		"redis://u:secret@host?replicas=":                    "replicas",
 		"redis://u:secret@host?replicas=-1":                  "Replicas is -1",
 		"redis://u:secret@host?wait_timeout=1":               "wait_timeout",
 		"redis://u:secret@host?wait_timeout=10s":             "WaitTimeout",
