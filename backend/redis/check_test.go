@@ -105,6 +105,8 @@ func TestCheckOfRestrictedUsers(t *testing.T) {
 		"mute on >secret ~* &* +@all -config -publish",
 		"noset on >secret ~* &* +@all -set",
 		"noeval on >secret ~* &* +@all -evalsha",
+		"nosource on >secret ~* &* +@all -eval",
+		"nowait on >secret ~* &* +@all -info -wait",
 	}})
 	for user, want := range map[string][]string{
 		"lockport": {"persistence"},
@@ -118,6 +120,8 @@ func TestCheckOfRestrictedUsers(t *testing.T) {
 		n := newNode(t, s.UserURL(user, "secret"), "a")
 		peer.SaysOneLine(t, peer.Fails(t, n, n.Request(t.Name())), driver.ErrRefused, "")
 	}
+	peer.Refuses(t, s.UserURL("nosource", "secret"), driver.ErrRefused, "'eval'") // though the server knows the script by now
+	peer.Refuses(t, s.UserURL("nowait", "secret")+"?replicas=1", driver.ErrRefused, "WAIT: NOPERM")
 	two := func(user string) (a, b *node) {
 		u := s.UserURL(user, "secret")
 		return newNode(t, u, "a"), newNode(t, u, "b")

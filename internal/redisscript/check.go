@@ -3,6 +3,7 @@ package redisscript
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -106,7 +107,7 @@ func role(info map[string]string, r Remedies) error {
 }
 
 // Tried judges the reply of the script Check: an error for the first command that the server or the user's ACL refuses, or a notice if that is
-// PUBLISH.
+// PUBLISH. WAIT counts if the pipe waits for replicas.
 func Tried(r Reply, all *notice.List) error {
 	if r.Err != nil {
 		return r.Err
@@ -125,6 +126,9 @@ func Tried(r Reply, all *notice.List) error {
 			return fmt.Errorf("%w: Redis is too old: 6.2 or newer is needed (%s: %s)", driver.ErrRefused, command, text)
 		}
 		return Classify(fmt.Errorf("%s: %w", command, ReplyError(text)), false)
+	}
+	if refused, ok := errors.AsType[goredis.Error](r.Unacked); ok {
+		return Classify(fmt.Errorf("WAIT: %w", refused), false)
 	}
 	return nil
 }
