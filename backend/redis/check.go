@@ -17,7 +17,7 @@ func (b *Backend) Check(ctx context.Context) ([]driver.Notice, error) {
 	var all notice.List
 	err := b.eachNode(ctx, func(ctx context.Context, node goredis.Cmdable) error { return b.checkNode(ctx, node, &all) })
 	if err == nil {
-		err = redisscript.Tried(b.pipe.Run(ctx, redisscript.Check.Call(b.keysOf(redisscript.CheckName()))), &all)
+		err = b.tryScripts(ctx, &all)
 	}
 	if err == nil && !b.pipe.Cluster() {
 		err = b.pipe.Spread(ctx, b.layout)
@@ -31,6 +31,31 @@ func (b *Backend) Check(ctx context.Context) ([]driver.Notice, error) {
 		}
 	}
 	return all, nil
+}
+
+// tryScripts tries the scripts' commands on the server or, since each has its own users and memory, on the nodes of a Cluster.
+func (b *Backend) tryScripts(ctx context.Context, all *notice.List) error {
+	cluster, ok := b.pipe.Client.(*goredis.ClusterClient)
+	names := 1
+	if ok {
+		names = 1000 // in random slots
+	}
+	tried := make(map[*goredis.Client]bool)
+	for range names {
+		keys := b.keysOf(redisscript.CheckName())
+		var master *goredis.Client // nil: the server
+		if ok {
+			master, _ = cluster.MasterForKey(ctx, keys[0]) // eachNode has loaded the slots
+		}
+		if tried[master] {
+			continue
+		}
+		tried[master] = true
+		if err := redisscript.Tried(b.pipe.Run(ctx, redisscript.Check.Call(keys)), all); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // addr is the address of the server, for errors.

@@ -34,6 +34,8 @@ func TestCheckErrors(t *testing.T) {
 	peer.Refuses(t, cluster.Nodes[0].URL(), driver.ErrRefused, "use redis+cluster://")
 	do(t, cluster.Nodes[2], "CONFIG", "SET", "maxmemory-policy", "volatile-lru", "maxmemory", "1gb")
 	require.Contains(t, peer.Notices(t, cluster.URL()), "eviction-policy", "of one node")
+	do(t, cluster.Nodes[1], "ACL", "SETUSER", "default", "-zscore")
+	peer.Refuses(t, cluster.URL(), driver.ErrRefused, "ZSCORE")
 
 	full := servers.NeedRedis(t, servers.RedisOptions{})
 	do(t, full, "CONFIG", "SET", "maxmemory", "1")
