@@ -25,11 +25,6 @@ func (b *Backend) Check(ctx context.Context) ([]driver.Notice, error) {
 	if err != nil {
 		return nil, redisscript.Explain(b.addr(), err)
 	}
-	if c, ok := b.pipe.Client.(*goredis.Client); ok {
-		if o := c.Options(); o.Password != "" && o.TLSConfig == nil && o.Network == "tcp" && o.Addr != failoverAddr {
-			all.Add(notice.InTheClear(o.Addr)...)
-		}
-	}
 	return all, nil
 }
 
@@ -69,7 +64,7 @@ func (b *Backend) addr() string {
 // failoverAddr is the address that go-redis reports for a Sentinel client.
 const failoverAddr = "FailoverClient"
 
-// checkNode checks a node's settings and role.
+// checkNode checks a node's settings, role and address.
 func (b *Backend) checkNode(ctx context.Context, node goredis.Cmdable, all *notice.List) error {
 	remedies := redisscript.Remedies{
 		Restart: "Enable the append-only file (appendonly yes), or accept that only fencing tokens protect across a restart: they keep rising.",
@@ -77,6 +72,11 @@ func (b *Backend) checkNode(ctx context.Context, node goredis.Cmdable, all *noti
 	}
 	if !b.pipe.Cluster() {
 		remedies.Cluster = "use redis+cluster:// or a cluster client"
+	}
+	if c, ok := node.(*goredis.Client); ok {
+		if o := c.Options(); o.Password != "" && o.TLSConfig == nil && o.Network == "tcp" && o.Addr != failoverAddr {
+			all.Add(notice.InTheClear(o.Addr)...)
+		}
 	}
 	info, err := redisscript.CheckServer(ctx, node, remedies, all)
 	if err != nil || info == nil {

@@ -1,6 +1,8 @@
 package redis
 
 import (
+	"context"
+	"net"
 	"os"
 	"regexp"
 	"strings"
@@ -74,6 +76,16 @@ func TestCheckNotices(t *testing.T) {
 		require.Equal(t, v.want, peer.Notices(t, s.URL()), "%+v", v)
 		require.Equal(t, int64(0), do(t, s, "DBSIZE"), "Check leaves nothing")
 	}
+	locked := servers.NeedRedis(t, servers.RedisOptions{Config: synced, Password: "right"})
+	far := goredis.NewClusterClient(&goredis.ClusterOptions{
+		Password: "right",
+		ClusterSlots: func(context.Context) ([]goredis.ClusterSlot, error) {
+			return []goredis.ClusterSlot{{End: 16383, Nodes: []goredis.ClusterNode{{Addr: "192.0.2.1:1"}}}}, nil
+		},
+		Dialer: func(context.Context, string, string) (net.Conn, error) { return net.Dial("tcp", locked.Addr()) },
+	})
+	t.Cleanup(func() { _ = far.Close() })
+	require.Equal(t, []string{"password-in-the-clear"}, peer.IDs(peer.Must(nodeOn(t, far, "a", Options{}).Check(t.Context()))(t)))
 	master := servers.NeedRedis(t, servers.RedisOptions{Config: synced})
 	servers.NeedReplica(t, master)
 	require.Equal(t, []string{"replication", "min-replicas"}, peer.Notices(t, master.URL()))
