@@ -56,7 +56,13 @@ func (b *Backend) askNode(ctx context.Context, n *node, c *nodeCheck) error {
 	}
 	c.runID = info["run_id"]
 	if info["aof_enabled"] == "1" {
-		if fsync := n.pipe.Client.ConfigGet(ctx, "appendfsync").Val()["appendfsync"]; fsync != "always" && fsync != "" {
+		switch n.pipe.Client.ConfigGet(ctx, "appendfsync").Val()["appendfsync"] {
+		case "always":
+		case "":
+			c.notices.Add(driver.Notice{ID: "persistence", Unknown: true,
+				Text:   "The node does not say whether it writes each change to disk (appendfsync always); if not, a crash can make it grant locks again.",
+				Remedy: "Allow CONFIG GET (+config|get), or check it yourself. " + remedies.Restart})
+		default:
 			c.notices.Add(driver.Notice{ID: "persistence",
 				Text:   "The node writes to disk some time after it grants a lock: a crash can make it forget its latest grants, and grant them again.",
 				Remedy: remedies.Restart})

@@ -58,6 +58,8 @@ func TestCheckNotices(t *testing.T) {
 	}
 	lazy := servers.NeedRedis(t, servers.RedisOptions{Config: []string{"appendonly yes", "appendfsync everysec"}})
 	require.Equal(t, []string{"persistence"}, peer.Notices(t, urlOf(well.servers[1].Addr(), well.servers[2].Addr(), lazy.Addr())))
+	do(t, lazy, "ACL", "SETUSER", "default", "-config")
+	require.Equal(t, []string{"persistence?"}, peer.Notices(t, urlOf(well.servers[1].Addr(), well.servers[2].Addr(), lazy.Addr())))
 	notices = peer.Must(peer.Check(t, urlOf(well.servers[1].Addr(), well.servers[2].Addr(), "127.0.0.1:1")))(t)
 	require.Equal(t, []string{"nodes-away"}, peer.IDs(notices))
 	require.NotContains(t, notices[0].Text, "[")

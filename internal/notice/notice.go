@@ -11,14 +11,18 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// List collects notices about several servers; of each ID it keeps the first.
+// List collects notices about several servers; of each ID it keeps the first, or the first known risk.
 type List []driver.Notice
 
-// Add appends each notice whose ID is not in the list yet.
+// Add appends each notice whose ID is not in the list yet. A known risk replaces an unknown one.
 func (l *List) Add(more ...driver.Notice) {
 	for _, add := range more {
-		if !slices.ContainsFunc(*l, func(have driver.Notice) bool { return have.ID == add.ID }) {
+		i := slices.IndexFunc(*l, func(have driver.Notice) bool { return have.ID == add.ID })
+		switch {
+		case i < 0:
 			*l = append(*l, add)
+		case (*l)[i].Unknown && !add.Unknown:
+			(*l)[i] = add
 		}
 	}
 }

@@ -13,7 +13,8 @@ func TestListKeepsTheFirstOfEachID(t *testing.T) {
 	var l List
 	l.Add(driver.Notice{ID: "a", Text: "1"}, driver.Notice{ID: "b"}, driver.Notice{ID: "a", Text: "2"})
 	l.Add(driver.Notice{ID: "b", Text: "3"})
-	require.Equal(t, List{{ID: "a", Text: "1"}, {ID: "b"}}, l)
+	l.Add(driver.Notice{ID: "c", Unknown: true}, driver.Notice{ID: "c", Text: "4"}, driver.Notice{ID: "c", Unknown: true})
+	require.Equal(t, List{{ID: "a", Text: "1"}, {ID: "b"}, {ID: "c", Text: "4"}}, l)
 }
 
 func TestClockOffset(t *testing.T) {
