@@ -40,7 +40,7 @@ func TestCheckErrors(t *testing.T) {
 	peer.Refuses(t, cluster.URL(), driver.ErrRefused, "ZSCORE")
 
 	sentinel := servers.NeedRedis(t, servers.RedisOptions{Sentinel: true})
-	peer.Refuses(t, strings.Replace(sentinel.URL(), "redis:", "redis+sentinel:", 1)+"?master_name=other", driver.ErrRefused, "check master_name")
+	peer.Refuses(t, strings.Replace(sentinel.URL(), "redis:", "redis+sentinel:", 1)+"?master_name=other", driver.ErrUnavailable, "check master_name")
 
 	full := servers.NeedRedis(t, servers.RedisOptions{})
 	do(t, full, "CONFIG", "SET", "maxmemory", "1")

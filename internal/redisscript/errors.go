@@ -29,7 +29,7 @@ var replyClasses = []struct {
 	{"ERR invalid password", driver.ErrRefused, "wrong password"},
 	{"ERR max number of clients", driver.ErrUnavailable, "too many connections: raise maxclients"},
 	{"ERR This instance has cluster support disabled", driver.ErrRefused, "this is not a Redis Cluster node: use redis://"},
-	{string(goredis.Nil), driver.ErrRefused, "the sentinels do not know the master: check master_name"}, // no script call returns Nil as an error
+	{string(goredis.Nil), driver.ErrUnavailable, "the sentinels do not know the master: check master_name"}, // no script call returns Nil as an error
 	{"OOM", driver.ErrUnavailable, "Redis is out of memory: raise maxmemory or free memory"},
 	{"MISCONF", driver.ErrUnavailable, "Redis refuses writes because it cannot save them: see its log and disk"},
 	{"LOADING", driver.ErrUnavailable, "Redis is still loading its data"},
