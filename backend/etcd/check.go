@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/lockport/lockport/driver"
@@ -15,7 +16,6 @@ import (
 func (b *Backend) Check(ctx context.Context) ([]driver.Notice, error) {
 	var endpoints []string
 	_, err := do(ctx, b, false, func(ctx context.Context, client *clientv3.Client) (*clientv3.TxnResponse, error) {
-		endpoints = client.Endpoints()
 		// The comparison never holds, so nothing is written; etcd still checks the user's rights for both branches.
 		prefix := b.layout.prefix
 		return client.Txn(ctx).If(created(prefix+"/", -1)).
@@ -30,12 +30,16 @@ func (b *Backend) Check(ctx context.Context) ([]driver.Notice, error) {
 	}
 	var notices []driver.Notice
 	members, err := do(ctx, b, false, func(ctx context.Context, client *clientv3.Client) (*clientv3.MemberListResponse, error) {
+		if client.Cluster == nil { // a caller's, made of interfaces
+			return nil, rpctypes.ErrPermissionDenied
+		}
+		endpoints = client.Endpoints()
 		return client.MemberList(ctx)
 	})
 	switch {
 	case errors.Is(err, driver.ErrRefused):
 		notices = append(notices, driver.Notice{ID: "members", Unknown: true,
-			Text:   "The server refuses to list its cluster's members, so it is unknown whether one may fail.",
+			Text:   "The server or the client refuses to list the cluster's members, so it is unknown whether one may fail.",
 			Remedy: "Check with etcdctl member list."})
 	case err != nil:
 		return nil, err

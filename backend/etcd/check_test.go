@@ -150,6 +150,9 @@ func TestNotices(t *testing.T) {
 	c := servers.NeedEtcdCluster(t, servers.EtcdOptions{Tick: environment.EtcdTick})
 	require.Empty(t, peer.Notices(t, c.URL()))
 	require.Equal(t, []string{"endpoints"}, peer.Notices(t, c.Nodes[0].URL()))
+	own := newClient(t, c.Nodes[0].Addr())
+	bare := newNodeOn(t, &clientv3.Client{KV: own.KV, Lease: own.Lease, Watcher: own.Watcher})
+	require.Equal(t, []string{"members?"}, peer.IDs(peer.Must(bare.Check(t.Context()))(t)))
 	for rawURL, want := range map[string]bool{
 		"etcd://u:secret@etcd.example.com": true, "etcd://etcd.example.com": false, "etcds://u:secret@etcd.example.com": false,
 	} {
