@@ -153,6 +153,7 @@ func TestNotices(t *testing.T) {
 	own := newClient(t, c.Nodes[0].Addr())
 	bare := newNodeOn(t, &clientv3.Client{KV: own.KV, Lease: own.Lease, Watcher: own.Watcher})
 	require.Equal(t, []string{"members?"}, peer.IDs(peer.Must(bare.Check(t.Context()))(t)))
+	peer.SaysOneLine(t, classify(t.Context(), rpctypes.ErrGRPCNotSupportedForLearner, true), driver.ErrUnavailable, "learner")
 	for rawURL, want := range map[string]bool{
 		"etcd://u:secret@etcd.example.com": true, "etcd://etcd.example.com": false, "etcds://u:secret@etcd.example.com": false,
 	} {

@@ -24,6 +24,7 @@ var answers = []struct {
 	{rpctypes.ErrPermissionDenied, driver.ErrRefused, "the user may not read and write the locks' keys: grant one of its roles readwrite on their prefix"},
 
 	{rpctypes.ErrNoLeader, driver.ErrUnavailable, "the etcd member has no leader: is a majority of the members running and connected?"},
+	{rpctypes.Error(rpctypes.ErrGRPCNotSupportedForLearner), driver.ErrUnavailable, "the etcd member is a learner: promote it, or connect to the voting members"},
 	{rpctypes.ErrNoSpace, driver.ErrUnavailable, "etcd is out of space: compact and defragment it, or raise --quota-backend-bytes, then disarm the alarm (etcdctl alarm disarm)"},
 	{rpctypes.ErrTooManyRequests, driver.ErrUnavailable, "etcd has too many requests to apply: reduce its load"},
 	{rpctypes.ErrAuthOldRevision, driver.ErrUnavailable, "etcd's users or roles are being changed"},
