@@ -14,7 +14,7 @@ import (
 	"github.com/lockport/lockport/internal/notice"
 )
 
-// checkName is the lock that Check takes.
+// checkName is the lock that Check takes. A user's own ends in the user name: the first user's node would keep out the others.
 const checkName = "lockport-check"
 
 // Check implements driver.Checker. It takes and releases a lock: only that proves that the ACLs allow it.
@@ -23,7 +23,11 @@ func (b *Backend) Check(ctx context.Context) ([]driver.Notice, error) {
 }
 
 func (b *Backend) check(ctx context.Context) ([]driver.Notice, error) {
-	req := driver.Request{Name: checkName, Owner: rand.Text() + ":check", TTL: b.o.TTL}
+	name := checkName
+	if b.o.Username != "" {
+		name += "-" + b.o.Username
+	}
+	req := driver.Request{Name: name, Owner: rand.Text() + ":check", TTL: b.o.TTL}
 	lease, err := b.TryAcquire(ctx, req)
 	if err == nil {
 		err = lease.Release(ctx)

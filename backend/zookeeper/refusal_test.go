@@ -99,6 +99,11 @@ func TestACL(t *testing.T) {
 	for _, user := range []string{"", "bob:secret@", "alice:secretly@"} {
 		peer.Refuses(t, at(user, "/alice"), lockport.ErrRefused, "the ACL does not let this user")
 	}
+	// Users who share a chroot do not keep each other out.
+	creates(t, raw, top+"/shared", world)
+	for _, user := range []string{"alice:secret@", "bob:secret@", ""} {
+		peer.Notices(t, at(user, "/shared"))
+	}
 	// The user may not create the chroot.
 	creates(t, raw, top+"/locked", zk.WorldACL(zk.PermRead))
 	peer.Refuses(t, at("", "/locked/a/b"), lockport.ErrRefused, "does not let this user create "+top+"/locked/a")
