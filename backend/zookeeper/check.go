@@ -54,8 +54,8 @@ func (b *Backend) check(ctx context.Context) ([]driver.Notice, error) {
 	granted := b.timeout()
 	if granted < b.o.TTL {
 		notices = append(notices, driver.Notice{ID: "session-timeout",
-			Text:   fmt.Sprintf("The server grants sessions of at most %v, and %v was requested. A holder that is silent for longer than that loses its locks.", granted, b.o.TTL),
-			Remedy: "Raise the servers' maxSessionTimeout, or request a shorter TTL."})
+			Text:   fmt.Sprintf("The server granted the session timeout %v, which is shorter than the TTL %v. A holder that is silent for longer loses its locks.", granted, b.o.TTL),
+			Remedy: "Raise the servers' maxSessionTimeout, or what your zk.Connect requests, or use a shorter TTL."})
 	}
 	if b.o.TTL < 5*b.tick {
 		notices = append(notices, driver.Notice{ID: "short-ttl",

@@ -213,11 +213,11 @@ func (b *Backend) checkTimeout() error {
 		return fmt.Errorf("%w: the option Log has not seen the granted session timeout; pass it to zk.Connect by zk.WithLogger, without "+
 			"zk.WithLogInfo(false)", driver.ErrRefused)
 	case granted < asked/2: // the client's margins and renewals follow the TTL
-		return fmt.Errorf("%w: the server's largest session timeout is %v, which is less than half the TTL %v; set the TTL to %v, or raise "+
-			"the server's maxSessionTimeout", driver.ErrRefused, granted, asked, granted)
+		return fmt.Errorf("%w: the server granted the session timeout %v, which is less than half the TTL %v; set the TTL to %v, or raise "+
+			"the server's maxSessionTimeout, or what your zk.Connect requests", driver.ErrRefused, granted, asked, granted)
 	case granted > asked:
-		return fmt.Errorf("%w: the server's smallest session timeout is %v, which is longer than the TTL %v; set the TTL to %v or more, "+
-			"or lower the server's minSessionTimeout", driver.ErrRefused, granted, asked, granted)
+		return fmt.Errorf("%w: the server granted the session timeout %v, which is longer than the TTL %v; set the TTL to %v or more, "+
+			"or lower the server's minSessionTimeout, or what your zk.Connect requests", driver.ErrRefused, granted, asked, granted)
 	}
 	return nil
 }

@@ -117,15 +117,15 @@ func TestGrantedTimeout(t *testing.T) {
 	} {
 		o.TickTime = 100 * time.Millisecond
 		other := newNodeOn(t, conn, o)
-		peer.Fails(t, other, request(other, t.Name()), driver.ErrRefused)
+		peer.SaysOneLine(t, peer.Fails(t, other, request(other, t.Name())), driver.ErrRefused, "zk.Connect")
 	}
 	for _, o := range []Options{{}, {TTL: time.Second}, {TTL: time.Minute, Username: "u", Password: "p"}, {TTL: time.Minute, Dial: new(net.Dialer).DialContext}} {
 		require.ErrorIs(t, peer.ErrOf(New(conn, o)), lockport.ErrInvalidOption)
 	}
 	require.ErrorIs(t, peer.ErrOf(New(nil, Options{TTL: time.Minute})), lockport.ErrInvalidOption)
 	for ttl, what := range map[string]string{
-		"300ms": "smallest session timeout is 1s, which is longer than the TTL 300ms",
-		"1m":    "largest session timeout is 1.5s, which is less than half the TTL 1m0s",
+		"300ms": "session timeout 1s, which is longer than the TTL 300ms",
+		"1m":    "session timeout 1.5s, which is less than half the TTL 1m0s",
 	} {
 		peer.Refuses(t, s.URL()+"?ttl="+ttl, lockport.ErrRefused, what)
 	}
