@@ -82,7 +82,7 @@ func TestTLS(t *testing.T) {
 	peer.Refuses(t, base, driver.ErrRefused, "the TLS handshake with etcd failed: check the CA")
 	peer.Refuses(t, base+"?servername=elsewhere&ca="+url.QueryEscape(s.CAFile()), driver.ErrRefused, "elsewhere")
 	peer.Refuses(t, strings.Replace(base, "etcds:", "etcd:", 1), driver.ErrUnavailable, "")
-	peer.Refuses(t, strings.Replace(plain.URL(), "etcd:", "etcds:", 1), driver.ErrUnavailable, "TLS")
+	peer.Refuses(t, strings.Replace(plain.URL(), "etcd:", "etcds:", 1), driver.ErrUnavailable, "TLS, and does etcd accept the client's certificate?")
 
 	silent := peer.Must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer func() { _ = silent.Close() }()

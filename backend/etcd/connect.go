@@ -20,7 +20,7 @@ import (
 
 var (
 	errClosed      = fmt.Errorf("%w: the backend or its client is closed", driver.ErrUnavailable)
-	errUnreachable = fmt.Errorf("%w: etcd cannot be reached: is it running, is the address right, and do both sides agree on TLS?", driver.ErrUnavailable)
+	errUnreachable = fmt.Errorf("%w: etcd cannot be reached: is it running, is the address right, do both sides use TLS, and does etcd accept the client's certificate?", driver.ErrUnavailable)
 )
 
 // ready returns the client once it has a connection. clientv3 queues requests without one, for any length of time. If ready fails, nothing was
