@@ -143,9 +143,6 @@ func TestDoubtedHoldersOnALimitedServer(t *testing.T) {
 	}
 	n.mu.Unlock()
 	peer.Until(t, func() bool { n.mu.Lock(); defer n.mu.Unlock(); return len(n.doubted) == 0 && !n.confirming })
-	for _, c := range held {
-		n.Frees(c)
-	}
 }
 
 // A silent member with open connections withholds the report of a removal. Renewals ask each member in turn and read the keys.
