@@ -53,8 +53,7 @@ func TestRun(t *testing.T) {
 // Each goal names a library that takes part in its scenario.
 func TestGoals(t *testing.T) {
 	all := make(map[string]scenario)
-	one, rest := scenarios(full)
-	for _, s := range append(one, rest...) {
+	for _, s := range slices.Concat(scenarios(full)) {
 		all[s.Name] = s
 	}
 	seen := make(map[string]bool)

@@ -38,10 +38,8 @@ func TestCheckErrors(t *testing.T) {
 	require.Contains(t, peer.Notices(t, cluster.URL()), "eviction-policy", "of one node")
 	do(t, cluster.Nodes[1], "ACL", "SETUSER", "default", "-zscore")
 	peer.Refuses(t, cluster.URL(), driver.ErrRefused, "ZSCORE")
-
 	sentinel := servers.NeedRedis(t, servers.RedisOptions{Sentinel: true})
 	peer.Refuses(t, strings.Replace(sentinel.URL(), "redis:", "redis+sentinel:", 1)+"?master_name=other", driver.ErrUnavailable, "check master_name")
-
 	full := servers.NeedRedis(t, servers.RedisOptions{})
 	do(t, full, "CONFIG", "SET", "maxmemory", "1")
 	peer.Refuses(t, full.URL(), driver.ErrUnavailable, "out of memory: raise maxmemory")
@@ -80,11 +78,9 @@ func TestCheckNotices(t *testing.T) {
 		require.Equal(t, int64(0), do(t, s, "DBSIZE"), "Check leaves nothing")
 	}
 	locked := servers.NeedRedis(t, servers.RedisOptions{Config: synced, Password: "right"})
+	slots := []goredis.ClusterSlot{{End: 16383, Nodes: []goredis.ClusterNode{{Addr: "192.0.2.1:1"}}}}
 	far := goredis.NewClusterClient(&goredis.ClusterOptions{
-		Password: "right",
-		ClusterSlots: func(context.Context) ([]goredis.ClusterSlot, error) {
-			return []goredis.ClusterSlot{{End: 16383, Nodes: []goredis.ClusterNode{{Addr: "192.0.2.1:1"}}}}, nil
-		},
+		Password: "right", ClusterSlots: func(context.Context) ([]goredis.ClusterSlot, error) { return slots, nil },
 		Dialer: func(context.Context, string, string) (net.Conn, error) { return net.Dial("tcp", locked.Addr()) },
 	})
 	t.Cleanup(func() { _ = far.Close() })

@@ -12,14 +12,6 @@ import (
 	"github.com/lockport/lockport/internal/pages"
 )
 
-func TestNumber(t *testing.T) {
-	for n, text := range map[float64]string{
-		0: "0", 3: "3", 1.234: "1.23", 0.01234: "0.0123", 0.001234: "0.0012", 99.94: "99.9", 123.4: "123", 1234567: "1,234,567", -4321: "-4,321", -123456: "-123,456",
-	} {
-		require.Equal(t, text, number(n))
-	}
-}
-
 func figure(name, unit string, v float64) measure.Figure {
 	return measure.Figure{Name: name, Unit: unit, Each: []float64{v}}
 }
