@@ -328,7 +328,7 @@ func TestErrorsOfFn(t *testing.T) {
 			if calls++; calls < 3 {
 				return errors.Join(lockport.ErrRefused, leader.Run(ctx, c, "inner", untilEnded, leader.Grace(math.MaxInt64)))
 			}
-			defer time.Sleep(1) // Stopping is not reported once fn has returned
+			defer time.Sleep(time.Nanosecond) // Stopping is not reported once fn has returned
 			return untilEnded(ctx, term)
 		})
 		sleep(time.Minute)

@@ -2,6 +2,7 @@ package redis
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 
@@ -46,7 +47,8 @@ func (b *Backend) tryScripts(ctx context.Context, all *notice.List) error {
 			continue
 		}
 		tried[master] = true
-		if err := redisscript.Tried(b.pipe.Run(ctx, redisscript.Check.Call(keys)), all); err != nil {
+		err := redisscript.Tried(b.pipe.Run(ctx, redisscript.Check.Call(keys)), all)
+		if err != nil && (len(tried) == 1 || errors.Is(err, driver.ErrRefused)) { // a slot that no node has does not fail the others
 			return err
 		}
 	}
