@@ -1,9 +1,12 @@
 package redis
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 
 	goredis "github.com/redis/go-redis/v9"
@@ -29,30 +32,31 @@ func (b *Backend) Check(ctx context.Context) ([]driver.Notice, error) {
 	return all, nil
 }
 
-// tryScripts tries the scripts' commands on the server or, since each has its own users and memory, on the nodes of a Cluster.
+// tryScripts tries the scripts' commands on the server or, since each has its own users, on the masters of a Cluster. A refusal of any is an error.
+// Other errors count if no master served: a slot that no node has does not fail the others.
 func (b *Backend) tryScripts(ctx context.Context, all *notice.List) error {
-	cluster, ok := b.pipe.Client.(*goredis.ClusterClient)
-	names := 1
-	if ok {
-		names = 1000 // in random slots
+	calls := map[*goredis.Client]redisscript.Call{nil: redisscript.Check.Call(b.keysOf(redisscript.CheckName()))}
+	if cluster, ok := b.pipe.Client.(*goredis.ClusterClient); ok {
+		clear(calls)
+		for range 1000 { // random slots
+			keys := b.keysOf(redisscript.CheckName())
+			master, _ := cluster.MasterForKey(ctx, keys[0]) // eachNode has loaded the slots
+			calls[master] = redisscript.Check.Call(keys)
+		}
 	}
-	tried := make(map[*goredis.Client]bool)
-	for range names {
-		keys := b.keysOf(redisscript.CheckName())
-		var master *goredis.Client // nil: the server
-		if ok {
-			master, _ = cluster.MasterForKey(ctx, keys[0]) // eachNode has loaded the slots
-		}
-		if tried[master] {
-			continue
-		}
-		tried[master] = true
-		err := redisscript.Tried(b.pipe.Run(ctx, redisscript.Check.Call(keys)), all)
-		if err != nil && (len(tried) == 1 || errors.Is(err, driver.ErrRefused)) { // a slot that no node has does not fail the others
+	served := false
+	var failed error
+	for _, r := range b.pipe.RunAll(ctx, slices.Collect(maps.Values(calls))) {
+		err := redisscript.Tried(r, all)
+		if errors.Is(err, driver.ErrRefused) {
 			return err
 		}
+		served, failed = served || err == nil, cmp.Or(failed, err)
 	}
-	return nil
+	if served {
+		return nil
+	}
+	return failed
 }
 
 // addr is the address of the server, for errors.
