@@ -125,7 +125,9 @@ func (b *Backend) makeTable(ctx context.Context) error {
 // Check implements driver.Checker. It creates the table if the URL has create=true.
 func (b *Backend) Check(ctx context.Context) (notices []driver.Notice, err error) {
 	if err = b.try(ctx); b.create && errors.Is(err, driver.ErrRefused) {
-		err = cmp.Or(b.makeTable(ctx), b.try(ctx)) // if the table exists, another right is missing
+		if err = b.makeTable(ctx); err == nil {
+			err = b.try(ctx) // if the table existed, another right is missing
+		}
 	}
 	if err != nil {
 		return nil, err
