@@ -46,7 +46,7 @@ func Run(ctx context.Context, locker lockport.Locker, name string, fn Func, opts
 		if err == nil {
 			began := time.Now()
 			err = c.lead(ctx, term)
-			permanent = c.grace > term.TTL()/2
+			permanent = c.graceTooLong(term)
 			closed = errors.Is(term.Err(), lockport.ErrClosed) // the next Acquire says so; fn's error may speak of another locker
 			if err == nil || time.Since(began) >= c.most {
 				failures = 0
@@ -98,7 +98,7 @@ func (c *candidate) lead(ctx context.Context, term *lockport.Lock) (err error) {
 		}
 	}()
 	if c.grace > 0 {
-		if c.grace > term.TTL()/2 {
+		if c.graceTooLong(term) {
 			return errGraceTooLong
 		}
 		c.awaitRoom(held, term)
@@ -111,6 +111,8 @@ func (c *candidate) lead(ctx context.Context, term *lockport.Lock) (err error) {
 	endReport = c.reportStopping(held, term)
 	return c.fn(held, term)
 }
+
+func (c *candidate) graceTooLong(term *lockport.Lock) bool { return c.grace > term.TTL()/2 }
 
 // left is how long fn may still lead. false: the term has ended, or lasts until its session does.
 func (c *candidate) left(term *lockport.Lock) (time.Duration, bool) {
