@@ -30,15 +30,15 @@ func run(ctx context.Context, f lib.Family, o options) (*page.Results, error) {
 	r := &page.Results{
 		Made: time.Now().UTC().Truncate(time.Second), Machine: report.ThisMachine(), Turns: o.turns, Servers: servers.Versions(ctx),
 	}
-	one, all := scenarios(o.plan)
+	onOne, onAll := scenarios(o.plan)
 	release, err := takeOneProcessor()
 	if err != nil {
 		o.progress("measured on all processors: " + err.Error())
 	}
-	err = measureAll(ctx, r, f, one, o)
+	err = measureAll(ctx, r, f, onOne, o)
 	release()
 	if err == nil {
-		err = measureAll(ctx, r, f, all, o)
+		err = measureAll(ctx, r, f, onAll, o)
 	}
 	return r, err
 }

@@ -45,9 +45,9 @@ type scenario struct {
 // has reports whether a library takes part.
 func (s scenario) has(l lib.Library) bool { return l.In(s.Name) && s.takes(l) }
 
-// scenarios returns all scenarios, in the order in which they are measured. Those of one goroutine need one processor: client and server work by
-// turns, and on two the figures would mostly be the time in which the machine wakes an idle processor.
-func scenarios(p plan) (oneProcessor, all []scenario) {
+// scenarios returns all scenarios, in the order in which they are measured. Those of one goroutine are measured on one processor: client and server
+// work by turns, and on two the figures would mostly be the time in which the machine wakes an idle processor.
+func scenarios(p plan) (onOne, onAll []scenario) {
 	cycle := func(name, title string, n int) measure.Scenario {
 		shared := strings.HasPrefix(name, "beside-")
 		return measure.Scenario{Name: name, Title: title, Do: measure.Cycle, N: n, Samples: mostCycles, For: p.cycle, Shared: shared}
@@ -62,11 +62,11 @@ func scenarios(p plan) (oneProcessor, all []scenario) {
 		Name: "takeover", Title: "from a holder's SIGKILL to the grant of a waiter in another process", Do: measure.Takeover, Processes: 2, N: takeoverLocks,
 	}
 	every := func(lib.Library) bool { return true }
-	oneProcessor = []scenario{
+	onOne = []scenario{
 		{cycle("cycle", "one goroutine acquires and releases an uncontended name; client and server share a processor", 1), every, ttl},
 		{cycle("beside-1", "the same exclusively, as a reader, or with a permit", 1), every, ttl},
 	}
-	all = []scenario{
+	onAll = []scenario{
 		{cycle("own-64", "64 goroutines, each with its own name", 64), every, ttl},
 		{cycle("beside-64", "64 goroutines of one process that share one name", 64), func(l lib.Library) bool { return l.Beside }, ttl},
 		{contend("contend-8", "8 goroutines, one name", 1, 8), every, ttl},
@@ -82,16 +82,16 @@ func scenarios(p plan) (oneProcessor, all []scenario) {
 		for i, n := range numbers {
 			one := scenario{s, func(l lib.Library) bool { return l.Kind == lib.Ours || l.Kind == lib.Theirs && i == 1 }, ttl}
 			one.Name, one.Title, one.N = fmt.Sprint(s.Name, n), fmt.Sprint(s.Title, n), n
-			all = append(all, one)
+			onAll = append(onAll, one)
 		}
 	}
 	waiting := "goroutines of one process that wait for a name that another process holds: "
 	crowd(measure.Scenario{Name: "waiters-", Title: waiting, Do: measure.Wait, For: time.Second}, waitedTTL, p.waiters)
 	crowd(measure.Scenario{Name: "held-", Title: "locks of one process, held and renewed: ", Do: measure.Hold, For: heldTTL}, heldTTL, p.held)
-	for _, some := range [][]scenario{oneProcessor, all} {
+	for _, some := range [][]scenario{onOne, onAll} {
 		for i := range some {
 			some[i].Turns, some[i].Limit = p.turns, p.limit
 		}
 	}
-	return oneProcessor, all
+	return onOne, onAll
 }
