@@ -58,10 +58,10 @@ func (b *Backend) watch(ctx context.Context, keys string, each func(jetstream.Ke
 	})
 }
 
-// drain receives changes that come until the watcher has ended: nats.go's goroutine must not block on them. If the watcher's context ended while
-// the watch was being set up, nats.go may never close the channel.
+// drain receives changes that come until the watcher has ended, milliseconds after its context: nats.go's goroutine must not block on them. If the
+// context ended while the watch was being set up, nats.go may never close the channel. Drain then ends after a second: no goroutine may stay.
 func drain(updates <-chan jetstream.KeyValueEntry) {
-	for bound := time.After(time.Minute); ; {
+	for bound := time.After(time.Second); ; {
 		select {
 		case _, open := <-updates:
 			if !open {
