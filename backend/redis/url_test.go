@@ -57,6 +57,7 @@ func TestBadURLs(t *testing.T) {
 		"redis://u:secret@host/a/b":                          "path",
 		"redis+sentinel://u:secret@host":                     "master_name",
 		"redis+sentinel://host?master_name=m&replica_only=1": "master",
+		"redis+cluster://u:secret@host/3":                    "only database 0",
 		"redis+cluster://u:secret@host?db=1":                 "db",
 		"redis://u:secret@host?replicas=1&read_timeout=1s":   "read timeout",
 	})

@@ -44,6 +44,8 @@ func parseConform(args []string) (conformOptions, error) {
 		return o, err
 	case o.soak.For > 0 && (o.short || o.list || o.match != nil):
 		return o, usagef("--soak runs no cases: it excludes --run, --short and --list")
+	case o.list && o.json != "":
+		return o, usagef("--list writes no report: it excludes --json")
 	case o.soak.For == 0 && o.soak.Processes+o.soak.Goroutines > 0:
 		return o, usagef("--processes and --goroutines need --soak TIME")
 	}

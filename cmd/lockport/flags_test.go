@@ -180,6 +180,7 @@ func TestRefusals(t *testing.T) {
 		{64, "at least 1s", []string{"conform", "--soak", "1ms"}},
 		{64, "--soak runs no cases", []string{"conform", "--soak", "1s", "--short"}},
 		{64, "need --soak", []string{"conform", "--goroutines", "9"}},
+		{64, "excludes --json", []string{"conform", "--list", "--json=-"}},
 		{1, "the report cannot be written", []string{"conform", "--run", "^contract/release$", "--json", filepath.Join(missing, "report")}},
 		{69, "there is no lock folder", []string{"conform", "--url", "file:///no/such/folder"}},
 
