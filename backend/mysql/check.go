@@ -36,7 +36,7 @@ func (l link) readFacts(ctx context.Context) (facts, error) {
 		return nil, err
 	}
 	err := known.ask(ctx, l, "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('version','read_only','super_read_only','innodb_read_only','wsrep_on','wsrep_provider',"+
-		"'group_replication_group_name','ndb_connectstring','innodb_flush_log_at_trx_commit','log_bin','sync_binlog','max_connections')")
+		"'group_replication_group_name','ndb_connectstring','innodb_flush_log_at_trx_commit','log_bin','sync_binlog','max_connections','thread_handling')")
 	return known, cmp.Or(err, known.refuseVersion(), known.refuseRole())
 }
 

@@ -46,7 +46,7 @@ func (s *server) open(ctx context.Context) (_ *conn, known facts, err error) {
 	if c.link, known, err = s.connect(ctx); err != nil {
 		return nil, nil, err
 	}
-	if err = c.setUp(ctx, known.isMariaDB()); err != nil {
+	if err = c.setUp(ctx, known); err != nil {
 		c.Close()
 		return nil, nil, classify(ctx, err)
 	}
@@ -85,17 +85,21 @@ func (l link) discard() {
 const markerPrefix = "lockport.session."
 
 // setUp makes the connection a session for locks, or returns why this server does not allow it.
-func (c *conn) setUp(ctx context.Context, isMariaDB bool) error {
-	c.server.foldsCase.Store(!isMariaDB)
+func (c *conn) setUp(ctx context.Context, known facts) error {
+	c.server.foldsCase.Store(!known.isMariaDB())
+	silence := int64(c.server.o.TTL / time.Second)
+	if known["thread_handling"] == "pool-of-threads" { // MariaDB's pool looks at a clock of its own, which is late when the machine is busy
+		silence++
+	}
 	settings := []string{
-		fmt.Sprint("wait_timeout=", int64(c.server.o.TTL/time.Second)),
+		fmt.Sprint("wait_timeout=", silence),
 		"time_zone='+00:00'", // where no hour repeats
 		"sql_mode='STRICT_ALL_TABLES'",
 		"autocommit=1",
 		// A table locked by another session must not keep this session silent.
 		"lock_wait_timeout=1", "innodb_lock_wait_timeout=1",
 	}
-	if isMariaDB {
+	if known.isMariaDB() {
 		settings = append(settings, "max_statement_time=0", "tx_isolation='REPEATABLE-READ'", "tx_read_only=0")
 	} else {
 		settings = append(settings, "max_execution_time=0", "transaction_isolation='REPEATABLE-READ'", "transaction_read_only=0")
@@ -103,23 +107,23 @@ func (c *conn) setUp(ctx context.Context, isMariaDB bool) error {
 	if err := c.exec(ctx, "SET SESSION "+strings.Join(settings, ",SESSION ")); err != nil {
 		return err
 	}
-	if err := c.mark(ctx); err != nil || c.server.o.NoTokens {
+	if err := c.mark(ctx, silence); err != nil || c.server.o.NoTokens {
 		return err
 	}
 	return c.prepareTable(ctx)
 }
 
-// mark takes the session's marker, and checks that the connection is one session: its second statement must see the lock of the first, under the
-// same id. Locks of the connection's earlier user are released: GET_LOCK is re-entrant, so this session would share them.
-func (c *conn) mark(ctx context.Context) error {
-	wait := int64(c.server.o.TTL / time.Second)
+// mark takes the session's marker, and checks that the server has set wait_timeout to silence, in seconds, and that the connection is one session: its
+// second statement must see the lock of the first, under the same id. Locks of the connection's earlier user are released: GET_LOCK is re-entrant, so
+// this session would share them.
+func (c *conn) mark(ctx context.Context, silence int64) error {
 	r, err := c.row(ctx, fmt.Sprintf("SELECT RELEASE_ALL_LOCKS(),@@SESSION.wait_timeout,GET_LOCK('%s',0),CONNECTION_ID()", c.marker))
 	if err != nil {
 		return err
 	}
-	if got := r.Number(1); got != wait {
+	if got := r.Number(1); got != silence {
 		return fmt.Errorf("%w: the server set wait_timeout to %d s instead of %d, and would end silent sessions at another time: "+
-			"choose a TTL that it accepts", driver.ErrRefused, got, wait)
+			"choose a TTL that it accepts", driver.ErrRefused, got, silence)
 	}
 	c.thread = r.Number(3)
 	r, err = c.row(ctx, fmt.Sprintf("SELECT CONNECTION_ID(),IS_USED_LOCK('%s')", c.marker))
