@@ -96,15 +96,10 @@ func (c *Client) enqueue(w *waiter, name string) (q *queue, mine *claim, err err
 	if c.closed {
 		return nil, nil, ErrClosed
 	}
-	key := queueKey{name, w.mode}
-	q = c.queueOf(key)
-	if cl := q.newest; cl != nil {
-		now := c.now()
-		if q.head() == nil && w.shared && cl.state == held && !cl.expire(now) && cl.mayServe(w, now) {
-			cl.join(w, now)
-			return q, nil, nil
-		}
-		q = c.queueOf(key) // a claim that has just expired may have been the last of its queue
+	q = c.queueOf(queueKey{name, w.mode})
+	if cl := q.newest; w.shared && cl != nil && cl.state == held && q.head() == nil && cl.mayServe(w, c.now()) {
+		cl.join(w, c.now())
+		return q, nil, nil
 	}
 	switch {
 	case q.claim != nil && w.try && (!q.several() || q.blocked != nil):

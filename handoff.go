@@ -49,8 +49,7 @@ func (cl *claim) mayServe(w *waiter, now time.Duration) bool {
 	case cl.isContended() && cl.since >= maxContendedHandOffs, now-cl.grantedAt > most:
 		return false
 	}
-	deadline := time.Duration(cl.deadline.Load())
-	return deadline == never || deadline-now >= cl.req.TTL/3
+	return time.Duration(cl.deadline.Load())-now >= cl.req.TTL/3
 }
 
 // isContended reports whether another client is known to wait for the name, or a caller of this client in the other mode: readers wait for a writer,

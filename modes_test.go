@@ -255,26 +255,23 @@ func TestSetThatFailsIgnoresMinHold(t *testing.T) {
 	})
 }
 
-// A reader comes when the claim of other readers ends, before the timer has fired. Close finds its hold.
-func TestReaderThatFindsTheClaimExpired(t *testing.T) {
+// A reader joins the claim of others only while that is held, and not before a reader that waits.
+func TestReadersThatDoNotJoin(t *testing.T) {
 	bubble(t, func(w *world) {
-		for range 20 { // their order is random
-			c, _ := w.client()
-			w.acquire(c, "x", lockport.Shared(), lockport.MaxHold(time.Second))
-			var late sync.WaitGroup
-			locks := make([]*lockport.Lock, 8)
-			for i := range locks {
-				late.Go(func() {
-					time.Sleep(time.Second)
-					locks[i] = w.acquire(c, "x", lockport.Shared())
-				})
-			}
-			late.Wait()
-			require.NoError(t, c.Close())
-			for _, l := range locks {
-				require.ErrorIs(t, l.Err(), lockport.ErrClosed)
-			}
-		}
+		c, b := w.client()
+		first := w.acquire(c, "x", lockport.Shared())
+		b.DelayNext(memorytest.Release, time.Second)
+		go w.release(first)
+		w.sleep(time.Millisecond)
+		late := w.acquire(c, "x", lockport.Shared())
+		b.DelayNext(memorytest.Claim, 2*time.Second)
+		waiting := w.begin(c, "x", lockport.Shared(), lockport.TTL(2*ttl))
+		later := w.begin(c, "x", lockport.Shared())
+		require.False(t, later.finished(), "it overtakes")
+		w.release(waiting.got())
+		w.release(later.got())
+		w.requireHeld(w.other(), "x")
+		w.release(late)
 	})
 }
 
