@@ -91,6 +91,26 @@ func TestHandOffsEndAfter16(t *testing.T) {
 	}
 }
 
+// A permit that is handed off ends its taker's wait at the server. Readers join a claim for its TTL, or for 100 ms if nobody reports
+// contention.
+func TestHandOffsInOtherModes(t *testing.T) {
+	for _, reported := range []bool{true, false} {
+		bubble(t, func(w *world) {
+			b := memorytest.NewBackend(w.server, nil)
+			c := w.on(stating{b, func(caps *driver.Capabilities) { caps.Contended = reported }})
+			permit := w.acquire(c, "x", lockport.Permits(1))
+			waiting := w.begin(c, "x", lockport.Permits(1))
+			w.requireWaiters("x", 1)
+			w.release(permit)
+			w.release(waiting.got())
+			w.requireWaiters("x", 0)
+			first := w.acquire(c, "x", lockport.Shared())
+			w.sleep(ttl / 2)
+			require.Equal(t, reported, w.acquire(c, "x", lockport.Shared()).Owner() == first.Owner())
+		})
+	}
+}
+
 // A claim is not handed off to a caller with another TTL, nor with little validity left.
 func TestClaimsThatAreNotHandedOff(t *testing.T) {
 	const brief = 60 * time.Millisecond // 13 ms of it are the margin
