@@ -55,10 +55,8 @@ func (c *Client) await(ctx context.Context, try bool, name string, opts []Acquir
 	if err != nil {
 		return nil, err
 	}
-	if mine != nil {
-		if gaveUp, blocked := mine.runHere(w); gaveUp {
-			return c.giveUp(q, w, cmp.Or(ctx.Err(), context.DeadlineExceeded), blocked)
-		}
+	if mine != nil && mine.runHere(w) {
+		return c.giveUp(q, w, cmp.Or(ctx.Err(), context.DeadlineExceeded))
 	}
 	if w.ready == nil {
 		return w.lock, w.err
@@ -67,7 +65,7 @@ func (c *Client) await(ctx context.Context, try bool, name string, opts []Acquir
 	case <-w.ready:
 		return w.lock, w.err
 	case <-ctx.Done():
-		return c.giveUp(q, w, ctx.Err(), nil)
+		return c.giveUp(q, w, ctx.Err())
 	}
 }
 
@@ -117,11 +115,10 @@ func (c *Client) enqueue(w *waiter, name string) (q *queue, mine *claim, err err
 }
 
 // giveUp removes w, whose context has ended with cause, from q. If w was granted a hold meanwhile, the next waiter gets its claim. If that hold has
-// ended too, its end was reported, so giveUp returns it. blocked is why w's own attempt failed, if the name is held.
-func (c *Client) giveUp(q *queue, w *waiter, cause, blocked error) (*Lock, error) {
+// ended too, its end was reported, so giveUp returns it.
+func (c *Client) giveUp(q *queue, w *waiter, cause error) (*Lock, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	blocked = cmp.Or(blocked, q.blocked)
 	if !w.done() {
 		q.remove(w)
 		q.stopIfUnwanted()
@@ -138,8 +135,8 @@ func (c *Client) giveUp(q *queue, w *waiter, cause, blocked error) (*Lock, error
 	switch {
 	case w.err != nil:
 		return nil, fmt.Errorf("%w; before that: %w", cause, w.err)
-	case blocked != nil:
-		return nil, fmt.Errorf("%w while waiting: %w", cause, blocked)
+	case q.blocked != nil:
+		return nil, fmt.Errorf("%w while waiting: %w", cause, q.blocked)
 	case errors.Is(cause, context.DeadlineExceeded):
 		return nil, fmt.Errorf("%w: %w: no answer", cause, ErrUnavailable)
 	}

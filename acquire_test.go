@@ -77,6 +77,9 @@ func TestWhoCameDuringTheClaimHasWaited(t *testing.T) {
 		require.ErrorIs(t, l.Release(w.ctx), lockport.ErrUnavailable)
 		w.sleep(time.Minute)
 		require.False(t, second.finished())
+		for _, request := range []memorytest.Call{memorytest.Claim, memorytest.Abandon} { // of the second, and of the undoing of the first
+			require.InDelta(t, 120, b.Calls(request), 30, "it pauses for up to 500 ms")
+		}
 		b.Fail(nil)
 		w.release(second.got())
 	})

@@ -59,8 +59,8 @@ func (cl *claim) newOutcome(lease driver.Lease, err error, suspended time.Durati
 }
 
 // runHere makes the first attempt on w's goroutine, and leaves later ones to another. Afterwards w is answered, or waits for ready, or has given up
-// because its context has ended: then blocked is why it would have had to wait, if the server said so.
-func (cl *claim) runHere(w *waiter) (gaveUp bool, blocked error) {
+// because its context has ended.
+func (cl *claim) runHere(w *waiter) (gaveUp bool) {
 	c := cl.client
 	o := outcome{err: driver.ErrUnknown, gaveUp: true} // if the driver panics
 	defer c.background.Done()
@@ -73,8 +73,7 @@ func (cl *claim) runHere(w *waiter) (gaveUp bool, blocked error) {
 		if cl.conclude(&o) {
 			cl.runLater(w.ctx, o)
 		}
-		blocked = cl.queue.blocked
-		if !gaveUp && !w.done() {
+		if !w.done() {
 			w.ready = make(chan struct{})
 		}
 	}()
@@ -142,15 +141,10 @@ func (cl *claim) run(ctx context.Context, o outcome) {
 
 // sleep pauses until d has passed, wake (if not nil) has an element, or ctx ends.
 func sleep(ctx context.Context, d time.Duration, wake <-chan struct{}) {
-	if d <= 0 {
-		return
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
 	case <-wake:
 	case <-ctx.Done():
-	case <-timer.C:
+	case <-time.After(d):
 	}
 }
 

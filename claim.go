@@ -82,7 +82,6 @@ func (cl *claim) granted(deadline, now time.Duration) {
 	if deadline != never {
 		cl.renewAt = renewalAfter(deadline, cl.req.TTL, now)
 	}
-	cl.limit = never
 	q := cl.queue
 	cl.give(q.head(), now)
 	if !q.several() {
@@ -107,9 +106,6 @@ func (cl *claim) leave() {
 	q := cl.queue
 	if cl.state = gone; q.claim == cl {
 		q.claim = nil
-	}
-	if q.newest == cl {
-		q.newest = nil
 	}
 	q.grants = slices.DeleteFunc(q.grants, func(other *claim) bool { return other == cl })
 	cl.client.claimForNext(q)
@@ -146,7 +142,6 @@ func (cl *claim) expireHolds(now time.Duration) (over bool) {
 			l.lose(fmt.Errorf("%w: %w", ErrLost, ErrMaxHold))
 		}
 	}
-	cl.schedule()
 	return false
 }
 

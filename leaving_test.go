@@ -93,6 +93,16 @@ func TestWhatCannotBeRenouncedIsUndone(t *testing.T) {
 		w.sleep(2 * time.Second)
 		w.nobodyHolds("left")
 	})
+	bubble(t, func(w *world) {
+		l, b, waiting := w.waitsForALostReply("wanted")
+		b.DelayNext(memorytest.Abandon, time.Second)
+		w.release(l)
+		b.Fail(driver.ErrUnavailable)
+		w.sleep(time.Minute)
+		require.InDelta(t, 120, b.Calls(memorytest.Abandon), 30, "it pauses for up to 500 ms")
+		b.Fail(nil)
+		w.release(waiting.got())
+	})
 }
 
 // waitsForALostReply begins to acquire a lock that another client holds. When l is released, the grant's reply is lost.

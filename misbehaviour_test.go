@@ -101,15 +101,21 @@ func TestOddBackend(t *testing.T) {
 				panic("oops")
 			case 2:
 				req.Lost(nil)
+			case 3:
+				return nil, nil
+			case 4:
+				return nil, driver.ErrLost
 			}
 			return lease, err
 		}})
 		require.PanicsWithValue(t, "oops", func() { _, _ = c.TryAcquire(w.ctx, "a") })
 		w.nobodyHolds("a")
-		_, err := c.TryAcquire(w.ctx, "a")
-		require.ErrorIs(t, err, lockport.ErrUnavailable, "lost before it was granted")
-		require.NotErrorIs(t, err, lockport.ErrLost, "nothing was held")
-		synctest.Wait()
+		for range 3 {
+			_, err := c.TryAcquire(w.ctx, "a")
+			require.ErrorIs(t, err, lockport.ErrUnavailable, "lost before it was granted, or no answer that makes sense")
+			require.NotErrorIs(t, err, lockport.ErrLost, "nothing was held")
+			synctest.Wait()
+		}
 		l, err := c.TryAcquire(w.ctx, "a")
 		require.NoError(t, err)
 		w.release(l)

@@ -156,11 +156,13 @@ func TestWriterIsNotStarved(t *testing.T) {
 func TestReadersAreLostTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, a, b := two(t)
+		longer := w.acquire(a, "x", lockport.Shared(), lockport.MaxHold(10*time.Second))
 		short := w.acquire(a, "x", lockport.Shared(), lockport.MaxHold(time.Second))
 		locks := []*lockport.Lock{w.acquire(a, "x", lockport.Shared()), w.acquire(a, "x", lockport.Shared())}
 		time.Sleep(2 * time.Second)
 		require.ErrorIs(t, short.Err(), lockport.ErrMaxHold)
 		<-short.Lost()
+		<-longer.Lost()
 		time.Sleep(time.Minute)
 		require.NoError(t, locks[0].Err(), "it is renewed")
 		require.NoError(t, b.Break(t.Context(), "x", locks[0].Owner()))

@@ -134,7 +134,7 @@ func TestCloseLeavesNothing(t *testing.T) {
 	require.Eventually(t, func() bool { runtime.GC(); return left.Value() == nil }, 10*time.Second, time.Millisecond)
 }
 
-// Background releases end with the client, even those that began late because only so many run at once.
+// Background releases end with the client, even those that began late because only so many run at once. Attempts end at once.
 func TestCloseEndsItsReleases(t *testing.T) {
 	bubble(t, func(w *world) {
 		c, b := w.client()
@@ -147,6 +147,15 @@ func TestCloseEndsItsReleases(t *testing.T) {
 		require.ErrorIs(t, err, lockport.ErrUnavailable)
 		require.ErrorContains(t, err, "may remain at the server: 1;")
 		require.Equal(t, 5*time.Second, time.Since(start))
+
+		c, b = w.client()
+		b.DelayNext(memorytest.Claim, time.Hour)
+		waiting := w.begin(c, "a")
+		start = time.Now()
+		require.NoError(t, c.Close())
+		require.True(t, waiting.finished())
+		require.ErrorIs(t, waiting.err, lockport.ErrClosed)
+		require.Zero(t, time.Since(start))
 	})
 }
 
