@@ -158,13 +158,14 @@ func TestRequeue(t *testing.T) {
 			mine = w.begin(c, "a")
 			foreign := w.begin(w.other(), "a")
 			if lost {
-				b.LoseNextReply(memorytest.Release) // of the requeue: neither outcome is known, but the second release is no loss
+				b.LoseNextReply(memorytest.Claim) // of the requeue: neither outcome is known, but the second release is no loss
 			}
 			w.release(l)
 			require.Equal(t, 1, requeues, "another client waits")
 			w.release(foreign.got())
 			next := mine.got()
 			require.NotEqual(t, l.Owner(), next.Owner(), "a requeued claim has its own owner id")
+			require.Equal(t, lost, b.Calls(memorytest.Abandon) > 0, "it keeps its place")
 			w.release(next)
 			w.nobodyHolds("a")
 		})

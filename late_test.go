@@ -158,6 +158,29 @@ func TestWhenAWaiterLooksAgain(t *testing.T) {
 	}
 }
 
+// How often a waiter polls, if nobody wakes it: as the backend says, as the answer says, and when the lock expires.
+func TestWhenAWaiterPolls(t *testing.T) {
+	for _, v := range []struct {
+		wake  driver.WakeMode
+		held  driver.HeldError
+		polls int // in ten seconds
+	}{
+		{wake: driver.WakeNotify, polls: 10}, {wake: driver.WakePoll, polls: 40},
+		{held: driver.HeldError{Poll: 100 * time.Millisecond}, polls: 100}, {held: driver.HeldError{ExpiresIn: 50 * time.Millisecond}, polls: 196},
+	} {
+		bubble(t, func(w *world) {
+			b, polls := memorytest.NewBackend(w.server, nil), 0
+			c := w.on(notifying{plain{stating{trying{b, func(context.Context, driver.Request) (driver.Lease, error) {
+				polls++
+				return nil, &v.held
+			}}, func(caps *driver.Capabilities) { caps.Wake, caps.Fair, caps.Queue = v.wake, driver.FairNone, false }}}, new(sync.Map)})
+			w.within(10*time.Second).begin(c, "a")
+			w.sleep(10 * time.Second)
+			require.InDelta(t, v.polls, polls, float64(v.polls)/5)
+		})
+	}
+}
+
 // Many locks with different TTLs are each renewed in time, and each ends at its MaxHold.
 func TestManyTimers(t *testing.T) {
 	bubble(t, func(w *world) {

@@ -105,15 +105,18 @@ func TestOddBackend(t *testing.T) {
 				return nil, nil
 			case 4:
 				return nil, driver.ErrLost
+			case 5:
+				return nil, context.Canceled
 			}
 			return lease, err
 		}})
 		require.PanicsWithValue(t, "oops", func() { _, _ = c.TryAcquire(w.ctx, "a") })
 		w.nobodyHolds("a")
-		for range 3 {
+		for range 4 {
 			_, err := c.TryAcquire(w.ctx, "a")
 			require.ErrorIs(t, err, lockport.ErrUnavailable, "lost before it was granted, or no answer that makes sense")
 			require.NotErrorIs(t, err, lockport.ErrLost, "nothing was held")
+			require.NotErrorIs(t, err, context.Canceled, "it was not the caller's")
 			synctest.Wait()
 		}
 		l, err := c.TryAcquire(w.ctx, "a")

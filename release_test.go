@@ -16,6 +16,7 @@ import (
 	"github.com/lockport/lockport/backend/memory"
 	"github.com/lockport/lockport/backend/memory/memorytest"
 	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/lab/peer"
 )
 
 // A repeated release that finds the claim gone is a loss only if its time was up.
@@ -143,7 +144,11 @@ func TestCloseEndsItsReleases(t *testing.T) {
 		}
 		b.Delay(4 * time.Second)
 		start := time.Now()
+		again := make(chan error)
+		go func() { again <- c.Close() }()
 		err := c.Close()
+		require.Equal(t, err, <-again)
+		require.ErrorIs(t, peer.ErrOf(c.TryAcquire(w.ctx, "0")), lockport.ErrClosed)
 		require.ErrorIs(t, err, lockport.ErrUnavailable)
 		require.ErrorContains(t, err, "may remain at the server: 1;")
 		require.Equal(t, 5*time.Second, time.Since(start))
