@@ -102,7 +102,7 @@ func (c *Client) enqueue(w *waiter, name string) (q *queue, mine *claim, err err
 	switch {
 	case q.claim != nil && w.try && (!q.several() || q.blocked != nil):
 		return nil, nil, errHeldHere
-	case q.claim == nil && q.head() == nil:
+	case q.claim == nil: // nobody waits
 		q.blocked = nil
 	}
 	w.place = q.waiters.PushBack(w)

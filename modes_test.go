@@ -291,7 +291,7 @@ func TestMaxHoldBesideMinHold(t *testing.T) {
 	})
 }
 
-// Close ends all holds in every mode, and those of readers also after a writer of their process has given up.
+// Close ends all holds in every mode, and those of readers also after a writer of their process has given up. It waits for MinHold.
 func TestCloseInEveryMode(t *testing.T) {
 	bubble(t, func(w *world) {
 		a, b := w.other(), w.other()
@@ -309,6 +309,10 @@ func TestCloseInEveryMode(t *testing.T) {
 		for range 3 {
 			w.acquire(b, "x", lockport.Permits(3))
 		}
+		start := time.Now()
+		w.acquire(b, "kept", lockport.MinHold(10*time.Second), nil)
+		require.NoError(t, b.Close())
+		require.Equal(t, 10*time.Second, time.Since(start))
 	})
 }
 
