@@ -62,6 +62,33 @@ func TestMakerOfTheClaimLeaves(t *testing.T) {
 	}
 }
 
+// A caller that leaves just as it is handed the lock passes it on at once, whatever its MinHold.
+func TestCallerLeavesAsItIsGranted(t *testing.T) {
+	bubble(t, func(w *world) {
+		c := w.other()
+		for i := range 100 {
+			l := w.acquire(c, "a")
+			leaves := w.begin(c, "a", lockport.MinHold(time.Hour))
+			next := w.begin(c, "a")
+			if i%2 == 0 {
+				next.cancel()
+				<-next.done
+			}
+			leaves.cancel()
+			w.release(l)
+			if <-leaves.done; leaves.err == nil { // it was handed the lock first
+				w.release(leaves.lock)
+				w.sleep(time.Hour)
+			}
+			if start := time.Now(); i%2 == 1 {
+				w.release(next.got())
+				require.Zero(t, time.Since(start))
+			}
+			w.nobodyHolds("a")
+		}
+	})
+}
+
 // A claim that is abandoned for its waiters is undone even if that fails and they get an error, or have left by then.
 func TestWhatCannotBeRenouncedIsUndone(t *testing.T) {
 	bubble(t, func(w *world) {
