@@ -78,7 +78,8 @@ var dialects = [...]dialect{
 			"{delete}", "DELETE {table} FROM {table} FORCE INDEX (PRIMARY)",
 			"{last}", "RIGHT", "{most}", "32000", "{concat}", "CONCAT(", "{or update}", "ON DUPLICATE KEY UPDATE", "{new abandoned}", "VALUES(abandoned)"},
 		schema: schemaMySQL, take: takeMySQL,
-		notices: []string{"SELECT 'durability' FROM DUAL WHERE @@GLOBAL.innodb_flush_log_at_trx_commit <> 1 UNION ALL " +
+		notices: []string{"SELECT 'durability' FROM DUAL WHERE @@GLOBAL.innodb_flush_log_at_trx_commit <> 1 OR " +
+			"@@GLOBAL.log_bin AND @@GLOBAL.sync_binlog <> 1 UNION ALL " + // a crash rolls back what the binary log lacks
 			"SELECT 'replication' FROM DUAL WHERE EXISTS (SELECT 1 FROM information_schema.PROCESSLIST WHERE COMMAND LIKE 'Binlog Dump%')",
 			// They differ among MariaDB, MySQL and Percona's cluster, and an unknown @@variable is an error.
 			"SHOW GLOBAL VARIABLES WHERE Variable_name = 'wsrep_provider' AND Value NOT IN ('', 'none') OR Variable_name = 'group_replication_single_primary_mode' AND Value = 'OFF'"},
@@ -87,6 +88,6 @@ var dialects = [...]dialect{
 		words: []string{"{now}", "CAST((julianday('now') - 2440587.5) * 86400000000 AS INTEGER)", "{greatest}", "max", "{find}", "instr",
 			"{collate}", "", "{delete}", "DELETE FROM {table}", "{last}", "substr", "{most}", "-32000", "{concat}", "printf('%s%s', ", "{or update}", "ON CONFLICT (name) DO UPDATE SET", "{new abandoned}", "excluded.abandoned"},
 		schema: schema, take: take,
-		notices: []string{"SELECT 'durability' FROM pragma_synchronous WHERE synchronous = 0"},
+		notices: []string{"SELECT 'durability' FROM pragma_synchronous, pragma_journal_mode WHERE synchronous = 0 OR synchronous = 1 AND journal_mode = 'wal'"},
 	},
 }

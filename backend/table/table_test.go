@@ -155,9 +155,9 @@ func TestNoDefaultDatabase(t *testing.T) {
 	require.Empty(t, do(t, b, "SELECT name FROM {table}"))
 }
 
-// Check warns of a node of a cluster. Without wsrep-on, MariaDB loads no provider.
+// Check warns of a node of a cluster, and of a binary log that is not synced. Without wsrep-on, MariaDB loads no provider.
 func TestCluster(t *testing.T) {
-	m := servers.NeedMariaDB(t, servers.MariaDBOptions{Config: []string{"wsrep-provider=/absent"}})
+	m := servers.NeedMariaDB(t, servers.MariaDBOptions{Config: []string{"wsrep-provider=/absent", "innodb-flush-log-at-trx-commit=1", "log-bin=bin", "sync-binlog=0"}})
 	require.Equal(t, []string{"durability", "cluster"}, peer.Notices(t, "table+"+m.URL()+"?create=true"))
 }
 

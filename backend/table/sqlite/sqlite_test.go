@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -80,8 +81,7 @@ func TestLayoutGolden(t *testing.T) {
 		('held', ?1, 7, ?2 - 500000000, ?2 + 60000000, '', 0), ('expired', ?1, 9000000000000000, 0, ?2 - 1, '', 0),
 		('abandoned', '', 0, 0, ?2, '0123456789abcdef0123456789abcdef', ?2)`, owner, now)
 	require.NoError(t, err)
-	b, err := open(t.Context(), url)
-	require.NoError(t, err)
+	b := peer.Must(open(t.Context(), url))(t)
 	defer b.Close()
 	st := peer.Shows(t, b.(driver.Inspector), "held")
 	require.Equal(t, []any{true, owner, uint64(7)}, []any{st.Held, st.Owner, st.Token})
@@ -89,17 +89,18 @@ func TestLayoutGolden(t *testing.T) {
 	lease := peer.Takes(t, b, driver.Request{Name: "expired", Owner: owner, TTL: time.Minute})
 	require.EqualValues(t, 9000000000000001, lease.Grant().Token)
 	peer.Fails(t, b, driver.Request{Name: "abandoned", Owner: owner, TTL: time.Minute}, driver.ErrHeld)
+	// With a write-ahead log, a crash can undo commits unless each is synced.
+	require.Equal(t, []string{"durability"}, peer.Notices(t, strings.Replace(url, "OFF", "NORMAL", 1)))
+	require.Empty(t, peer.Notices(t, strings.Replace(url, "OFF", "FULL", 1)))
 }
 
 // A statement waits for another process's, whatever other pragmas the URL has.
 func TestBusyTimeout(t *testing.T) {
 	url, db := newFile(t)
-	b, err := open(t.Context(), url)
-	require.NoError(t, err)
+	b := peer.Must(open(t.Context(), url))(t)
 	defer b.Close()
-	writer, err := db.Conn(t.Context())
-	require.NoError(t, err)
-	_, err = writer.ExecContext(t.Context(), "BEGIN IMMEDIATE")
+	writer := peer.Must(db.Conn(t.Context()))(t)
+	_, err := writer.ExecContext(t.Context(), "BEGIN IMMEDIATE")
 	require.NoError(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
