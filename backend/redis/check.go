@@ -93,14 +93,15 @@ func (b *Backend) checkNode(ctx context.Context, node goredis.Cmdable, all *noti
 	case replicas < b.o.Replicas:
 		return fmt.Errorf("%w: too few replicas are connected (%d of %d) to acknowledge locks: add replicas, or require fewer",
 			driver.ErrUnavailable, replicas, b.o.Replicas)
-	case replicas > 0 && b.o.Replicas == 0:
-		all.Add(driver.Notice{ID: "replication",
-			Text: fmt.Sprintf("Locks are copied to the server's replicas (%d) only after they are granted: "+
-				"a fail-over can forget a lock that is held, and grant it again.", replicas),
-			Remedy: "Check fencing tokens where it matters. The option Replicas (URL: replicas=1) makes the loss rarer; " +
-				"etcd and ZooKeeper exclude it."})
+	case replicas == 0 || b.o.Replicas > 0: // a master that is cut off from its replicas gets no acknowledgement
+		return nil
 	}
-	if _, limited := info["min_slaves_good_slaves"]; replicas > 0 && !limited { // INFO has it only where min-replicas-to-write is not 0
+	all.Add(driver.Notice{ID: "replication",
+		Text: fmt.Sprintf("Locks are copied to the server's replicas (%d) only after they are granted: "+
+			"a fail-over can forget a lock that is held, and grant it again.", replicas),
+		Remedy: "Check fencing tokens where it matters. The option Replicas (URL: replicas=1) makes the loss rarer; " +
+			"etcd and ZooKeeper exclude it."})
+	if _, limited := info["min_slaves_good_slaves"]; !limited { // INFO has it only where min-replicas-to-write is not 0
 		all.Add(driver.Notice{ID: "min-replicas",
 			Text: "A master that is cut off from its replicas keeps granting and renewing locks (min-replicas-to-write is 0), while the replica " +
 				"promoted in its place grants them too.",

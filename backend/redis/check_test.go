@@ -88,8 +88,9 @@ func TestCheckNotices(t *testing.T) {
 	master := servers.NeedRedis(t, servers.RedisOptions{Config: synced})
 	servers.NeedReplica(t, master)
 	require.Equal(t, []string{"replication", "min-replicas"}, peer.Notices(t, master.URL()))
-	do(t, master, "CONFIG", "SET", "min-replicas-to-write", 1)
 	require.Empty(t, peer.Notices(t, master.URL()+"?replicas=1"))
+	do(t, master, "CONFIG", "SET", "min-replicas-to-write", 1)
+	require.Equal(t, []string{"replication"}, peer.Notices(t, master.URL()))
 }
 
 func TestCheckClock(t *testing.T) {
