@@ -122,21 +122,22 @@ func checkCell(t *testing.T, w *environment.Running, c *play.Cell, seed uint64, 
 	if !c.Outcome.IsSafe() {
 		plays = max(1, c.Tries)
 	}
+	var last *play.Played
 	for i := range plays {
-		v := playOnce(t, w, c, seed+uint64(i))
+		played, v := playOnce(t, w, c, seed+uint64(i))
+		last = played
 		r.add(w.Name, v)
 		if !c.Outcome.IsSafe() && v.Seen() {
 			return
 		}
 	}
 	if !c.Outcome.IsSafe() && !c.Argued {
-		t.Errorf("%s under %s is stated to be %s, but in %d plays no two believed they held one lock",
-			w.Name, c.Fault, c.Outcome, plays)
+		t.Errorf("%s\nit is stated to be %s, but in %d plays no two believed they held one lock", again(t, last, seed), c.Outcome, plays)
 	}
 }
 
 // playOnce plays a phase and judges it. A broken promise is an error of t, with the seed that replays it.
-func playOnce(t *testing.T, w *environment.Running, c *play.Cell, seed uint64) *faults.Verdict {
+func playOnce(t *testing.T, w *environment.Running, c *play.Cell, seed uint64) (*play.Played, *faults.Verdict) {
 	begun := time.Now()
 	played, err := play.Play(t.Context(), w, c, seed)
 	if missing, ok := errors.AsType[*servers.NotInstalled](err); ok { // a program that makes the fault, such as a compiler
@@ -148,11 +149,7 @@ func playOnce(t *testing.T, w *environment.Running, c *play.Cell, seed uint64) *
 	require.NotNil(t, played, err)
 	v, judged := faults.Judge(played)
 	if err != nil || judged != nil || len(v.Breaches) > 0 {
-		long := ""
-		if *full {
-			long = " -full" // without it, the cell is not played
-		}
-		t.Errorf("-run='TestCells/%s$/%s$' -seed=%d%s; its history is %s", w.Name, c.Fault, seed, long, keep(t, played))
+		t.Error(again(t, played, seed))
 	}
 	if v != nil {
 		for _, b := range v.Breaches { // they may explain the error
@@ -163,7 +160,13 @@ func playOnce(t *testing.T, w *environment.Running, c *play.Cell, seed uint64) *
 	require.NoError(t, judged)
 	checkLinearizable(t, played, v)
 	t.Logf("%s: %d holds, %d events, %v", c.Outcome, len(v.History.Spans), len(v.History.Events), time.Since(begun).Round(time.Millisecond))
-	return v
+	return played, v
+}
+
+// again returns the flags that play a cell again from a seed on, and the file with the history of a phase.
+func again(t *testing.T, played *play.Played, seed uint64) string {
+	long := map[bool]string{true: " -full"}[*full] // without it, the cell is not played
+	return fmt.Sprintf("-run='TestCells/%s$/%s$' -seed=%d%s; its history is %s", played.Environment.Name, played.Cell.Fault, seed, long, keep(t, played))
 }
 
 // checkLinearizable judges by linearizability. Safe outcomes must pass. Others must fail, unless the fault let the server end claims at once.
@@ -173,10 +176,10 @@ func checkLinearizable(t *testing.T, played *play.Played, v *faults.Verdict) {
 	switch {
 	case played.Cell.Outcome.IsSafe() || played.Cell.Gone:
 		if err != nil {
-			t.Errorf("%v\nits history is %s", err, keep(t, played))
+			t.Errorf("%v\n%s", err, again(t, played, played.Seed))
 		}
 	case v.Seen() && err == nil:
-		t.Errorf("two believed they held one lock, but the history is linearizable; it is %s", keep(t, played))
+		t.Errorf("two believed they held one lock, but the history is linearizable\n%s", again(t, played, played.Seed))
 	}
 }
 
