@@ -126,8 +126,8 @@ func NewSession(name string, ttl *time.Duration, opts []Option, backend func() (
 	return c, err
 }
 
-// Check tests that the server answers, admits this client and can hold locks. It logs settings that put locks at risk as warnings.
-// Open calls it. Backends without a server always succeed.
+// Check tests that the server answers, admits this client and can hold locks. It logs settings that put locks at risk as warnings, and what the
+// server hides as information. Open calls it. A backend that is no driver.Checker, such as memory, always succeeds.
 func (c *Client) Check(ctx context.Context) error {
 	if _, ok := driver.As[driver.Checker](c.backend); !ok {
 		return nil

@@ -42,8 +42,8 @@ func parseTicket(s string) (*ticket, error) {
 
 // Detach ends the hold here and returns a ticket. Client.Attach takes the hold over with it within the TTL, also in another process; nobody else can
 // acquire the name in between. Keep the ticket secret: the first caller who presents it gets the lock. Without an Attach the lock ends with its TTL.
-// After Detach, Err is ErrReleased, and MinHold has no effect any more. If Detach fails, the hold lasts unless the error matches ErrLost. An unknown
-// outcome is ErrLost too.
+// After Detach, Err is ErrReleased, and MinHold has no effect any more. If Detach fails, the hold lasts unless the error matches ErrLost,
+// ErrReleased or ErrClosed. An unknown outcome is ErrLost too.
 //
 // Detach fails with errors.ErrUnsupported for readers, permits and inner holds, and if the lock belongs to a session (see Capabilities.Detach).
 func (l *Lock) Detach(ctx context.Context) (string, error) {

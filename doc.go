@@ -35,8 +35,8 @@
 // Make one [Client] for your program. Then call [Do], which acquires, runs a function and releases. Acquire waits; TryAcquire does not.
 //
 // Held locks are renewed until they are released. [TTL] bounds how long a lock stays taken if its holder goes silent; it does not bound the work.
-// Goroutines of one process that wait for the same name get it first in, first out, and hand it off without a request to the server. They leave
-// the name free for other processes at least ten times a second. Where waiters poll, consider [WithoutHandOff].
+// Goroutines of one process that wait for the same name get it first in, first out, and hand it off without a request to the server. After at most
+// 100 ms of hand-offs they leave the name free for other processes. Where waiters poll, consider [WithoutHandOff].
 //
 // A lock is not re-entrant: a second Acquire in the same process waits. [Reenter] opts in.
 //

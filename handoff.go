@@ -8,7 +8,7 @@ import (
 )
 
 // Bounds of the hand-off inside a process: how many holds a claim may serve after its first, and for how long. The client cannot see that
-// others poll. So it releases a claim at the server at least ten times a second, which leaves them moments as long as a request.
+// others poll. So it releases a claim at the server after 100 ms of hand-offs, which leaves them moments as long as a request.
 const (
 	maxHandOffs          = 1000 // below driver.TokensPerGrant
 	maxContendedHandOffs = 16

@@ -49,8 +49,8 @@ var (
 // Name is the name that is locked.
 func (l *Lock) Name() string { return l.claim.req.Name }
 
-// Owner is the id under which the server knows the holder: 32 hexadecimal digits, a colon, and host, process id and label for people. Holds handed
-// off within the process share one.
+// Owner is the id under which the server knows the holder: 32 hexadecimal digits, a colon, host, process id and label for people, and a random
+// part. Holds handed off within the process share one.
 func (l *Lock) Owner() string { return l.claim.req.Owner }
 
 // Token returns the fencing token: greater than that of every earlier hold of the name, but not always among readers, or among permits. false: the
@@ -89,8 +89,8 @@ func (l *Lock) endAt(now time.Duration) *end {
 	return l.ended.Load()
 }
 
-// Deadline is when the hold ends if the server is not heard from again: the end of its validity less a margin. Renewal moves it. false: the hold
-// has no deadline (file), or has ended.
+// Deadline is when the hold ends if the server is not heard from again: the end of its validity less a margin, or of MaxHold if that is earlier. Renewal
+// moves it. false: the hold has no deadline (file without MaxHold), or is known to have ended: see Err.
 func (l *Lock) Deadline() (time.Time, bool) {
 	deadline := min(time.Duration(l.claim.deadline.Load()), l.limit)
 	if deadline == never || l.ended.Load() != nil {

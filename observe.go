@@ -30,7 +30,7 @@ type AcquireEvent struct {
 	Name      string
 	Wait      time.Duration // how long the call took
 	Token     Token         // 0 if none
-	HandedOff bool          // the claim came from another goroutine of this process, without a request
+	HandedOff bool          // the claim was made for another hold of this process, and needed no request
 	Err       error         // nil if acquired
 }
 

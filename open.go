@@ -120,8 +120,7 @@ func (m *Mux) openBackend(rawURL string, ttl time.Duration) (driver.Backend, tim
 	return b, urlTTL, err
 }
 
-// Open makes a client of rawURL and checks its server. It logs settings that put locks at risk as warnings. An option overrides the same
-// parameter of the URL. ErrInvalidOption: the URL is wrong.
+// Open makes a client of rawURL and checks its server: see Check. The option TTL overrides that of the URL. ErrInvalidOption: the URL is wrong.
 func (m *Mux) Open(ctx context.Context, rawURL string, opts ...Option) (*Client, error) {
 	cfg, err := newConfig(opts)
 	if err != nil {

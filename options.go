@@ -12,7 +12,7 @@ import (
 // DefaultTTL is the TTL if none is given.
 const DefaultTTL = 15 * time.Second
 
-// minTTL is the smallest TTL: the safety margin would use up a smaller one.
+// minTTL is the smallest TTL: the safety margin would leave little of a smaller one.
 const minTTL = 20 * time.Millisecond
 
 // Option configures a Client.
@@ -92,8 +92,8 @@ func (o commonOption) acquire(a *acquisition) error { return o(a) }
 
 // TTL bounds how long a lock stays taken if its holder goes silent. Default: DefaultTTL, 15 s. A held lock is renewed after at most a third of it, so
 // it bounds the outage, never the work. It is rounded up to the server's unit; a TTL below the backend's smallest is an error. If all locks share a
-// session (Postgres, MySQL, ZooKeeper), it is the session's TTL: give it to New or Open. Another TTL for one acquisition is then an error
-// (errors.ErrUnsupported).
+// session (Postgres, MySQL, ZooKeeper), it is the session's TTL: give it to New or Open, as a multiple of the unit. Another TTL for one acquisition is
+// then an error (errors.ErrUnsupported).
 func TTL(d time.Duration) CommonOption {
 	return commonOption(func(a *acquisition) error {
 		switch {
@@ -115,15 +115,16 @@ func MaxHold(d time.Duration) CommonOption {
 
 // MinHold keeps the lock taken for at least this long after it was acquired, even if it is released sooner. So a short job does not run twice on
 // machines whose clocks differ. Release returns at once; the client keeps and renews the lock in the background, and Close waits for it. If the
-// process dies sooner, the lock becomes free as after any crash. Other callers, even in this process, wait for a kept lock. Default: 0.
+// process dies sooner, the lock becomes free as after any crash. Other callers, even in this process, wait for a kept lock; only readers join readers.
+// Default: 0.
 func MinHold(d time.Duration) CommonOption {
 	return commonOption(func(a *acquisition) error { a.minHold = d; return notNegative("MinHold", d) })
 }
 
 // Shared acquires the name as a reader. Any number of readers hold it together, never with a writer (a caller without Shared). Neither
-// starves: a waiting writer is served before later readers, but for up to 16 that join readers of their own Client. Readers of a Client with one TTL
-// usually share a claim at the server, and its token; a later writer's token is greater. Backends without readers fail with errors.ErrUnsupported:
-// see Capabilities.Shared.
+// starves: a waiting writer is served before later readers, but for some that join readers of their own Client: all that wait when those get the
+// name, and then up to 16, or those of 100 ms if the backend does not report the writer. Readers of a Client with one TTL usually share a claim at the
+// server, and its token; a later writer's token is greater. Backends without readers fail with errors.ErrUnsupported: see Capabilities.Shared.
 func Shared() AcquireOption {
 	return acquireOption(func(a *acquisition) error { a.shared = true; return nil })
 }
@@ -152,7 +153,7 @@ func notNegative(option string, d time.Duration) error {
 // maxLabel keeps owner ids within driver.MaxOwnerLength.
 const maxLabel = 64
 
-// Label names this client for people: status and error messages show it beside host and process id. At most 64 bytes; bytes other than
+// Label names this client for people: status and error messages show it beside host and process id. At most 64 bytes; characters other than
 // ASCII letters, digits and "._-" become "_". Default: the program's name.
 func Label(s string) Option {
 	return clientOption(func(c *config) error {
@@ -188,7 +189,7 @@ func Observe(h Hooks) Option {
 }
 
 // WithoutHandOff releases the lock at the server after every hold, even if a goroutine of this process waits for it. Use it where polling clients
-// compete with lockport, which cannot see them wait: hand-off leaves the name free only ten times a second, for a moment. Default: hand-off, within
+// compete with lockport, which cannot see them wait: with hand-off, the name is free for a moment at most ten times a second. Default: hand-off, within
 // bounds.
 func WithoutHandOff() Option {
 	return clientOption(func(c *config) error { c.noHandOff = true; return nil })

@@ -9,8 +9,8 @@ import (
 // maxUndoers bounds the goroutines that undo claims.
 const maxUndoers = 8
 
-// undo is a claim that nobody wants and that the server may still hold: its outcome is unknown, its release failed, or it was lost. The client
-// retries until the claim is certainly gone.
+// undo is a claim that nobody wants and that the server may still hold or queue: its outcome is unknown, its release failed, it was lost, or its
+// waiters have left. The client retries until the claim is certainly gone.
 type undo struct {
 	claim *claim
 	due   time.Duration

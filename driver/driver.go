@@ -6,8 +6,8 @@
 // A claim is an owner id that requests or has a name at the server. A hold is a caller's handle with a token. A claim serves one hold at a time; only
 // a shared claim serves several at once. A driver knows claims only.
 //
-// The client makes claims with contexts of its own. The exception: if Capabilities.Prompt is set, the first attempt has the caller's values and
-// deadline. The client cancels the context of a call when the call returns, so a lease must not keep it.
+// The client makes claims with contexts of its own, which have the values of the caller's. The exception: if Capabilities.Prompt is set, the first
+// attempt also has the caller's deadline and cancellation. The client cancels the context of a call when the call returns, so a lease must not keep it.
 //
 // # What a driver does and does not do
 //
@@ -119,9 +119,10 @@ type Lease interface {
 	Grant() Grant
 
 	// Release gives up the name and wakes its waiters. nil: the claim has certainly ended. ErrLost: the server no longer has the claim. Any other
-	// error: unknown. The client calls Release for every lease, even a lost one, so that the driver can free what it keeps for the lease. The only
-	// exception: while a renewal outlasts its context, the client calls Abandon instead. If that fails, it calls Release once the
-	// renewal has returned.
+	// error: unknown. The client calls Release for every lease, even a lost one, so that the driver can free what it keeps for the lease. The
+	// exceptions: Requeue takes the place of Release, and after a Detach that returned nil there is none. While a renewal outlasts its context, the
+	// client calls Abandon instead. If that fails, it calls Release once the renewal has returned. After a Detach that outlasted its context, it calls
+	// Abandon alone.
 	//
 	// The client remembers the outcome. After nil or ErrLost it does not call Release again. After an unknown outcome it does, and treats ErrLost
 	// before the end of the validity as success. So a driver reports the server's answer and remembers nothing.
@@ -133,7 +134,7 @@ type Lease interface {
 type Renewer interface {
 	// Renew extends the claim by its TTL and returns its new validity, computed as for Grant.Until and never before an earlier one. ErrLost: the
 	// claim is known to be gone. Any other error: unknown, and nothing is promised; the client retries until the last known validity ends. Not called
-	// if Until is zero. Before it releases the claim, the client waits for Renew to return, at worst until ctx ends.
+	// if Until is zero. Before it releases the claim, the client waits for Renew to return, for up to 5 s.
 	Renew(ctx context.Context) (until time.Time, err error)
 }
 
