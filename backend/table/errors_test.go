@@ -120,15 +120,12 @@ func TestSeveralHosts(t *testing.T) {
 // A connection that dies may have sent the statement, even if its repetition is refused.
 func TestDeadConnection(t *testing.T) {
 	for n, refusal := range []error{state("28P01"), errors.New("unreachable"), sqldriver.ErrBadConn, nil} {
-		b, err := NewBackend(sql.OpenDB(&dying{refusal: refusal}), Postgres, Options{})
-		require.NoError(t, err)
+		b := peer.Must(NewBackend(sql.OpenDB(&dying{refusal: refusal}), Postgres, Options{}))(t)
 		require.ErrorIs(t, b.Break(t.Context(), "a", someOwner), driver.ErrUnknown, n)
-		b, err = NewBackend(sql.OpenDB(&dying{refusal: refusal}), MySQL, Options{}) // whose claims return no rows
-		require.NoError(t, err)
+		b = peer.Must(NewBackend(sql.OpenDB(&dying{refusal: refusal}), MySQL, Options{}))(t) // whose claims return no rows
 		peer.Fails(t, b, request("a", 1), driver.ErrUnknown)
 		if refusal != nil {
-			_, err = b.Inspect(t.Context(), "a") // changes nothing
-			require.NotErrorIs(t, err, driver.ErrUnknown, n)
+			require.NotErrorIs(t, peer.ErrOf(b.Inspect(t.Context(), "a")), driver.ErrUnknown, n) // it changes nothing
 		}
 	}
 }
@@ -153,10 +150,7 @@ func TestConflictOfIsolation(t *testing.T) {
 			do(t, b, "INSERT INTO {table} VALUES (?, '', 1, 1, 1, '', 0)", level)
 			other := peer.Opened(t, url+"&default_transaction_isolation="+strings.ReplaceAll(level, " ", "%20")).(*Backend)
 			defer other.Close()
-			tx, err := b.db.BeginTx(t.Context(), nil)
-			require.NoError(t, err)
-			_, err = tx.ExecContext(t.Context(), b.text("UPDATE {table} SET since = 2 WHERE name = ?"), level)
-			require.NoError(t, err)
+			tx := lockRow(t, b, level)
 			done := make(chan error, 1)
 			go func() {
 				_, err := other.TryAcquire(t.Context(), request(level, 1))

@@ -72,10 +72,8 @@ func TestLateRenewalShortensNothing(t *testing.T) {
 		for i, name := range []string{"a", "b"} {
 			leases = append(leases, peer.Takes(t, b, request(name, i+1)))
 		}
-		tx := peer.Must(b.db.BeginTx(t.Context(), nil))(t)
+		tx := lockRow(t, b, "a")
 		defer func() { _ = tx.Rollback() }()
-		var name string
-		require.NoError(t, tx.QueryRow(b.text("SELECT name FROM {table} WHERE name = 'a' FOR UPDATE")).Scan(&name))
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		left := make(chan struct{})

@@ -65,6 +65,14 @@ func do(t *testing.T, b *Backend, statement string, args ...any) (rows [][]strin
 	return rows
 }
 
+// lockRow returns a transaction that has updated the row of a name, and keeps it locked.
+func lockRow(t *testing.T, b *Backend, name string) *sql.Tx {
+	t.Helper()
+	tx := peer.Must(b.db.BeginTx(t.Context(), nil))(t)
+	peer.Must(tx.ExecContext(t.Context(), b.text("UPDATE {table} SET since = 2 WHERE name = ?"), name))(t)
+	return tx
+}
+
 func number(text string) int64 {
 	n, _ := strconv.ParseInt(text, 10, 64)
 	return n
@@ -119,9 +127,7 @@ func TestPrune(t *testing.T) {
 		left := func() int64 { return number(do(t, b, "SELECT count(*) FROM {table}")[0][0]) }
 		enter(4100)
 		do(t, b, "INSERT INTO {table} VALUES ('free', '', 1, 1, {now} - 604000000000, '', 0), ('abandoned', '', 1, 1, 1, 'x', {now}), ('held', 'x', 1, 1, {now}, '', 0), ('ahead', '', 4000000000000000, 1, 1, '', 0)")
-		tx := peer.Must(b.db.BeginTx(t.Context(), nil))(t)
-		var name string
-		require.NoError(t, tx.QueryRow(b.text("SELECT name FROM {table} WHERE name = 'free' FOR UPDATE")).Scan(&name))
+		tx := lockRow(t, b, "free")
 		require.NoError(t, b.prune(ctx))
 		require.NoError(t, tx.Rollback())
 		require.EqualValues(t, 104, left())
@@ -191,10 +197,9 @@ func TestRenewalsTogether(t *testing.T) {
 		locked, unlock := -1, func() {}
 		if d == Postgres {
 			locked = 9
-			tx := peer.Must(b.db.BeginTx(t.Context(), nil))(t)
+			tx := lockRow(t, b, "9")
 			unlock = func() { _ = tx.Rollback() }
 			defer unlock()
-			require.NoError(t, peer.ErrOf(tx.ExecContext(t.Context(), b.text("SELECT FROM {table} WHERE name = '9' FOR UPDATE"))))
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), within/3)
 		defer cancel()
@@ -214,12 +219,9 @@ func TestClaimsLeaveAConnection(t *testing.T) {
 	onServers(t, func(t *testing.T, _ Dialect, b *Backend, url string) {
 		do(t, b, "INSERT INTO {table} VALUES ('free', '', 1, 1, 1, '', 0)")
 		held := peer.Takes(t, b, request("held", 1))
-		other, err := openURL(t.Context(), url)
-		require.NoError(t, err)
+		other := peer.Must(openURL(t.Context(), url))(t)
 		defer other.Close()
-		tx := peer.Must(other.(*Backend).db.BeginTx(t.Context(), nil))(t)
-		_, err = tx.ExecContext(t.Context(), b.text("UPDATE {table} SET since = 2 WHERE name = 'free'")) // claims wait for the row
-		require.NoError(t, err)
+		tx := lockRow(t, other.(*Backend), "free") // claims wait for it
 		var claims sync.WaitGroup
 		for n := range 10 {
 			claims.Go(func() {
@@ -234,8 +236,7 @@ func TestClaimsLeaveAConnection(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), within/3)
 		defer cancel()
 		for range 10 {
-			_, err = driver.Renew(ctx, b, held)
-			require.NoError(t, err)
+			require.NoError(t, peer.ErrOf(driver.Renew(ctx, b, held)))
 		}
 		require.NoError(t, held.Release(ctx))
 		require.NoError(t, tx.Rollback())
