@@ -114,12 +114,14 @@ func TestNotices(t *testing.T) {
 	dir := filepath.Join(outer, "locks")
 	require.NoError(t, os.Mkdir(dir, 0o700))
 	ids := func() []string { return peer.Notices(t, "file://"+dir) }
-	require.NotContains(t, ids(), "folder-mode")
-	require.NotContains(t, ids(), "folder-path")
+	require.Empty(t, ids())
 	require.NoError(t, os.Chmod(dir, 0o777))
 	require.Contains(t, ids(), "folder-mode")
 	require.NoError(t, os.Chmod(outer, 0o777))
 	require.Contains(t, ids(), "folder-path")
+	link := filepath.Join(t.TempDir(), "link")
+	require.NoError(t, os.Symlink(dir, link))
+	require.Contains(t, peer.Notices(t, "file://"+link), "folder-path", "of the folder that the link leads to")
 	require.NoError(t, os.Chmod(outer, 0o777|os.ModeSticky))
 	require.NotContains(t, ids(), "folder-path")
 	if os.Geteuid() == 0 {

@@ -1,6 +1,7 @@
 package file
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -180,15 +181,26 @@ func (b *Backend) Check(ctx context.Context) ([]driver.Notice, error) {
 		warn("folder-owner", fmt.Sprintf("The lock folder belongs to user %d, who may rename it or remove files in it, which ends the locks on them.", owner),
 			fmt.Sprintf("chown %d %s", os.Geteuid(), b.dir.path))
 	}
-	for dir := b.dir.path; dir != filepath.Dir(dir); {
-		dir = filepath.Dir(dir)
-		if fi, err := os.Stat(dir); err == nil && isOpen(fi) {
-			warn("folder-path", fmt.Sprintf("Other users may rename folders in %s, and with them the lock folder. Then there would be two sets of locks.", dir),
-				"chmod +t "+dir+", or choose another folder.")
-			break
-		}
+	real, err := filepath.EvalSymlinks(b.dir.path) // others may rename links, and folders that they lead to
+	if err != nil {
+		return nil, b.dir.explain(err)
+	}
+	if dir := cmp.Or(openAbove(b.dir.path), openAbove(real)); dir != "" {
+		warn("folder-path", fmt.Sprintf("Other users may rename folders in %s, and with them the lock folder. Then there would be two sets of locks.", dir),
+			"chmod +t "+dir+", or choose another folder.")
 	}
 	return notices, nil
+}
+
+// openAbove is the nearest open folder above path, which is absolute; empty: there is none.
+func openAbove(path string) string {
+	for path != filepath.Dir(path) {
+		path = filepath.Dir(path)
+		if fi, err := os.Stat(path); err == nil && isOpen(fi) {
+			return path
+		}
+	}
+	return ""
 }
 
 // isOpen reports whether users other than its owner may rename and remove entries of a folder.
