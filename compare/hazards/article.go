@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/conformance/exhibits/articles"
@@ -39,16 +40,16 @@ func article(name string) articles.Exhibit {
 
 // inEnvironment turns the scenario into a cell of an environment.
 func (s *scenario) inEnvironment(e *environment.Environment) *play.Cell {
-	c := &play.Cell{Fault: s.Hazard, Script: s.script, Belief: believed, Harmless: !s.harmful, TTL: e.TTL}
-	if s.ttl != 0 && !e.Local && e.Backend != "zookeeper" { // ZooKeeper allows no longer TTL
-		c.TTL = s.ttl
+	c := &play.Cell{Fault: s.Hazard, Script: s.act, Belief: believed, Harmless: !s.Harmful, TTL: e.TTL}
+	if s.TTLSeconds != 0 && !e.Local && e.Backend != "zookeeper" { // ZooKeeper allows no longer TTL
+		c.TTL = time.Duration(s.TTLSeconds) * time.Second
 	}
 	c.URL = func(at string) string {
-		if s.lock == "" {
+		if s.Exhibit == "" {
 			return strings.Replace(at, "ttl="+e.TTL.String(), "ttl="+c.TTL.String(), 1) // session backends take the TTL from the URL
 		}
 		u, _ := url.Parse(at)
-		u.Scheme, u.RawQuery = articleScheme, url.Values{"lock": {s.lock}}.Encode()
+		u.Scheme, u.RawQuery = articleScheme, url.Values{"lock": {s.Exhibit}}.Encode()
 		return u.String()
 	}
 	return c

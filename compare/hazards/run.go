@@ -35,11 +35,11 @@ func run(ctx context.Context, progress func(done, total int, what string), scena
 	var cells []*cell
 	for _, s := range scenarios {
 		cells = append(cells, &cell{scenario: s})
-		r.total += s.plays
+		r.total += s.Plays
 	}
 	var running sync.WaitGroup
 	for i := range environments {
-		here := slices.DeleteFunc(slices.Clone(cells), func(c *cell) bool { return c.environment != environments[i].Name })
+		here := slices.DeleteFunc(slices.Clone(cells), func(c *cell) bool { return c.Environment != environments[i].Name })
 		if len(here) > 0 {
 			running.Go(func() { r.playAll(&environments[i], here) })
 		}
@@ -82,7 +82,7 @@ func (r *runner) playAll(e *environment.Environment, cells []*cell) {
 	if err != nil {
 		for _, c := range cells {
 			c.add(report.Run{}, err)
-			r.tell(c.plays, c.ID())
+			r.tell(c.Plays, c.ID())
 		}
 		return
 	}
@@ -90,8 +90,8 @@ func (r *runner) playAll(e *environment.Environment, cells []*cell) {
 	for _, harmful := range []bool{false, true} {
 		var plays sync.WaitGroup
 		for _, c := range cells {
-			for n := range c.plays {
-				if c.harmful != harmful {
+			for n := range c.Plays {
+				if c.Harmful != harmful {
 					continue
 				}
 				plays.Go(func() { r.play(running, c, n) })

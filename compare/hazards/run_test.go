@@ -82,7 +82,7 @@ func TestALateWriteThatLandedIsTold(t *testing.T) {
 // A run has a cell for each scenario, with the worst class of its plays and how many showed it.
 func TestCellsOfPlays(t *testing.T) {
 	at := func(hazard, subject, environment string, script play.Act) scenario {
-		return scenario{Cell: report.Cell{Hazard: hazard, Subject: subject, Setup: "a setup"}, environment: environment, script: script, plays: 3, harmful: true}
+		return scenario{Cell: report.Cell{Hazard: hazard, Subject: subject, Setup: "a setup"}, Environment: environment, act: script, Plays: 3, Harmful: true}
 	}
 	n := 0
 	all := []scenario{
@@ -135,7 +135,7 @@ func TestPlaysThatBreakOff(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := -1
-			cells, _, err := run(t.Context(), func(int, int, string) {}, []scenario{{Cell: report.Cell{Hazard: "H1", Subject: "file"}, environment: "file", plays: 1, script: func(s *play.Phase) {
+			cells, _, err := run(t.Context(), func(int, int, string) {}, []scenario{{Cell: report.Cell{Hazard: "H1", Subject: "file"}, Environment: "file", Plays: 1, act: func(s *play.Phase) {
 				n++
 				s.Found(c.plays[n], "Found.")
 				if n < len(c.plays)-1 {

@@ -12,12 +12,8 @@ import (
 
 // Steps that many scripts share.
 
-const (
-	// holding is how long a holder has the lock before something happens. believed is how long an overlap lasts at least, so that people see it.
-	holding, believed = 300 * time.Millisecond, 500 * time.Millisecond
-	// patientTTL is for plays that replace or restart servers before a holder renews. That takes far less time, even on a busy machine.
-	patientTTL = 30 * time.Second
-)
+// holding is how long a holder has the lock before something happens. believed is how long an overlap lasts at least, so that people see it.
+const holding, believed = 300 * time.Millisecond, 500 * time.Millisecond
 
 // limit is how long a worker waits for a lock that should end with its TTL, or with its process.
 func limit(s *play.Phase) time.Duration {
