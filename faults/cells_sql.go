@@ -20,13 +20,13 @@ import (
 
 // Reasons that several environments share.
 const (
-	whyKilled  = "the system closes the connections, so holders notice within milliseconds; the server stays down for at least 500 ms"
-	whyClosed  = "server and holder each see the connection close; chance decides which is first, by milliseconds"
-	whyTooMany = "clients with a session go on; others wait for room"
+	whyKilled = "the system closes the connections, so holders notice within milliseconds; the server stays down for at least 500 ms"
+	whyClosed = "server and holder each see the connection close; chance decides which is first, by milliseconds"
 )
 
-// sessionCells are the faults of one server whose sessions hold the locks. ended is the fault in which an operator ends a session.
-func sessionCells(ended string) []play.Cell {
+// sessionCells are the faults of one server whose sessions hold the locks. ended is the fault in which an operator ends a session, and driver is the
+// driver of database/sql.
+func sessionCells(ended, driver string) []play.Cell {
 	return []play.Cell{
 		{Fault: "server-killed", Outcome: report.Unavailable, Script: play.Storm(unavailable(granting.killed, 0.25, 0.1, 0.5)), Why: whyKilled},
 		{Fault: "server-restarted", Outcome: report.Fenced, Script: play.Storm(play.InOrder((*play.Phase).Injected, granting.restart, (*play.Phase).Healed)), Gone: true, Argued: true,
@@ -41,6 +41,8 @@ func sessionCells(ended string) []play.Cell {
 			Why: "the server frees an ended session's locks at once; the holder sees its socket close within milliseconds, but the next waiter may be granted first"},
 		{Fault: ended + "-behind-silence", Outcome: report.Fenced, Script: endedBehindSilence(Remove), Gone: true, Tries: overtakenTries,
 			Why: "the server frees an ended session's locks at once; a holder with a silent link trusts its lock until its deadline"},
+		{Fault: "too-many-connections", Outcome: report.Safe, Script: play.Storm(usedUp(driver)),
+			Why: "clients with a session go on; others wait for room"},
 	}
 }
 
@@ -54,9 +56,9 @@ var closedBothWays = []play.Cell{
 }
 
 // usedUp opens connections as the workers' user, until the server has none left. For a while it also takes those that become free.
-func usedUp[S any](driver string, dsn func(S) string) play.Act {
+func usedUp(driver string) play.Act {
 	return func(s *play.Phase) {
-		db := play.Must(sql.Open(driver, dsn(in[S](s))))
+		db := play.Must(sql.Open(driver, in[*environment.SQL](s).DSN))
 		var taken []*sql.Conn
 		defer func() {
 			for _, conn := range taken {
@@ -89,9 +91,7 @@ func tooMany(err error) bool {
 	return errors.As(err, &ofMySQL) && ofMySQL.Number == 1040 || errors.As(err, &ofPostgres) && ofPostgres.Code == "53300"
 }
 
-var postgresCells = slices.Concat(Common(false, closedBothWays...), sessionCells("session-terminated"), []play.Cell{
-	{Fault: "too-many-connections", Outcome: report.Safe, Script: play.Storm(usedUp("pgx", func(p *environment.Postgres) string { return p.Server.URL() })), Why: whyTooMany},
-})
+var postgresCells = slices.Concat(Common(false, closedBothWays...), sessionCells("session-terminated", "pgx"))
 
 var (
 	pooler       = granting // clients connect to it
@@ -169,8 +169,7 @@ func holdElsewhere(s *play.Phase) *play.Hold {
 	return s.Acquire(s.Worker())
 }
 
-var mySQLCells = slices.Concat(Common(false, closedBothWays...), sessionCells("session-killed"), []play.Cell{
-	{Fault: "too-many-connections", Outcome: report.Safe, Script: play.Storm(usedUp("mysql", func(m *environment.MySQL) string { return m.Server.DSN() })), Why: whyTooMany},
+var mySQLCells = slices.Concat(Common(false, closedBothWays...), sessionCells("session-killed", "mysql"), []play.Cell{
 	{Fault: "token-table-locked", Outcome: report.Safe, Script: play.Storm(lasting(lockTokenTable, 1, 2)),
 		Why: "a holder keeps its lock or learns of the loss in time; a claim that gets no token releases the lock and fails"},
 	{Fault: "token-table-dropped", Outcome: report.Safe, Script: play.Storm(dropTokenTable),
@@ -181,7 +180,7 @@ var mySQLCells = slices.Concat(Common(false, closedBothWays...), sessionCells("s
 
 // lockTokenTable locks the table of tokens, as some backups do, for longer than a statement waits for it.
 func lockTokenTable(s *play.Phase) (end func()) {
-	conn := play.Must(in[*environment.MySQL](s).Server.Admin.Conn(s.Ctx))
+	conn := play.Must(in[*environment.SQL](s).Server.Admin.Conn(s.Ctx))
 	play.Must(conn.ExecContext(s.Ctx, "LOCK TABLES lockport_fence WRITE"))
 	return func() {
 		// Even after the context's end: the session returns to the pool, and would keep the table locked.
@@ -193,7 +192,7 @@ func lockTokenTable(s *play.Phase) (end func()) {
 func dropTokenTable(s *play.Phase) {
 	for range 5 {
 		s.Injected()
-		play.Must(in[*environment.MySQL](s).Server.Admin.ExecContext(s.Ctx, "DROP TABLE IF EXISTS lockport_fence"))
+		play.Must(in[*environment.SQL](s).Server.Admin.ExecContext(s.Ctx, "DROP TABLE IF EXISTS lockport_fence"))
 		s.Pause(0, 0.25)
 	}
 }

@@ -10,7 +10,7 @@ import (
 func TestLeftoversOfPostgres(t *testing.T) {
 	const name, lock, permit = "nightly-report", 1460986057695863492, -5908599515314385188
 	side := advisoryKey("lockport.side:", lock)
-	p := Need(t, "postgres").Servers.(*Postgres)
+	p := Need(t, "postgres").Servers.(*SQL)
 	p.Locks.(*sessions).names.Store(name, true)
 	other, err := p.Server.Admin.Conn(t.Context())
 	require.NoError(t, err)

@@ -140,15 +140,26 @@ func (r *rows) Leftovers(ctx context.Context, prefix string) ([]string, error) {
 	return slices.DeleteFunc(all, func(name string) bool { return !strings.HasPrefix(name, prefix) }), err
 }
 
-// Postgres is one PostgreSQL server.
-type Postgres struct {
+// SQL is one SQL server, at times behind a pooler.
+type SQL struct {
 	base
 	Locks
-	Server *servers.Postgres
+	Server *servers.Server
+	// DSN is what database/sql needs to connect to Server as the user of the locks.
+	DSN string
+}
+
+// sqlOf arranges nodes. Clients connect to the first.
+func sqlOf(l layout, s *servers.Server, dsn string, nodes ...*servers.Server) *SQL {
+	q := &SQL{baseOf(func() string { return l.url(nodes[0].URL()) }, servers.SetOf(nodes...)), l.at(s), s, dsn}
+	q.restarts, q.forgets = true, l.forgets
+	return q
 }
 
 func startPostgres(l layout) starter {
-	return starts(servers.StartPostgres, servers.PostgresOptions{Clock: true}, func(s *servers.Postgres) *Postgres { return postgresOf(l, s, s.Server) })
+	return starts(servers.StartPostgres, servers.PostgresOptions{Clock: true}, func(s *servers.Postgres) *SQL {
+		return sqlOf(l, s.Server, s.URL(), s.Server)
+	})
 }
 
 // pooled starts a PostgreSQL server behind a PgBouncer in a mode, with size connections to the server.
@@ -165,15 +176,8 @@ func pooled(mode string, size int, l layout) starter {
 		if err != nil {
 			return nil, errors.Join(err, s.Close())
 		}
-		return postgresOf(l, s, pooler, s.Server), nil
+		return sqlOf(l, s.Server, s.URL(), pooler, s.Server), nil
 	}
-}
-
-// postgresOf arranges nodes. Clients connect to the first.
-func postgresOf(l layout, s *servers.Postgres, nodes ...*servers.Server) *Postgres {
-	p := &Postgres{baseOf(func() string { return l.url(nodes[0].URL()) }, servers.SetOf(nodes...)), l.at(s.Server), s}
-	p.restarts = true
-	return p
 }
 
 // advisoryKey returns the key of an advisory lock: the beginning of a hash, by the layout on the backend's page.
@@ -224,21 +228,10 @@ var postgresRows = layout{
 	},
 }
 
-// MySQL is one MariaDB or MySQL server.
-type MySQL struct {
-	base
-	Locks
-	Server *servers.MariaDB
-}
-
-// startMySQL starts a server that accepts this many clients.
+// startMySQL starts a MariaDB or MySQL that accepts this many clients.
 func startMySQL(own bool, clients string, l layout) starter {
 	o := servers.MariaDBOptions{MySQL: own, Config: []string{"max_connections=" + clients}}
-	return starts(servers.StartMariaDB, o, func(s *servers.MariaDB) *MySQL {
-		m := &MySQL{baseOf(func() string { return l.url(s.URL()) }, servers.SetOf(s.Server)), l.at(s.Server), s}
-		m.restarts, m.forgets = true, l.forgets
-		return m
-	})
+	return starts(servers.StartMariaDB, o, func(s *servers.MariaDB) *SQL { return sqlOf(l, s.Server, s.DSN(), s.Server) })
 }
 
 var mySQLSessions = layout{url: sessionURL, forgets: true, at: func(s *servers.Server) Locks {

@@ -78,7 +78,7 @@ func (r *Running) Unproxied(open func(ctx context.Context, url string) (driver.B
 	}
 	c.Lanes = slices.Repeat([]conformance.Lane{{Target: c.Target, Faults: c.Faults}}, lanes) // these faults touch single names
 	c.Faults.Restart = r.Restart
-	if p, ok := r.Servers.(*Postgres); ok {
+	if p, ok := r.Servers.(*SQL); ok {
 		if s, ok := p.Locks.(*sessions); ok {
 			c.Open = s.record(open)
 		}
