@@ -149,9 +149,6 @@ func (s *scenario) complete(row *scenario, usual string) {
 	s.TTLSeconds, s.Plays = cmp.Or(s.TTLSeconds, row.TTLSeconds), cmp.Or(s.Plays, row.Plays, 1)
 	if s.Exhibit != "" {
 		s.Lock = article(s.Exhibit).Is
-		if row.Plays > 1 {
-			s.Plays = 3
-		}
 	}
 	if s.Setup == "" {
 		at, _ := environment.Named(s.Environment) // a test checks the names
