@@ -37,12 +37,9 @@ func Cells(environment string) []play.Cell {
 	}[environment]
 }
 
-// OnlyInSoak says that only long runs play the cell: the environment is a variant, or an earlier environment shows the same. That environment has
-// the same backend. For harmless faults, it may be one whose locks end in the same way: the conformance suite shows what each backend does then.
+// OnlyInSoak says that only long runs play the cell: an earlier environment shows the same. That environment has the same backend. For harmless
+// faults, it may be one whose locks end in the same way: the conformance suite shows what each backend does then.
 func OnlyInSoak(e *environment.Environment, c *play.Cell) bool {
-	if e.Variant {
-		return true
-	}
 	for _, o := range environment.All() {
 		if o.Name == e.Name {
 			break

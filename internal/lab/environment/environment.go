@@ -37,8 +37,6 @@ type Environment struct {
 	Readers, Permits bool
 	// Local says that workers reach the locks without a network.
 	Local bool
-	// Variant says that another environment differs only slightly, for example in the version. Variants are for long runs.
-	Variant bool
 
 	// Start starts the servers: see Open.
 	Start func(ctx context.Context) (Servers, error)

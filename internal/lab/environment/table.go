@@ -21,8 +21,6 @@ const (
 
 // All returns the environments for fault injection, with the backends in their usual order.
 func All() []Environment {
-	current := on("etcd", "etcd-current", "three etcds of the current version", usualTTL, startEtcds(servers.EtcdOptions{Current: true}))
-	current.Variant = true
 	return []Environment{
 		{
 			Name: "file", Title: "a folder of one machine", Backend: "file",
@@ -36,7 +34,7 @@ func All() []Environment {
 		onRedlock("redlock", "five Redis under Redlock, without persistence", 5),
 		on("etcd", "etcd", "three etcds", usualTTL, startEtcds(servers.EtcdOptions{})),
 		on("etcd", "etcd-alone", "one etcd", patientTTL, startEtcd(servers.EtcdOptions{Tick: EtcdTick})),
-		current,
+		on("etcd", "etcd-current", "three etcds of the current version", usualTTL, startEtcds(servers.EtcdOptions{Current: true})),
 		on("zookeeper", "zookeeper", "three ZooKeepers", usualTTL, startEnsemble),
 		on("zookeeper", "zookeeper-alone", "one ZooKeeper", patientTTL, startZooKeeper(patientTTL)),
 		on("postgres", "postgres", "one PostgreSQL", usualTTL, startPostgres(postgresSessions)),
