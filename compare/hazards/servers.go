@@ -15,11 +15,15 @@ import (
 
 // The scripts of this file harm servers.
 
-// of is the script of a fault of package faults in the same environment.
-func of(fault string) play.Act {
+// of is the script of a fault of package faults in an environment, or nil.
+func of(environment, fault string) play.Act {
+	here := faults.Cells(environment)
+	i := slices.IndexFunc(here, func(c play.Cell) bool { return c.Fault == fault })
+	if i < 0 {
+		return nil
+	}
 	return func(s *play.Phase) {
-		here := faults.Cells(s.Environment.Name)
-		here[slices.IndexFunc(here, func(c play.Cell) bool { return c.Fault == fault })].Script(s)
+		here[i].Script(s)
 		s.Workers()[0].Kill() // it may get no answers, and would try to release for 5 s
 	}
 }

@@ -155,6 +155,6 @@ func (s *scenario) complete(row *scenario, usual string) {
 		s.Setup = strings.ToUpper(at.Title[:1]) + at.Title[1:] + ". " + row.Setup
 	}
 	if s.act = scripts[cmp.Or(s.Script, row.Script)]; s.Fault != "" {
-		s.act = of(s.Fault)
+		s.act = of(s.Environment, s.Fault)
 	}
 }

@@ -24,8 +24,7 @@ func TestTableIsWhole(t *testing.T) {
 			continue
 		}
 		require.Contains(t, golden, c.ID())
-		require.NotNil(t, s.act, c.ID())
-		require.NotEmpty(t, s.Setup, c.ID())
+		require.True(t, s.act != nil && s.Setup != "", c.ID())
 		_, err := environment.Named(s.Environment)
 		require.NoError(t, err, c.ID())
 		require.Equal(t, s.Subject == report.Article, s.Exhibit != "", c.ID())
