@@ -84,31 +84,32 @@ func someNodes(n int) nodes {
 	}
 }
 
-// lasting keeps a fault up for between least and most TTLs.
-func lasting(f fault, least, most float64) play.Act {
+// during keeps a fault up while an act goes on.
+func during(f fault, act play.Act) play.Act {
 	return func(s *play.Phase) {
 		s.Injected()
 		end := f(s)
 		func() {
 			defer end()
-			s.Pause(least, most)
+			act(s)
 		}()
 		s.Healed()
 	}
 }
 
+// lasting keeps a fault up for between least and most TTLs.
+func lasting(f fault, least, most float64) play.Act {
+	return during(f, func(s *play.Phase) { s.Pause(least, most) })
+}
+
 // unavailable is lasting for a fault during which nobody acquires. Before settled TTLs have passed, earlier grants may still arrive.
 func unavailable(f fault, settled, least, most float64) play.Act {
-	return func(s *play.Phase) {
-		s.Injected()
-		end := f(s)
+	return during(f, func(s *play.Phase) {
 		settle(s, settled)
 		s.Away()
 		s.Pause(least, most)
 		s.Back()
-		end()
-		s.Healed()
-	}
+	})
 }
 
 // settle pauses for ttls TTLs, and again if the machine stalled meanwhile: grants may then still be on their way.
