@@ -73,7 +73,7 @@ func (p *party) breaks(name, owner string) error {
 
 // watched makes a claim with a Lost callback, which must be called at most once until the case has ended.
 func (p *party) watched(req driver.Request) *told {
-	t := &told{p: p, first: make(chan struct{})}
+	t := &told{p: p, req: req, first: make(chan struct{})}
 	req.Lost = func(err error) {
 		if t.count.Add(1) == 1 {
 			t.reason.Store(&err)
@@ -92,6 +92,7 @@ func (p *party) watched(req driver.Request) *told {
 // told records the calls of a Lost callback.
 type told struct {
 	p      *party
+	req    driver.Request
 	lease  driver.Lease
 	count  atomic.Int64
 	reason atomic.Pointer[error]
@@ -124,13 +125,21 @@ func (t *told) within(what string) {
 	}
 }
 
-// isLost checks that renewal and release of a claim that the server ended return ErrLost.
+// isLost checks that renewal and release of a claim that the server ended return ErrLost. Another client has the name, or the claim shared it.
 func (t *told) isLost() {
+	e, p := t.p.e, t.p
 	if !t.lease.Grant().Until.IsZero() {
-		t.p.e.is(t.p.renewIfNeeded(t.lease), "the renewal of a claim that the server ended was not ErrLost but", driver.ErrLost)
+		e.is(p.renewIfNeeded(t.lease), "the renewal of a claim that the server ended was not ErrLost but", driver.ErrLost)
+	}
+	if requeuer, ok := driver.As[driver.Requeuer](p.Backend); ok && !t.req.Shared && t.req.Permits == 0 {
+		again := p.queueing(t.req.Name)
+		_, released, err := requeuer.Requeue(e.ctx, t.lease, again)
+		e.is(released, "P4 ownership: Requeue of a claim that the server ended did not return ErrLost for its release but", driver.ErrLost)
+		e.is(err, "another client has the name, yet Requeue did not return ErrHeld for its claim but", driver.ErrHeld)
+		p.abandon(again)
 	}
 	for range 2 {
-		t.p.e.is(t.p.tryRelease(t.lease), "the release of a claim that the server ended was not ErrLost but", driver.ErrLost)
+		e.is(p.tryRelease(t.lease), "the release of a claim that the server ended was not ErrLost but", driver.ErrLost)
 	}
 }
 
