@@ -34,8 +34,32 @@ var contractCases = group("contract",
 	}),
 	full("grant-counts-from-sending",
 		"contract, P3a silence: Until counts from before the request that set or confirmed the expiry was sent, not from its reply", func(e *Env) {
-			p := e.party().connected()
-			e.countsFromSending("the grant", func() (time.Time, error) { return p.claim(e.name()).Grant().Until, nil })
+			p, name := e.party().connected(), e.name()
+			var req driver.Request
+			var lease driver.Lease
+			granted := func(by string, claim func() (driver.Lease, error)) {
+				req = p.request(name)
+				e.countsFromSending("the grant of "+by, func() (until time.Time, err error) {
+					if lease, err = claim(); err == nil {
+						until = lease.Grant().Until
+					}
+					return until, err
+				})
+			}
+			granted("TryAcquire", func() (driver.Lease, error) { return p.try(req) })
+			if requeuer, ok := driver.As[driver.Requeuer](p.Backend); ok {
+				granted("Requeue", func() (driver.Lease, error) {
+					req.Queue = e.caps.Queue
+					p.abandonAtEnd(req)
+					next, _, err := requeuer.Requeue(e.ctx, lease, req)
+					return next, err
+				})
+			}
+			if e.caps.Detach {
+				p.detach(lease)
+				owner := req.Owner
+				granted("Attach", func() (driver.Lease, error) { return p.attach(req, owner, lease) })
+			}
 		}, "Delay"),
 	full("renewal-counts-from-sending", "contract, P3a silence: a renewal extends the validity by the TTL from before it was sent, not from its reply",
 		func(e *Env) {
