@@ -229,19 +229,24 @@ func (j joint) deadHolder(e *Env) {
 func (j joint) silentHolder(e *Env) {
 	e.needsTTL()
 	a, b, name := e.two()
-	claims := []driver.Lease{a.in(j.mode).claim(name)}
+	long := a.in(j.mode).request(name)
+	long.TTL = e.atLeast(2 * e.ttl)
+	claims := []driver.Lease{a.claimAs(long)}
 	e.sleep(e.ttl / 3)
 	for range three - 1 { // independent of the end of the earlier one
 		claims = append(claims, b.in(j.mode).claim(name))
 	}
-	first, last := claims[0].Grant().Until, claims[j.leave-1].Grant()
-	e.require(!last.Until.Before(first), "a later claim must be valid for longer")
+	ends := []time.Time{claims[0].Grant().Until, claims[1].Grant().Until, claims[2].Grant().Until}
+	slices.SortFunc(ends, time.Time.Compare)
 	c := e.party().in(j.rival()) // a client's new claims may keep what its earlier ones share with them
-	next := c.takeAs(c.request(name), e.takeover(), "no claim on the name is renewed")
-	early := time.Until(last.Until)
+	next := c.takeAs(c.patientRequest(name), e.takeover()+e.ttl, "no claim on the name is renewed")
+	early := time.Until(ends[j.leave-1])
 	e.require(early <= 0, "a rival was granted the name %v before the validity of its holders ended", early)
-	e.rises(last.Token, next.Grant().Token)
-	c.release(next)
+	e.rises(claims[2].Grant().Token, next.Grant().Token)
+	if j.leave == 1 && long.TTL > e.ttl {
+		c.take(name, soon, "the two claims with the shorter TTL have ended")
+		c.wantHeld(name, "the claim with the longer TTL is valid, and two others are new")
+	}
 }
 
 // clients has three clients with six goroutines each acquire a name repeatedly. Every third attempt gives up soon.
