@@ -213,6 +213,7 @@ var optionalCases = group("optional",
 		e.require(!st.Held && st.Name == name, "nobody ever held the name, but Inspect returned: %+v", st)
 		req := p.request(name)
 		lease := p.claimAs(req)
+		e.check(p.renewIfNeeded(lease), "renewal") // which changes neither the owner nor the token
 		st = other.inspect(name)
 		left, since := time.Until(st.Expires), time.Since(st.Since)
 		e.require(st.Held && !st.Foreign && st.Name == name, "a lockport client holds the name, but Inspect returned: %+v", st)
