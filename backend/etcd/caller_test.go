@@ -45,7 +45,7 @@ func TestNamespaces(t *testing.T) {
 func TestInterceptorSeesEveryRequest(t *testing.T) {
 	t.Parallel()
 	s := servers.NeedEtcd(t, servers.EtcdOptions{})
-	seen := make(chan string, 100)
+	seen, late := make(chan string, 100), 200*time.Millisecond
 	note := func(method string) { seen <- path.Base(method) }
 	since := func() (all []string) {
 		for len(seen) > 0 {
@@ -57,6 +57,7 @@ func TestInterceptorSeesEveryRequest(t *testing.T) {
 	client := newClient(t, s.Addr(),
 		grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, q, r any, cc *grpc.ClientConn, next grpc.UnaryInvoker, o ...grpc.CallOption) error {
 			note(method)
+			defer time.Sleep(late) // the answer comes late
 			return next(ctx, method, q, r, cc, o...)
 		}),
 		grpc.WithChainStreamInterceptor(func(ctx context.Context, d *grpc.StreamDesc, cc *grpc.ClientConn, method string, next grpc.Streamer, o ...grpc.CallOption) (grpc.ClientStream, error) {
@@ -70,6 +71,7 @@ func TestInterceptorSeesEveryRequest(t *testing.T) {
 	lease := n.Takes(req)
 	timer := lease.(*claim).timer // of its watch
 	timer.Stop()
+	require.LessOrEqual(t, time.Until(lease.Grant().Until), req.TTL-2*late, "the validity counts from before the first request")
 	require.Equal(t, []string{"LeaseGrant", "Txn"}, since())
 	after := peer.Must(requestsOf(t.Context(), s))(t)
 	require.EqualValues(t, 2, after-before)
