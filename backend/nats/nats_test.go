@@ -68,6 +68,7 @@ func TestLayoutGolden(t *testing.T) {
 	require.Equal(t, req.Owner+" 10", string(m.Data))
 	require.Equal(t, "10s", m.Header.Get("Nats-TTL"))
 	require.Equal(t, l.Grant().Token, m.Sequence)
+	require.WithinDuration(t, time.Now(), time.UnixMicro(int64(m.Sequence)), time.Hour, "a bucket made anew starts from the time of day")
 	peer.Extends(t, b, l)
 	m = last()
 	require.Equal(t, fmt.Sprint(req.Owner, " 10 ", l.Grant().Token), string(m.Data))
