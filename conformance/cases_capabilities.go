@@ -166,18 +166,9 @@ func (p *party) wantTTLRefused(ttl time.Duration) {
 var optionalCases = group("optional",
 	quick("requeue", "contract: Requeue releases the old claim and makes a new one, behind clients that already wait", func(e *Env) {
 		a, b, name := e.two()
-		requeuer := optional[driver.Requeuer](a)
-		requeue := func(old driver.Lease) (lease driver.Lease, req driver.Request, released, err error) {
-			req = a.request(name)
-			req.Queue = true
-			lease, released, err = requeuer.Requeue(e.ctx, old, req)
-			lease, err = e.sound(lease, err)
-			return lease, req, released, err
-		}
-
 		// Nobody else waits.
 		old := a.claim(name)
-		lease, _, released, err := requeue(old)
+		lease, _, released, err := a.requeue(name, old)
 		e.require(released == nil && err == nil, "nobody else waits, yet Requeue returned the errors: %v; %w", released, err)
 		e.rises(old.Grant().Token, lease.Grant().Token)
 		e.is(a.tryRelease(old), "the release of the old lease must return nil or ErrLost; it returned", nil, driver.ErrLost)
@@ -190,7 +181,7 @@ var optionalCases = group("optional",
 		}
 		waits := b.queueing(name)
 		b.wantHeldAs(waits, "the name is held")
-		_, again, released, err := requeue(lease)
+		_, again, released, err := a.requeue(name, lease)
 		e.check(released, "Requeue did not release the old claim")
 		if e.caps.Fair != driver.FairNone {
 			e.is(err, "another client waits already, yet the claim of Requeue was not ErrHeld but", driver.ErrHeld)
@@ -202,7 +193,7 @@ var optionalCases = group("optional",
 		gone := a.request(name)
 		old = a.claimAs(gone)
 		a.abandon(gone)
-		lease, again, _, err = requeue(old)
+		lease, again, _, err = a.requeue(name, old)
 		a.settle(again, lease, err)
 		b.wantFree(name, "all claims were released")
 	}),
@@ -272,6 +263,15 @@ var optionalCases = group("optional",
 		other.wantFree(name, "the name was released")
 	}),
 )
+
+// requeue releases old and claims name again, with req. The claim is abandoned when the case has ended.
+func (p *party) requeue(name string, old driver.Lease) (lease driver.Lease, req driver.Request, released, err error) {
+	req = p.queueing(name)
+	p.abandonAtEnd(req)
+	lease, released, err = optional[driver.Requeuer](p).Requeue(p.e.ctx, old, req)
+	lease, err = p.e.sound(lease, err)
+	return lease, req, released, err
+}
 
 // inspect inspects a name.
 func (p *party) inspect(name string) driver.Status {

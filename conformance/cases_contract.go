@@ -35,30 +35,25 @@ var contractCases = group("contract",
 	full("grant-counts-from-sending",
 		"contract, P3a silence: Until counts from before the request that set or confirmed the expiry was sent, not from its reply", func(e *Env) {
 			p, name := e.party().connected(), e.name()
-			var req driver.Request
-			var lease driver.Lease
+			req, lease := p.request(name), driver.Lease(nil)
 			granted := func(by string, claim func() (driver.Lease, error)) {
-				req = p.request(name)
-				e.countsFromSending("the grant of "+by, func() (until time.Time, err error) {
-					if lease, err = claim(); err == nil {
-						until = lease.Grant().Until
-					}
-					return until, err
+				e.countsFromSending("the grant of "+by, func() (time.Time, error) {
+					next, err := claim()
+					e.check(err, "%s", by)
+					lease = next
+					return lease.Grant().Until, nil
 				})
 			}
 			granted("TryAcquire", func() (driver.Lease, error) { return p.try(req) })
-			if requeuer, ok := driver.As[driver.Requeuer](p.Backend); ok {
-				granted("Requeue", func() (driver.Lease, error) {
-					req.Queue = e.caps.Queue
-					p.abandonAtEnd(req)
-					next, _, err := requeuer.Requeue(e.ctx, lease, req)
+			if _, ok := driver.As[driver.Requeuer](p.Backend); ok {
+				granted("Requeue", func() (next driver.Lease, err error) {
+					next, req, _, err = p.requeue(name, lease)
 					return next, err
 				})
 			}
 			if e.caps.Detach {
 				p.detach(lease)
-				owner := req.Owner
-				granted("Attach", func() (driver.Lease, error) { return p.attach(req, owner, lease) })
+				granted("Attach", func() (driver.Lease, error) { return p.attach(p.request(name), req.Owner, lease) })
 			}
 		}, "Delay"),
 	full("renewal-counts-from-sending", "contract, P3a silence: a renewal extends the validity by the TTL from before it was sent, not from its reply",

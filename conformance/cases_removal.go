@@ -131,9 +131,8 @@ func (t *told) isLost() {
 	if !t.lease.Grant().Until.IsZero() {
 		e.is(p.renewIfNeeded(t.lease), "the renewal of a claim that the server ended was not ErrLost but", driver.ErrLost)
 	}
-	if requeuer, ok := driver.As[driver.Requeuer](p.Backend); ok && !t.req.Shared && t.req.Permits == 0 {
-		again := p.queueing(t.req.Name)
-		_, released, err := requeuer.Requeue(e.ctx, t.lease, again)
+	if _, ok := driver.As[driver.Requeuer](p.Backend); ok && !t.req.Shared && t.req.Permits == 0 {
+		_, again, released, err := p.requeue(t.req.Name, t.lease)
 		e.is(released, "P4 ownership: Requeue of a claim that the server ended did not return ErrLost for its release but", driver.ErrLost)
 		e.is(err, "another client has the name, yet Requeue did not return ErrHeld for its claim but", driver.ErrHeld)
 		p.abandon(again)
