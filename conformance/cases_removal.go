@@ -38,9 +38,7 @@ var removalCases = group("removal",
 				e.require(st.Held && st.Foreign, "a foreign client holds the name, but Inspect returned: %+v", st)
 			}
 			told.isLost()
-			b.wantHeld(name, "a foreign client has the name, and the former holder renewed and released")
-			a.abandon(a.request(name))
-			b.wantHeld(name, "a foreign client has the name")
+			b.wantHeld(name, "a foreign client has the name, and the former holder renewed, released and abandoned")
 		}, "Overwrite"),
 	quick("broken", "P3b removal: Break ends only the claim of the given owner, which is told once, within Capabilities.RemovalNotice", func(e *Env) {
 		a, b, name := e.two()
@@ -125,7 +123,8 @@ func (t *told) within(what string) {
 	}
 }
 
-// isLost checks that renewal and release of a claim that the server ended return ErrLost. Another client has the name, or the claim shared it.
+// isLost checks that renewal and release of a claim that the server ended return ErrLost, and abandons it. Another client has the name, or the
+// claim shared it.
 func (t *told) isLost() {
 	e, p := t.p.e, t.p
 	if !t.lease.Grant().Until.IsZero() {
@@ -140,6 +139,7 @@ func (t *told) isLost() {
 	for range 2 {
 		e.is(p.tryRelease(t.lease), "the release of a claim that the server ended was not ErrLost but", driver.ErrLost)
 	}
+	p.abandon(t.req)
 }
 
 const ruleLoss = "P3b removal: when the server ends a lock, its holder is told within the stated time, and its release returns ErrLost"
