@@ -33,7 +33,7 @@ func startEtcd(o servers.EtcdOptions) starter {
 
 func etcdOf(url func() string, all *servers.Set, members ...*servers.Etcd) *Etcd {
 	e := &Etcd{baseOf(url, all), members}
-	e.restarts = true
+	e.restarts, e.forgets = true, true
 	return e
 }
 
