@@ -43,6 +43,7 @@ func (c *conn) count(op *session.Op, n int) {
 // Do implements session.Conn. Frees and tries share a statement: nobody can tell that from carrying them out in order.
 func (c *conn) Do(ctx context.Context, ops []*session.Op) error {
 	return c.link.use(func(p *pgx.Conn) error {
+		defer c.drainNotifications(p)
 		var frees, tries, beside []*session.Op
 		var keys []int64 // of beside
 		for _, op := range ops {
@@ -54,9 +55,7 @@ func (c *conn) Do(ctx context.Context, ops []*session.Op) error {
 			case op.Kind == session.Try && len(op.Slots) == 0:
 				tries = append(tries, op)
 			default:
-				if err := c.doOne(ctx, p, op); err != nil {
-					return err
-				}
+				return c.doAlone(ctx, p, op)
 			}
 		}
 		if c.patient && len(tries)+len(beside) > 0 { // a reader's: the draw of its token must not wait long with the lock
@@ -65,12 +64,10 @@ func (c *conn) Do(ctx context.Context, ops []*session.Op) error {
 			}
 			c.patient = false
 		}
-		err := c.change(ctx, p, frees, tries)
-		if err == nil && len(beside) > 0 {
-			err = c.ask(ctx, p, beside, c.statements.tryBeside, keys)
+		if err := c.change(ctx, p, frees, tries); err != nil || len(beside) == 0 {
+			return err
 		}
-		c.drainNotifications(p)
-		return err
+		return c.ask(ctx, p, beside, c.statements.tryBeside, keys)
 	})
 }
 
@@ -123,8 +120,8 @@ func (c *conn) tryPermit(ctx context.Context, p *pgx.Conn, op *session.Op) error
 	return nil
 }
 
-// doOne carries out an op that is neither a Free nor the Try of a lock.
-func (c *conn) doOne(ctx context.Context, p *pgx.Conn, op *session.Op) error {
+// doAlone carries out an op that is neither a Free nor the Try of a lock.
+func (c *conn) doAlone(ctx context.Context, p *pgx.Conn, op *session.Op) error {
 	ops := []*session.Op{op}
 	key := number(op.Key)
 	hi, lo := side(key)

@@ -79,9 +79,9 @@ type Events struct {
 // and counts the ops under way as unknown.
 type Conn interface {
 	// Do carries out ops in their order, or as if in it, in as few requests as it can, and writes their answers. There are 1 to MaxBatch ops, with at
-	// most one Try or Free of a Key unless Shared. An Await, Leave or End, or a Try of Slots, is the only op. ctx ends with the session, or if Do
-	// takes longer than Options.TTL: Do then returns an error within milliseconds. An Err may be given without asking the server: such answers alone do
-	// not confirm the session.
+	// most one Try or Free of a Key unless Shared. Only Frees and Tries without Slots go together. ctx ends with the session, or if Do takes longer
+	// than Options.TTL: Do then returns an error within milliseconds. An Err may be given without asking the server: such answers alone do not confirm
+	// the session.
 	Do(ctx context.Context, ops []*Op) error
 
 	// Wait takes op.Key as Try does, but blocks in the server's own queue, without a time limit. op.OK is true unless op.Err is set. Wait ends only

@@ -82,13 +82,17 @@ func (s *session) run(label string) {
 	conn.Close()
 }
 
-// ask queues op and has it sent. A Ping goes first: all locks depend on it. Caller holds mu.
+// ask queues op, has it sent, and returns it. A Ping goes first: all locks depend on it. If one is still to be sent, that serves.
+// Caller holds mu.
 func (s *session) ask(op *Op, onDone func(*Op)) *Op {
 	op.onDone, op.done = onDone, make(chan struct{})
-	if op.Kind == Ping {
-		s.queue = slices.Insert(s.queue, 0, op)
-	} else {
+	switch {
+	case op.Kind != Ping:
 		s.queue = append(s.queue, op)
+	case len(s.queue) > 0 && s.queue[0].Kind == Ping:
+		return s.queue[0]
+	default:
+		s.queue = slices.Insert(s.queue, 0, op)
 	}
 	if s.stopListen != nil {
 		s.stopListen()
@@ -108,14 +112,14 @@ func (b *Backend) await(ctx context.Context, op *Op) bool {
 }
 
 // alone reports whether a Conn carries op out by itself.
-func (op *Op) alone() bool { return op.Kind >= Await || len(op.Slots) > 0 || op.waits }
+func (op *Op) alone() bool { return op.Kind >= Ping || len(op.Slots) > 0 || op.waits }
 
 // next takes from the queue what goes into the next request: an op that is carried out alone, or those that are not. Ops of the two sorts may change
 // places: no answer depends on their order. A Ping is first in the queue, so it waits for the request under way at most. It goes alone: a Try that
 // waits for its token would delay it.
 func (s *session) next() (ops []*Op) {
 	s.queue = slices.DeleteFunc(s.queue, func(op *Op) bool {
-		taken := len(ops) == 0 || !ops[0].alone() && !op.alone() && (ops[0].Kind == Ping) == (op.Kind == Ping) && len(ops) < MaxBatch
+		taken := len(ops) == 0 || !ops[0].alone() && !op.alone() && len(ops) < MaxBatch
 		if taken {
 			ops = append(ops, op)
 		}

@@ -197,9 +197,8 @@ func TestRequestsGoTogether(t *testing.T) {
 		all[1].is(t, driver.ErrHeld)
 		all[2].is(t, nil)
 
-		many := 2*MaxBatch + 1
 		var leases []*outcome
-		for i := range many {
+		for i := range 2*MaxBatch + 1 {
 			leases = append(leases, h.try(t.Context(), request(fmt.Sprint("m", i))))
 		}
 		before := c.count
@@ -222,10 +221,11 @@ func TestRenewalGoesFirst(t *testing.T) {
 			for i := range waiting {
 				tries = append(tries, h.try(t.Context(), peer.Permit(request(fmt.Sprint(i)), permits)))
 			}
-			renewed := h.renew(t.Context(), lease)
+			renewed, again := h.renew(t.Context(), lease), h.renew(t.Context(), lease)
 			c.finish(nil) // the first try, which went alone
-			c.answer("P")
+			c.answer("P") // one for both
 			renewed.is(t, nil)
+			again.is(t, nil)
 			for c.asked() != "" {
 				c.finish(nil)
 			}
