@@ -24,7 +24,6 @@ type conn struct {
 	statements *statements
 	prepared   map[string]bool
 	shares     map[session.Key]int // how many times the session has a key in shared mode
-	patient    bool                // Wait has raised lock_timeout
 }
 
 // Close implements session.Conn.
@@ -57,12 +56,6 @@ func (c *conn) Do(ctx context.Context, ops []*session.Op) error {
 			default:
 				return c.doAlone(ctx, p, op)
 			}
-		}
-		if c.patient && len(tries)+len(beside) > 0 { // a reader's: the draw of its token must not wait long with the lock
-			if err := run(ctx, p, "SET lock_timeout = "+milliseconds(sideLockTimeout)); err != nil {
-				return ended(err)
-			}
-			c.patient = false
 		}
 		if err := c.change(ctx, p, frees, tries); err != nil || len(beside) == 0 {
 			return err
@@ -146,7 +139,6 @@ func (c *conn) doAlone(ctx context.Context, p *pgx.Conn, op *session.Op) error {
 func (c *conn) Wait(ctx context.Context, op *session.Op) error {
 	return c.link.use(func(p *pgx.Conn) error {
 		key := number(op.Key)
-		c.patient = true
 		if _, err := c.inTime(ctx, p, c.statements.contend, key); err != nil {
 			if op.Err = refusal(p, err); op.Err != nil {
 				return nil
@@ -161,7 +153,8 @@ func (c *conn) Wait(ctx context.Context, op *session.Op) error {
 				return c.recordAnswers(ctx, p, []*session.Op{op}, rows, err)
 			}
 			// The server may have granted the lock before the timeout: as the draw of the token waited, or just then. The next turn would take it twice.
-			if _, err := c.inTime(ctx, p, c.statements.free, freeArgs(op)...); err != nil {
+			// A row says that the session does not have it, even if the notification failed then.
+			if rows, err := c.inTime(ctx, p, c.statements.free, freeArgs(op)...); len(rows) == 0 {
 				return ended(err)
 			}
 			c.drainNotifications(p) // pgx keeps them, and the wait may last for days
