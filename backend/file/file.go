@@ -16,9 +16,9 @@ type Backend struct {
 	mu      sync.Mutex // held for a whole attempt, which never waits
 	dir     folder
 	held    map[claimKey]*lease
-	waiting map[claimKey]*waiter // claims between two attempts
-	timer   *time.Timer          // runs checkFiles; nil: nothing is held
-	touched time.Time            // when the held files last got the current time, or something was first held
+	waiting map[claimKey]*lockFile // claims between two attempts
+	timer   *time.Timer            // runs checkFiles; nil: nothing is held
+	touched time.Time              // when the held files last got the current time, or something was first held
 	pruning sync.WaitGroup
 }
 
@@ -68,10 +68,8 @@ func (b *Backend) Abandon(_ context.Context, req driver.Request) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	key := keyOf(req)
-	if w := b.waiting[key]; w != nil {
-		delete(b.waiting, key)
-		w.close()
-	}
+	b.waiting[key].close()
+	delete(b.waiting, key)
 	if l := b.held[key]; l != nil {
 		b.end(l)
 	}
@@ -84,8 +82,8 @@ func (b *Backend) Close() error {
 	for _, l := range b.held {
 		b.end(l)
 	}
-	for _, w := range b.waiting {
-		w.close()
+	for _, f := range b.waiting {
+		f.close()
 	}
 	b.mu.Unlock()
 	b.pruning.Wait()

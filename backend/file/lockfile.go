@@ -22,6 +22,10 @@ type lockFile struct {
 	info   os.FileInfo // when it was opened
 	record record      // the current one, as last read or written
 	slot   int         // of record; -1: neither slot is valid
+
+	// Of a claim that waits:
+	hasTurn bool      // it has the turnstile: no waiter overtakes it
+	tried   time.Time // when it last tried to lock the file, or opened it
 }
 
 // isHere reports whether f is still the file at its path. An error proves nothing.
@@ -120,9 +124,12 @@ func (f *lockFile) free() {
 }
 
 // close frees the lock before it closes the file: a child process that is being started has a copy of the descriptor until it executes its program.
+// nil: there is nothing to close.
 func (f *lockFile) close() {
-	_ = f.unlock()
-	_ = f.Close()
+	if f != nil {
+		_ = f.unlock()
+		_ = f.Close()
+	}
 }
 
 // nameLine is the line after the slots.

@@ -145,9 +145,7 @@ func (b *Backend) takeFree(name, kind string, first, count int) (_ *lockFile, i 
 		if err == nil {
 			return f, i, nil
 		}
-		if f != nil {
-			f.close()
-		}
+		f.close()
 		if !errors.Is(err, driver.ErrHeld) {
 			return nil, i, err
 		}

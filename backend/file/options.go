@@ -27,7 +27,7 @@ func New(o Options, opts ...lockport.Option) (*lockport.Client, error) {
 func NewBackend(o Options) (*Backend, error) {
 	b := &Backend{
 		held:    make(map[claimKey]*lease),
-		waiting: make(map[claimKey]*waiter),
+		waiting: make(map[claimKey]*lockFile),
 	}
 	switch {
 	case o.Dir == "":

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"syscall"
+	"time"
 
 	"github.com/lockport/lockport/driver"
 )
@@ -41,7 +42,7 @@ func openLock(path string, flag int) (*lockFile, error) {
 		f.Close()
 		return nil, err
 	}
-	return &lockFile{File: f, info: info, slot: -1}, nil
+	return &lockFile{File: f, info: info, slot: -1, tried: time.Now()}, nil
 }
 
 func notALock(path, why string) error {

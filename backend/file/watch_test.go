@@ -113,7 +113,7 @@ func TestUnusedFilesAreRemoved(t *testing.T) {
 	require.Equal(t, "[Cargo.lock folder.lock held new unused used]", files(), "this process has just pruned")
 
 	gate := peer.Must(openLock(b.path(gateName("x")), os.O_RDWR|os.O_CREATE))(t)
-	require.NoError(t, (&waiter{file: gate}).try(permitOf("x", 2)))
+	require.NoError(t, gate.try(permitOf("x", 2)))
 	pruneOne(gate.Name(), time.Now().Add(2*unused))
 	require.NoError(t, os.Remove(gate.Name()), "it was removed, but a claim is about to record its number of permits")
 	waiting := queued("unused")
