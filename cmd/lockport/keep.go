@@ -19,7 +19,7 @@ type keeper struct {
 	end           context.CancelCauseFunc // ends everything; its exitError is lockport's exit code
 	stopListening func()                  // stops the listener for signals, which runs while no command does
 	last          error                   // why the last term or campaign ended, if nothing follows
-	exposed       bool                    // the command of the last term ran until the release: a loss that the release finds counts
+	exposed       bool                    // the command of the last term ran until the release
 }
 
 // keep runs the command again and again, until a signal ends lockport.
@@ -37,13 +37,8 @@ func (r *runner) keep(ctx context.Context) error {
 	if !ended {
 		return err
 	}
-	release, ok := errors.AsType[*lockport.Error](k.last)
-	switch {
-	case !ok || release.Op != "release": // the campaign failed
-	case !errors.Is(release, lockport.ErrLost):
-		k.c.say("%v; the lock expires within %v", k.last, k.o.ttl)
-	case k.exposed && exit.code != exitLost:
-		return failf(exitLost, "%v", k.last)
+	if release, ok := errors.AsType[*lockport.Error](k.last); ok && release.Op == "release" { // otherwise the campaign failed
+		return exitWith(k.afterRelease(k.last, exit.code, k.exposed))
 	}
 	return exit
 }
@@ -59,8 +54,8 @@ func (k *keeper) lead(ctx context.Context, term *lockport.Lock) error {
 		return err
 	}
 	held := term.Err() == nil
-	k.exposed = !held || time.Since(k.began) >= k.o.minHold
-	signal := k.keepMinHold(term)
+	kept, signal := k.keepMinHold(term)
+	k.exposed = !kept
 	switch {
 	case asked:
 		k.end(&exitError{code: code})

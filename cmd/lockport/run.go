@@ -78,7 +78,15 @@ func (r *runner) once(ctx context.Context) error {
 		return err
 	}
 	code, _, err := r.supervise(lock, lock.Locks())
-	return r.finish(lock, code, err)
+	if err != nil {
+		r.afterRelease(lock.Release(context.Background()), exitOK, true)
+		return err
+	}
+	kept, _ := r.keepMinHold(lock)
+	if !r.silent { // otherwise close releases it, if the server answers again
+		code = r.afterRelease(lock.Release(context.Background()), code, !kept)
+	}
+	return exitWith(code)
 }
 
 // onSignal calls cancel when a signal ends lockport while no command runs, until stop is called.
@@ -127,13 +135,17 @@ func (r *runner) ends(s syscall.Signal) bool {
 	return true
 }
 
-// keepMinHold keeps lock until the end of --min-hold. It returns sooner if the lock is lost, or a signal ends lockport: then it returns the signal.
-func (r *runner) keepMinHold(lock hold) (end syscall.Signal) {
+// keepMinHold keeps lock after the command until the end of --min-hold. It returns sooner if the lock is lost, or a signal ends lockport: then it
+// returns the signal. kept: the lock was held, and it was time to keep it.
+func (r *runner) keepMinHold(lock hold) (kept bool, end syscall.Signal) {
+	if lock.Err() != nil || time.Since(r.began) >= r.o.minHold {
+		return false, 0
+	}
 	held, cancel := lock.Context(context.Background())
 	defer cancel()
-	kept, stop := context.WithDeadline(held, r.began.Add(r.o.minHold))
+	over, stop := context.WithDeadline(held, r.began.Add(r.o.minHold))
 	defer stop()
-	return r.untilEnded(kept.Done())
+	return true, r.untilEnded(over.Done())
 }
 
 // close closes the client, which undoes claims of unknown outcome, and releases a lock that the supervisor gave up. A silent server gets a second,
@@ -243,30 +255,18 @@ func holder(ctx context.Context, client *lockport.Client, name string) string {
 	return who(st) + " since " + st.Since.Local().Format(time.DateTime)
 }
 
-// finish releases the lock, after --min-hold, and decides the exit code: a lock lost while the command ran overrides the command's status.
-func (r *runner) finish(lock *lockport.Set, code int, failed error) error {
-	kept := failed == nil && lock.Err() == nil && time.Since(r.began) < r.o.minHold
-	if kept {
-		r.keepMinHold(lock)
-	}
-	if r.silent { // close releases it, if the server answers again
-		return exitWith(code)
-	}
-	err := lock.Release(context.Background())
+// afterRelease decides the exit code when the release has returned err: a lock lost while the command ran overrides the command's code.
+// exposed: the command ran until the release, so a loss that the release finds counts.
+func (r *runner) afterRelease(err error, code int, exposed bool) int {
+	lost := errors.Is(err, lockport.ErrLost)
 	switch {
-	case errors.Is(err, lockport.ErrLost) && kept: // after the command
-	case errors.Is(err, lockport.ErrLost):
-		if code != exitLost {
-			r.c.say("%v", err)
-		}
-		if failed == nil {
-			code = exitLost
-		}
-	case err != nil:
+	case err == nil, lost && !exposed:
+		return code
+	case !lost:
 		r.c.say("%v; the lock expires within %v", err, r.o.ttl)
+		return code
+	case code != exitLost: // otherwise the loss was said
+		r.c.say("%v", err)
 	}
-	if failed != nil {
-		return failed
-	}
-	return exitWith(code)
+	return exitLost
 }
