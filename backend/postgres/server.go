@@ -33,73 +33,68 @@ type server struct {
 }
 
 // dial is session.Options.Dial.
-func (s *server) dial(ctx context.Context, label string, e session.Events) (session.Conn, error) {
-	l, pid, err := s.connect(ctx)
-	if err != nil {
-		return nil, err
-	}
+func (s *server) dial(ctx context.Context, label string, e session.Events) (_ session.Conn, err error) {
 	c := &conn{
-		server: s, events: e, link: l, pid: pid, marker: rand.Int64(),
+		server: s, events: e, marker: rand.Int64(),
 		statements: newStatements(s.tokens.draw()), prepared: make(map[string]bool), shares: make(map[session.Key]int),
 	}
-	err = l.use(func(p *pgx.Conn) error {
+	c.link, err = s.connect(ctx, func(p *pgx.Conn, pid int64) error {
+		c.pid = pid
 		keepAlive(p.PgConn().Conn(), s.ttl)
-		return s.setUp(ctx, p, label, c.marker)
-	})
-	if err != nil {
-		l.close()
+		err := s.setUp(ctx, p, label, c.marker)
 		if inOtherSession(err) {
 			s.wholeSessions.Store(false)
 		}
-		return nil, classify(err)
+		return err
+	})
+	if err != nil {
+		return nil, err
 	}
 	return c, nil
 }
 
-// connect opens a connection to a server that can hold locks, and returns the server's process.
-func (s *server) connect(ctx context.Context) (l link, pid int64, err error) {
-	if l, err = s.open(ctx); err != nil {
-		return l, 0, classify(err)
+// withConn runs f with a connection of its own to a server that can hold locks.
+func (s *server) withConn(ctx context.Context, f func(c *pgx.Conn) error) error {
+	l, err := s.connect(ctx, func(c *pgx.Conn, _ int64) error { return f(c) })
+	if err == nil {
+		l.close()
 	}
-	err = l.use(func(c *pgx.Conn) (err error) {
-		if pid, err = s.examine(ctx, c); err == nil && uint32(pid) != c.PgConn().PID() {
+	return err
+}
+
+// connect opens a connection to a server that can hold locks, and calls f with it and the server's process. After an error it is closed.
+func (s *server) connect(ctx context.Context, f func(c *pgx.Conn, pid int64) error) (link, error) {
+	return s.open(ctx, func(c *pgx.Conn) error {
+		pid, err := s.examine(ctx, c)
+		if err == nil && uint32(pid) != c.PgConn().PID() {
 			err = s.checkPooler(ctx, c, pid)
 		}
-		return err
-	})
-	if err != nil {
-		l.close()
-	}
-	return l, pid, classify(err)
-}
-
-// withConn runs f with a connection of its own.
-func (s *server) withConn(ctx context.Context, f func(c *pgx.Conn) error) error {
-	l, _, err := s.connect(ctx)
-	if err != nil {
-		return err
-	}
-	defer l.close()
-	return classify(l.use(f))
-}
-
-// open opens a connection. It ends a transaction that the connection's earlier user left open.
-func (s *server) open(ctx context.Context) (link, error) {
-	c, err := s.db.Conn(ctx)
-	if err != nil {
-		return link{}, err
-	}
-	l := link{c}
-	err = l.use(func(p *pgx.Conn) error {
-		if err := checkDeadlines(p.PgConn().Conn()); err != nil || p.PgConn().TxStatus() == 'I' {
+		if err != nil {
 			return err
 		}
-		return run(ctx, p, "ROLLBACK")
+		return f(c, pid)
+	})
+}
+
+// open opens a connection, ends a transaction that the connection's earlier user left open, and calls f. After an error the connection is closed.
+func (s *server) open(ctx context.Context, f func(c *pgx.Conn) error) (l link, err error) {
+	if l.db, err = s.db.Conn(ctx); err != nil {
+		return l, classify(err)
+	}
+	err = l.use(func(c *pgx.Conn) error {
+		err := checkDeadlines(c.PgConn().Conn())
+		if err == nil && c.PgConn().TxStatus() != 'I' {
+			err = run(ctx, c, "ROLLBACK")
+		}
+		if err != nil {
+			return err
+		}
+		return f(c)
 	})
 	if err != nil {
 		l.close()
 	}
-	return l, err
+	return l, classify(err)
 }
 
 // examine refuses servers that cannot hold locks. It notes the size of the lock table, and returns the server's process.
@@ -139,12 +134,7 @@ func (s *server) checkPooler(ctx context.Context, c *pgx.Conn, pid int64) error 
 	if s.wholeSessions.Load() {
 		return nil
 	}
-	other, err := s.open(ctx)
-	if err != nil {
-		return err
-	}
-	defer other.close()
-	return other.use(func(o *pgx.Conn) error {
+	other, err := s.open(ctx, func(o *pgx.Conn) error {
 		defer func() { // a pooler ends a session whose client vanishes in a transaction, with the locks of others
 			if o.PgConn().TxStatus() != 'I' {
 				ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
@@ -164,9 +154,13 @@ func (s *server) checkPooler(ctx context.Context, c *pgx.Conn, pid int64) error 
 				return err
 			}
 		}
-		s.wholeSessions.Store(true)
 		return nil
 	})
+	if err == nil {
+		other.close()
+		s.wholeSessions.Store(true)
+	}
+	return err
 }
 
 // checkProcess checks that c is still served by the process pid.
