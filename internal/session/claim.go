@@ -14,17 +14,14 @@ import (
 // claim is a request for a name, and its lease once granted. It is in Backend.table while its session has or may have the key. If its session has
 // ended on our side, that is until the session has certainly ended at the server. Guarded by Backend.mu.
 type claim struct {
-	b   *Backend
 	s   *session
 	key Key
 	req driver.Request
 
 	slot   Key // the permit it has, if any
 	state  state
-	op     *Op   // its Try, or its last Free
-	wanted bool  // a caller waits for the answer, or has the lease
-	err    error // why it was not granted or released
-	freed  bool  // it ended by a release
+	op     *Op  // its Try, or its last Free
+	wanted bool // a caller waits for the answer, or has the lease
 
 	contended bool // somebody is known to have waited for the key since, here or in another client
 
@@ -77,7 +74,8 @@ func (b *Backend) acquire(ctx context.Context, req driver.Request, waits bool) (
 	}
 	beside := s != b.main
 	c := b.claimOn(s, key, &req, slots, waits)
-	answered := b.await(ctx, c.op)
+	op := c.op // by the answer, its Free may have followed
+	answered := b.await(ctx, op)
 	switch {
 	case c.state == held:
 		return c, nil
@@ -89,8 +87,10 @@ func (b *Backend) acquire(ctx context.Context, req driver.Request, waits bool) (
 		return nil, unknown(ctx.Err())
 	case beside && !waits && s.conn == nil && c.state == gone: // there is no other session to ask on
 		return nil, b.errHeld
-	case c.err != nil:
-		return nil, c.err
+	case op.Err != nil:
+		return nil, op.Err
+	case !op.OK:
+		return nil, b.errHeld
 	}
 	return nil, unknown(cmp.Or(s.endErr, errCancelled)) // its session ended meanwhile, or it was abandoned
 }
@@ -195,7 +195,7 @@ func (b *Backend) idleBlocker() (*session, error) {
 
 // claimOn begins a claim on s and queues its Try. No local claim excludes it. Caller holds mu.
 func (b *Backend) claimOn(s *session, key Key, req *driver.Request, slots []Key, waits bool) *claim {
-	c := &claim{b: b, s: s, key: key, req: *req, wanted: true}
+	c := &claim{s: s, key: key, req: *req, wanted: true}
 	b.table[key] = append(b.table[key], c)
 	s.claims[c] = struct{}{}
 	c.op = s.ask(&Op{Kind: Try, Key: key, Shared: req.Shared, Slots: slots, Name: req.Name, Owner: req.Owner, waits: waits}, c.onTry)
@@ -220,20 +220,14 @@ func (b *Backend) orphan(c *claim) {
 
 // onTry handles the end of a Try. Caller holds mu.
 func (c *claim) onTry(op *Op) {
-	b := c.b
+	b := c.s.b
 	c.slot = op.Slot
 	switch {
 	case errors.Is(op.Err, driver.ErrUnknown):
-		c.err = op.Err
 		b.orphan(c)
-	case op.Err != nil:
-		c.err = op.Err
-		b.drop(c)
-	case !op.OK:
-		c.err = b.errHeld
+	case op.Err != nil || !op.OK:
 		b.drop(c)
 	case c.s.endErr != nil:
-		c.err = unknown(c.s.endErr)
 		b.orphan(c)
 	case c.wanted:
 		c.grant = driver.Grant{Token: op.Token, Until: c.s.until()}
@@ -254,17 +248,14 @@ func (c *claim) free() {
 
 // onFree handles the end of a Free. Caller holds mu.
 func (c *claim) onFree(op *Op) {
-	b := c.b
+	b := c.s.b
 	switch {
-	case op.Err != nil && c.s.endErr != nil:
-		c.err = unknown(op.Err)
-		b.orphan(c)
-	case op.Err != nil:
-		c.err = op.Err
-		c.state = held
-	default:
-		c.freed = op.OK
+	case op.Err == nil:
 		b.drop(c)
 		b.hint(c.key)
+	case c.s.endErr != nil:
+		b.orphan(c)
+	default:
+		c.state = held
 	}
 }

@@ -12,7 +12,8 @@ func (c *claim) Grant() driver.Grant { return c.grant }
 
 // As implements driver.LeaseAs.
 func (c *claim) As(target any) bool {
-	return c.b.o.As != nil && c.b.o.As(c.s.conn, cmp.Or(c.slot, c.key), target)
+	as := c.s.b.o.As
+	return as != nil && as(c.s.conn, cmp.Or(c.slot, c.key), target)
 }
 
 var _ driver.LeaseAs = (*claim)(nil)
@@ -65,18 +66,18 @@ func (c *claim) whyNotHeld() error {
 // Release implements driver.Lease. If the session ends before the answer, the outcome is unknown, although the engine could find out that the lock is
 // gone. The client asks again, gets ErrLost, and decides by the clock whether that is a loss.
 func (c *claim) Release(ctx context.Context) error {
-	b := c.b
+	b := c.s.b
 	b.mu.Lock()
 	defer b.unlock()
-	c.err = nil
+	over := c.state == orphaned || c.state == gone
 	err := c.finish(ctx, c.state != orphaned)
 	switch {
 	case err != nil:
 		return err
-	case c.freed:
+	case !over && c.op.Err != nil: // its Free had no answer
+		return unknown(c.op.Err)
+	case c.op.Kind == Free && c.op.Err == nil && c.op.OK:
 		return nil
-	case c.err != nil: // no answer
-		return c.err
 	}
 	return of(driver.ErrLost, errGone)
 }
@@ -107,7 +108,7 @@ func (c *claim) finish(ctx context.Context, stop bool) error {
 			}
 		case held:
 			if asked {
-				return c.err
+				return c.op.Err
 			}
 			asked = true
 			c.free()
@@ -115,12 +116,12 @@ func (c *claim) finish(ctx context.Context, stop bool) error {
 			if stop {
 				return unknown(c.s.endErr)
 			}
-			if err := c.b.confirmEnd(ctx, c.s); err != nil {
+			if err := c.s.b.confirmEnd(ctx, c.s); err != nil {
 				return err
 			}
 			continue
 		}
-		if !c.b.await(ctx, c.op) {
+		if !c.s.b.await(ctx, c.op) {
 			return unknown(ctx.Err())
 		}
 	}
