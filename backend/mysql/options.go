@@ -18,7 +18,8 @@ import (
 // Options are the options of the backend. The zero value is useful.
 type Options struct {
 	// TTL is how long the server keeps a silent session (wait_timeout), in whole seconds. If the process goes silent, its locks become free after
-	// at most this long. One session carries many locks, so a claim cannot have another TTL.
+	// at most this long, on a server with thread_handling=pool-of-threads 1.5 s later. One session carries many locks, so a claim cannot have another
+	// TTL.
 	// Default: that of lockport.TTL if New gets it, else 15 s.
 	TTL time.Duration
 

@@ -109,8 +109,8 @@ type Options struct {
 	// show no password, and leave nothing behind. Dial may be called concurrently, and Events before it has returned.
 	Dial func(ctx context.Context, label string, e Events) (Conn, error)
 
-	// TTL is the TTL of all claims. Dial sets sessions up so that the server keeps a silent session's locks for exactly this long after a
-	// request was sent. Positive.
+	// TTL is the TTL of all claims. Dial sets sessions up so that the server keeps a silent session's locks for this long after a request was sent:
+	// never less, and not much longer. Positive.
 	TTL time.Duration
 
 	// Blockers limits how many names wait in the server's queue, each on a connection of its own. 0: none. Other waiters try again when notified,
