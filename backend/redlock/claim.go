@@ -92,21 +92,20 @@ func (c *claim) await(ctx context.Context, patience func() time.Duration) error 
 		if left <= 0 {
 			return nil
 		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		if c.changed == nil {
 			c.changed = make(chan struct{})
 		}
-		changed, ended := c.changed, false
+		changed := c.changed
 		c.mu.Unlock()
 		select {
 		case <-changed:
 		case <-time.After(left):
 		case <-ctx.Done():
-			ended = true
 		}
 		c.mu.Lock()
-		if ended {
-			return ctx.Err()
-		}
 	}
 }
 
