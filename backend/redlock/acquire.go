@@ -22,129 +22,143 @@ const (
 	stragglerTime = 250 * time.Millisecond
 )
 
-// acquire makes one claim. Unless it returns nil, it releases what the nodes granted.
+// attempt is one attempt of a claim to get the lock.
+type attempt struct {
+	*claim
+	queue  bool                  // it asks for places in the queues
+	sent   time.Time             // before its first request
+	before int32                 // the claim's splits before it
+	got    []redisscript.Claimed // by node: granted, held
+	errs   []error               // by node: failed, unknown
+}
+
+// acquire makes one attempt, as in the recipe: it asks all nodes and counts their votes. Unless a majority granted the lock in time, it gives
+// the votes back.
 func (c *claim) acquire(ctx context.Context, queue bool) error {
-	sent := time.Now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	before := c.splits
-	var begun time.Time // asking for released votes
+	n := len(c.votes)
+	a := &attempt{claim: c, queue: queue, sent: time.Now(), before: c.splits, got: make([]redisscript.Claimed, n), errs: make([]error, n)}
+	err := a.win(ctx)
+	switch {
+	case err == nil:
+		return nil
+	case queue && errors.Is(err, driver.ErrHeld):
+		return c.giveBack(ctx, err, c.place)
+	}
+	return c.giveBack(ctx, err, "")
+}
+
+// win makes the claim a lease, or says why it cannot. After a split vote, the first of the claims asks again for the votes that the others give
+// back. The mutex is held.
+func (a *attempt) win(ctx context.Context) error {
+	var end time.Time // of asking again
 	for {
-		c.ask(context.WithoutCancel(ctx), queue)
-		err, first := c.judge(c.awaitVotes(ctx), before)
-		until := sent.Add(c.Req.TTL - drift(c.Req.TTL))
+		a.ask(context.WithoutCancel(ctx))
+		err, first := a.judge(a.awaitVotes(ctx))
 		switch {
-		case err == nil && time.Now().Before(until):
-			c.accept(until)
-			return nil
 		case err == nil:
-			err = fmt.Errorf("%w: a majority of the nodes granted the lock, but too late to be of use", driver.ErrUnavailable)
-		case first && begun.IsZero():
-			begun = time.Now()
+			return a.accept()
+		case !first:
+			return err
+		case end.IsZero():
+			end = time.Now().Add(min(contestTime>>min(a.before, 8), a.nodeTimeout()))
+		case !time.Now().Before(end):
+			return err
 		}
-		if first && time.Since(begun) < min(contestTime>>min(before, 8), c.nodeTimeout()) {
-			next := time.Now().Add(rand.N(2 * time.Millisecond))
-			ended := c.await(ctx, func() time.Duration { return time.Until(next) })
-			if ended == nil {
-				continue
-			}
-			err = interrupted(ended)
+		next := time.Now().Add(rand.N(2 * time.Millisecond))
+		if ended := a.await(ctx, func() time.Duration { return time.Until(next) }); ended != nil {
+			return interrupted(ended)
 		}
-		if queue && errors.Is(err, driver.ErrHeld) {
-			return c.releaseVotes(ctx, err, c.place)
-		}
-		return c.releaseVotes(ctx, err, "")
 	}
 }
 
 // ask asks all nodes that have not granted the claim, at once. ctx must have no end. The mutex is held.
-func (c *claim) ask(ctx context.Context, queue bool) {
-	c.round++
-	round := c.round
-	for i, n := range c.b.nodes {
-		v := &c.votes[i]
-		if c.ended || v.state == asked || v.state == granted {
+func (a *attempt) ask(ctx context.Context) {
+	a.round++
+	round := a.round
+	for i, n := range a.b.nodes {
+		v := &a.votes[i]
+		if a.ended || v.state == asked || v.state == granted {
 			continue
 		}
-		v.round, v.holder, v.state = round, "", asked
-		if v.err = errStrayUndo; !v.strayUndo {
-			v.err = n.admit(c.nodeTimeout())
+		v.round, v.state = round, asked
+		if a.errs[i] = errStrayUndo; v.undos != stray {
+			a.errs[i] = n.admit(a.nodeTimeout())
 		}
-		if v.err != nil { // no request follows the undo under way, which may end the vote at any time
-			v.state, v.strayUndo = failed, v.strayUndo || v.undoing
+		if a.errs[i] == nil {
+			n.inOrder(a.Req.Name, func() { a.askAt(ctx, i, round) })
 			continue
 		}
-		n.inOrder(c.Req.Name, func() { c.claimAt(ctx, i, round, queue) })
+		v.state = failed
+		if v.undos == underWay { // no request follows it, so it may end the vote at any time
+			v.undos = stray
+		}
 	}
 }
 
 var errStrayUndo = fmt.Errorf("%w: a request to release an earlier vote may still arrive", driver.ErrUnavailable)
 
-// claimAt asks node i for its vote, unless the vote is no longer wanted.
-func (c *claim) claimAt(ctx context.Context, i int, round int32, queue bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	v := &c.votes[i]
+// askAt asks node i for its vote, unless the vote is no longer wanted.
+func (a *attempt) askAt(ctx context.Context, i int, round int32) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	defer a.signal()
+	v := &a.votes[i]
 	switch {
 	case v.round != round: // released, or freed
 		return
-	case v.strayUndo: // since ask: a request before this one was not answered
-		v.state, v.err = failed, errStrayUndo
-		c.signal()
+	case v.undos == stray: // since ask: a request before this one was not answered
+		v.state, a.errs[i] = failed, errStrayUndo
 		return
 	}
-	had := v.mayHold // since an earlier request: a refused one changes nothing at the node
-	v.inFlight, v.mayHold = true, true
-	c.mu.Unlock()
-	r := c.b.nodes[i].runAdmitted(ctx, c.nodeTimeout(), redisscript.QuorumAcquire, c.keys, c.value, c.TTL(), queue, c.place)
-	c.mu.Lock()
-	v.inFlight = false
-	st := v.answered(r)
-	v.mayHold = v.mayHold || had && certain(r.Err)
-	v.mayWait = v.mayWait || !certain(r.Err)
-	if v.round == round { // otherwise it is being released, or was asked for again
-		v.state = st
-	}
-	c.signal()
-}
-
-// answered records a node's reply to a claim.
-func (v *vote) answered(r redisscript.Reply) state {
+	had := v.holds
+	v.claims.begin()
+	v.holds = true
+	a.mu.Unlock()
+	r := a.b.nodes[i].runAdmitted(ctx, a.nodeTimeout(), redisscript.QuorumAcquire, a.keys, a.value, a.TTL(), a.queue, a.place)
+	a.mu.Lock()
 	got, err := r.Claimed()
-	v.ms, v.flag, v.holder, v.mayHold, v.err = got.Number, got.Flag, got.Value, false, err
+	st := unknown
 	switch {
 	case certain(err):
-		return failed
-	case err == nil && got.Status == redisscript.Held:
-		return held
-	case err == nil && got.Status == redisscript.Granted && got.Number == 0: // nodes draw no tokens
-		v.mayHold = true
-		return granted
-	case err == nil && got.Status == redisscript.Abandoned:
-		return abandoned
-	case err == nil:
-		v.err = r.Unexpected()
+		st = failed
+	case err != nil:
+	case got.Status == redisscript.Held:
+		st = held
+	case got.Status == redisscript.Granted && got.Number == 0: // nodes draw no tokens
+		st = granted
+	case got.Status == redisscript.Abandoned:
+		st = abandoned
+	default:
+		err = r.Unexpected()
 	}
-	v.mayHold, v.strayClaim = true, true
-	return unknown
+	v.claims.end(err)
+	v.holds = st == granted || st == unknown || st == failed && had // a failed request changes nothing at the node
+	v.waits = v.waits || st != failed
+	if v.round == round { // otherwise it is being released, or was asked for again
+		v.state, a.got[i], a.errs[i] = st, got, err
+	}
 }
 
 // awaitVotes waits until this claim has a majority or cannot get one. If a majority has answered and other claims have votes, it waits for
 // silent nodes only as stragglerTime says. A claim that kept its votes until a hung node timed out would outlast the claim that should get
 // them, and nobody would win. The mutex is held.
-func (c *claim) awaitVotes(ctx context.Context) error {
-	begun, q := time.Now(), c.b.quorum
+func (a *attempt) awaitVotes(ctx context.Context) error {
+	begun, q := time.Now(), a.b.quorum
 	seen, since := 0, begun // votes of other claims, and when the last one was noticed
-	return c.await(ctx, func() time.Duration {
-		got, others, open := c.count(granted), c.count(held), c.count(asked)
+	return a.await(ctx, func() time.Duration {
+		got, others, open := a.count(granted), a.count(held), a.count(asked)
 		if others > seen {
 			seen, since = others, time.Now()
 		}
 		switch {
-		case c.ended, open == 0, got >= q, got+open < q && (got+others >= q || got+others+open < q):
+		case a.ended, open == 0, got >= q:
+			return 0
+		case got+open < q && (got+others >= q || got+others+open < q): // no majority, and the reason is certain: other claims, or too few nodes
 			return 0
 		}
-		left := c.left(c.nodeTimeout(), begun, func(i int) bool { return c.votes[i].state == asked })
+		left := a.left(a.nodeTimeout(), begun, func(i int) bool { return a.votes[i].state == asked })
 		if others > 0 && got+others >= q {
 			left = min(left, max(stragglerTime, since.Sub(begun))-time.Since(since))
 		}
@@ -152,96 +166,89 @@ func (c *claim) awaitVotes(ctx context.Context) error {
 	})
 }
 
-// accept makes the claim a lease. The mutex is held.
-func (c *claim) accept(until time.Time) {
-	c.grant.Until, c.until, c.splits = until, until, 0
-	for i := range c.votes {
-		c.grant.Contended = c.grant.Contended || c.votes[i].state == granted && c.votes[i].flag
+// accept makes the claim a lease, unless the answers of a majority took too long. The mutex is held.
+func (a *attempt) accept() error {
+	until := a.sent.Add(a.Req.TTL - drift(a.Req.TTL))
+	if !time.Now().Before(until) {
+		return fmt.Errorf("%w: a majority of the nodes granted the lock, but too late to be of use", driver.ErrUnavailable)
 	}
+	a.grant.Until, a.until, a.splits = until, until, 0
+	for i := range a.votes {
+		a.grant.Contended = a.grant.Contended || a.votes[i].state == granted && a.got[i].Flag
+	}
+	return nil
 }
 
-// judge evaluates the votes; nil: a majority. first: no claim has a majority, and of the claims with votes this one comes first. ended is the
-// context's error, if it ended. before is the number of earlier attempts in a row that nobody won. The mutex is held.
-func (c *claim) judge(ended error, before int32) (err error, first bool) {
-	q, got, others := c.b.quorum, c.count(granted), c.count(held)
+// judge evaluates the votes; nil: a majority. first: see heldError. ended is the context's error, if it ended. The mutex is held.
+func (a *attempt) judge(ended error) (err error, first bool) {
+	q, got, others := a.b.quorum, a.count(granted), a.count(held)
 	switch {
-	case c.ended:
+	case a.ended:
 		return fmt.Errorf("%w: this claim was abandoned meanwhile", driver.ErrUnknown), false
 	case ended != nil:
 		return interrupted(ended), false
 	case got >= q:
 		return nil, false
-	case got+others < q && c.count(abandoned) > 0:
+	case got+others >= q:
+		return a.heldError(q - got)
+	case a.count(abandoned) > 0:
 		return fmt.Errorf("%w: this claim was abandoned", driver.ErrRefused), false
-	case got+others < q:
-		return c.tooFew(), false
 	}
-	votes := make(map[string]int)
-	most, foreign, first := 0, false, true
-	h := &driver.HeldError{ExpiresIn: c.freeIn(got), Poll: redisclaims.PollUnheard}
-	for i := range c.votes {
-		v := &c.votes[i]
-		if v.state != held {
+	return a.tooFew(), false
+}
+
+// heldError is the error of a claim that lacks missing votes because of other claims. first: no claim has a majority, and of the claims with votes
+// this one comes first. The mutex is held.
+func (a *attempt) heldError(missing int) (h *driver.HeldError, first bool) {
+	h, first = &driver.HeldError{Poll: redisclaims.PollUnheard}, true
+	votes, most, foreign := make(map[string]int), 0, false
+	var ends []int64 // when other claims' votes expire, in ms from now
+	for i, r := range a.got {
+		if a.votes[i].state != held {
 			continue
 		}
-		votes[v.holder]++
-		most = max(most, votes[v.holder])
-		owner, other := redisscript.Owner(v.holder)
-		first = first && !other && v.holder > c.value
-		foreign = foreign || v.flag
-		if votes[v.holder] >= q && v.holder != "" {
+		votes[r.Value]++
+		most = max(most, votes[r.Value])
+		owner, other := redisscript.Owner(r.Value)
+		first = first && !other && r.Value > a.value
+		foreign = foreign || r.Flag
+		if votes[r.Value] >= a.b.quorum && r.Value != "" {
 			h.Holder.Owner, h.Holder.Foreign = owner, other
 		}
+		if r.Number >= 0 {
+			ends = append(ends, r.Number)
+		}
 	}
-	split := !foreign && most < q && votes[""] == 0 // perhaps nobody holds it
-	c.splits = 0
+	if slices.Sort(ends); len(ends) >= missing { // otherwise it is not known when enough of them have expired
+		h.ExpiresIn = redisscript.Duration(max(ends[missing-1], 1)) // 0 means within this millisecond
+	}
+	split := !foreign && most < a.b.quorum && votes[""] == 0 // perhaps nobody holds it
+	a.splits = 0
 	switch {
 	case foreign:
 		h.Poll = redisclaims.PollForeign
 	case split:
-		c.splits = before + 1
-		h.Poll = time.Millisecond + rand.N(min(pollSplit<<min(c.splits, 8), redisclaims.PollUnheard))
-	case c.b.claims.Heard(c.Req.Owner):
+		a.splits = a.before + 1
+		h.Poll = time.Millisecond + rand.N(min(pollSplit<<min(a.splits, 8), redisclaims.PollUnheard))
+	case a.b.claims.Heard(a.Req.Owner):
 		h.Poll = redisclaims.PollHeard
 	}
 	return h, split && first
 }
 
-// freeIn is how long until enough votes of other claims have expired for a majority, together with got votes; 0: unknown. The mutex is held.
-func (c *claim) freeIn(got int) time.Duration {
-	var all []int64
-	for i := range c.votes {
-		if v := &c.votes[i]; v.state == held && v.ms >= 0 {
-			all = append(all, v.ms)
-		}
-	}
-	missing := max(c.b.quorum-got, 1)
-	if len(all) < missing {
-		return 0
-	}
-	slices.Sort(all)
-	return redisscript.Duration(max(all[missing-1], 1)) // 0 means within this millisecond
-}
-
 // tooFew is the error of a claim that too few nodes answered. With a stray undo it is ErrUnknown: the client then abandons this claim, and
 // the node can vote for another owner. The mutex is held.
-func (c *claim) tooFew() error {
-	errs, strayUndo := make([]error, len(c.votes)), false
-	for i := range c.votes {
-		if v := &c.votes[i]; v.state == failed || v.state == unknown {
-			errs[i] = v.err
-		}
-		strayUndo = strayUndo || c.votes[i].strayUndo
-	}
-	if c.b.majority(errs) == nil { // otherwise the silent nodes do not matter
-		for i := range c.votes {
-			if c.votes[i].state == asked {
-				errs[i] = errSilent
+func (a *attempt) tooFew() error {
+	if a.b.majority(a.errs) == nil { // otherwise the silent nodes do not matter
+		for i, v := range a.votes {
+			if v.state == asked {
+				a.errs[i] = errSilent
 			}
 		}
 	}
-	if err := c.b.majority(errs); err != nil && !strayUndo {
+	strayUndo := slices.ContainsFunc(a.votes, func(v vote) bool { return v.undos == stray })
+	if err := a.b.majority(a.errs); err != nil && !strayUndo {
 		return err
 	}
-	return fmt.Errorf("%w: %s", driver.ErrUnknown, c.b.shortage(errs))
+	return fmt.Errorf("%w: %s", driver.ErrUnknown, a.b.shortage(a.errs))
 }

@@ -37,21 +37,38 @@ type vote struct {
 	round int32 // the latest that concerns the vote: an earlier one sends nothing more
 	state state // of the latest request for the vote
 
-	inFlight   bool // a request that claims or retakes is in flight
-	mayHold    bool // the node has, or may have, the lock for this claim
-	mayWait    bool // the node has, or had, the claim in its queue, or may have
-	undoing    bool // an undo request is in flight
-	strayClaim bool // a claim request that nobody waits for any more may still arrive
-	strayUndo  bool // the same of an undo request: it may end the vote at any time, so the vote does not count
-	flag       bool // held: the holder is foreign; granted: others wait
-
-	ms     int64  // held: until the holder's lock expires; negative: never
-	holder string // held: the lock's value; "": another claim is next
-	err    error  // failed, unknown
+	holds  bool     // the node has, or may have, the lock for this claim
+	waits  bool     // the node has, or had, the claim in its queue, or may have
+	claims requests // that claim or retake
+	undos  requests // a stray one may end the vote at any time, so the vote does not count
 }
 
 // open reports whether the node has, or may have now or later, something of the claim.
-func (v *vote) open() bool { return v.mayHold || v.strayClaim || v.strayUndo }
+func (v *vote) open() bool {
+	return v.state == asked || v.holds || v.claims == stray || v.undos == stray
+}
+
+// requests says what is known of a claim's requests of one kind to a node.
+type requests uint8
+
+const (
+	answered requests = iota // all of them; or there was none
+	underWay                 // the latest has no answer yet
+	stray                    // one that nobody waits for any more may still arrive
+)
+
+// begin notes that a request is sent.
+func (r *requests) begin() { *r = max(*r, underWay) }
+
+// end notes the outcome of a request. Nothing is heard of a stray one.
+func (r *requests) end(err error) {
+	switch {
+	case err != nil && !certain(err):
+		*r = stray
+	case *r == underWay:
+		*r = answered
+	}
+}
 
 // state is the outcome of the latest request for a vote.
 type state uint8

@@ -28,16 +28,27 @@ type undo struct {
 	round  int32
 	begun  time.Time
 
-	errs    []error // by node, of its first reply or its success; errSilent: no answer
-	freed   int     // nodes that freed the lock
-	absent  int     // nodes that had nothing of the claim
-	cleared int     // nodes that have nothing of it now, or never had
+	errs   []error // by node, of its first reply or its success; errSilent: no answer; nil: it has nothing of the claim now, or never had
+	freed  int     // nodes that freed the lock
+	absent int     // nodes that had nothing of the claim
 }
 
 // newUndo begins a round of requests. The mutex is held.
 func (c *claim) newUndo(script *redisscript.Script, arg any, final bool) *undo {
 	c.round++
 	return &undo{c: c, script: script, arg: arg, final: final, round: c.round, begun: time.Now(), errs: make([]error, len(c.votes))}
+}
+
+// start has node i undo its part after earlier requests for the name; an Abandon does not wait for its claim's. The mutex is held.
+func (u *undo) start(ctx context.Context, i int) {
+	v, ctx := &u.c.votes[i], context.WithoutCancel(ctx)
+	v.round, u.errs[i] = u.round, errSilent // earlier undos end
+	ask := func() { u.at(ctx, i, firstAgain) }
+	if u.script == redisscript.Abandon && v.claims == underWay {
+		go ask()
+	} else {
+		u.c.b.nodes[i].inOrder(u.c.Req.Name, ask)
+	}
 }
 
 // at has node i undo its part, and repeats that until the node does it, the TTL has passed, or a later round concerns the vote.
@@ -50,20 +61,20 @@ func (u *undo) at(ctx context.Context, i int, pause time.Duration) {
 	switch {
 	case v.round != u.round:
 		return
-	case !u.final && !v.mayHold: // the node refused the claim
+	case !u.final && !v.holds: // the node refused the claim
 		u.errs[i] = nil
 		return
 	}
 	script, arg := u.script, u.arg
-	if u.final && (v.strayClaim || v.inFlight) { // the node refuses the claim if that arrives later
+	if u.final && v.claims != answered { // the node refuses the claim if that arrives later
 		script, arg = redisscript.Abandon, redisclaims.TombstoneTTL.Milliseconds()
 	}
-	v.undoing = true
+	v.undos.begin()
 	c.mu.Unlock()
 	r := n.run(ctx, c.undoTimeout(), script, c.keys, c.value, arg)
 	c.mu.Lock()
-	v.undoing, v.mayHold = false, v.mayHold && r.Err != nil
-	v.strayUndo = v.strayUndo || r.Err != nil && !certain(r.Err)
+	v.undos.end(r.Err)
+	v.holds = v.holds && r.Err != nil
 	if first || r.Err == nil {
 		u.errs[i] = r.Err
 	}
@@ -73,50 +84,36 @@ func (u *undo) at(ctx context.Context, i int, pause time.Duration) {
 		if time.Since(u.begun) < c.Req.TTL && !n.pipe.Closed() {
 			time.AfterFunc(pause, func() { n.inOrder(c.Req.Name, func() { u.at(ctx, i, min(2*pause, mostAgain)) }) })
 		}
-		return
 	case certainly && r.Value == int64(1):
 		u.freed++
 	case certainly:
 		u.absent++
 	}
-	u.cleared++
 }
 
-// await waits until the outcome is certain or the silent nodes time out, or returns ctx's error when ctx ends. The mutex is held.
-func (u *undo) await(ctx context.Context, timeout time.Duration) error {
+// await waits until the silent nodes cannot change the outcome, which decided reports, or until they time out. It returns ctx's error when ctx ends.
+// The mutex is held.
+func (u *undo) await(ctx context.Context, timeout time.Duration, decided func() bool) error {
 	return u.c.await(ctx, func() time.Duration {
-		if u.decided() || !slices.Contains(u.errs, errSilent) {
+		if decided() || !slices.Contains(u.errs, errSilent) {
 			return 0
 		}
 		return u.c.left(timeout, u.begun, func(i int) bool { return u.errs[i] == errSilent })
 	})
 }
 
-// decided reports whether the silent nodes cannot change the outcome. The mutex is held.
-func (u *undo) decided() bool {
-	q := u.c.b.quorum
-	switch {
-	case !u.final:
-		return u.c.ended || !u.c.blocks()
-	case u.script == redisscript.Abandon:
-		return u.cleared >= q
-	}
-	return u.freed >= q || u.absent >= q
-}
-
-// releaseVotes releases what the nodes have of the claim. It returns why, or an error if the release may have failed. place is the claim's new
-// place in the queues; "": none. The mutex is held.
-func (c *claim) releaseVotes(ctx context.Context, why error, place any) error {
+// giveBack releases what the nodes have of a claim that did not get the lock. It returns why, or an error if the release may have failed. place is
+// the claim's new place in the queues; "": none. The mutex is held.
+func (c *claim) giveBack(ctx context.Context, why error, place any) error {
 	u := c.newUndo(redisscript.QuorumRelease, place, false)
-	for i, n := range c.b.nodes {
+	for i := range c.votes {
 		v := &c.votes[i]
-		if c.ended || v.state != asked && !v.mayHold { // free undoes it, or there is nothing to undo
-			continue
+		if !c.ended && (v.state == asked || v.holds) { // otherwise free undoes it, or there is nothing to undo
+			v.state = none
+			u.start(ctx, i)
 		}
-		v.round, v.state, u.errs[i] = u.round, none, errSilent
-		n.inOrder(c.Req.Name, func() { u.at(context.WithoutCancel(ctx), i, firstAgain) })
 	}
-	ended := u.await(ctx, c.nodeTimeout())
+	ended := u.await(ctx, c.nodeTimeout(), func() bool { return c.ended || !c.blocks() })
 	switch {
 	case ended != nil:
 		return interrupted(ended)
@@ -126,55 +123,42 @@ func (c *claim) releaseVotes(ctx context.Context, why error, place any) error {
 	return why
 }
 
-// blocks reports whether the nodes with something of the claim may be a majority, or keep all other claims from one. The mutex is held.
+// blocks reports whether other claims cannot get a majority as long as the nodes keep what they have of this claim. The mutex is held.
 func (c *claim) blocks() bool {
-	open, able := 0, 0
+	open, free := 0, 0
 	for i := range c.votes {
-		v := &c.votes[i]
-		if v.open() {
+		switch v := &c.votes[i]; {
+		case v.open():
 			open++
-		}
-		if v.open() || v.state != failed {
-			able++
+		case v.state != failed:
+			free++
 		}
 	}
-	return open >= c.b.quorum || able >= c.b.quorum && able-open < c.b.quorum
+	return free < c.b.quorum && free+open >= c.b.quorum
 }
 
-// free asks all nodes to free the claim with script and arg. It waits until enough have, or until they time out. Where a claim request may still
-// arrive, the node refuses it for redisclaims.TombstoneTTL. The mutex is held.
+// free asks all nodes that may have something of the claim to free it with script and arg. It waits until enough have, or until they time out.
+// Where a claim request may still arrive, the node refuses it for redisclaims.TombstoneTTL. The mutex is held.
 func (c *claim) free(ctx context.Context, script *redisscript.Script, arg any) (*undo, error) {
 	c.ended = true
-	f, abandon := c.newUndo(script, arg, true), script == redisscript.Abandon
-	for i, n := range c.b.nodes {
-		v := &c.votes[i]
-		if v.state == failed && !v.open() && !(abandon && v.mayWait) {
-			f.cleared++
-			continue
-		}
-		v.round = f.round // this undo supersedes earlier ones
-		f.errs[i] = errSilent
-		ask := func() { f.at(context.WithoutCancel(ctx), i, firstAgain) }
-		if abandon && v.inFlight {
-			go ask()
-		} else {
-			n.inOrder(c.Req.Name, ask)
+	u, q, abandon := c.newUndo(script, arg, true), c.b.quorum, script == redisscript.Abandon
+	for i := range c.votes {
+		if v := &c.votes[i]; v.open() || v.waits && (abandon || v.state != failed) {
+			u.start(ctx, i)
 		}
 	}
-	ended := f.await(ctx, c.undoTimeout())
-	if f.cleared >= c.b.quorum {
+	ended := u.await(ctx, c.undoTimeout(), func() bool { return u.freed >= q || u.absent >= q || abandon && c.b.majority(u.errs) == nil })
+	err := c.b.majority(u.errs)
+	switch {
+	case err == nil:
 		c.b.claims.Leave(c)
-		return f, nil
+	case abandon && errors.Is(err, driver.ErrRefused):
+	case ended != nil:
+		err = fmt.Errorf("%w: %s: %w", driver.ErrUnknown, c.b.shortage(u.errs), ended)
+	case slices.ContainsFunc(u.errs, func(err error) bool { return err != nil && !errors.Is(err, driver.ErrUnavailable) }):
+		err = fmt.Errorf("%w: %s", driver.ErrUnknown, c.b.shortage(u.errs))
 	}
-	if ended != nil {
-		return f, fmt.Errorf("%w: %s: %w", driver.ErrUnknown, c.b.shortage(f.errs), ended)
-	}
-	for _, err := range f.errs {
-		if err != nil && !errors.Is(err, driver.ErrUnavailable) {
-			return f, fmt.Errorf("%w: %s", driver.ErrUnknown, c.b.shortage(f.errs))
-		}
-	}
-	return f, fmt.Errorf("%w: %s", driver.ErrUnavailable, c.b.shortage(f.errs))
+	return u, err
 }
 
 // Release implements driver.Lease: one request to every node at once. It returns once a majority has freed the lock. The others free it in
@@ -183,8 +167,8 @@ func (c *claim) Release(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	q := c.b.quorum
-	f, err := c.free(ctx, redisscript.QuorumRelease, "")
-	if err == nil && (f.absent >= q || f.freed < q && !time.Now().Before(c.until)) {
+	u, err := c.free(ctx, redisscript.QuorumRelease, "")
+	if err == nil && (u.absent >= q || u.freed < q && !time.Now().Before(c.until)) {
 		err = c.lost()
 	}
 	return err
@@ -193,17 +177,14 @@ func (c *claim) Release(ctx context.Context) error {
 // Abandon implements driver.Backend. It returns nil once a majority of the nodes has nothing of the claim and, if it may still arrive, refuses it
 // for a minute. Then no majority can grant it. The other nodes follow in the background; on an unreachable one the key expires.
 func (b *Backend) Abandon(ctx context.Context, req driver.Request) error {
-	c, unresolved, _ := b.claims.Find(req)
+	c, _, _ := b.claims.Find(req)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if unresolved && c.round == 0 { // another backend may have made it
+	if c.round == 0 { // another backend may have made it
 		for i := range c.votes {
-			c.votes[i].strayClaim = true
+			c.votes[i].claims = stray
 		}
 	}
-	f, err := c.free(ctx, redisscript.Abandon, 0)
-	if refused := b.majority(f.errs); err != nil && errors.Is(refused, driver.ErrRefused) {
-		return refused
-	}
+	_, err := c.free(ctx, redisscript.Abandon, 0)
 	return err
 }

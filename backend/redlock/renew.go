@@ -93,9 +93,9 @@ func (r *renewal) count(s nodeReply) {
 		v := &c.votes[s.node]
 		switch {
 		case v.state == asked: // the vote may be about to come, or to be released by an earlier request
-		case ours && !v.strayUndo:
+		case ours && v.undos != stray:
 			t.ours++
-		case !ours && !v.inFlight:
+		case !ours && v.claims != underWay:
 			t.gone++
 		}
 		c.mu.Unlock()
@@ -165,14 +165,14 @@ func (c *claim) retakeAt(i int, clock int64, at time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	v := &c.votes[i]
-	if v.strayUndo || c.ended {
+	if v.undos == stray || c.ended {
 		return
 	}
-	v.inFlight, v.mayHold = true, true
+	v.claims.begin()
+	v.holds = true
 	end := clock - 1 + c.until.Sub(at).Milliseconds()
 	c.mu.Unlock()
 	r := c.b.nodes[i].run(context.Background(), maxNodeTimeout, redisscript.QuorumRetake, c.keys, c.value, c.TTL(), end)
 	c.mu.Lock()
-	v.inFlight = false
-	v.strayClaim = v.strayClaim || r.Err != nil && !certain(r.Err)
+	v.claims.end(r.Err)
 }
