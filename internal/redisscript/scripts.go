@@ -14,7 +14,7 @@ var (
 	Acquire      = Script{acks: true, Beside: acquireBeside}.ofMany("token", "easy", "queue", "claim", "acquire")
 	Renew        = Script{acks: true, keys: 1, Beside: renewBeside}.ofMany("demoted", "renew") // of one key: a client renews thousands
 	Release      = Script{keys: 2, Beside: releaseBeside}.ofMany("demoted", "release", "queue", "wake")
-	Abandon      = Script{Beside: abandonBeside}.of("queue", "abandon")
+	Abandon      = Script{Beside: abandonBeside}.of("queue", "leave", "abandon")
 	acquireAgain = Script{acks: true}.of("token", "queue", "claim", "again")
 	Requeue      = Script{acks: true}.of("token", "queue", "claim", "requeue")
 	Attach       = Script{acks: true}.of("demoted", "queue", "attach")
@@ -25,7 +25,7 @@ var (
 	acquireBeside = Script{acks: true}.ofMany("token", "queue", "beside", "beside_acquire")
 	renewBeside   = Script{acks: true}.ofMany("demoted", "queue", "beside", "beside_renew")
 	releaseBeside = Script{}.ofMany("demoted", "queue", "beside", "beside_release")
-	abandonBeside = Script{}.of("queue", "beside", "beside_abandon")
+	abandonBeside = Script{}.of("queue", "leave", "beside", "beside_abandon")
 	Contend       = Script{}.of("queue", "beside", "beside_contend")
 	BreakBeside   = Script{}.of("demoted", "queue", "beside", "beside_release") // has an argument more than a release, so it must not share a batch
 )

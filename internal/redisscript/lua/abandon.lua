@@ -1,13 +1,5 @@
--- Follows queue.lua. ARGV: value, ms for which the claim may still arrive (0: it cannot). Returns 1.
-local owner = string.sub(ARGV[1], 5)
-local next_is_due = head() == owner
-redis.call('ZREM', KEYS[2], owner) -- the first write: that of a full server must not need memory
-if ARGV[2] ~= '0' then
-  abandon(string.sub(owner, 1, 32), ARGV[2])
-end
-if next_is_due then
-  redis.call('ZREM', KEYS[2], '!')
-end
+-- Follows queue.lua and leave.lua. ARGV: value, ms for which the claim may still arrive (0: it cannot). Returns 1.
+local next_is_due = leave_queue(string.sub(ARGV[1], 5), ARGV[2])
 local holder = redis.pcall('GET', KEYS[1])
 if holder == ARGV[1] then
   redis.call('DEL', KEYS[1])
