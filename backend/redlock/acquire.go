@@ -83,7 +83,7 @@ func (a *attempt) ask(ctx context.Context) {
 			continue
 		}
 		v.round, v.state = round, asked
-		if a.errs[i] = errStrayUndo; v.undos != stray {
+		if a.errs[i] = errStrayUndo; !v.undos.are(stray) {
 			a.errs[i] = n.admit(a.nodeTimeout())
 		}
 		if a.errs[i] == nil {
@@ -91,8 +91,8 @@ func (a *attempt) ask(ctx context.Context) {
 			continue
 		}
 		v.state = failed
-		if v.undos == underWay { // no request follows it, so it may end the vote at any time
-			v.undos = stray
+		if v.undos.are(underWay) { // no request follows it, so it may end the vote at any time
+			v.undos |= stray
 		}
 	}
 }
@@ -108,7 +108,7 @@ func (a *attempt) askAt(ctx context.Context, i int, round int32) {
 	switch {
 	case v.round != round: // released, or freed
 		return
-	case v.undos == stray: // since ask: a request before this one was not answered
+	case v.undos.are(stray): // since ask: a request before this one was not answered
 		v.state, a.errs[i] = failed, errStrayUndo
 		return
 	}
@@ -246,7 +246,7 @@ func (a *attempt) tooFew() error {
 			}
 		}
 	}
-	strayUndo := slices.ContainsFunc(a.votes, func(v vote) bool { return v.undos == stray })
+	strayUndo := slices.ContainsFunc(a.votes, func(v vote) bool { return v.undos.are(stray) })
 	if err := a.b.majority(a.errs); err != nil && !strayUndo {
 		return err
 	}

@@ -45,28 +45,28 @@ type vote struct {
 
 // open reports whether the node has, or may have now or later, something of the claim.
 func (v *vote) open() bool {
-	return v.state == asked || v.holds || v.claims == stray || v.undos == stray
+	return v.state == asked || v.holds || v.claims.are(stray) || v.undos.are(stray)
 }
 
-// requests says what is known of a claim's requests of one kind to a node.
+// requests says what is known of a claim's requests of one kind to a node; 0: all are answered, or there was none.
 type requests uint8
 
 const (
-	answered requests = iota // all of them; or there was none
-	underWay                 // the latest has no answer yet
-	stray                    // one that nobody waits for any more may still arrive
+	underWay requests = 1 << iota // the latest has no answer yet
+	stray                         // one that nobody waits for any more may still arrive
 )
 
 // begin notes that a request is sent.
-func (r *requests) begin() { *r = max(*r, underWay) }
+func (r *requests) begin() { *r |= underWay }
+
+// are reports whether some of them are what.
+func (r requests) are(what requests) bool { return r&what != 0 }
 
 // end notes the outcome of a request. Nothing is heard of a stray one.
 func (r *requests) end(err error) {
-	switch {
-	case err != nil && !certain(err):
-		*r = stray
-	case *r == underWay:
-		*r = answered
+	*r &^= underWay
+	if err != nil && !certain(err) {
+		*r |= stray
 	}
 }
 

@@ -187,11 +187,16 @@ func TestAbandonedClaimIsRefusedWhenItArrives(t *testing.T) {
 		p.Freeze()
 	}
 	req := a.Request("x")
+	c, err := a.claims.Enter(req)
+	require.NoError(t, err)
+	c.votes[0].claims = stray // as after an earlier lost answer
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	_, err := a.TryAcquire(ctx, req)
+	_, err = a.TryAcquire(ctx, req)
 	require.ErrorIs(t, err, driver.ErrUnknown)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
+	go func() { _ = a.Abandon(ctx, req) }()
+	c.waitsUntil(t, func() bool { return c.votes[0].claims.are(underWay) && c.votes[0].undos.are(underWay) }) // it does not wait for its claim
 	direct.Abandons(req)
 	for _, p := range x.proxies {
 		p.Restore()

@@ -133,7 +133,7 @@ func TestLateGiveBackTakesNothing(t *testing.T) {
 	another() // the node answers again
 	do(t, x.servers[1], "DEL", key("x"))
 	a.Waits(req) // the release may arrive after this claim
-	c.waitsUntil(t, func() bool { return c.votes[0].undos == stray })
+	c.waitsUntil(t, func() bool { return c.votes[0].undos.are(stray) })
 	a.Waits(req)
 	do(t, x.servers[2], "DEL", key("x"))
 	lease := a.TakesSoon(req)
@@ -181,7 +181,7 @@ func TestLateGiveBackMakesRoomForAnotherClaim(t *testing.T) {
 	x := plainNodes(t, 3)
 	a, another := x.detour(t)
 	req, c := x.releasing(t, a)
-	c.waitsUntil(t, func() bool { return c.votes[0].undos == stray })
+	c.waitsUntil(t, func() bool { return c.votes[0].undos.are(stray) })
 	another()
 	do(t, x.servers[1], "DEL", key("x"))
 	x.each(t, true, (*servers.Redis).Kill, 2)
@@ -205,9 +205,9 @@ func TestReleaseBeforeARetake(t *testing.T) {
 		seconds := peer.Must(strconv.ParseInt(do(t, x.servers[0], "TIME").([]any)[0].(string), 10, 64))(t)
 		at := time.Now()
 		a.nodes[0].inOrder("x", func() { lease.retakeAt(0, 1000*seconds, at) })
-		lease.waitsUntil(t, func() bool { return lease.votes[0].claims == underWay })
+		lease.waitsUntil(t, func() bool { return lease.votes[0].claims.are(underWay) })
 		if lost {
-			lease.waitsUntil(t, func() bool { return lease.votes[0].claims == stray })
+			lease.waitsUntil(t, func() bool { return lease.votes[0].claims.are(stray) })
 			another()
 		}
 		a.Frees(lease)

@@ -44,7 +44,7 @@ func (u *undo) start(ctx context.Context, i int) {
 	v, ctx := &u.c.votes[i], context.WithoutCancel(ctx)
 	v.round, u.errs[i] = u.round, errSilent // earlier undos end
 	ask := func() { u.at(ctx, i, firstAgain) }
-	if u.script == redisscript.Abandon && v.claims == underWay {
+	if u.script == redisscript.Abandon && v.claims.are(underWay) {
 		go ask()
 	} else {
 		u.c.b.nodes[i].inOrder(u.c.Req.Name, ask)
@@ -66,7 +66,7 @@ func (u *undo) at(ctx context.Context, i int, pause time.Duration) {
 		return
 	}
 	script, arg := u.script, u.arg
-	if u.final && v.claims != answered { // the node refuses the claim if that arrives later
+	if u.final && v.claims != 0 { // the node refuses the claim if that arrives later
 		script, arg = redisscript.Abandon, redisclaims.TombstoneTTL.Milliseconds()
 	}
 	v.undos.begin()

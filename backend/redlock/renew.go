@@ -93,9 +93,9 @@ func (r *renewal) count(s nodeReply) {
 		v := &c.votes[s.node]
 		switch {
 		case v.state == asked: // the vote may be about to come, or to be released by an earlier request
-		case ours && v.undos != stray:
+		case ours && !v.undos.are(stray):
 			t.ours++
-		case !ours && v.claims != underWay:
+		case !ours && !v.claims.are(underWay):
 			t.gone++
 		}
 		c.mu.Unlock()
@@ -165,7 +165,7 @@ func (c *claim) retakeAt(i int, clock int64, at time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	v := &c.votes[i]
-	if v.undos == stray || c.ended {
+	if v.undos.are(stray) || c.ended {
 		return
 	}
 	v.claims.begin()
