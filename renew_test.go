@@ -144,16 +144,22 @@ func TestRenewalThatMovesNothing(t *testing.T) {
 // plain hides the optional interfaces of a backend.
 type plain struct{ driver.Backend }
 
-// A backend with only the four methods is polled, and its leases are renewed one by one.
+// A backend with only the four methods is polled, and its leases are renewed one by one. If it does not tell of losses, the renewal does.
 func TestPlainBackend(t *testing.T) {
 	bubble(t, func(w *world) {
 		b := memorytest.NewBackend(w.server, nil)
-		c := w.on(plain{b})
-		for i := range 100 {
-			w.acquire(c, fmt.Sprint(i))
+		c := w.on(plain{trying{b, func(ctx context.Context, req driver.Request) (driver.Lease, error) {
+			req.Lost = nil
+			return b.TryAcquire(ctx, req)
+		}}})
+		locks := make([]*lockport.Lock, 100)
+		for i := range locks {
+			locks[i] = w.acquire(c, fmt.Sprint(i))
 		}
+		require.NoError(t, w.other().Break(w.ctx, "0", locks[0].Owner()))
 		w.sleep(ttl / 3)
 		require.Equal(t, 100, b.Calls(memorytest.Renew))
+		require.ErrorIs(t, locks[0].Err(), lockport.ErrLost)
 
 		l := w.acquire(w.other(), "x")
 		waiting := w.begin(c, "x")
