@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -19,17 +20,27 @@ type claim struct {
 	prefix string // path of its node, before the sequence number
 
 	// b.mu guards these.
-	abandoned bool
-	creating  chan struct{} // closed when the creation in flight returns; nil: none
-	unsure    bool          // a creation was sent, its outcome is unknown
-	conn      *zk.Conn      // the connection of the last creation
-	path      string        // of its node; "": none, or not known
-	session   int64         // owner of the node; 0: not known
-	czxid     int64         // the token: the transaction that created the node, or a later one, see inferCzxid; 0: not known
-	grant     driver.Grant
-	timeout   time.Duration   // the session's, by which the grant's validity and those of renewals count
-	held      bool            // granted, and not known to be lost
-	watch     <-chan zk.Event // of the node, while held; nil: none
+	state    claimState
+	creation *creation       // of its node, under way or of unknown outcome; nil: none
+	node     Node            // Path "": none, or not known. Session, Czxid 0: not known
+	grant    driver.Grant    // set once
+	timeout  time.Duration   // the session's, by which the grant's validity and those of renewals count
+	watch    <-chan zk.Event // of the node, while held; nil: none
+}
+
+type claimState uint8
+
+const (
+	claiming claimState = iota // it may wait for others
+	held                       // granted, and not known to be lost
+	ended                      // lost, released or abandoned: it is never granted, and creates no node
+)
+
+// Node is a lock's own node, for Lock.As.
+type Node struct {
+	Path    string // with the sequence number
+	Session int64  // owner of the node
+	Czxid   int64  // the driver's token: the transaction that created the node, or a later one that deleted another claim's node
 }
 
 type claimKey struct{ name, owner string }
@@ -37,8 +48,18 @@ type claimKey struct{ name, owner string }
 // errGone: a waiting claim must start over.
 var errGone = errors.New("its node was deleted")
 
-// register returns the claim of req, which it creates if there is none.
-func (b *Backend) register(ctx context.Context, req driver.Request) (*claim, error) {
+// TryAcquire implements driver.Backend.
+func (b *Backend) TryAcquire(ctx context.Context, req driver.Request) (driver.Lease, error) {
+	return b.acquire(ctx, req, (*claim).try)
+}
+
+// Wait implements driver.Waiter. The claim keeps its place in the queue across lost connections, while the session lives.
+func (b *Backend) Wait(ctx context.Context, req driver.Request) (driver.Lease, error) {
+	return b.acquire(ctx, req, (*claim).wait)
+}
+
+// acquire registers the claim of req, and has it granted by attempt. A call that it leaves behind has no effect once the claim was abandoned.
+func (b *Backend) acquire(ctx context.Context, req driver.Request, attempt func(*claim, context.Context) error) (driver.Lease, error) {
 	if req.TTL != b.o.TTL {
 		return nil, fmt.Errorf("%w: the TTL must be the session's, %v; this claim has %v", driver.ErrRefused, b.o.TTL, req.TTL)
 	}
@@ -50,19 +71,21 @@ func (b *Backend) register(ctx context.Context, req driver.Request) (*claim, err
 		b.claims[key] = c
 	}
 	b.mu.Unlock()
-	err := b.ready(ctx)
-	if err == nil {
-		if err = b.checkTimeout(); err != nil {
-			b.renegotiate()
+	return inTime(ctx, driver.ErrUnknown, func() (driver.Lease, error) {
+		err := b.ready(ctx)
+		if err == nil {
+			if err = b.checkTimeout(); err != nil {
+				b.renegotiate()
+			}
 		}
-	}
-	if err == nil {
-		err = ctx.Err() // if ctx has ended, the claim may have been abandoned
-	}
-	if err != nil {
-		return nil, c.failed(err)
-	}
-	return c, nil
+		if err == nil {
+			err = attempt(c, ctx)
+		}
+		if err != nil {
+			return nil, c.failed(err)
+		}
+		return c, nil
+	})
 }
 
 // newClaim makes a claim without registering it.
@@ -81,33 +104,59 @@ func (c *claim) forget() {
 	}
 }
 
-// attempt runs f to have the claim of req granted, and classifies its error. ahead is the result of advance.
-func (b *Backend) attempt(ctx context.Context, req driver.Request, f func(*claim) (ahead string, err error)) (driver.Lease, error) {
-	return inTime(ctx, driver.ErrUnknown, func() (driver.Lease, error) {
-		c, err := b.register(ctx, req)
-		if err != nil {
-			return nil, err
+// ready waits until an earlier creation of the claim's node has returned, and then until the connection is usable.
+func (c *claim) ready(ctx context.Context) error {
+	var underWay <-chan struct{}
+	c.b.mu.Lock()
+	if c.creation != nil {
+		underWay = c.creation.underWay
+	}
+	c.b.mu.Unlock()
+	if underWay != nil {
+		select {
+		case <-underWay:
+		case <-ctx.Done():
+			return ctx.Err()
 		}
-		switch ahead, err := f(c); {
-		case err != nil:
-			return nil, c.failed(err)
-		case ahead != "":
-			return nil, &driver.HeldError{}
-		}
-		return c, nil
-	})
+	}
+	return c.b.ready(ctx)
 }
 
-// TryAcquire implements driver.Backend.
-func (b *Backend) TryAcquire(ctx context.Context, req driver.Request) (driver.Lease, error) {
-	return b.attempt(ctx, req, func(c *claim) (ahead string, err error) {
-		if ahead, err = c.advance(ctx); err == nil && ahead != "" && !req.Queue {
-			if err = c.withdraw(); err == nil {
-				c.forget()
+// try claims without waiting.
+func (c *claim) try(ctx context.Context) error {
+	ahead, err := c.advance(ctx)
+	if err == nil && ahead != "" && !c.req.Queue {
+		err = c.withdraw()
+	}
+	if err == nil && ahead != "" {
+		err = &driver.HeldError{}
+	}
+	return err
+}
+
+// wait claims, and waits for those ahead.
+func (c *claim) wait(ctx context.Context) error {
+	for {
+		ahead, err := c.advance(ctx)
+		if err == nil && ahead == "" {
+			return nil
+		} else if err == nil {
+			err = c.sleep(ctx, ahead)
+		}
+		switch {
+		case err == nil:
+		case ctx.Err() != nil, !oneOf(err, errNoAnswer, driver.ErrUnavailable):
+			return err
+		default: // the servers are unreachable; the session may live
+			select {
+			case <-time.After(20 * time.Millisecond):
+			case <-ctx.Done():
+			}
+			if err = c.b.ready(ctx); errors.Is(err, errSessionEnded) {
+				return err
 			}
 		}
-		return ahead, err
-	})
+	}
 }
 
 // advance ensures that the claim has a node, and grants the lock if nothing is ahead. Otherwise it returns what is, see waitsFor.
@@ -120,6 +169,37 @@ func (c *claim) advance(ctx context.Context) (ahead string, err error) {
 		err = c.win(ctx, len(children) > holdersOf(children))
 	}
 	return ahead, err
+}
+
+// place ensures that the claim has a node. It returns the lock's children in order, and the index of the claim's own.
+func (c *claim) place(ctx context.Context) (children []string, at int, err error) {
+	if err := c.resolveCreation(); err != nil {
+		return nil, 0, err
+	}
+	var l list
+	if c.path() == "" {
+		if l, err = c.create(ctx); err != nil {
+			return nil, 0, err
+		}
+	}
+	own := base(c.path())
+	if !slices.Contains(l.children, own) { // the list was not requested, or overtook the creation
+		l, err = c.b.list(c.parent)
+	}
+	if errors.Is(err, zk.ErrNoNode) {
+		err = errGone
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	inOrder(l.children)
+	switch at = slices.Index(l.children, own); {
+	case at < 0:
+		err = errGone
+	case at == 0:
+		c.inferCzxid(l)
+	}
+	return l.children, at, err
 }
 
 // waitsFor returns the path that the claim, whose node is children[at], must wait for: the node ahead; for a reader, the last writer's node
@@ -156,7 +236,7 @@ func (c *claim) win(ctx context.Context, contended bool) error {
 		return err
 	}
 	if b.stale() {
-		if err := b.freshen(ctx, c.node()); errors.Is(err, zk.ErrNoNode) {
+		if err := b.freshen(ctx, c.path()); errors.Is(err, zk.ErrNoNode) {
 			return errGone
 		} else if err != nil {
 			return err
@@ -166,35 +246,20 @@ func (c *claim) win(ctx context.Context, contended bool) error {
 	defer b.mu.Unlock()
 	b.observe()
 	switch {
-	case c.held:
-	case c.abandoned:
+	case c.state == held:
+	case c.state == ended:
 		return unknown(errors.New("the claim was abandoned"))
-	case c.session != b.session.id: // it ended, or was given up
+	case c.node.Session != b.session.id: // it ended, or was given up
 		return unknown(errSessionEnded)
-	case c.czxid <= 0 || c.czxid > driver.MaxToken:
-		return fmt.Errorf("%w: the transaction number %d is beyond what a fencing token can hold", driver.ErrRefused, c.czxid)
+	case c.node.Czxid <= 0 || c.node.Czxid > driver.MaxToken:
+		return fmt.Errorf("%w: the transaction number %d is beyond what a fencing token can hold", driver.ErrRefused, c.node.Czxid)
 	default:
 		c.timeout = b.timeout()
-		c.grant = driver.Grant{Token: uint64(c.czxid), Until: b.session.confirmed.Add(c.timeout), Contended: contended}
-		c.held = true
+		c.grant = driver.Grant{Token: uint64(c.node.Czxid), Until: b.session.confirmed.Add(c.timeout), Contended: contended}
+		c.state = held
 	}
 	return nil
 }
-
-// withdraw deletes the node of a claim that is not granted. The claim has nothing then.
-func (c *claim) withdraw() error {
-	path := c.node()
-	if err := c.b.delete(path); err != nil && !errors.Is(err, zk.ErrNoNode) {
-		return err
-	}
-	c.b.mu.Lock()
-	defer c.b.mu.Unlock()
-	c.path, c.session, c.czxid = "", 0, 0
-	return nil
-}
-
-// hasNothing reports whether the server has nothing of the claim, and will get nothing. b.mu is held.
-func (c *claim) hasNothing() bool { return c.path == "" && !c.unsure && c.creating == nil }
 
 // failed classifies the error of a claim, and forgets the claim if it certainly has no effect. One that would wait is repeated or abandoned later.
 func (c *claim) failed(err error) error {
@@ -203,16 +268,130 @@ func (c *claim) failed(err error) error {
 		return unavailable(err)
 	}
 	c.b.mu.Lock()
-	path, nothing := c.path, c.hasNothing()
+	path, nothing := c.node.Path, c.hasNothing()
 	c.b.mu.Unlock()
 	switch {
 	case nothing:
 		err = withoutEffect(err)
+	case c.req.Queue && errors.Is(err, driver.ErrHeld):
+		return err
 	case path != "" && errors.Is(err, driver.ErrRefused) && c.withdraw() == nil:
 	default:
 		return unknown(err)
 	}
 	if !c.req.Queue {
+		c.forget()
+	}
+	return err
+}
+
+func (c *claim) Grant() driver.Grant { return c.grant }
+
+// As implements driver.LeaseAs: it sets a *Node.
+func (c *claim) As(target any) bool {
+	n, ok := target.(*Node)
+	if ok {
+		c.b.mu.Lock()
+		defer c.b.mu.Unlock()
+		*n = c.node
+	}
+	return ok
+}
+
+// RenewBatch implements driver.BatchRenewer. One request confirms the session, and with it every claim.
+func (b *Backend) RenewBatch(ctx context.Context, leases []driver.Lease, results []driver.Renewal) {
+	if len(leases) == 0 {
+		return
+	}
+	path := leases[0].(*claim).parent
+	_, err := inTime(ctx, driver.ErrUnknown, func() (any, error) { return nil, b.freshen(ctx, path) })
+	if errors.Is(err, zk.ErrNoNode) {
+		err = nil // that claim's watch reports the loss
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for i, lease := range leases {
+		switch c := lease.(*claim); {
+		case c.state != held || c.node.Session != b.session.id:
+			results[i].Err = fmt.Errorf("%w: it was released, its node was deleted, or its session has ended", driver.ErrLost)
+		case err != nil:
+			results[i].Err = err
+		default:
+			results[i].Until = b.until()
+			c.timeout = max(c.timeout, b.timeout())
+		}
+	}
+}
+
+// lose ends a held claim as lost, and tells its holder.
+func (c *claim) lose(reason error) {
+	c.b.mu.Lock()
+	lost := c.state == held
+	if lost {
+		c.state = ended
+	}
+	c.b.mu.Unlock()
+	if lost && c.req.Lost != nil {
+		c.req.Lost(fmt.Errorf("%w: %w", driver.ErrLost, reason))
+	}
+}
+
+// Release implements driver.Lease, in one request. Node names are not reused, so a late request deletes nobody else's node.
+func (c *claim) Release(ctx context.Context) error {
+	c.b.mu.Lock()
+	path := c.node.Path
+	c.state = ended
+	c.b.mu.Unlock()
+	_, err := inTime(ctx, driver.ErrUnknown, func() (any, error) { return nil, c.b.delete(path) })
+	switch {
+	case err == nil:
+		if n, ok := numberOf(path); ok {
+			c.b.released.Put(c.parent, n)
+		}
+	case errors.Is(err, zk.ErrNoNode):
+		err = fmt.Errorf("%w: its node was already deleted", driver.ErrLost)
+	default:
+		return err
+	}
+	c.forget()
+	return err
+}
+
+// Abandon implements driver.Backend. It waits for a creation that is in flight, or kept by the client library. By its GUID, it looks for a
+// node whose creation's reply was lost.
+func (b *Backend) Abandon(ctx context.Context, req driver.Request) error {
+	_, err := inTime(ctx, driver.ErrUnknown, func() (any, error) { return nil, b.abandon(ctx, req) })
+	return err
+}
+
+func (b *Backend) abandon(ctx context.Context, req driver.Request) error {
+	b.mu.Lock()
+	c := b.claims[claimKey{req.Name, req.Owner}]
+	if c == nil {
+		c = b.newClaim(req)
+		c.creation = new(creation)
+	}
+	c.state = ended
+	nothing := c.hasNothing()
+	b.mu.Unlock()
+	if nothing {
+		c.forget()
+		return nil
+	}
+	switch err := c.ready(ctx); {
+	case errors.Is(err, errSessionEnded):
+		c.forget()
+		return nil
+	case errors.Is(err, driver.ErrRefused):
+		return err
+	case err != nil:
+		return unknown(err)
+	}
+	err := c.resolveCreation()
+	if err == nil && c.path() != "" {
+		err = c.withdraw()
+	}
+	if err == nil {
 		c.forget()
 	}
 	return err

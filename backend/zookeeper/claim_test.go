@@ -70,7 +70,7 @@ func TestAbandonInASessionGivenUp(t *testing.T) {
 
 	// The next session is not in use yet, so the old one may live for a whole timeout.
 	c := b.newClaim(req)
-	c.unsure, c.conn = true, new(zk.Conn)
+	c.creation = &creation{conn: new(zk.Conn)}
 	b.mu.Lock()
 	b.prepared = time.Time{}
 	b.mu.Unlock()
@@ -83,8 +83,8 @@ func TestNothingAbandonedIsGranted(t *testing.T) {
 	b := newBackend(t, Options{}, s.Addr())
 	b.Frees(b.Takes(request(b, t.Name())))
 	for what, spoil := range map[string]func(*claim){
-		"abandoned":     func(c *claim) { c.abandoned = true },
-		"other session": func(c *claim) { c.session = 1 },
+		"abandoned":     func(c *claim) { c.state = ended },
+		"other session": func(c *claim) { c.node.Session = 1 },
 	} {
 		c := b.newClaim(request(b, t.Name()))
 		_, at, err := c.place(peer.Within(t, soon))
@@ -92,15 +92,14 @@ func TestNothingAbandonedIsGranted(t *testing.T) {
 		require.Zero(t, at)
 		require.NoError(t, c.identify())
 		spoil(c)
-		err = c.win(peer.Within(t, soon), false)
-		require.ErrorIs(t, err, driver.ErrUnknown, what)
+		require.ErrorIs(t, c.win(peer.Within(t, soon), false), driver.ErrUnknown, what)
 		require.NoError(t, c.withdraw())
 	}
 	c := b.newClaim(request(b, t.Name()))
-	c.abandoned = true
+	c.state = ended
 	_, _, err := c.place(peer.Within(t, soon))
 	require.Error(t, err)
-	require.Empty(t, c.node(), "it has created a node")
+	require.Empty(t, c.path(), "it has created a node")
 }
 
 // Each waiter watches only the node ahead of its own: a release wakes no other.
@@ -109,7 +108,7 @@ func TestEachWatchesTheOneAhead(t *testing.T) {
 	o := Options{TTL: 30 * time.Second}
 	b := newBackend(t, o, s.Addr())
 	first := b.Takes(request(b, t.Name())).(*claim)
-	ahead, owner := first.node(), first.session
+	ahead, owner := first.path(), first.node.Session
 	ctx, cancel := context.WithCancel(t.Context())
 	var waiting sync.WaitGroup
 	defer waiting.Wait()
@@ -126,7 +125,7 @@ func TestEachWatchesTheOneAhead(t *testing.T) {
 			return strings.TrimSpace(strings.Replace(watchers, fmt.Sprintf("\t%#x\n", owner), "", 1))
 		}
 		require.Eventually(t, func() bool { return watched() == fmt.Sprintf("%#x", sessionOf(w)) }, soon, 20*time.Millisecond)
-		ahead, owner = w.find(req).node(), sessionOf(w)
+		ahead, owner = w.find(req).path(), sessionOf(w)
 	}
 }
 
@@ -142,8 +141,8 @@ func TestWaitersShareAWatch(t *testing.T) {
 	before := proxy.Requests()
 	for range 3 {
 		c := b.newClaim(request(b, t.Name()))
-		c.session, c.czxid = 1, 1 // known
-		require.ErrorIs(t, c.sleep(ended, lease.(*claim).node()), context.Canceled)
+		c.node.Session, c.node.Czxid = 1, 1 // known
+		require.ErrorIs(t, c.sleep(ended, lease.(*claim).path()), context.Canceled)
 	}
 	require.EqualValues(t, 1, proxy.Requests()-before, "requests of three waiters for one watch")
 	holder.Frees(lease)
@@ -161,17 +160,16 @@ func TestDeduction(t *testing.T) {
 	name := fresh(t)
 	require.NoError(t, b.ready(peer.Within(t, soon)))
 	somebody := func() {
-		path := peer.Must(raw.CreateProtectedEphemeralSequential("/"+name+"/lock-", nil, b.o.ACL))(t)
-		require.NoError(t, raw.Delete(path, -1))
+		require.NoError(t, raw.Delete(peer.Must(raw.CreateProtectedEphemeralSequential("/"+name+"/lock-", nil, b.o.ACL))(t), -1))
 	}
 	deduced := func() bool {
 		t.Helper()
 		c := b.newClaim(request(b, name))
 		_, _, err := c.place(peer.Within(t, soon))
 		require.NoError(t, err)
-		known := c.czxid != 0
+		known := c.node.Czxid != 0
 		require.NoError(t, c.win(peer.Within(t, soon), false))
-		_, czxid, err := b.get(c.node())
+		_, czxid, err := b.get(c.path())
 		require.NoError(t, err)
 		require.Equal(t, uint64(czxid), c.Grant().Token)
 		b.Frees(c)
@@ -190,7 +188,7 @@ func TestDeduction(t *testing.T) {
 	somebody()
 	_, _, err := c.place(peer.Within(t, soon))
 	require.NoError(t, err)
-	require.Zero(t, c.czxid, "another node came and went after it was created")
+	require.Zero(t, c.node.Czxid, "another node came and went after it was created")
 	require.NoError(t, c.withdraw())
 }
 
@@ -205,7 +203,7 @@ func TestAbandonFindsTheLatestNode(t *testing.T) {
 		require.NoError(t, b.makePath(c.parent))
 		require.NoError(t, peer.ErrOf(raw.Create(c.prefix, []byte(req.Owner), zk.FlagEphemeralSequential, b.o.ACL)))
 		require.NoError(t, c.createOnce(peer.Within(t, soon)))
-		own := c.node()
+		own := c.path()
 		require.NoError(t, b.Abandon(peer.Within(t, soon), req)) // c is not registered, so its node is found by its prefix
 		exists, _, err := raw.Exists(own)
 		require.NoError(t, err)

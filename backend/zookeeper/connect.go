@@ -242,7 +242,7 @@ func (b *Backend) renegotiate() {
 		return
 	}
 	for _, c := range b.claims {
-		if c.grant.Token != 0 || c.creating != nil || c.unsure {
+		if c.grant.Token != 0 || c.creation != nil {
 			return
 		}
 	}

@@ -33,7 +33,7 @@ func explain(err error, did, path string) error {
 
 // withoutEffect classifies the error of a request that certainly had no effect.
 func withoutEffect(err error) error {
-	if err == nil || oneOf(err, driver.ErrUnavailable, driver.ErrRefused) {
+	if err == nil || oneOf(err, driver.ErrHeld, driver.ErrUnavailable, driver.ErrRefused) {
 		return err
 	}
 	return unavailable(err)

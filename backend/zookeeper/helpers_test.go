@@ -133,7 +133,7 @@ func (n *node) sends(req driver.Request) {
 		n.mu.Lock()
 		defer n.mu.Unlock()
 		c := n.claims[claimKey{req.Name, req.Owner}]
-		return c != nil && c.conn != nil
+		return c != nil && c.creation != nil && c.creation.conn != nil
 	})
 	cancel()
 	require.ErrorIs(n.T, <-failed, driver.ErrUnknown)

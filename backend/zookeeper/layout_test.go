@@ -69,9 +69,8 @@ func TestForeign(t *testing.T) {
 	require.NoError(t, ours.Release(t.Context()))
 	require.NoError(t, <-locked)
 	// Their locks can be broken.
-	st = peer.Shows(t, b, t.Name())
 	require.ErrorIs(t, b.Break(peer.Within(t, soon), t.Name(), "somebody"), driver.ErrLost)
-	require.NoError(t, b.Break(peer.Within(t, soon), t.Name(), st.Owner))
+	require.NoError(t, b.Break(peer.Within(t, soon), t.Name(), peer.Shows(t, b, t.Name()).Owner))
 	b.Frees(b.Takes(request(b, t.Name())))
 }
 
@@ -108,7 +107,7 @@ func TestNodeDataChanged(t *testing.T) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		for _, c := range b.claims {
-			if c.held && c.watch != nil && len(c.watch) == 0 {
+			if c.state == held && c.watch != nil && len(c.watch) == 0 {
 				n++
 			}
 		}
@@ -170,8 +169,7 @@ func TestOtherNumberOfPermits(t *testing.T) {
 		all = append(all, fmt.Sprintf("%s%010d", nodePrefix(driver.Request{Owner: "00112233445566778899aabbccddeeff:h", Permits: n}, false), i))
 	}
 	c := &claim{parent: "/x", req: driver.Request{Permits: 5}}
-	ahead := peer.Must(c.waitsFor(all, 2))(t)
-	require.Equal(t, "/x/"+all[1], ahead)
+	require.Equal(t, "/x/"+all[1], peer.Must(c.waitsFor(all, 2))(t))
 	c.req.Permits = 3
 	require.ErrorIs(t, peer.ErrOf(c.waitsFor(all, 1)), driver.ErrInvalidOption)
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -13,37 +12,6 @@ import (
 
 	"github.com/lockport/lockport/driver"
 )
-
-// place ensures that the claim has a node. It returns the lock's children in order, and the index of the claim's own.
-func (c *claim) place(ctx context.Context) (children []string, at int, err error) {
-	if err := c.resolveCreation(); err != nil {
-		return nil, 0, err
-	}
-	var l list
-	if c.node() == "" {
-		if l, err = c.create(ctx); err != nil {
-			return nil, 0, err
-		}
-	}
-	own := base(c.node())
-	if !slices.Contains(l.children, own) { // the list was not requested, or overtook the creation
-		l, err = c.b.list(c.parent)
-	}
-	if errors.Is(err, zk.ErrNoNode) {
-		err = errGone
-	}
-	if err != nil {
-		return nil, 0, err
-	}
-	inOrder(l.children)
-	switch at = slices.Index(l.children, own); {
-	case at < 0:
-		err = errGone
-	case at == 0:
-		c.inferCzxid(l)
-	}
-	return l.children, at, err
-}
 
 // inferCzxid takes the claim's token from a list, if the claim's node is the only child, and no other was created since our last one, which was
 // deleted. (Without a last one: no other was ever created.) The token is then Pzxid, the last change below the lock's node: the creation of the
@@ -53,27 +21,27 @@ func (c *claim) inferCzxid(l list) {
 	b := c.b
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	n, ok := numberOf(c.path)
+	n, ok := numberOf(c.node.Path)
 	last, known := b.released.Get(c.parent)
 	if !known {
 		last = -1
 	}
 	creations := (int64(l.stat.Cversion) + int64(l.stat.NumChildren)) / 2 // Cversion is creations plus deletions, NumChildren their difference
-	if c.czxid == 0 && ok && n == last+1 && creations == n+1 && len(l.children) == 1 && c.session != 0 {
-		c.czxid = l.stat.Pzxid
+	if c.node.Czxid == 0 && ok && n == last+1 && creations == n+1 && len(l.children) == 1 && c.node.Session != 0 {
+		c.node.Czxid = l.stat.Pzxid
 	}
 }
 
-func (c *claim) node() string {
+func (c *claim) path() string {
 	c.b.mu.Lock()
 	defer c.b.mu.Unlock()
-	return c.path
+	return c.node.Path
 }
 
 // identify finds the session that owns the claim's node, and the transaction that created it.
 func (c *claim) identify() error {
 	c.b.mu.Lock()
-	path, known := c.path, c.session != 0 && c.czxid != 0
+	path, known := c.node.Path, c.node.Session != 0 && c.node.Czxid != 0
 	c.b.mu.Unlock()
 	if known {
 		return nil
@@ -90,7 +58,7 @@ func (c *claim) identify() error {
 	}
 	c.b.mu.Lock()
 	defer c.b.mu.Unlock()
-	c.session, c.czxid = stat.EphemeralOwner, stat.Czxid
+	c.node.Session, c.node.Czxid = stat.EphemeralOwner, stat.Czxid
 	return nil
 }
 
@@ -105,7 +73,7 @@ func (c *claim) create(ctx context.Context) (l list, err error) {
 		err := c.createOnce(ctx)
 		l := <-listed
 		if !errors.Is(err, zk.ErrNoNode) {
-			if err == nil && exhausted(c.node()) {
+			if err == nil && exhausted(c.path()) {
 				err = fmt.Errorf("%w: the sequence numbers below %s are used up; delete that node while nobody holds the lock", driver.ErrRefused, c.parent)
 			}
 			return l, err
@@ -117,35 +85,43 @@ func (c *claim) create(ctx context.Context) (l list, err error) {
 	return l, unavailable(fmt.Errorf("%s keeps being removed", c.parent))
 }
 
+// creation is a request that creates a claim's node.
+type creation struct {
+	conn     *zk.Conn        // that it was sent on; nil: not known
+	underWay <-chan struct{} // closed when it returns; nil: it has returned, and its outcome is unknown
+}
+
 func (c *claim) createOnce(ctx context.Context) error {
 	b, done := c.b, make(chan struct{})
+	now := &creation{underWay: done}
 	b.mu.Lock()
-	if c.abandoned || ctx.Err() != nil { // a claim is abandoned only after its context has ended
+	if c.state == ended || ctx.Err() != nil { // a claim is abandoned only after its context has ended
 		b.mu.Unlock()
 		return unavailable(errors.New("its caller has stopped waiting"))
 	}
-	c.creating = done
+	c.creation = now
 	session := b.session.id
 	b.mu.Unlock()
 	path, err := call(b, true, "create", c.prefix, func(conn *zk.Conn) (string, error) {
 		b.mu.Lock()
-		c.conn = conn
+		now.conn = conn
 		b.mu.Unlock()
 		return conn.Create(c.prefix, []byte(c.req.Owner), zk.FlagEphemeralSequential, b.o.ACL)
 	})
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	switch {
-	case err == nil:
-		c.path = path
-		if session == b.session.id { // the session did not change during the request
-			c.session = session
-		}
-	case errors.Is(err, driver.ErrUnknown):
-		c.unsure, b.down = true, time.Time{} // it may have been sent just now
-	}
-	c.creating = nil
 	close(done)
+	if errors.Is(err, driver.ErrUnknown) {
+		now.underWay, b.down = nil, time.Time{} // it may have been sent just now
+		return err
+	}
+	c.creation = nil
+	if err == nil {
+		c.node.Path = path
+		if session == b.session.id { // the session did not change during the request
+			c.node.Session = session
+		}
+	}
 	return err
 }
 
@@ -156,14 +132,14 @@ func (c *claim) createOnce(ctx context.Context) error {
 func (c *claim) resolveCreation() error {
 	b := c.b
 	b.mu.Lock()
-	unsure, left := c.unsure, time.Duration(0)
-	if c.conn != nil && c.conn != b.conn {
+	unsure, left := c.creation, time.Duration(0)
+	if unsure != nil && unsure.conn != nil && unsure.conn != b.conn {
 		next := cmp.Or(b.prepared, time.Now()) // when the next session came into use: not before now if it has not yet
 		left = time.Until(next.Add(b.timeout() + 2*b.tick))
 	}
 	b.mu.Unlock()
 	switch {
-	case !unsure:
+	case unsure == nil:
 		return nil
 	case left > 0:
 		return unknown(fmt.Errorf("its session was given up, and may live for another %v", left.Round(time.Millisecond)))
@@ -179,14 +155,29 @@ func (c *claim) resolveCreation() error {
 	inOrder(l.children)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	c.unsure, c.path = false, ""
+	c.creation, c.node = nil, Node{}
 	for _, child := range l.children {
 		if path := c.parent + "/" + child; strings.HasPrefix(path, c.prefix) { // the last: an earlier one ends with the session that was given up
-			c.path = path
+			c.node.Path = path
 		}
 	}
 	return nil
 }
+
+// withdraw deletes the node of a claim that is not granted. The claim has nothing then.
+func (c *claim) withdraw() error {
+	path := c.path()
+	if err := c.b.delete(path); err != nil && !errors.Is(err, zk.ErrNoNode) {
+		return err
+	}
+	c.b.mu.Lock()
+	defer c.b.mu.Unlock()
+	c.node = Node{}
+	return nil
+}
+
+// hasNothing reports whether the server has nothing of the claim, and will get nothing. b.mu is held.
+func (c *claim) hasNothing() bool { return c.node.Path == "" && c.creation == nil }
 
 // list is a server's view of a lock's node.
 type list struct {

@@ -41,13 +41,11 @@ func TestCheckWithoutReply(t *testing.T) {
 	proxy := peer.Proxy(t, s.Addr())
 	o := Options{Chroot: "/" + fresh(t), TTL: 30 * time.Second}
 	b, direct := newBackend(t, o, proxy.Addr()), newBackend(t, o, s.Addr())
-	_, err := b.Check(peer.Within(t, soon))
-	require.NoError(t, err)
+	require.NoError(t, peer.ErrOf(b.Check(peer.Within(t, soon))))
 	for _, op := range []conformance.Op{conformance.OpAcquire, conformance.OpRelease} {
 		peer.Until(t, func() bool { return b.ping() == nil }) // it is connected again
 		dropped := proxy.DropReply(func(p []byte) bool { return isOp(op, p) })
-		_, err := b.Check(peer.Within(t, soon))
-		require.ErrorIs(t, err, driver.ErrUnavailable)
+		require.ErrorIs(t, peer.ErrOf(b.Check(peer.Within(t, soon))), driver.ErrUnavailable)
 		<-dropped
 		peer.Until(t, func() bool {
 			st, err := direct.Inspect(peer.Within(t, soon), checkName)

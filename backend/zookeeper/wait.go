@@ -8,35 +8,7 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
-
-	"github.com/lockport/lockport/driver"
 )
-
-// Wait implements driver.Waiter. The claim keeps its place in the queue across lost connections, while the session lives.
-func (b *Backend) Wait(ctx context.Context, req driver.Request) (driver.Lease, error) {
-	return b.attempt(ctx, req, func(c *claim) (ahead string, err error) {
-		for {
-			if ahead, err = c.advance(ctx); err == nil && ahead == "" {
-				return "", nil
-			} else if err == nil {
-				err = c.sleep(ctx, ahead)
-			}
-			switch {
-			case err == nil:
-			case ctx.Err() != nil, !oneOf(err, errNoAnswer, driver.ErrUnavailable):
-				return ahead, err
-			default: // the servers are unreachable; the session may live
-				select {
-				case <-time.After(20 * time.Millisecond):
-				case <-ctx.Done():
-				}
-				if err = b.ready(ctx); errors.Is(err, errSessionEnded) {
-					return ahead, err
-				}
-			}
-		}
-	})
-}
 
 // sleep waits until the lock must be listed again: the node ahead changed, or a check is due. Meanwhile it finds out what a grant needs to
 // know of the claim's own node.
@@ -111,7 +83,7 @@ func (c *claim) watchSiblings(events <-chan zk.Event) (_ <-chan zk.Event, free b
 		return nil, false, err
 	}
 	inOrder(children)
-	at := slices.Index(children, base(c.node()))
+	at := slices.Index(children, base(c.path()))
 	return events, at < c.req.Permits, nil
 }
 

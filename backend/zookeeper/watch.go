@@ -40,28 +40,12 @@ func (b *Backend) sweep() {
 	b.mu.Lock()
 	b.observe()
 	for _, c := range b.claims {
-		if !c.held {
+		if c.state != held {
 			continue
 		}
-		if c.session != b.session.id {
-			lost[c] = errSessionEnded
-			continue
-		}
-		if b.timeout() < c.timeout { // a server with another configuration: the validity that the holder counts on is too long
-			lost[c] = fmt.Errorf("the server shortened the session's timeout from %v to %v", c.timeout, b.timeout())
-			continue
-		}
-		select {
-		case e := <-c.watch:
-			c.watch = nil
-			if e.Type == zk.EventNodeDeleted {
-				lost[c] = errGone
-			} else if errors.Is(e.Err, zk.ErrClosing) {
-				lost[c] = errors.New("the connection was closed")
-			}
-		default:
-		}
-		if c.watch == nil && lost[c] == nil {
+		if reason := c.lossSeen(); reason != nil {
+			lost[c] = reason
+		} else if c.watch == nil {
 			unwatched = append(unwatched, c)
 		}
 	}
@@ -78,6 +62,28 @@ func (b *Backend) sweep() {
 	}
 }
 
+// lossSeen returns why a held claim is known to be lost. nil: it is not. b.mu is held.
+func (c *claim) lossSeen() error {
+	switch timeout := c.b.timeout(); {
+	case c.node.Session != c.b.session.id:
+		return errSessionEnded
+	case timeout < c.timeout: // a server with another configuration: the validity that the holder counts on is too long
+		return fmt.Errorf("the server shortened the session's timeout from %v to %v", c.timeout, timeout)
+	}
+	select {
+	case e := <-c.watch:
+		c.watch = nil
+		switch {
+		case e.Type == zk.EventNodeDeleted:
+			return errGone
+		case errors.Is(e.Err, zk.ErrClosing):
+			return errors.New("the connection was closed")
+		}
+	default:
+	}
+	return nil
+}
+
 var errSessionEnded = errors.New("the session has ended")
 
 // watchAll watches the nodes of held claims, and finds which are gone. The next sweep retries those that it cannot watch now.
@@ -89,7 +95,7 @@ func (b *Backend) watchAll(claims []*claim) {
 		var watchers sync.WaitGroup
 		for _, c := range some {
 			watchers.Go(func() {
-				switch events, err := b.watch(c.node()); {
+				switch events, err := b.watch(c.path()); {
 				case err == nil:
 					b.mu.Lock()
 					c.watch = events
