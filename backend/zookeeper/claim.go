@@ -72,7 +72,7 @@ func (b *Backend) acquire(ctx context.Context, req driver.Request, attempt func(
 	}
 	b.mu.Unlock()
 	return inTime(ctx, driver.ErrUnknown, func() (driver.Lease, error) {
-		err := b.ready(ctx)
+		err := c.ready(ctx)
 		if err == nil {
 			if err = b.checkTimeout(); err != nil {
 				b.renegotiate()

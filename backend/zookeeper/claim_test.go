@@ -38,6 +38,12 @@ func TestCreationThatComesLate(t *testing.T) {
 	require.Empty(t, children)
 	require.Equal(t, int32(4), stat.Cversion, "the creation was carried out, late, and undone")
 	require.Nil(t, b.find(req))
+
+	// A repeated claim waits for it too: it must not queue behind its own node.
+	proxy.Freeze()
+	b.sends(req)
+	time.AfterFunc(100*time.Millisecond, proxy.Restore)
+	b.Frees(b.Takes(req))
 }
 
 // A stopped server may have a creation in its buffers, and execute it on resuming, in a session that was given up meanwhile. Abandon is
