@@ -25,14 +25,14 @@ type claim struct {
 	grant driver.Grant
 	watch *watch      // the holder's; nil: not held
 	timer *time.Timer // starts watch
-	ended error       // why the holder's key is gone; nil: it exists, or may
+	ended error       // errReleased, errDetached or errKeyGone: no request may create the key any more; nil: none of these
 
-	calls   int  // under way that may create its key
-	late    bool // a request that creates the key may still arrive, or arrive again
-	closing bool // being released or abandoned: no request may create its key
+	calls int  // under way that may create its key
+	late  bool // a request that creates the key may still arrive, or arrive again
 }
 
 var (
+	errReleased  = fmt.Errorf("%w: it was released or abandoned", driver.ErrLost)
 	errAbandoned = fmt.Errorf("%w: this claim was abandoned", driver.ErrRefused)
 	errKeyGone   = fmt.Errorf("%w: its key in etcd is gone: the lease ended, or somebody deleted the key", driver.ErrLost)
 	errPlaceGone = fmt.Errorf("%w: its place in etcd's queue is gone: the lease ended, or somebody deleted the key", driver.ErrUnavailable)
@@ -73,15 +73,14 @@ func (b *Backend) attempt(req driver.Request, f func(*claim) (place, error)) (dr
 			return c, nil
 		}
 	}
+	isHeld := errors.Is(err, driver.ErrHeld)
 	switch {
 	case errors.Is(err, driver.ErrLost): // of Attach
 		b.drop(c)
-	case c.rev != 0 && !req.Queue && certain(err) && !errors.Is(err, driver.ErrHeld):
-		err = fmt.Errorf("%w: the claim was made: %v", driver.ErrUnknown, err) // else the client would forget it
-	case c.rev != 0 || !certain(err):
-	case c.late:
-		err = fmt.Errorf("%w: the claim may arrive later: %v", driver.ErrUnknown, err)
-	case !req.Queue || errors.Is(err, driver.ErrHeld): // otherwise the claim is repeated or abandoned
+	case !certain(err), c.rev != 0 && (isHeld || req.Queue): // it is abandoned or repeated
+	case c.rev != 0 || c.late: // the client would forget it
+		err = fmt.Errorf("%w: the claim was made, or may arrive later: %v", driver.ErrUnknown, err)
+	case isHeld || !req.Queue:
 		b.drop(c)
 	}
 	return nil, err
@@ -265,10 +264,10 @@ func (c *claim) setRevision(rev int64) {
 // if that is so, or if etcd does not know this one.
 func (b *Backend) put(ctx context.Context, c *claim, txn request) (*clientv3.TxnResponse, error) {
 	b.mu.Lock()
-	late, closing := c.late, c.closing
-	c.late = true
+	late, ended := c.late, c.ended
+	c.late = late || ended == nil
 	b.mu.Unlock()
-	if closing {
+	if ended != nil {
 		return nil, errAbandoned
 	}
 	sent := time.Now()

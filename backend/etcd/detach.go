@@ -47,11 +47,7 @@ func (b *Backend) Detach(ctx context.Context, lease driver.Lease) error {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	c.closing = true
-	c.unwatch()
-	if c.ended == nil {
-		c.ended = errDetached
-	}
+	c.end(errDetached)
 	b.retire(c.lease) // the key may live on
 	b.drop(c)
 	return nil
@@ -77,7 +73,7 @@ func (b *Backend) takeOver(ctx context.Context, c *claim, owner string, rev int6
 		return place{}, errNotDetached
 	}
 	b.mu.Lock()
-	if c.closing {
+	if c.ended != nil {
 		b.mu.Unlock()
 		return place{}, errAbandoned
 	}

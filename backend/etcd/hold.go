@@ -16,7 +16,7 @@ import (
 // win makes c the holder: it is first in the queue. The mutex is held.
 func (b *Backend) win(c *claim, p place) error {
 	switch {
-	case c.closing || c.ended != nil:
+	case c.ended != nil:
 		return fmt.Errorf("%w: the claim ended meanwhile", driver.ErrUnavailable)
 	case c.watch != nil:
 		return nil // a repeated call
@@ -28,7 +28,7 @@ func (b *Backend) win(c *claim, p place) error {
 	c.timer = time.AfterFunc(watchDelay, func() {
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		if !c.closing && c.ended == nil {
+		if c.ended == nil {
 			b.watches.add(c.watch)
 		}
 	})
@@ -38,7 +38,15 @@ func (b *Backend) win(c *claim, p place) error {
 // watchDelay is the age at which a hold gets a watch. Short holds need none.
 const watchDelay = 50 * time.Millisecond
 
-// unwatch ends the watch of a holder that is closing or has ended. The mutex is held.
+// end ends c for a reason, unless it has ended. The mutex is held.
+func (c *claim) end(reason error) {
+	if c.ended == nil {
+		c.ended = reason
+		c.unwatch()
+	}
+}
+
+// unwatch ends the watch of a holder. The mutex is held.
 func (c *claim) unwatch() {
 	if c.timer != nil {
 		c.timer.Stop()
@@ -59,11 +67,8 @@ func (c *claim) happened(key string, deleted bool, revision int64) {
 // lose ends c, whose key is gone, and tells its holder.
 func (c *claim) lose() {
 	c.b.mu.Lock()
-	lost := c.ended == nil && !c.closing
-	if lost {
-		c.ended = errKeyGone
-		c.unwatch()
-	}
+	lost := c.ended == nil
+	c.end(errKeyGone)
 	c.b.mu.Unlock()
 	if lost && c.req.Lost != nil {
 		c.req.Lost(errKeyGone)
@@ -112,7 +117,7 @@ func (b *Backend) confirmDoubted() {
 				break
 			}
 			delete(b.doubted, c)
-			if !c.closing && c.ended == nil {
+			if c.ended == nil {
 				some = append(some, c)
 			}
 		}

@@ -145,8 +145,6 @@ func (b *Backend) RenewBatch(ctx context.Context, all []driver.Lease, results []
 		switch {
 		case c.ended != nil:
 			results[i].Err = c.ended
-		case c.closing:
-			results[i].Err = fmt.Errorf("%w: it was released", driver.ErrLost)
 		case err != nil:
 			results[i].Err = err
 		default:

@@ -51,18 +51,17 @@ func (c *claim) delete(ctx context.Context, full error) error {
 	return c.removed(r.PrevKvs[0].CreateRevision)
 }
 
-// close ends c's watch before a release. It returns how c was lost; nil: it was not, as far as is known, or a late request may put its key again, or
-// it was detached and nobody may have attached it.
+// close ends c before a release. It returns how c was lost; nil: it was not, as far as is known, or a late request may put its key again, or it was
+// detached and nobody may have attached it.
 func (c *claim) close() error {
 	c.b.mu.Lock()
 	defer c.b.mu.Unlock()
-	c.closing = true
-	c.unwatch()
-	if c.ended == nil || c.ended == errDetached || c.late {
+	c.end(errReleased)
+	if c.ended != errKeyGone || c.late {
 		return nil
 	}
 	c.b.drop(c)
-	return c.ended
+	return errKeyGone
 }
 
 // removed records the create revision of the key that a request deleted; 0: none. It returns the result of the release. Another revision than the
@@ -72,12 +71,12 @@ func (c *claim) removed(rev int64) error {
 	defer c.b.mu.Unlock()
 	c.b.drop(c)
 	switch freed := uint64(rev) == c.grant.Token; {
-	case freed && c.ended == errDetached:
+	case freed && c.ended != errKeyGone:
 		return nil
-	case !freed && c.ended == nil:
-		return errKeyGone
+	case c.ended == errDetached:
+		return errDetached
 	}
-	return c.ended
+	return errKeyGone
 }
 
 // Requeue implements driver.Requeuer: one transaction releases and claims.
@@ -110,8 +109,7 @@ func (b *Backend) Abandon(ctx context.Context, req driver.Request) error {
 		_, err := b.removeOwner(ctx, req.Name, b.layout.claimPrefix(req), req.Owner, false)
 		return err
 	}
-	c.closing = true
-	c.unwatch()
+	c.end(errReleased)
 	nothing := c.lease == nil || c.calls == 0 && !c.late && c.rev == 0 // no request of it had an effect
 	b.mu.Unlock()
 	if !nothing {
