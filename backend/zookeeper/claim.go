@@ -1,6 +1,7 @@
 package zookeeper
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -43,9 +44,7 @@ type Node struct {
 	Czxid   int64  // the driver's token: the transaction that created the node, or a later one that deleted another claim's node
 }
 
-type claimKey struct{ name, owner string }
-
-// errGone: a waiting claim must start over.
+// errGone is how a claim ends whose node is missing (zk.ErrNoNode): a holder has lost it, a waiting claim must start over.
 var errGone = errors.New("its node was deleted")
 
 // TryAcquire implements driver.Backend.
@@ -63,13 +62,10 @@ func (b *Backend) acquire(ctx context.Context, req driver.Request, attempt func(
 	if req.TTL != b.o.TTL {
 		return nil, fmt.Errorf("%w: the TTL must be the session's, %v; this claim has %v", driver.ErrRefused, b.o.TTL, req.TTL)
 	}
-	key := claimKey{req.Name, req.Owner}
+	c := b.newClaim(req)
 	b.mu.Lock()
-	c := b.claims[key]
-	if c == nil {
-		c = b.newClaim(req)
-		b.claims[key] = c
-	}
+	c = cmp.Or(b.claims[c.prefix], c)
+	b.claims[c.prefix] = c
 	b.mu.Unlock()
 	return inTime(ctx, driver.ErrUnknown, func() (driver.Lease, error) {
 		err := c.ready(ctx)
@@ -99,8 +95,8 @@ func (b *Backend) newClaim(req driver.Request) *claim {
 func (c *claim) forget() {
 	c.b.mu.Lock()
 	defer c.b.mu.Unlock()
-	if key := (claimKey{c.req.Name, c.req.Owner}); c.b.claims[key] == c {
-		delete(c.b.claims, key)
+	if c.b.claims[c.prefix] == c {
+		delete(c.b.claims, c.prefix)
 	}
 }
 
@@ -184,18 +180,14 @@ func (c *claim) place(ctx context.Context) (children []string, at int, err error
 	}
 	own := base(c.path())
 	if !slices.Contains(l.children, own) { // the list was not requested, or overtook the creation
-		l, err = c.b.list(c.parent)
-	}
-	if errors.Is(err, zk.ErrNoNode) {
-		err = errGone
-	}
-	if err != nil {
-		return nil, 0, err
+		if l, err = c.b.list(c.parent); err != nil {
+			return nil, 0, err
+		}
 	}
 	inOrder(l.children)
 	switch at = slices.Index(l.children, own); {
 	case at < 0:
-		err = errGone
+		err = zk.ErrNoNode
 	case at == 0:
 		c.inferCzxid(l)
 	}
@@ -236,9 +228,7 @@ func (c *claim) win(ctx context.Context, contended bool) error {
 		return err
 	}
 	if b.stale() {
-		if err := b.freshen(ctx, c.path()); errors.Is(err, zk.ErrNoNode) {
-			return errGone
-		} else if err != nil {
+		if err := b.freshen(ctx, c.path()); err != nil {
 			return err
 		}
 	}
@@ -263,9 +253,9 @@ func (c *claim) win(ctx context.Context, contended bool) error {
 
 // failed classifies the error of a claim, and forgets the claim if it certainly has no effect. One that would wait is repeated or abandoned later.
 func (c *claim) failed(err error) error {
-	if errors.Is(err, errGone) {
+	if errors.Is(err, zk.ErrNoNode) {
 		c.forget()
-		return unavailable(err)
+		return unavailable(errGone)
 	}
 	c.b.mu.Lock()
 	path, nothing := c.node.Path, c.hasNothing()
@@ -365,12 +355,10 @@ func (b *Backend) Abandon(ctx context.Context, req driver.Request) error {
 }
 
 func (b *Backend) abandon(ctx context.Context, req driver.Request) error {
+	c := b.newClaim(req)
+	c.creation = new(creation) // perhaps
 	b.mu.Lock()
-	c := b.claims[claimKey{req.Name, req.Owner}]
-	if c == nil {
-		c = b.newClaim(req)
-		c.creation = new(creation)
-	}
+	c = cmp.Or(b.claims[c.prefix], c)
 	c.state = ended
 	nothing := c.hasNothing()
 	b.mu.Unlock()

@@ -121,7 +121,7 @@ func sessionOf(b *node) int64 {
 func (b *Backend) find(req driver.Request) *claim {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.claims[claimKey{req.Name, req.Owner}]
+	return b.claims[b.newClaim(req).prefix]
 }
 
 // sends makes the claim req, and gives it up once go-zookeeper has the creation of its node, which no server answers.
@@ -132,7 +132,7 @@ func (n *node) sends(req driver.Request) {
 	peer.Until(n.T, func() bool {
 		n.mu.Lock()
 		defer n.mu.Unlock()
-		c := n.claims[claimKey{req.Name, req.Owner}]
+		c := n.claims[n.newClaim(req).prefix]
 		return c != nil && c.creation != nil && c.creation.conn != nil
 	})
 	cancel()

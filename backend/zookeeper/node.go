@@ -49,7 +49,7 @@ func (c *claim) identify() error {
 	stat, err := call(c.b, false, "read", path, func(conn *zk.Conn) (*zk.Stat, error) {
 		exists, stat, err := conn.Exists(path)
 		if err == nil && !exists {
-			err = errGone
+			err = zk.ErrNoNode
 		}
 		return stat, err
 	})
@@ -199,23 +199,18 @@ func (b *Backend) delete(path string) error {
 
 // makePath creates a container and its missing parents. The server removes a container some time after its last child is gone.
 func (b *Backend) makePath(path string) error {
-	err := b.makeNode(path)
-	if above := path[:strings.LastIndexByte(path, '/')]; errors.Is(err, zk.ErrNoNode) && above != "" {
-		if err = b.makePath(above); err == nil {
-			err = b.makeNode(path)
-		}
-	}
-	return err
-}
-
-func (b *Backend) makeNode(path string) error {
 	b.containers.RLock()
-	defer b.containers.RUnlock()
 	_, err := call(b, true, "create", path, func(c *zk.Conn) (string, error) {
 		return c.CreateContainer(path, nil, zk.FlagContainer, b.o.ACL)
 	})
-	if errors.Is(err, zk.ErrNodeExists) {
+	b.containers.RUnlock()
+	switch above := path[:strings.LastIndexByte(path, '/')]; {
+	case errors.Is(err, zk.ErrNodeExists):
 		return nil
+	case errors.Is(err, zk.ErrNoNode) && above != "":
+		if err = b.makePath(above); err == nil {
+			return b.makePath(path)
+		}
 	}
 	return err
 }

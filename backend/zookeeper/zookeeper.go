@@ -56,7 +56,7 @@ func ConnectBackend(addresses []string, o Options) (*Backend, error) {
 func makeBackend(o Options) *Backend {
 	b := &Backend{
 		o: o, tick: o.TickTime, preparing: make(chan struct{}, 1),
-		claims: make(map[claimKey]*claim), watches: make(map[string]<-chan zk.Event),
+		claims: make(map[string]*claim), watches: make(map[string]<-chan zk.Event),
 	}
 	b.ctx, b.cancel = context.WithCancel(context.Background())
 	return b
@@ -86,7 +86,7 @@ type Backend struct {
 	observed time.Time     // when the connection's session was last observed, handshakes aside
 	down     time.Time     // when the caller's connection was first found closed; zero: a look since then found it otherwise
 	session  session
-	claims   map[claimKey]*claim
+	claims   map[string]*claim          // by prefix, which has the name, the mode and the owner
 	watches  map[string]<-chan zk.Event // of what waiters wait for, by path
 }
 
