@@ -193,6 +193,22 @@ func TestDetachedKey(t *testing.T) {
 	require.NoError(t, a.Detach(t.Context(), lease))
 	a.Frees(lease) // nobody attached it
 	require.Empty(t, keysOf(t, etcd, "x"))
+
+	var during func()
+	c := newNodeThrough(t, s, func(_ context.Context, _ *pb.TxnRequest, send, _ func() error) error {
+		if during != nil {
+			during()
+		}
+		return send()
+	})
+	req = c.Request("x")
+	lease = c.Takes(req)
+	during = func() { _ = lease.(*claim).close() } // a release begins, and its request is lost
+	require.NoError(t, c.Detach(t.Context(), lease))
+	during = nil
+	took = peer.Must(b.Attach(t.Context(), b.Request("x"), req.Owner, lease.Grant().Token))(t)
+	require.ErrorIs(t, c.Releases(lease), driver.ErrLost)
+	b.Frees(took)
 }
 
 // An Attach whose answer was lost is granted once; an abandoned one, never.

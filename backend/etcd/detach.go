@@ -48,6 +48,9 @@ func (b *Backend) Detach(ctx context.Context, lease driver.Lease) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	c.end(errDetached)
+	if c.ended == errReleased { // meanwhile: when repeated, it must not delete the key of whoever attached it
+		c.ended = errDetached
+	}
 	b.retire(c.lease) // the key may live on
 	b.drop(c)
 	return nil
