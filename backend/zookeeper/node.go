@@ -197,20 +197,26 @@ func (b *Backend) delete(path string) error {
 	return err
 }
 
-// makePath creates a container and its missing parents. The server removes a container some time after its last child is gone.
+// makePath creates a container and its missing parents. The server removes a container some time after its last child is gone. So the caller tries
+// again if a parent has vanished meanwhile, and a server that always says so is not asked for ever.
 func (b *Backend) makePath(path string) error {
+	err := b.makeNode(path)
+	if above := path[:strings.LastIndexByte(path, '/')]; errors.Is(err, zk.ErrNoNode) && above != "" {
+		if err = b.makePath(above); err == nil {
+			err = b.makeNode(path)
+		}
+	}
+	return err
+}
+
+func (b *Backend) makeNode(path string) error {
 	b.containers.RLock()
+	defer b.containers.RUnlock()
 	_, err := call(b, true, "create", path, func(c *zk.Conn) (string, error) {
 		return c.CreateContainer(path, nil, zk.FlagContainer, b.o.ACL)
 	})
-	b.containers.RUnlock()
-	switch above := path[:strings.LastIndexByte(path, '/')]; {
-	case errors.Is(err, zk.ErrNodeExists):
+	if errors.Is(err, zk.ErrNodeExists) {
 		return nil
-	case errors.Is(err, zk.ErrNoNode) && above != "":
-		if err = b.makePath(above); err == nil {
-			return b.makePath(path)
-		}
 	}
 	return err
 }
