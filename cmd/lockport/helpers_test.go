@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"net/url"
 	"os"
 	"os/exec"
 	"slices"
@@ -15,6 +16,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lockport/lockport/internal/lab/peer"
 )
 
 // patience bounds every wait for something that must happen. The machine may be busy.
@@ -155,10 +158,10 @@ func inside(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	return code, out.String(), said.String()
 }
 
-// refuses runs lockport, which must fail with one line that contains no password.
-func refuses(t *testing.T, url string, code int, line string, args ...string) {
+// refuses runs lockport, which must write one line to standard error, without a password, and nothing to standard output.
+func refuses(t *testing.T, server string, code int, line string, args ...string) {
 	t.Helper()
-	run := func() (int, string, string) { return output(t, url, args...) }
+	run := func() (int, string, string) { return output(t, server, args...) }
 	if code == exitUsage && args[0] != "run" { // run changes this process's signal handling
 		run = func() (int, string, string) { return inside(t, args...) }
 	}
@@ -169,6 +172,9 @@ func refuses(t *testing.T, url string, code int, line string, args ...string) {
 	require.Equal(t, 1, strings.Count(stderr, "lockport: "), stderr)
 	require.Contains(t, stderr, line)
 	require.NotContains(t, stderr, "secret")
+	if password, ok := peer.Must(url.Parse(server))(t).User.Password(); ok {
+		require.NotContains(t, stderr, password)
+	}
 }
 
 // holds starts a command that holds a lock, given as for run, until it is ended. It writes its token.

@@ -74,14 +74,12 @@ func TestRunHeld(t *testing.T) {
 	require.Regexp(t, `^lockport: "a" is held by \S+, pid `+strconv.Itoa(holder.Process.Pid)+`, .*\n$`, stderr)
 
 	begun := time.Now()
-	stdout, stderr := ran(t, 75, url, "run", "-w", "300ms", "a", "--", "echo", "no")
-	require.Contains(t, stderr, `waited 300ms: "a" is held by `)
-	require.Empty(t, stdout)
+	refuses(t, url, 75, `waited 300ms: "a" is held by `, "run", "-w", "300ms", "a", "--", "echo", "no")
 	require.GreaterOrEqual(t, time.Since(begun), 300*time.Millisecond)
 
 	ran(t, 75, url, "run", "-w0s", "a", "--", "echo", "no")
 
-	stdout, _ = ran(t, 0, url, "run", "-n", "b", "--", "echo", "another name")
+	stdout, _ := ran(t, 0, url, "run", "-n", "b", "--", "echo", "another name")
 	require.Equal(t, "another name\n", stdout)
 
 	waiter := start(t, url, "run", "a", "--", "echo", "at last")

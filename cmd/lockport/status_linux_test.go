@@ -40,17 +40,12 @@ func statusJSON(t *testing.T, url string, args ...string) []lockJSON {
 func testStatusAndBreak(t *testing.T, url string) {
 	const name = "jobs/ä *?[%{}]"
 	scheme := scheme(url)
-	code, stdout, stderr := output(t, url, "status")
-	require.Empty(t, stdout)
-	if scheme != "postgres" {
-		require.Equal(t, 0, code, stderr)
-		require.Equal(t, "lockport: no lock is held ("+scheme+")\n", stderr)
-	} else {
-		require.Equal(t, 64, code)
-		require.Regexp(t, `^lockport: [^\n]*not their names; name the lock: lockport status NAME\n$`, stderr)
+	code, line := 0, "lockport: no lock is held ("+scheme+")\n"
+	if scheme == "postgres" {
+		code, line = 64, "not their names; name the lock: lockport status NAME\n"
 	}
-	_, stderr = ran(t, 1, url, "break", "--yes", name)
-	require.Equal(t, `lockport: nobody holds "jobs/ä *?[%{}]"`+"\n", stderr)
+	refuses(t, url, code, line, "status", "--url", url)
+	refuses(t, url, 1, `lockport: nobody holds "jobs/ä *?[%{}]"`+"\n", "break", "--yes", name)
 
 	began := time.Now()
 	holder := holds(t, url, name)
@@ -79,14 +74,14 @@ func testStatusAndBreak(t *testing.T, url string) {
 	} else {
 		require.Equal(t, token, strconv.FormatUint(st.Token, 10))
 	}
-	stdout, _ = ran(t, 0, url, "status", name)
+	stdout, _ := ran(t, 0, url, "status", name)
 	require.Regexp(t, `\n"jobs/ä \*\?\[%\{\}\]"  `+host+`, pid `+strconv.Itoa(holder.Process.Pid)+`, lockport  .*  `+token+`  +\S+\n$`, stdout)
 
 	other := holds(t, url, "jobsx")
 	if scheme != "postgres" {
 		testList(t, url, st)
 	}
-	stdout, stderr = ran(t, 0, url, "break", "--yes", name)
+	stdout, stderr := ran(t, 0, url, "break", "--yes", name)
 	require.Empty(t, stdout)
 	require.Contains(t, stderr, fmt.Sprintf("lockport: ended: \"jobs/ä *?[%%{}]\" is no longer held by %s, pid %d, lockport. The holder learns of this within ", host, holder.Process.Pid))
 	require.Equal(t, 79, holder.code(t), holder.err.String())
@@ -196,9 +191,7 @@ func TestStatusOfFiles(t *testing.T) {
 		shown = append(shown, regexp.MustCompile(`  +`).Split(line, 2)[0])
 	}
 	require.Equal(t, []string{`"\x1b[31mred\n"`, `"\""`, "a", "ab", `"b c"`, strings.Repeat("ä", 59) + "…", "é"}, shown, stdout)
-	stdout, stderr = ran(t, 0, url, "status", "--prefix=x")
-	require.Empty(t, stdout)
-	require.Equal(t, "lockport: no held lock has a name that starts with \"x\"\n", stderr)
+	refuses(t, url, 0, "lockport: no held lock has a name that starts with \"x\"\n", "status", "--prefix=x")
 	stdout, _ = ran(t, 0, url, "status", "--json", "--prefix=x")
 	require.JSONEq(t, `{"backend": "file", "locks": []}`, stdout)
 	stdout, _ = ran(t, 1, url, "status", "--json", "x")
