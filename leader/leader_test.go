@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -46,19 +45,14 @@ type campaign struct {
 	cancel  context.CancelCauseFunc
 	running sync.WaitGroup
 	err     error
-
-	mu      sync.Mutex
-	changes []leader.Change
+	changes chan leader.Change // that told has not seen
+	seen    []leader.Change
 }
 
 func run(ctx context.Context, c lockport.Locker, fn leader.Func, opts ...leader.Option) *campaign {
-	r := new(campaign)
+	r := &campaign{changes: make(chan leader.Change, 1000)}
 	ctx, r.cancel = context.WithCancelCause(ctx)
-	opts = append(opts, leader.Observe(func(c leader.Change) {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		r.changes = append(r.changes, c)
-	}))
+	opts = append(opts, leader.Observe(func(c leader.Change) { r.changes <- c }))
 	r.running.Go(func() { r.err = leader.Run(ctx, c, "n", fn, opts...) })
 	synctest.Wait()
 	return r
@@ -67,9 +61,10 @@ func run(ctx context.Context, c lockport.Locker, fn leader.Func, opts ...leader.
 // told returns the changes so far.
 func (r *campaign) told() []leader.Change {
 	synctest.Wait()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return slices.Clone(r.changes)
+	for len(r.changes) > 0 {
+		r.seen = append(r.seen, <-r.changes)
+	}
+	return r.seen
 }
 
 // states returns the states that the Run has been in.
@@ -351,7 +346,6 @@ func TestLostBeforeTheTerm(t *testing.T) {
 		sleep(time.Second / 4)
 		require.Equal(t, "campaigning idle", r.states())
 		require.ErrorIs(t, r.last().Err, lockport.ErrLost)
-		_ = r.stop(nil)
 	})
 }
 
@@ -399,6 +393,5 @@ func TestGraceOfALateGrant(t *testing.T) {
 		r := run(t.Context(), c, untilEnded, leader.Grace(4*time.Second))
 		sleep(30 * time.Second)
 		require.Equal(t, "campaigning leading", r.states())
-		_ = r.stop(nil)
 	})
 }
