@@ -65,9 +65,7 @@ func TestConformSoak(t *testing.T) {
 	stdout, stderr := ran(t, 0, folder(t), "conform", "--soak", "1s", "--processes", "2", "--goroutines", "8", "--json=-")
 	var report conformance.SoakReport
 	require.NoError(t, json.Unmarshal([]byte(stdout), &report))
-	require.Equal(t, "file", report.Backend)
-	require.Equal(t, 2, report.Processes)
-	require.Equal(t, 8, report.Goroutines)
+	require.Equal(t, []any{"file", 2, 8}, []any{report.Backend, report.Processes, report.Goroutines})
 	require.Positive(t, report.Acquired)
 	require.Positive(t, report.PassedOn)
 	require.Contains(t, stderr, "0 violations")
