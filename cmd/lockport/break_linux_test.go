@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -38,8 +39,7 @@ func testBreakOfAHolderThatHasGone(t *testing.T, url string) {
 	first := holds(t, url+"?ttl=2s", "gone")
 	tt := onTerminal(t, url, program(), "break", "gone")
 	tt.says(t, "[y/N] ")
-	require.NoError(t, first.Process.Kill())
-	first.code(t)
+	first.ends(t, syscall.SIGKILL, -1)
 	second := holds(t, url, "gone") // which takes the TTL, and so does the answer
 	tt.types(t, "y\n")
 	require.Equal(t, 1, tt.code(t), tt.out.String())

@@ -74,8 +74,7 @@ func TestCompareInterrupted(t *testing.T) {
 		p.begin(t)
 		// Besides the comparison, and the shell and its cat that remove the folders, these are workers. Servers have another environment.
 		eventually(t, func() bool { return len(users(temporary)) > 3 }, "it started nothing: %s", p.err.String())
-		require.NoError(t, p.Process.Signal(signal))
-		require.Equal(t, code, p.code(t), "%s", p.err.String())
+		p.ends(t, signal, code)
 		leavesNothing(t, temporary)
 	}
 }

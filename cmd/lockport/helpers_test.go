@@ -85,6 +85,13 @@ func (p *process) code(t *testing.T) int {
 	return p.ProcessState.ExitCode()
 }
 
+// ends sends a signal, which must end the process with this exit code.
+func (p *process) ends(t *testing.T, signal syscall.Signal, code int) {
+	t.Helper()
+	require.NoError(t, p.Process.Signal(signal))
+	require.Equal(t, code, p.code(t), p.err.String())
+}
+
 // says waits until the process has written text to standard output.
 func (p *process) says(t *testing.T, text string) {
 	t.Helper()

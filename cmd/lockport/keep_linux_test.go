@@ -95,8 +95,7 @@ func testKeep(t *testing.T, url string) {
 	_ = stopped.Process.Signal(syscall.SIGCONT)
 
 	asked := leader(pid)
-	require.NoError(t, asked.Process.Signal(syscall.SIGTERM))
-	require.Equal(t, 5, asked.code(t), asked.err.String())
+	asked.ends(t, syscall.SIGTERM, 5)
 	pid = k.next(t, 5)
 
 	seen := map[string]bool{}
@@ -109,12 +108,10 @@ func testKeep(t *testing.T, url string) {
 	for _, p := range all {
 		if p != asked && p != killed && p != leads {
 			require.False(t, p.ended())
-			require.NoError(t, p.Process.Signal(syscall.SIGTERM))
-			require.Equal(t, 143, p.code(t), p.err.String()) // it waited
+			p.ends(t, syscall.SIGTERM, 143) // it waited
 		}
 	}
-	require.NoError(t, leads.Process.Signal(syscall.SIGTERM))
-	require.Equal(t, 5, leads.code(t))
+	leads.ends(t, syscall.SIGTERM, 5)
 	require.False(t, groupAlive(pid))
 }
 
@@ -127,8 +124,7 @@ func TestRunMinHold(t *testing.T) {
 		group := p.group(t)
 		eventually(t, func() bool { return guardOf(group) == 0 }, "the command does not end")
 		ran(t, 75, url, "run", "-n", "a", "--", "true")
-		require.NoError(t, p.Process.Signal(syscall.SIGTERM))
-		require.Equal(t, code, p.code(t))
+		p.ends(t, syscall.SIGTERM, code)
 		ran(t, 0, url, "run", "-n", "a", "--", "true")
 	}
 }

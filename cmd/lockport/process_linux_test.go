@@ -23,10 +23,8 @@ func TestRunSignalWhileWaiting(t *testing.T) {
 		waiter := start(t, url, "run", "a", "--", "echo", "no")
 		// lockport catches the signals before it opens the lock file.
 		eventually(t, func() bool { return len(openFiles(waiter.Process.Pid, "/a")) > 0 }, "%v never waits", waiter.Args)
-		require.NoError(t, waiter.Process.Signal(s))
-		require.Equal(t, want, waiter.code(t))
-		require.Empty(t, waiter.out.String())
-		require.Empty(t, waiter.err.String())
+		waiter.ends(t, s, want)
+		require.Empty(t, waiter.out.String()+waiter.err.String())
 	}
 	require.False(t, holder.ended())
 }
@@ -99,8 +97,7 @@ func TestRunKilledKeepsTheFileLockUntilTheGroupIsGone(t *testing.T) {
 				require.NoError(t, syscall.Kill(guard, s))
 			}
 			t.Cleanup(func() { _ = syscall.Kill(guard, syscall.SIGCONT) })
-			require.NoError(t, p.Process.Kill())
-			<-p.done
+			p.ends(t, syscall.SIGKILL, -1)
 			require.True(t, groupAlive(group), "only the direct child has the parent-death signal")
 			ran(t, 75, url, run(append([]string{"-w300ms"}, tt.excluded...), "true")...)
 			require.NoError(t, syscall.Kill(guard, syscall.SIGCONT))

@@ -40,9 +40,7 @@ func TestRunIsTransparent(t *testing.T) {
 		p := prepare(folder(t), append([]string{"run", "a", "--"}, tt.command...)...)
 		p.Stdin = strings.NewReader(tt.stdin)
 		p.begin(t)
-		require.Equal(t, tt.code, p.code(t), "%q", tt.command)
-		require.Equal(t, tt.stdout, p.out.String(), "%q", tt.command)
-		require.Equal(t, tt.stderr, p.err.String(), "%q", tt.command)
+		require.Equal(t, []any{tt.code, tt.stdout, tt.stderr}, []any{p.code(t), p.out.String(), p.err.String()}, "%q", tt.command)
 	}
 }
 
@@ -83,8 +81,7 @@ func TestRunHeld(t *testing.T) {
 	require.Equal(t, "another name\n", stdout)
 
 	waiter := start(t, url, "run", "a", "--", "echo", "at last")
-	require.NoError(t, holder.Process.Signal(syscall.SIGTERM))
-	require.Equal(t, 128+15, holder.code(t))
+	holder.ends(t, syscall.SIGTERM, 128+15)
 	require.Equal(t, 0, waiter.code(t))
 	require.Equal(t, "at last\n", waiter.out.String())
 }
@@ -108,8 +105,7 @@ func TestRunPassesSignalsOn(t *testing.T) {
 		require.NoError(t, p.Process.Signal(s))
 		p.says(t, "got "+name+"\n")
 	}
-	require.NoError(t, p.Process.Signal(syscall.SIGTERM))
-	require.Equal(t, 5, p.code(t))
+	p.ends(t, syscall.SIGTERM, 5)
 }
 
 func TestRunLeavesIgnoredSignalsIgnored(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -163,8 +164,7 @@ func testHolders(t *testing.T, url string) {
 			stdout, stderr := ran(t, 69, url, "break", "--yes", "--owner", one.Owner, name)
 			require.Empty(t, stdout)
 			require.Contains(t, stderr, fmt.Sprintf("\nlockport: the backend file cannot end a hold by force: end process %d on ", one.PID))
-			require.NoError(t, holders[one.PID].Process.Kill())
-			holders[one.PID].code(t)
+			holders[one.PID].ends(t, syscall.SIGKILL, -1)
 		} else {
 			ran(t, 0, url, "break", "--yes", "--owner", one.Owner, name)
 			require.Equal(t, 79, holders[one.PID].code(t), holders[one.PID].err.String())

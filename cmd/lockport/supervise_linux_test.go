@@ -130,11 +130,10 @@ func testGuardActs(t *testing.T, url string) {
 	group := p.group(t)
 	stopped := time.Now()
 	require.NoError(t, p.Process.Signal(syscall.SIGSTOP))
-	awaitState(t, p.Process.Pid, "T")
+	eventually(t, func() bool { return state(p.Process.Pid) == "T" }, "lockport does not stop")
 	eventually(t, func() bool { return !groupAlive(group) }, "group %d lives on", group)
 	require.Less(t, time.Since(stopped), ttl, "another client could have had the lock while the command ran")
-	require.NoError(t, p.Process.Signal(syscall.SIGCONT))
-	require.Equal(t, 79, p.code(t))
+	p.ends(t, syscall.SIGCONT, 79)
 	require.Regexp(t, `^lockport: [^\n]+\n$`, p.err.String())
 }
 
@@ -151,7 +150,7 @@ func TestGuardThatReadsLate(t *testing.T) {
 	t.Cleanup(g.release)
 
 	require.NoError(t, g.process.Signal(syscall.SIGSTOP))
-	awaitState(t, g.process.Pid, "T")
+	eventually(t, func() bool { return state(g.process.Pid) == "T" }, "the guard does not stop")
 	over := time.Now().Add(10 * time.Millisecond)
 	g.setDeadline(over)
 	eventually(t, func() bool { return time.Now().After(over) }, "time stands still")
@@ -205,11 +204,5 @@ func testOnLostIgnore(t *testing.T, url string) {
 	eventually(t, func() bool { return p.err.String() != "" }, "the loss was not said")
 	require.Regexp(t, `^lockport: .*the command continues, because of --on-lost ignore\n$`, p.err.String())
 	require.True(t, groupAlive(group))
-	require.NoError(t, p.Process.Signal(syscall.SIGTERM))
-	require.Equal(t, 79, p.code(t))
-}
-
-func awaitState(t *testing.T, pid int, want string) {
-	t.Helper()
-	eventually(t, func() bool { return state(pid) == want }, "%d is %q, not %q", pid, state(pid), want)
+	p.ends(t, syscall.SIGTERM, 79)
 }
