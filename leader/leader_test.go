@@ -303,8 +303,7 @@ func TestHopeless(t *testing.T) {
 			bubble(t, func(t *testing.T, s *memory.Server) {
 				c, b := client(t, s)
 				b.Fail(tt.down)
-				err := leader.Run(t.Context(), c, tt.name, never, tt.opts...)
-				require.ErrorIs(t, err, tt.want)
+				require.ErrorIs(t, leader.Run(t.Context(), c, tt.name, never, tt.opts...), tt.want)
 			})
 		})
 	}
@@ -367,8 +366,7 @@ func TestWatch(t *testing.T) {
 		require.NoError(t, permit.Release(t.Context()))
 		leading := run(t.Context(), candidate, func(context.Context, *lockport.Lock) error { time.Sleep(10 * time.Second); return nil }, leader.Backoff(5*time.Second, 5*time.Second))
 		sleep(8 * time.Second)
-		down := b.FailNext(memorytest.Look, nil)
-		<-down
+		<-b.FailNext(memorytest.Look, nil)
 		sleep(10 * time.Second)
 		b.Pause()
 		sleep(7 * time.Second) // as long as an Inspect may take, and more
