@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport"
+	"github.com/lockport/lockport/internal/lab/peer"
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
@@ -33,20 +34,15 @@ func TestRedacted(t *testing.T) {
 // A user's own servers are measured, and nothing is left on them. The second one of a backend has a number.
 func TestURLs(t *testing.T) {
 	server := servers.NeedRedis(t, servers.RedisOptions{Password: "hunter2"})
-	all, err := userSubjects(t.Context(), []string{server.URL(), "file://" + t.TempDir(), server.URL() + "/1?ttl=1s"})
-	require.NoError(t, err)
+	all := peer.Must(userSubjects(t.Context(), []string{server.URL(), "file://" + t.TempDir(), server.URL() + "/1?ttl=1s"}))(t)
 	require.Len(t, all, 3)
 	require.Equal(t, []string{"redis", "file", "redis-2"}, []string{all[0].Name, all[1].Name, all[2].Name})
-	require.Equal(t, "Redis 2", all[2].Title)
-	require.Equal(t, "redis", all[2].Page)
-	require.Equal(t, ownTTL, all[0].ttl)
+	require.Equal(t, []any{"Redis 2", "redis", ownTTL}, []any{all[2].Title, all[2].Page, all[0].ttl})
 	c := measured(t, all[2])
 	requirePlausible(t, c)
-	require.Equal(t, "redis-2", c.Subject)
-	require.Equal(t, 1000.0, c.TTL)
+	require.Equal(t, []any{"redis-2", 1000.0}, []any{c.Subject, c.TTL})
 	require.NotContains(t, fmt.Sprintf("%+v %+v", c, all), "hunter2@")
-	keys, err := server.Do(t.Context(), "EVAL", "redis.call('select', 1) return redis.call('keys', 'lockport:*')", "0")
-	require.NoError(t, err)
+	keys := peer.Must(server.Do(t.Context(), "EVAL", "redis.call('select', 1) return redis.call('keys', 'lockport:*')", "0"))(t)
 	require.Empty(t, keys, "locks are left")
 }
 
@@ -55,8 +51,7 @@ func TestURLsThatCannotBeMeasured(t *testing.T) {
 	const nobody = "127.0.0.1:1"
 	server := servers.NeedRedis(t, servers.RedisOptions{Password: "secret"})
 	_, err := Run(t.Context(), Options{URLs: []string{"file://" + t.TempDir(), "redis://:hunter2@" + nobody}})
-	require.ErrorIs(t, err, lockport.ErrUnavailable)
-	require.Contains(t, err.Error(), "redis://xxxxx@"+nobody+" cannot be measured: ")
+	peer.SaysOneLine(t, err, lockport.ErrUnavailable, "redis://xxxxx@"+nobody+" cannot be measured: ")
 	for _, rawURL := range []string{"redis://app:hunter2%zz@localhost", "lockd://:hunter2@localhost", "redis://:hunter2@localhost/none", "memory:", "redis://:hunter2@" + server.Addr()} {
 		_, err = Run(t.Context(), Options{URLs: []string{rawURL}})
 		require.Error(t, err, rawURL)
