@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lockport/lockport/internal/lab/peer"
 )
 
 // Leftovers lists what any session keeps under the keys that the backend's page states for a lock, a permit and a waiter.
@@ -12,21 +14,13 @@ func TestLeftoversOfPostgres(t *testing.T) {
 	side := advisoryKey("lockport.side:", lock)
 	p := Need(t, "postgres").Servers.(*SQL)
 	p.Locks.(*sessions).names.Store(name, true)
-	other, err := p.Server.Admin.Conn(t.Context())
-	require.NoError(t, err)
+	other := peer.Must(p.Server.Admin.Conn(t.Context()))(t)
 	defer func() { _ = other.Close() }()
-	for _, key := range []int64{lock, permit} {
-		_, err := other.ExecContext(t.Context(), "SELECT pg_advisory_lock($1)", key)
-		require.NoError(t, err)
-	}
-	_, err = other.ExecContext(t.Context(), "SELECT pg_advisory_lock_shared($1, $2)", side>>32, int32(side))
-	require.NoError(t, err)
-	left, err := p.Leftovers(t.Context(), "nightly")
-	require.NoError(t, err)
+	const keep = "SELECT pg_advisory_lock($1), pg_advisory_lock($2), pg_advisory_lock_shared($3, $4)"
+	require.NoError(t, peer.ErrOf(other.ExecContext(t.Context(), keep, lock, permit, side>>32, int32(side))))
+	left := peer.Must(p.Leftovers(t.Context(), "nightly"))(t)
 	require.ElementsMatch(t, []string{name + ": the lock", name + ": a permit", name + ": a waiter"}, left)
-	left, err = p.Leftovers(t.Context(), "weekly")
-	require.NoError(t, err)
-	require.Empty(t, left)
+	require.Empty(t, peer.Must(p.Leftovers(t.Context(), "weekly"))(t))
 	require.NoError(t, p.Remove(t.Context(), name))
 	require.ErrorIs(t, p.Remove(t.Context(), name), ErrNotHeld)
 }
