@@ -7,14 +7,13 @@ import (
 
 	"github.com/lockport/lockport/internal/lab/history"
 	historytext "github.com/lockport/lockport/internal/lab/history/text"
+	"github.com/lockport/lockport/internal/lab/peer"
 )
 
 // read parses a handwritten history.
 func read(t *testing.T, text string) *history.History {
 	t.Helper()
-	h, err := history.NewHistory(historytext.Events(text))
-	require.NoError(t, err)
-	return h
+	return peer.Must(history.NewHistory(historytext.Events(text)))(t)
 }
 
 func TestBeliefEndsWithTheFirstOf(t *testing.T) {
@@ -55,11 +54,9 @@ func TestContradictionsAreNotJudged(t *testing.T) {
 		"0 w1/1 asked\n 1 w1/1 got name other",
 		"0 w1/1 asked\n 1 w1/1 got\n 2 w1/1 released",
 	} {
-		_, err := history.NewHistory(historytext.Events(text))
-		require.ErrorContains(t, err, "w1/1 on ", text)
+		require.ErrorContains(t, peer.ErrOf(history.NewHistory(historytext.Events(text))), "w1/1 on ", text)
 	}
-	h, err := history.NewHistory(nil)
-	require.NoError(t, err)
+	h := read(t, "")
 	require.Empty(t, h.Spans)
 	require.Empty(t, h.Overlaps())
 }

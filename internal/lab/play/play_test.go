@@ -11,6 +11,7 @@ import (
 	_ "github.com/lockport/lockport/backend/file" // workers open it
 	"github.com/lockport/lockport/fence"
 	"github.com/lockport/lockport/internal/lab/environment"
+	"github.com/lockport/lockport/internal/lab/peer"
 )
 
 func TestMain(m *testing.M) {
@@ -21,8 +22,7 @@ func TestMain(m *testing.M) {
 // A crash of a worker is reported, although another worker replaces it.
 func TestAWorkerThatCrashesIsTold(t *testing.T) {
 	cell := Cell{Fault: "f", Script: Storm(func(s *Phase) { s.Holder().process.Kill() })}
-	played, err := Play(t.Context(), environment.Need(t, "file"), &cell, 1)
-	require.NoError(t, err)
+	played := peer.Must(Play(t.Context(), environment.Need(t, "file"), &cell, 1))(t)
 	require.Len(t, played.Stuck, 1)
 	require.Contains(t, played.Stuck[0], "ended unasked (signal: killed)")
 }
@@ -48,11 +48,9 @@ func TestDataRaces(t *testing.T) {
 
 // The fence refuses an older holder's late update. Without a fence, an update is lost. A newer holder's token counts from its first read.
 func TestRegisterCountsLostUpdates(t *testing.T) {
-	r, err := newRegister()
-	require.NoError(t, err)
+	r := peer.Must(newRegister())(t)
 	defer r.Close()
-	client, err := rpc.Dial("tcp", r.Addr().String())
-	require.NoError(t, err)
+	client := peer.Must(rpc.Dial("tcp", r.Addr().String()))(t)
 	defer client.Close()
 	const token, next = 1024, 2048
 	for _, c := range []struct {
@@ -78,6 +76,5 @@ func TestRegisterCountsLostUpdates(t *testing.T) {
 		}
 		require.Equal(t, c.lost, r.lost(), c.what)
 	}
-	_, err = Update{Name: "other", Token: token, Write: true, Value: 1}.ask(client)
-	require.NoError(t, err, "tokens are compared per name")
+	require.NoError(t, peer.ErrOf(Update{Name: "other", Token: token, Write: true, Value: 1}.ask(client)), "tokens are compared per name")
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/lockport/lockport/internal/lab/history"
 	"github.com/lockport/lockport/internal/lab/history/linear"
 	historytext "github.com/lockport/lockport/internal/lab/history/text"
+	"github.com/lockport/lockport/internal/lab/peer"
 )
 
 // A server with a TTL of 2 s, and servers that free the locks of a closed connection.
@@ -22,9 +23,8 @@ var (
 
 func check(t *testing.T, text string, r linear.Rules) error {
 	t.Helper()
-	h, err := history.NewHistory(historytext.Events(text))
-	require.NoError(t, err)
-	err = linear.Check(h, r, 20*time.Second)
+	h := peer.Must(history.NewHistory(historytext.Events(text)))(t)
+	err := linear.Check(h, r, 20*time.Second)
 	require.NotContains(t, fmt.Sprint(err), "not decided")
 	return err
 }
@@ -166,8 +166,7 @@ func TestAnUndecidedCheckIsNoPass(t *testing.T) {
 		fmt.Fprintf(&long, "%d w%d/1 asked\n %d w%d/1 got token %d\n", i, i, 10*i+20, i, 1024*(i+1))
 		fmt.Fprintf(&long, "%d w%d/1 releasing\n %d w%d/1 released\n", 10*i+21, i, 10*i+23, i)
 	}
-	h, err := history.NewHistory(historytext.Events(long.String()))
-	require.NoError(t, err)
+	h := peer.Must(history.NewHistory(historytext.Events(long.String())))(t)
 	require.NoError(t, linear.Check(h, leases, time.Minute))
 	require.ErrorContains(t, linear.Check(h, leases, 1), "not decided in 1ns")
 }
