@@ -220,9 +220,7 @@ func TestHelp(t *testing.T) {
 		require.Contains(t, all, "\n  "+v.name+" ")
 		for _, args := range [][]string{{v.name, "--help"}, {v.name, "-h"}, {"help", v.name}, {"--help", v.name}} {
 			code, stdout, stderr := inside(t, args...)
-			require.Equal(t, 0, code, "%q: %s", args, stderr)
-			require.Equal(t, v.help(), stdout, "%q", args)
-			require.Empty(t, stderr)
+			require.Equal(t, []any{0, v.help(), ""}, []any{code, stdout, stderr}, "%q", args)
 		}
 		require.True(t, strings.HasPrefix(v.help(), "Usage: lockport "+v.name), v.name)
 		require.Contains(t, v.help(), "Example:\n  lockport "+v.name)
@@ -240,8 +238,7 @@ func TestHelp(t *testing.T) {
 		require.Contains(t, comparing, choice)
 	}
 	code, stdout, stderr := inside(t)
-	require.Equal(t, 64, code)
-	require.Empty(t, stdout)
+	require.Equal(t, []any{64, ""}, []any{code, stdout})
 	require.Contains(t, stderr, "\n  run ")
 }
 
