@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport/compare"
+	"github.com/lockport/lockport/internal/lab/peer"
 	"github.com/lockport/lockport/internal/lab/report"
 	"github.com/lockport/lockport/internal/lab/servers"
 )
@@ -30,9 +31,7 @@ func comparing(t *testing.T, args ...string) (p *process, temporary, out string)
 func leavesNothing(t *testing.T, temporary string) {
 	t.Helper()
 	eventually(t, func() bool { return len(users(temporary)) == 0 }, "processes are left: %v", users(temporary))
-	left, err := os.ReadDir(temporary)
-	require.NoError(t, err)
-	require.Empty(t, left)
+	require.Empty(t, peer.Must(os.ReadDir(temporary))(t))
 }
 
 // users returns the processes whose environment mentions a folder.
@@ -48,8 +47,7 @@ func TestCompareWithoutAServer(t *testing.T) {
 	require.Equal(t, exitOK, p.code(t), "%s", p.err.String())
 	leavesNothing(t, temporary)
 	require.Contains(t, p.err.String(), "not installed: etcd, for etcd; to install it: apt-get install etcd-server")
-	text, err := os.ReadFile(filepath.Join(out, compare.JSONFile))
-	require.NoError(t, err)
+	text := peer.Must(os.ReadFile(filepath.Join(out, compare.JSONFile)))(t)
 	var r report.Report
 	require.NoError(t, json.Unmarshal(text, &r))
 	require.Len(t, r.Missing, 1)

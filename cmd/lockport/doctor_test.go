@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/lab/peer"
 	"github.com/lockport/lockport/internal/pages"
 )
 
@@ -77,15 +78,13 @@ func TestDoctorPageListsEveryNotice(t *testing.T) {
 		listed[row[1]] = true
 	}
 	for _, where := range []string{"backend/*", "internal/notice", "internal/redisscript"} {
-		files, err := filepath.Glob("../../" + where + "/*.go")
-		require.NoError(t, err)
+		files := peer.Must(filepath.Glob("../../" + where + "/*.go"))(t)
 		require.NotEmpty(t, files)
 		for _, file := range files {
 			if strings.HasSuffix(file, "_test.go") || strings.Contains(file, "backend/nats/") { // a module of its own
 				continue
 			}
-			text, err := os.ReadFile(filepath.Clean(file))
-			require.NoError(t, err)
+			text := peer.Must(os.ReadFile(filepath.Clean(file)))(t)
 			for _, m := range noticeID.FindAllStringSubmatch(string(text), -1) {
 				given[m[1]] = true
 			}

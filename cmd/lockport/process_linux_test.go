@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lockport/lockport/internal/lab/peer"
 )
 
 func TestRunSignalWhileWaiting(t *testing.T) {
@@ -119,24 +121,21 @@ func ignores(pid int, s syscall.Signal) bool {
 // TestRunDescriptors: the command inherits the descriptors that were open before, and none of lockport's. With the pipe to the guard, it would keep
 // the guard from seeing lockport die. It runs alone: a command that starts in this process lends its descriptors to others for a moment.
 func TestRunDescriptors(t *testing.T) {
-	extra, err := os.Open("/dev/zero")
-	require.NoError(t, err)
+	extra := peer.Must(os.Open("/dev/zero"))(t)
 	defer extra.Close()
 	script := `for fd in /proc/$$/fd/*; do echo "$(basename $fd) $(readlink $fd)"; done; echo group=$$; cat`
 	plain := exec.Command("sh", "-c", script)
 	plain.ExtraFiles = []*os.File{extra}
-	expected, err := plain.Output()
-	require.NoError(t, err)
+	expected := peer.Must(plain.Output())(t)
 
 	p := prepare(folder(t), "run", "a", "--", "sh", "-c", script)
-	stdin, err := p.StdinPipe()
-	require.NoError(t, err)
+	stdin := peer.Must(p.StdinPipe())(t)
 	p.ExtraFiles = []*os.File{extra}
 	p.begin(t)
 	group := p.group(t)
 	require.Contains(t, p.out.String(), "3 /dev/zero\n")
-	require.Equal(t, regexp.MustCompile(`(?m)^\d+`).FindAllString(string(expected), -1),
-		regexp.MustCompile(`(?m)^\d+`).FindAllString(p.out.String(), -1))
+	numbers := regexp.MustCompile(`(?m)^\d+`)
+	require.Equal(t, numbers.FindAllString(string(expected), -1), numbers.FindAllString(p.out.String(), -1))
 	// The guard has only the pipe and the lock.
 	guard := awaitGuard(t, group)
 	require.Len(t, openFiles(guard, "/a"), 1, openFiles(guard, ""))

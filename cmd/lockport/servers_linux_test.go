@@ -16,6 +16,7 @@ import (
 
 	"github.com/lockport/lockport/conformance"
 	"github.com/lockport/lockport/conformance/faultproxy"
+	"github.com/lockport/lockport/internal/lab/peer"
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
@@ -149,12 +150,10 @@ func testConform(t *testing.T, url string) {
 func testRestrictedUser(t *testing.T, url string) {
 	holder := holds(t, url, "restricted")
 	server := servers.SharedMariaDB(t)
-	admin, err := sql.Open("mysql", server.AdminDSN())
-	require.NoError(t, err)
+	admin := peer.Must(sql.Open("mysql", server.AdminDSN()))(t)
 	t.Cleanup(func() { _ = admin.Close() })
 	for _, statement := range []string{"CREATE USER looker@'%' IDENTIFIED BY 'secret'", "GRANT SELECT ON lockport.lockport_fence TO looker@'%'"} {
-		_, err := admin.ExecContext(t.Context(), statement)
-		require.NoError(t, err)
+		require.NoError(t, peer.ErrOf(admin.ExecContext(t.Context(), statement)))
 	}
 	url = server.UserURL("looker", "secret")
 	require.Equal(t, holder.Process.Pid, statusJSON(t, url, "restricted")[0].PID)
@@ -173,14 +172,11 @@ func testTimeToCleanUp(t *testing.T, url string) {
 	p.says(t, "ready")
 	proxies[0].Freeze()
 	p.says(t, "asked\ncleaned up\n")
-	left, err := servers.SharedRedis(t).Do(t.Context(), "PTTL", "lockport:manners")
-	require.NoError(t, err)
-	require.Positive(t, left, "the key was gone before the command was")
+	left := func() any { return peer.Must(servers.SharedRedis(t).Do(t.Context(), "PTTL", "lockport:manners"))(t) }
+	require.Positive(t, left(), "the key was gone before the command was")
 	proxies[0].Restore()
 	require.Equal(t, 79, p.code(t), "a command that was ended because of the lock has not succeeded")
-	left, err = servers.SharedRedis(t).Do(t.Context(), "PTTL", "lockport:manners")
-	require.NoError(t, err)
-	require.Negative(t, left, "the lock was not released")
+	require.Negative(t, left(), "the lock was not released")
 }
 
 // testShortWait: a wait that is shorter than the opening of a distant server takes a free lock, and tells a held one.
@@ -221,9 +217,7 @@ func TestSoak(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		t.Run(name, func(t *testing.T) {
 			url := all[name](t)
-			client, err := openServer(t.Context(), url) // creates the table
-			require.NoError(t, err)
-			require.NoError(t, client.Close())
+			require.NoError(t, peer.Must(openServer(t.Context(), url))(t).Close()) // creates the table
 			report := conformance.Soak(t.Context(), suiteConfig(url), conformance.SoakOptions{
 				For: *soakFor, Processes: *soakProcesses, Goroutines: *soakGoroutines, KillEvery: min(20*time.Second, *soakFor/3),
 			})

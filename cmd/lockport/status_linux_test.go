@@ -6,7 +6,6 @@ import (
 	"io"
 	"os"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/lab/peer"
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
@@ -119,8 +119,7 @@ func testList(t *testing.T, url string, st lockJSON) {
 
 // testForeignHolder: status marks a holder that is not a lockport client, and break does not promise that it stops.
 func testForeignHolder(t *testing.T, url string) {
-	_, err := servers.SharedRedis(t).Do(t.Context(), "SET", "lockport:theirs", "me, \x1b[31mthe shell")
-	require.NoError(t, err)
+	require.NoError(t, peer.ErrOf(servers.SharedRedis(t).Do(t.Context(), "SET", "lockport:theirs", "me, \x1b[31mthe shell")))
 	stdout, _ := ran(t, 0, url, "status", "theirs")
 	require.Contains(t, stdout, `  foreign: "me, \x1b[31mthe shell"  `)
 	require.True(t, statusJSON(t, url, "theirs")[0].Foreign)
@@ -142,7 +141,6 @@ func testHolders(t *testing.T, url string) {
 			p := holds(t, url, mode, name)
 			holders[p.Process.Pid], pids = p, append(pids, p.Process.Pid)
 		}
-		slices.Sort(pids)
 		st := statusJSON(t, url, name)[0]
 		all := append([]lockJSON{st}, st.Others...)
 		var shown []int
@@ -151,8 +149,7 @@ func testHolders(t *testing.T, url string) {
 			require.Equal(t, mode != "--shared", h.Permits == 4 || h.Permits == -1) // databases do not know the number of permits
 			shown = append(shown, h.PID)
 		}
-		slices.Sort(shown)
-		require.Equal(t, pids, shown)
+		require.ElementsMatch(t, pids, shown)
 		stdout, _ := ran(t, 0, url, "status", name)
 		for _, pid := range pids {
 			require.Regexp(t, fmt.Sprintf(`, pid %d, lockport \((reader|1 of 4 permits|1 permit)\) `, pid), stdout)
@@ -220,8 +217,7 @@ func TestWho(t *testing.T) {
 // A full disk must not look like a free lock, or like a test that passed.
 func TestAnswersThatCannotBeWritten(t *testing.T) {
 	t.Parallel()
-	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
-	require.NoError(t, err)
+	full := peer.Must(os.OpenFile("/dev/full", os.O_WRONLY, 0))(t)
 	defer full.Close()
 	for verb, code := range map[string]int{
 		"status a": exitUnavailable, "conform --run ^contract/release$": exitFailed, "conform --soak 1s --goroutines 2": exitFailed, "help": exitFailed,

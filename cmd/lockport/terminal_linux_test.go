@@ -12,6 +12,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"github.com/lockport/lockport/internal/lab/peer"
 )
 
 // terminal is a process that leads a session on a pseudo-terminal.
@@ -23,26 +25,21 @@ type terminal struct {
 // onTerminal starts a program on its own terminal. Its output is in out.
 func onTerminal(t *testing.T, url string, program ...string) *terminal {
 	t.Helper()
-	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
-	require.NoError(t, err)
+	master := peer.Must(os.OpenFile("/dev/ptmx", os.O_RDWR, 0))(t)
 	t.Cleanup(func() { master.Close() })
 	require.NoError(t, unix.IoctlSetPointerInt(int(master.Fd()), unix.TIOCSPTLCK, 0))
-	number, err := unix.IoctlGetInt(int(master.Fd()), unix.TIOCGPTN)
-	require.NoError(t, err)
-	slave, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|syscall.O_NOCTTY, 0)
-	require.NoError(t, err)
+	number := peer.Must(unix.IoctlGetInt(int(master.Fd()), unix.TIOCGPTN))(t)
+	slave := peer.Must(os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|syscall.O_NOCTTY, 0))(t)
 	defer slave.Close()
 	// Linux sends an interrupt key's signal first and then discards pending output. On a busy machine that may be output caused by the signal, such
 	// as "code=130".
-	settings, err := unix.IoctlGetTermios(int(slave.Fd()), unix.TCGETS)
-	require.NoError(t, err)
+	settings := peer.Must(unix.IoctlGetTermios(int(slave.Fd()), unix.TCGETS))(t)
 	settings.Lflag |= unix.NOFLSH
 	require.NoError(t, unix.IoctlSetTermios(int(slave.Fd()), unix.TCSETS, settings))
 
 	p := prepare(url)
 	p.Cmd.Args = program
-	p.Cmd.Path, err = exec.LookPath(program[0])
-	require.NoError(t, err)
+	p.Cmd.Path = peer.Must(exec.LookPath(program[0]))(t)
 	p.Stdin, p.Stdout, p.Stderr = slave, slave, slave
 	p.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	p.begin(t)
@@ -62,8 +59,7 @@ func onTerminal(t *testing.T, url string, program ...string) *terminal {
 
 func (tt *terminal) types(t *testing.T, keys string) {
 	t.Helper()
-	_, err := tt.keyboard.WriteString(keys)
-	require.NoError(t, err)
+	require.NoError(t, peer.ErrOf(tt.keyboard.WriteString(keys)))
 }
 
 // groups is a shell command that writes the group of the process and the foreground group of its terminal.
