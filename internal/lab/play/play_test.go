@@ -76,5 +76,6 @@ func TestRegisterCountsLostUpdates(t *testing.T) {
 		}
 		require.Equal(t, c.lost, r.lost(), c.what)
 	}
-	require.NoError(t, peer.ErrOf(Update{Name: "other", Token: token, Write: true, Value: 1}.ask(client)), "tokens are compared per name")
+	other := Update{Name: "other", Token: token, Write: true, Value: 1}
+	require.NoError(t, peer.ErrOf(other.ask(client)), "tokens are compared per name")
 }
