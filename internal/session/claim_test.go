@@ -18,8 +18,7 @@ func TestValidityCountsFromTheSendingOfTheAnsweredRequest(t *testing.T) {
 		c := h.accept()
 		sent := time.Now()
 		time.Sleep(2 * time.Second)
-		c.answer("Ta")
-		o.is(t, nil)
+		c.grants(o, "Ta")
 		require.Equal(t, sent.Add(handTTL), o.lease.Grant().Until)
 
 		sent = time.Now()
@@ -30,10 +29,8 @@ func TestValidityCountsFromTheSendingOfTheAnsweredRequest(t *testing.T) {
 		})
 		other := h.try(t.Context(), request("b"))
 		time.Sleep(time.Second)
-		c.answer("P")
-		renewed.is(t, nil)
-		c.answer("Tb")
-		other.is(t, nil)
+		c.grants(renewed, "P")
+		c.grants(other, "Tb")
 		require.Equal(t, sent.Add(time.Second+handTTL), other.lease.Grant().Until)
 	})
 }
@@ -44,9 +41,7 @@ func TestEndedSessionsDoNotCount(t *testing.T) {
 		o := h.wait(t.Context(), request("a"))
 		h.dialled(unavailable(errors.New("too many connections")))
 		o.is(t, driver.ErrUnavailable)
-		o = h.try(t.Context(), request("b"))
-		h.accept().answer("Tb")
-		o.is(t, nil)
+		h.live(request("b"))
 	})
 }
 
@@ -75,8 +70,7 @@ func TestCallerLeavesBeforeItsTryIsSent(t *testing.T) {
 		c := h.accept()
 		c.answer("Ta")
 		abandoned.pending(t)
-		c.answer("Fa")
-		abandoned.is(t, nil)
+		c.grants(abandoned, "Fa")
 	})
 }
 
@@ -87,9 +81,7 @@ func TestCallerLeavesWhileItsTryIsUnderWay(t *testing.T) {
 			c.answer("Ta")
 			h.try(t.Context(), request("a")).is(t, driver.ErrHeld)
 			c.answer("Fa")
-			next := h.try(t.Context(), request("a"))
-			c.answer("Ta")
-			next.is(t, nil)
+			h.held(c, request("a"))
 			h.abandon(t.Context(), req).is(t, nil)
 			require.Empty(t, c.asked())
 		},
@@ -121,16 +113,14 @@ func TestCallerLeavesWhileItsTryIsUnderWay(t *testing.T) {
 			second, third := h.abandon(t.Context(), req), h.abandon(t.Context(), req)
 			c.answer("Ta")
 			second.pending(t)
-			c.answer("Fa")
-			second.is(t, nil)
+			c.grants(second, "Fa")
 			third.is(t, nil)
 		},
 		"and the session ends": func(t *testing.T, h *hand, c *handConn, req driver.Request) {
 			abandoned := h.abandon(t.Context(), req)
 			c.fail(errCut)
 			abandoned.pending(t)
-			h.accept().answer("Esession-0")
-			abandoned.is(t, nil)
+			h.accept().grants(abandoned, "Esession-0")
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -159,12 +149,9 @@ func TestKeyIsNotAskedForWhileItIsGivenBack(t *testing.T) {
 		r.is(t, driver.ErrUnknown)
 		h.try(t.Context(), request("a")).is(t, driver.ErrHeld)
 		again := release(t.Context(), lease)
-		c.answer("Fa")
-		again.is(t, nil)
+		c.grants(again, "Fa")
 		require.Empty(t, c.asked(), "a lock was released twice")
-		next := h.try(t.Context(), request("a"))
-		c.answer("Ta")
-		next.is(t, nil)
+		h.held(c, request("a"))
 	})
 }
 

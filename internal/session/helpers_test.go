@@ -186,6 +186,13 @@ func (c *handConn) answer(want string, no ...Key) {
 	c.finish(nil)
 }
 
+// grants answers want, which ends the call o without an error.
+func (c *handConn) grants(o *outcome, want string) {
+	c.h.t.Helper()
+	c.answer(want)
+	o.is(c.h.t, nil)
+}
+
 // fail ends the connection, before the answer of a request under way.
 func (c *handConn) fail(err error) {
 	synctest.Wait()
@@ -271,17 +278,14 @@ func (o *outcome) pending(t *testing.T) {
 func (h *hand) held(c *handConn, req driver.Request) driver.Lease {
 	h.t.Helper()
 	o := h.try(context.Background(), req)
-	c.answer("T" + req.Name)
-	o.is(h.t, nil)
+	c.grants(o, "T"+req.Name)
 	return o.lease
 }
 
 // frees releases l, the claim of key on c.
 func (h *hand) frees(c *handConn, l driver.Lease, key string) {
 	h.t.Helper()
-	r := release(context.Background(), l)
-	c.answer("F" + key)
-	r.is(h.t, nil)
+	c.grants(release(context.Background(), l), "F"+key)
 }
 
 // live opens the main session by acquiring req.
@@ -289,8 +293,7 @@ func (h *hand) live(req driver.Request) (*handConn, driver.Lease) {
 	h.t.Helper()
 	o := h.try(context.Background(), req)
 	c := h.accept()
-	c.answer("T" + req.Name)
-	o.is(h.t, nil)
+	c.grants(o, "T"+req.Name)
 	return c, o.lease
 }
 

@@ -22,16 +22,14 @@ func TestReadersOfOneSession(t *testing.T) {
 		h.try(t.Context(), peer.Reading(request("a"))).is(t, driver.ErrHeld)
 		h.frees(c, first, "a")
 		h.frees(c, second, "a")
-		queue.answer("Ta!")
-		writer.is(t, nil)
+		queue.grants(writer, "Ta!")
 
 		h.try(t.Context(), peer.Reading(request("a"))).is(t, driver.ErrHeld)
 		reader := h.wait(t.Context(), peer.Reading(request("a")))
 		behind := h.accept()
 		h.frees(queue, writer.lease, "a")
 		require.True(t, behind.ops[0].Shared, "a reader asks for a key of its own")
-		behind.answer("Ta!")
-		reader.is(t, nil)
+		behind.grants(reader, "Ta!")
 	})
 }
 
@@ -47,9 +45,7 @@ func TestReaderDoesNotOvertakeAWriterOnItsSession(t *testing.T) {
 		own := h.accept()
 		own.answer("Ta", "a") // the writer waits
 		reader.is(t, driver.ErrHeld)
-		reader = h.try(t.Context(), peer.Reading(request("a")))
-		own.answer("Ta") // the writer has left
-		reader.is(t, nil)
+		h.held(own, peer.Reading(request("a")))                              // the writer has left
 		h.try(t.Context(), peer.Reading(request("a"))).is(t, driver.ErrHeld) // no session is left
 		h.frees(c, first, "a")
 		h.held(c, peer.Reading(request("a")))
@@ -86,8 +82,7 @@ func TestPermitsOfOneSession(t *testing.T) {
 		abandoned := h.abandon(t.Context(), two)
 		require.Equal(t, "F"+string(set), c.asked())
 		require.Equal(t, first, c.ops[0].Slot)
-		c.answer("F" + string(set))
-		abandoned.is(t, nil)
+		c.grants(abandoned, "F"+string(set))
 
 		c.fail(errCut) // only the server knows whether the permits are free
 		after := h.try(t.Context(), peer.Permit(request("a"), 2))

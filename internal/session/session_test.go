@@ -46,8 +46,7 @@ func TestSessionEnds(t *testing.T) {
 		require.Len(t, h.b.table, 1, "only the wait is left")
 		require.Empty(t, d.asked())
 
-		blocker.answer("Twaited!")
-		waiting.is(t, nil)
+		blocker.grants(waiting, "Twaited!")
 		require.Len(t, told, 1)
 	})
 }
@@ -76,8 +75,7 @@ func TestReadOnlyServer(t *testing.T) {
 			abandoned.is(t, driver.ErrUnavailable)
 			abandoned = h.abandon(t.Context(), req)
 			d := h.accept()
-			d.answer("E" + c.id)
-			abandoned.is(t, nil)
+			d.grants(abandoned, "E"+c.id)
 			d.fail(errCut)
 		}
 	})
@@ -119,8 +117,7 @@ func TestReleaseWhoseAnswerIsLost(t *testing.T) {
 		other.is(t, driver.ErrHeld)
 		h.try(t.Context(), req).is(t, driver.ErrUnknown)
 		abandoned = h.abandon(t.Context(), req)
-		d.answer("Esession-0")
-		abandoned.is(t, nil)
+		d.grants(abandoned, "Esession-0")
 		h.held(d, req)
 		release(t.Context(), lease).is(t, driver.ErrLost)
 		require.Empty(t, d.asked(), "a late release touched the next claim")
@@ -180,8 +177,7 @@ func TestIdleSessionIsClosedAndReplaced(t *testing.T) {
 		next := h.try(t.Context(), request("b"))
 		require.Equal(t, 1, told)
 		require.True(t, c.closed)
-		h.accept().answer("Tb")
-		next.is(t, nil)
+		h.accept().grants(next, "Tb")
 	})
 }
 
@@ -222,9 +218,8 @@ func TestRenewalGoesFirst(t *testing.T) {
 				tries = append(tries, h.try(t.Context(), peer.Permit(request(fmt.Sprint(i)), permits)))
 			}
 			renewed, again := h.renew(t.Context(), lease), h.renew(t.Context(), lease)
-			c.finish(nil) // the first try, which went alone
-			c.answer("P") // one for both
-			renewed.is(t, nil)
+			c.finish(nil)          // the first try, which went alone
+			c.grants(renewed, "P") // one for both
 			again.is(t, nil)
 			for c.asked() != "" {
 				c.finish(nil)
@@ -245,8 +240,7 @@ func TestRenewBatch(t *testing.T) {
 		for _, name := range []string{"w1", "w2"} {
 			o := h.wait(t.Context(), request(name))
 			w := h.accept()
-			w.answer("T" + name + "!")
-			o.is(t, nil)
+			w.grants(o, "T"+name+"!")
 			blockers = append(blockers, w)
 			leases = append(leases, o.lease)
 		}

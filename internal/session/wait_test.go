@@ -21,8 +21,7 @@ func TestWaitIsConfirmed(t *testing.T) {
 		o.pending(t)
 		sent := time.Now()
 		time.Sleep(time.Second)
-		c.answer("P")
-		o.is(t, nil)
+		c.grants(o, "P")
 		require.Equal(t, driver.Grant{Token: 101, Until: sent.Add(handTTL)}, o.lease.Grant())
 		require.Empty(t, h.dials, "the main session was not needed")
 
@@ -34,8 +33,7 @@ func TestWaitIsConfirmed(t *testing.T) {
 		o = h.wait(t.Context(), request("b")) // the session is there already
 		sent = time.Now()
 		time.Sleep(handTTL/4 - 1)
-		c.answer("Tb!") // a short wait confirms the session
-		o.is(t, nil)
+		c.grants(o, "Tb!") // a short wait confirms the session
 		require.Equal(t, sent.Add(handTTL), o.lease.Grant().Until)
 	})
 }
@@ -77,8 +75,7 @@ func TestWaitWhoseOutcomeIsUnknown(t *testing.T) {
 						c.answer("Ta!")
 						abandoned.pending(t)
 					}
-					h.accept().answer("Esession-0")
-					abandoned.is(t, nil)
+					h.accept().grants(abandoned, "Esession-0")
 					next := h.wait(t.Context(), request("b"))
 					next.pending(t)
 					h.accept()
