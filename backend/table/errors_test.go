@@ -26,14 +26,10 @@ func TestMissingTable(t *testing.T) {
 	onServers(t, func(t *testing.T, d Dialect, b *Backend, url string) {
 		do(t, b, "DROP TABLE {table}")
 		require.ErrorContains(t, peer.Fails(t, b, request("a", 1), driver.ErrRefused), " is missing; create it: CREATE TABLE")
-		_, err := b.Check(t.Context())
-		require.ErrorIs(t, err, driver.ErrRefused)
 		_, name, _ := strings.Cut(url, "table=")
-		statement, schemaErr := Schema(d, Options{Table: name})
-		require.NoError(t, schemaErr)
-		require.ErrorContains(t, err, statement)
+		err := peer.ErrOf(b.Check(t.Context()))
+		peer.SaysOneLine(t, err, driver.ErrRefused, peer.Must(Schema(d, Options{Table: name}))(t))
 		require.ErrorContains(t, err, "depends on search_path")
-		require.NotContains(t, err.Error(), "\n")
 
 		for range 2 {
 			require.NoError(t, CreateTable(t.Context(), b.db, d, Options{Table: name}))
@@ -106,9 +102,7 @@ func TestSeveralHosts(t *testing.T) {
 	primary := servers.SharedPostgres(t)
 	replica := servers.NeedPostgres(t, servers.PostgresOptions{Primary: primary})
 	hosts := peer.Via(t, primary.URL(), silent.Addr().String(), replica.Addr(), primary.Addr())
-	ctx, cancel := context.WithTimeout(t.Context(), within)
-	defer cancel()
-	c := peer.Must(lockport.Open(ctx, "table+"+hosts+"?table=several_hosts&create=true"))(t)
+	c := peer.Must(lockport.Open(peer.Within(t, within), "table+"+hosts+"?table=several_hosts&create=true"))(t)
 	require.NoError(t, peer.Holds(t, c, "x").Release(t.Context()))
 	require.NoError(t, c.Close())
 	// An ordinary user learns that there is a replica, but not its state.
@@ -134,9 +128,8 @@ func TestDeadConnection(t *testing.T) {
 func TestConflict(t *testing.T) {
 	for d, undone := range []error{state("40P01"), &gomysql.MySQLError{Number: 1213}} {
 		server := &dying{undone: undone}
-		b, err := NewBackend(sql.OpenDB(server), Dialect(d), Options{})
-		require.NoError(t, err)
-		err = b.Break(t.Context(), "a", someOwner)
+		b := peer.Must(NewBackend(sql.OpenDB(server), Dialect(d), Options{}))(t)
+		err := b.Break(t.Context(), "a", someOwner)
 		require.ErrorIs(t, err, driver.ErrUnavailable)
 		require.NotErrorIs(t, err, driver.ErrUnknown)
 		require.Equal(t, 10, server.statements)
@@ -152,10 +145,7 @@ func TestConflictOfIsolation(t *testing.T) {
 			defer other.Close()
 			tx := lockRow(t, b, level)
 			done := make(chan error, 1)
-			go func() {
-				_, err := other.TryAcquire(t.Context(), request(level, 1))
-				done <- err
-			}()
+			go func() { done <- peer.ErrOf(other.TryAcquire(t.Context(), request(level, 1))) }()
 			require.Eventually(t, func() bool {
 				return do(t, b, "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE 'INSERT INTO {table}%'")[0][0] == "1"
 			}, within, time.Millisecond)

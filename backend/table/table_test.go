@@ -115,8 +115,7 @@ func TestLayoutGolden(t *testing.T) {
 // Only rows untouched for a week are deleted, and no others are locked.
 func TestPrune(t *testing.T) {
 	onServers(t, func(t *testing.T, _ Dialect, b *Backend, _ string) {
-		ctx, cancel := context.WithTimeout(t.Context(), within/3)
-		defer cancel()
+		ctx := peer.Within(t, within/3)
 		enter := func(rows int) {
 			values := ""
 			for n := range rows {
@@ -201,8 +200,7 @@ func TestRenewalsTogether(t *testing.T) {
 			unlock = func() { _ = tx.Rollback() }
 			defer unlock()
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), within/3)
-		defer cancel()
+		ctx := peer.Within(t, within/3)
 		b.RenewBatch(ctx, leases, results)
 		for n, r := range results {
 			require.Equal(t, n == 7 || n == 2400, errors.Is(r.Err, driver.ErrLost), n)
@@ -233,8 +231,7 @@ func TestClaimsLeaveAConnection(t *testing.T) {
 			})
 		}
 		require.Eventually(t, func() bool { return b.db.Stats().InUse >= 3 }, within, time.Millisecond)
-		ctx, cancel := context.WithTimeout(t.Context(), within/3)
-		defer cancel()
+		ctx := peer.Within(t, within/3)
 		for range 10 {
 			require.NoError(t, peer.ErrOf(driver.Renew(ctx, b, held)))
 		}
@@ -250,12 +247,9 @@ func TestValidityWithoutTheQueue(t *testing.T) {
 		b.db.SetMaxOpenConns(1)
 		var lease driver.Lease
 		queued := func(statement func() (until time.Time, err error)) {
-			conn, err := b.db.Conn(t.Context())
-			require.NoError(t, err)
+			conn := peer.Must(b.db.Conn(t.Context()))(t)
 			defer conn.Close()
-			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-			_, err = b.Inspect(ctx, "a")
-			cancel()
+			_, err := b.Inspect(peer.Within(t, 20*time.Millisecond), "a")
 			require.ErrorContains(t, err, "all 1 connections of the *sql.DB are in use or being opened")
 			before, until, done := b.db.Stats().WaitCount, time.Time{}, make(chan error, 1)
 			go func() {
@@ -307,13 +301,10 @@ func TestLeftSettings(t *testing.T) {
 
 func TestOptionsAndURLs(t *testing.T) {
 	for _, o := range []Options{{Table: "a.b.c"}, {Table: "a b"}, {Table: "a;"}, {Table: "1"}} {
-		_, err := NewBackend(new(sql.DB), Postgres, o)
-		require.ErrorIs(t, err, lockport.ErrInvalidOption, o)
+		require.ErrorIs(t, peer.ErrOf(NewBackend(new(sql.DB), Postgres, o)), lockport.ErrInvalidOption, o)
 	}
-	_, err := NewBackend(nil, Postgres, Options{})
-	require.ErrorIs(t, err, lockport.ErrInvalidOption)
-	_, err = Schema(3, Options{})
-	require.ErrorIs(t, err, lockport.ErrInvalidOption)
+	require.ErrorIs(t, peer.ErrOf(NewBackend(nil, Postgres, Options{})), lockport.ErrInvalidOption)
+	require.ErrorIs(t, peer.ErrOf(Schema(3, Options{})), lockport.ErrInvalidOption)
 
 	peer.BadURLs(t, map[string]string{
 		"table+postgres://u@h":                        "like table+postgres://user",

@@ -44,8 +44,7 @@ func newFile(t *testing.T) (url string, db *sql.DB) {
 func TestConformance(t *testing.T) {
 	url, db := newFile(t)
 	exec := func(ctx context.Context, statement, name string) error {
-		_, err := db.ExecContext(ctx, statement, name)
-		return err
+		return peer.ErrOf(db.ExecContext(ctx, statement, name))
 	}
 	faults := conformance.Faults{
 		Remove: func(ctx context.Context, name string) error {
@@ -100,11 +99,9 @@ func TestBusyTimeout(t *testing.T) {
 	b := peer.Must(open(t.Context(), url))(t)
 	defer b.Close()
 	writer := peer.Must(db.Conn(t.Context()))(t)
-	_, err := writer.ExecContext(t.Context(), "BEGIN IMMEDIATE")
-	require.NoError(t, err)
-	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-	defer cancel()
-	_, err = b.TryAcquire(ctx, driver.Request{Name: "a", Owner: "0123456789abcdef0123456789abcdef", TTL: time.Minute})
+	require.NoError(t, peer.ErrOf(writer.ExecContext(t.Context(), "BEGIN IMMEDIATE")))
+	ctx := peer.Within(t, 100*time.Millisecond)
+	_, err := b.TryAcquire(ctx, driver.Request{Name: "a", Owner: "0123456789abcdef0123456789abcdef", TTL: time.Minute})
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	require.NoError(t, writer.Close())
 }
