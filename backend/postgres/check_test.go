@@ -123,15 +123,13 @@ func TestPgBouncer(t *testing.T) {
 		}
 		config := admin(t, b.URL()).Config()
 		config.Database, config.DefaultQueryExecMode = "pgbouncer", pgx.QueryExecModeSimpleProtocol
-		console, err := pgx.ConnectConfig(t.Context(), config)
-		require.NoError(t, err)
+		console := peer.Must(pgx.ConnectConfig(t.Context(), config))(t)
 		defer console.Close(t.Context())
 		l := peer.Holds(t, clients[0], "held-before")
 		execute(t, console, "SET pool_mode = transaction")
-		_, err = clients[0].TryAcquire(t.Context(), "held-after") // now the session serves others
-		require.NoError(t, err)
+		peer.Must(clients[0].TryAcquire(t.Context(), "held-after"))(t) // now the session serves others
 		require.ErrorIs(t, peer.ErrOf(lockport.Open(t.Context(), b.URL())), lockport.ErrRefused)
-		_, err = clientAt(t, p.URL()).TryAcquire(t.Context(), "held-before")
+		_, err := clientAt(t, p.URL()).TryAcquire(t.Context(), "held-before")
 		require.ErrorIs(t, err, lockport.ErrHeld, "valid: %v", l.Valid())
 		for range 30 {
 			var locks []*lockport.Lock
@@ -156,8 +154,7 @@ func TestPgBouncer(t *testing.T) {
 		t.Parallel()
 		b := servers.NeedPgBouncer(t, servers.PgBouncerOptions{Server: p, Config: []string{"client_idle_timeout = 1"}})
 		l := peer.Holds(t, clientAt(t, b.URL()+"?ttl=30s", lockport.TTL(30*time.Second)), "client-idle-timeout")
-		_, err := io.Copy(io.Discard, admin(t, b.URL()).PgConn().Conn()) // until PgBouncer disconnects it
-		require.NoError(t, err)
+		peer.Must(io.Copy(io.Discard, admin(t, b.URL()).PgConn().Conn()))(t) // until PgBouncer disconnects it
 		require.NoError(t, l.Release(t.Context()), "a client with a session does not count as idle")
 	})
 	for name, o := range map[string]servers.PgBouncerOptions{

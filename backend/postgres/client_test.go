@@ -122,16 +122,13 @@ func TestSmallDB(t *testing.T) {
 	p := database(t)
 	db := dbAt(t, p.URL(), func(*pgx.ConnConfig) {})
 	db.SetMaxOpenConns(2)
-	c := peer.Must(NewDB(db, Options{}, lockport.Logger(nil)))(t)
-	t.Cleanup(func() { require.NoError(t, c.Close()) })
+	c := peer.Client(t, peer.Must(NewDBBackend(db, Options{}))(t))
 	l := peer.Holds(t, clientAt(t, p.URL()), "x")
 	got := peer.Acquiring(t, c, "x")
 	peer.Until(t, func() bool {
 		return query[bool](t, p.root, "SELECT EXISTS (SELECT FROM locks WHERE NOT granted OR objsubid = 2)")
 	})
-	ctx, cancel := context.WithTimeout(t.Context(), soon/2)
-	defer cancel()
-	require.NoError(t, db.PingContext(ctx), "the waiter has taken the last connection")
+	require.NoError(t, db.PingContext(peer.Within(t, soon/2)), "the waiter has taken the last connection")
 	require.NoError(t, l.Release(t.Context()))
 	require.NoError(t, peer.Eventually(t, got).Release(t.Context()))
 }

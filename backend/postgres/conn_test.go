@@ -83,10 +83,8 @@ func TestListenEndsAtOnce(t *testing.T) {
 	b := peer.Must(NewDBBackend(db, Options{}))(t)
 	c := dialled(t, b.server)
 	for range 2 {
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
-		defer cancel()
 		began := time.Now()
-		require.NoError(t, c.Listen(ctx))
+		require.NoError(t, c.Listen(peer.Within(t, 10*time.Millisecond)))
 		require.Less(t, time.Since(began), soon)
 		ask(t, c, op(session.Ping, 0))
 	}
@@ -154,8 +152,7 @@ func TestWaitOnASilentLinkEnds(t *testing.T) {
 func TestBatchesDrawTokensInTheOrderOfTheirLocks(t *testing.T) {
 	const keys = 128
 	s := backendAt(t, database(t).URL()+"?ttl=10s").server
-	one := dialled(t, s)
-	many := dialled(t, s)
+	one, many := dialled(t, s), dialled(t, s)
 	var newest uint64 // token of the last key; only its holder reads or writes it
 	running, stop := context.WithCancel(t.Context())
 	ended := make(chan struct{})

@@ -53,15 +53,10 @@ func TestURLsDoNotReadTheEnvironment(t *testing.T) {
 	}
 	u := peer.Must(url.Parse("postgres://me@host,other:5433/db"))(t)
 	c := peer.Must(configOf(u, new(Options)))(t)
-	require.Equal(t, "host", c.Host)
-	require.Equal(t, uint16(5432), c.Port)
-	require.Equal(t, "db", c.Database)
-	require.Equal(t, "me", c.User)
-	require.Empty(t, c.Password)
+	require.Equal(t, []any{"host", uint16(5432), "db", "me", ""}, []any{c.Host, c.Port, c.Database, c.User, c.Password})
 	require.Empty(t, c.RuntimeParams)
 	require.NotNil(t, c.ValidateConnect, "several hosts: the primary")
-	require.Equal(t, "other", c.Fallbacks[1].Host)
-	require.Equal(t, uint16(5433), c.Fallbacks[1].Port)
+	require.Equal(t, []any{"other", uint16(5433)}, []any{c.Fallbacks[1].Host, c.Fallbacks[1].Port})
 	require.True(t, c.TLSConfig != nil && c.Fallbacks[0].TLSConfig == nil, "sslmode=prefer")
 	one := peer.Must(url.Parse("postgres://me@host/db"))(t)
 	single := peer.Must(configOf(one, new(Options)))(t)
@@ -97,8 +92,7 @@ var golden = []struct {
 
 // layoutOf is the layout of options.
 func layoutOf(t *testing.T, o Options) session.Layout {
-	l := peer.Must(o.prepare())(t)
-	return l
+	return peer.Must(o.prepare())(t)
 }
 
 func TestWireGolden(t *testing.T) {
@@ -112,11 +106,9 @@ func TestWireGolden(t *testing.T) {
 	}
 	l := layoutOf(t, Options{})
 	set := l.Permit("1460986057695863492", 0)
-	for i, want := range []session.Key{"-4532172492480221344", "-5908599515314385188", "-9217001262187737936"} {
-		key := set
-		if i > 0 {
-			key = l.Permit(set, i)
-		}
+	for want, key := range map[session.Key]session.Key{
+		"-4532172492480221344": set, "-5908599515314385188": l.Permit(set, 1), "-9217001262187737936": l.Permit(set, 2),
+	} {
 		require.Equal(t, want, key)
 		require.Contains(t, string(page), "`"+string(key)+"`")
 	}

@@ -42,16 +42,13 @@ func sessionOf(t testing.TB, l *lockport.Lock) Session {
 func TestMixedFleet(t *testing.T) {
 	p := database(t)
 	c, conn := clientAt(t, p.URL()), admin(t, p.URL())
-	layout, err := new(Options).prepare()
-	require.NoError(t, err)
-	name := peer.Must(layout.Key("x"))(t)
+	name := peer.Must(layoutOf(t, Options{}).Key("x"))(t)
 	l := peer.Holds(t, c, "x")
 	require.False(t, query[bool](t, conn, `SELECT pg_try_advisory_xact_lock($1)`, number(name)))
 	require.NoError(t, l.Release(t.Context()))
 	execute(t, conn, `BEGIN`)
 	require.True(t, query[bool](t, conn, `SELECT pg_try_advisory_xact_lock($1)`, number(name)))
-	_, err = c.TryAcquire(t.Context(), "x")
-	require.ErrorIs(t, err, lockport.ErrHeld)
+	require.ErrorIs(t, peer.ErrOf(c.TryAcquire(t.Context(), "x")), lockport.ErrHeld)
 	got := peer.Acquiring(t, c, "x")
 	p.queues(t)
 	require.Empty(t, got)
@@ -62,12 +59,9 @@ func TestMixedFleet(t *testing.T) {
 	first := peer.Holds(t, readers, "x", lockport.Shared())
 	second := peer.Holds(t, readers, "x", lockport.Shared())
 	writer := make(chan error, 1)
-	go func() {
-		_, err := conn.Exec(t.Context(), `SELECT pg_advisory_lock($1)`, number(name))
-		writer <- err
-	}()
+	go func() { writer <- peer.ErrOf(conn.Exec(t.Context(), `SELECT pg_advisory_lock($1)`, number(name))) }()
 	p.queues(t)
-	_, err = readers.TryAcquire(t.Context(), "x", lockport.Shared())
+	_, err := readers.TryAcquire(t.Context(), "x", lockport.Shared())
 	require.ErrorIs(t, err, lockport.ErrHeld, "a foreign writer waits, which announces nothing")
 	require.NoError(t, first.Release(t.Context()))
 	require.NoError(t, second.Release(t.Context()))
@@ -175,8 +169,7 @@ func TestThePoolIsNotTouched(t *testing.T) {
 	})
 	only := peer.Must(pool.Acquire(t.Context()))(t)
 	t.Cleanup(only.Release)
-	waiting := peer.Must(New(pool, Options{Blockers: blockers}, lockport.Logger(nil)))(t)
-	t.Cleanup(func() { require.NoError(t, waiting.Close()) })
+	waiting := peer.Client(t, peer.Must(NewBackend(pool, Options{Blockers: blockers}))(t))
 	holder := clientAt(t, p.URL())
 	var got []<-chan *lockport.Lock
 	var held []*lockport.Lock
@@ -215,8 +208,7 @@ func TestLockTableFull(t *testing.T) {
 	require.ErrorContains(t, err, "max_locks_per_transaction")
 	require.Len(t, held, 100)
 	require.NoError(t, held[0].Release(t.Context()))
-	l := peer.Must(c.TryAcquire(t.Context(), "another"))(t)
-	held[0] = l
+	held[0] = peer.Must(c.TryAcquire(t.Context(), "another"))(t)
 
 	// A foreign session fills the rest.
 	conn := admin(t, p.AdminURL())
