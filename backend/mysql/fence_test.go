@@ -40,9 +40,7 @@ func TestTokenIsTheClockOrMore(t *testing.T) {
 	// A value above MaxToken is refused, and the lock released.
 	exec(t, admin, "UPDATE lockport_fence SET token=%d WHERE id='%s'", uint64(driver.MaxToken), key)
 	require.True(t, a.one(session.Free, key).OK)
-	op := a.one(session.Try, key)
-	require.False(t, op.OK)
-	require.ErrorIs(t, op.Err, driver.ErrRefused)
+	a.fails(a.one(session.Try, key), driver.ErrRefused)
 	exec(t, admin, "DELETE FROM lockport_fence")
 	dialFor(t, backendFor(t, m, Options{})).takes(key)
 }
@@ -117,9 +115,7 @@ func TestDeadlockAmongNewRows(t *testing.T) {
 	require.Positive(t, a.takes(key))
 	deadlocks = drawAttempts
 	other := newKey()
-	op := a.one(session.Try, other)
-	require.False(t, op.OK)
-	require.ErrorIs(t, op.Err, driver.ErrUnavailable)
+	a.fails(a.one(session.Try, other), driver.ErrUnavailable)
 	b.takes(other)
 	b.finds(key)
 }

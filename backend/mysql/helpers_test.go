@@ -212,6 +212,13 @@ func (a *asked) finds(key session.Key) {
 	require.Zero(a.t, op.Token)
 }
 
+// fails requires that an op took nothing, because of an error of class.
+func (a *asked) fails(op *session.Op, class error) {
+	a.t.Helper()
+	require.False(a.t, op.OK)
+	require.ErrorIs(a.t, op.Err, class)
+}
+
 // waits waits for key; its result arrives on done.
 func (a *asked) waits(key session.Key) (op *session.Op, done <-chan error) {
 	op, ended := &session.Op{Key: key}, make(chan error, 1)

@@ -83,8 +83,7 @@ func TestBreak(t *testing.T) {
 	peer.Takes(t, a, req)
 	other := peer.Takes(t, a, request(a, second))
 	err := b.Break(t.Context(), first, req.Owner)
-	require.ErrorIs(t, err, driver.ErrRefused)
-	require.ErrorContains(t, err, "other locks (1)")
+	peer.SaysOneLine(t, err, driver.ErrRefused, "other locks (1)")
 	var shared *driver.SharedSessionError
 	require.ErrorAs(t, err, &shared)
 	require.Equal(t, driver.SharedSessionError{Session: fmt.Sprint("connection ", holderOf(t, m, first)), Others: 1, Names: []string{second}}, *shared)

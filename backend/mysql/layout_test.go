@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/lab/peer"
 	"github.com/lockport/lockport/internal/session"
 )
 
@@ -19,8 +20,7 @@ func TestKeyGolden(t *testing.T) {
 		{"app:", "nightly-report", "795e1eec993324d4065536f13e92038a3f50106d9833a7cb5653e30f5e9eef59"},
 		{"", "nightly-report", "6743ba10a2b2c4879cf6af5c75140be7135b22597ac428e490673767b538d53e"},
 	} {
-		key, err := layoutOf(Options{Prefix: c.prefix, NoPrefix: c.prefix == ""}).Key(c.name)
-		require.NoError(t, err)
+		key := peer.Must(layoutOf(Options{Prefix: c.prefix, NoPrefix: c.prefix == ""}).Key(c.name))(t)
 		require.Equal(t, c.key, string(key), "%q %q", c.prefix, c.name)
 		require.Len(t, key, maxKey)
 	}
@@ -34,12 +34,9 @@ func TestKeyGolden(t *testing.T) {
 func TestExactKeys(t *testing.T) {
 	l := layoutOf(Options{ExactKeys: true})
 	for _, name := range []string{"a", "Nightly Report", strings.Repeat("x", maxKey), `a"b;--`} {
-		key, err := l.Key(name)
-		require.NoError(t, err)
-		require.Equal(t, name, string(key))
+		require.Equal(t, name, string(peer.Must(l.Key(name))(t)))
 	}
 	for _, name := range []string{strings.Repeat("x", maxKey+1), "é", "a\nb", "it's", `a\`, "a "} {
-		_, err := l.Key(name)
-		require.ErrorIs(t, err, driver.ErrRefused, name)
+		require.ErrorIs(t, peer.ErrOf(l.Key(name)), driver.ErrRefused, name)
 	}
 }

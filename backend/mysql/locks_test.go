@@ -25,8 +25,7 @@ func TestWaitThatTheServerEnds(t *testing.T) {
 	require.Eventually(t, func() bool { return blockedIn(t, admin) != 0 }, peer.Soon, time.Millisecond)
 	exec(t, admin, "KILL QUERY %d", b.thread)
 	require.NoError(t, peer.Eventually(t, done))
-	require.False(t, op.OK)
-	require.ErrorIs(t, op.Err, driver.ErrUnavailable)
+	b.fails(op, driver.ErrUnavailable)
 	b.finds(key)
 }
 
@@ -74,8 +73,7 @@ func TestFailures(t *testing.T) {
 				require.NoError(t, err)
 				other.finds(held)
 				for _, op := range ops {
-					require.False(t, op.OK)
-					require.ErrorIs(t, op.Err, driver.ErrUnavailable)
+					a.fails(op, driver.ErrUnavailable)
 				}
 			}
 			for _, op := range ops {
@@ -93,12 +91,9 @@ func TestKeyThatIsRefused(t *testing.T) {
 	a := dialFor(t, b)
 	require.NoError(t, a.one(session.Try, "Weekly").Err, "MariaDB's names have case")
 	b.server.foldsCase.Store(true) // as MySQL does
-	op := a.one(session.Try, "Nightly")
-	require.False(t, op.OK)
-	require.ErrorIs(t, op.Err, driver.ErrRefused)
+	a.fails(a.one(session.Try, "Nightly"), driver.ErrRefused)
 	op, done := a.waits("Nightly")
 	require.NoError(t, peer.Eventually(t, done))
-	require.False(t, op.OK)
-	require.ErrorIs(t, op.Err, driver.ErrRefused)
+	a.fails(op, driver.ErrRefused)
 	a.takes("nightly")
 }

@@ -29,23 +29,16 @@ func opened(t *testing.T, rawURL, params string) (*server, *gomysql.Config) {
 func TestURL(t *testing.T) {
 	s, cfg := opened(t, "mysql://user:p%40ss@db.example.com/app", "")
 	require.Equal(t, Options{TTL: 15 * time.Second, Blockers: 4, Table: "lockport_fence"}, s.o)
-	require.Equal(t, "user", cfg.User)
-	require.Equal(t, "p@ss", cfg.Passwd)
-	require.Equal(t, "db.example.com:3306", cfg.Addr)
-	require.Equal(t, "app", cfg.DBName)
+	require.Equal(t, []string{"user", "p@ss", "db.example.com:3306", "app"}, []string{cfg.User, cfg.Passwd, cfg.Addr, cfg.DBName})
 	require.Nil(t, cfg.TLS)
 
 	s, cfg = opened(t, "mysql://user@[::1]:3307/app?tls=true&servername=db", "&ttl=4s&blockers=9&prefix=&table=other.fence")
 	require.Equal(t, Options{TTL: 4 * time.Second, Blockers: 9, NoPrefix: true, Table: "other.fence"}, s.o)
-	require.Equal(t, "[::1]:3307", cfg.Addr)
-	require.Equal(t, "`other`.`fence`", s.table)
-	require.Equal(t, "db", cfg.TLS.ServerName)
+	require.Equal(t, []string{"[::1]:3307", "db", "`other`.`fence`"}, []string{cfg.Addr, cfg.TLS.ServerName, s.table})
 
 	s, cfg = opened(t, "mysql://user@/?socket=/run/mysqld/mysqld.sock", "&tokens=false&exact=true")
-	require.Equal(t, "unix", cfg.Net)
-	require.Equal(t, "/run/mysqld/mysqld.sock", cfg.Addr)
-	require.True(t, s.o.NoTokens)
-	require.True(t, s.o.ExactKeys)
+	require.Equal(t, []string{"unix", "/run/mysqld/mysqld.sock"}, []string{cfg.Net, cfg.Addr})
+	require.True(t, s.o.NoTokens && s.o.ExactKeys, "%+v", s.o)
 }
 
 func TestBadURLs(t *testing.T) {
