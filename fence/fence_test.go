@@ -51,8 +51,7 @@ func TestMemoryRefusesOlderTokens(t *testing.T) {
 
 	err := m.Do(ctx, "n", 5, write)
 	require.ErrorIs(t, err, fence.ErrStale)
-	require.ErrorContains(t, err, `token 5 of "n"`)
-	require.ErrorContains(t, err, "registered 6")
+	require.ErrorContains(t, err, `token 5 of "n" is stale: a newer holder registered 6`)
 	require.ErrorIs(t, m.Register(ctx, "n", 5), fence.ErrStale)
 	require.ErrorIs(t, m.Do(ctx, "n", 0, write), fence.ErrNoToken)
 	require.Equal(t, 2, calls, "a refused function is not called")

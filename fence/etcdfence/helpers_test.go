@@ -42,8 +42,7 @@ func newPlace(t testing.TB, s *servers.Etcd) *place {
 }
 
 func newFence(t testing.TB, c *clientv3.Client, key string) *Fence {
-	f := peer.Must(New(c, key))(t)
-	return f
+	return peer.Must(New(c, key))(t)
 }
 
 // get returns the value of the data key, or of another key.

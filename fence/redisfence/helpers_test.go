@@ -12,6 +12,7 @@ import (
 	_ "github.com/lockport/lockport/backend/memory"
 	_ "github.com/lockport/lockport/backend/redis"
 	"github.com/lockport/lockport/internal/lab/fencetest"
+	"github.com/lockport/lockport/internal/lab/peer"
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
@@ -37,9 +38,7 @@ func newPlace(t testing.TB) *place {
 }
 
 func newFence(t testing.TB, c goredis.UniversalClient, key string) *Fence {
-	f, err := New(c, key)
-	require.NoError(t, err)
-	return f
+	return peer.Must(New(c, key))(t)
 }
 
 // get returns the value of the data key, or of another key.

@@ -127,10 +127,9 @@ func testWaits(t *testing.T, d door) {
 // A missing or read-only table is an error, not a pass.
 func testWithoutTable(t *testing.T, d door) {
 	ctx := soon(t)
-	f, err := sqlfence.New(d.dialect, "no_such_table")
-	require.NoError(t, err)
+	f := peer.Must(sqlfence.New(d.dialect, "no_such_table"))(t)
 	tx := d.begin(t, sql.LevelDefault)
-	err = tx.guard(ctx, f, "n", 1)
+	err := tx.guard(ctx, f, "n", 1)
 	require.ErrorContains(t, err, "no_such_table")
 	require.NotErrorIs(t, err, fence.ErrStale)
 	require.NotContains(t, err.Error(), "\n")

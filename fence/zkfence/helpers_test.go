@@ -47,8 +47,7 @@ func newPlace(t testing.TB) *place {
 }
 
 func newFence(t testing.TB, c *zk.Conn, path string) *Fence {
-	f := peer.Must(New(c, path, Options{}))(t)
-	return f
+	return peer.Must(New(c, path, Options{}))(t)
 }
 
 // get returns the data of a node.

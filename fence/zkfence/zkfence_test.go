@@ -65,8 +65,7 @@ func TestMulti(t *testing.T) {
 	require.ErrorIs(t, err, zk.ErrNoNode)
 	require.NotErrorIs(t, err, fence.ErrStale)
 	errs.OneLine(t, peer.ErrOf(g.Multi(ctx, "nonsense")), "operation type string")
-	r = peer.Must(g.Multi(ctx))(t)
-	require.Empty(t, r)
+	require.Empty(t, peer.Must(g.Multi(ctx))(t))
 	stat := peer.Must(g.Set(ctx, p.data, []byte("4"), 1))(t)
 	require.EqualValues(t, 2, stat.Version)
 	require.Equal(t, "4", p.get(p.data))
@@ -118,12 +117,11 @@ func TestBadInput(t *testing.T) {
 func TestACL(t *testing.T) {
 	p := newPlace(t)
 	require.NoError(t, p.conn.AddAuth("digest", []byte("app:secret")))
-	f, err := New(p.conn, "/private/fence", Options{ACL: zk.AuthACL(zk.PermAll)})
-	require.NoError(t, err)
+	f := peer.Must(New(p.conn, "/private/fence", Options{ACL: zk.AuthACL(zk.PermAll)}))(t)
 	require.NoError(t, write(t.Context(), registers(t, f, 5), p.data, "x"))
 	stranger := newConn(t, p.server.Addr())
 	registers(t, newFence(t, stranger, p.fence.Path()), 5) // another fence
-	_, err = newFence(t, stranger, "/private/fence").Register(t.Context(), 6)
+	_, err := newFence(t, stranger, "/private/fence").Register(t.Context(), 6)
 	errs.OneLine(t, err, "ACL", zk.ErrNoAuth)
 	require.NotContains(t, err.Error(), "secret")
 }
