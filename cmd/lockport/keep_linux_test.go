@@ -133,7 +133,7 @@ func TestRunKeepLostInMinHold(t *testing.T) {
 	require.Equal(t, 143, p.code(t), p.err.String())
 
 	url = folder(t)
-	_, stderr := ran(t, 79, url, "run", "--keep", "a", "--", "sh", "-c", `rm -r "$0"; kill $PPID; sleep 99`, strings.TrimPrefix(url, "file://"))
+	_, stderr := ran(t, 79, url, "run", "--keep", "a", "--", "sh", "-c", `trap : TERM; rm -r "$0"; kill $PPID; sleep 0.3`, strings.TrimPrefix(url, "file://"))
 	require.Contains(t, stderr, "was removed")
 }
 
