@@ -56,7 +56,10 @@ func open(u *url.URL, _ lockport.SchemeOptions) (driver.Backend, error) {
 	base, kind, _ := strings.Cut(u.Scheme, "+")
 	own := *u
 	own.Scheme, own.RawQuery = base, rest.Encode()
-	client, err := connect(kind, own.String(), strings.Trim(u.Path, "/"))
+	if database := strings.Trim(u.Path, "/"); kind == "cluster" && database != "" && database != "0" { // go-redis ignores it
+		return nil, fmt.Errorf("redis URL: a Redis Cluster has only database 0: remove /%s from the URL", database)
+	}
+	client, err := connect(kind, own.String())
 	if err != nil {
 		return nil, fmt.Errorf("redis URL: %w", err)
 	}
@@ -69,8 +72,8 @@ func open(u *url.URL, _ lockport.SchemeOptions) (driver.Backend, error) {
 	return b, nil
 }
 
-// connect makes a client of a go-redis URL without I/O; go-redis ignores the database in the URL of a Cluster. The client honours contexts and does not retry what the lockport client retries.
-func connect(kind, rawURL, database string) (goredis.UniversalClient, error) {
+// connect makes a client without I/O. The client honours contexts and does not retry what the lockport client retries.
+func connect(kind, rawURL string) (goredis.UniversalClient, error) {
 	switch kind {
 	case "sentinel":
 		o, err := goredis.ParseFailoverURL(rawURL)
@@ -90,9 +93,6 @@ func connect(kind, rawURL, database string) (goredis.UniversalClient, error) {
 		o, err := goredis.ParseClusterURL(rawURL)
 		if err != nil {
 			return nil, err
-		}
-		if database != "" && database != "0" {
-			return nil, fmt.Errorf("a Redis Cluster has only database 0: remove /%s from the URL", database)
 		}
 		o.ContextTimeoutEnabled = true
 		o.DialerRetries = max(o.DialerRetries, 1)
