@@ -95,9 +95,11 @@ func (c *Client) enqueue(w *waiter, name string) (q *queue, mine *claim, err err
 		return nil, nil, ErrClosed
 	}
 	q = c.queueOf(queueKey{name, w.mode})
-	if cl := q.newest; w.shared && cl != nil && cl.state == held && q.head() == nil && cl.mayServe(w, c.now()) {
-		cl.join(w, c.now())
-		return q, nil, nil
+	if cl := q.newest; w.shared && cl != nil && cl.state == held && q.head() == nil {
+		if now := c.now(); cl.mayServe(w, now) {
+			cl.join(w, now)
+			return q, nil, nil
+		}
 	}
 	switch {
 	case q.claim != nil && w.try && (!q.several() || q.blocked != nil):

@@ -277,6 +277,29 @@ func TestReadersThatDoNotJoin(t *testing.T) {
 	})
 }
 
+// A reader comes when the claim of other readers ends, before the timer has fired. Close finds its hold.
+func TestReaderThatFindsTheClaimExpired(t *testing.T) {
+	bubble(t, func(w *world) {
+		for range 20 { // their order is random
+			c, _ := w.client()
+			w.acquire(c, "x", lockport.Shared(), lockport.MaxHold(time.Second))
+			var late sync.WaitGroup
+			locks := make([]*lockport.Lock, 8)
+			for i := range locks {
+				late.Go(func() {
+					time.Sleep(time.Second)
+					locks[i] = w.acquire(c, "x", lockport.Shared())
+				})
+			}
+			late.Wait()
+			require.NoError(t, c.Close())
+			for _, l := range locks {
+				require.ErrorIs(t, l.Err(), lockport.ErrClosed)
+			}
+		}
+	})
+}
+
 // The MaxHold of a reader does not cut short the MinHold of another, whose hold has ended.
 func TestMaxHoldBesideMinHold(t *testing.T) {
 	bubble(t, func(w *world) {
