@@ -48,7 +48,7 @@ func (b *Backend) TryAcquire(ctx context.Context, req driver.Request) (driver.Le
 	if errors.Is(err, driver.ErrHeld) {
 		err = f.heldError()
 		if req.Queue && hasTurnstile {
-			f.hasTurn = f.hasTurn || f.takeTurnstile()
+			f.takeTurnstile()
 			b.waiting[key] = f
 			return nil, err
 		}
@@ -61,12 +61,9 @@ func (b *Backend) TryAcquire(ctx context.Context, req driver.Request) (driver.Le
 // writer that is next.
 func (f *lockFile) try(req driver.Request) error {
 	now := time.Now()
-	overtakes := false
-	if (req.Queue || req.Shared) && !f.hasTurn {
-		overtakes = f.isTurnstileTaken()
-		if overtakes && (!req.Queue || now.Sub(f.tried) < overtakeAfter) {
-			return driver.ErrHeld
-		}
+	overtakes := (req.Queue || req.Shared) && f.isTurnstileTaken()
+	if overtakes && (!req.Queue || now.Sub(f.tried) < overtakeAfter) {
+		return driver.ErrHeld
 	}
 	f.tried = now
 	if req.Shared && overtakes { // only if the name is free: a writer that is next may be waiting for readers to end
@@ -113,9 +110,7 @@ func (b *Backend) grant(req driver.Request, f *lockFile) (*lease, error) {
 	if f.info.Size() == 0 { // a new file
 		b.prune(time.Now())
 	}
-	if f.hasTurn {
-		f.leaveTurnstile()
-	}
+	f.leaveTurnstile()
 	l := &lease{backend: b, req: req, main: f, own: own}
 	l.grant = driver.Grant{Token: r.token, Contended: f.isTurnstileTaken()}
 	if req.Permits > 0 {

@@ -22,10 +22,7 @@ type lockFile struct {
 	info   os.FileInfo // when it was opened
 	record record      // the current one, as last read or written
 	slot   int         // of record; -1: neither slot is valid
-
-	// Of a claim that waits:
-	hasTurn bool      // it has the turnstile: no waiter overtakes it
-	tried   time.Time // when it last tried to lock the file, or opened it
+	tried  time.Time   // when a claim last tried to lock the file, or opened it
 }
 
 // isHere reports whether f is still the file at its path. An error proves nothing.

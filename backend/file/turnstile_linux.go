@@ -17,13 +17,10 @@ func (f *lockFile) turnstile(cmd int, kind int16) (*syscall.Flock_t, error) {
 	return lock, syscall.FcntlFlock(f.Fd(), cmd, lock)
 }
 
-// takeTurnstile makes f the next one if there is none, and reports whether it is next now.
-func (f *lockFile) takeTurnstile() bool {
-	_, err := f.turnstile(ofdSetLock, syscall.F_WRLCK)
-	return err == nil
-}
+// takeTurnstile makes f the next one if there is none.
+func (f *lockFile) takeTurnstile() { _, _ = f.turnstile(ofdSetLock, syscall.F_WRLCK) }
 
-// leaveTurnstile lets another waiter be next.
+// leaveTurnstile lets another waiter be next, if f is.
 func (f *lockFile) leaveTurnstile() { _, _ = f.turnstile(ofdSetLock, syscall.F_UNLCK) }
 
 // isTurnstileTaken reports whether another file than f is next. On a file system without such locks, none is.
