@@ -125,25 +125,21 @@ func (b *Backend) prune(now time.Time) {
 		files, _ := os.ReadDir(b.dir.path) // with an error, those that could be read
 		for _, file := range files {
 			if fi, err := file.Info(); err == nil && lockFileName.MatchString(file.Name()) && now.Sub(fi.ModTime()) > unused {
-				pruneOne(b.path(file.Name()), now)
+				_ = b.look(file.Name(), os.O_RDWR, func(f *lockFile) error { return f.remove(now) })
 			}
 		}
 	})
 }
 
-// pruneOne removes the file at path while it has it locked. A claim that locks it afterwards finds that it is no longer at its path. The name's next
-// token comes from the clock, so a file whose token is ahead of that stays.
-func pruneOne(path string, now time.Time) {
-	f, err := openLock(path, os.O_RDWR)
-	if err != nil {
-		return
+// remove removes f while it has it locked. A claim that locks it afterwards finds that it is no longer at its path. The name's next token comes from
+// the clock, so a file whose token is ahead of that stays.
+func (f *lockFile) remove(now time.Time) error {
+	if err := f.tryLock(); err != nil {
+		return err
 	}
-	defer f.close()
-	if f.tryLock() != nil {
-		return
-	}
-	fi, err := os.Lstat(path)
+	fi, err := os.Lstat(f.Name())
 	if err == nil && f.read() == nil && os.SameFile(fi, f.info) && now.Sub(fi.ModTime()) > unused && f.record.token < uint64(now.UnixMicro()) {
-		_ = os.Remove(path)
+		err = os.Remove(f.Name())
 	}
+	return err
 }

@@ -43,7 +43,7 @@ func (b *Backend) List(ctx context.Context, prefix string) ([]driver.Status, err
 			continue
 		}
 		var st driver.Status
-		err := b.look(file.Name(), func(f *lockFile) error { st.Name, _ = f.readLine(); return nil })
+		err := b.look(file.Name(), os.O_RDONLY, func(f *lockFile) error { st.Name, _ = f.readLine(); return nil })
 		if name := st.Name; err == nil && name != "" && !seen[name] && strings.HasPrefix(name, prefix) {
 			seen[name] = true
 			if st, err = b.inspect(name, files); st.Held {
@@ -57,16 +57,16 @@ func (b *Backend) List(ctx context.Context, prefix string) ([]driver.Status, err
 	return all, nil
 }
 
-// look calls f with a file, opened to read it, if it exists.
-func (b *Backend) look(file string, f func(*lockFile) error) error {
-	opened, err := openLock(b.path(file), os.O_RDONLY)
+// look calls f with a file, opened with flag, if it exists. It frees a lock that f takes.
+func (b *Backend) look(file string, flag int, f func(*lockFile) error) error {
+	opened, err := openLock(b.path(file), flag)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	defer opened.Close()
+	defer opened.close()
 	return f(opened)
 }
 
@@ -74,9 +74,9 @@ func (b *Backend) look(file string, f func(*lockFile) error) error {
 func (b *Backend) inspect(name string, files []fs.DirEntry) (driver.Status, error) {
 	nobody := driver.Status{Name: name, Waiters: -1}
 	st, shared := nobody, false
-	err := b.look(FileName(name), func(f *lockFile) (err error) {
+	err := b.look(FileName(name), os.O_RDONLY, func(f *lockFile) (err error) {
 		if err = f.holder(&st); err == nil && !st.Held {
-			shared, err = f.isLocked(f.tryLock)
+			shared, err = isHeld(f.tryLock())
 		}
 		return err
 	})
@@ -88,7 +88,7 @@ func (b *Backend) inspect(name string, files []fs.DirEntry) (driver.Status, erro
 			st.Held, st.Foreign = true, true
 		}
 	default:
-		err = b.look(gateName(name), func(f *lockFile) error { _, st.Permits = f.readLine(); return nil })
+		err = b.look(gateName(name), os.O_RDONLY, func(f *lockFile) error { _, st.Permits = f.readLine(); return nil })
 		if err == nil && st.Permits > 0 {
 			st, err = b.holders(permit, st, files)
 		}
@@ -115,7 +115,7 @@ func (b *Backend) holders(kind string, st driver.Status, files []fs.DirEntry) (_
 			break
 		}
 		h := st
-		if err := b.look(file.Name(), func(f *lockFile) error { return f.holder(&h) }); err != nil {
+		if err := b.look(file.Name(), os.O_RDONLY, func(f *lockFile) error { return f.holder(&h) }); err != nil {
 			return st, err
 		}
 		switch {
@@ -132,7 +132,7 @@ func (b *Backend) holders(kind string, st driver.Status, files []fs.DirEntry) (_
 func (f *lockFile) holder(st *driver.Status) error {
 	err := f.read()
 	if err == nil {
-		st.Held, err = f.isLocked(f.tryShare)
+		st.Held, err = isHeld(f.tryShare())
 	}
 	if r := f.record; st.Held && r.held {
 		st.Owner, st.Token, st.Since = r.owner, r.token, r.since
@@ -142,16 +142,12 @@ func (f *lockFile) holder(st *driver.Status) error {
 	return err
 }
 
-// isLocked reports whether f is locked so that try fails. It locks f for a moment: a concurrent claim then finds it held.
-func (f *lockFile) isLocked(try func() error) (bool, error) {
-	switch err := try(); {
-	case err == nil:
-		return false, f.unlock()
-	case errors.Is(err, driver.ErrHeld):
+// isHeld reports whether an attempt to lock a file found it held. If not, the file is locked for a moment: a concurrent claim then finds it held.
+func isHeld(err error) (bool, error) {
+	if errors.Is(err, driver.ErrHeld) {
 		return true, nil
-	default:
-		return false, err
 	}
+	return false, err
 }
 
 // Check implements driver.Checker.

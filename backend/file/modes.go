@@ -3,7 +3,6 @@ package file
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"math/rand/v2"
 	"os"
 	"time"
@@ -89,16 +88,9 @@ func (f *lockFile) after(token uint64) (uint64, error) {
 }
 
 // tokenAfter is after for a file that may be missing.
-func (b *Backend) tokenAfter(token uint64, file string) (uint64, error) {
-	f, err := openLock(b.path(file), os.O_RDWR)
-	if errors.Is(err, fs.ErrNotExist) {
-		return token, nil
-	}
-	if err != nil {
-		return 0, err
-	}
-	defer f.Close()
-	return f.after(token)
+func (b *Backend) tokenAfter(token uint64, file string) (_ uint64, err error) {
+	err = b.look(file, os.O_RDWR, func(f *lockFile) (err error) { token, err = f.after(token); return err })
+	return token, err
 }
 
 // setPermits makes sure that the gate records req's number of permits. Concurrent claims share the gate and write the same, unless they ask for
