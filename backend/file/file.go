@@ -18,7 +18,7 @@ type Backend struct {
 	held    map[claimKey]*lease
 	waiting map[claimKey]*lockFile // claims between two attempts
 	timer   *time.Timer            // runs checkFiles; nil: nothing is held
-	touched time.Time              // when the held files last got the current time, or something was first held
+	touched time.Time              // when held files last got the current time
 	pruning sync.WaitGroup
 }
 

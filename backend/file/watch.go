@@ -9,14 +9,10 @@ const (
 	touchPeriod = time.Hour
 )
 
-// wallTime is the time by the wall clock, as that of files: the monotonic clock stands still while the machine is suspended.
-func wallTime() time.Time { return time.Now().Round(0) }
-
 // watch has checkFiles detect lock files that are removed or replaced while held. It is a timer, so nothing runs while nothing is held. The caller
 // holds mu.
 func (b *Backend) watch() {
 	if b.timer == nil {
-		b.touched = wallTime()
 		b.timer = time.AfterFunc(watchPeriod, b.checkFiles)
 	}
 }
@@ -24,23 +20,23 @@ func (b *Backend) watch() {
 // checkFiles tells the holders of missing files, and checks again later if anything is held.
 func (b *Backend) checkFiles() {
 	var lost []*lease
+	now := time.Now().Round(0) // by the wall clock, as files' times: the monotonic clock stands still while the machine is suspended
 	b.mu.Lock()
+	touch := now.Sub(b.touched) > touchPeriod
+	if touch {
+		b.touched = now
+	}
 	for _, l := range b.held {
 		if here, err := l.main.isHere(); !here && err == nil {
 			b.end(l)
 			lost = append(lost, l)
+		} else if touch {
+			l.touch(now)
 		}
 	}
-	if len(b.held) == 0 {
-		b.timer = nil
-	} else {
-		b.timer = time.AfterFunc(watchPeriod, b.checkFiles)
-		if time.Since(b.touched) > touchPeriod {
-			b.touched = wallTime()
-			for _, l := range b.held {
-				l.touch(b.touched)
-			}
-		}
+	b.timer = nil
+	if len(b.held) > 0 {
+		b.watch()
 	}
 	b.mu.Unlock()
 	for _, l := range lost {
