@@ -26,8 +26,7 @@ func (b *Backend) TryAcquire(ctx context.Context, req driver.Request) (driver.Le
 	if err := b.begin(ctx); err != nil {
 		return nil, err
 	}
-	key := keyOf(req)
-	if l := b.held[key]; l != nil {
+	if l := b.held[req.Owner]; l != nil {
 		return l, nil // granted before
 	}
 	path := b.path(FileName(req.Name))
@@ -35,13 +34,13 @@ func (b *Backend) TryAcquire(ctx context.Context, req driver.Request) (driver.Le
 		path = b.path(gateName(req.Name))
 	}
 	var l *lease
-	f, err := lockAt(path, b.waiting[key], func(f *lockFile) error { return f.try(req) })
-	delete(b.waiting, key)
+	f, err := lockAt(path, b.waiting[req.Owner], func(f *lockFile) error { return f.try(req) })
+	delete(b.waiting, req.Owner)
 	if err == nil {
 		l, err = b.grant(req, f)
 	}
 	if err == nil {
-		b.held[key] = l
+		b.held[req.Owner] = l
 		b.watch()
 		return l, nil
 	}
@@ -49,7 +48,7 @@ func (b *Backend) TryAcquire(ctx context.Context, req driver.Request) (driver.Le
 		err = f.heldError()
 		if req.Queue && hasTurnstile {
 			f.takeTurnstile()
-			b.waiting[key] = f
+			b.waiting[req.Owner] = f
 			return nil, err
 		}
 	}

@@ -15,16 +15,12 @@ import (
 type Backend struct {
 	mu      sync.Mutex // held for a whole attempt, which never waits
 	dir     folder
-	held    map[claimKey]*lease
-	waiting map[claimKey]*lockFile // claims between two attempts
-	timer   *time.Timer            // runs checkFiles; nil: nothing is held
-	touched time.Time              // when held files last got the current time
+	held    map[string]*lease    // by the claim's owner
+	waiting map[string]*lockFile // claims between two attempts, likewise
+	timer   *time.Timer          // runs checkFiles; nil: nothing is held
+	touched time.Time            // when held files last got the current time
 	pruning sync.WaitGroup
 }
-
-type claimKey struct{ name, owner string }
-
-func keyOf(req driver.Request) claimKey { return claimKey{req.Name, req.Owner} }
 
 var _ interface {
 	driver.Backend
@@ -67,10 +63,9 @@ func (b *Backend) path(file string) string { return filepath.Join(b.dir.path, fi
 func (b *Backend) Abandon(_ context.Context, req driver.Request) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	key := keyOf(req)
-	b.waiting[key].close()
-	delete(b.waiting, key)
-	if l := b.held[key]; l != nil {
+	b.waiting[req.Owner].close()
+	delete(b.waiting, req.Owner)
+	if l := b.held[req.Owner]; l != nil {
 		b.end(l)
 	}
 	return nil

@@ -45,11 +45,10 @@ func (l *lease) Release(context.Context) error {
 
 // end ends l if it has not ended, and reports that. The caller holds mu.
 func (b *Backend) end(l *lease) bool {
-	key := keyOf(l.req)
-	if b.held[key] != l {
+	if b.held[l.req.Owner] != l {
 		return false
 	}
-	delete(b.held, key)
+	delete(b.held, l.req.Owner)
 	l.own.free()
 	if l.main != l.own {
 		l.main.close()

@@ -26,8 +26,8 @@ func New(o Options, opts ...lockport.Option) (*lockport.Client, error) {
 // NewBackend returns a driver.Backend for the locks in o.Dir, for lockport.New.
 func NewBackend(o Options) (*Backend, error) {
 	b := &Backend{
-		held:    make(map[claimKey]*lease),
-		waiting: make(map[claimKey]*lockFile),
+		held:    make(map[string]*lease),
+		waiting: make(map[string]*lockFile),
 	}
 	switch {
 	case o.Dir == "":
