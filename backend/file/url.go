@@ -25,9 +25,5 @@ func open(u *url.URL, _ lockport.SchemeOptions) (driver.Backend, error) {
 	if err := lockurl.Of(u).Err(); err != nil {
 		return nil, err
 	}
-	b, err := NewBackend(Options{Dir: u.Path})
-	if err != nil {
-		return nil, err
-	}
-	return b, nil
+	return NewBackend(Options{Dir: u.Path})
 }
