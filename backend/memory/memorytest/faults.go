@@ -16,11 +16,11 @@ type Call int
 
 // The kinds of calls.
 const (
-	Claim   Call = iota // TryAcquire, Wait, Requeue and Attach
+	Look    Call = iota // Inspect, List, Break and Check
+	Claim               // TryAcquire, Wait, Requeue and Attach
 	Renew               // of one lease or of a batch; Detach
 	Release             // of one claim
 	Abandon             // of a claim whose outcome is unknown
-	Look                // Inspect, List, Break and Check
 )
 
 // Faults injects faults between clients and their server. A [Backend] has its own, like a network that fails one machine. If several share one, it is
@@ -28,7 +28,7 @@ const (
 type Faults struct {
 	mu          sync.Mutex
 	next        []*fault // for later calls, in order
-	counts      [Look + 1]int
+	counts      [Abandon + 1]int
 	paused      chan struct{}      // closed by Resume; nil: not paused
 	down        error              // every call fails with it, if not nil
 	delay       time.Duration      // of every call

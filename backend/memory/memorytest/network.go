@@ -21,11 +21,7 @@ var kinds = map[string]Call{
 
 // Call implements memory.Network.
 func (f *Faults) Call(ctx context.Context, method string, serve func(context.Context) error) error {
-	kind, ok := kinds[method]
-	if !ok {
-		kind = Look
-	}
-	err := f.call(ctx, kind, serve)
+	err := f.call(ctx, kinds[method], serve)
 	if method == "Check" && errors.Is(err, driver.ErrUnknown) { // Check changes nothing
 		err = fmt.Errorf("%w: no answer: %w", driver.ErrUnavailable, cmp.Or(ctx.Err(), errBroken))
 	}
