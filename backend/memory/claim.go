@@ -27,7 +27,7 @@ func (c *claim) isWaiting() bool { return slices.Contains(c.entry.queue, c) }
 
 // isForeignTo reports whether c and other belong to different clients.
 func (c *claim) isForeignTo(other *claim) bool {
-	return c.backend != other.backend || driver.OwnerClient(c.req.Owner) != driver.OwnerClient(other.req.Owner)
+	return driver.OwnerClient(c.req.Owner) != driver.OwnerClient(other.req.Owner)
 }
 
 // outcome returns what the client of c learns now. Caller holds the mutex.

@@ -21,14 +21,13 @@ func on(t testing.TB, b driver.Backend, name string) *peer.Peer {
 // A holder is told of another waiting client, but not of a goroutine of its own client.
 func TestContended(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server := memory.NewServer()
-		same, other := memory.NewBackend(memory.Options{Server: server}), memory.NewBackend(memory.Options{Server: server})
-		a, told := on(t, same, "a"), 0
+		b, told := memory.NewBackend(memory.Options{}), 0
+		a := on(t, b, "a")
 		req := a.Request("x")
 		req.Contended = func() { told++ }
 		holder := a.Takes(req)
-		for foreign, waiter := range []*memory.Backend{same, other} {
-			go func() { _, _ = waiter.Wait(t.Context(), a.Request("x")) }()
+		for foreign, waiter := range []*peer.Peer{a, on(t, b, "b")} {
+			go func() { _, _ = b.Wait(t.Context(), waiter.Request("x")) }()
 			synctest.Wait()
 			require.Equal(t, foreign, told)
 		}

@@ -27,7 +27,7 @@ type entry struct {
 	key     string
 	holders []*claim    // one writer, or readers, or permit holders
 	queue   []*claim    // in the order of grants
-	timer   *time.Timer // ends the first holder to expire; nil: nobody waits
+	timer   *time.Timer // ends the first holder to expire, while a claim waits
 }
 
 // keyOf is the key of a name's lock, or of its permits. No name begins with that byte: names are UTF-8.
@@ -161,7 +161,6 @@ func (s *Server) expire(e *entry, now time.Time) {
 func (s *Server) arm(e *entry) {
 	if e.timer != nil {
 		e.timer.Stop()
-		e.timer = nil
 	}
 	if len(e.queue) > 0 {
 		e.timer = time.AfterFunc(time.Until(e.firstExpiry()), func() {
