@@ -37,12 +37,14 @@ func (d *folder) prepare() error {
 	if errUnsupported != nil {
 		return errUnsupported
 	}
-	if err := d.check(); err != nil {
-		return d.explain(err)
+	if d.own {
+		if err := d.create(); err != nil {
+			return d.explain(err)
+		}
 	}
 	kind, _, err := remoteFS(d.path)
 	if err != nil {
-		return fmt.Errorf("%w: cannot determine the file system of %s: %w", driver.ErrUnavailable, d.path, err)
+		return d.explain(&fs.PathError{Op: "statfs", Path: d.path, Err: err})
 	}
 	if kind != "" {
 		return fmt.Errorf("%w: the lock folder %s is on a shared file system (%s), where a lock can be lost without notice; "+
@@ -51,15 +53,8 @@ func (d *folder) prepare() error {
 	return nil
 }
 
-// check checks the folder itself.
-func (d *folder) check() error {
-	if !d.own {
-		fi, err := os.Stat(d.path)
-		if err == nil && !fi.IsDir() {
-			err = syscall.ENOTDIR
-		}
-		return err
-	}
+// create creates the default folder if it is missing, and checks that nobody else can change it.
+func (d *folder) create() error {
 	parent := filepath.Dir(d.path)
 	if fi, err := os.Stat(parent); err != nil {
 		return err
