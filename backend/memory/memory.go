@@ -85,40 +85,32 @@ func (b *Backend) serve(ctx context.Context, f func(s *Server, now time.Time) er
 }
 
 // TryAcquire implements driver.Backend.
-func (b *Backend) TryAcquire(ctx context.Context, req driver.Request) (lease driver.Lease, err error) {
-	sent := time.Now()
-	err = b.call(ctx, "TryAcquire", func(s *Server, now time.Time) error {
-		c, err := s.enter(b, req, req.Queue, sent, now)
-		if err == nil {
-			lease, err = c.outcome(now)
-		}
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	return lease, nil
+func (b *Backend) TryAcquire(ctx context.Context, req driver.Request) (driver.Lease, error) {
+	return b.claim(ctx, "TryAcquire", req, false)
 }
 
 // Wait implements driver.Waiter. A claim whose ctx ends keeps its place, and may be granted, until it is abandoned.
 func (b *Backend) Wait(ctx context.Context, req driver.Request) (driver.Lease, error) {
+	return b.claim(ctx, "Wait", req, true)
+}
+
+func (b *Backend) claim(ctx context.Context, method string, req driver.Request, wait bool) (lease driver.Lease, err error) {
 	sent := time.Now()
-	var lease driver.Lease
-	err := b.network.Call(ctx, "Wait", func(ctx context.Context) error {
+	err = b.network.Call(ctx, method, func(ctx context.Context) error {
 		var c *claim
 		err := b.serve(ctx, func(s *Server, now time.Time) (err error) {
-			c, err = s.enter(b, req, true, sent, now)
+			if c, err = s.enter(b, req, wait || req.Queue, sent, now); err == nil && !(wait && c.isWaiting()) {
+				lease, err = c.outcome(now)
+			}
 			return err
 		})
-		if err != nil {
+		if err != nil || lease != nil {
 			return err
 		}
-		if c.waits != nil {
-			select {
-			case <-c.waits:
-			case <-ctx.Done():
-				return fmt.Errorf("%w: %w", driver.ErrUnknown, ctx.Err())
-			}
+		select {
+		case <-c.waits:
+		case <-ctx.Done():
+			return fmt.Errorf("%w: %w", driver.ErrUnknown, ctx.Err())
 		}
 		b.server.mu.Lock()
 		defer b.server.unlock()
