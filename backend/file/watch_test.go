@@ -30,9 +30,10 @@ func TestLoss(t *testing.T) {
 			require.NoError(t, os.Rename(path, path+".old"))
 			require.NoError(t, os.Symlink(path+".old", path))
 		},
-		"folder moved": func(t *testing.T, path string) {
+		"folder replaced": func(t *testing.T, path string) {
 			dir := filepath.Dir(path)
 			require.NoError(t, os.Rename(dir, dir+".old"))
+			require.NoError(t, os.WriteFile(dir, nil, 0o600))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
