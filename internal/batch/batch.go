@@ -62,7 +62,7 @@ func (q *Queue[Q, A]) Do(ctx context.Context, request Q) (answer A, sent bool, e
 		return answer, false, err
 	}
 	q.mu.Lock()
-	if q.Alone != nil && len(q.waiting) == 0 && q.hasRoom() {
+	if q.Alone != nil && q.hasRoom() {
 		s := new(batch)
 		q.begin(s)
 		q.mu.Unlock()

@@ -145,6 +145,7 @@ func TestALoneRequest(t *testing.T) {
 		}
 		require.Len(t, alone, 2*limit)
 		require.Equal(t, t.Context(), alone[0])
+		require.Empty(t, q.underWay, "others may go")
 		require.Len(t, s.batches, 2)
 		require.Len(t, s.batches[1], 3)
 	})
