@@ -124,7 +124,7 @@ func contended(e *Env, m mode) {
 	defer a.keepAlive(lease)()
 	e.require(!lease.Grant().Contended, "the grant says that another client waits, but none does")
 	e.require(!told.Load(), "the holder was told that another client waits, but none does")
-	defer b.startsToWait(name)()
+	e.beginAndWait(e.clientOf(b), b, name)
 	e.require(poll(e.ctx, soon, told.Load), "another client waits, but the holder was not told within %v", soon)
 }
 
@@ -138,20 +138,6 @@ func (p *party) releaseTo(b *party, name string, long time.Duration) driver.Leas
 	next := waiting.granted(soon, "the name was released")
 	p.e.rises(lease.Grant().Token, next.Grant().Token)
 	return next
-}
-
-// startsToWait has p wait for a held name in the way of its backend, until stop is called.
-func (p *party) startsToWait(name string) (stop func()) {
-	if _, ok := driver.As[driver.Waiter](p.Backend); ok {
-		p.beginWait(name).notYet(time.Millisecond, "the name is held")
-		return func() {}
-	}
-	req, end := p.queueing(name), func() {}
-	p.wantHeldAs(req, "the name is held")
-	if n, ok := driver.As[driver.Notifier](p.Backend); ok {
-		end = n.Notify(req, func() {})
-	}
-	return func() { end(); p.abandon(req) }
 }
 
 // inOrderOfClients has clients, each on a machine of its own, begin to wait in turn, and checks that they get the name in that order.

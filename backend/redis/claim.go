@@ -134,9 +134,6 @@ func (c *claim) releaseOutcome(reply any) error {
 	return nil
 }
 
-// Queue implements redisclaims.Member.
-func (c *claim) Queue() string { return c.b.besideKeys(c.Req.Name, c.Req.Permits)[1] }
-
 // lost says from a script's reply who has the lock instead.
 func lost(reply any) error {
 	value, ok := reply.(string)

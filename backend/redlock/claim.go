@@ -159,9 +159,6 @@ func (c *claim) undoTimeout() time.Duration { return max(c.nodeTimeout(), maxNod
 // Grant implements driver.Lease.
 func (c *claim) Grant() driver.Grant { return c.grant }
 
-// Queue implements redisclaims.Member.
-func (c *claim) Queue() string { return c.keys[1] }
-
 // lost is the error of a claim that lost its majority.
 func (c *claim) lost() error {
 	return fmt.Errorf("%w: fewer than %d of %d nodes have its key: it expired, or was deleted, overwritten or evicted, or nodes lost their data",

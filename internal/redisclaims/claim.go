@@ -32,8 +32,6 @@ func (c *Claim) TTL() int64 { return int64((c.Req.TTL + time.Millisecond - 1) / 
 type Member interface {
 	// Base returns the embedded Claim.
 	Base() *Claim
-	// Queue is the key of the queue in which clients wait for what the claim holds.
-	Queue() string
 }
 
 // quorumWait is how long a claim called by fewer servers than the quorum waits for the others before it tries anyway. They may be down,

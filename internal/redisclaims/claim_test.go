@@ -14,8 +14,6 @@ import (
 // member is a backend's claim.
 type member struct{ Claim }
 
-func (m *member) Queue() string { return "" }
-
 func newRegistry(t *testing.T, quorum int) *Registry[*member] {
 	r := New(Options[*member]{Quorum: quorum, New: func(req driver.Request) *member { return &member{Claim{Req: req}} }})
 	t.Cleanup(r.Close)

@@ -19,7 +19,6 @@ const (
 	pingAfter     = 3 * time.Second // of silence; a connection that stays silent as long again after the ping is dead
 	reconnect     = 250 * time.Millisecond
 	reconnectLate = 30 * time.Second // after an error reply: the user may not subscribe
-	contendedTime = 5 * time.Second  // for askContended
 )
 
 // listen subscribes to the channel of owner's client on one connection to each server, in the background. The connections stay. The claims of
@@ -88,10 +87,8 @@ func (r *Registry[M]) receive(server int, channel string) error {
 	}
 }
 
-// setHeard records whether a server's messages arrive. Some may have been missed, so waiters try at once, and holders ask whether anybody waits
-// once messages arrive.
+// setHeard records whether a server's messages arrive. Some may have been missed, so waiters try at once. That tells holders again who waits.
 func (r *Registry[M]) setHeard(server int, heard bool) {
-	var holders []M
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	before := r.heard
@@ -100,34 +97,8 @@ func (r *Registry[M]) setHeard(server int, heard bool) {
 		r.heard |= 1 << server
 	}
 	for _, m := range r.members {
-		c := m.Base()
-		if c.wake != nil && (heard || r.heard != before) {
+		if c := m.Base(); c.wake != nil && (heard || r.heard != before) {
 			c.wake()
-		}
-		if heard && c.held && c.Req.Contended != nil {
-			holders = append(holders, m)
-		}
-	}
-	if len(holders) > 0 {
-		go r.askContended(server, holders)
-	}
-}
-
-// askContended asks a server whether anybody waits for what the holders hold, and tells them.
-func (r *Registry[M]) askContended(server int, holders []M) {
-	ctx, cancel := context.WithTimeout(r.ctx, contendedTime)
-	defer cancel()
-	calls := make([]redisscript.Call, len(holders))
-	for i, m := range holders {
-		calls[i] = redisscript.Waiting.Call([]string{m.Queue()})
-	}
-	for i, reply := range r.o.Pipes[server].RunAll(ctx, calls) {
-		list, _ := reply.Value.([]any)
-		if len(list) != 1 {
-			continue
-		}
-		if waiting, _ := list[0].(int64); waiting > 0 {
-			holders[i].Base().Req.Contended()
 		}
 	}
 }

@@ -40,7 +40,6 @@ var (
 
 // The scripts for both.
 var (
-	Waiting = Script{}.of("waiting")
 	Inspect = Script{}.of("queue", "inspect")
 	Break   = Script{}.of("demoted", "queue", "break")
 	Check   = &Script{source: text("check"), sha: strings.Repeat("0", 40), acks: true} // no server knows it, so a call needs EVALSHA and EVAL
