@@ -112,9 +112,8 @@ func (b *Backend) outcome(c *claim, sent time.Time, r redisscript.Reply) (driver
 	}
 	switch got.Status {
 	case redisscript.Granted:
-		_, easy := r.Value.(int64)
 		switch {
-		case easy && c.beside(), got.Number <= 0, got.Number > driver.MaxToken: // scripts for readers and permits have no easy case
+		case got.Number <= 0, got.Number > driver.MaxToken:
 			return nil, r.Unexpected()
 		case r.Unacked != nil:
 			return nil, r.Unacked
