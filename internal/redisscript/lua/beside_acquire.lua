@@ -32,17 +32,11 @@ if not holds() and not (room and (not first or first == owner)) then
       ms = call('ZRANGE', KEYS[4], 0, 0, 'WITHSCORES')[2] - now + 1
     end
   elseif not lock then -- also for permits: the head can be granted its claim
-    if not turn or turn - now > TURN_MS then
-      call_head(true)
-      turn = now + TURN_MS
-    end
-    ms = turn - now
-  elseif turn then
-    ms = turn - now
-  elseif waited or dead then -- the head may be a writer, which must wait for the readers: it stays the head if it answers
-    call_head(true)
-    if dead then -- the next may be dead too: ask again when its turn is over
-      ms = TURN_MS
+    ms = call_head(true)
+  elseif turn or waited or dead then -- the head may be a writer, which must wait for the readers: it stays the head if it answers
+    local left = call_head(true)
+    if turn or dead then -- the next may be dead too: ask again when its turn is over
+      ms = left
     end
   end
   if queue then

@@ -34,22 +34,16 @@ local function claim(value, ttl, queue, at, number)
     end
     return {0, call('PTTL', KEYS[1]), ours and 0 or 1, holder}
   end
+  if first and first ~= owner and turn and turn <= now_ms() then -- it missed its turn
+    call('ZREM', KEYS[2], '!', first)
+    first = head()
+  end
   if first and first ~= owner then
-    local left = turn and turn - now_ms() or 0
-    if turn and left <= 0 then -- it missed its turn
-      call('ZREM', KEYS[2], '!', first)
-      first = head()
+    local left = call_head(true)
+    if queue then
+      enqueue(owner, at)
     end
-    if first and first ~= owner then
-      if left <= 0 or left > TURN_MS then
-        call_head(true)
-        left = TURN_MS
-      end
-      if queue then
-        enqueue(owner, at)
-      end
-      return {0, left, 0, ''}
-    end
+    return {0, left, 0, ''}
   end
   call('ZREM', KEYS[2], '!', owner)
   local token, waiters = draw(), waiting() -- first: the user may lack a right

@@ -60,12 +60,12 @@ local function waiting()
 end
 
 -- Tells the head, if any, that it is its turn, unless that turn has begun already: releases must not prolong it. Tells the next one that it may ask
--- when the turn is over, except during a refused claim: that asks again anyway, and would be told each time.
+-- when the turn is over, except during a refused claim: that asks again anyway, and would be told each time. Returns the ms left of the turn.
 local function call_head(refused)
   local owner, turn = head()
   local now = now_ms()
   if not owner or turn and turn > now and turn - now <= TURN_MS then
-    return
+    return turn and turn - now
   end
   redis.call('ZADD', KEYS[2], string.format('%.0f', -now - TURN_MS), '!')
   local first = redis.call('ZRANGE', KEYS[2], 0, 2, 'WITHSCORES')
@@ -78,6 +78,7 @@ local function call_head(refused)
   if not refused and first[5] and tonumber(first[6]) < GONE then
     tell(first[5], 'n')
   end
+  return TURN_MS
 end
 
 -- Adds owner with the number at, or at the end if at is nil, unless it waits already.
