@@ -3,13 +3,10 @@
 local n, replies = #KEYS, {}
 for i = 1, n do
   local holder = redis.pcall('GET', KEYS[i])
+  replies[i] = type(holder) == 'table' and '' or holder or 0
   if holder == ARGV[i] then
     redis.call('PEXPIRE', KEYS[i], ARGV[n + i])
     replies[i] = 1
-  elseif type(holder) == 'table' then
-    replies[i] = ''
-  else
-    replies[i] = holder or 0
   end
 end
 local time = redis.call('TIME')

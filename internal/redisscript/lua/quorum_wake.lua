@@ -1,8 +1,7 @@
 -- Follows queue.lua, and ends quorum_release.lua. A claim that gives up for want of servers does not call itself. A head that missed its turn
 -- is called again while the lock is free here: it may have won on the others, and then never asks this server again.
 local owner = string.sub(ARGV[1], 5)
-local was_head = head() == owner
-if was_head then
+if head() == owner then
   redis.call('ZREM', KEYS[2], '!')
 end
 if ARGV[2] == '' then
@@ -10,10 +9,7 @@ if ARGV[2] == '' then
 else
   enqueue(owner, ARGV[2])
 end
-if redis.call('EXISTS', KEYS[1]) == 0 then
-  local first, turn = head()
-  if first and first ~= owner and (ours or was_head or not turn or turn <= now_ms()) then
-    call_head()
-  end
+if redis.call('EXISTS', KEYS[1]) == 0 and head() ~= owner then
+  call_head()
 end
-return holder or 0
+return reply
