@@ -51,16 +51,14 @@ func (c *Claim) wakeUp() {
 	c.wake()
 }
 
-// act does what a server's word says about m. The mutex is held.
-func (r *Registry[M]) act(m M, word byte, server int) {
-	c := m.Base()
+// act does what a server's word says about c. The mutex is held.
+func (r *Registry[M]) act(c *Claim, word byte, server int) {
 	switch word {
 	case 'w':
-		first := c.called == 0
 		c.called |= 1 << server
 		if bits.OnesCount64(c.called) >= r.o.Quorum {
 			c.wakeUp()
-		} else if first {
+		} else {
 			r.wakeAfter(quorumWait, c)
 		}
 	case 'n':
@@ -71,17 +69,16 @@ func (r *Registry[M]) act(m M, word byte, server int) {
 		}
 	case 'l':
 		c.broken |= 1 << server
-		r.breakHeld(m)
+		r.breakHeld(c)
 	}
 }
 
-// breakHeld ends m if it is held and a quorum of servers reported it broken, perhaps before its grant was known. The mutex is held.
-func (r *Registry[M]) breakHeld(m M) {
-	c := m.Base()
+// breakHeld ends c if it is held and a quorum of servers reported it broken, perhaps before its grant was known. The mutex is held.
+func (r *Registry[M]) breakHeld(c *Claim) {
 	if !c.held || bits.OnesCount64(c.broken) < r.o.Quorum {
 		return
 	}
-	r.retire(m)
+	delete(r.members, c.Req.Owner)
 	if c.Req.Lost != nil {
 		c.Req.Lost(fmt.Errorf("%w: it was broken by force", driver.ErrLost))
 	}
@@ -93,7 +90,7 @@ func (r *Registry[M]) wakeAfter(d time.Duration, c *Claim) {
 	time.AfterFunc(d, func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		if c.asked == asked && !c.held {
+		if c.asked == asked {
 			c.wakeUp()
 		}
 	})

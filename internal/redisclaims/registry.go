@@ -62,11 +62,11 @@ func (r *Registry[M]) Enter(req driver.Request) (m M, err error) {
 	defer r.mu.Unlock()
 	m, known := r.members[req.Owner]
 	switch {
-	case known && m.Base().held:
-		return m, &driver.HeldError{Holder: driver.Status{Owner: req.Owner}}
-	case !known, m.Base().Req.Name != req.Name, m.Base().Req.TTL != req.TTL:
+	case !known:
 		m = r.o.New(req)
 		r.members[req.Owner] = m
+	case m.Base().held:
+		return m, &driver.HeldError{Holder: driver.Status{Owner: req.Owner}}
 	}
 	c := m.Base()
 	// Name, Owner and TTL keep their values: an abandoned request that is still to be written may read them.
@@ -87,11 +87,11 @@ func (r *Registry[M]) Answered(m M, queue bool, err error) {
 	case err == nil:
 		c.asking, c.queued, c.held = false, false, true
 		r.listen(c.Req.Owner)
-		r.breakHeld(m)
+		r.breakHeld(c)
 	case noEffect, errors.Is(err, driver.ErrHeld):
 		c.asking = false
 		if !queue && !c.queued {
-			r.retire(m)
+			delete(r.members, c.Req.Owner)
 		}
 	}
 }
@@ -102,7 +102,7 @@ func (r *Registry[M]) Find(req driver.Request) (m M, unresolved, void bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	m, known := r.members[req.Owner]
-	if !known || m.Base().Req.Name != req.Name {
+	if !known {
 		return r.o.New(req), true, false
 	}
 	c := m.Base()
@@ -113,16 +113,7 @@ func (r *Registry[M]) Find(req driver.Request) (m M, unresolved, void bool) {
 func (r *Registry[M]) Leave(m M) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.retire(m)
-}
-
-// retire is Leave. The mutex is held.
-func (r *Registry[M]) retire(m M) {
-	c := m.Base()
-	c.wake = nil
-	if now, known := r.members[c.Req.Owner]; known && now.Base() == c {
-		delete(r.members, c.Req.Owner)
-	}
+	delete(r.members, m.Base().Req.Owner)
 }
 
 // Notify implements driver.Notifier for the backends.
@@ -145,7 +136,7 @@ func (r *Registry[M]) Notify(req driver.Request, wake func()) (stop func()) {
 		defer r.mu.Unlock()
 		c.wake = nil
 		if !c.asking && !c.queued && !c.held {
-			r.retire(m)
+			delete(r.members, req.Owner)
 		}
 	}
 }
@@ -161,6 +152,6 @@ func (r *Registry[M]) handle(server int, word string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if m, known := r.members[word[1:]]; known {
-		r.act(m, word[0], server)
+		r.act(m.Base(), word[0], server)
 	}
 }
