@@ -95,10 +95,8 @@ func TestVoidClaims(t *testing.T) {
 		"queued":                  {[]error{driver.ErrHeld, driver.ErrUnavailable}, false},
 		"unknown":                 {[]error{driver.ErrUnknown, driver.ErrUnavailable}, false},
 		"granted":                 {[]error{nil}, false},
-		"not asked":               {nil, false},
 	} {
 		r := newRegistry(t, 1)
-		r.Notify(request, func() {})
 		for _, err := range test.answers {
 			r.Answered(enters(t, r), true, err)
 		}

@@ -106,7 +106,7 @@ func (r *Registry[M]) Find(req driver.Request) (m M, unresolved, void bool) {
 		return r.o.New(req), true, false
 	}
 	c := m.Base()
-	return m, c.asking, c.asked > 0 && !c.asking && !c.queued && !c.held
+	return m, c.asking, !c.asking && !c.queued && !c.held
 }
 
 // Leave forgets m.
@@ -120,24 +120,20 @@ func (r *Registry[M]) Leave(m M) {
 func (r *Registry[M]) Notify(req driver.Request, wake func()) (stop func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.listen(req.Owner)
 	m, known := r.members[req.Owner]
-	if !known {
-		m = r.o.New(req)
-		r.members[req.Owner] = m
+	if !known { // it is in no queue, so nothing can call it
+		return func() {}
 	}
 	c := m.Base()
 	if c.missed {
 		wake()
 	}
 	c.missed, c.wake = false, wake
-	r.listen(req.Owner)
 	return func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		c.wake = nil
-		if !c.asking && !c.queued && !c.held {
-			delete(r.members, req.Owner)
-		}
 	}
 }
 
