@@ -44,9 +44,6 @@ func (p *Pipe) direct(ctx context.Context, c Call) (Reply, bool) {
 		return Reply{}, false
 	}
 	p.slow.Store(time.Now().Add(directPause).UnixNano())
-	if ctx.Err() != nil {
-		return Reply{Err: err}, true
-	}
 	return p.again(ctx, c), true
 }
 

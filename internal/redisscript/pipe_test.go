@@ -91,6 +91,7 @@ func TestPipeKnowsWhatItHasNotSent(t *testing.T) {
 		}
 		require.NoError(t, p.Close())
 		require.ErrorIs(t, p.Run(t.Context(), echoCall(1)).Err, goredis.ErrClosed)
+		require.ErrorIs(t, p.again(t.Context(), echoCall(1)).Err, driver.ErrUnknown, "the first request may still run")
 	}
 }
 
