@@ -28,7 +28,7 @@ local function keep(ms)
   end
 end
 
--- Marks a claim, or one request of it, as abandoned: for the next ms milliseconds it is refused.
+-- Marks a claim, or one request of it, as abandoned: it is refused for ms milliseconds at least.
 local function abandon(what, ms)
   for _, old in ipairs(redis.call('ZREVRANGEBYSCORE', KEYS[2], string.format('%.0f', GONE + now_ms()), string.format('%.0f', GONE), 'LIMIT', 0, 100)) do
     redis.call('ZREM', KEYS[2], old)
@@ -38,8 +38,7 @@ local function abandon(what, ms)
 end
 
 local function abandoned(what)
-  local score = redis.call('ZSCORE', KEYS[2], '~' .. what)
-  return score and tonumber(score) - GONE > now_ms()
+  return redis.call('ZSCORE', KEYS[2], '~' .. what)
 end
 
 -- Returns the head, or nil if nobody waits, and until when it is its turn, or nil if it was not told.
@@ -71,8 +70,6 @@ local function call_head(refused)
   local first = redis.call('ZRANGE', KEYS[2], 0, 2, 'WITHSCORES')
   if #first == 4 then
     redis.call('PEXPIRE', KEYS[2], ALONE_MS)
-  else
-    keep(WAITING_MS)
   end
   tell(owner, 'w')
   if not refused and first[5] and tonumber(first[6]) < GONE then
