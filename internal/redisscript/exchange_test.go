@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/lab/peer"
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
@@ -80,8 +81,7 @@ func TestAnErrorIsThatOfOneCall(t *testing.T) {
 	replies := sends(t, p, 1, calls...)
 	require.NoError(t, replies[0].Err)
 	require.NoError(t, replies[2].Err)
-	require.ErrorIs(t, replies[1].Err, driver.ErrRefused)
-	require.ErrorContains(t, replies[1].Err, "WRONGTYPE")
+	peer.SaysOneLine(t, replies[1].Err, driver.ErrRefused, "WRONGTYPE")
 	require.Equal(t, int64(0), does(t, s, "EXISTS", calls[1].args[3]), "an error means that nothing was granted")
 	for _, c := range calls {
 		does(t, s, "DEL", c.args[3], c.args[4])
@@ -100,8 +100,7 @@ func TestErrorsOfCombinedCallsLeaveNoReplyBehind(t *testing.T) {
 	does(t, s, "CONFIG", "SET", "maxmemory", "1")
 	replies := sends(t, p, 3, append(both, echoCall(7), echoCall(8))...)
 	for _, r := range replies[:2] {
-		require.ErrorIs(t, r.Err, driver.ErrUnavailable)
-		require.ErrorContains(t, r.Err, "out of memory")
+		peer.SaysOneLine(t, r.Err, driver.ErrUnavailable, "out of memory")
 	}
 	require.Equal(t, []Reply{{Value: "7"}, {Value: "8"}}, replies[2:])
 }
@@ -112,8 +111,7 @@ func TestCallsThatAreRefusedTogetherGoAlone(t *testing.T) {
 	p := pipeOf(t, s.UserURL("some", "secret"), 0)
 	replies := sends(t, p, 1, lockCall(Acquire, "mine", "a"), lockCall(Acquire, "yours", "a"))
 	require.NoError(t, replies[0].Err)
-	require.ErrorIs(t, replies[1].Err, driver.ErrRefused)
-	require.ErrorContains(t, replies[1].Err, "NOPERM")
+	peer.SaysOneLine(t, replies[1].Err, driver.ErrRefused, "NOPERM")
 }
 
 // A call whose WAIT fails has an unknown outcome, even if it went again because the server did not know the script. A failed WAIT does not affect
@@ -124,9 +122,7 @@ func TestWaitIsOnlyTheirsWhoAsked(t *testing.T) {
 	kept := Script{acks: true}.from(echo.source)
 	for range 2 {
 		replies := sends(t, p, 2, kept.Call(nil, 1), echoCall(2))
-		require.ErrorIs(t, replies[0].Unacked, driver.ErrUnknown)
-		require.ErrorContains(t, replies[0].Unacked, "waiting for replicas")
-		require.ErrorContains(t, replies[0].Unacked, "NOPERM")
+		peer.SaysOneLine(t, replies[0].Unacked, driver.ErrUnknown, "waiting for replicas: NOPERM")
 		require.Equal(t, Reply{Value: "2"}, replies[1])
 	}
 	does(t, s, "SCRIPT", "FLUSH")
