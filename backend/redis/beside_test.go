@@ -54,6 +54,7 @@ func TestWireGoldenOfPermits(t *testing.T) {
 	s, a, b, _ := shared(t)
 	name := t.Name()
 	side := "lockport.side:{lockport:" + name + "}:permits"
+	do(t, s, "ZADD", side, 1, "a holder that has expired")
 	first := a.permit(name)
 	lease := a.Takes(first)
 	require.Equal(t, []any{first.Owner, "#"}, do(t, s, "ZRANGE", side, 0, -1))
@@ -184,13 +185,21 @@ func TestHoldersOfPermitsAreTold(t *testing.T) {
 	req := a.permit(t.Name())
 	req.Contended = func() { told <- struct{}{} }
 	lease, other := a.Takes(req), a.Takes(a.permit(t.Name()))
-	waiter := b.permit(t.Name())
+	waiter, next := b.permit(t.Name()), a.permit(t.Name())
 	b.Waits(waiter)
 	peer.Eventually(t, told)
 	peer.Extends(t, a, lease)
 	peer.Eventually(t, told)
+
+	// A waiter that was called too early is called again.
+	a.Waits(next)
+	woken := a.Notified(next)
 	b.Abandons(waiter)
+	peer.Eventually(t, woken)
+	a.Waits(next)
 	a.Frees(other)
+	peer.Eventually(t, woken)
+	a.Frees(a.Takes(next))
 	a.Frees(lease)
 }
 
@@ -199,6 +208,7 @@ func TestBreakBesideReleases(t *testing.T) {
 	_, a, b, _ := shared(t)
 	var all sync.WaitGroup
 	var over atomic.Bool
+	defer all.Wait()
 	defer over.Store(true)
 	for range 16 {
 		all.Go(func() {
@@ -216,8 +226,6 @@ func TestBreakBesideReleases(t *testing.T) {
 		require.NoError(t, a.Break(t.Context(), req.Name, req.Owner))
 		require.ErrorIs(t, b.Releases(lease), driver.ErrLost)
 	}
-	over.Store(true)
-	all.Wait()
 }
 
 // Without a prefix, the pattern of a list can match side keys of other names.

@@ -66,7 +66,7 @@ func TestReplicasMustAcknowledge(t *testing.T) {
 	t.Parallel()
 	master := servers.NeedRedis(t, servers.RedisOptions{})
 	replica := servers.NeedReplica(t, master)
-	n := nodeOn(t, newClient(t, master.URL()), "a", Options{Replicas: 1, WaitTimeout: 300 * time.Millisecond})
+	n := nodeOn(t, newClient(t, master.URL(), prompt), "a", Options{Replicas: 1, WaitTimeout: 300 * time.Millisecond})
 	lease := n.Takes(n.Request(t.Name()))
 	require.Equal(t, do(t, master, "GET", key(t.Name())), do(t, replica, "GET", key(t.Name())))
 	require.True(t, peer.Extends(t, n, lease).After(lease.Grant().Until))

@@ -93,8 +93,8 @@ func TestCallsReturnThoughTheServerIsSilent(t *testing.T) {
 		lease, req := n.Takes(n.Request(name)), n.Request(name+" too")
 		proxy.Freeze()
 		for _, call := range []func(ctx context.Context) error{
+			func(ctx context.Context) error { return n.Abandon(ctx, req) }, // before a claim without an answer ends direct calls
 			func(ctx context.Context) error { _, err := n.TryAcquire(ctx, req); return err },
-			func(ctx context.Context) error { return n.Abandon(ctx, req) },
 			func(ctx context.Context) error { _, err := driver.Renew(ctx, n.Backend, lease); return err },
 			lease.Release,
 		} {
@@ -186,8 +186,10 @@ func TestFirstRequestThatArrivesLate(t *testing.T) {
 	for _, taken := range []bool{false, true} {
 		n, proxy := proxied(t, s, prompt)
 		name := fmt.Sprint(t.Name(), taken)
-		n.Frees(n.Takes(n.Request(name))) // warms up a connection
-		var lease driver.Lease
+		lease := n.Takes(n.Request(name)) // warms up a connection
+		proxy.Freeze()
+		peer.OnRequest(proxy, 100, proxy.Restore) // after half a second
+		n.Frees(lease)                            // a direct release waits for longer
 		if taken {
 			lease = other.Takes(other.Request(name))
 		}
