@@ -103,7 +103,6 @@ func (c *claim) renewalOutcome(sent time.Time, r redisscript.Reply) driver.Renew
 	case r.Err != nil:
 		return driver.Renewal{Err: r.Err}
 	case len(gone) == 1:
-		c.b.claims.Leave(c)
 		return driver.Renewal{Err: lost(gone[0])}
 	case !ok:
 		return driver.Renewal{Err: r.Unexpected()}
