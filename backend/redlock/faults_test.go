@@ -70,14 +70,39 @@ func TestFullNodes(t *testing.T) {
 	b.Frees(other)
 	x.empty(t, "held")
 	for _, rights := range []string{"-", "+"} {
-		for _, s := range x.servers[1:] {
-			require.NoError(t, peer.ErrOf(s.Do(t.Context(), "ACL", "SETUSER", "default", rights+"@scripting")))
-		}
+		x.scripting(t, rights, 1, 2)
 		if rights == "-" {
 			require.ErrorIs(t, a.Abandon(t.Context(), awaited), driver.ErrRefused, "by a majority")
 		}
 	}
 	a.Abandons(awaited)
+}
+
+// A release is lost if a majority certainly had nothing of the claim. A node that refuses the release says nothing; one that refused the claim
+// had nothing.
+func TestReleaseThatSomeNodesRefuse(t *testing.T) {
+	x := plainNodes(t, 3)
+	a := newClient(t, x.url(), "a")
+	for i, v := range []struct {
+		claim, release, gone []int // nodes that refuse the claim; nodes that refuse the release; nodes that lost the key
+		want                 error
+	}{
+		{nil, []int{0}, []int{1}, nil},
+		{nil, []int{0, 1}, []int{2}, driver.ErrUnknown},
+		{nil, []int{0}, []int{1, 2}, driver.ErrLost},
+		{[]int{2}, []int{0}, []int{1}, driver.ErrLost},
+	} {
+		x.scripting(t, "-", v.claim...)
+		lease := a.Takes(a.Request("x"))
+		lease.(*claim).waitsUntil(t, func() bool { return lease.(*claim).count(asked) == 0 })
+		x.scripting(t, "-", v.release...)
+		for _, node := range v.gone {
+			do(t, x.servers[node], "DEL", key("x"))
+		}
+		require.ErrorIs(t, a.Releases(lease), v.want, "row %d", i)
+		x.scripting(t, "+", 0, 1, 2)
+		x.empty(t, "x")
+	}
 }
 
 // A renewal retakes the lock on a node that lost its data. A lock that lost its majority is lost, and nothing brings it back.

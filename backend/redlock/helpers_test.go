@@ -91,6 +91,13 @@ func (x *nodes) each(t testing.TB, down bool, fault func(*servers.Redis) error, 
 	}
 }
 
+// scripting has servers refuse all scripts ("-"), or run them again ("+").
+func (x *nodes) scripting(t testing.TB, rights string, which ...int) {
+	for _, i := range which {
+		do(t, x.servers[i], "ACL", "SETUSER", "default", rights+"@scripting")
+	}
+}
+
 // do runs a command without the backend.
 var do = servers.Do
 

@@ -145,6 +145,8 @@ func (c *claim) free(ctx context.Context, script *redisscript.Script, arg any) (
 	for i := range c.votes {
 		if v := &c.votes[i]; v.open() || v.waits && (abandon || v.state != failed) {
 			u.start(ctx, i)
+		} else {
+			u.absent++
 		}
 	}
 	ended := u.await(ctx, c.undoTimeout(), func() bool { return u.freed >= q || u.absent >= q || abandon && c.b.majority(u.errs) == nil })
