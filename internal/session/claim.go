@@ -61,9 +61,7 @@ func (b *Backend) acquire(ctx context.Context, req driver.Request, waits bool) (
 	}
 	b.mu.Lock()
 	defer b.unlock()
-	if b.label == "" {
-		b.label = driver.OwnerClient(req.Owner)
-	}
+	b.label = driver.OwnerClient(req.Owner)
 	slots, err := b.admit(ctx, key, &req, waits)
 	if err != nil {
 		return nil, err
@@ -85,7 +83,7 @@ func (b *Backend) acquire(ctx context.Context, req driver.Request, waits bool) (
 			s.end(errCancelled)
 		}
 		return nil, unknown(ctx.Err())
-	case beside && !waits && s.conn == nil && c.state == gone: // there is no other session to ask on
+	case beside && !waits && s.conn == nil: // there is no other session to ask on
 		return nil, b.errHeld
 	case op.Err != nil:
 		return nil, op.Err
@@ -181,7 +179,7 @@ func (b *Backend) idleBlocker() (*session, error) {
 		return nil, unavailable(errClosed)
 	}
 	for _, s := range b.blockers {
-		if s.endErr == nil && len(s.claims) == 0 && s.idle() && !s.stale() {
+		if s.endErr == nil && len(s.claims) == 0 && !s.stale() {
 			return s, nil
 		}
 	}
@@ -234,9 +232,6 @@ func (c *claim) onTry(op *Op) {
 		c.state = held
 	default:
 		c.free()
-	}
-	if c.state == gone && !c.wanted {
-		b.hint(c.key)
 	}
 }
 

@@ -84,7 +84,6 @@ func (b *Backend) Close() error {
 		s.end(errClosed)
 	}
 	b.cancel()
-	clear(b.watches)
 	b.unlock()
 	b.work.Wait()
 	if b.o.Close != nil {
@@ -110,7 +109,7 @@ func (b *Backend) mainSession() (*session, error) {
 // keyOf returns the key that req asks for: the lock, or the permits of its name.
 func (b *Backend) keyOf(req *driver.Request) (Key, error) {
 	key, err := b.o.Layout.Key(req.Name)
-	if err == nil && req.Permits > 0 {
+	if req.Permits > 0 {
 		key = b.o.Layout.Permit(key, 0)
 	}
 	return key, err

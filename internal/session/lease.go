@@ -76,7 +76,7 @@ func (c *claim) Release(ctx context.Context) error {
 		return err
 	case !over && c.op.Err != nil: // its Free had no answer
 		return unknown(c.op.Err)
-	case c.op.Kind == Free && c.op.Err == nil && c.op.OK:
+	case c.op.Kind == Free && c.op.OK:
 		return nil
 	}
 	return of(driver.ErrLost, errGone)
@@ -116,10 +116,7 @@ func (c *claim) finish(ctx context.Context, stop bool) error {
 			if stop {
 				return unknown(c.s.endErr)
 			}
-			if err := c.s.b.confirmEnd(ctx, c.s); err != nil {
-				return err
-			}
-			continue
+			return c.s.b.confirmEnd(ctx, c.s)
 		}
 		if !c.s.b.await(ctx, c.op) {
 			return unknown(ctx.Err())

@@ -17,9 +17,6 @@ func (b *Backend) Notify(req driver.Request, wake func()) (stop func()) {
 	}
 	b.mu.Lock()
 	defer b.unlock()
-	if b.ctx.Err() != nil {
-		return func() {}
-	}
 	w := b.watches[key]
 	if w == nil {
 		w = &watch{key: key, wakes: make(map[*func()]bool)}
@@ -61,11 +58,10 @@ func (s *session) register(w *watch) {
 	w.on = s
 	s.ask(&Op{Kind: Await, Key: w.key}, func(op *Op) {
 		switch {
-		case w.on != s:
-		case op.Err != nil:
-			w.on = nil // the waiter polls anyway, and the next session awaits again
-		default:
+		case op.Err == nil:
 			s.b.wake(w) // the key may have been freed before the server knew of the Await
+		case w.on == s:
+			w.on = nil // the waiter polls anyway, and the next session awaits again
 		}
 	})
 }

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -55,7 +56,6 @@ func (b *Backend) open() *session {
 func (s *session) run(label string) {
 	b := s.b
 	defer b.work.Done()
-	defer s.cancel()
 	ctx, cancel := context.WithTimeout(s.ctx, MaxDial)
 	conn, err := b.o.Dial(ctx, label, Events{Freed: b.freedElsewhere, Contended: b.contended})
 	cancel()
@@ -112,7 +112,7 @@ func (b *Backend) await(ctx context.Context, op *Op) bool {
 }
 
 // alone reports whether a Conn carries op out by itself.
-func (op *Op) alone() bool { return op.Kind >= Ping || len(op.Slots) > 0 || op.waits }
+func (op *Op) alone() bool { return op.Kind >= Ping || len(op.Slots) > 0 }
 
 // next takes from the queue what goes into the next request: an op that is carried out alone, or those that are not. Ops of the two sorts may change
 // places: no answer depends on their order. A Ping is first in the queue, so it waits for the request under way at most. It goes alone: a Try that
@@ -156,7 +156,7 @@ func (s *session) wait(op *Op) error {
 	s.b.unlock()
 	err := s.conn.Wait(s.ctx, op)
 	s.b.mu.Lock()
-	if err != nil || op.Err != nil || s.endErr != nil {
+	if err != nil || op.Err != nil {
 		return err
 	}
 	if s.b.o.Beat <= 0 && time.Since(s.sent) < s.b.o.TTL/4 {
@@ -164,10 +164,8 @@ func (s *session) wait(op *Op) error {
 		return nil
 	}
 	ping := &Op{Kind: Ping}
-	if err := s.do([]*Op{ping}); err != nil {
-		return err
-	}
-	return ping.Err
+	err = s.do([]*Op{ping})
+	return cmp.Or(err, ping.Err)
 }
 
 // do lets the connection carry out ops. Called with mu held; waits without it.
@@ -228,13 +226,10 @@ func (s *session) idleLimit() time.Duration {
 // until is the time before which the server keeps the session's locks.
 func (s *session) until() time.Time { return s.confirmed.Add(s.b.o.TTL) }
 
-// idle reports whether nothing is under way or queued.
-func (s *session) idle() bool { return s.stopListen != nil && len(s.queue) == 0 }
-
-// stale reports whether the server may have ended the session, or may be ending it now.
+// stale reports whether nothing is under way or queued, and the server may have ended the session or may be ending it now.
 func (s *session) stale() bool {
 	silent := time.Since(s.sent)
-	return s.idle() && (silent >= s.b.o.TTL || silent >= s.idleLimit() && len(s.claims) == 0)
+	return s.stopListen != nil && len(s.queue) == 0 && (silent >= s.b.o.TTL || silent >= s.idleLimit() && len(s.claims) == 0)
 }
 
 // end ends the session on our side, and all that lives on it. Calls under way settle when answered or failed. Caller holds mu.
@@ -252,9 +247,7 @@ func (s *session) end(cause error) {
 			b.wake(w)
 		}
 	}
-	queue := s.queue
-	s.queue = nil
-	for _, op := range queue {
+	for _, op := range s.queue {
 		op.settle(cause)
 	}
 	for c := range s.claims {
