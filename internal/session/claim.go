@@ -93,8 +93,8 @@ func (b *Backend) acquire(ctx context.Context, req driver.Request, waits bool) (
 	return nil, unknown(cmp.Or(s.endErr, errCancelled)) // its session ended meanwhile, or it was abandoned
 }
 
-// available returns why req cannot be tried now: ctx has ended, a local claim excludes it, or an earlier claim of the same owner has not ended yet,
-// so that no answer would be true of it. Caller holds mu.
+// available returns why req cannot be tried now: ctx has ended, the backend is closed, a local claim excludes it, or an earlier claim of the same
+// owner has not ended yet, so that no answer would be true of it. Caller holds mu.
 func (b *Backend) available(ctx context.Context, key Key, req *driver.Request, waits bool) error {
 	c := b.find(key, req.Owner)
 	switch {
@@ -102,8 +102,8 @@ func (b *Backend) available(ctx context.Context, key Key, req *driver.Request, w
 		return unknown(errEnding)
 	case c != nil && !c.wanted:
 		return unknown(errReleased)
-	case ctx.Err() != nil:
-		return unavailable(ctx.Err())
+	case cmp.Or(ctx.Err(), b.ctx.Err()) != nil:
+		return unavailable(cmp.Or(ctx.Err(), errClosed))
 	case c != nil || slices.ContainsFunc(b.table[key], func(c *claim) bool { return c.excludes(req, waits) }):
 		return b.errHeld
 	}
@@ -175,9 +175,6 @@ func (c *claim) excludes(req *driver.Request, waits bool) bool {
 
 // idleBlocker returns a session without claims beside the main one, or errHeld if all are in use. Caller holds mu.
 func (b *Backend) idleBlocker() (*session, error) {
-	if b.ctx.Err() != nil {
-		return nil, unavailable(errClosed)
-	}
 	for _, s := range b.blockers {
 		if s.endErr == nil && len(s.claims) == 0 && !s.stale() {
 			return s, nil
