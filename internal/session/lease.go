@@ -157,8 +157,6 @@ func (s *session) onEnd(op *Op, m *session) {
 		return
 	}
 	for c := range s.claims {
-		if c.state == orphaned {
-			s.b.drop(c)
-		}
+		s.b.drop(c)
 	}
 }
