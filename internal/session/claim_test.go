@@ -41,7 +41,9 @@ func TestEndedSessionsDoNotCount(t *testing.T) {
 		o := h.wait(t.Context(), request("a"))
 		h.dialled(unavailable(errors.New("too many connections")))
 		o.is(t, driver.ErrUnavailable)
-		h.live(request("b"))
+		c, _ := h.live(request("b"))
+		h.b.Notify(request("c"), func() {})()
+		require.Empty(t, c.asked(), "an Await takes a lock too")
 	})
 }
 

@@ -54,6 +54,7 @@ func byHand(t *testing.T, o Options, f func(t *testing.T, h *hand)) {
 		h.b = New(o)
 		f(t, h)
 		require.NoError(t, h.b.Close())
+		h.wait(context.Background(), request("late")).is(t, driver.ErrUnavailable)
 		synctest.Wait()
 		for _, c := range h.conns {
 			require.True(t, c.closed, "a connection was left open")

@@ -45,9 +45,13 @@ func TestReaderDoesNotOvertakeAWriterOnItsSession(t *testing.T) {
 		own := h.accept()
 		own.answer("Ta", "a") // the writer waits
 		reader.is(t, driver.ErrHeld)
+		reader = h.try(t.Context(), peer.Reading(request("a")))
+		own.fails("Ta", driver.ErrRefused)
+		reader.is(t, driver.ErrRefused)
 		h.held(own, peer.Reading(request("a")))                              // the writer has left
 		h.try(t.Context(), peer.Reading(request("a"))).is(t, driver.ErrHeld) // no session is left
 		h.frees(c, first, "a")
+		own.events.Contended("a")
 		h.held(c, peer.Reading(request("a")))
 
 		stop := h.b.Notify(request("a"), func() {}) // a local writer without a session left to wait on
@@ -67,6 +71,7 @@ func TestPermitsOfOneSession(t *testing.T) {
 		c := h.accept()
 		next := h.try(t.Context(), two) // the first may still get either
 		require.Len(t, c.ops[0].Slots, 2)
+		c.events.Contended(set)
 		c.ops[0].OK, c.ops[0].Slot = true, second
 		c.finish(nil)
 		one.is(t, nil)

@@ -135,6 +135,13 @@ func TestAnswerThatIsOverdueEndsTheSession(t *testing.T) {
 		r.is(t, driver.ErrUnknown)
 		require.ErrorContains(t, r.err, "has not answered for 9s")
 		require.True(t, c.closed)
+
+		h.deaf = true
+		o := h.try(t.Context(), request("b"))
+		c = h.accept()
+		time.Sleep(handTTL)
+		c.answer("Tb") // the server may free it at any time
+		o.is(t, driver.ErrUnknown)
 	})
 }
 
@@ -222,6 +229,7 @@ func TestRenewalGoesFirst(t *testing.T) {
 			c.grants(renewed, "P") // one for both
 			again.is(t, nil)
 			for c.asked() != "" {
+				require.True(t, permits == 0 || len(c.ops) == 1, "a permit is tried alone")
 				c.finish(nil)
 			}
 			for _, try := range tries {
