@@ -235,18 +235,13 @@ func (c *conn) query(ctx context.Context, p *pgx.Conn, st statement, args ...any
 		}
 		c.prepared[st.name] = true
 	}
-	rows, err := p.Query(ctx, st.name, append([]any{c.marker}, args...)...)
-	if err != nil {
-		return nil, err
-	}
-	for rows.Next() {
-		var v pgtype.Int8
-		if err := rows.Scan(&v); err != nil {
-			return nil, err
-		}
+	var v pgtype.Int8
+	rows, _ := p.Query(ctx, st.name, append([]any{c.marker}, args...)...) // rows has the error
+	_, err = pgx.ForEachRow(rows, []any{&v}, func() error {
 		all = append(all, v)
-	}
-	return all, rows.Err()
+		return nil
+	})
+	return all, err
 }
 
 // recordAnswers writes the rows of a statement into its ops. An error ends the session.
@@ -275,12 +270,10 @@ func (c *conn) recordAnswers(ctx context.Context, p *pgx.Conn, ops []*session.Op
 				op.Token = uint64(v.Int64)
 				c.count(op, 1)
 			}
-		case session.Free:
+		case session.Free, session.End:
 			if op.OK = v.Int64 > 0; op.OK {
 				c.count(op, -1)
 			}
-		case session.End:
-			op.OK = v.Int64 > 0
 		}
 	}
 	return nil

@@ -80,10 +80,9 @@ func openDB(config *pgx.ConnConfig, before func(context.Context, *pgx.ConnConfig
 		return nil
 	}), stdlib.OptionAfterConnect(func(ctx context.Context, c *pgx.Conn) (err error) {
 		if after != nil {
-			err = after(ctx, c)
-		}
-		if err != nil {
-			_ = c.Close(ctx)
+			if err = after(ctx, c); err != nil {
+				_ = c.Close(ctx)
+			}
 		}
 		return err
 	}))
