@@ -34,6 +34,9 @@ func TestCheckErrors(t *testing.T) {
 	peer.Refuses(t, p.URL()+"?sslmode=require", driver.ErrUnavailable, "server refused TLS connection")
 	peer.Refuses(t, peer.Via(t, p.URL(), "lockport.invalid:5432"), driver.ErrUnavailable, "lockport.invalid")
 	peer.Refuses(t, peer.Via(t, p.URL(), "127.0.0.1:1"), driver.ErrUnavailable, "connection refused")
+	// The error of a time-out is one line, although pgx writes a line for each attempt.
+	attempts := errors.Join(fmt.Errorf("a: %w", context.DeadlineExceeded), fmt.Errorf("b: %w", context.DeadlineExceeded))
+	peer.SaysOneLine(t, classify(fmt.Errorf("failed to connect to `user=u database=d`:\n%w", attempts)), context.DeadlineExceeded, "a: context deadline exceeded; b: ")
 }
 
 func TestTLS(t *testing.T) {
@@ -71,13 +74,16 @@ func TestSilentHost(t *testing.T) {
 	s := servers.SharedPostgres(t)
 	names := strings.NewReplacer("silent", "127.0.0.1:"+port+",localhost:"+port, "half", s.Addr()+",localhost:"+port)
 	for _, hosts := range []string{"silent:1," + s.Addr(), "half:1"} { // half has no TLS, and its other address is silent
+		var looked []string
 		b, err := NewBackend(poolAt(t, peer.Via(t, s.URL(), hosts)+"?sslmode=prefer", func(config *pgxpool.Config) {
 			config.ConnConfig.LookupFunc = func(_ context.Context, host string) ([]string, error) {
+				looked = append(looked, host)
 				return strings.Split(names.Replace(host), ","), nil
 			}
 		}), Options{})
 		require.NoError(t, err)
 		require.NoError(t, peer.Holds(t, peer.Client(t, b), "silent-host").Release(t.Context()))
+		require.Equal(t, slices.Compact(slices.Clone(looked)), looked, "a slow name server must not use up the time")
 	}
 }
 
@@ -232,10 +238,4 @@ func TestNotices(t *testing.T) {
 	execute(t, conn, "REVOKE SELECT ON pg_stat_replication FROM PUBLIC")
 	require.Equal(t, []string{"fsync", "catalog?"}, peer.Notices(t, p.URL()))
 	require.Empty(t, peer.Notices(t, servers.NeedPostgres(t, servers.PostgresOptions{Config: []string{"fsync = on", "full_page_writes = on"}}).URL()))
-}
-
-// The error of a time-out is one line, although pgx writes a line for each attempt.
-func TestTimeOutIsOneLine(t *testing.T) {
-	attempts := errors.Join(fmt.Errorf("a: %w", context.DeadlineExceeded), fmt.Errorf("b: %w", context.DeadlineExceeded))
-	peer.SaysOneLine(t, classify(fmt.Errorf("failed to connect to `user=u database=d`:\n%w", attempts)), context.DeadlineExceeded, "a: context deadline exceeded; b: ")
 }
