@@ -115,6 +115,8 @@ func TestDB(t *testing.T) {
 	require.ErrorIs(t, peer.ErrOf(NewDB(nil, Options{})), lockport.ErrInvalidOption)
 	foreign := peer.Must(sql.Open("mysql", "user@/database"))(t)
 	peer.SaysOneLine(t, peer.ErrOf(NewDB(foreign, Options{})), lockport.ErrInvalidOption, "github.com/jackc/pgx/v5/stdlib")
+	wrong := peer.Must(NewDBBackend(peer.Must(sql.Open("pgx", "postgres://u:secret@h:54x/db"))(t), Options{}))(t) // no error shows the password
+	peer.SaysOneLine(t, peer.ErrOf(peer.Client(t, wrong).TryAcquire(t.Context(), "x")), lockport.ErrRefused, "failed to parse as URL")
 }
 
 // A client that waits leaves one connection of a small DB to the caller's queries.
@@ -158,14 +160,6 @@ func TestPool(t *testing.T) {
 type distant struct{ net.Conn }
 
 func (distant) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 5432} }
-
-// A wrong connection string of a caller's sql.DB is refused, and no error shows its password.
-func TestWrongDSN(t *testing.T) {
-	db := peer.Must(sql.Open("pgx", "postgres://u:secret@h:54x/db"))(t)
-	c := peer.Must(NewDB(db, Options{}))(t)
-	peer.SaysOneLine(t, peer.ErrOf(c.TryAcquire(t.Context(), "x")), lockport.ErrRefused, "failed to parse as URL")
-	require.NoError(t, c.Close())
-}
 
 // untimed is a connection without deadlines, as through SSH.
 type untimed struct{ net.Conn }
