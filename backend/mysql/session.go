@@ -183,14 +183,12 @@ func (c *conn) endEarlier(ctx context.Context, op *session.Op) error {
 			if op.OK = r.Number(2) == 0 || look == maxLooks-1; op.OK {
 				return nil
 			}
-		case r.Number(1) != earlier.thread:
-			err = fmt.Errorf("%w: the marker of session %d belongs to session %s", driver.ErrRefused, earlier.thread, r.Text(1))
 		case look == 0:
 			if err = c.exec(ctx, fmt.Sprint("KILL ", earlier.thread)); number(err) == errNoSuchThread {
 				err = nil
 			}
 		}
-		if number(err) != 0 || errors.Is(err, driver.ErrRefused) {
+		if number(err) != 0 {
 			op.Err = classify(ctx, err)
 			return nil
 		}
@@ -288,22 +286,18 @@ func (c *conn) tryPermit(ctx context.Context, op *session.Op) error {
 
 // undoTries releases the locks of tries that failed with why. An error: not all are released, and the session ends.
 func (c *conn) undoTries(ctx context.Context, tries []*session.Op, why error) error {
+	var releases []string
 	for _, op := range tries {
 		keys := op.Slots
-		switch {
-		case op.Slot != "":
-			keys = []session.Key{op.Slot}
-		case len(keys) == 0:
+		if len(keys) == 0 {
 			keys = []session.Key{op.Key}
 		}
 		for _, key := range keys {
-			if _, err := c.row(ctx, "SELECT RELEASE_LOCK("+literal(key)+")"); err != nil {
-				return err
-			}
+			releases = append(releases, "RELEASE_LOCK("+literal(key)+")")
 		}
 		op.OK, op.Err = false, classify(ctx, why)
 	}
-	return nil
+	return c.exec(ctx, "DO "+strings.Join(releases, ","))
 }
 
 // checkKey refuses a key that this server would confuse with another.
