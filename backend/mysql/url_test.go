@@ -64,9 +64,6 @@ func TestBadURLs(t *testing.T) {
 		"mysql://user:secret@h/d?socket=/s":             "both a host and a socket",
 		"mysql://user:secret@h/d#fragment":              "want mysql://",
 	})
-}
-
-func TestBadOptions(t *testing.T) {
 	require.ErrorIs(t, peer.ErrOf(New(nil, Options{})), lockport.ErrInvalidOption)
 	require.ErrorIs(t, peer.ErrOf(NewBackend(sql.OpenDB(nil), Options{Blockers: -1})), lockport.ErrInvalidOption)
 }
