@@ -34,18 +34,14 @@ func (b *Backend) RenewBatch(ctx context.Context, leases []driver.Lease, results
 	}
 	for i, l := range leases {
 		c := l.(*claim)
-		if results[i].Err != nil {
-			continue
-		}
 		switch ping := pings[c.s]; {
+		case results[i].Err != nil:
 		case !ping.settled:
 			results[i].Err = unknown(ctx.Err())
 		case ping.Err != nil:
 			results[i].Err = unknown(ping.Err)
-		case c.state != held:
-			results[i].Err = c.whyNotHeld()
 		default:
-			results[i].Until = c.s.until()
+			results[i] = driver.Renewal{Until: c.s.until(), Err: c.whyNotHeld()}
 		}
 	}
 }
