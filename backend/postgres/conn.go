@@ -175,7 +175,7 @@ func (c *conn) Listen(ctx context.Context) error {
 		for {
 			n, err := waitForNotification(ctx, p)
 			switch {
-			case err == nil && n != nil:
+			case n != nil:
 				c.deliver(n)
 			case err != nil && p.IsClosed():
 				return ended(err)
@@ -188,7 +188,7 @@ func (c *conn) Listen(ctx context.Context) error {
 
 // drainNotifications delivers the notifications that came with answers.
 func (c *conn) drainNotifications(p *pgx.Conn) {
-	for n, err := p.WaitForNotification(expired); err == nil && n != nil; n, err = p.WaitForNotification(expired) {
+	for n, _ := p.WaitForNotification(expired); n != nil; n, _ = p.WaitForNotification(expired) {
 		c.deliver(n)
 	}
 }
