@@ -13,6 +13,7 @@ import (
 
 	_ "github.com/go-sql-driver/mysql"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/stretchr/testify/require"
@@ -119,10 +120,10 @@ func TestDB(t *testing.T) {
 	peer.SaysOneLine(t, peer.ErrOf(peer.Client(t, wrong).TryAcquire(t.Context(), "x")), lockport.ErrRefused, "failed to parse as URL")
 }
 
-// A client that waits leaves one connection of a small DB to the caller's queries.
+// A client that waits leaves one connection of a small DB to the caller's queries. The caller's OnNotification may take the notifications.
 func TestSmallDB(t *testing.T) {
 	p := database(t)
-	db := dbAt(t, p.URL(), func(*pgx.ConnConfig) {})
+	db := dbAt(t, p.URL(), func(config *pgx.ConnConfig) { config.OnNotification = func(*pgconn.PgConn, *pgconn.Notification) {} })
 	db.SetMaxOpenConns(2)
 	c := peer.Client(t, peer.Must(NewDBBackend(db, Options{}))(t))
 	l := peer.Holds(t, clientAt(t, p.URL()), "x")
@@ -140,15 +141,20 @@ func TestPool(t *testing.T) {
 	p := database(t)
 	good := peer.Must(pgx.ParseConfig(p.URL()))(t)
 	broken := errors.New("broken\nhook")
+	var connected *pgx.Conn
 	pool := poolAt(t, p.UserURL("lockport", "rotated"), func(config *pgxpool.Config) {
 		config.BeforeConnect = func(_ context.Context, c *pgx.ConnConfig) error {
 			c.Password = good.Password
 			return nil
 		}
-		config.AfterConnect = func(context.Context, *pgx.Conn) error { return broken }
+		config.AfterConnect = func(_ context.Context, c *pgx.Conn) error {
+			connected = c
+			return broken
+		}
 	})
 	c := peer.Must(New(pool, Options{}, lockport.Logger(nil)))(t)
 	peer.SaysOneLine(t, peer.ErrOf(c.TryAcquire(t.Context(), "x")), lockport.ErrUnavailable, "broken hook")
+	require.True(t, connected.IsClosed())
 	broken = nil
 	require.NoError(t, peer.Holds(t, c, "x").Release(t.Context()))
 	require.NoError(t, c.Close())
@@ -177,7 +183,8 @@ func dialing(t *testing.T, rawURL string, wrap func(net.Conn) net.Conn) *pgxpool
 	})
 }
 
-// Nothing could interrupt a session that listens on such a connection, or a login on one of a silent server.
+// Nothing could interrupt a session that listens on a connection without deadlines, or a login on one of a silent server. A password that goes to
+// another machine without TLS is a notice.
 func TestConnectionsWithoutDeadlines(t *testing.T) {
 	p := database(t)
 	proxy := peer.Proxy(t, p.Addr())
@@ -193,10 +200,8 @@ func TestConnectionsWithoutDeadlines(t *testing.T) {
 	}
 	require.NoError(t, silent.Close())
 	require.NoError(t, theirs.Close())
-}
 
-func TestPasswordWithoutTLS(t *testing.T) {
-	b := peer.Must(NewBackend(dialing(t, database(t).URL(), func(c net.Conn) net.Conn { return distant{c} }), Options{}))(t)
+	b := peer.Must(NewBackend(dialing(t, p.URL(), func(c net.Conn) net.Conn { return distant{c} }), Options{}))(t)
 	found := peer.Must(b.Check(t.Context()))(t)
 	require.Contains(t, peer.IDs(found), "password-in-the-clear")
 	require.NoError(t, b.Close())

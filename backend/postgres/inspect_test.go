@@ -15,9 +15,6 @@ import (
 	"github.com/lockport/lockport/internal/session"
 )
 
-// pidOf is conn's server process.
-func pidOf(conn *pgx.Conn) int { return int(conn.PgConn().PID()) }
-
 // foreignHolder is a psql session that has run sql.
 func foreignHolder(t *testing.T, url, sql string) *pgx.Conn {
 	t.Helper()
@@ -54,11 +51,15 @@ func TestInspectAndBreak(t *testing.T) {
 	}
 	require.ErrorIs(t, b.BreakSession(t.Context(), "one", st.Owner), driver.ErrLost)
 
+	peer.Holds(t, c, "permit", lockport.Permits(1))
+	peer.Acquiring(t, clientAt(t, p.URL()), "permit", lockport.Permits(1))
+	peer.Until(t, func() bool { return peer.Shows(t, b, "permit").Waiters == 1 })
+
 	// An ordinary role may not end a superuser's session.
 	key := peer.Must(b.server.layout.Key("foreign"))(t)
 	conn := foreignHolder(t, p.AdminURL(), fmt.Sprintf(`SELECT pg_advisory_lock(%s)`, key))
 	st = peer.Shows(t, b, "foreign")
-	require.Equal(t, driver.Status{Name: "foreign", Held: true, Foreign: true, Owner: fmt.Sprintf("pid %d (psql)", pidOf(conn))}, st)
+	require.Equal(t, driver.Status{Name: "foreign", Held: true, Foreign: true, Owner: fmt.Sprintf("pid %d (psql)", conn.PgConn().PID())}, st)
 	peer.SaysOneLine(t, b.Break(t.Context(), "foreign", st.Owner), driver.ErrRefused, "grant the privilege")
 }
 
@@ -69,7 +70,7 @@ func TestBreakEndsOnlyWhoHasTheLock(t *testing.T) {
 	conn := foreignHolder(t, p.URL(), `SELECT pg_advisory_lock(-7), pg_advisory_lock_shared(8), pg_advisory_lock(0, 9)`)
 	terminate := func(key int64) error {
 		return b.server.look(t.Context(), func(l session.Looker) error {
-			return l.End(t.Context(), session.Holder{Session: int64(pidOf(conn)), Key: sessionKey(key)})
+			return l.End(t.Context(), session.Holder{Session: int64(conn.PgConn().PID()), Key: sessionKey(key)})
 		})
 	}
 	for _, key := range []int64{7, 8, 9} {
@@ -87,10 +88,10 @@ func TestLocksOfForeignSessions(t *testing.T) {
 	for _, also := range []string{"pg_advisory_lock(1, 2)", "pg_advisory_lock_shared(-9)", "pg_advisory_lock(-9)"} {
 		conn := foreignHolder(t, p.URL(), `SELECT pg_advisory_lock_shared(-7), `+also)
 		st := peer.Shows(t, b, "-7")
-		require.Equal(t, driver.Status{Name: "-7", Held: true, Foreign: true, Shared: true, Owner: fmt.Sprintf("pid %d (psql)", pidOf(conn))}, st)
+		require.Equal(t, driver.Status{Name: "-7", Held: true, Foreign: true, Shared: true, Owner: fmt.Sprintf("pid %d (psql)", conn.PgConn().PID())}, st)
 		var shared *driver.SharedSessionError
 		require.ErrorAs(t, b.Break(t.Context(), "-7", st.Owner), &shared, also)
-		require.Equal(t, driver.SharedSessionError{Session: fmt.Sprint("process ", pidOf(conn)), Others: 1}, *shared, also)
+		require.Equal(t, driver.SharedSessionError{Session: fmt.Sprint("process ", conn.PgConn().PID()), Others: 1}, *shared, also)
 		require.NoError(t, b.BreakSession(t.Context(), "-7", st.Owner))
 		require.Error(t, peer.ErrOf(conn.Exec(t.Context(), `SELECT 1`)))
 	}

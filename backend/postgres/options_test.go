@@ -58,9 +58,10 @@ func TestURLsDoNotReadTheEnvironment(t *testing.T) {
 	require.NotNil(t, c.ValidateConnect, "several hosts: the primary")
 	require.Equal(t, []any{"other", uint16(5433)}, []any{c.Fallbacks[1].Host, c.Fallbacks[1].Port})
 	require.True(t, c.TLSConfig != nil && c.Fallbacks[0].TLSConfig == nil, "sslmode=prefer")
-	one := peer.Must(url.Parse("postgres://me@host/db"))(t)
-	single := peer.Must(configOf(one, new(Options)))(t)
+	single := peer.Must(configOf(peer.Must(url.Parse("postgres://me@host/db"))(t), new(Options)))(t)
 	require.Nil(t, single.ValidateConnect)
+	shareTime(t.Context(), single)
+	require.Equal(t, 4*time.Second, single.ConnectTimeout)
 	for name, value := range map[string]string{"ChannelBinding": "prefer", "RequireAuth": "", "MaxProtocolVersion": "3.0"} {
 		if f := reflect.ValueOf(c.Config).FieldByName(name); f.IsValid() { // older versions of pgx lack the field and the variable
 			require.Equal(t, value, f.String(), name)
@@ -79,25 +80,21 @@ func TestOptions(t *testing.T) {
 	require.Equal(t, Options{TTL: lockport.DefaultTTL, Blockers: 4, Schema: "public"}, o)
 }
 
-// golden are the keys of names. Other programs depend on them: changing one is a major version.
-var golden = []struct {
-	prefix, name string
-	key          int64
-}{
-	{"lockport:", "nightly-report", 1460986057695863492},
-	{"lockport:", "a/b", -3986616242842264740},
-	{"lockport:", "Ünïcode", 3779539596001820623},
-	{"", "invoice:42", 6688477336110245193},
-}
-
 // layoutOf is the layout of options.
-func layoutOf(t *testing.T, o Options) session.Layout {
-	return peer.Must(o.prepare())(t)
-}
+func layoutOf(t *testing.T, o Options) session.Layout { return peer.Must(o.prepare())(t) }
 
+// Other programs depend on the keys of names: changing one is a major version.
 func TestWireGolden(t *testing.T) {
 	page := peer.Must(os.ReadFile("../../docs/backends/postgres.md"))(t)
-	for _, g := range golden {
+	for _, g := range []struct {
+		prefix, name string
+		key          int64
+	}{
+		{"lockport:", "nightly-report", 1460986057695863492},
+		{"lockport:", "a/b", -3986616242842264740},
+		{"lockport:", "Ünïcode", 3779539596001820623},
+		{"", "invoice:42", 6688477336110245193},
+	} {
 		l := layoutOf(t, Options{Prefix: g.prefix, NoPrefix: g.prefix == ""})
 		key := peer.Must(l.Key(g.name))(t)
 		require.Equal(t, g.key, number(key), "%q", g.name)
