@@ -42,6 +42,7 @@ func TestPoolSeesEveryRequest(t *testing.T) {
 	require.NoError(t, peer.ErrOf(c.Inspect(t.Context(), name)))
 	require.Contains(t, strings.Join(p.statements(), "\n"), "SELECT IS_USED_LOCK('"+string(key)+"'),")
 	require.NoError(t, c.Close())
+	require.Zero(t, db.Stats().OpenConnections, "a connection was left open, or went back to the pool")
 	require.NoError(t, db.PingContext(t.Context()), "Close closed the caller's pool")
 }
 

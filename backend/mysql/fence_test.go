@@ -102,7 +102,9 @@ func TestMixedFleet(t *testing.T) {
 func TestDeadlockAmongNewRows(t *testing.T) {
 	m := servers.SharedMariaDB(t)
 	p, db := tapFor(t, m.DSN())
-	a, b := dialFor(t, backendOn(t, db, Options{})), dialFor(t, backendFor(t, m, Options{}))
+	locked := map[bool]error{true: &gomysql.MySQLError{Number: errRowLockWait}}
+	p.on(func(query string) error { return locked[strings.HasPrefix(query, "DELETE")] })
+	a, b := dialFor(t, backendOn(t, db, Options{})), dialFor(t, backendFor(t, m, Options{})) // no token is drawn yet
 	deadlocks := drawAttempts - 1
 	p.on(func(query string) error {
 		if strings.HasPrefix(query, "INSERT") && deadlocks > 0 {
