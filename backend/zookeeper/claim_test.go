@@ -33,10 +33,9 @@ func TestCreationThatComesLate(t *testing.T) {
 	require.ErrorIs(t, b.Abandon(peer.Within(t, 100*time.Millisecond), req), driver.ErrUnknown)
 	proxy.Restore()
 	require.NoError(t, b.Abandon(peer.Within(t, soon), req))
-	children, stat, err := raw.Children("/" + name)
-	require.NoError(t, err)
-	require.Empty(t, children)
-	require.Equal(t, int32(4), stat.Cversion, "the creation was carried out, late, and undone")
+	l := peer.Must(b.list("/" + name))(t)
+	require.Empty(t, l.children)
+	require.Equal(t, int32(4), l.stat.Cversion, "the creation was carried out, late, and undone")
 	require.Nil(t, b.find(req))
 
 	// A repeated claim waits for it too: it must not queue behind its own node.
@@ -68,9 +67,7 @@ func TestAbandonInASessionGivenUp(t *testing.T) {
 	require.Eventually(t, func() bool { return b.Abandon(peer.Within(t, soon), req) == nil }, soon, 10*time.Millisecond)
 	require.Greater(t, time.Since(served), ttl)
 	for range 10 {
-		children, _, err := raw.Children("/" + name)
-		require.NoError(t, err)
-		require.Empty(t, children)
+		require.Empty(t, peer.Must(b.list("/"+name))(t).children)
 		time.Sleep(ttl / 10)
 	}
 
@@ -83,7 +80,7 @@ func TestAbandonInASessionGivenUp(t *testing.T) {
 	require.ErrorIs(t, c.resolveCreation(), driver.ErrUnknown)
 }
 
-// An abandoned claim is never granted, whatever was learned about it meanwhile. Nor is a claim of an ended session.
+// An abandoned claim is never granted, whatever was learned about it meanwhile. Nor is a claim of an ended session, nor renewed.
 func TestNothingAbandonedIsGranted(t *testing.T) {
 	s, _ := beside(t)
 	b := newBackend(t, Options{}, s.Addr())
@@ -101,11 +98,17 @@ func TestNothingAbandonedIsGranted(t *testing.T) {
 		require.ErrorIs(t, c.win(peer.Within(t, soon), false), driver.ErrUnknown, what)
 		require.NoError(t, c.withdraw())
 	}
-	c := b.newClaim(request(b, t.Name()))
-	c.state = ended
-	_, _, err := c.place(peer.Within(t, soon))
-	require.Error(t, err)
-	require.Empty(t, c.path(), "it has created a node")
+	req := request(b, t.Name())
+	require.Error(t, peer.ErrOf(b.acquire(peer.Within(t, soon), req, func(c *claim, ctx context.Context) error {
+		b.Abandons(req)
+		return c.try(ctx)
+	})))
+	c := b.Takes(request(b, t.Name())).(*claim) // that claim has created no node
+	b.mu.Lock()
+	c.node.Session = 1
+	b.mu.Unlock()
+	require.ErrorIs(t, peer.ErrOf(b.Renews(c)), driver.ErrLost)
+	b.Frees(c)
 }
 
 // Each waiter watches only the node ahead of its own: a release wakes no other.
@@ -211,8 +214,6 @@ func TestAbandonFindsTheLatestNode(t *testing.T) {
 		require.NoError(t, c.createOnce(peer.Within(t, soon)))
 		own := c.path()
 		require.NoError(t, b.Abandon(peer.Within(t, soon), req)) // c is not registered, so its node is found by its prefix
-		exists, _, err := raw.Exists(own)
-		require.NoError(t, err)
-		require.False(t, exists)
+		require.ErrorIs(t, b.confirm(own), zk.ErrNoNode)
 	}
 }

@@ -59,6 +59,9 @@ func TestForeign(t *testing.T) {
 	require.Contains(t, st.Owner, `"10.1.2.3" _c_`)
 	granted := peer.Acquiring(t, c, t.Name())
 	waits(t, b, t.Name(), 2)
+	l := peer.Must(b.list("/" + t.Name()))(t)
+	inOrder(l.children)
+	require.NoError(t, b.delete("/"+t.Name()+"/"+l.children[1])) // the waiter starts over
 	require.NoError(t, theirs.Unlock())
 	ours := peer.Eventually(t, granted)
 	locked := make(chan error, 1)

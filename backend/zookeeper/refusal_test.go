@@ -115,8 +115,8 @@ func TestACL(t *testing.T) {
 	blind := opens("", "/blind")
 	peer.SaysOneLine(t, peer.ErrOf(blind.TryAcquire(peer.Within(t, soon), "x")), lockport.ErrRefused, "list")
 	peer.SaysOneLine(t, peer.ErrOf(blind.Acquire(peer.Within(t, soon), "x")), lockport.ErrRefused, "list")
-	require.NoError(t, blind.Close(), "nothing is left to undo")
 	_, stat, err := raw.Exists(top + "/blind/x")
 	require.NoError(t, err)
 	require.Zero(t, stat.NumChildren, "the refused claim left its node")
+	require.NoError(t, blind.Close(), "nothing is left to undo")
 }
