@@ -37,7 +37,7 @@ func (b *Backend) List(ctx context.Context, prefix string) ([]driver.Status, err
 	for _, node := range l.children {
 		lock, permits := strings.CutSuffix(node, permitsSuffix)
 		name, ok := decodeName(lock)
-		if !ok || !strings.HasPrefix(name, prefix) || b.o.Chroot == "" && node == "zookeeper" {
+		if !ok || !strings.HasPrefix(name, prefix) {
 			continue
 		}
 		req := driver.Request{Name: name}

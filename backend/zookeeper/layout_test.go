@@ -96,6 +96,10 @@ func TestNodesOfOtherPrograms(t *testing.T) {
 	require.Equal(t, []any{"brokers", 0, false}, []any{all[0].Name, all[0].Waiters, all[0].Foreign})
 	require.NoError(t, lock.Release(t.Context()))
 	peer.SaysOneLine(t, peer.ErrOf(b.Inspect(peer.Within(t, soon), "hidden")), lockport.ErrRefused, "/hidden")
+	root := newBackend(t, Options{}, s.Addr()) // the server has nodes of its own there
+	lease := root.Takes(request(root, "zookeeper"))
+	require.Len(t, peer.Lists(t, root, "zookeeper"), 1)
+	root.Frees(lease)
 }
 
 // A change of a node's data does not end its hold. Its deletion does, soon, also while many newer holds wait for their watches.
