@@ -74,11 +74,9 @@ func call[T any](b *Backend, quorum bool, did, path string, request func(*zk.Con
 	if err == nil || errors.Is(err, zk.ErrNoNode) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		if b.conn == conn {
-			b.observe()
-			if s := &b.session; s.id == id && id != 0 {
-				s.answered(exchange{sent, time.Now()}, quorum, b.tick, b.o.TTL)
-			}
+		b.observe()
+		if s := &b.session; s.id == id && id != 0 { // so b.conn is conn
+			s.answered(exchange{sent, time.Now()}, quorum, b.tick, b.o.TTL)
 		}
 	}
 	return answer, explain(err, did, path)
@@ -116,11 +114,8 @@ func (s *session) answered(v exchange, quorum bool, tick, keep time.Duration) {
 			s.confirmed = heard
 		}
 	}
-	if n := len(s.exchanges); n > 0 {
-		last := s.exchanges[n-1]
-		if v.sent.Sub(last.sent) < max(tick/4, keep/100) || v.answered.Before(last.answered) {
-			return // close enough to the last, or overtaken
-		}
+	if n := len(s.exchanges); n > 0 && v.sent.Sub(s.exchanges[n-1].sent) < max(tick/4, keep/100) {
+		return // close enough to the last
 	}
 	s.exchanges = slices.DeleteFunc(s.exchanges, func(old exchange) bool { return old.sent.Before(v.sent.Add(-keep)) })
 	s.exchanges = append(s.exchanges, v)
