@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"strings"
 	"sync/atomic"
@@ -51,7 +50,7 @@ func (l *Log) Printf(format string, args ...any) {
 func (l *Log) granted() time.Duration { return time.Duration(l.timeout.Load()) * time.Millisecond }
 
 // connect makes a connection of our own. It opens a session now, and again whenever one has expired. log learns the timeout.
-func (b *Backend) connect(timeout time.Duration, log *Log) (*zk.Conn, error) {
+func (b *Backend) connect(timeout time.Duration, log *Log) *zk.Conn {
 	var handshake *time.Timer // go-zookeeper would wait several session timeouts for a silent server
 	dial := func(network, address string, bound time.Duration) (net.Conn, error) {
 		ctx, cancel := context.WithTimeout(context.Background(), bound)
@@ -63,13 +62,13 @@ func (b *Backend) connect(timeout time.Duration, log *Log) (*zk.Conn, error) {
 		return conn, err
 	}
 	event := func(e zk.Event) {
-		if e.Type == zk.EventSession && e.State == zk.StateHasSession {
+		if e.State == zk.StateHasSession {
 			handshake.Stop()
 		}
 	}
-	conn, _, err := zk.Connect(b.addresses, timeout, zk.WithDialer(dial), zk.WithHostProvider(&hosts{servers: b.addresses}),
+	conn, _, _ := zk.Connect(b.addresses, timeout, zk.WithDialer(dial), zk.WithHostProvider(new(hosts)), // fails only without addresses
 		zk.WithEventCallback(event), zk.WithLogger(log))
-	return conn, err
+	return conn
 }
 
 // unreachable is the error of a request that was not sent because no server opened a session; log has the cause.
@@ -90,10 +89,7 @@ func (b *Backend) probe(ctx context.Context) (tick time.Duration, err error) {
 	const shortest = 100 * time.Millisecond // below this, go-zookeeper gives up before the answer
 	log := new(Log)
 	for try := 0; try < probes && ctx.Err() == nil; try++ { // on a new connection each: go-zookeeper would pause for a second
-		conn, err := b.connect(shortest, log)
-		if err != nil {
-			return 0, err
-		}
+		conn := b.connect(shortest, log)
 		_, _, _ = conn.Exists("/")
 		go conn.Close() // takes a second if no server answers
 		if granted := log.granted(); granted > 0 {
@@ -111,8 +107,8 @@ type hosts struct {
 	tried   int // since the last that opened a session
 }
 
-func (h *hosts) Init([]string) error {
-	h.next = rand.IntN(len(h.servers))
+func (h *hosts) Init(shuffled []string) error {
+	h.servers = shuffled
 	return nil
 }
 
@@ -149,13 +145,10 @@ func (b *Backend) ready(ctx context.Context) error {
 			return b.closed()
 		}
 	}
-	switch {
-	case errors.Is(err, zk.ErrNoServer) && b.addresses != nil:
+	if errors.Is(err, zk.ErrNoServer) && b.addresses != nil {
 		return b.unreachable(b.o.Log)
-	case err != nil:
-		return withoutEffect(err)
 	}
-	return nil
+	return withoutEffect(err)
 }
 
 // prepare does the work of ready for a new connection.
@@ -170,16 +163,12 @@ func (b *Backend) prepare(ctx context.Context) error {
 		b.mu.Unlock()
 	}
 	b.mu.Lock()
-	var err error
 	if b.conn == nil && b.ctx.Err() == nil {
-		b.session, b.observed = session{}, time.Now()
-		b.conn, err = b.connect(b.o.TTL, b.o.Log)
+		b.observed = time.Now()
+		b.conn = b.connect(b.o.TTL, b.o.Log)
 	}
 	conn := b.conn
 	b.mu.Unlock()
-	if err != nil {
-		return err
-	}
 	if b.o.Username != "" && b.authenticated != conn { // go-zookeeper would send each repetition at every reconnect
 		_, err := call(b, false, "authenticate for", b.root(), func(c *zk.Conn) (any, error) {
 			return nil, c.AddAuth("digest", []byte(b.o.Username+":"+b.o.Password))
