@@ -234,14 +234,13 @@ func (c *claim) win(ctx context.Context, contended bool) error {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.observe()
 	switch {
 	case c.state == held:
 	case c.state == ended:
 		return unknown(errors.New("the claim was abandoned"))
 	case c.node.Session != b.session.id: // it ended, or was given up
 		return unknown(errSessionEnded)
-	case c.node.Czxid <= 0 || c.node.Czxid > driver.MaxToken:
+	case uint64(c.node.Czxid) > driver.MaxToken:
 		return fmt.Errorf("%w: the transaction number %d is beyond what a fencing token can hold", driver.ErrRefused, c.node.Czxid)
 	default:
 		c.timeout = b.timeout()
@@ -263,7 +262,7 @@ func (c *claim) failed(err error) error {
 	switch {
 	case nothing:
 		err = withoutEffect(err)
-	case c.req.Queue && errors.Is(err, driver.ErrHeld):
+	case errors.Is(err, driver.ErrHeld): // it has a place in the queue
 		return err
 	case path != "" && errors.Is(err, driver.ErrRefused) && c.withdraw() == nil:
 	default:

@@ -98,11 +98,7 @@ func modeOfNode(child string) string {
 
 // permitsOf is the number of permits in a mode, 0 if it has none.
 func permitsOf(mode string) int {
-	digits, ok := strings.CutSuffix(mode, permitMode)
-	if !ok {
-		return 0
-	}
-	n, _ := strconv.Atoi(digits)
+	n, _ := strconv.Atoi(strings.TrimSuffix(mode, permitMode))
 	return n
 }
 

@@ -21,13 +21,13 @@ func (c *claim) inferCzxid(l list) {
 	b := c.b
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	n, ok := numberOf(c.node.Path)
+	n, _ := numberOf(c.node.Path)
 	last, known := b.released.Get(c.parent)
 	if !known {
 		last = -1
 	}
 	creations := (int64(l.stat.Cversion) + int64(l.stat.NumChildren)) / 2 // Cversion is creations plus deletions, NumChildren their difference
-	if c.node.Czxid == 0 && ok && n == last+1 && creations == n+1 && len(l.children) == 1 && c.node.Session != 0 {
+	if c.node.Czxid == 0 && n == last+1 && creations == n+1 && len(l.children) == 1 {
 		c.node.Czxid = l.stat.Pzxid
 	}
 }

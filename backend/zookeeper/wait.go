@@ -42,7 +42,7 @@ func (c *claim) watchAhead(path string) (events <-chan zk.Event, free bool, err 
 	b.mu.Lock()
 	events = b.watches[path]
 	b.mu.Unlock()
-	if events != nil && fired(events) {
+	if fired(events) {
 		events = nil
 	}
 	switch {
@@ -59,7 +59,7 @@ func (c *claim) watchAhead(path string) (events <-chan zk.Event, free bool, err 
 	return events, free, err
 }
 
-// fired reports whether a watch has had its event. Others who wait for it see its channel closed.
+// fired reports whether a watch has had its event. Others who wait for it see its channel closed. nil, no watch: false.
 func fired(events <-chan zk.Event) bool {
 	select {
 	case <-events:
