@@ -28,8 +28,6 @@ func (c *claim) sleep(ctx context.Context, path string) error {
 	case <-safety.C:
 	case <-ctx.Done():
 		return unknown(ctx.Err())
-	case <-c.b.ctx.Done():
-		return unavailable(errClosed)
 	}
 	return nil
 }
