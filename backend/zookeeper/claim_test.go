@@ -90,7 +90,7 @@ func TestNothingAbandonedIsGranted(t *testing.T) {
 		"other session": func(c *claim) { c.node.Session = 1 },
 	} {
 		c := b.newClaim(request(b, t.Name()))
-		_, at, err := c.place(peer.Within(t, soon))
+		_, at, err := c.place()
 		require.NoError(t, err)
 		require.Zero(t, at)
 		require.NoError(t, c.identify())
@@ -174,7 +174,7 @@ func TestDeduction(t *testing.T) {
 	deduced := func() bool {
 		t.Helper()
 		c := b.newClaim(request(b, name))
-		_, _, err := c.place(peer.Within(t, soon))
+		_, _, err := c.place()
 		require.NoError(t, err)
 		known := c.node.Czxid != 0
 		require.NoError(t, c.win(peer.Within(t, soon), false))
@@ -193,9 +193,9 @@ func TestDeduction(t *testing.T) {
 	require.False(t, deduced(), "another node existed")
 	require.True(t, deduced())
 	c := b.newClaim(request(b, name))
-	require.NoError(t, peer.ErrOf(c.create(peer.Within(t, soon))))
+	require.NoError(t, peer.ErrOf(c.create()))
 	somebody()
-	_, _, err := c.place(peer.Within(t, soon))
+	_, _, err := c.place()
 	require.NoError(t, err)
 	require.Zero(t, c.node.Czxid, "another node came and went after it was created")
 	require.NoError(t, c.withdraw())
@@ -211,7 +211,7 @@ func TestAbandonFindsTheLatestNode(t *testing.T) {
 		require.NoError(t, b.ready(peer.Within(t, soon)))
 		require.NoError(t, b.makePath(c.parent))
 		require.NoError(t, peer.ErrOf(raw.Create(c.prefix, []byte(req.Owner), zk.FlagEphemeralSequential, b.o.ACL)))
-		require.NoError(t, c.createOnce(peer.Within(t, soon)))
+		require.NoError(t, c.createOnce())
 		own := c.path()
 		require.NoError(t, b.Abandon(peer.Within(t, soon), req)) // c is not registered, so its node is found by its prefix
 		require.ErrorIs(t, b.confirm(own), zk.ErrNoNode)
