@@ -111,11 +111,13 @@ func TestOrdinaryTick(t *testing.T) {
 	t.Parallel()
 	const ttl = 10 * time.Second
 	s := servers.NeedZooKeeper(t, servers.ZooKeeperOptions{Config: []string{"tickTime=2000"}})
-	l := peer.Holds(t, peer.Client(t, newBackend(t, Options{TTL: ttl}, s.Addr()).Backend, lockport.TTL(ttl)), "x")
+	c, b := newClient(t, Options{TTL: ttl}, s.Addr())
+	l := peer.Holds(t, c, "x")
 	require.Never(t, func() bool {
 		deadline, _ := l.Deadline()
 		return time.Until(deadline) < ttl*45/100
 	}, ttl, 50*time.Millisecond)
+	require.Nil(t, b.o.Log.why.Load(), "the connection was lost")
 	require.NoError(t, l.Release(t.Context()))
 }
 
