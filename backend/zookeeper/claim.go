@@ -227,7 +227,7 @@ func (c *claim) win(ctx context.Context, contended bool) error {
 	if err := c.identify(); err != nil {
 		return err
 	}
-	if b.stale() {
+	if b.stale() { // also if the session is older than the backend
 		if err := b.freshen(ctx, c.path()); err != nil {
 			return err
 		}

@@ -123,7 +123,7 @@ func (h *hosts) Next() (server string, cameRound bool) {
 	return h.servers[h.next], cameRound
 }
 
-// ready ensures that there is a connection, and that enough is known of its session to grant locks.
+// ready ensures that there is a connection with a session.
 func (b *Backend) ready(ctx context.Context) error {
 	select {
 	case b.preparing <- struct{}{}:
@@ -180,11 +180,6 @@ func (b *Backend) prepare(ctx context.Context) error {
 	}
 	if err := b.ping(); err != nil {
 		return err
-	}
-	if b.stale() { // the session is older than the backend
-		if err := b.freshen(ctx, b.root()); err != nil && !errors.Is(err, zk.ErrNoNode) {
-			return err
-		}
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
