@@ -154,7 +154,7 @@ func (c *claim) resolveCreation() error {
 	inOrder(l.children)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	c.creation, c.node = nil, Node{}
+	c.creation = nil
 	for _, child := range l.children {
 		if path := c.parent + "/" + child; strings.HasPrefix(path, c.prefix) { // the last: an earlier one ends with the session that was given up
 			c.node.Path = path
