@@ -333,13 +333,9 @@ func (c *claim) Release(ctx context.Context) error {
 	c.b.mu.Unlock()
 	_, err := inTime(ctx, driver.ErrUnknown, func() (any, error) { return nil, c.b.delete(path) })
 	switch {
-	case err == nil:
-		if n, ok := numberOf(path); ok {
-			c.b.released.Put(c.parent, n)
-		}
 	case errors.Is(err, zk.ErrNoNode):
 		err = fmt.Errorf("%w: its node was already deleted", driver.ErrLost)
-	default:
+	case err != nil:
 		return err
 	}
 	c.forget()

@@ -12,21 +12,15 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// inferCzxid takes the claim's token from a list, if the claim's node is the only child, and no other was created since our last one, which was
-// deleted. (Without a last one: no other was ever created.) The token is then Pzxid, the last change below the lock's node: the creation of the
-// claim's node, or the deletion of our last one if that came later. If the lock's node was recreated and counts anew, it may be another deletion.
-// Tokens still rise: every later claim's node is created after it.
+// inferCzxid takes the claim's token from a list whose first node is the claim's, if no other was created since. The token is then Pzxid, the last
+// change below the lock's node: the creation of the claim's node, or a later deletion of an earlier one. Tokens rise: an earlier claim's token is
+// from before this creation, since its list had no later node either. Every later claim's node is created after this list.
 func (c *claim) inferCzxid(l list) {
-	b := c.b
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	c.b.mu.Lock()
+	defer c.b.mu.Unlock()
 	n, _ := numberOf(c.node.Path)
-	last, known := b.released.Get(c.parent)
-	if !known {
-		last = -1
-	}
 	creations := (int64(l.stat.Cversion) + int64(l.stat.NumChildren)) / 2 // Cversion is creations plus deletions, NumChildren their difference
-	if c.node.Czxid == 0 && n == last+1 && creations == n+1 && len(l.children) == 1 {
+	if c.node.Czxid == 0 && creations == n+1 {
 		c.node.Czxid = l.stat.Pzxid
 	}
 }

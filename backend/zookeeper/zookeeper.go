@@ -11,7 +11,6 @@ import (
 
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/driver"
-	"github.com/lockport/lockport/internal/recent"
 )
 
 // New makes a client of lockport on conn, which carries all its requests. Closing the client leaves conn open; closing conn ends all locks.
@@ -74,10 +73,9 @@ type Backend struct {
 
 	authenticated *zk.Conn // it has the credentials; guarded by preparing
 
-	tending    sync.Once            // starts tend
-	watching   sync.Mutex           // locked while watchAll runs
-	containers sync.RWMutex         // read-locked to create one, locked to close the connection
-	released   recent.Values[int64] // by lock, the number of our last released node
+	tending    sync.Once    // starts tend
+	watching   sync.Mutex   // locked while watchAll runs
+	containers sync.RWMutex // read-locked to create one, locked to close the connection
 
 	mu       sync.Mutex
 	conn     *zk.Conn      // nil: not made, or given up
