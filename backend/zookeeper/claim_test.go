@@ -65,10 +65,7 @@ func TestAbandonInASessionGivenUp(t *testing.T) {
 	require.Eventually(t, func() bool { return b.ready(peer.Within(t, soon)) == nil }, soon, time.Millisecond)
 	require.Eventually(t, func() bool { return b.Abandon(peer.Within(t, soon), req) == nil }, soon, 10*time.Millisecond)
 	require.Greater(t, time.Since(served), ttl)
-	for range 10 {
-		require.Empty(t, peer.Must(b.list("/"+name))(t).children)
-		time.Sleep(ttl / 10)
-	}
+	require.Never(t, func() bool { l, err := b.list("/" + name); return err != nil || len(l.children) > 0 }, ttl, ttl/10)
 
 	// The next session is not in use yet, so the old one may live for a whole timeout.
 	c := b.newClaim(req)
@@ -144,13 +141,12 @@ func TestWaitersShareAWatch(t *testing.T) {
 	holder, b := newBackend(t, Options{}, s.Addr()), newBackend(t, Options{TTL: 30 * time.Second}, proxy.Addr())
 	lease := holder.Takes(request(holder, t.Name()))
 	require.NoError(t, b.ready(peer.Within(t, soon)))
-	ended, cancel := context.WithCancel(t.Context())
-	cancel()
+	ended := peer.Within(t, 0)
 	before := proxy.Requests()
 	for range 3 {
 		c := b.newClaim(request(b, t.Name()))
 		c.node.Session, c.node.Czxid = 1, 1 // known
-		require.ErrorIs(t, c.sleep(ended, lease.(*claim).path()), context.Canceled)
+		require.ErrorIs(t, c.sleep(ended, lease.(*claim).path()), context.DeadlineExceeded)
 	}
 	require.EqualValues(t, 1, proxy.Requests()-before, "requests of three waiters for one watch")
 	holder.Frees(lease)

@@ -24,8 +24,7 @@ func TestLayout(t *testing.T) {
 	const name = "a/b é"
 	req := request(b, name)
 	lease := b.Takes(req)
-	children, _, err := raw.Children(top + "/locks/a%2Fb%20%C3%A9")
-	require.NoError(t, err)
+	children := peer.Must(b.list(top + "/locks/a%2Fb%20%C3%A9"))(t).children
 	require.Len(t, children, 1)
 	require.Regexp(t, regexp.MustCompile(`^_c_[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}-lock-0000000000$`), children[0])
 	path := top + "/locks/a%2Fb%20%C3%A9/" + children[0]
@@ -54,12 +53,15 @@ func TestForeign(t *testing.T) {
 	theirs := zk.NewLock(raw, "/"+t.Name(), world)
 	require.NoError(t, theirs.LockWithData([]byte("10.1.2.3")))
 	require.ErrorIs(t, peer.ErrOf(c.TryAcquire(peer.Within(t, soon), t.Name())), lockport.ErrHeld)
+	require.Empty(t, b.claims)
 	st := peer.Shows(t, b, t.Name())
 	require.True(t, st.Held && st.Foreign)
 	require.Contains(t, st.Owner, `"10.1.2.3" _c_`)
+	l := peer.Must(b.list("/" + t.Name()))(t)
+	require.NoError(t, peer.ErrOf(raw.SetACL("/"+t.Name()+"/"+l.children[0], zk.WorldACL(zk.PermDelete), -1))) // it cannot be read
 	granted := peer.Acquiring(t, c, t.Name())
 	waits(t, b, t.Name(), 2)
-	l := peer.Must(b.list("/" + t.Name()))(t)
+	l = peer.Must(b.list("/" + t.Name()))(t)
 	inOrder(l.children)
 	require.NoError(t, b.delete("/"+t.Name()+"/"+l.children[1])) // the waiter starts over
 	require.NoError(t, theirs.Unlock())
@@ -85,21 +87,19 @@ func TestNodesOfOtherPrograms(t *testing.T) {
 		creates(t, raw, chroot+path, world)
 	}
 	creates(t, raw, chroot+"/hidden", zk.DigestACL(zk.PermAll, "alice", "secret"))
-	c, b := newClient(t, Options{Chroot: chroot}, s.Addr())
+	b := newBackend(t, Options{Chroot: chroot}, s.Addr())
 	require.Equal(t, driver.Status{Name: "brokers"}, peer.Shows(t, b, "brokers"))
 	require.Empty(t, peer.Lists(t, b, ""))
 
-	// Such a node can still be a lock's.
-	lock := peer.Must(c.TryAcquire(peer.Within(t, soon), "brokers"))(t)
-	all := peer.Lists(t, b, "")
-	require.Len(t, all, 1)
-	require.Equal(t, []any{"brokers", 0, false}, []any{all[0].Name, all[0].Waiters, all[0].Foreign})
-	require.NoError(t, lock.Release(t.Context()))
+	// Such a node can still be a lock's. At the root there are nodes of the server's own.
+	for b, name := range map[*node]string{b: "brokers", newBackend(t, Options{}, s.Addr()): "zookeeper"} {
+		lease := b.Takes(request(b, name))
+		all := peer.Lists(t, b, name)
+		require.Len(t, all, 1)
+		require.Equal(t, []any{name, 0, false}, []any{all[0].Name, all[0].Waiters, all[0].Foreign})
+		b.Frees(lease)
+	}
 	peer.SaysOneLine(t, peer.ErrOf(b.Inspect(peer.Within(t, soon), "hidden")), lockport.ErrRefused, "/hidden")
-	root := newBackend(t, Options{}, s.Addr()) // the server has nodes of its own there
-	lease := root.Takes(request(root, "zookeeper"))
-	require.Len(t, peer.Lists(t, root, "zookeeper"), 1)
-	root.Frees(lease)
 }
 
 // A change of a node's data does not end its hold. Its deletion does, soon, also while many newer holds wait for their watches.

@@ -47,7 +47,7 @@ func TestConfirmation(t *testing.T) {
 		look(50+float64(i)/100, 50.005+float64(i)/100)
 	}
 	require.Equal(t, at(2), s.confirmed, "none of these took a quorum")
-	require.Less(t, len(s.exchanges), 300, "old exchanges are forgotten")
+	require.Less(t, len(s.exchanges), 150, "old exchanges are forgotten")
 	require.InDelta(t, 148, quorum(149.5).Sub(zero).Seconds(), 0.6)
 }
 
