@@ -162,7 +162,7 @@ func (b *Backend) confirm(path string) error {
 // that the leader knows.
 func (b *Backend) freshen(ctx context.Context, path string) error {
 	err := b.confirm(path)
-	if err != nil && !errors.Is(err, zk.ErrNoNode) || !b.stale() {
+	if err != nil || !b.stale() {
 		return err
 	}
 	b.mu.Lock()
