@@ -28,14 +28,11 @@ func (b *Backend) observe() {
 		return
 	}
 	now := time.Now()
-	state := b.conn.State()                 // read before the id, which go-zookeeper sets first
-	handshake := state == zk.StateConnected // that is, without a session yet
-	id := b.conn.SessionID()
-	changed := id != b.session.id
-	if changed {
+	state := b.conn.State() // read before the id, which go-zookeeper sets first
+	if id := b.conn.SessionID(); id != b.session.id {
 		b.session = session{id: id, confirmed: b.observed}
 	}
-	if changed && id != 0 || !handshake { // if it has lost its session during a handshake, the server may have opened the next
+	if state != zk.StateConnected { // during a handshake, the server may have opened the next session already
 		b.observed = now
 	}
 	if state != zk.StateDisconnected {
