@@ -194,8 +194,8 @@ func (b *Backend) delete(path string) error {
 // again if a parent has vanished meanwhile, and a server that always says so is not asked for ever.
 func (b *Backend) makePath(path string) error {
 	err := b.makeNode(path)
-	if above := path[:strings.LastIndexByte(path, '/')]; errors.Is(err, zk.ErrNoNode) && above != "" {
-		if err = b.makePath(above); err == nil {
+	if errors.Is(err, zk.ErrNoNode) {
+		if err = b.makePath(path[:strings.LastIndexByte(path, '/')]); err == nil {
 			err = b.makeNode(path)
 		}
 	}
