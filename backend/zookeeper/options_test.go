@@ -23,14 +23,17 @@ func TestOptions(t *testing.T) {
 	require.Equal(t, zk.AuthACL(zk.PermAll), b.o.ACL)
 	require.Empty(t, b.o.Chroot)
 	require.True(t, b.plaintext)
-	b = peer.Must(ConnectBackend([]string{"a"}, Options{Username: "u", Password: "p", Dial: new(net.Dialer).DialContext}))(t)
+	o := Options{Username: "u", Password: "p", Dial: new(net.Dialer).DialContext, ACL: zk.WorldACL(zk.PermRead), Log: &Log{To: zk.DefaultLogger}}
+	b = peer.Must(ConnectBackend([]string{"a"}, o))(t)
 	require.False(t, b.plaintext, "the caller's dialer may use TLS")
+	require.Equal(t, []any{o.ACL, o.Log}, []any{b.o.ACL, b.o.Log})
 
 	for what, o := range map[string]Options{
 		"slash":         {Chroot: "x"},
 		"reserved":      {Chroot: "/zookeeper/locks"},
 		"milliseconds":  {TTL: 1500 * time.Microsecond},
 		"TTL is -1s":    {TTL: -time.Second},
+		"TTL is 600h":   {TTL: 600 * time.Hour},
 		"TickTime":      {TickTime: -1},
 		"without a use": {Password: "secret"},
 		"colon":         {Username: "u:v", Password: "secret"},

@@ -1,6 +1,8 @@
 package zookeeper
 
 import (
+	"context"
+	"net"
 	"strings"
 	"testing"
 	"time"
@@ -22,6 +24,8 @@ func TestUnreachable(t *testing.T) {
 	peer.Refuses(t, "zookeeper://user:secret@"+gone+","+gone, lockport.ErrUnavailable, "cannot reach ZooKeeper at "+gone+", "+gone)
 	require.Less(t, time.Since(start), soon/2)
 	peer.Refuses(t, "zookeeper://nowhere.invalid", lockport.ErrUnavailable, "nowhere.invalid")
+	b := newBackend(t, Options{Dial: func(context.Context, string, string) (net.Conn, error) { return nil, zk.ErrUnknown }}, gone)
+	require.ErrorIs(t, b.ready(peer.Within(t, soon)), zk.ErrUnknown, "the caller's dialer was not asked")
 }
 
 func TestCheckNotices(t *testing.T) {

@@ -65,16 +65,15 @@ func TestLooksDuringAHandshake(t *testing.T) {
 		b := newNodeOn(t, conn, o)
 		b.session, b.observed = session{id: last}, begun
 		<-time.After(delay * 3 / 2) // the answer is under way
-		var lease driver.Lease
-		granted := make(chan error, 1)
-		go func() { var err error; lease, err = b.Try(request(b, name)); granted <- err }()
+		granted := make(chan driver.Lease, 1)
+		go func() { granted <- b.Takes(request(b, name)) }()
 		peer.Until(t, func() bool { return sessionOf(b) != 0 })
 		opened := time.Now().Add(-delay) // or before
 		b.mu.Lock()
 		confirmed := b.session.confirmed
 		b.mu.Unlock()
 		require.False(t, confirmed.After(opened), "confirmed %v after the server opened it", confirmed.Sub(opened))
-		require.NoError(t, <-granted)
+		lease := peer.Eventually(t, granted)
 		require.Greater(t, time.Since(begun), 2*delay)
 		require.Less(t, lease.Grant().Until.Sub(begun), b.o.TTL+250*time.Millisecond, "counted from the answer")
 		b.Frees(lease)
