@@ -114,14 +114,12 @@ func TestEachWatchesTheOneAhead(t *testing.T) {
 	b := newBackend(t, o, s.Addr())
 	first := b.Takes(request(b, t.Name())).(*claim)
 	ahead, owner := first.path(), first.node.Session
-	ctx, cancel := context.WithCancel(t.Context())
 	var waiting sync.WaitGroup
-	defer waiting.Wait()
-	defer cancel()
+	t.Cleanup(waiting.Wait)
 	for range 3 {
 		w := newBackend(t, o, s.Addr())
 		req := request(w, t.Name())
-		waiting.Go(func() { _, _ = w.Wait(ctx, req) })
+		waiting.Go(func() { _, _ = w.Wait(t.Context(), req) })
 		watched := func() (watchers string) {
 			answer, err := s.FourLetter(t.Context(), "wchp") // paths, each followed by its watching sessions
 			require.NoError(t, err)

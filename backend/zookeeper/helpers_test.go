@@ -103,12 +103,6 @@ func waits(t testing.TB, b *node, name string, n int) {
 	}, soon, 5*time.Millisecond)
 }
 
-// newShared returns a caller's connection with session timeout testTTL, and a backend on it.
-func newShared(t testing.TB, addr string) (*zk.Conn, *node) {
-	conn, o := newConn(t, testTTL, addr)
-	return conn, newNodeOn(t, conn, o)
-}
-
 // sessionOf returns the id of b's session.
 func sessionOf(b *node) int64 {
 	b.mu.Lock()

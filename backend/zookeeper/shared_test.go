@@ -47,7 +47,8 @@ func TestCallersConnectionCarriesEveryRequest(t *testing.T) {
 // On a connection that its owner has closed, new claims send nothing. Earlier ones have ended when its session has.
 func TestClosedConnection(t *testing.T) {
 	s, _ := beside(t)
-	conn, b := newShared(t, s.Addr())
+	conn, o := newConn(t, testTTL, s.Addr())
+	b := newNodeOn(t, conn, o)
 	c, name := peer.Client(t, b.Backend, lockport.TTL(testTTL)), fresh(t)
 	peer.Holds(t, c, name)
 	b.mu.Lock()
@@ -104,7 +105,8 @@ func TestConnectionThatHasASession(t *testing.T) {
 func TestGrantedTimeout(t *testing.T) {
 	t.Parallel()
 	s := servers.NeedZooKeeper(t, servers.ZooKeeperOptions{Config: []string{"tickTime=500", "maxSessionTimeout=1500"}})
-	conn, b := newShared(t, s.Addr())
+	conn, o := newConn(t, testTTL, s.Addr())
+	b := newNodeOn(t, conn, o)
 	lease := b.Takes(request(b, t.Name()))
 	require.LessOrEqual(t, time.Until(lease.Grant().Until), 1500*time.Millisecond)
 	b.Frees(lease)
