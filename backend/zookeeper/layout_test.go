@@ -60,7 +60,7 @@ func TestForeign(t *testing.T) {
 	l := peer.Must(b.list("/" + t.Name()))(t)
 	require.NoError(t, peer.ErrOf(raw.SetACL("/"+t.Name()+"/"+l.children[0], zk.WorldACL(zk.PermDelete), -1))) // it cannot be read
 	granted := peer.Acquiring(t, c, t.Name())
-	waits(t, b, t.Name(), 2)
+	peer.Until(t, func() bool { b.mu.Lock(); defer b.mu.Unlock(); return len(b.watches) == 1 }) // it was told to wait
 	l = peer.Must(b.list("/" + t.Name()))(t)
 	inOrder(l.children)
 	require.NoError(t, b.delete("/"+t.Name()+"/"+l.children[1])) // the waiter starts over
