@@ -25,7 +25,7 @@ type claim struct {
 	grant driver.Grant
 	watch *watch      // the holder's; nil: not held
 	timer *time.Timer // starts watch
-	ended error       // errReleased, errDetached or errKeyGone: no request may create the key any more; nil: none of these
+	ended error       // errReleased or errKeyGone: no request may create the key any more; nil: none of these
 
 	calls int  // under way that may create its key
 	late  bool // a request that creates the key may still arrive, or arrive again

@@ -9,9 +9,6 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// errDetached: Detach ended the claim in this process.
-var errDetached = fmt.Errorf("%w: it was detached", driver.ErrLost)
-
 // errNotDetached: the Attach came too late.
 var errNotDetached = fmt.Errorf("%w: the detached claim ended, or was attached already", driver.ErrLost)
 
@@ -47,11 +44,9 @@ func (b *Backend) Detach(ctx context.Context, lease driver.Lease) error {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	c.end(errDetached)
-	if c.ended == errReleased { // meanwhile: when repeated, it must not delete the key of whoever attached it
-		c.ended = errDetached
-	}
-	b.retire(c.lease) // the key may live on
+	c.end(errReleased)
+	c.rev, c.late = 0, false // the key may be another client's by now, and late requests find the tombstone
+	b.retire(c.lease)        // the key may live on
 	b.drop(c)
 	return nil
 }

@@ -31,12 +31,10 @@ func (c *claim) Release(ctx context.Context) error {
 // arrives late, it must not find another claim's key.
 func (c *claim) delete(ctx context.Context, full error) error {
 	c.b.mu.Lock()
-	detached := c.ended == errDetached // the key may be another claim's by now
-	if !detached {
-		c.b.retire(c.lease)
-	}
+	detached := c.rev == 0
+	c.b.retire(c.lease)
 	c.b.mu.Unlock()
-	if detached {
+	if detached { // the key may be another client's by now
 		return full
 	}
 	r, err := do(ctx, c.b, true, func(ctx context.Context, client *clientv3.Client) (*clientv3.DeleteResponse, error) {
@@ -70,11 +68,8 @@ func (c *claim) removed(rev int64) error {
 	c.b.mu.Lock()
 	defer c.b.mu.Unlock()
 	c.b.drop(c)
-	switch freed := uint64(rev) == c.grant.Token; {
-	case freed && c.ended != errKeyGone:
+	if uint64(rev) == c.grant.Token && c.ended != errKeyGone {
 		return nil
-	case c.ended == errDetached:
-		return errDetached
 	}
 	return errKeyGone
 }
@@ -128,11 +123,10 @@ func (c *claim) removal() request {
 	c.b.mu.Lock()
 	defer c.b.mu.Unlock()
 	r := request{name: c.req.Name, when: []clientv3.Cmp{created(c.key, c.rev)}, then: []clientv3.Op{clientv3.OpDelete(c.key, clientv3.WithPrevKV())}}
-	detached := c.ended == errDetached    // then Detach has put the tombstone
-	if c.rev == 0 || c.late || detached { // the key may exist or not, was deleted and put again, or is another claim's
+	if c.rev == 0 || c.late { // the key may exist or not, was deleted and put again, or is another client's
 		r.when[0] = clientv3.Compare(clientv3.Value(c.key), "=", valueOf(c.req.Owner))
 	}
-	if c.late && !detached {
+	if c.late {
 		c.b.retire(c.lease)
 		r.or = []clientv3.Op{c.putTombstone()}
 		r.then = append(r.then, r.or...)
