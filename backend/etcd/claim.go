@@ -26,9 +26,7 @@ type claim struct {
 	watch *watch      // the holder's; nil: not held
 	timer *time.Timer // starts watch
 	ended error       // errReleased or errKeyGone: no request may create the key any more; nil: none of these
-
-	calls int  // under way that may create its key
-	late  bool // a request that creates the key may still arrive, or arrive again
+	late  bool        // a request that creates the key is under way, or may arrive later or again
 }
 
 var (
@@ -45,7 +43,7 @@ const repeatedAfter = time.Second
 // TryAcquire implements driver.Backend, in one transaction. A claim on a permit enters the queue. If no permit is free and it need not wait, a second
 // transaction withdraws it.
 func (b *Backend) TryAcquire(ctx context.Context, req driver.Request) (driver.Lease, error) {
-	lease, err := b.attempt(req, func(c *claim) (place, error) { return b.acquire(ctx, c, req.Queue, b.put) })
+	lease, err := b.attempt(req, func(c *claim) (place, error) { return b.acquire(ctx, c, req.Queue, b.write) })
 	if req.Permits > 0 && !req.Queue && errors.Is(err, driver.ErrHeld) {
 		if failed := b.Abandon(ctx, req); failed != nil {
 			err = classify(ctx, errors.New(failed.Error()), true)
@@ -63,7 +61,6 @@ func (b *Backend) attempt(req driver.Request, f func(*claim) (place, error)) (dr
 	p, err := f(c)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	c.calls--
 	switch {
 	case err != nil:
 	case p.ahead > 0:
@@ -86,7 +83,7 @@ func (b *Backend) attempt(req driver.Request, f func(*claim) (place, error)) (dr
 	return nil, err
 }
 
-// register returns the claim of req, which it creates if there is none, for one more call.
+// register returns the claim of req, which it creates if there is none.
 func (b *Backend) register(req driver.Request) (*claim, error) {
 	if req.TTL < capabilities.MinTTL || req.TTL > driver.MaxTTL {
 		return nil, fmt.Errorf("%w: %w: the TTL %v is too small or too large; etcd counts whole seconds", driver.ErrRefused, driver.ErrInvalidOption, req.TTL)
@@ -98,7 +95,6 @@ func (b *Backend) register(req driver.Request) (*claim, error) {
 		c = &claim{b: b, req: req, prefix: b.layout.claimPrefix(req)}
 		b.claims[req.Owner] = c
 	}
-	c.calls++
 	return c, nil
 }
 
@@ -128,8 +124,8 @@ func (c *claim) rivals() (from, to string) {
 	return c.prefix, clientv3.GetPrefixRangeEnd(c.prefix)
 }
 
-// sender sends the transaction of a claim, as Backend.put does.
-type sender func(ctx context.Context, c *claim, txn request) (*clientv3.TxnResponse, error)
+// sender sends the transaction of a claim, as Backend.write does.
+type sender func(ctx context.Context, txn request) (*clientv3.TxnResponse, error)
 
 // acquire requests the name in one transaction, which send sends. If the name is taken, the claim's key enters the queue if queue is set, or
 // for a permit. Errors are classified; driver.ErrHeld: the claim is not in the queue.
@@ -137,6 +133,9 @@ func (b *Backend) acquire(ctx context.Context, c *claim, queue bool, send sender
 	b.mu.Lock()
 	known, l := c.rev != 0, c.lease // from an earlier attempt
 	b.mu.Unlock()
+	if known {
+		return b.locate(ctx, c)
+	}
 	for again := false; ; again = true {
 		if l == nil {
 			if l, err = b.leaseFor(ctx, c.req.TTL); err != nil {
@@ -144,22 +143,11 @@ func (b *Backend) acquire(ctx context.Context, c *claim, queue bool, send sender
 			}
 			b.assignKey(c, l)
 		}
-		b.mu.Lock()
-		k := b.refresh(l, false)
-		b.mu.Unlock()
-		if known {
-			p, err = b.locate(ctx, c)
-		} else {
-			p, err = b.submit(ctx, c, queue, send)
+		p, err = b.put(ctx, c, func() (place, error) { return b.submit(ctx, c, queue, send) })
+		if again || !errors.Is(err, rpctypes.ErrLeaseNotFound) {
+			return p, err
 		}
-		switch {
-		case err == nil && p.ahead == 0:
-			_ = k.wait(ctx, true) // on failure the validity is shorter
-		case errors.Is(err, rpctypes.ErrLeaseNotFound) && !again: // the lease was revoked, and no claim was made
-			l = nil
-			continue
-		}
-		return p, err
+		l = nil // it was revoked, and no claim was made
 	}
 }
 
@@ -208,7 +196,7 @@ func (b *Backend) claimTxn(c *claim, queue bool) request {
 
 // submit sends the transaction of acquire.
 func (b *Backend) submit(ctx context.Context, c *claim, queue bool, send sender) (place, error) {
-	r, err := send(ctx, c, b.claimTxn(c, queue))
+	r, err := send(ctx, b.claimTxn(c, queue))
 	if err != nil {
 		return place{}, err
 	}
@@ -260,24 +248,28 @@ func (c *claim) setRevision(rev int64) {
 	c.rev = rev
 }
 
-// put sends txn, which creates c's key, unless c was abandoned. It records whether txn may arrive later, or again. Other claims get another lease
-// if that is so, or if etcd does not know this one.
-func (b *Backend) put(ctx context.Context, c *claim, txn request) (*clientv3.TxnResponse, error) {
+// put calls submit, unless c was abandoned. submit sends a transaction that creates c's key, and records its revision. put records whether that
+// transaction may arrive later, or again. Other claims get another lease if that is so, or if etcd does not know this one.
+func (b *Backend) put(ctx context.Context, c *claim, submit func() (place, error)) (place, error) {
 	b.mu.Lock()
 	late, ended := c.late, c.ended
 	c.late = late || ended == nil
+	k := b.refresh(c.lease, false)
 	b.mu.Unlock()
 	if ended != nil {
-		return nil, errAbandoned
+		return place{}, errAbandoned
 	}
 	sent := time.Now()
-	r, err := b.write(ctx, txn)
+	p, err := submit()
 	b.mu.Lock()
-	defer b.mu.Unlock()
 	if c.late = late || err != nil && !certain(err) || time.Since(sent) > repeatedAfter; c.late || errors.Is(err, rpctypes.ErrLeaseNotFound) {
 		b.retire(c.lease)
 	}
-	return r, err
+	b.mu.Unlock()
+	if err == nil && p.ahead == 0 {
+		_ = k.wait(ctx, true) // on failure the validity is shorter
+	}
+	return p, err
 }
 
 // locate finds the place of a claim that is on the server, or was.

@@ -71,31 +71,26 @@ func (b *Backend) takeOver(ctx context.Context, c *claim, owner string, rev int6
 		return place{}, errNotDetached
 	}
 	b.mu.Lock()
-	if c.ended != nil {
-		b.mu.Unlock()
-		return place{}, errAbandoned
-	}
 	c.lease, c.key = l, string(found.Kvs[0].Key)
-	l.keys[c.key] = struct{}{}
-	k := b.refresh(l, false)
 	b.mu.Unlock()
-	r, err := b.put(ctx, c, request{
-		name: c.req.Name,
-		when: []clientv3.Cmp{created(b.layout.tombstone(c.req.Owner), 0), created(c.key, rev), clientv3.Compare(clientv3.Value(c.key), "=", valueOf(owner))},
-		then: []clientv3.Op{clientv3.OpPut(c.key, valueOf(c.req.Owner), clientv3.WithLease(l.id)),
-			opGet(from, to, 1, clientv3.SortAscend, clientv3.WithMinCreateRev(rev+1), clientv3.WithKeysOnly())},
-		or: []clientv3.Op{clientv3.OpGet(c.key)},
+	return b.put(ctx, c, func() (p place, err error) {
+		r, err := b.write(ctx, request{
+			name: c.req.Name,
+			when: []clientv3.Cmp{created(b.layout.tombstone(c.req.Owner), 0), created(c.key, rev), clientv3.Compare(clientv3.Value(c.key), "=", valueOf(owner))},
+			then: []clientv3.Op{clientv3.OpPut(c.key, valueOf(c.req.Owner), clientv3.WithLease(l.id)),
+				opGet(from, to, 1, clientv3.SortAscend, clientv3.WithMinCreateRev(rev+1), clientv3.WithKeysOnly())},
+			or: []clientv3.Op{clientv3.OpGet(c.key)},
+		})
+		if err != nil {
+			return p, err
+		}
+		p.revision = r.Header.Revision
+		if r.Succeeded {
+			p.contended = len(rangeAt(r, 1).Kvs) > 0
+		} else if has := rangeAt(r, 0).Kvs; len(has) == 0 || has[0].CreateRevision != rev || string(has[0].Value) != valueOf(c.req.Owner) {
+			return p, errNotDetached // a repeated request gets the same answer
+		}
+		c.setRevision(rev)
+		return p, nil
 	})
-	if err != nil {
-		return place{}, err
-	}
-	p := place{revision: r.Header.Revision}
-	if r.Succeeded {
-		p.contended = len(rangeAt(r, 1).Kvs) > 0
-	} else if has := rangeAt(r, 0).Kvs; len(has) == 0 || has[0].CreateRevision != rev || string(has[0].Value) != valueOf(c.req.Owner) {
-		return place{}, errNotDetached // a repeated request gets the same answer
-	}
-	c.setRevision(rev)
-	_ = k.wait(ctx, true) // on failure the validity is shorter
-	return p, nil
 }

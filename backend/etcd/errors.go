@@ -77,5 +77,5 @@ func contextError(ctx context.Context, err error) error {
 
 // certain reports whether a request that failed with err certainly has no effect, now or later.
 func certain(err error) bool {
-	return errors.Is(err, driver.ErrHeld) || errors.Is(err, driver.ErrUnavailable) || errors.Is(err, driver.ErrRefused)
+	return errors.Is(err, driver.ErrHeld) || errors.Is(err, driver.ErrLost) || errors.Is(err, driver.ErrUnavailable) || errors.Is(err, driver.ErrRefused)
 }

@@ -82,8 +82,8 @@ func (b *Backend) Requeue(ctx context.Context, from driver.Lease, req driver.Req
 		return lease, released, err
 	}
 	released = driver.ErrUnknown
-	send := func(ctx context.Context, c *claim, txn request) (*clientv3.TxnResponse, error) {
-		r, err := b.put(ctx, c, request{name: txn.name, then: []clientv3.Op{old.removal().op(), txn.op()}})
+	send := func(ctx context.Context, txn request) (*clientv3.TxnResponse, error) {
+		r, err := b.write(ctx, request{name: txn.name, then: []clientv3.Op{old.removal().op(), txn.op()}})
 		if err != nil {
 			return nil, err
 		}
@@ -105,7 +105,7 @@ func (b *Backend) Abandon(ctx context.Context, req driver.Request) error {
 		return err
 	}
 	c.end(errReleased)
-	nothing := c.lease == nil || c.calls == 0 && !c.late && c.rev == 0 // no request of it had an effect
+	nothing := !c.late && c.rev == 0 // no request of it had an effect
 	b.mu.Unlock()
 	if !nothing {
 		if _, err := b.write(ctx, c.removal()); err != nil && !errors.Is(err, rpctypes.ErrLeaseNotFound) { // without its lease it takes no effect

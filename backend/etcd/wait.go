@@ -21,7 +21,7 @@ func (b *Backend) Wait(ctx context.Context, req driver.Request) (driver.Lease, e
 		queued := c.rev != 0
 		b.mu.Unlock()
 		if !queued {
-			if p, err = b.acquire(ctx, c, true, b.put); err != nil || p.ahead == 0 {
+			if p, err = b.acquire(ctx, c, true, b.write); err != nil || p.ahead == 0 {
 				return p, err
 			}
 		}
