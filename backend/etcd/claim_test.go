@@ -237,6 +237,11 @@ func TestRepeatedAttach(t *testing.T) {
 		if carryOut {
 			require.NoError(t, err)
 			require.Equal(t, lease.Grant().Token, took.Grant().Token)
+			b.mu.Lock()
+			b.retire(took.(*claim).lease)
+			b.mu.Unlock()
+			peer.Must(b.Attach(t.Context(), mine, req.Owner, lease.Grant().Token))(t)
+			require.EqualValues(t, keysOf(t, etcd, "x")[0].Lease, took.(*claim).lease.id, "the lease that is renewed is the key's")
 			b.Frees(took)
 			repeat()
 			require.Empty(t, keysOf(t, etcd, "x"))

@@ -58,7 +58,13 @@ func (b *Backend) Attach(ctx context.Context, req driver.Request, owner string, 
 
 // takeOver is the transaction of Attach. Its errors are classified.
 func (b *Backend) takeOver(ctx context.Context, c *claim, owner string, rev int64) (place, error) {
-	l, err := b.leaseFor(ctx, c.req.TTL)
+	b.mu.Lock()
+	l, err := c.lease, error(nil)
+	known := c.late || c.rev != 0 // an earlier Attach may have given the key this lease
+	b.mu.Unlock()
+	if !known {
+		l, err = b.leaseFor(ctx, c.req.TTL)
+	}
 	if err != nil {
 		return place{}, err
 	}
