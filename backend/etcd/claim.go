@@ -134,7 +134,7 @@ func (b *Backend) acquire(ctx context.Context, c *claim, queue bool, send sender
 	known, l := c.rev != 0, c.lease // from an earlier attempt
 	b.mu.Unlock()
 	if known {
-		return b.locate(ctx, c)
+		return b.whileAlive(ctx, l, func() (place, error) { return b.locate(ctx, c) })
 	}
 	for again := false; ; again = true {
 		if l == nil {
@@ -248,20 +248,30 @@ func (c *claim) setRevision(rev int64) {
 // transaction may arrive later, or again. Other claims get another lease if that is so, or if etcd does not know this one.
 func (b *Backend) put(ctx context.Context, c *claim, submit func() (place, error)) (place, error) {
 	b.mu.Lock()
-	late, ended := c.late, c.ended
+	l, late, ended := c.lease, c.late, c.ended
 	c.late = late || ended == nil
-	k := b.refresh(c.lease, false)
 	b.mu.Unlock()
 	if ended != nil {
 		return place{}, errAbandoned
 	}
-	sent := time.Now()
-	p, err := submit()
+	return b.whileAlive(ctx, l, func() (place, error) {
+		sent := time.Now()
+		p, err := submit()
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if c.late = late || err != nil && !certain(err) || time.Since(sent) > repeatedAfter; c.late || errors.Is(err, rpctypes.ErrLeaseNotFound) {
+			b.retire(l)
+		}
+		return p, err
+	})
+}
+
+// whileAlive calls f, and renews l meanwhile if that is due, for a claim that f finds first in the queue, or leaves there.
+func (b *Backend) whileAlive(ctx context.Context, l *lease, f func() (place, error)) (place, error) {
 	b.mu.Lock()
-	if c.late = late || err != nil && !certain(err) || time.Since(sent) > repeatedAfter; c.late || errors.Is(err, rpctypes.ErrLeaseNotFound) {
-		b.retire(c.lease)
-	}
+	k := b.refresh(l, false)
 	b.mu.Unlock()
+	p, err := f()
 	if err == nil && p.ahead == 0 {
 		_ = k.wait(ctx, true) // on failure the validity is shorter
 	}
