@@ -183,12 +183,14 @@ func (c *conn) endEarlier(ctx context.Context, op *session.Op) error {
 			if op.OK = r.Number(2) == 0 || look == maxLooks-1; op.OK {
 				return nil
 			}
+		case r.Number(1) != earlier.thread: // something in between gives sessions other ids: KILL would end a stranger's
+			err = fmt.Errorf("%w: the marker of session %d belongs to session %s", driver.ErrRefused, earlier.thread, r.Text(1))
 		case look == 0:
 			if err = c.exec(ctx, fmt.Sprint("KILL ", earlier.thread)); number(err) == errNoSuchThread {
 				err = nil
 			}
 		}
-		if number(err) != 0 {
+		if number(err) != 0 || errors.Is(err, driver.ErrRefused) {
 			op.Err = classify(ctx, err)
 			return nil
 		}
