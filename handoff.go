@@ -1,6 +1,7 @@
 package lockport
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -56,11 +57,8 @@ func (cl *claim) mayServe(w *waiter, now time.Duration) bool {
 // and writers for readers. Permits are independent of both. The mutex is held.
 func (cl *claim) isContended() bool {
 	q := cl.queue
-	if cl.contended || q.permits > 0 {
-		return cl.contended
-	}
 	other := cl.client.queues[queueKey{q.name, mode{shared: !q.shared}}]
-	return other != nil && other.head() != nil
+	return cl.contended || q.permits == 0 && other != nil && other.head() != nil
 }
 
 // join gives w, which came after the grant, a hold of the claim. The mutex is held.
@@ -91,22 +89,13 @@ func (cl *claim) give(w *waiter, now time.Duration) {
 	if l.claim != nil {
 		l = new(Lock)
 	}
-	l.claim, l.acquired, l.limit = cl, now, never
+	l.claim, l.acquired, l.limit, l.keep = cl, now, after(now, cmp.Or(w.maxHold, never)), after(now, w.minHold)
 	l.observe(w)
 	if cl.token > 0 {
 		l.token = Token(cl.token*driver.TokensPerGrant + uint64(cl.handOffs))
 	}
-	if w.maxHold > 0 {
-		l.limit = after(now, w.maxHold)
-	}
 	if cl.limit = min(cl.limit, l.limit); len(cl.holds) == 0 {
 		cl.limit = l.limit
-	}
-	if !w.shared {
-		cl.keepUntil = 0
-	}
-	if w.minHold > 0 {
-		l.keep = after(now, w.minHold)
 	}
 	cl.holds = append(cl.holds, l)
 	cl.queue.answer(w, l, nil)

@@ -29,7 +29,7 @@ type Lock struct {
 
 	// Guarded by the client's mutex.
 	outer    *Lock              // the hold that this inner hold belongs to; nil: none. Never changes.
-	keep     time.Duration      // until then its MinHold keeps the claim; 0: not at all
+	keep     time.Duration      // until then its MinHold keeps the claim
 	lost     chan struct{}      // made on demand
 	watchers map[any]func(*end) // called when the hold ends, for contexts and inner holds
 }

@@ -19,20 +19,15 @@ func (cl *claim) schedule() {
 	if cl.renewal == nil {
 		due = min(due, cl.renewAt)
 	}
-	switch {
-	case len(cl.holds) > 0:
+	if len(cl.holds) > 0 {
 		due = min(due, cl.limit)
-	case cl.keepUntil > 0:
+	} else {
 		due = min(due, cl.keepUntil)
 	}
 	t := &cl.client.timers
-	switch cl.due = due; {
-	case due == never:
-		t.remove(cl)
-		return
-	case cl.index == 0:
+	if cl.due = due; cl.index == 0 {
 		heap.Push(&t.heap, cl)
-	default:
+	} else {
 		heap.Fix(&t.heap, int(cl.index)-1)
 	}
 	cl.client.arm()
@@ -51,7 +46,7 @@ const maxSleep = 250 * time.Millisecond
 // arm makes the timer fire when the first claim is due, or sooner. The mutex is held.
 func (c *Client) arm() {
 	t := &c.timers
-	if len(t.heap) == 0 || t.armed > 0 && t.armed <= t.heap[0].due {
+	if len(t.heap) == 0 || t.heap[0].due == never || t.armed > 0 && t.armed <= t.heap[0].due {
 		return // firing too early does no harm
 	}
 	t.armed = t.heap[0].due
@@ -73,7 +68,6 @@ func (c *Client) tick() {
 	var due []*claim // to be renewed
 	for len(t.heap) > 0 && t.heap[0].due <= now {
 		cl := t.heap[0]
-		t.remove(cl)
 		switch {
 		case cl.expire(now):
 			continue
