@@ -64,21 +64,16 @@ func (l *Lock) Valid() bool { return l.Err() == nil }
 // Err is nil while the lock is held, by comparing the clock now. Afterwards it matches ErrReleased, ErrClosed, or ErrLost with its reason.
 // It does no I/O.
 func (l *Lock) Err() error {
-	e := l.ended.Load()
-	if e == nil {
-		c := l.claim.client
-		deadline, now := min(time.Duration(l.claim.deadline.Load()), l.limit), c.now()
-		if deadline == never || now < deadline {
-			return nil
-		}
+	c, e := l.claim.client, l.ended.Load()
+	if now := c.now(); e == nil && now >= min(time.Duration(l.claim.deadline.Load()), l.limit) {
 		c.mu.Lock()
-		e = l.endAt(now)
+		e = l.endAt(now) // nil: renewed just now
 		c.mu.Unlock()
-		if e == nil { // renewed just now
-			return nil
-		}
 	}
-	return l.claim.client.fail("hold", l.Name(), e.err)
+	if e == nil {
+		return nil
+	}
+	return c.fail("hold", l.Name(), e.err)
 }
 
 // endAt returns how the hold has ended. If its time is up at now, it ends the hold. nil: it has not ended. The mutex is held.
