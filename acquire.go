@@ -129,7 +129,6 @@ func (c *Client) giveUp(q *queue, w *waiter, cause error) (*Lock, error) {
 			return l, nil
 		}
 		l.keep = 0 // no work has begun under it
-		l.finish(released)
 		if l.leaves(c.now()) {
 			c.inBackground(l.claim.releaseUnseen)
 		}

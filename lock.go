@@ -163,7 +163,6 @@ func (l *Lock) finish(e *end) bool {
 	for _, f := range l.watchers {
 		f(e)
 	}
-	l.watchers = nil
 	return true
 }
 
