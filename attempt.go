@@ -203,9 +203,7 @@ func (cl *claim) conclude(o *outcome) (again bool) {
 	cl.lease = o.lease
 	switch {
 	case o.abandoned:
-		if cl.state != gone {
-			cl.leave()
-		}
+		cl.leave()
 		return false
 	case cl.state == gone:
 		if class == nil || class == driver.ErrUnknown || cl.req.Queue {
