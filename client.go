@@ -91,13 +91,12 @@ func New(b driver.Backend, opts ...Option) (*Client, error) {
 	if c.waiter == nil && (caps.Wake == driver.WakeQueue || caps.Wake == driver.WakeQueueOrPoll) || c.notifier == nil && caps.Wake == driver.WakeNotify {
 		c.caps.Wake = driver.WakePoll
 	}
-	if err := cfg.acquisition.check(c.caps); err != nil {
-		return fail(caps.Backend, err)
-	}
+	err = cfg.acquisition.check(c.caps)
 	for _, r := range cfg.require {
-		if err := r.check(c.caps); err != nil {
-			return fail(caps.Backend, err)
-		}
+		err = cmp.Or(err, r.check(c.caps))
+	}
+	if err != nil {
+		return fail(caps.Backend, err)
 	}
 	c.ctx, c.stop = context.WithCancel(context.Background())
 	return c, nil

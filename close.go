@@ -117,11 +117,8 @@ func (c *Client) begin() bool {
 
 // inBackground runs f in a goroutine that Close waits for. The mutex is held.
 func (c *Client) inBackground(f func()) {
-	if c.begin() {
-		go func() {
-			defer c.background.Done()
-			f()
-		}()
+	if c.ctx.Err() == nil {
+		c.background.Go(f)
 	}
 }
 

@@ -54,10 +54,7 @@ func newStatus(st driver.Status) Status {
 func (c *Client) Inspect(ctx context.Context, name string) (Status, error) {
 	inspect := func(i driver.Inspector) (driver.Status, error) { return i.Inspect(ctx, name) }
 	st, err := query(ctx, c, "inspect", name, checkName(name), "show its locks", inspect)
-	if err != nil {
-		return Status{}, err
-	}
-	return newStatus(st), nil
+	return newStatus(st), err
 }
 
 // List asks the server for all locks that are held or waited for and whose names begin with prefix, in no order. With an error the list may be

@@ -71,18 +71,13 @@ func wordFor(err error, words []word, other string) string {
 }
 
 var outcomes = []word{
-	{context.Canceled, "canceled"}, {ErrUnavailable, "unavailable"}, {context.DeadlineExceeded, "timeout"}, {ErrHeld, "held"},
+	{nil, "acquired"}, {context.Canceled, "canceled"}, {ErrUnavailable, "unavailable"}, {context.DeadlineExceeded, "timeout"}, {ErrHeld, "held"},
 	{ErrRefused, "refused"}, {ErrClosed, "closed"}, {ErrLost, "lost"},
 }
 
 // Outcome is Err in one word, for metrics: "acquired", "held" (TryAcquire only), "timeout" (the lock was held, perhaps by this client, until the
 // context's deadline), "canceled", "unavailable" (even if that lasted until the deadline), "refused", "closed", "lost" (Reenter and Attach only) or "invalid".
-func (e AcquireEvent) Outcome() string {
-	if e.Err == nil {
-		return "acquired"
-	}
-	return wordFor(e.Err, outcomes, "invalid")
-}
+func (e AcquireEvent) Outcome() string { return wordFor(e.Err, outcomes, "invalid") }
 
 var reasons = []word{{ErrSilence, "silence"}, {ErrMaxHold, "max_hold"}, {errOuterReleased, "outer_released"}, {ErrLost, "removed"}}
 
