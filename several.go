@@ -40,9 +40,6 @@ func TryAcquireAll(ctx context.Context, l Locker, names []string, opts ...Acquir
 	if len(names) == 0 || len(slices.Compact(slices.Clone(names))) < len(names) {
 		return nil, &Error{Op: "acquire", Err: fmt.Errorf("%w: give at least one name, and none twice", ErrInvalidName)}
 	}
-	if err := ctx.Err(); err != nil {
-		return nil, &Error{Op: "acquire", Err: err}
-	}
 	locks, errs := make([]*Lock, len(names)), make([]error, len(names))
 	inParallel(len(names), len(names), func(i int) { locks[i], errs[i] = l.TryAcquire(ctx, names[i], opts...) })
 	set := &Set{locks: slices.DeleteFunc(locks, func(lock *Lock) bool { return lock == nil })}
