@@ -12,6 +12,7 @@ import (
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/backend/memory/memorytest"
 	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/lab/peer"
 )
 
 func TestGrantThatCameTooLateIsNotBelieved(t *testing.T) {
@@ -45,21 +46,17 @@ func TestBadArguments(t *testing.T) {
 	require.ErrorIs(t, err, lockport.ErrInvalidOption)
 	b := memorytest.NewBackend(nil, nil)
 	for _, opts := range [][]lockport.Option{{lockport.TTL(time.Microsecond)}, {lockport.MinHold(time.Minute), lockport.MaxHold(time.Second)}} {
-		_, err = lockport.New(b, opts...)
-		require.ErrorIs(t, err, lockport.ErrInvalidOption)
+		require.ErrorIs(t, peer.ErrOf(lockport.New(b, opts...)), lockport.ErrInvalidOption)
 	}
 	c, err := lockport.New(b)
 	require.NoError(t, err)
 	for _, opts := range [][]lockport.AcquireOption{
 		{lockport.TTL(0)}, {lockport.Permits(0)}, {lockport.Permits(1025)}, {lockport.Shared(), lockport.Permits(2)},
 	} {
-		_, err = c.TryAcquire(t.Context(), "a", opts...)
-		require.ErrorIs(t, err, lockport.ErrInvalidOption)
+		require.ErrorIs(t, peer.ErrOf(c.TryAcquire(t.Context(), "a", opts...)), lockport.ErrInvalidOption)
 	}
-	_, err = c.TryAcquire(t.Context(), "")
-	require.EqualError(t, err, "lockport: try (memory): invalid lock name: it is empty; give it 1 to 1024 bytes")
-	_, err = c.TryAcquire(t.Context(), strings.Repeat("äö", 1024))
-	require.ErrorContains(t, err, `lockport: try "äöäö`)
+	require.EqualError(t, peer.ErrOf(c.TryAcquire(t.Context(), "")), "lockport: try (memory): invalid lock name: it is empty; give it 1 to 1024 bytes")
+	require.ErrorContains(t, peer.ErrOf(c.TryAcquire(t.Context(), strings.Repeat("äö", 1024))), `lockport: try "äöäö`)
 	require.Zero(t, b.Calls(memorytest.Claim))
 	require.NoError(t, c.Close())
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport"
+	"github.com/lockport/lockport/internal/lab/peer"
 )
 
 // A hold that was handed over keeps its token.
@@ -27,8 +28,7 @@ func TestDetachAfterHandOff(t *testing.T) {
 		w.release(second)
 		attached, err := b.Attach(w.ctx, ticket)
 		require.NoError(t, err)
-		_, err = b.Attach(w.ctx, ticket)
-		require.ErrorIs(t, err, lockport.ErrLost, "once")
+		require.ErrorIs(t, peer.ErrOf(b.Attach(w.ctx, ticket)), lockport.ErrLost, "once")
 		before, _ := second.Token()
 		require.Equal(t, before, w.token(attached))
 		waits = w.begin(b, "x")
@@ -159,20 +159,15 @@ func TestTicketsThatAreNone(t *testing.T) {
 	ticket, err := lock.Detach(t.Context())
 	require.NoError(t, err)
 	for _, s := range []string{"", "lp1.", "lp2." + ticket[4:], ticket[:len(ticket)-3], "lp1.e30"} {
-		_, err := b.Attach(t.Context(), s)
-		require.ErrorIs(t, err, lockport.ErrInvalidOption, s)
+		require.ErrorIs(t, peer.ErrOf(b.Attach(t.Context(), s)), lockport.ErrInvalidOption, s)
 	}
-	_, err = b.Attach(t.Context(), ticket, lockport.Shared())
-	require.ErrorIs(t, err, lockport.ErrInvalidOption)
+	require.ErrorIs(t, peer.ErrOf(b.Attach(t.Context(), ticket, lockport.Shared())), lockport.ErrInvalidOption)
 	all := []lockport.AcquireOption{lockport.MaxHold(time.Hour), lockport.Shared()}
-	_, err = b.Attach(t.Context(), ticket, all[:1]...)
-	require.NoError(t, err)
-	_, err = b.Acquire(t.Context(), "z", all...)
-	require.NoError(t, err, "Attach changed its caller's options")
+	require.NoError(t, peer.ErrOf(b.Attach(t.Context(), ticket, all[:1]...)))
+	require.NoError(t, peer.ErrOf(b.Acquire(t.Context(), "z", all...)), "Attach changed its caller's options")
 	for _, opt := range []lockport.AcquireOption{lockport.Shared(), lockport.Permits(2)} {
 		lock, err := a.Acquire(t.Context(), "y", opt)
 		require.NoError(t, err)
-		_, err = lock.Detach(t.Context())
-		require.ErrorIs(t, err, errors.ErrUnsupported)
+		require.ErrorIs(t, peer.ErrOf(lock.Detach(t.Context())), errors.ErrUnsupported)
 	}
 }

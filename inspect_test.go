@@ -13,6 +13,7 @@ import (
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/backend/memory/memorytest"
 	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/lab/peer"
 )
 
 func TestInspectAndList(t *testing.T) {
@@ -37,12 +38,10 @@ func TestInspectAndList(t *testing.T) {
 		require.Equal(t, []any{"hidden", os.Getpid(), "batch"}, []any{st.Host, st.PID, st.Label})
 		require.NotContains(t, st.Owner, host)
 
-		_, err = looker.Inspect(w.ctx, "")
-		require.ErrorIs(t, err, lockport.ErrInvalidName)
+		require.ErrorIs(t, peer.ErrOf(looker.Inspect(w.ctx, "")), lockport.ErrInvalidName)
 		require.ErrorIs(t, looker.Break(w.ctx, "", "x"), lockport.ErrInvalidName)
 		require.ErrorIs(t, looker.Break(w.ctx, "other", ""), lockport.ErrLost)
-		_, err = looker.List(w.ctx, strings.Repeat("x", driver.MaxNameLength+1))
-		require.ErrorIs(t, err, lockport.ErrInvalidName)
+		require.ErrorIs(t, peer.ErrOf(looker.List(w.ctx, strings.Repeat("x", driver.MaxNameLength+1))), lockport.ErrInvalidName)
 		require.NoError(t, other.Err())
 
 		ended, cancel := context.WithCancel(w.ctx)
@@ -85,8 +84,7 @@ func TestTryDo(t *testing.T) {
 		done, err = lockport.TryDo(w.ctx, c, "a", fn)
 		require.ErrorIs(t, err, os.ErrInvalid)
 		require.True(t, done)
-		_, err = lockport.TryDo(w.ctx, c, "", fn)
-		require.ErrorIs(t, err, lockport.ErrInvalidName)
+		require.ErrorIs(t, peer.ErrOf(lockport.TryDo(w.ctx, c, "", fn)), lockport.ErrInvalidName)
 		require.Equal(t, 1, calls)
 		w.nobodyHolds("a")
 	})
@@ -118,8 +116,7 @@ func TestHeldErrorNamesTheHolder(t *testing.T) {
 		check(err)
 		require.Zero(w, b.Calls(memorytest.Look))
 
-		_, err = holder.TryAcquire(w.ctx, "a")
-		require.ErrorIs(w, err, lockport.ErrHeld, "this client holds it")
+		require.ErrorIs(w, peer.ErrOf(holder.TryAcquire(w.ctx, "a")), lockport.ErrHeld, "this client holds it")
 		w.release(l)
 	})
 }

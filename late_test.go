@@ -3,8 +3,9 @@ package lockport_test
 import (
 	"context"
 	"fmt"
+	"math"
 	"math/rand/v2"
-	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -19,17 +20,18 @@ import (
 	"github.com/lockport/lockport/internal/lab/peer"
 )
 
-// stubborn makes a client whose calls of methods last an hour and ignore their contexts. most is the largest number that ran at once.
-func (w *world) stubborn(most *int32, methods ...string) *lockport.Client {
+// stubborn makes a client whose calls of method last an hour and ignore their contexts. most is the largest number that ran at once. Even a prompt
+// backend's Attach may be late.
+func (w *world) stubborn(most *int32, method string) *lockport.Client {
 	var running atomic.Int32
-	w.tardy = true
+	w.tardy = w.tardy || method != "Attach"
 	return w.on(w.around(func(c call) error {
 		if c.method == "Abandon" { // it may be called beside another
 			return c.do()
 		}
 		*most = max(*most, running.Add(1))
 		defer running.Add(-1)
-		if slices.Contains(methods, c.method) {
+		if c.method == method {
 			time.Sleep(time.Hour)
 		}
 		return c.do()
@@ -39,13 +41,13 @@ func (w *world) stubborn(most *int32, methods ...string) *lockport.Client {
 // No caller waits for a client library that ignores contexts, and a claim never has two calls under way.
 func TestNobodyWaitsForALateBackend(t *testing.T) {
 	calls := map[string]func(ctx context.Context, c *lockport.Client, ticket string) error{
-		"acquire": func(ctx context.Context, c *lockport.Client, _ string) error { return peer.ErrOf(c.Acquire(ctx, "a")) },
-		"try": func(ctx context.Context, c *lockport.Client, _ string) error {
+		"TryAcquire": func(ctx context.Context, c *lockport.Client, _ string) error { return peer.ErrOf(c.Acquire(ctx, "a")) },
+		"TryAcquire, without waiting": func(ctx context.Context, c *lockport.Client, _ string) error {
 			return peer.ErrOf(c.TryAcquire(ctx, "a"))
 		},
-		"inspect": func(ctx context.Context, c *lockport.Client, _ string) error { return peer.ErrOf(c.Inspect(ctx, "a")) },
-		"check":   func(ctx context.Context, c *lockport.Client, _ string) error { return c.Check(ctx) },
-		"attach": func(ctx context.Context, c *lockport.Client, ticket string) error {
+		"Inspect": func(ctx context.Context, c *lockport.Client, _ string) error { return peer.ErrOf(c.Inspect(ctx, "a")) },
+		"Check":   func(ctx context.Context, c *lockport.Client, _ string) error { return c.Check(ctx) },
+		"Attach": func(ctx context.Context, c *lockport.Client, ticket string) error {
 			return peer.ErrOf(c.Attach(ctx, ticket))
 		},
 	}
@@ -54,7 +56,7 @@ func TestNobodyWaitsForALateBackend(t *testing.T) {
 			bubble(t, func(w *world) {
 				ticket, err := w.acquire(w.other(), "b").Detach(w.ctx)
 				require.NoError(t, err)
-				c := w.stubborn(new(int32), "TryAcquire", "Inspect", "Check", "Attach")
+				c := w.stubborn(new(int32), strings.Split(name, ",")[0])
 				start := time.Now()
 				err = call(w.within(time.Second).ctx, c, ticket)
 				require.ErrorIs(t, err, context.DeadlineExceeded)
@@ -107,16 +109,34 @@ func TestCloseLeavesALateBackend(t *testing.T) {
 	})
 }
 
-// The client refuses a lease that expires and that nothing can renew.
+// bare is a lease without Renew.
+type bare struct {
+	driver.Lease
+	until time.Time
+}
+
+func (b bare) Grant() driver.Grant { return driver.Grant{Until: b.until} }
+
+// The client refuses a lease that expires and that nothing can renew. One that does not expire is not renewed, not even when the MaxHold of another
+// reader ends.
 func TestLeaseThatNothingCanRenew(t *testing.T) {
 	bubble(t, func(w *world) {
-		b := memorytest.NewBackend(w.server, nil)
+		b, until := memorytest.NewBackend(w.server, nil), time.Now().Add(ttl)
 		c := w.on(plain{trying{b, func(ctx context.Context, req driver.Request) (driver.Lease, error) {
 			lease, err := b.TryAcquire(ctx, req)
-			return struct{ driver.Lease }{lease}, err // without Renew
+			return bare{lease, until}, err
 		}}})
 		require.ErrorContains(t, peer.ErrOf(c.Acquire(w.ctx, "a")), "driver.Renewer")
 		w.nobodyHolds("a")
+		until = time.Time{}
+		brief := w.acquire(c, "a", lockport.Shared(), lockport.MaxHold(time.Second))
+		w.sleep(time.Second / 2)
+		l := w.acquire(c, "a", lockport.Shared(), lockport.MaxHold(math.MaxInt64))
+		w.sleep(time.Second)
+		require.ErrorIs(t, brief.Err(), lockport.ErrMaxHold)
+		_, ok := l.Deadline()
+		require.False(t, ok)
+		w.release(l)
 	})
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/lockport/lockport/backend/memory"
 	"github.com/lockport/lockport/backend/memory/memorytest"
 	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/lab/peer"
 )
 
 // two are two clients of one server, as in two processes, in a world whose time is real outside a bubble.
@@ -27,8 +28,7 @@ func two(t *testing.T) (w *world, a, b *lockport.Client) {
 
 func (w *world) requireHeld(c *lockport.Client, name string, opts ...lockport.AcquireOption) {
 	w.Helper()
-	_, err := c.TryAcquire(w.ctx, name, opts...)
-	require.ErrorIs(w, err, lockport.ErrHeld)
+	require.ErrorIs(w, peer.ErrOf(c.TryAcquire(w.ctx, name, opts...)), lockport.ErrHeld)
 }
 
 func TestReadersShareAClaim(t *testing.T) {
@@ -182,6 +182,7 @@ func TestReenter(t *testing.T) {
 	w.requireHeld(a, "x")                     // not without Reenter
 	w.requireHeld(b, "x", lockport.Reenter()) // another client's
 	require.Equal(t, "y", w.acquire(a, "y", lockport.Reenter()).Name())
+	require.ErrorIs(t, peer.ErrOf(a.TryAcquire(w.ctx, "x", lockport.Reenter(), lockport.Permits(2))), lockport.ErrInvalidOption, "a permit of a lock")
 	inner := w.acquire(a, "x", lockport.Reenter(), lockport.Shared())
 	require.Equal(t, outer.Owner(), inner.Owner())
 	w.release(inner)
@@ -196,12 +197,11 @@ func TestReenter(t *testing.T) {
 		<-lock.Lost()
 		require.ErrorIs(t, lock.Release(w.ctx), lockport.ErrLost)
 	}
-	_, err = a.Acquire(w.ctx, "x", lockport.Reenter())
-	require.ErrorIs(t, err, lockport.ErrReleased)
+	require.ErrorIs(t, peer.ErrOf(a.Acquire(w.ctx, "x", lockport.Reenter())), lockport.ErrReleased)
 
 	w.ctx = lockport.WithLock(t.Context(), w.acquire(b, "x", lockport.Shared()))
-	_, err = b.TryAcquire(w.ctx, "x", lockport.Reenter())
-	require.ErrorIs(t, err, lockport.ErrInvalidOption, "a reader as a writer")
+	w.release(w.acquire(b, "x", lockport.Reenter(), lockport.Shared()))
+	require.ErrorIs(t, peer.ErrOf(b.TryAcquire(w.ctx, "x", lockport.Reenter())), lockport.ErrInvalidOption, "a reader as a writer")
 }
 
 func TestAcquireAll(t *testing.T) {
@@ -223,8 +223,7 @@ func TestAcquireAll(t *testing.T) {
 	w.acquire(b, "x")
 
 	for _, names := range [][]string{nil, {"p", "q", "p"}} {
-		_, err = lockport.AcquireAll(t.Context(), a, names)
-		require.ErrorIs(t, err, lockport.ErrInvalidName)
+		require.ErrorIs(t, peer.ErrOf(lockport.AcquireAll(t.Context(), a, names)), lockport.ErrInvalidName)
 	}
 }
 
@@ -234,8 +233,7 @@ func TestSetThatFailsIgnoresMinHold(t *testing.T) {
 		w, a, b := two(t)
 		held, minute := w.acquire(b, "z"), lockport.MinHold(time.Minute)
 		fails := func(opts ...lockport.AcquireOption) {
-			_, err := lockport.TryAcquireAll(t.Context(), a, []string{"y", "z"}, opts...)
-			require.ErrorIs(t, err, lockport.ErrHeld)
+			require.ErrorIs(t, peer.ErrOf(lockport.TryAcquireAll(t.Context(), a, []string{"y", "z"}, opts...)), lockport.ErrHeld)
 		}
 		fails(minute)
 		w.nobodyHolds("y")

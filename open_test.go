@@ -15,6 +15,7 @@ import (
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/backend/memory/memorytest"
 	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/lab/peer"
 )
 
 // checked is a backend with a scripted Check.
@@ -73,8 +74,7 @@ func TestOpenChecksTheServer(t *testing.T) {
 
 	closed = false
 	b.err = driver.ErrRefused
-	_, err = mux(b, &o).Open(t.Context(), "fake://host?ttl=20s", lockport.TTL(30*time.Second))
-	require.ErrorIs(t, err, lockport.ErrRefused)
+	require.ErrorIs(t, peer.ErrOf(mux(b, &o).Open(t.Context(), "fake://host?ttl=20s", lockport.TTL(30*time.Second))), lockport.ErrRefused)
 	require.Equal(t, 30*time.Second, o.TTL, "an option overrides the URL")
 	require.True(t, closed, "if Open fails, it closes the backend")
 
@@ -116,10 +116,8 @@ func TestOpenRefusesBadURLs(t *testing.T) {
 		require.NotContains(t, err.Error(), secret)
 		require.NotContains(t, err.Error(), "\n")
 	}
-	_, err := new(lockport.Mux).Open(t.Context(), "redis://localhost")
-	require.ErrorContains(t, err, "import a backend")
-	_, err = m.Open(t.Context(), "fake://host", lockport.TTL(0))
-	require.ErrorIs(t, err, lockport.ErrInvalidOption)
+	require.ErrorContains(t, peer.ErrOf(new(lockport.Mux).Open(t.Context(), "redis://localhost")), "import a backend")
+	require.ErrorIs(t, peer.ErrOf(m.Open(t.Context(), "fake://host", lockport.TTL(0))), lockport.ErrInvalidOption)
 	require.Panics(t, func() { m.Register(lockport.Scheme{Name: "fake"}) }, "a scheme has one backend")
 	require.Len(t, m.Schemes(), 1)
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/backend/memory/memorytest"
 	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/lab/peer"
 )
 
 // Require accepts exactly the backends that state what is required, or more.
@@ -38,12 +39,7 @@ func TestRequire(t *testing.T) {
 			}
 		}
 	}
-}
-
-func TestRequireOfAHiddenInterface(t *testing.T) {
-	b := plain{memorytest.NewBackend(nil, nil)}
-	for _, need := range []lockport.Requirement{lockport.NeedDetach, lockport.NeedNoPolling} {
-		_, err := lockport.New(b, lockport.Require(need))
-		require.ErrorIs(t, err, errors.ErrUnsupported, need)
+	for _, need := range []lockport.Requirement{lockport.NeedDetach, lockport.NeedNoPolling} { // their interfaces are hidden
+		require.ErrorIs(t, peer.ErrOf(lockport.New(plain{memorytest.NewBackend(nil, nil)}, lockport.Require(need))), errors.ErrUnsupported, need)
 	}
 }
