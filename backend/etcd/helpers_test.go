@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/lockport/lockport"
+	"github.com/lockport/lockport/conformance"
 	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/lab/peer"
 	"github.com/lockport/lockport/internal/lab/servers"
@@ -164,3 +165,17 @@ func requestsOf(ctx context.Context, s *servers.Etcd) (int64, error) {
 	}
 	return int64(n), err
 }
+
+// These match protobuf messages: a put of our value, the deletion of a key, and a keep-alive, which is a lease's id of 8 to 10 bytes.
+var (
+	puts       = regexp.MustCompile(`(?s)\x12.{1,2}` + valueTag).Match
+	deletes    = regexp.MustCompile(`(?s)\x1a.{1,2}\n.{1,2}` + defaultPrefix).Match
+	keepsAlive = regexp.MustCompile(`\x00{4}[\t-\x0b]\x08`).Match
+)
+
+// isOp classifies requests. A requeue deletes a key and puts another: it is a claim.
+var isOp = peer.Ops{
+	conformance.OpAcquire: puts,
+	conformance.OpRenew:   keepsAlive,
+	conformance.OpRelease: func(request []byte) bool { return deletes(request) && !puts(request) },
+}.Is
