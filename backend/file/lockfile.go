@@ -65,7 +65,7 @@ func (f *lockFile) read() error {
 	}
 	f.record, f.slot = record{}, -1
 	for i := range n / slotSize {
-		if r, ok := decode(header[i*slotSize : (i+1)*slotSize]); ok && (f.slot < 0 || r.newer(f.record)) {
+		if r, ok := decode(header[i*slotSize : (i+1)*slotSize]); ok && r.newer(f.record) {
 			f.record, f.slot = r, i
 		}
 	}
@@ -154,7 +154,7 @@ func (f *lockFile) readLine() (name string, permits int) {
 	}
 	_, _ = fmt.Sscanf(text[len(quoted):], " permits=%d", &permits)
 	switch file := filepath.Base(f.Name()); {
-	case permits == 0 && text == quoted && file == FileName(name):
+	case text == quoted && file == FileName(name):
 		return name, 0
 	case 0 < permits && permits <= driver.MaxPermits && text+"\n" == gateLine(name, permits) && file == gateName(name):
 		return name, permits
