@@ -62,6 +62,9 @@ func TestReaderOfADamagedFile(t *testing.T) {
 		release(t, next)
 		last = next
 	}
+	put(t, path, record{token: driver.MaxToken})
+	peer.Fails(t, b, reading("x"), driver.ErrRefused)
+	require.Zero(t, openLocks(dir))
 }
 
 // Another number of permits is refused while one is held, and accepted afterwards.
@@ -79,6 +82,7 @@ func TestAnotherNumberOfPermits(t *testing.T) {
 			peer.Takes(t, b, permitOf("x", n))
 		}
 		peer.Fails(t, a, permitOf("x", n), driver.ErrHeld)
+		require.Equal(t, n, openLocks(dir))
 		release(t, lease)
 		require.NoError(t, b.Close())
 		b = backend(t, dir)

@@ -98,10 +98,10 @@ func TestTokensOfPermits(t *testing.T) {
 	for range n - 1 {
 		backends = append(backends, backend(t, dir))
 	}
-	for range 30 {
+	for round := range 30 {
 		var claims sync.WaitGroup
-		leases, errs := make([]driver.Lease, n), make([]error, n)
-		for i, b := range backends {
+		leases, errs := make([]driver.Lease, 1+round%n), make([]error, n)
+		for i, b := range backends[:len(leases)] {
 			claims.Go(func() { leases[i], errs[i] = b.TryAcquire(t.Context(), permitOf("x", n)) })
 		}
 		claims.Wait()
@@ -113,7 +113,7 @@ func TestTokensOfPermits(t *testing.T) {
 			tokens[token], greatest = true, max(greatest, token)
 			release(t, l)
 		}
-		require.Len(t, tokens, n)
+		require.Len(t, tokens, len(leases))
 		last = greatest
 	}
 }
@@ -148,7 +148,7 @@ func TestTornWrite(t *testing.T) {
 			next := record{held: true, token: ahead + 1, since: goldenTime, owner: goldenOwner}
 			require.NoError(t, peer.ErrOf(f.WriteAt(next.encode()[:cut], int64(at)*slotSize)))
 			require.NoError(t, f.Close())
-			requireNext(t, dir, ahead)
+			requireNext(t, dir, requireNext(t, dir, ahead))
 		}
 	}
 }
@@ -172,10 +172,11 @@ func TestTokenSurvives(t *testing.T) {
 	// The clock was set back: the file is ahead of it.
 	last += uint64(time.Hour.Microseconds())
 	put(t, path, record{token: last})
+	require.NoError(t, os.Chtimes(path, time.Time{}, time.Now().Add(time.Hour)))
 	require.Equal(t, last+2, requireNext(t, dir, last), "readers may have the token between")
 
 	// Both: refused, since nothing tells which tokens were granted.
-	require.NoError(t, os.Truncate(path, 0))
+	require.NoError(t, os.WriteFile(path, bytes.Repeat([]byte("?"), 3000), 0o600))
 	require.NoError(t, os.Chtimes(path, time.Time{}, time.Now().Add(time.Hour)))
 	b := backend(t, dir)
 	require.ErrorContains(t, peer.Fails(t, b, request("x"), driver.ErrRefused), "clock was set back")
