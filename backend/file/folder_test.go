@@ -74,8 +74,7 @@ func TestForeignFileInPlaceOfALock(t *testing.T) {
 			require.NoError(t, put(path))
 			b := backend(t, filepath.Dir(path))
 			require.ErrorContains(t, peer.Fails(t, b, request("job"), driver.ErrRefused), what)
-			text, err := os.ReadFile(path + "2")
-			if err == nil {
+			if text, err := os.ReadFile(path + "2"); err == nil {
 				require.Equal(t, "data", string(text))
 			}
 		})

@@ -115,8 +115,8 @@ func TestUnusedFilesAreRemoved(t *testing.T) {
 
 	gate := peer.Must(openLock(b.path(gateName("x")), os.O_RDWR|os.O_CREATE))(t)
 	require.NoError(t, gate.try(permitOf("x", 2)))
-	err := b.look(gateName("x"), os.O_RDWR, func(f *lockFile) error { return f.remove(time.Now().Add(2 * unused)) })
-	require.ErrorIs(t, err, driver.ErrHeld)
+	remove := func(f *lockFile) error { return f.remove(time.Now().Add(2 * unused)) }
+	require.ErrorIs(t, b.look(gateName("x"), os.O_RDWR, remove), driver.ErrHeld)
 	require.NoError(t, os.Remove(gate.Name()), "it was removed, but a claim is about to record its number of permits")
 	waiting := queued("unused")
 	other := backend(t, b.dir.path)
