@@ -29,7 +29,7 @@ type record struct {
 // same token, but different times.
 func (r record) newer(o record) bool {
 	order := cmp.Or(cmp.Compare(r.token, o.token), r.since.Compare(o.since))
-	return order > 0 || order == 0 && !r.held && o.held
+	return order > 0 || order == 0 && !r.held
 }
 
 func (r record) encode() []byte {
