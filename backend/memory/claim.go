@@ -9,15 +9,15 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// claim is one claim, and its lease once granted. It has ended if it is neither a holder of its entry nor in the queue. The server's mutex guards req
-// and the fields after it; grant does not change after the grant.
+// claim is one claim, and its lease once granted. It has ended if it is neither a holder of its entry nor in the queue. The server's mutex guards
+// since and expires; grant does not change after the grant.
 type claim struct {
 	backend *Backend
 	entry   *entry
+	req     driver.Request
 	waits   chan struct{} // closed by the grant; nil: granted at once
 	grant   driver.Grant
 
-	req     driver.Request
 	since   time.Time // when it was granted
 	expires time.Time // when it ends unless it is renewed
 }

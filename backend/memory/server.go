@@ -53,7 +53,6 @@ func (e *entry) admits(req driver.Request) bool {
 func (s *Server) enter(b *Backend, req driver.Request, wait bool, sent, now time.Time) (*claim, error) {
 	e := s.entry(keyOf(req.Name, req.Permits > 0), now)
 	if c := e.find(req.Owner); c != nil {
-		c.req = req
 		return c, nil
 	}
 	switch {
