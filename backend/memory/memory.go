@@ -209,7 +209,7 @@ func (b *Backend) Close() error {
 	b.closed = true
 	for _, e := range s.names {
 		for _, c := range slices.Clone(e.queue) {
-			if c.backend == b && c.isWaiting() {
+			if c.backend == b { // waiting, or granted as the one before it ended
 				s.end(c, nil, time.Now())
 			}
 		}
