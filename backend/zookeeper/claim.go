@@ -157,7 +157,7 @@ func (c *claim) wait(ctx context.Context) error {
 
 // advance ensures that the claim has a node, and grants the lock if nothing is ahead. Otherwise it returns what is, see waitsFor.
 func (c *claim) advance(ctx context.Context) (ahead string, err error) {
-	children, at, err := c.place()
+	children, at, err := c.place(ctx)
 	if err == nil {
 		ahead, err = c.waitsFor(children, at)
 	}
@@ -168,13 +168,13 @@ func (c *claim) advance(ctx context.Context) (ahead string, err error) {
 }
 
 // place ensures that the claim has a node. It returns the lock's children in order, and the index of the claim's own.
-func (c *claim) place() (children []string, at int, err error) {
+func (c *claim) place(ctx context.Context) (children []string, at int, err error) {
 	if err := c.resolveCreation(); err != nil {
 		return nil, 0, err
 	}
 	var l list
 	if c.path() == "" {
-		if l, err = c.create(); err != nil {
+		if l, err = c.create(ctx); err != nil {
 			return nil, 0, err
 		}
 	}

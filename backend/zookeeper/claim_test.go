@@ -86,7 +86,7 @@ func TestNothingAbandonedIsGranted(t *testing.T) {
 		"other session": func(c *claim) { c.node.Session = 1 },
 	} {
 		c := b.newClaim(request(b, t.Name()))
-		_, at, err := c.place()
+		_, at, err := c.place(peer.Within(t, soon))
 		require.NoError(t, err)
 		require.Zero(t, at)
 		require.NoError(t, c.identify())
@@ -165,7 +165,7 @@ func TestDeduction(t *testing.T) {
 	}
 	for range 2 { // there was none before, and then there were some
 		c := b.newClaim(request(b, name))
-		_, _, err := c.place()
+		_, _, err := c.place(peer.Within(t, soon))
 		require.NoError(t, err)
 		require.NotZero(t, c.node.Czxid)
 		require.NoError(t, c.win(peer.Within(t, soon), false))
@@ -176,9 +176,9 @@ func TestDeduction(t *testing.T) {
 		somebody()
 	}
 	c := b.newClaim(request(b, name))
-	require.NoError(t, peer.ErrOf(c.create()))
+	require.NoError(t, peer.ErrOf(c.create(peer.Within(t, soon))))
 	somebody()
-	_, _, err := c.place()
+	_, _, err := c.place(peer.Within(t, soon))
 	require.NoError(t, err)
 	require.Zero(t, c.node.Czxid, "another node came and went after it was created")
 	require.NoError(t, b.delete(c.path()))
@@ -195,7 +195,7 @@ func TestAbandonFindsTheLatestNode(t *testing.T) {
 		require.NoError(t, b.ready(peer.Within(t, soon)))
 		require.NoError(t, b.makePath(c.parent))
 		require.NoError(t, peer.ErrOf(raw.Create(c.prefix, []byte(req.Owner), zk.FlagEphemeralSequential, b.o.ACL)))
-		require.NoError(t, c.createOnce())
+		require.NoError(t, c.createOnce(peer.Within(t, soon)))
 		own := c.path()
 		require.NoError(t, b.Abandon(peer.Within(t, soon), req)) // c is not registered, so its node is found by its prefix
 		require.ErrorIs(t, b.confirm(own), zk.ErrNoNode)

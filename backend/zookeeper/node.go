@@ -2,6 +2,7 @@ package zookeeper
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -56,14 +57,14 @@ func (c *claim) identify() error {
 }
 
 // create creates the claim's node and lists the lock's children, in one round trip.
-func (c *claim) create() (l list, err error) {
+func (c *claim) create(ctx context.Context) (l list, err error) {
 	for range 3 { // the server may remove the lock's node, and those above it, while they are empty
 		listed := make(chan list, 1)
 		go func() { // usually follows the creation on the connection
 			l, _ := c.b.list(c.parent)
 			listed <- l
 		}()
-		err := c.createOnce()
+		err := c.createOnce(ctx)
 		l := <-listed
 		if !errors.Is(err, zk.ErrNoNode) {
 			if err == nil && exhausted(c.path()) {
@@ -84,11 +85,11 @@ type creation struct {
 	underWay <-chan struct{} // closed when it returns; nil: it has returned, and its outcome is unknown
 }
 
-func (c *claim) createOnce() error {
+func (c *claim) createOnce(ctx context.Context) error {
 	b, done := c.b, make(chan struct{})
 	now := &creation{underWay: done}
 	b.mu.Lock()
-	if c.state == ended {
+	if c.state == ended || ctx.Err() != nil { // a claim is abandoned only after its context has ended
 		b.mu.Unlock()
 		return unavailable(errors.New("its caller has stopped waiting"))
 	}

@@ -73,7 +73,7 @@ func TestClosedConnection(t *testing.T) {
 	b.Abandons(req)
 	require.NoError(t, c.Close())
 	require.Empty(t, b.claims)
-	require.ErrorIs(t, b.newClaim(req).createOnce(), driver.ErrUnknown)
+	require.ErrorIs(t, b.newClaim(req).createOnce(peer.Within(t, soon)), driver.ErrUnknown)
 	require.Zero(t, b.down, "the session counts from its last request")
 }
 
