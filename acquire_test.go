@@ -48,8 +48,7 @@ func TestBadArguments(t *testing.T) {
 	for _, opts := range [][]lockport.Option{{lockport.TTL(time.Microsecond)}, {lockport.MinHold(time.Minute), lockport.MaxHold(time.Second)}} {
 		require.ErrorIs(t, peer.ErrOf(lockport.New(b, opts...)), lockport.ErrInvalidOption)
 	}
-	c, err := lockport.New(b)
-	require.NoError(t, err)
+	c := peer.Must(lockport.New(b))(t)
 	for _, opts := range [][]lockport.AcquireOption{
 		{lockport.TTL(0)}, {lockport.Permits(0)}, {lockport.Permits(1025)}, {lockport.Shared(), lockport.Permits(2)},
 	} {

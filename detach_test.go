@@ -26,8 +26,7 @@ func TestDetachAfterHandOff(t *testing.T) {
 		ticket, err := second.Detach(w.ctx)
 		require.NoError(t, err)
 		w.release(second)
-		attached, err := b.Attach(w.ctx, ticket)
-		require.NoError(t, err)
+		attached := peer.Must(b.Attach(w.ctx, ticket))(t)
 		require.ErrorIs(t, peer.ErrOf(b.Attach(w.ctx, ticket)), lockport.ErrLost, "once")
 		before, _ := second.Token()
 		require.Equal(t, before, w.token(attached))
@@ -64,8 +63,7 @@ func TestDetachWithoutAnAnswer(t *testing.T) {
 		require.NotErrorIs(t, err, lockport.ErrUnavailable)
 		require.True(t, lock.Valid())
 
-		_, err = lock.Detach(w.ctx)
-		require.ErrorIs(t, err, lockport.ErrLost)
+		require.ErrorIs(t, peer.ErrOf(lock.Detach(w.ctx)), lockport.ErrLost)
 		require.ErrorIs(t, lock.Err(), lockport.ErrLost)
 		_, again := lock.Detach(ended)
 		require.ErrorIs(t, again, lockport.ErrLost, "other errors say that the hold lasts")
@@ -166,8 +164,7 @@ func TestTicketsThatAreNone(t *testing.T) {
 	require.NoError(t, peer.ErrOf(b.Attach(t.Context(), ticket, all[:1]...)))
 	require.NoError(t, peer.ErrOf(b.Acquire(t.Context(), "z", all...)), "Attach changed its caller's options")
 	for _, opt := range []lockport.AcquireOption{lockport.Shared(), lockport.Permits(2)} {
-		lock, err := a.Acquire(t.Context(), "y", opt)
-		require.NoError(t, err)
+		lock := peer.Must(a.Acquire(t.Context(), "y", opt))(t)
 		require.ErrorIs(t, peer.ErrOf(lock.Detach(t.Context())), errors.ErrUnsupported)
 	}
 }

@@ -40,8 +40,7 @@ func TestReadersShareAClaim(t *testing.T) {
 	elsewhere := w.acquire(b, "x", lockport.Shared())
 	w.requireHeld(a, "x")
 	w.requireHeld(b, "x")
-	st, err := b.Inspect(t.Context(), "x")
-	require.NoError(t, err)
+	st := peer.Must(b.Inspect(t.Context(), "x"))(t)
 	require.True(t, st.Shared)
 	require.Len(t, st.Others, 1, "one claim for each process")
 
@@ -189,8 +188,7 @@ func TestReenter(t *testing.T) {
 	require.True(t, outer.Valid())
 
 	inner = w.acquire(a, "x", lockport.Reenter())
-	innermost, err := a.Acquire(lockport.WithLock(w.ctx, inner), "x", lockport.Reenter())
-	require.NoError(t, err)
+	innermost := peer.Must(a.Acquire(lockport.WithLock(w.ctx, inner), "x", lockport.Reenter()))(t)
 	w.release(outer)
 	for _, lock := range []*lockport.Lock{inner, innermost} {
 		require.ErrorIs(t, lock.Err(), lockport.ErrLost, "its outer hold was released")
@@ -206,8 +204,7 @@ func TestReenter(t *testing.T) {
 
 func TestAcquireAll(t *testing.T) {
 	w, a, b := two(t)
-	set, err := lockport.AcquireAll(t.Context(), a, []string{"z", "x"})
-	require.NoError(t, err)
+	set := peer.Must(lockport.AcquireAll(t.Context(), a, []string{"z", "x"}))(t)
 	require.Equal(t, []string{"x", "z"}, []string{set.Locks()[0].Name(), set.Locks()[1].Name()})
 	w.requireHeld(b, "x")
 	held, cancel := set.Context(t.Context())
@@ -247,8 +244,7 @@ func TestSetThatFailsIgnoresMinHold(t *testing.T) {
 
 		time.AfterFunc(time.Second, func() { _ = held.Release(context.Background()) })
 		begun := time.Now()
-		set, err := lockport.AcquireAll(t.Context(), a, []string{"y", "z"}, minute)
-		require.NoError(t, err)
+		set := peer.Must(lockport.AcquireAll(t.Context(), a, []string{"y", "z"}, minute))(t)
 		require.Less(t, time.Since(begun), 2*time.Second)
 		require.NoError(t, set.Release(t.Context()))
 		time.Sleep(time.Minute)
@@ -366,8 +362,7 @@ func TestSetsDoNotDeadlock(t *testing.T) {
 		for _, silence := range []func(){func() {}, b.Pause} {
 			time.AfterFunc(time.Second/2, silence)
 			start := time.Now()
-			_, err = lockport.AcquireAll(w.within(time.Second).ctx, a, []string{"z", "y", "x"})
-			require.ErrorIs(t, err, context.DeadlineExceeded)
+			require.ErrorIs(t, peer.ErrOf(lockport.AcquireAll(w.within(time.Second).ctx, a, []string{"z", "y", "x"})), context.DeadlineExceeded)
 			require.LessOrEqual(t, time.Since(start), 1100*time.Millisecond, "it waits for no release")
 		}
 		b.Resume()

@@ -126,8 +126,7 @@ func TestConcurrentReleases(t *testing.T) {
 func TestCloseLeavesNothing(t *testing.T) {
 	c, err := memory.New(memory.Options{}, lockport.TTL(time.Hour))
 	require.NoError(t, err)
-	l, err := c.Acquire(t.Context(), "a")
-	require.NoError(t, err)
+	l := peer.Must(c.Acquire(t.Context(), "a"))(t)
 	require.NoError(t, l.Release(t.Context()))
 	require.NoError(t, c.Close())
 	left := weak.Make(c)

@@ -72,8 +72,7 @@ func TestKilled(t *testing.T) {
 	migrated, err := s.Killed()
 	require.False(t, migrated, "the next process must not migrate")
 	require.EqualError(t, err, migrate.ErrDirty{Version: 2}.Error())
-	m, err := open(s.DB, s.Locks)
-	require.NoError(t, err)
+	m := peer.Must(open(s.DB, s.Locks))(t)
 	require.NoError(t, m.Force(1))
 	require.NoError(t, m.Up())
 }

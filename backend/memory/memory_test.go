@@ -37,6 +37,22 @@ func TestContended(t *testing.T) {
 	})
 }
 
+// Close ends what waits, also a reader that the end of the writer before it lets in.
+func TestCloseEndsWaitingClaims(t *testing.T) {
+	server := memory.NewServer()
+	b, other := memory.NewBackend(memory.Options{Server: server}), on(t, memory.NewBackend(memory.Options{Server: server}), "other")
+	req := other.Request("x")
+	req.Shared, req.Queue = true, true
+	holder := other.Takes(req)
+	for _, req.Shared = range []bool{false, true} {
+		req.Owner = on(t, b, "b").Request("x").Owner
+		require.ErrorIs(t, peer.ErrOf(b.TryAcquire(t.Context(), req)), driver.ErrHeld)
+	}
+	require.NoError(t, b.Close())
+	other.Frees(holder)
+	other.Takes(other.Request("x"))
+}
+
 // Validity counts from the call, not from its arrival at the server or the reply, each of which takes a second here.
 func TestValidityCountsFromTheCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -179,8 +179,7 @@ func TestCells(t *testing.T) {
 				play.Must(c.Leader(s.Ctx)) // the next leader
 			})}, seed)
 			require.NoError(t, err, "seed %d", seed)
-			v, err := faults.Judge(p)
-			require.NoError(t, err)
+			v := peer.Must(faults.Judge(p))(t)
 			require.Empty(t, v.Breaches, "seed %d", seed)
 			t.Logf("%d acquisitions", len(v.History.Spans))
 		})

@@ -103,8 +103,7 @@ func talking(t testing.TB, s *server) (c *conn, freed, contended chan session.Ke
 	freed, contended = make(chan session.Key, 100), make(chan session.Key, 100)
 	ctx, cancel := context.WithTimeout(t.Context(), soon)
 	defer cancel()
-	dialled, err := s.dial(ctx, "host/1/test", session.Events{Freed: func(k session.Key) { freed <- k }, Contended: func(k session.Key) { contended <- k }})
-	require.NoError(t, err)
+	dialled := peer.Must(s.dial(ctx, "host/1/test", session.Events{Freed: func(k session.Key) { freed <- k }, Contended: func(k session.Key) { contended <- k }}))(t)
 	t.Cleanup(dialled.Close)
 	return dialled.(*conn), freed, contended
 }

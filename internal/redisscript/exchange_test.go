@@ -25,8 +25,7 @@ func lockCall(script *Script, name, owner string) Call {
 func sends(t *testing.T, p *Pipe, requests int, calls ...Call) []Reply {
 	t.Helper()
 	require.Len(t, p.plan(calls), requests)
-	n, err := p.nodeOf(t.Context(), calls[0])
-	require.NoError(t, err)
+	n := peer.Must(p.nodeOf(t.Context(), calls[0]))(t)
 	return p.send(t.Context(), n, calls)
 }
 
