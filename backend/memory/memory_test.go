@@ -68,24 +68,20 @@ func TestValidityCountsFromTheCall(t *testing.T) {
 		lease := a.Takes(req)
 		require.Zero(t, lease.Grant().Until.Sub(valid))
 		valid = slow(memorytest.Renew)
-		until := peer.Must(a.Renews(lease))(t)
-		require.Zero(t, until.Sub(valid))
+		require.Zero(t, peer.Must(a.Renews(lease))(t).Sub(valid))
 	})
 }
 
 // A claim attached with a shorter TTL ends after that TTL.
 func TestAttachWithAShorterTTL(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server := memory.NewServer()
-		b, other := memory.NewBackend(memory.Options{Server: server}), memory.NewBackend(memory.Options{Server: server})
-		a := on(t, b, "a")
-		first := a.Request("x")
+		b := memory.NewBackend(memory.Options{})
+		a, granted := on(t, b, "a"), make(chan error)
+		first, req := a.Request("x"), a.Request("x")
 		held := a.Takes(first)
 		require.NoError(t, b.Detach(t.Context(), held))
-		granted := make(chan error)
-		go func() { granted <- peer.ErrOf(other.Wait(t.Context(), a.Request("x"))) }()
+		go func() { granted <- peer.ErrOf(b.Wait(t.Context(), a.Request("x"))) }()
 		synctest.Wait()
-		req := a.Request("x")
 		req.TTL = time.Second
 		require.NoError(t, peer.ErrOf(b.Attach(t.Context(), req, first.Owner, held.Grant().Token)))
 		begun := time.Now()

@@ -39,8 +39,7 @@ func TestFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, f := memory.NewServer(), new(memorytest.Faults)
 		a, b := newClient(t, "a", s, f), newClient(t, "b", s, f)
-		told := make(chan error, 1)
-		req := a.Request("x")
+		told, req := make(chan error, 1), a.Request("x")
 		req.Lost = func(err error) { told <- err }
 		a.Takes(req)
 		w := wait(t.Context(), b, b.Request("x"))
@@ -63,8 +62,7 @@ func TestFail(t *testing.T) {
 func TestCut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newClient(t, "a", nil, nil)
-		holder := a.Takes(a.Request("x"))
-		waiting := a.Request("x")
+		holder, waiting := a.Takes(a.Request("x")), a.Request("x")
 		a.CutAfter(1)
 		err := <-wait(t.Context(), a, waiting)
 		require.ErrorIs(t, err, driver.ErrUnknown)
