@@ -213,23 +213,27 @@ func (b *Backend) submit(ctx context.Context, c *claim, queue bool, send sender)
 		return p, nil
 	}
 	for i := range min(len(r.Responses), 2) { // the claim's own key, and its first rival
-		for _, kv := range rangeAt(r, i).Kvs {
-			st := b.layout.claimant(kv)
+		for _, e := range entries(rangeAt(r, i)) {
+			st := b.layout.claimant(e)
 			switch {
 			case st.Owner == c.req.Owner: // an earlier attempt entered it
-				c.setRevision(kv.CreateRevision)
+				c.setRevision(e.created)
 				return b.locate(ctx, c)
-			case string(kv.Key) == c.key: // a copy of an earlier claim on this key arrived after its release; a repetition of c may take another key
+			case e.key == c.key: // a copy of an earlier claim on this key arrived after its release; a repetition of c may take another key
 				b.mu.Lock()
 				b.retire(c.lease)
 				b.mu.Unlock()
-				_, _ = b.write(ctx, removalOf(c.req.Name, kv)) // on failure it ends with the lease
+				_, _ = b.write(ctx, request{ // on failure it ends with the lease
+					name: c.req.Name,
+					when: []clientv3.Cmp{created(e.key, e.created), clientv3.Compare(clientv3.Value(e.key), "=", e.value)},
+					then: []clientv3.Op{clientv3.OpDelete(e.key)},
+				})
 			case st.Permits != c.req.Permits:
 				return place{}, fmt.Errorf("%w: %w: the name's number of permits is %d, not %d", driver.ErrRefused, driver.ErrInvalidOption, st.Permits, c.req.Permits)
 			case c.req.Permits > 0: // another permit's claim excludes nobody
 				continue
 			case len(r.Responses) > 2 && i == 1:
-				st = b.layout.claimant(rangeAt(r, 2).Kvs[0])
+				st = b.layout.claimant(entries(rangeAt(r, 2))[0])
 			}
 			return place{}, &driver.HeldError{Holder: st}
 		}

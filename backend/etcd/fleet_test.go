@@ -13,7 +13,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
-	"go.etcd.io/etcd/api/v3/mvccpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/concurrency"
@@ -149,7 +148,7 @@ func TestWireGolden(t *testing.T) {
 		"lockport//permits/a%2Fb/8-694d71ddacfda227": {Name: "a/b", Permits: 8},
 	} {
 		want.Held, want.Owner, want.Token = true, owner, 7
-		require.Equal(t, want, defaultLayout.claimant(&mvccpb.KeyValue{Key: []byte(key), Value: []byte(valueOf(owner)), CreateRevision: 7}))
+		require.Equal(t, want, defaultLayout.claimant(entry{key: key, value: valueOf(owner), created: 7}))
 		req := driver.Request{Name: want.Name, Shared: want.Shared, Permits: want.Permits}
 		require.Equal(t, key, keyOf(defaultLayout.claimPrefix(req)+modeTag(req), 0x694d71ddacfda227, 0))
 	}

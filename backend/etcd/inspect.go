@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"go.etcd.io/etcd/api/v3/mvccpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -48,19 +47,19 @@ func (b *Backend) read(ctx context.Context, prefix string) (all []driver.Status,
 	if err != nil {
 		return nil, err
 	}
-	locks := make(map[string][]*mvccpb.KeyValue) // the keys of each
-	for _, kv := range r.Kvs {
-		if _, suffix, ok := b.layout.name(string(kv.Key)); ok {
-			lock := strings.TrimSuffix(string(kv.Key), suffix)
-			locks[lock] = append(locks[lock], kv)
+	locks := make(map[string][]entry) // the keys of each
+	for _, e := range entries(r) {
+		if _, suffix, ok := b.layout.name(e.key); ok {
+			lock := strings.TrimSuffix(e.key, suffix)
+			locks[lock] = append(locks[lock], e)
 		}
 	}
 	expires := map[clientv3.LeaseID]time.Time{clientv3.NoLease: {}}
 	for _, keys := range locks {
 		holders := b.layout.holders(keys)
-		st, lease := b.layout.claimant(holders[0]), clientv3.LeaseID(holders[0].Lease)
-		for _, kv := range holders[1:] {
-			st.Others = append(st.Others, b.layout.claimant(kv))
+		st, lease := b.layout.claimant(holders[0]), holders[0].lease
+		for _, e := range holders[1:] {
+			st.Others = append(st.Others, b.layout.claimant(e))
 		}
 		st.Waiters = len(keys) - len(holders)
 		if _, known := expires[lease]; !known {
@@ -104,13 +103,14 @@ func (b *Backend) removeOwner(ctx context.Context, name, prefix, owner string, h
 	if err != nil {
 		return false, err
 	}
-	keys := r.Kvs
+	keys := entries(r)
 	if holder {
 		keys = b.layout.holders(keys)
 	}
-	for _, kv := range keys {
-		if b.layout.claimant(kv).Owner == owner {
-			txn, err := b.write(ctx, removalOf(name, kv))
+	for _, e := range keys {
+		if b.layout.claimant(e).Owner == owner {
+			same := []clientv3.Cmp{created(e.key, e.created), clientv3.Compare(clientv3.Value(e.key), "=", e.value)} // nobody attached it meanwhile
+			txn, err := b.write(ctx, request{name: name, when: same, then: []clientv3.Op{clientv3.OpDelete(e.key)}})
 			return err == nil && txn.Succeeded, err
 		}
 	}

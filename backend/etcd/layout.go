@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"strings"
 
-	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/lockport/lockport/driver"
@@ -96,16 +95,31 @@ func created(key string, rev int64) clientv3.Cmp {
 	return clientv3.Compare(clientv3.CreateRevision(key), "=", rev)
 }
 
+// entry is a key in etcd.
+type entry struct {
+	key, value string
+	created    int64 // create revision
+	lease      clientv3.LeaseID
+}
+
+// entries converts the keys of r.
+func entries(r *clientv3.GetResponse) []entry {
+	all := make([]entry, len(r.Kvs))
+	for i, kv := range r.Kvs {
+		all[i] = entry{string(kv.Key), string(kv.Value), kv.CreateRevision, clientv3.LeaseID(kv.Lease)}
+	}
+	return all
+}
+
 // claimant returns what a key says about its claim. A foreign client's owner id is the end of its key.
-func (l layout) claimant(kv *mvccpb.KeyValue) driver.Status {
-	key := string(kv.Key)
-	name, suffix, _ := l.name(key)
-	owner, ours := strings.CutPrefix(string(kv.Value), valueTag)
+func (l layout) claimant(e entry) driver.Status {
+	name, suffix, _ := l.name(e.key)
+	owner, ours := strings.CutPrefix(e.value, valueTag)
 	if !ours {
 		owner = suffix
 	}
-	st := driver.Status{Name: name, Held: true, Owner: owner, Foreign: !ours, Token: uint64(kv.CreateRevision), Shared: strings.HasPrefix(suffix, sharedTag)}
-	if strings.HasPrefix(key, l.prefix+permitsTag) {
+	st := driver.Status{Name: name, Held: true, Owner: owner, Foreign: !ours, Token: uint64(e.created), Shared: strings.HasPrefix(suffix, sharedTag)}
+	if strings.HasPrefix(e.key, l.prefix+permitsTag) {
 		number, _, _ := strings.Cut(suffix, "-")
 		st.Permits, _ = strconv.Atoi(number)
 	}
@@ -113,8 +127,8 @@ func (l layout) claimant(kv *mvccpb.KeyValue) driver.Status {
 }
 
 // holders sorts the keys of a lock, or of a name's permits, by creation, and returns those that hold it.
-func (l layout) holders(all []*mvccpb.KeyValue) []*mvccpb.KeyValue {
-	slices.SortFunc(all, func(a, b *mvccpb.KeyValue) int { return cmp.Compare(a.CreateRevision, b.CreateRevision) })
+func (l layout) holders(all []entry) []entry {
+	slices.SortFunc(all, func(a, b entry) int { return cmp.Compare(a.created, b.created) })
 	if len(all) == 0 {
 		return nil
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 
-	"go.etcd.io/etcd/api/v3/mvccpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -133,13 +132,6 @@ func (c *claim) removal() request {
 		r.then = append(r.then, r.or...)
 	}
 	return r
-}
-
-// removalOf deletes a claim's key for name, unless somebody attached the claim or made the key anew meanwhile.
-func removalOf(name string, kv *mvccpb.KeyValue) request {
-	key := string(kv.Key)
-	same := []clientv3.Cmp{created(key, kv.CreateRevision), clientv3.Compare(clientv3.Value(key), "=", string(kv.Value))}
-	return request{name: name, when: same, then: []clientv3.Op{clientv3.OpDelete(key)}}
 }
 
 // deleted returns the create revision of the key that removal, answered by r, deleted; 0: none.
