@@ -40,6 +40,12 @@ func TestCheckErrors(t *testing.T) {
 	_, err := peer.Check(t, strings.Replace(right, "redlock:", "redlocks:", 1))
 	require.Error(t, err)
 	require.NotContains(t, err.Error(), "right@")
+
+	for _, s := range x.servers {
+		do(t, s, "ACL", "SETUSER", "default", "resetkeys", "~lockport:team:*")
+	}
+	_, err = newClient(t, x.url(), "a").List(t.Context(), "")
+	require.NoError(t, err, "the user may use no key of such a name, and there is none")
 }
 
 func TestCheckNotices(t *testing.T) {

@@ -45,7 +45,7 @@ func (b *Backend) List(ctx context.Context, prefix string) (list []driver.Status
 	var mu sync.Mutex
 	names := make(map[string]bool)
 	err = b.onEach(ctx, func(_ int, n *node) error {
-		if err := n.run(ctx, maxNodeTimeout, redisscript.Inspect, b.layout.Keys(prefix)).Err; err != nil { // a quick check: do not scan a silent node
+		if err := n.run(ctx, maxNodeTimeout, redisscript.QuorumRenew, nil).Err; err != nil { // of no locks: do not scan a silent node
 			return err
 		}
 		return redisscript.Classify(redisscript.Guard(ctx, func() error {
