@@ -87,7 +87,8 @@ func (r *Registry[M]) receive(server int, channel string) error {
 	}
 }
 
-// setHeard records whether a server's messages arrive. Some may have been missed, so waiters try at once. That tells holders again who waits.
+// setHeard records whether a server's messages arrive. Some may have been missed, so waiters try at once. That tells holders again who
+// waits. The exception: readers and permits tell holders only when they begin to wait. Then a plain holder may hand off for all of its 100 ms.
 func (r *Registry[M]) setHeard(server int, heard bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
