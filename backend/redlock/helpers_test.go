@@ -91,15 +91,19 @@ func (x *nodes) each(t testing.TB, down bool, fault func(*servers.Redis) error, 
 	}
 }
 
-// scripting has servers refuse all scripts ("-"), or run them again ("+").
-func (x *nodes) scripting(t testing.TB, rights string, which ...int) {
-	for _, i := range which {
-		do(t, x.servers[i], "ACL", "SETUSER", "default", rights+"@scripting")
-	}
-}
-
 // do runs a command without the backend.
 var do = servers.Do
+
+// does is do for each, on nodes that answer.
+func does(args ...any) func(*servers.Redis) error {
+	return func(s *servers.Redis) error { return peer.ErrOf(s.Do(context.Background(), args...)) }
+}
+
+// Servers that refuse all scripts, and that run them again.
+var (
+	refuses = does("ACL", "SETUSER", "default", "-@scripting")
+	serves  = does("ACL", "SETUSER", "default", "+@scripting")
+)
 
 // having counts the live nodes that have the key.
 func (x *nodes) having(t testing.TB, key string) int {

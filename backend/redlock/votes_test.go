@@ -15,23 +15,18 @@ import (
 	"github.com/lockport/lockport/internal/lab/worker"
 )
 
-// clientsOf makes as many clients as there are nodes. Each asks a different node first.
-func clientsOf(t testing.TB, x *nodes) (clients []*client) {
-	for i := range x.servers {
-		p := newClient(t, urlTo(slices.Concat(x.proxies[i:], x.proxies[:i])...), fmt.Sprint(i))
-		p.Frees(p.Takes(p.Request("warm-up")))
-		clients = append(clients, p)
-	}
-	return clients
-}
-
 // After split votes all claims but one release theirs, and that one gets them, although nobody waits. This works with a silent node too. Distant
 // nodes cause no errors: the name is held, by one claim or by none yet. Nobody wins a round in which the machine stalls for longer than contestTime.
 func TestSplitVotesResolve(t *testing.T) {
 	t.Parallel()
 	for _, arrangement := range []string{"well", "hung", "distant"} {
 		x := newNodes(t, 5, servers.RedisOptions{})
-		clients := clientsOf(t, x)
+		var clients []*client
+		for i := range x.servers { // each asks a different node first
+			c := newClient(t, urlTo(slices.Concat(x.proxies[i:], x.proxies[:i])...), fmt.Sprint(i))
+			c.Frees(c.Takes(c.Request("warm-up")))
+			clients = append(clients, c)
+		}
 		switch arrangement {
 		case "hung":
 			x.proxies[4].Freeze()
