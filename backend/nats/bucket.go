@@ -102,7 +102,7 @@ func (b *Backend) read(ctx context.Context, name string) (st driver.Status, revi
 		return nil
 	})
 	if err == nil && !st.Held {
-		b.free.Put(name, revision)
+		b.free.put(name, revision)
 	}
 	return st, revision, err
 }
@@ -126,7 +126,7 @@ func (b *Backend) replace(ctx context.Context, name, value string, ttl time.Dura
 			return err
 		})
 		if err == nil && value == "" {
-			b.free.Put(name, written.Token)
+			b.free.put(name, written.Token)
 		}
 		if err != errMoved {
 			return written, err

@@ -19,7 +19,7 @@ func (b *Backend) TryAcquire(ctx context.Context, req driver.Request) (driver.Le
 		return nil, fmt.Errorf("%w: the TTL %v is below %v", driver.ErrRefused, req.TTL, capabilities.MinTTL)
 	}
 	ttl := (req.TTL + time.Second - 1).Truncate(time.Second)
-	expected, _ := b.free.Get(req.Name)
+	expected := b.free.get(req.Name)
 	grant, err := b.replace(ctx, req.Name, valueOf(req.Owner, ttl, 0), ttl, expected, func(now driver.Status, revision uint64) (uint64, error) {
 		if now.Held {
 			return 0, &driver.HeldError{Poll: time.Second, Holder: now}
@@ -35,7 +35,7 @@ func (b *Backend) TryAcquire(ctx context.Context, req driver.Request) (driver.Le
 // Abandon implements driver.Backend. It replaces the claim, or the revision that the claim expected, with a marker. If the claim arrives later,
 // it finds another revision. If somebody else has taken the name since, the claim fails anyway.
 func (b *Backend) Abandon(ctx context.Context, req driver.Request) error {
-	expected, _ := b.free.Get(req.Name)
+	expected := b.free.get(req.Name)
 	_, err := b.replace(ctx, req.Name, "", abandonedMarker, expected, func(now driver.Status, revision uint64) (uint64, error) {
 		switch {
 		case !now.Held || now.Owner == req.Owner:

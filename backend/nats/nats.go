@@ -14,7 +14,6 @@ import (
 
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/driver"
-	"github.com/lockport/lockport/internal/recent"
 )
 
 // Options are the options of the backend. The zero value is useful.
@@ -54,8 +53,8 @@ func newBackend(js jetstream.JetStream, dial func(context.Context) (jetstream.Je
 // Backend is the driver.Backend. Safe for concurrent use.
 type Backend struct {
 	bucket string
-	fit    atomic.Bool           // the bucket was found suitable for locks
-	free   recent.Values[uint64] // the revision at which a name was seen free: the next claim expects it, and then needs one request
+	fit    atomic.Bool // the bucket was found suitable for locks
+	free   recent      // the revision at which a name was seen free: the next claim expects it, and then needs one request
 
 	mu   sync.Mutex
 	js   jetstream.JetStream                                // nil: not made yet

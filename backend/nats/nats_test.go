@@ -183,9 +183,9 @@ func TestReconnectBuffer(t *testing.T) {
 func TestAbandonAtAServerThatLags(t *testing.T) {
 	b := backend(t, connect(t, one.Need(t).URL()))
 	l, req := take(t, b, request("a", 1)), request("a", 2)
-	b.free.Put(req.Name, l.grant.Token+1)
+	b.free.put(req.Name, l.grant.Token+1)
 	require.ErrorIs(t, b.Abandon(t.Context(), req), driver.ErrUnavailable)
-	b.free.Put(req.Name, l.grant.Token-1)
+	b.free.put(req.Name, l.grant.Token-1)
 	require.NoError(t, b.Abandon(t.Context(), req))
 }
 
