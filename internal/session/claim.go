@@ -230,6 +230,9 @@ func (c *claim) onTry(op *Op) {
 	default:
 		c.free()
 	}
+	if c.state == gone && !c.wanted {
+		b.hint(c.key) // others may have been woken too soon: until now this claim excluded them
+	}
 }
 
 // free queues the Free of a claim that has its key. Caller holds mu.

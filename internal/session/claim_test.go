@@ -106,6 +106,14 @@ func TestCallerLeavesWhileItsTryIsUnderWay(t *testing.T) {
 			stop()
 			c.answer("La")
 		},
+		"another owner was woken too soon": func(t *testing.T, h *hand, c *handConn, _ driver.Request) {
+			woken := 0
+			defer h.b.Notify(request("a"), func() { woken++ })()
+			c.events.Freed("a") // after the server refused the Try, and before its answer is known
+			h.try(t.Context(), request("a")).is(t, driver.ErrHeld)
+			c.answer("Ta", "a")
+			require.Equal(t, 2, woken)
+		},
 		"and abandons": func(t *testing.T, h *hand, c *handConn, req driver.Request) {
 			ctx, cancel := context.WithCancel(t.Context())
 			first := h.abandon(ctx, req)
