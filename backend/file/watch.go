@@ -22,7 +22,7 @@ func (b *Backend) checkFiles() {
 	var lost []*lease
 	now := time.Now().Round(0) // by the wall clock, as files' times: the monotonic clock stands still while the machine is suspended
 	b.mu.Lock()
-	touch := now.Sub(b.touched) > touchPeriod
+	touch := now.Sub(b.touched).Abs() > touchPeriod // in either direction: the clock may have been set back
 	if touch {
 		b.touched = now
 	}

@@ -70,19 +70,21 @@ func TestFilesAreFreshened(t *testing.T) {
 	watched(t, b, "y")
 	peer.Takes(t, b, reading("x"))
 	peer.Takes(t, b, permitOf("x", 3))
-	old := time.Now().Add(-24 * time.Hour)
 	files := namesIn(t, dir)
 	require.Len(t, files, 5)
-	for _, name := range files {
-		require.NoError(t, os.Chtimes(filepath.Join(dir, name), old, old))
-	}
-	b.mu.Lock()
-	b.touched = old
-	b.mu.Unlock()
-	b.checkFiles()
-	for _, name := range files {
-		fi := peer.Must(os.Stat(filepath.Join(dir, name)))(t)
-		require.WithinDuration(t, time.Now(), fi.ModTime(), time.Minute, name)
+	for _, touched := range []time.Duration{-24 * time.Hour, 24 * time.Hour} { // the latter before the clock was set back
+		old := time.Now().Add(-24 * time.Hour)
+		for _, name := range files {
+			require.NoError(t, os.Chtimes(filepath.Join(dir, name), old, old))
+		}
+		b.mu.Lock()
+		b.touched = time.Now().Add(touched)
+		b.mu.Unlock()
+		b.checkFiles()
+		for _, name := range files {
+			fi := peer.Must(os.Stat(filepath.Join(dir, name)))(t)
+			require.WithinDuration(t, time.Now(), fi.ModTime(), time.Minute, name)
+		}
 	}
 }
 
