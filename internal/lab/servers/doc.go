@@ -3,9 +3,9 @@
 // It knows Redis (alone, several, with a replica, or as a cluster), etcd (alone or as a cluster, the installed version or a current one that is built
 // here), ZooKeeper (alone or as an ensemble), PostgreSQL (alone or with replicas), PgBouncer, MariaDB, Oracle's MySQL, and NATS (built here).
 //
-// Servers are children of this process on free ports of 127.0.0.1. Each has its own temporary folder and syncs nothing to disk unless an option
+// Servers are children of this process on free ports of 127.0.0.1. Each has its own folder and syncs nothing to disk unless an option
 // says so. No server and no folder outlives this process, even if it is killed with SIGKILL. No server runs as root:
-// if root runs the tests, servers run as nobody, who must be able to enter the temporary folder. Passwords that no option sets are random.
+// if root runs the tests, servers run as nobody, who must be able to enter the folder. Passwords that no option sets are random.
 //
 // Constructors return when the server answers. Their context bounds the start alone. The caller must Close what they return. If a program is
 // missing, the error is a [*NotInstalled], which says what to install. Servers are safe for concurrent use.
@@ -22,6 +22,8 @@
 //
 // Tests that need only a plain server share one: [SharedRedis], [SharedEtcd], [SharedZooKeeper], [SharedPostgres], [SharedMariaDB]. The first call
 // starts it, and it ends with the process. On a shared server, tests use unique names and change no setting.
+//
+// make test sets LOCKPORT_TEST_DATA to a folder in memory, if there is one with room. By default, servers keep their data in the system's temporary folder.
 //
 // LOCKPORT_TEST_WITHOUT lists programs to treat as not installed ("redis-server,java"), to test that case.
 package servers

@@ -101,6 +101,9 @@ func (s *Server) create(ctx context.Context) (err error) {
 	return s.prepare(ctx)
 }
 
+// dataVariable names the folder of all servers' folders; "" stands for that of temporary files.
+const dataVariable = "LOCKPORT_TEST_DATA"
+
 // Folder makes an empty folder, with name in its own. It is removed when this process ends, however it ends.
 func Folder(name string) (string, error) {
 	above, err := processFolder()
@@ -143,7 +146,7 @@ func (k *kind) UserURL(user, password string) string {
 	return u.String()
 }
 
-// Dir returns the server's temporary folder. Its subfolder data holds the server's state.
+// Dir returns the server's folder. Its subfolder data holds the server's state.
 func (s *Server) Dir() string { return s.dir }
 
 // WipeData removes all of the server's data, as if its disk had been lost. It is an error if the server is up.

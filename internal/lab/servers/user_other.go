@@ -14,6 +14,6 @@ func asNobody() *syscall.SysProcAttr { return nil }
 func own(string) error { return nil }
 
 // processFolder returns a folder that remains when this process ends.
-var processFolder = sync.OnceValues(func() (string, error) { return os.MkdirTemp("", "lockport-servers-") })
+var processFolder = sync.OnceValues(func() (string, error) { return os.MkdirTemp(os.Getenv(dataVariable), "lockport-servers-") })
 
 func childrenOf(int) []*os.Process { return nil }

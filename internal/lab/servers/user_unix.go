@@ -57,7 +57,7 @@ var alive = make(chan *os.File, 1)
 
 // processFolder returns a folder for the folders of all servers. It is removed when this process ends, however it ends.
 var processFolder = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "lockport-servers-")
+	dir, err := os.MkdirTemp(os.Getenv(dataVariable), "lockport-servers-")
 	if err != nil {
 		return "", err
 	}
