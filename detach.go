@@ -72,7 +72,6 @@ func (l *Lock) detach(ctx context.Context) error {
 		return ctx.Err()
 	}
 	cl.renewal, cl.detaching = make(chan struct{}), true // others wait for it instead of renewing
-	cl.schedule()
 	c.mu.Unlock()
 	call, cancel := context.WithTimeout(ctx, renewalTimeout(cl.req.TTL))
 	defer cancel()
@@ -89,7 +88,6 @@ func (l *Lock) detach(ctx context.Context) error {
 	case cl.state != held: // it is being released, or gone
 	case err == nil && e != nil && cl.keepUntil < time.Duration(cl.deadline.Load()): // it is kept for the MinHold of the hold that has ended
 		cl.renewAt = never
-		cl.schedule()
 	case err == nil:
 		if l.finish(released) {
 			l.reportEnded()
