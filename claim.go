@@ -167,7 +167,7 @@ func (cl *claim) onLost(err error) {
 	cl.client.mu.Lock()
 	defer cl.client.mu.Unlock()
 	switch {
-	case cl.state == claiming && cl.lostEarly == nil:
+	case cl.state == claiming:
 		cl.lostEarly = err
 	case cl.state == held:
 		cl.lose(err)
