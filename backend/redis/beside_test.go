@@ -28,8 +28,9 @@ func TestWireGoldenOfReaders(t *testing.T) {
 	s, a, b, _ := shared(t)
 	name := t.Name()
 	key, set := "lockport:"+name, "lockport.side:{lockport:"+name+"}:readers"
-	first, second := a.reading(name), b.reading(name)
-	second.TTL = 20 * time.Second
+	a.Notified(a.Request("another")) // the client is subscribed
+	first, second, told := a.reading(name), b.reading(name), make(chan struct{}, 100)
+	first.Contended, second.TTL = func() { told <- struct{}{} }, 20*time.Second
 	leases := []driver.Lease{a.Takes(first), b.Takes(second)}
 	require.Equal(t, "lp1:00000000000000000000000000000000:readers", do(t, s, "GET", key))
 	require.Equal(t, []any{first.Owner, second.Owner}, do(t, s, "ZRANGE", set, 0, -1))
@@ -42,6 +43,7 @@ func TestWireGoldenOfReaders(t *testing.T) {
 	h := a.Waits(writer)
 	require.NotEqual(t, redisclaims.PollForeign, h.Poll)
 	require.True(t, h.Holder.Shared)
+	peer.Eventually(t, told) // without a renewal
 	a.Frees(leases[1])
 	require.InDelta(t, 10_000, do(t, s, "PTTL", key), 3000, "the latest expiry of the remaining readers")
 	a.Frees(leases[0])
@@ -213,7 +215,9 @@ func TestBreakBesideReleases(t *testing.T) {
 	for range 16 {
 		all.Go(func() {
 			for !over.Load() {
-				lease, err := a.Try(a.reading("other " + t.Name()))
+				req := a.reading("other " + t.Name())
+				req.Lost = func(err error) { assert.NoError(t, err, "a word that its own release must not send") }
+				lease, err := a.Try(req)
 				if assert.NoError(t, err) {
 					assert.NoError(t, a.Releases(lease))
 				}

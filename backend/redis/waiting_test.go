@@ -100,11 +100,7 @@ func TestListeningSurvivesASilentConnection(t *testing.T) {
 	n.Waits(req)
 	woken := n.Notified(req)
 	proxy.Freeze()
-	select {
-	case <-woken:
-	case <-time.After(12 * time.Second):
-		require.Fail(t, "nobody noticed")
-	}
+	require.Eventually(t, func() bool { return len(woken) > 0 }, 12*time.Second, time.Millisecond, "nobody noticed")
 	require.False(t, n.claims.Heard(req.Owner))
 	proxy.DropHeld()
 	require.Eventually(t, func() bool { return n.claims.Heard(req.Owner) }, 6*time.Second+soon, time.Millisecond)
