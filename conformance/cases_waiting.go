@@ -118,10 +118,12 @@ func contended(e *Env, m mode) {
 	e.applies(e.caps.Contended, "Capabilities.Contended is not stated")
 	a, b, name := e.two()
 	var told atomic.Bool
-	req := a.in(m).request(name)
+	req := a.in(m).patientRequest(name)
 	req.Contended = func() { told.Store(true) }
 	lease := a.claimAs(req)
-	defer a.keepAlive(lease)()
+	if e.caps.FixedTTL > 0 { // elsewhere no renewal may be needed to tell it
+		defer a.keepAlive(lease)()
+	}
 	e.require(!lease.Grant().Contended, "the grant says that another client waits, but none does")
 	e.require(!told.Load(), "the holder was told that another client waits, but none does")
 	e.beginAndWait(e.clientOf(b), b, name)
