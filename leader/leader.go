@@ -41,7 +41,7 @@ func Run(ctx context.Context, locker lockport.Locker, name string, fn Func, opts
 	for failures := 0; ; {
 		c.report(Change{State: Campaigning})
 		term, err := locker.Acquire(ctx, name)
-		permanent, closed := err != nil && isPermanent(err), false
+		permanent, closed := isPermanent(err), false
 		failures++
 		if err == nil {
 			began := time.Now()

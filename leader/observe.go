@@ -82,7 +82,7 @@ func Watch(ctx context.Context, client *lockport.Client, name string, pause time
 			look, cancel := context.WithTimeout(ctx, lookTimeout)
 			now, err := client.Inspect(look, name)
 			cancel()
-			if err == nil && (now.Shared || now.Permits != 0) { // readers and holders of permits do not lead
+			if now.Shared || now.Permits != 0 { // readers and holders of permits do not lead
 				now = lockport.Status{Name: now.Name, Waiters: now.Waiters}
 			}
 			switch {
