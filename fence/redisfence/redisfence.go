@@ -82,20 +82,19 @@ const (
 // explain wraps an error of the pipe. Error replies of the caller's own script pass unchanged.
 func (g *Guard) explain(did string, err error) error {
 	place := g.fence.place
-	reply, isReply := errors.AsType[goredis.Error](err)
-	if isReply {
+	if reply, ok := errors.AsType[goredis.Error](err); ok {
 		err = reply // without its class
 	}
 	text := err.Error()
 	seen, isStale := strings.CutPrefix(text, staleReply)
 	switch {
-	case isReply && isStale:
+	case isStale:
 		return place.Refuse(g.token, seen)
-	case isReply && strings.HasPrefix(text, lostReply):
+	case strings.HasPrefix(text, lostReply):
 		return place.Lost(g.lock.Key)
 	case strings.HasPrefix(text, "CROSSSLOT") || strings.HasPrefix(text, "MOVED") || strings.Contains(text, "non local key"):
 		return place.Explain(did, fmt.Errorf("in a Cluster all keys need the fence key's hash tag: %w", err))
-	case isReply && strings.HasPrefix(text, "WRONGTYPE") && did == "register":
+	case strings.HasPrefix(text, "WRONGTYPE") && did == "register":
 		return place.Refuse(g.token, noToken)
 	}
 	return place.Explain(did, err)
