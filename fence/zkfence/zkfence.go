@@ -125,7 +125,7 @@ func (g *Guard) register(ctx context.Context) error {
 	return f.explain("register", err)
 }
 
-// look returns the fence's children, sorted, and its node's version.
+// look returns the fence's children and its node's version.
 func (f *Fence) look(ctx context.Context) (children []string, version int32, err error) {
 	var stat *zk.Stat
 	children, err = fencecheck.Await(ctx, func() (children []string, err error) {
@@ -135,7 +135,6 @@ func (f *Fence) look(ctx context.Context) (children []string, version int32, err
 	if err != nil { // the call may still be under way, and write stat
 		return nil, 0, err
 	}
-	slices.Sort(children)
 	return children, stat.Version, nil
 }
 
@@ -146,7 +145,7 @@ func (f *Fence) latest(seen []string) string {
 		if _, ok := f.place.Parse(s); !ok {
 			return "no token"
 		}
-		last = s
+		last = max(last, s)
 	}
 	return last
 }
@@ -217,21 +216,21 @@ func (g *Guard) child() string { return g.fence.place.Key + "/" + g.fence.place.
 // Multi executes ops, as zk.Conn.Multi does, in one transaction if the token is still the latest. The responses are theirs, in order. If one
 // fails, none has an effect, and the error matches ZooKeeper's.
 func (g *Guard) Multi(ctx context.Context, ops ...any) ([]zk.MultiResponse, error) {
-	checks := append([]any{check(g.child())}, g.held()...)
-	all := slices.Clone(checks)
+	all := append([]any{check(g.child())}, g.held()...)
+	checks := len(all)
 	for _, op := range ops {
 		all = append(all, copied(op))
 	}
 	results, err := g.fence.multi(ctx, all)
 	switch {
-	case len(results) < len(checks):
+	case len(results) < checks:
 		return nil, g.fence.explain("write", err)
 	case errors.Is(results[0].Error, zk.ErrNoNode):
 		return nil, g.why(ctx)
-	case len(checks) > 1 && errors.Is(results[1].Error, zk.ErrNoNode):
+	case checks > 1 && errors.Is(results[1].Error, zk.ErrNoNode):
 		return nil, g.fence.place.Lost(g.lock)
 	}
-	return results[len(checks):], g.fence.explain("write", err)
+	return results[checks:], g.fence.explain("write", err)
 }
 
 // copied is a copy of an operation. The client library may send it after the call has returned, when the caller may change its own.
