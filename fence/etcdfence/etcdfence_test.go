@@ -106,7 +106,7 @@ func TestPrivileges(t *testing.T) {
 		}
 	}
 	as := func(user, password string) *Fence {
-		return newFence(t, newClient(t, s.Addr(), user, password), "fence")
+		return peer.Must(New(newClient(t, s.Addr(), user, password), "fence"))(t)
 	}
 	g := registers(t, as("may", "user-secret"), 5)
 	require.NoError(t, write(t.Context(), g, "data", "x"))

@@ -38,11 +38,7 @@ type place struct {
 
 func newPlace(t testing.TB, s *servers.Etcd) *place {
 	c, name := newClient(t, s.Addr(), "", ""), rand.Text()
-	return &place{t, s, c, newFence(t, c, "fence/"+name), "data/" + name}
-}
-
-func newFence(t testing.TB, c *clientv3.Client, key string) *Fence {
-	return peer.Must(New(c, key))(t)
+	return &place{t, s, c, peer.Must(New(c, "fence/"+name))(t), "data/" + name}
 }
 
 // get returns the value of the data key, or of another key.

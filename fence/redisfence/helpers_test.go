@@ -34,11 +34,7 @@ type place struct {
 func newPlace(t testing.TB) *place {
 	s := servers.SharedRedis(t)
 	c, tag := newClient(t, goredis.Options{Addr: s.Addr()}), "{"+rand.Text()+"}"
-	return &place{t, s, c, newFence(t, c, "fence:"+tag), "data:" + tag}
-}
-
-func newFence(t testing.TB, c goredis.UniversalClient, key string) *Fence {
-	return peer.Must(New(c, key))(t)
+	return &place{t, s, c, peer.Must(New(c, "fence:"+tag))(t), "data:" + tag}
 }
 
 // get returns the value of the data key, or of another key.

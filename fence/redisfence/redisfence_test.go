@@ -47,25 +47,23 @@ func TestBadInput(t *testing.T) {
 	require.Error(t, g.Do(t.Context()).Err())
 	require.ErrorContains(t, g.Do(t.Context(), "SETX", p.data).Err(), "nknown")
 	require.Empty(t, p.get(p.data))
-	list := newFence(t, p.client, p.data)
+	list := peer.Must(New(p.client, p.data))(t)
 	require.NoError(t, p.client.RPush(t.Context(), p.data, "5").Err())
 	require.ErrorContains(t, peer.ErrOf(list.Register(t.Context(), 6)), "a place of its own")
 }
 
-func TestSetExpires(t *testing.T) {
+// A script sees only its own keys and arguments, and what it returns or raises is passed on. Set's expiry is that of SET.
+func TestWrites(t *testing.T) {
 	p := newPlace(t)
 	g := registers(t, p.fence, 5)
 	require.NoError(t, g.Set(t.Context(), p.data, "x", time.Hour))
 	require.Greater(t, p.client.PTTL(t.Context(), p.data).Val(), 59*time.Minute)
 	require.NoError(t, g.Set(t.Context(), p.data, "x", 0))
 	require.Equal(t, time.Duration(-1), p.client.PTTL(t.Context(), p.data).Val())
-}
-
-// A script sees only its own keys and arguments, and what it returns or raises is passed on.
-func TestRun(t *testing.T) {
-	p := newPlace(t)
-	g := registers(t, p.fence, 5)
-	require.EqualValues(t, 11, g.Run(t.Context(), setScript, []string{p.data}, "x").Val())
+	errs.OneLine(t, g.Do(t.Context(), "RPUSH", p.data, "x").Err(), "WRONGTYPE") // the data's, not the fence's
+	keys, args := []string{p.data, "mine"}, []any{[]byte("x"), "mine"}
+	require.EqualValues(t, 11, g.Run(t.Context(), setScript, keys[:1], args[:1]...).Val())
+	require.Equal(t, []any{"mine", []byte("x"), "mine"}, []any{keys[1], args[0], args[1]}, "the caller's slices are not changed")
 	require.EqualValues(t, 0, g.Run(t.Context(), NewScript("return #KEYS * 10 + #ARGV"), nil).Val())
 	require.Equal(t, goredis.Nil, g.Run(t.Context(), NewScript("return false"), nil).Err())
 	require.Equal(t, goredis.Nil, g.Do(t.Context(), "GET", "no"+p.data).Err())
@@ -79,22 +77,17 @@ func TestRun(t *testing.T) {
 	require.Error(t, err, "the guard's variables are invisible")
 }
 
-func newLocks(t *testing.T, client goredis.UniversalClient) *lockport.Client {
-	b := peer.Must(redis.NewBackend(client, redis.Options{}))(t)
-	return peer.Client(t, b)
-}
-
 func TestCluster(t *testing.T) {
 	cluster := servers.NeedCluster(t, servers.RedisOptions{})
 	client := goredis.NewClusterClient(&goredis.ClusterOptions{Addrs: cluster.Addrs()})
 	t.Cleanup(func() { _ = client.Close() })
-	locks := newLocks(t, client)
+	locks := peer.Client(t, peer.Must(redis.NewBackend(client, redis.Options{}))(t))
 	for _, tag := range []string{"a", "b", "c", "d", "e"} { // on one node or another
 		name := "account-" + tag
 		l := peer.Holds(t, locks, name)
 		elsewhere := "data:{elsewhere" + tag + "}"
 		hash := "{lockport:" + name + "}"
-		f := newFence(t, client, "fence:"+hash)
+		f := peer.Must(New(client, "fence:"+hash))(t)
 		old := registers(t, f, 1)
 		g := peer.Must(f.RegisterLock(t.Context(), l))(t)
 		for how, write := range writes {
@@ -104,33 +97,28 @@ func TestCluster(t *testing.T) {
 			errs.OneLine(t, write(t.Context(), g, elsewhere, how), "hash tag")
 		}
 		require.ErrorContains(t, g.Run(t.Context(), NewScript("return redis.call('set', ARGV[1], 1)"), nil, elsewhere).Err(), "hash tag")
-		require.ErrorContains(t, peer.ErrOf(newFence(t, client, "fence:{elsewhere}").RegisterLock(t.Context(), l)), "hash tag")
+		require.ErrorContains(t, peer.ErrOf(peer.Must(New(client, "fence:{elsewhere}"))(t).RegisterLock(t.Context(), l)), "hash tag")
 	}
 }
 
-// A lock's key with a value of another type is not the lock.
-func TestLockOfAnotherType(t *testing.T) {
+// A lock's key with a value of another type is not the lock. Readers' locks and permits are refused: no key proves that they are held.
+func TestOtherLocks(t *testing.T) {
 	p := newPlace(t)
-	g := peer.Must(p.fence.RegisterLock(t.Context(), peer.Holds(t, newLocks(t, p.client), t.Name())))(t)
-	require.NoError(t, p.client.Del(t.Context(), "lockport:"+t.Name()).Err())
-	require.NoError(t, p.client.HSet(t.Context(), "lockport:"+t.Name(), "a", "b").Err())
-	errs.OneLine(t, g.Set(t.Context(), p.data, "x", 0), "", fence.ErrStale, lockport.ErrLost)
-}
-
-// Readers' locks and permits are refused: no key proves that they are held.
-func TestReadersAndPermitsAreRefused(t *testing.T) {
-	p := newPlace(t)
-	locks := newLocks(t, p.client)
+	locks := peer.Client(t, peer.Must(redis.NewBackend(p.client, redis.Options{}))(t))
 	for _, as := range []lockport.AcquireOption{lockport.Shared(), lockport.Permits(2)} {
 		l := peer.Holds(t, locks, t.Name(), as)
 		errs.OneLine(t, peer.ErrOf(p.fence.RegisterLock(t.Context(), l)), "neither a reader's nor a permit")
 		require.NoError(t, l.Release(t.Context()))
 	}
+	g := peer.Must(p.fence.RegisterLock(t.Context(), peer.Holds(t, locks, t.Name())))(t)
+	require.NoError(t, p.client.Del(t.Context(), "lockport:"+t.Name()).Err())
+	require.NoError(t, p.client.HSet(t.Context(), "lockport:"+t.Name(), "a", "b").Err())
+	errs.OneLine(t, g.Set(t.Context(), p.data, "x", 0), "", fence.ErrStale, lockport.ErrLost)
 }
 
 func TestServerGone(t *testing.T) {
 	s := servers.NeedRedis(t, servers.RedisOptions{})
-	f := newFence(t, newClient(t, goredis.Options{Addr: s.Addr()}), "fence")
+	f := peer.Must(New(newClient(t, goredis.Options{Addr: s.Addr()}), "fence"))(t)
 	g := registers(t, f, 5)
 	require.NoError(t, s.Kill())
 	errs.OneLine(t, peer.ErrOf(f.Register(t.Context(), 6)), "")
@@ -146,7 +134,7 @@ func TestPrivileges(t *testing.T) {
 		"narrow on >hidden ~data:* +@all",
 	}})
 	login := func(user, password string) *Fence {
-		return newFence(t, newClient(t, goredis.Options{Addr: s.Addr(), Username: user, Password: password}), "fence:x")
+		return peer.Must(New(newClient(t, goredis.Options{Addr: s.Addr(), Username: user, Password: password}), "fence:x"))(t)
 	}
 	g := registers(t, login("app", "hidden"), 5)
 	for how, write := range writes {
@@ -164,7 +152,7 @@ func TestPrivileges(t *testing.T) {
 func TestGivenUpBeforeItIsSent(t *testing.T) {
 	p := newPlace(t)
 	proxy := peer.Proxy(t, p.server.Addr())
-	g := registers(t, newFence(t, newClient(t, goredis.Options{Addr: proxy.Addr()}), p.fence.Key()), 5)
+	g := registers(t, peer.Must(New(newClient(t, goredis.Options{Addr: proxy.Addr()}), p.fence.Key()))(t), 5)
 	require.NoError(t, g.Do(t.Context(), "INCR", p.data).Err())
 	proxy.KillConns()
 	proxy.Freeze()
@@ -177,7 +165,7 @@ func TestGivenUpBeforeItIsSent(t *testing.T) {
 func TestLateWriteKeepsItsValue(t *testing.T) {
 	p := newPlace(t)
 	proxy := peer.Proxy(t, p.server.Addr())
-	g := registers(t, newFence(t, newClient(t, goredis.Options{Addr: proxy.Addr()}), p.fence.Key()), 5)
+	g := registers(t, peer.Must(New(newClient(t, goredis.Options{Addr: proxy.Addr()}), p.fence.Key()))(t), 5)
 	require.NoError(t, g.Do(t.Context(), "INCR", p.data).Err())
 	proxy.Freeze()
 	first := strings.Repeat("first", 4<<20) // more than the buffers between here and the server

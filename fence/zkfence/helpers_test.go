@@ -43,11 +43,7 @@ func newPlace(t testing.TB) *place {
 	s := servers.SharedZooKeeper(t)
 	c, name := newConn(t, s.Addr()), rand.Text()
 	require.NoError(t, peer.ErrOf(c.Create("/"+name, nil, 0, zk.WorldACL(zk.PermAll))))
-	return &place{t, s, c, newFence(t, c, "/fences/of/"+name), "/" + name}
-}
-
-func newFence(t testing.TB, c *zk.Conn, path string) *Fence {
-	return peer.Must(New(c, path, Options{}))(t)
+	return &place{t, s, c, peer.Must(New(c, "/fences/of/"+name, Options{}))(t), "/" + name}
 }
 
 // get returns the data of a node.

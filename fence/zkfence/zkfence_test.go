@@ -81,7 +81,7 @@ func TestMulti(t *testing.T) {
 func TestLateWriteKeepsItsValue(t *testing.T) {
 	p := newPlace(t)
 	proxy := peer.Proxy(t, p.server.Addr())
-	g := registers(t, newFence(t, newConn(t, proxy.Addr()), p.fence.Path()), 5)
+	g := registers(t, peer.Must(New(newConn(t, proxy.Addr()), p.fence.Path(), Options{}))(t), 5)
 	proxy.Cut()
 	value := []byte("first")
 	peer.Until(t, func() bool { // the library keeps the request while it pauses between attempts to connect
@@ -114,9 +114,9 @@ func TestBadInput(t *testing.T) {
 	for _, path := range []string{"", "/", "x", "/x/", "/x//y", "/zookeeper", "/zookeeper/x"} {
 		require.ErrorContains(t, peer.ErrOf(New(p.conn, path, Options{})), "path", path)
 	}
-	errs.OneLine(t, peer.ErrOf(newFence(t, p.conn, "/x/../y").Register(t.Context(), 5)), "", zk.ErrInvalidPath)
+	errs.OneLine(t, peer.ErrOf(peer.Must(New(p.conn, "/x/../y", Options{}))(t).Register(t.Context(), 5)), "", zk.ErrInvalidPath)
 	require.NoError(t, peer.ErrOf(p.conn.Create(p.data+"/brief", nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll))))
-	brief := newFence(t, p.conn, p.data+"/brief/fence")
+	brief := peer.Must(New(p.conn, p.data+"/brief/fence", Options{}))(t)
 	errs.OneLine(t, peer.ErrOf(brief.Register(t.Context(), 5)), "", zk.ErrNoChildrenForEphemerals)
 }
 
@@ -126,8 +126,8 @@ func TestACL(t *testing.T) {
 	f := peer.Must(New(p.conn, "/private/fence", Options{ACL: zk.AuthACL(zk.PermAll)}))(t)
 	require.NoError(t, write(t.Context(), registers(t, f, 5), p.data, "x"))
 	stranger := newConn(t, p.server.Addr())
-	registers(t, newFence(t, stranger, p.fence.Path()), 5) // another fence
-	_, err := newFence(t, stranger, "/private/fence").Register(t.Context(), 6)
+	registers(t, peer.Must(New(stranger, p.fence.Path(), Options{}))(t), 5) // another fence
+	_, err := peer.Must(New(stranger, "/private/fence", Options{}))(t).Register(t.Context(), 6)
 	errs.OneLine(t, err, "ACL", zk.ErrNoAuth)
 	require.NotContains(t, err.Error(), "secret")
 }
@@ -139,7 +139,7 @@ func TestEnsemble(t *testing.T) {
 	require.NoError(t, peer.ErrOf(conn.Create("/data", nil, 0, zk.WorldACL(zk.PermAll))))
 	fences := make([]*Fence, len(e.Addrs()))
 	for i, addr := range e.Addrs() {
-		fences[i] = newFence(t, newConn(t, addr), "/fence")
+		fences[i] = peer.Must(New(newConn(t, addr), "/fence", Options{}))(t)
 	}
 	var latest *Guard
 	for token := lockport.Token(1); token < 60; token++ {
