@@ -203,7 +203,9 @@ func lockOnTheSameServer(f *fixture) {
 	// A released hold is refused even before anybody else has registered.
 	require.NoError(f, l2.Release(f.Context()))
 	f.OneLine(f, second(f.Context(), 4), "", lockport.ErrLost, fence.ErrStale)
-	f.OneLine(f, peer.ErrOf(f.Register(f.Context(), f.name, 0, l2)), "", lockport.ErrLost)
+	for _, name := range []string{f.name, rand.Text()} { // of this fence, and of one without a token
+		f.OneLine(f, peer.ErrOf(f.Register(f.Context(), name, 0, l2)), "", lockport.ErrLost, fence.ErrStale)
+	}
 	f.has(3)
 	f.registers(token2 + 1)
 	f.Stale(f, peer.ErrOf(f.Register(f.Context(), f.name, 0, l2)), token2, token2+1)
