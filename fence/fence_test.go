@@ -3,6 +3,7 @@ package fence_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"regexp"
 	"strings"
 	"testing"
@@ -53,7 +54,8 @@ func TestMemoryRefusesOlderTokens(t *testing.T) {
 	require.ErrorIs(t, err, fence.ErrStale)
 	require.ErrorContains(t, err, `token 5 of "n" is stale: a newer holder registered 6`)
 	require.ErrorIs(t, m.Register(ctx, "n", 5), fence.ErrStale)
-	require.ErrorIs(t, m.Do(ctx, "n", 0, write), fence.ErrNoToken)
+	require.ErrorIs(t, m.Do(ctx, "nobody", 0, write), fence.ErrNoToken)
+	require.NotContains(t, fmt.Sprint(&m), "nobody", "a name without a token takes no memory")
 	require.Equal(t, 2, calls, "a refused function is not called")
 
 	require.NoError(t, m.Do(ctx, "other", 1, write), "names are independent")
