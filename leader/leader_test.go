@@ -189,6 +189,7 @@ func TestGraceBeforeMaxHold(t *testing.T) {
 	bubble(t, func(t *testing.T, s *memory.Server) {
 		c, _ := client(t, s, lockport.MaxHold(ttl/2))
 		r := run(t.Context(), c, untilEnded, leader.Grace(ttl/4))
+		require.Equal(t, leader.Leading, r.last().State, "at once: the claim is new")
 		sleep(ttl / 4)
 		require.Equal(t, leader.ErrGrace, r.last().Err)
 	})
@@ -200,7 +201,7 @@ func TestFnThatHangs(t *testing.T) {
 		one, b := client(t, s)
 		two, _ := client(t, s)
 		hang, calls := make(chan struct{}), 0
-		r := run(t.Context(), one, func(context.Context, *lockport.Lock) error { calls++; <-hang; return errors.New("at last") })
+		r := run(t.Context(), one, func(context.Context, *lockport.Lock) error { calls++; <-hang; return errors.New("at last") }, leader.Grace(time.Second))
 		b.Pause()
 		next := run(t.Context(), two, untilEnded)
 		sleep(2 * ttl)
@@ -283,7 +284,7 @@ func TestBackoff(t *testing.T) {
 	}
 }
 
-// Run returns the errors that a retry does not fix.
+// Run and Watch return the errors that a retry does not fix.
 func TestHopeless(t *testing.T) {
 	never := func(context.Context, *lockport.Lock) error { panic("it leads") }
 	for name, tt := range map[string]struct {
@@ -304,6 +305,12 @@ func TestHopeless(t *testing.T) {
 				c, b := client(t, s)
 				b.Fail(tt.down)
 				require.ErrorIs(t, leader.Run(t.Context(), c, tt.name, never, tt.opts...), tt.want)
+				var failed error
+				for _, err := range leader.Watch(t.Context(), c, tt.name, time.Duration(1-len(tt.opts))) { // only a positive pause is valid
+					require.NoError(t, failed, "it goes on")
+					failed = err
+				}
+				require.ErrorIs(t, failed, tt.want)
 			})
 		})
 	}
@@ -348,12 +355,20 @@ func TestLostBeforeTheTerm(t *testing.T) {
 	})
 }
 
-// Watch yields each leader once, and errors in between, also of a silent server. A permit is no leadership.
+// tokenless is a backend whose server knows no tokens.
+type tokenless struct{ *memorytest.Backend }
+
+func (b tokenless) Inspect(ctx context.Context, name string) (driver.Status, error) {
+	st, err := b.Backend.Inspect(ctx, name)
+	st.Token = 0
+	return st, err
+}
+
+// Watch yields each leader once, and errors in between, also of a silent server. Readers and holders of permits do not lead.
 func TestWatch(t *testing.T) {
 	bubble(t, func(t *testing.T, s *memory.Server) {
 		candidate, _ := client(t, s)
 		observer, b := client(t, s)
-		permit := peer.Must(candidate.Acquire(t.Context(), "n", lockport.Permits(2)))(t)
 		var seen []string
 		ctx, cancel := context.WithCancel(t.Context())
 		var watching sync.WaitGroup
@@ -362,8 +377,11 @@ func TestWatch(t *testing.T) {
 				seen = append(seen, fmt.Sprintf("%t %d unavailable: %t", st.Held, st.Token, errors.Is(err, lockport.ErrUnavailable)))
 			}
 		})
-		sleep(5 * time.Second)
-		require.NoError(t, permit.Release(t.Context()))
+		for _, as := range []lockport.AcquireOption{lockport.Shared(), lockport.Permits(2)} {
+			l := peer.Holds(t, candidate, "n", as)
+			sleep(5 * time.Second)
+			require.NoError(t, l.Release(t.Context()))
+		}
 		leading := run(t.Context(), candidate, func(context.Context, *lockport.Lock) error { time.Sleep(10 * time.Second); return nil }, leader.Backoff(5*time.Second, 5*time.Second))
 		sleep(8 * time.Second)
 		<-b.FailNext(memorytest.Look, nil)
@@ -374,12 +392,20 @@ func TestWatch(t *testing.T) {
 		watching.Wait()
 		_ = leading.stop(nil)
 		require.Equal(t, []string{
-			"false 0 unavailable: false", "true 2048 unavailable: false", "false 0 unavailable: true", "false 0 unavailable: false", "true 3072 unavailable: false",
+			"false 0 unavailable: false", "true 3072 unavailable: false", "false 0 unavailable: true", "false 0 unavailable: false", "true 4096 unavailable: false",
 			"false 0 unavailable: true",
 		}, seen)
-		for _, err := range leader.Watch(t.Context(), observer, "n", 0) {
-			require.ErrorIs(t, err, lockport.ErrInvalidOption)
+
+		terms, term := 0, peer.Holds(t, candidate, "n")
+		for _, err := range leader.Watch(peer.Within(t, time.Minute), peer.Client(t, tokenless{memorytest.NewBackend(s, nil)}), "n", time.Second) {
+			require.NoError(t, err)
+			require.NoError(t, term.Release(t.Context()))
+			if terms++; terms == 3 {
+				break
+			}
+			term = peer.Holds(t, candidate, "n")
 		}
+		require.Equal(t, 3, terms, "each has another owner")
 	})
 }
 
