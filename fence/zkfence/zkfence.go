@@ -84,7 +84,7 @@ func (f *Fence) register(ctx context.Context, token lockport.Token, lock string)
 		if err == nil {
 			return g, nil
 		}
-		if !errors.Is(err, zk.ErrNoNode) && !errors.Is(err, zk.ErrNodeExists) && !errors.Is(err, zk.ErrBadVersion) {
+		if !errors.Is(err, zk.ErrNoNode) && !errors.Is(err, zk.ErrBadVersion) {
 			break
 		}
 	}
@@ -96,9 +96,7 @@ func (g *Guard) register(ctx context.Context) error {
 	f := g.fence
 	seen, version, err := f.look(ctx)
 	if errors.Is(err, zk.ErrNoNode) {
-		if err = f.create(ctx, f.place.Key); err == nil {
-			seen, version, err = f.look(ctx)
-		}
+		err = f.create(ctx, f.place.Key) // it then has no children, and version 0, unless another registration intervenes
 	}
 	if err != nil {
 		return f.explain("register", err)
