@@ -49,7 +49,7 @@ type fixture struct {
 // Cases checks a store with guards against the promises of all fences. The test must import backend/memory, for locks of another backend.
 func Cases(t *testing.T, s Subject) {
 	cases := map[string]func(*fixture){
-		"OlderHolder": olderHolder, "Tokens": tokens, "NoToken": noToken, "ContextEnds": contextEnds, "Race": race, "LateHolders": lateHolders,
+		"OlderHolder": olderHolder, "Tokens": tokens, "NoToken": noToken, "ContextEnds": contextEnds, "FirstHolders": firstHolders, "Race": race, "LateHolders": lateHolders,
 	}
 	if !s.Transactional {
 		maps.Copy(cases, map[string]func(*fixture){
@@ -123,6 +123,19 @@ func tokens(f *fixture) {
 		if token > 1 {
 			f.Stale(f, peer.ErrOf(f.register(token-1)), token-1, token)
 		}
+	}
+}
+
+// Holders that register at once with a fence that is not there yet leave one token, the greatest.
+func firstHolders(f *fixture) {
+	for range 20 {
+		f.name = rand.Text()
+		var all sync.WaitGroup
+		for token := range lockport.Token(4) {
+			all.Go(func() { _, _ = f.register(token + 1) })
+		}
+		all.Wait()
+		require.Equal(f, fmt.Sprintf(f.Layout, 4), f.Text(f.name))
 	}
 }
 
