@@ -14,6 +14,7 @@ import (
 
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/backend/zookeeper"
+	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/fence"
 	"github.com/lockport/lockport/internal/lab/fencetest"
 	"github.com/lockport/lockport/internal/lab/peer"
@@ -56,10 +57,10 @@ func TestMulti(t *testing.T) {
 	g = registers(t, p.fence, 10)
 	require.Equal(t, []string{"00000000000000000010"}, p.tokens(p.fence.Path()))
 	r, err := g.Multi(ctx,
-		&zk.CreateRequest{Path: p.data + "/x", Acl: zk.WorldACL(zk.PermAll)}, &zk.SetDataRequest{Path: p.data, Data: []byte("1"), Version: 0})
+		&zk.CreateRequest{Path: p.data + "/x", Acl: zk.WorldACL(zk.PermAll), Flags: zk.FlagSequence}, &zk.SetDataRequest{Path: p.data, Data: []byte("1"), Version: 0})
 	require.NoError(t, err)
 	require.Len(t, r, 2)
-	require.Equal(t, p.data+"/x", r[0].String)
+	require.Equal(t, p.data+"/x0000000000", r[0].String)
 	require.EqualValues(t, 1, r[1].Stat.Version)
 
 	r, err = g.Multi(ctx, &zk.SetDataRequest{Path: p.data, Data: []byte("2"), Version: 1}, &zk.SetDataRequest{Path: p.data, Data: []byte("3"), Version: 1})
@@ -67,13 +68,15 @@ func TestMulti(t *testing.T) {
 	require.NotErrorIs(t, err, fence.ErrStale, "the caller's own condition does not concern the fence")
 	require.Len(t, r, 2)
 	require.ErrorIs(t, r[1].Error, zk.ErrBadVersion)
+	for _, op := range []any{&zk.DeleteRequest{Path: p.data + "/x0000000000", Version: 7}, &zk.CheckVersionRequest{Path: p.data, Version: 7}} {
+		errs.OneLine(t, peer.ErrOf(g.Multi(ctx, op)), "", zk.ErrBadVersion)
+	}
 	_, err = g.Set(ctx, p.data+"/missing", nil, -1)
 	require.ErrorIs(t, err, zk.ErrNoNode)
 	require.NotErrorIs(t, err, fence.ErrStale)
 	errs.OneLine(t, peer.ErrOf(g.Multi(ctx, "nonsense")), "operation type string")
 	require.Empty(t, peer.Must(g.Multi(ctx))(t))
-	stat := peer.Must(g.Set(ctx, p.data, []byte("4"), 1))(t)
-	require.EqualValues(t, 2, stat.Version)
+	require.EqualValues(t, 2, peer.Must(g.Set(ctx, p.data, []byte("4"), 1))(t).Version)
 	require.Equal(t, "4", p.get(p.data))
 }
 
@@ -108,16 +111,21 @@ func TestLockThatWasUndone(t *testing.T) {
 	errs.OneLine(t, peer.ErrOf(p.fence.RegisterLock(t.Context(), l)), "", lockport.ErrLost, fence.ErrStale)
 }
 
-func TestBadInput(t *testing.T) {
+func TestErrors(t *testing.T) {
 	p := newPlace(t)
+	for answer, class := range map[error]error{
+		zk.ErrConnectionClosed: driver.ErrUnknown, zk.ErrClosing: driver.ErrUnknown, zk.ErrSessionExpired: driver.ErrUnknown,
+		context.Canceled: driver.ErrUnknown, context.DeadlineExceeded: driver.ErrUnknown, zk.ErrNoServer: driver.ErrUnavailable,
+	} {
+		errs.OneLine(t, p.fence.explain("write", answer), "", answer, class)
+	}
 	require.ErrorContains(t, peer.ErrOf(New(nil, "/x", Options{})), "nil")
 	for _, path := range []string{"", "/", "x", "/x/", "/x//y", "/zookeeper", "/zookeeper/x"} {
 		require.ErrorContains(t, peer.ErrOf(New(p.conn, path, Options{})), "path", path)
 	}
 	errs.OneLine(t, peer.ErrOf(peer.Must(New(p.conn, "/x/../y", Options{}))(t).Register(t.Context(), 5)), "", zk.ErrInvalidPath)
 	require.NoError(t, peer.ErrOf(p.conn.Create(p.data+"/brief", nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll))))
-	brief := peer.Must(New(p.conn, p.data+"/brief/fence", Options{}))(t)
-	errs.OneLine(t, peer.ErrOf(brief.Register(t.Context(), 5)), "", zk.ErrNoChildrenForEphemerals)
+	errs.OneLine(t, peer.ErrOf(peer.Must(New(p.conn, p.data+"/brief/fence", Options{}))(t).Register(t.Context(), 5)), "", zk.ErrNoChildrenForEphemerals)
 }
 
 func TestACL(t *testing.T) {
