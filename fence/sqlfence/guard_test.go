@@ -60,7 +60,7 @@ func testGuard(t *testing.T, d door) {
 	for _, name := range []string{"", "a\xff", strings.Repeat("a", 1025)} {
 		require.ErrorIs(t, write(name, 7), lockport.ErrInvalidName)
 	}
-	require.Error(t, write("orders", 1<<63))
+	require.ErrorContains(t, write("never seen", 1<<63), "2^63-1")
 	ended, cancel := context.WithCancel(ctx)
 	cancel()
 	for range 20 {
