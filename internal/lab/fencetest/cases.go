@@ -149,7 +149,7 @@ func missingFence(f *fixture) {
 	}
 	for _, token := range []lockport.Token{1, 2, 4} {
 		older := f.registers(token)
-		f.OneLine(f, gone(f.Context(), 1), "older", fence.ErrStale)
+		f.OneLine(f, gone(f.Context(), 1), "is older", fence.ErrStale)
 		f.writes(older, 2)
 	}
 	f.registers(6)
