@@ -86,9 +86,7 @@ func (l *lease) Renew(ctx context.Context) (time.Time, error) {
 func (l *lease) write(ctx context.Context, value string, ttl time.Duration) (until time.Time, err error) {
 	written, err := l.b.replace(ctx, l.req.Name, value, ttl, l.last.Token, func(now driver.Status, revision uint64) (uint64, error) {
 		switch {
-		case 0 < revision && revision <= l.last.Token:
-			return 0, errLags
-		case revision == 0 && l.b.lags(ctx, l.last.Token):
+		case revision <= l.last.Token && (revision > 0 || l.b.lags(ctx, l.last.Token)): // 0: there is no key
 			return 0, errLags
 		case !now.Held || now.Owner != l.req.Owner:
 			return 0, fmt.Errorf("%w: its key expired, was deleted, or belongs to %q", driver.ErrLost, now.Owner)

@@ -84,11 +84,16 @@ func TestLayoutGolden(t *testing.T) {
 	require.Equal(t, "1h0m0s", last().Header.Get("Nats-TTL"))
 }
 
-// A leader that knows neither the key nor a later revision than the claim's lags: the claim is not lost.
+// A leader that lags may show a holder from before a claim: that does not reveal the outcome of the claim. One that knows neither the key nor a later
+// revision than a claim's lags: the claim is not lost.
 func TestLaggingLeader(t *testing.T) {
 	js := connect(t, one.Need(t).URL())
 	b := backend(t, js)
 	l := take(t, b, request("x", 1))
+	b.free.put("x", l.grant.Token+1)
+	require.ErrorIs(t, b.Abandon(t.Context(), request("x", 2)), driver.ErrUnavailable)
+	b.free.put("x", l.grant.Token-1)
+	require.NoError(t, b.Abandon(t.Context(), request("x", 2)))
 	stream := peer.Must(js.Stream(t.Context(), b.stream()))(t)
 	require.NoError(t, stream.Purge(t.Context()))
 	known := l.last.Token
@@ -177,16 +182,6 @@ func TestReconnectBuffer(t *testing.T) {
 	for _, name := range []string{"refused", "late"} {
 		require.False(t, peer.Shows(t, other, name).Held, name)
 	}
-}
-
-// A lagging server may show a holder from before the claim: that does not reveal the outcome of the claim.
-func TestAbandonAtAServerThatLags(t *testing.T) {
-	b := backend(t, connect(t, one.Need(t).URL()))
-	l, req := take(t, b, request("a", 1)), request("a", 2)
-	b.free.put(req.Name, l.grant.Token+1)
-	require.ErrorIs(t, b.Abandon(t.Context(), req), driver.ErrUnavailable)
-	b.free.put(req.Name, l.grant.Token-1)
-	require.NoError(t, b.Abandon(t.Context(), req))
 }
 
 // The server's marker for an expired key may overwrite an acknowledged renewal: a renewal answered that late does not count.
