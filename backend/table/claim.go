@@ -1,6 +1,7 @@
 package table
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -132,9 +133,7 @@ func (c *claim) Release(ctx context.Context) error {
 	defer c.b.tidy(ctx)
 	err := c.b.Break(ctx, c.req.Name, c.req.Owner)
 	if c.again && (err == nil || errors.Is(err, driver.ErrLost)) {
-		if failed := c.b.Abandon(ctx, c.req); failed != nil {
-			return failed
-		}
+		err = cmp.Or(c.b.Abandon(ctx, c.req), err)
 	}
 	return err
 }
