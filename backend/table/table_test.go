@@ -86,6 +86,7 @@ func TestLayoutGolden(t *testing.T) {
 			('held', ?, 1767225600000000, {now} - 500000000, {now} + 60000000, '', 0),
 			('free', '', 9000000000000000, 1767225600000000, 1767225605000000, '', 0),
 			('expired', ?, 1767225600000000, 1767225600000000, {now} - 1, '', 0),
+			('greatest', '', 9007199254740991, 0, 0, '', 0),
 			('abandoned', '', 0, 0, {now}, '00000000000000000000000000000008', {now})`, someOwner, someOwner)
 		st := peer.Shows(t, b, "held")
 		require.Equal(t, []any{true, someOwner, false, uint64(1767225600000000)}, []any{st.Held, st.Owner, st.Foreign, st.Token})
@@ -95,6 +96,7 @@ func TestLayoutGolden(t *testing.T) {
 		peer.Fails(t, b, request("held", 7), driver.ErrHeld)
 		require.Equal(t, before, do(t, b, "SELECT * FROM {table}"), "a claim on a held name changed its row")
 		peer.Fails(t, b, request("abandoned", 8), driver.ErrHeld)
+		peer.Fails(t, b, request("greatest", 8), driver.ErrUnknown)
 		for name, above := range map[string]uint64{"free": 9000000000000000, "expired": 1767225600000000, "new": 0, "abandoned": 0} {
 			require.Greater(t, peer.Takes(t, b, request(name, 9)).Grant().Token, above, name)
 			require.Equal(t, request("", 9).Owner, peer.Shows(t, b, name).Owner, name)
@@ -140,6 +142,7 @@ func TestPrune(t *testing.T) {
 		b.ended.Store(pruneEvery - 1)
 		require.NoError(t, b.Abandon(ctx, request("b", 1)))
 		require.Equal(t, [][]string{{"a"}, {"abandoned"}, {"ahead"}, {"b"}, {"free"}, {"held"}}, do(t, b, "SELECT name FROM {table} ORDER BY name"))
+		require.Empty(t, b.turns)
 	})
 }
 
@@ -200,11 +203,12 @@ func TestRenewalsTogether(t *testing.T) {
 			unlock = func() { _ = tx.Rollback() }
 			defer unlock()
 		}
-		ctx := peer.Within(t, within/3)
-		b.RenewBatch(ctx, leases, results)
+		clear(results)
+		b.RenewBatch(peer.Within(t, within/3), leases, results)
 		for n, r := range results {
 			require.Equal(t, n == 7 || n == 2400, errors.Is(r.Err, driver.ErrLost), n)
 			require.Equal(t, n == locked, errors.Is(r.Err, driver.ErrUnknown), n)
+			require.Equal(t, r.Err == nil, !r.Until.IsZero(), n)
 		}
 		time.AfterFunc(patience/10, unlock)
 		b.RenewBatch(t.Context(), leases[9:10], results)
@@ -231,6 +235,9 @@ func TestClaimsLeaveAConnection(t *testing.T) {
 			})
 		}
 		require.Eventually(t, func() bool { return b.db.Stats().InUse >= 3 }, within, time.Millisecond)
+		left := peer.Within(t, 20*time.Millisecond)
+		require.ErrorIs(t, peer.ErrOf(b.TryAcquire(left, request("a", 1))), driver.ErrUnavailable)
+		require.ErrorIs(t, b.Abandon(left, request("a", 1)), driver.ErrUnavailable)
 		ctx := peer.Within(t, within/3)
 		for range 10 {
 			require.NoError(t, peer.ErrOf(driver.Renew(ctx, b, held)))
