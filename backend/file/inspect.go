@@ -73,17 +73,16 @@ func (b *Backend) look(file string, flag int, f func(*lockFile) error) error {
 // inspect returns the holders of name: a writer, or readers, or else holders of permits. files are the folder's, if the caller has them.
 func (b *Backend) inspect(name string, files []fs.DirEntry) (driver.Status, error) {
 	nobody := driver.Status{Name: name, Waiters: -1}
-	st, shared := nobody, false
+	st := nobody
 	err := b.look(FileName(name), os.O_RDONLY, func(f *lockFile) (err error) {
 		if err = f.holder(&st); err == nil && !st.Held {
-			shared, err = isHeld(f.tryLock())
+			st.Shared, err = isHeld(f.tryLock())
 		}
 		return err
 	})
 	switch {
 	case err != nil || st.Held:
-	case shared:
-		st.Shared = true
+	case st.Shared:
 		if st, err = b.holders(reader, st, files); !st.Held { // a foreign program, or the guard process of a killed reader
 			st.Held, st.Foreign = true, true
 		}
