@@ -135,11 +135,10 @@ func nameLine(name string) string { return strconv.Quote(name) + "\n" }
 // gateLine is that line in the gate of a name's permits.
 func gateLine(name string, permits int) string { return fmt.Sprintf("%q permits=%d\n", name, permits) }
 
+// writeLine writes line in one step, so that claims can write different ones to a gate at the same time. What was after it stays, and means nothing.
 func (f *lockFile) writeLine(line string) error {
-	if _, err := f.WriteAt([]byte(line), headerSize); err != nil {
-		return err
-	}
-	return f.Truncate(int64(headerSize + len(line)))
+	_, err := f.WriteAt([]byte(line), headerSize)
+	return err
 }
 
 // readLine reads the lock's name from a lock file, and from a gate also the number of permits. name is empty if f is neither, or its line is damaged.

@@ -106,18 +106,20 @@ func TestConcurrentChangeOfPermits(t *testing.T) {
 		}
 		all.Wait()
 	}
-}
-
-// Inspect finds a reader although the file of a lower number is missing: files that no reader uses are removed.
-func TestInspectFindsReadersBeyondAGap(t *testing.T) {
-	dir := t.TempDir()
-	a, b := backend(t, dir), backend(t, dir)
-	first, second := peer.Takes(t, a, reading("x")), peer.Takes(t, b, reading("x"))
-	release(t, first)
-	require.NoError(t, os.Remove(filepath.Join(dir, numbered("x", reader, 1))))
-	st := peer.Shows(t, a, "x")
-	require.Equal(t, second.Grant().Token, st.Token)
-	require.False(t, st.Foreign)
+	gate := peer.Must(openLock(filepath.Join(dir, gateName("x")), os.O_RDWR))(t)
+	for range 3000 { // to different numbers
+		end := time.Now().Add(100 * time.Microsecond)
+		for _, n := range []int{3, 16} {
+			all.Go(func() {
+				for time.Now().Before(end) {
+					assert.NoError(t, gate.writeLine(gateLine("x", n)))
+				}
+			})
+		}
+		all.Wait()
+		_, n := gate.readLine()
+		require.Contains(t, []int{3, 16}, n)
+	}
 }
 
 // A program that shares a lock (flock -s, the guard of a killed reader) excludes writers but not readers, and is seen.
@@ -130,5 +132,9 @@ func TestForeignReader(t *testing.T) {
 	require.Equal(t, driver.Status{Name: "x", Held: true, Foreign: true, Shared: true, Waiters: -1}, peer.Shows(t, b, "x"))
 	peer.Fails(t, b, reading("x"), driver.ErrHeld) // no token was written yet
 	require.NoError(t, f.Close())
-	release(t, peer.Takes(t, b, reading("x")))
+
+	first, second := peer.Takes(t, b, reading("x")), peer.Takes(t, b, reading("x"))
+	release(t, first)
+	require.NoError(t, os.Remove(filepath.Join(dir, numbered("x", reader, 1)))) // as prune removes files that no reader uses
+	require.Equal(t, second.Grant().Token, peer.Shows(t, b, "x").Token)
 }
