@@ -81,15 +81,18 @@ func TestForeignFileInPlaceOfALock(t *testing.T) {
 	}
 }
 
-// The default folder is created again after its removal.
-func TestOwnFolderRemoved(t *testing.T) {
+// A release before the loss was noticed finds it, and Lost is not called afterwards. The default folder is created again after its removal.
+func TestReleaseFindsLoss(t *testing.T) {
 	b := backend(t, t.TempDir())
 	b.dir.path, b.dir.own = filepath.Join(b.dir.path, "own"), true
-	req := request("x")
-	lease := peer.Takes(t, b, req)
+	l, _, told := watched(t, b, "x")
 	require.NoError(t, os.RemoveAll(b.dir.path))
-	require.ErrorIs(t, lease.Release(t.Context()), driver.ErrLost)
-	peer.Takes(t, b, req)
+	for range 2 {
+		require.ErrorIs(t, l.Release(t.Context()), driver.ErrLost)
+	}
+	b.checkFiles()
+	require.Empty(t, told)
+	peer.Takes(t, b, l.(*lease).req)
 }
 
 func TestGivenFolder(t *testing.T) {

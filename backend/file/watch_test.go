@@ -51,19 +51,7 @@ func TestLoss(t *testing.T) {
 	}
 }
 
-// A release before the loss was noticed returns ErrLost, and Lost is not called afterwards.
-func TestReleaseFindsLoss(t *testing.T) {
-	b := backend(t, t.TempDir())
-	lease, path, told := watched(t, b, "x")
-	require.NoError(t, os.Remove(path))
-	for range 2 {
-		require.ErrorIs(t, lease.Release(t.Context()), driver.ErrLost)
-	}
-	b.checkFiles()
-	require.Empty(t, told)
-}
-
-// Files held for long, also those of readers and permits, do not look unused.
+// Files held for long, also those of readers and permits, do not look unused, nor does a gate that only short holds use.
 func TestFilesAreFreshened(t *testing.T) {
 	dir := t.TempDir()
 	b := backend(t, dir)
@@ -86,6 +74,10 @@ func TestFilesAreFreshened(t *testing.T) {
 			require.WithinDuration(t, time.Now(), fi.ModTime(), time.Minute, name)
 		}
 	}
+	gate, old := b.path(gateName("x")), time.Now().Add(-2*pruneEvery)
+	require.NoError(t, os.Chtimes(gate, old, old))
+	peer.Takes(t, b, permitOf("x", 3))
+	require.WithinDuration(t, time.Now(), peer.Must(os.Stat(gate))(t).ModTime(), time.Minute)
 }
 
 // When a new file is created, files unused for a week are removed, and no others. Tokens go on rising.
