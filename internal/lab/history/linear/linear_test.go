@@ -84,7 +84,7 @@ func TestCheck(t *testing.T) {
 		{"a killed holder that had renewed", first + "600 w1/1 extended deadline 2490\n 700 w1 killed\n" + second(2601, 2048), leases, true},
 		{"a killed holder, whose session ended", first + "20 w1 killed\n" + second(120, 2048), sessions, true},
 		{"cut off, and told at the deadline", first + "1890 w1/1 told: silence\n" + second(1895, 2048), leases, true},
-		{"cut off, and told at the deadline, but recorded late", first + "1893 w1/1 told: silence\n" + second(1892, 2048), leases, true},
+		{"cut off, told at the deadline, but recorded late, and stopped much later", first + "1893 w1/1 told: silence\n" + second(1892, 2048) + "3000 w1 stopped", leases, true},
 		{"held to the end", "0 w1/1 asked\n 10 w1/1 got token 1024 deadline 20000\n", leases, true},
 		{"told of a removal", first + "600 w1/1 told: removed\n" + second(601, 2048), leases, true},
 		{"the reply to Release was lost", first + "500 w1/1 releasing\n 1890 w1/1 released: unavailable\n" + second(700, 2048), leases, true},
@@ -109,6 +109,9 @@ func TestCheck(t *testing.T) {
 		{"no Release, no deadline", "0 w1/1 asked\n 10 w1/1 got token 1024\n" + second(5000, 2048), leases, false},
 		{"killed, and granted again before its TTL", first + "20 w1 killed\n" + second(120, 2048), leases, false},
 		{"stopped, and granted again too early", first + "20 w1 stopped\n" + second(1900, 2048) + "4000 w1 continued\n 4001 w1/1 told: silence", leases, false},
+		{"stopped before, and granted again before the deadline", first + "20 w1 stopped\n 50 w1 continued\n 1890 w1/1 told: silence\n" + second(1000, 2048), leases, false},
+		{"released in order, long after its deadline, when another had it", first + "20 w1 stopped\n" + second(2010, 2048) +
+			"4000 w1 continued\n 4002 w1/1 releasing\n 4003 w1/1 released", leases, false},
 		{"told, but later", first + "600 w1/1 told: removed\n" + second(590, 2048), leases, false},
 		{"a hand-off while another has it", first + "20 w1/2 asked\n 30 w1/2 got token 1025\n", leases, false},
 		{"without tokens", strings.ReplaceAll(first, "token 1024", "") + released + strings.ReplaceAll(second(499, 0), "token 0", ""), leases, false},
@@ -123,6 +126,7 @@ func TestCheck(t *testing.T) {
 		{"readers together, and a writer", beside(1, reader, 10, 1024, "") + beside(2, reader, 20, 2048, "") + beside(3, "", 330, 3072, ""), leases, true},
 		{"readers seen in the reverse order of grants", beside(1, reader, 10, 2048, "") + beside(2, reader, 30, 1024, ""), leases, true},
 		{"readers of one claim", beside(1, reader, 10, 1024, "") + "20 w1/2 asked shared\n 21 w1/2 got token 1024\n 22 w1/2 releasing\n 23 w1/2 released\n", leases, true},
+		{"a reader after a writer", beside(1, "", 10, 1024, "") + beside(2, reader, 330, 2048, ""), leases, true},
 		{"a writer beside a reader", beside(1, reader, 10, 1024, "") + beside(2, reader, 20, 2048, "") + beside(3, "", 315, 3072, ""), leases, false},
 		{"a reader beside a writer", beside(1, "", 10, 1024, "") + beside(2, reader, 300, 2048, ""), leases, false},
 		{"a reader that was killed keeps a writer out", beside(1, reader, 10, 1024, "killed") + beside(2, "", 1900, 2048, ""), leases, false},
@@ -136,7 +140,11 @@ func TestCheck(t *testing.T) {
 		{"a killed worker's permit", beside(1, permit, 10, 1024, "killed") + beside(2, permit, 1700, 2048, "") + beside(3, permit, 1900, 3072, ""), leases, false},
 		{"a killed worker's permit after its TTL", beside(1, permit, 10, 1024, "killed") + beside(2, permit, 1800, 2048, "") + beside(3, permit, 2001, 3072, ""), leases, true},
 		{"handed on beside a newer claim", beside(1, permit, 10, 1024, "") + beside(2, permit, 20, 2048, "") +
-			"25 w1/2 asked permits 2\n 311 w1/2 got token 1025\n 400 w1/2 releasing\n 401 w1/2 released\n", leases, true},
+			"25 w1/2 asked permits 2\n 311 w1/2 got token 1025\n 400 w1/2 releasing\n 401 w1/2 released\n" + beside(3, permit, 500, 3072, ""), leases, true},
+		{"a permit that the server granted to a call that gave up", "0 w1/1 asked permits 2\n 3 w1/2 asked permits 2\n 4 w1/1 failed\n 5 w1/2 got token 1024\n" +
+			"1 w2/1 asked permits 2\n 2 w2/1 got token 2048\n", leases, true},
+		{"a permit's token that falls", beside(1, permit, 10, 2048, "") + beside(2, permit, 20, 1024, ""), leases, false},
+		{"a permit's token twice", beside(1, permit, 10, 1024, "") + beside(2, permit, 20, 1024, ""), leases, false},
 		{"a reader joins a claim that the fault ended", joined, sessionsGone, true},
 		{"a reader joins a claim that ended too early", joined, sessions, false},
 	} {
