@@ -37,17 +37,8 @@ const (
 )
 
 // handedOn is a hold of a session that the fault ends. It is handed on before its process learns of that, when another has the lock.
-const handedOn = first + `
-	100 w2/1 asked
-	490 - injected
-	500 w2/1 got token 2048
-	500.5 w1/2 asked
-	501 w1/1 releasing
-	502 w1/2 got token 1025
-	503 w1/1 released
-	600 w2/1 releasing
-	601 w2/1 released
-`
+const handedOn = first + "100 w2/1 asked\n 490 - injected\n 500 w2/1 got token 2048\n 500.5 w1/2 asked\n 501 w1/1 releasing\n" +
+	"502 w1/2 got token 1025\n 503 w1/1 released\n 600 w2/1 releasing\n 601 w2/1 released\n"
 
 // second is a hold that another worker asked for at 100 ms.
 func second(got float64, token int) string {
@@ -99,10 +90,7 @@ func TestCheck(t *testing.T) {
 		{"the same, and the handed-on hold was released in order", handedOn + "504 w1/2 releasing\n 505 w1/2 released", sessionsGone, true},
 
 		{"a fail-over that lost the lock", first + "300 - injected\n" + second(400, 2048) + released, leases, false},
-		{"a fail-over that lost the lock, whose holder is told later", first + "300 - injected\n" + second(400, 2048) + "640 w1/1 told: removed\n", leases, false},
-		{"a clock that jumped", first + "20 w1 killed\n 30 - injected\n" + second(1500, 2048), leases, false},
 		{"a clock that is too fast, by less than the margin", first + "20 w1 killed\n" + second(1950, 2048), leases, false},
-		{"a restart without data, and tokens from the beginning", first + released + "600 - injected\n 700 w2/1 asked\n 710 w2/1 got token 1024", leases, false},
 		{"a token twice", first + released + second(520, 1024), leases, false},
 		{"a token that falls", first + released + second(520, 1000), leases, false},
 		{"before Release was called", first + released + second(499, 2048), leases, false},
@@ -122,6 +110,9 @@ func TestCheck(t *testing.T) {
 		{"two new holds during a fault that ends sessions", "0 - injected\n" + first + released + second(520, 1024), sessionsGone, false},
 		{"a hand-off before the fault, of a claim that had been released", first + "100 w2/1 asked\n 300 w1/1 releasing\n 310 w1/1 released\n" +
 			"500 w2/1 got token 2048\n 505 w1/2 asked\n 510 w1/2 got token 1025\n 600 - injected", sessionsGone, false},
+
+		{"names are judged apart", first + "20 w2/1 asked name m\n 30 w2/1 got name m token 1024\n", leases, true},
+		{"another name", first + "20 w2/1 asked name m\n 30 w2/1 got name m token 1024\n 40 w3/1 asked name m\n 50 w3/1 got name m token 2048\n", leases, false},
 
 		{"readers together, and a writer", beside(1, reader, 10, 1024, "") + beside(2, reader, 20, 2048, "") + beside(3, "", 330, 3072, ""), leases, true},
 		{"readers seen in the reverse order of grants", beside(1, reader, 10, 2048, "") + beside(2, reader, 30, 1024, ""), leases, true},
@@ -151,13 +142,6 @@ func TestCheck(t *testing.T) {
 		err := check(t, c.text+theEnd, c.rules)
 		require.Equal(t, c.ok, err == nil, "%s: %v", c.name, err)
 	}
-}
-
-func TestNamesAreJudgedApart(t *testing.T) {
-	text := first + "20 w2/1 asked name m\n 30 w2/1 got name m token 1024\n" + theEnd
-	require.NoError(t, check(t, text, leases))
-	text += "40 w3/1 asked name m\n 50 w3/1 got name m token 2048\n"
-	require.ErrorContains(t, check(t, text, leases), `"m" is not linearizable`)
 }
 
 func TestTheMessageSaysWhatDoesNotFitIn(t *testing.T) {
