@@ -115,7 +115,7 @@ func (v *Verdict) deadlines(a *environment.Environment) {
 		case e.Kind == history.Got && (e.Deadline == 0) != (a.Margin == 0) && !v.gotTooLate(e):
 			v.breach("%s: has a deadline: %t; the stated margin is %v", e.About(), e.Deadline != 0, a.Margin)
 		case e.Kind != history.Got && e.Kind != history.Extended && e.Kind != history.Releasing:
-		case e.Deadline != 0 && left > a.TTL-a.Margin+play.LeastExtension:
+		case left > a.TTL-a.Margin+play.LeastExtension:
 			v.breach("%s: %s with a deadline in %v, which is more than the TTL of %v less the margin of %v", e.About(), e.Kind, left, a.TTL, a.Margin)
 		}
 	}

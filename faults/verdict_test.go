@@ -71,6 +71,9 @@ func TestWhatIsWrong(t *testing.T) {
 		{safe, "has the token 0", swap("token 2048", "")},
 		{safe, "the cell does not say when it injects its fault", swap("injected", "nothing")},
 		{safe, "no worker waited for a lock that another worker held", swap("20   w2/1 asked", "105 w2/1 asked")},
+		{safe, "no worker waited for a lock that another worker held", swap("w2/1", "w1/2")},
+		{safe, "no worker waited for a lock that another worker held", swap("20   w2/1 asked", "20   w2/1 asked shared")},
+		{safe, "releasing with a deadline in 1.95s", swap("1000 w3/1 releasing deadline 2750", "1000 w3/1 releasing deadline 2950")},
 		{safe, "got with a deadline in 1.8915s, which is more than the TTL of 2s less the margin of 110ms", swap("got token 1024 deadline 1890", "got token 1024 deadline 1901.5", "20 ", "20.1 ")},
 		{safe, "w2/1 on \"n\": has a deadline: false", swap("deadline 2000", "")},
 		{safe, "extended with a deadline in 1.95s", well + "150 w2/1 extended deadline 2100"},
@@ -79,7 +82,6 @@ func TestWhatIsWrong(t *testing.T) {
 		{safe, "w1/2 (token 1024) was not told of its end for 1.101s after its deadline", well + "1100 w1/2 asked name m\n 1110 w1/2 got name m token 1024 deadline 2990\n 4091 w1/2 told name m: silence"},
 		{safe, "w1/2: the acquisition went on for 1.001s after its context's end", well + "1100 w1/2 asked limit 1200\n 2201 w1/2 failed: no"},
 		{unavailable, "does not say from when to when", well},
-		{unavailable, "it lasted 0s, and somebody wanted a lock: true", well + "400 - away\n 400 - back\n"},
 		{unavailable, "it lasted 99ms, and somebody wanted a lock: true", well + "400 - away\n 499 - back\n"},
 		{unavailable, "it lasted 200ms, and somebody wanted a lock: false", strings.ReplaceAll(well, "310  w3/1 asked", "700 w3/1 asked") + "400 - away\n 600 - back\n"},
 		{unavailable, "got a lock 510ms after that began", well + "400 - away\n 1000 - back\n"},
@@ -90,6 +92,9 @@ func TestWhatIsWrong(t *testing.T) {
 		require.Contains(t, wrong, c.want, c.text)
 	}
 	require.Empty(t, breaches(t, somewhere, play.Cell{}, swap("injected", "nothing")), "a script need not inject anything")
+	v, err := faults.Judge(&play.Played{Environment: &somewhere, Cell: &play.Cell{Outcome: safe}, Lost: 2})
+	require.NoError(t, err)
+	require.Contains(t, v.Breaches, "2 updates were lost behind a fence")
 }
 
 func TestAFenceIsSeenToRefuse(t *testing.T) {
