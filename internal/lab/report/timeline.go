@@ -37,18 +37,14 @@ func (t *timeline) draw() {
 	lanes := slices.DeleteFunc(slices.Clone(t.run.Lanes), func(l Lane) bool { // without clients that did nothing with this lock
 		return len(l.Spans)+len(l.Stopped)+len(l.Cut)+len(l.Writes) == 0 && l.Killed == 0
 	})
-	gutter := len("both")
-	for _, l := range lanes {
-		gutter = max(gutter, len(l.Client))
-	}
-	t.x = scale{max(1, t.run.Took), 16 + min(float64(gutter)*bold, t.W/5), t.W - 20}
+	t.x = scale{max(1, t.run.Took), 16 + float64(len("both"))*bold, t.W - 20} // a client's name is one letter
 	events, top := t.events(), 4.0
 	if len(events) > 0 {
 		top = 31
 	}
 	bottom := top + laneHeight*float64(max(1, len(lanes)))
 	for _, f := range t.run.Faults {
-		t.band("fault-band", f, top, bottom-top, cmp.Or(f.What, "the fault")+", "+between(f.From, f.To))
+		t.band("fault-band", f, top, bottom-top, "the fault, "+between(f.From, f.To))
 	}
 	t.number(events, top, bottom)
 	for i := range lanes {
@@ -72,16 +68,13 @@ type event struct {
 	text, class string
 }
 
-// events are the beginnings of faults, harm to clients' networks, overlaps and marks, in order. Repeated events appear once.
+// events are harm to clients' networks, overlaps and marks, in order. Repeated events appear once.
 func (t *timeline) events() (all []event) {
 	times := make(map[string]int)
 	add := func(at float64, text, class string) {
-		if times[text]++; text != "" && times[text] == 1 {
+		if times[text]++; times[text] == 1 {
 			all = append(all, event{at, text, class})
 		}
-	}
-	for _, f := range t.run.Faults {
-		add(f.From, f.What, "fault")
 	}
 	for _, l := range t.run.Lanes {
 		for _, b := range l.Cut {

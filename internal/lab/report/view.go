@@ -108,12 +108,9 @@ func (r view) Columns() []Subject {
 	})
 }
 
-// Matrix returns a row for each hazard; none without cells.
+// Matrix returns a row for each hazard: a report has only those that it has cells of.
 func (r view) Matrix() (rows []row) {
 	columns := r.Columns()
-	if len(columns) == 0 {
-		return nil
-	}
 	for _, h := range r.Hazards {
 		m := row{h, make([][]*entry, len(columns))}
 		for i, s := range columns {
