@@ -72,12 +72,8 @@ func TestChoosing(t *testing.T) {
 	r := sample(t)
 	var b strings.Builder
 	b.WriteString("|backend|Acquire|Release|hand-off to a waiter|a dead holder's lock|\n|---|---|---|---|---|\n")
-	for _, s := range r.Subjects {
-		i := slices.IndexFunc(r.Costs, func(c report.Costs) bool { return c.Subject == s.Name })
-		if i < 0 {
-			continue
-		}
-		c := r.Costs[i]
+	for _, c := range r.Costs {
+		s := r.Subjects[slices.IndexFunc(r.Subjects, func(s report.Subject) bool { return s.Name == c.Subject })]
 		fmt.Fprintf(&b, "|%s|%s|%s|%s|%s at a TTL of %s|\n", s.Title, report.Micros(c.Acquire.P50), report.Micros(c.Release.P50), report.Micros(c.HandOff.P50),
 			report.Millis(c.Takeover.P50), report.Millis(c.TTL))
 	}
