@@ -82,7 +82,8 @@ func TestOutcome(t *testing.T) {
 	failing := scenario("failing", map[string][3]float64{"lockport": {1, 2, 3}})
 	failing.Rows[0].Failed = []string{"turn 4: why"}
 	failing.Rows = append(failing.Rows, scenario("", map[string][3]float64{"x": {1, 1, 1}}).Rows...)
-	r.Scenarios = append(r.Scenarios, failing, Scenario{Name: "failed", Rows: []measure.Row{{Library: ours, Failed: []string{"turn 1: why"}}}})
+	r.Scenarios = append(r.Scenarios, failing, Scenario{Name: "failed", Rows: []measure.Row{{Library: ours, Failed: []string{"turn 1: why"}}}},
+		Scenario{Name: "once", Rows: []measure.Row{{Library: ours, Turns: []int{1}, Figures: []measure.Figure{figure("f", "", 1)}}}})
 	for _, c := range []struct {
 		scenarios, to, is string
 		bound             float64
@@ -99,9 +100,11 @@ func TestOutcome(t *testing.T) {
 		{"a", "idle", "≤", 1, "", notMeasured},     // no ratio to 0
 		{"a", "late", "≥", 0.5, "", "yes: 0.500×"}, // figures of one turn
 		{"a", "", "≤", 22, "b", "yes: +13 (4 to 22)"},
+		{"a", "", "≤", 22, "once", "yes: +19"}, // of the turns in which both were measured
 		{"b a", "", "≤", 22, "b", "yes: +13 (4 to 22)"},
 		{"a b", "x", "≥", 1, "", "yes: 1.17× (1 to 1.33)"}, // the worst of several scenarios counts
 		{"a b", "x", "≤", 1, "", "**no**: 10× (2 to 20)"},
+		{"failing b", "", "≤", 8, "", "not certain: 2 (1 to failed)"},
 		{"failing", "", "≤", 3, "", "not certain: 2 (1 to failed)"}, // a failed turn misses the goal
 		{"failing", "x", "≥", 1, "", "not certain: 1× (failed to 3)"},
 		{"a", "", "≤", 30, "failing", "not certain: +18 (9 to failed)"},
