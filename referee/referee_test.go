@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 
@@ -48,32 +49,34 @@ func TestJudge(t *testing.T) {
 		for i, c := range []struct{ group, name, rule string }{
 			{"exclusion", "a", "P1 exclusion: one holder"}, {"exclusion", "b", "P1 exclusion: not promised"},
 			{"contract", "c", "contract, P3a silence: ours"}, {"liveness", "d", "P7 liveness: woken"}, {"fencing", "e", "P2 fencing: rising"},
+			{"exclusion", "crowd", "P1 exclusion: ours"}, {"liveness", "f", "P7 liveness: soon"},
 		} {
-			outcome, reason, _ := strings.Cut(outcomes[i], ": ")
+			outcome, reason, _ := strings.Cut(append(outcomes, "pass", "pass", "pass", "pass", "pass", "pass", "pass")[i], ": ")
 			r.Results = append(r.Results, conformance.Result{Group: c.group, Name: c.name, Rule: c.rule, Outcome: conformance.Outcome(outcome), Reason: reason})
 		}
 		return r
 	}
 	verdict := func(promise string, runs ...conformance.Report) Verdict {
 		cells, _ := judge(s, runs)
-		for _, c := range cells {
-			if c.Promise == promise {
-				return c.Verdict
-			}
-		}
-		return ""
+		return cells[slices.IndexFunc(cells, func(c Cell) bool { return c.Promise == promise })].Verdict
 	}
-	good := run("pass", "fail: x", "fail: x", "pass", "fail: x")
-	bad := run("fail: two holders", "pass", "pass", "pass", "pass")
-	away := run("fail: nobody has the name, yet a claim was not granted: too many connections", "pass", "pass", "fail: "+leak+", one is left", "pass")
+	good := run("pass", "fail: x", "fail: x", "pass", "fail: x", "fail: x")
+	bad := run("fail: two holders")
+	away := run("fail: nobody has the name, yet a claim was not granted: too many connections", "pass", "pass", "fail: "+leak+", one is left")
 	require.Equal(t, Held, verdict("P1", good, good))
 	require.Equal(t, Refuted, verdict("P1", bad, bad))
 	require.Equal(t, NotRun, verdict("P1", bad, good), "it failed in one run only")
 	require.Equal(t, NotRun, verdict("P1", away, away), "the case did not reach its rule")
-	require.Equal(t, NotRun, verdict("P1", run("fail: P7 liveness: somebody waits", "pass", "pass", "pass", "pass")), "the reason names another promise")
+	require.Equal(t, NotRun, verdict("P1", run("fail: P7 liveness: somebody waits")), "the reason names another promise")
+	require.Equal(t, NotRun, verdict("P1", run("not run: no fault")))
 	require.Equal(t, Held, verdict("P7", good, away), "leaked connections concern another promise")
 	require.Equal(t, NotPromised, verdict("P2", good, bad))
 	require.Equal(t, NotPromised, verdict("P3a", good, bad), "libraries do not promise the driver's contract")
+	mixed := run("fail: two holders", "pass", "pass", "pass", "pass", "pass", "fail: late")
+	require.Equal(t, NotRun, verdict("P7", bad, mixed), "one of its cases failed in one run only")
+	cells, sometimes := judge(s, []conformance.Report{bad, mixed})
+	require.Equal(t, []string{"liveness/f"}, sometimes)
+	require.Equal(t, []Refutation{{Cases: []string{"exclusion/a"}, Seen: "two holders"}}, cells[0].Refuted)
 }
 
 // Every case named in the table of libraries exists, and every promise has its source.
