@@ -148,3 +148,12 @@ func TestShellBlocks(t *testing.T) {
 	}
 	require.Greater(t, ran, 2)
 }
+
+// A test run fails if the tests of a folder fail. Here the folders are missing.
+func TestATestRunFails(t *testing.T) {
+	run := exec.Command("go", "run", "main.go")
+	run.Dir = "../../tools/testrun"
+	output, err := run.CombinedOutput()
+	require.Error(t, err)
+	require.Contains(t, string(output), "testrun: ")
+}
