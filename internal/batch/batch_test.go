@@ -94,6 +94,7 @@ func TestTheEndOfAContext(t *testing.T) {
 		leaveFirst()
 		callers.Wait()
 		synctest.Wait()
+		ask(t, first, q, 3, "", false)
 		require.Equal(t, [][]int{{1}, {1}}, s.batches)
 		require.Equal(t, limit, s.ended)
 	})

@@ -58,7 +58,7 @@ func PgxCause(err error, refusal func(error) bool) error {
 		kept := telling(joined.Unwrap())
 		decides := kept[len(kept)-1]
 		var server interface{ SQLState() string }
-		if errors.As(decides, &server) && server.SQLState() != "28000" && refusal(decides) {
+		if errors.As(decides, &server) && server.SQLState() != "28000" {
 			return decides
 		}
 		for _, try := range slices.Backward(kept) {

@@ -11,17 +11,17 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// List collects notices about several servers; of each ID it keeps the first, or the first known risk.
+// List collects notices about several servers; of each ID it keeps one, the first known risk if there is any.
 type List []driver.Notice
 
-// Add appends each notice whose ID is not in the list yet. A known risk replaces an unknown one.
+// Add appends each notice whose ID is not in the list yet. An unknown risk is replaced.
 func (l *List) Add(more ...driver.Notice) {
 	for _, add := range more {
 		i := slices.IndexFunc(*l, func(have driver.Notice) bool { return have.ID == add.ID })
 		switch {
 		case i < 0:
 			*l = append(*l, add)
-		case (*l)[i].Unknown && !add.Unknown:
+		case (*l)[i].Unknown:
 			(*l)[i] = add
 		}
 	}
@@ -110,6 +110,5 @@ func isLocal(address string) bool {
 	if err != nil {
 		host = address
 	}
-	ip := net.ParseIP(host)
-	return host == "" || host == "localhost" || strings.HasPrefix(host, "/") || ip != nil && ip.IsLoopback()
+	return host == "" || host == "localhost" || strings.HasPrefix(host, "/") || net.ParseIP(host).IsLoopback()
 }
