@@ -21,7 +21,7 @@ func (c *claim) sleep(ctx context.Context, path string) error {
 	} else if err != nil || free {
 		return err
 	}
-	safety := time.NewTimer(max(c.b.o.TTL, 5*time.Second))
+	safety := time.NewTimer(max(c.b.o.TTL, 5*time.Second)) // some servers send no event for a node that the user may not read
 	defer safety.Stop()
 	select {
 	case <-events:
