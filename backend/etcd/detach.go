@@ -57,16 +57,14 @@ func (b *Backend) Attach(ctx context.Context, req driver.Request, owner string, 
 }
 
 // takeOver is the transaction of Attach. Its errors are classified.
-func (b *Backend) takeOver(ctx context.Context, c *claim, owner string, rev int64) (place, error) {
+func (b *Backend) takeOver(ctx context.Context, c *claim, owner string, rev int64) (p place, err error) {
 	b.mu.Lock()
-	l, err := c.lease, error(nil)
-	known := c.late || c.rev != 0 // an earlier Attach may have given the key this lease
+	l, known := c.lease, c.late || c.rev != 0 // an earlier Attach may have given the key this lease
 	b.mu.Unlock()
 	if !known {
-		l, err = b.leaseFor(ctx, c.req.TTL)
-	}
-	if err != nil {
-		return place{}, err
+		if l, err = b.leaseFor(ctx, c.req.TTL); err != nil {
+			return p, err
+		}
 	}
 	from, to := c.rivals()
 	found, err := b.get(ctx, from, clientv3.WithRange(to), clientv3.WithMinCreateRev(rev), clientv3.WithMaxCreateRev(rev), clientv3.WithKeysOnly())
