@@ -17,11 +17,8 @@ var errNotDetached = fmt.Errorf("%w: the detached claim ended, or was attached a
 func (b *Backend) Detach(ctx context.Context, lease driver.Lease) error {
 	c := lease.(*claim)
 	b.mu.Lock()
-	ended, late, ttl := c.ended, c.late, c.lease.ttl
+	late, ttl := c.late, c.lease.ttl
 	b.mu.Unlock()
-	if ended != nil {
-		return ended
-	}
 	alone, err := b.newLease(ctx, ttl)
 	if err != nil {
 		return err
@@ -39,7 +36,6 @@ func (b *Backend) Detach(ctx context.Context, lease driver.Lease) error {
 	case err != nil:
 		return err
 	case !r.Succeeded:
-		c.lose()
 		return errKeyGone
 	}
 	b.mu.Lock()
@@ -91,7 +87,7 @@ func (b *Backend) takeOver(ctx context.Context, c *claim, owner string, rev int6
 		p.revision = r.Header.Revision
 		if r.Succeeded {
 			p.contended = len(rangeAt(r, 1).Kvs) > 0
-		} else if has := rangeAt(r, 0).Kvs; len(has) == 0 || has[0].CreateRevision != rev || string(has[0].Value) != valueOf(c.req.Owner) {
+		} else if has := rangeAt(r, 0).Kvs; len(has) == 0 || string(has[0].Value) != valueOf(c.req.Owner) {
 			return p, errNotDetached // a repeated request gets the same answer
 		}
 		c.setRevision(rev)
