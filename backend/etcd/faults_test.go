@@ -184,10 +184,7 @@ func TestLostConnectionIsNotTheCallersCancellation(t *testing.T) {
 	peer.Shows(t, n, "a")
 	proxy.BlackholeReplies()
 	failed := make(chan error, 1)
-	go func() {
-		_, err := n.Inspect(t.Context(), "a")
-		failed <- err
-	}()
+	go func() { failed <- peer.ErrOf(n.Inspect(t.Context(), "a")) }()
 	<-time.After(100 * time.Millisecond)
 	proxy.Cut()
 	err := peer.Eventually(t, failed)

@@ -140,8 +140,7 @@ func TestWireGolden(t *testing.T) {
 	require.Equal(t, "lockport//00112233445566778899aabbccddeeff", defaultLayout.tombstone(owner))
 	_, _, isName := defaultLayout.name(defaultLayout.tombstone(owner))
 	require.False(t, isName)
-	require.Equal(t, "x/", layout{}.prefixes("x")[0])
-	require.Equal(t, "/permits/x/", layout{}.prefixes("x")[1])
+	require.Equal(t, [...]string{"x/", "/permits/x/"}, layout{}.prefixes("x"))
 	for key, want := range map[string]driver.Status{
 		"lockport/a%2Fb/694d71ddacfda227":            {Name: "a/b"},
 		"lockport/a%2Fb/shared-694d71ddacfda227":     {Name: "a/b", Shared: true},
