@@ -82,11 +82,12 @@ func TestLostClaimThatArrivesAgain(t *testing.T) {
 		n.mu.Unlock()
 		_, err := etcd.Delete(t.Context(), c.key)
 		require.NoError(t, err)
-		if told {
-			c.lose()
-		}
 		if copied {
 			arrives()
+		}
+		if told {
+			require.NoError(t, n.confirm([]*claim{c}))
+			require.ErrorIs(t, c.ended, errKeyGone)
 		}
 		var released error
 		if requeue {
