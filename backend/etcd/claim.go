@@ -91,7 +91,7 @@ func (b *Backend) register(req driver.Request) (*claim, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	c := b.claims[req.Owner]
-	if c == nil || c.req.Name != req.Name || c.req.TTL != req.TTL {
+	if c == nil {
 		c = &claim{b: b, req: req, prefix: b.layout.claimPrefix(req)}
 		b.claims[req.Owner] = c
 	}

@@ -99,7 +99,7 @@ func (b *Backend) Requeue(ctx context.Context, from driver.Lease, req driver.Req
 func (b *Backend) Abandon(ctx context.Context, req driver.Request) error {
 	b.mu.Lock()
 	c := b.claims[req.Owner]
-	if c == nil || c.req.Name != req.Name {
+	if c == nil {
 		b.mu.Unlock()
 		_, err := b.removeOwner(ctx, req.Name, b.layout.claimPrefix(req), req.Owner, false)
 		return err
