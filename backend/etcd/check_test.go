@@ -100,10 +100,8 @@ func TestServerGone(t *testing.T) {
 	proxy := peer.Proxy(t, servers.NeedEtcd(t, servers.EtcdOptions{}).Addr())
 	proxy.Freeze()
 	n := newNode(t, "etcd://root:secret@"+proxy.Addr())
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
 	start := time.Now()
-	_, err := n.TryAcquire(ctx, peer.Once(n.Request("x")))
+	_, err := n.TryAcquire(peer.Within(t, 50*time.Millisecond), peer.Once(n.Request("x")))
 	require.Less(t, time.Since(start), time.Second)
 	require.Empty(t, n.claims)
 	peer.SaysOneLine(t, err, driver.ErrUnavailable, "")
@@ -137,8 +135,7 @@ func TestOutOfSpace(t *testing.T) {
 	lease, waits := n.Takes(n.Request("x")), n.Request("x")
 	n.Waits(waits)
 	peer.Until(t, func() bool {
-		_, err := etcd.Put(t.Context(), "fill", strings.Repeat("x", 20_000))
-		return err != nil
+		return peer.ErrOf(etcd.Put(t.Context(), "fill", strings.Repeat("x", 20_000))) != nil
 	})
 	peer.SaysOneLine(t, peer.Fails(t, n, n.Request("y")), driver.ErrUnknown, "out of space")
 	peer.SaysOneLine(t, peer.ErrOf(n.Check(t.Context())), driver.ErrUnavailable, "out of space")
@@ -174,11 +171,16 @@ func TestListAndBreak(t *testing.T) {
 	require.Equal(t, driver.Status{Name: name(0), Held: true, Owner: "foreign", Foreign: true, Token: st.Token}, st)
 	require.NoError(t, n.Break(t.Context(), name(0), "foreign"))
 	require.ErrorIs(t, n.Break(t.Context(), name(0), "foreign"), driver.ErrLost)
-	held, waits := n.Takes(n.Request("x")), n.Request("x")
+	held, waits, behind := n.Takes(n.Request("x")), n.Request("x"), n.Request("x")
 	n.Waits(waits)
+	n.Waits(behind)
 	require.ErrorIs(t, n.Break(t.Context(), "x", waits.Owner), driver.ErrLost)
 	n.Frees(held)
-	n.Frees(n.Takes(waits))
+	for _, req := range []driver.Request{waits, behind} {
+		lease := n.Takes(req)
+		require.Equal(t, req.Owner == waits.Owner, lease.Grant().Contended)
+		n.Frees(lease)
+	}
 	permit := peer.Permit(n.Request(name(1)), 3)
 	n.Takes(permit)
 	for _, prefix := range []string{"lock-", ""} {

@@ -163,9 +163,7 @@ func TestSilentMemberIsNoticed(t *testing.T) {
 	proxies[0].Freeze()
 	defer proxies[0].Restore()
 	for _, l := range held {
-		for _, kv := range keysOf(t, etcd, l.Name()) {
-			require.NoError(t, peer.ErrOf(etcd.Delete(t.Context(), string(kv.Key))))
-		}
+		require.NoError(t, peer.ErrOf(etcd.Delete(t.Context(), string(keysOf(t, etcd, l.Name())[0].Key))))
 	}
 	for _, l := range held {
 		select {
