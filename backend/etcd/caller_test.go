@@ -67,7 +67,7 @@ func TestInterceptorSeesEveryRequest(t *testing.T) {
 	n := newNodeOn(t, client)
 	before := peer.Must(requestsOf(t.Context(), s))(t)
 	req := n.Request("x")
-	req.TTL = time.Minute
+	req.TTL, req.Contended = time.Minute, func() { note("Contended") }
 	lease := n.Takes(req)
 	timer := lease.(*claim).timer // of its watch
 	timer.Stop()
@@ -82,6 +82,7 @@ func TestInterceptorSeesEveryRequest(t *testing.T) {
 	require.Equal(t, []string{"LeaseKeepAlive", "Txn", "Watch"}, since())
 	n.Frees(lease)
 	require.Equal(t, []string{"Txn"}, since())
+	newNode(t, s.URL()).Takes(n.Request("x")) // the watch has ended
 	n.Abandons(n.Request("y"))
 	require.Equal(t, []string{"Range"}, since())
 	require.NoError(t, n.Backend.Close())

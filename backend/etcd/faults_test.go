@@ -127,7 +127,7 @@ func TestSharedWatch(t *testing.T) {
 			require.NoError(t, err)
 		}
 	}
-	require.False(t, shares())
+	require.False(t, shares() || len(n.watches.names) > 0)
 }
 
 // A server that refuses the transaction in which many holders look for their keys answers each of them alone.

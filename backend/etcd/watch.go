@@ -54,7 +54,6 @@ func (ws *watches) add(w *watch) {
 		ws.each(func(w *watch) {
 			if w.stop != nil {
 				w.stop()
-				w.stop = nil
 			}
 		})
 		all := &watch{prefix: ws.b.layout.prefix, events: ws}
