@@ -48,13 +48,13 @@ func TestCases(t *testing.T) {
 func TestMulti(t *testing.T) {
 	p := newPlace(t)
 	ctx := t.Context()
-	g := registers(t, p.fence, 5)
+	registers(t, p.fence, 5)
 	require.Equal(t, "00000000000000000005", p.get(p.fence.Path()))
 	for _, other := range []string{"3", "9", "4"} { // registered by nobody: the greatest counts, until a greater one
 		require.NoError(t, peer.ErrOf(p.conn.Create(p.fence.Path()+"/0000000000000000000"+other, nil, 0, zk.WorldACL(zk.PermAll))))
 	}
 	errs.Stale(t, peer.ErrOf(p.fence.Register(ctx, 8)), 8, 9)
-	g = registers(t, p.fence, 10)
+	g := registers(t, p.fence, 10)
 	require.Equal(t, []string{"00000000000000000010"}, p.tokens(p.fence.Path()))
 	r, err := g.Multi(ctx,
 		&zk.CreateRequest{Path: p.data + "/x", Acl: zk.WorldACL(zk.PermAll), Flags: zk.FlagSequence}, &zk.SetDataRequest{Path: p.data, Data: []byte("1"), Version: 0})
