@@ -82,6 +82,7 @@ func TestWhatIsWrong(t *testing.T) {
 		{safe, "w1/2 (token 1024) was not told of its end for 1.101s after its deadline", well + "1100 w1/2 asked name m\n 1110 w1/2 got name m token 1024 deadline 2990\n 4091 w1/2 told name m: silence"},
 		{safe, "w1/2: the acquisition went on for 1.001s after its context's end", well + "1100 w1/2 asked limit 1200\n 2201 w1/2 failed: no"},
 		{unavailable, "does not say from when to when", well},
+		{unavailable, "it lasted 0s, and somebody wanted a lock: true", well + "400 - away\n 400 - back\n"},
 		{unavailable, "it lasted 99ms, and somebody wanted a lock: true", well + "400 - away\n 499 - back\n"},
 		{unavailable, "it lasted 200ms, and somebody wanted a lock: false", strings.ReplaceAll(well, "310  w3/1 asked", "700 w3/1 asked") + "400 - away\n 600 - back\n"},
 		{unavailable, "got a lock 510ms after that began", well + "400 - away\n 1000 - back\n"},

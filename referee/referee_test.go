@@ -70,6 +70,7 @@ func TestJudge(t *testing.T) {
 	require.Equal(t, NotRun, verdict("P1", run("fail: P7 liveness: somebody waits")), "the reason names another promise")
 	require.Equal(t, NotRun, verdict("P1", run("not run: no fault")))
 	require.Equal(t, Held, verdict("P7", good, away), "leaked connections concern another promise")
+	require.Equal(t, Held, verdict("P7", good, bad), "a case of another promise failed in one run only")
 	require.Equal(t, NotPromised, verdict("P2", good, bad))
 	require.Equal(t, NotPromised, verdict("P3a", good, bad), "libraries do not promise the driver's contract")
 	mixed := run("fail: two holders", "pass", "pass", "pass", "pass", "pass", "fail: late")

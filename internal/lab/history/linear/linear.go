@@ -48,6 +48,8 @@ type lock struct {
 type step struct {
 	hold *history.Span
 	ends bool
+	// void says that the hold may not count: it was handed on inside a process after the server had ended the claim, but before the process was told.
+	void bool
 	// rank is the place in the order in which holds begin, as far as tokens tell it; otherwise unranked.
 	rank int
 }
@@ -59,7 +61,7 @@ const unranked = -1
 func rank(begin []*step) {
 	var ranked []*step
 	for _, s := range begin {
-		if s.rank = unranked; s.hold.Token != 0 && (s.hold.Mode.Permits == 0 || !s.hold.HandedOn()) {
+		if s.rank = unranked; s.hold.Token != 0 && !s.void && (s.hold.Mode.Permits == 0 || !s.hold.HandedOn()) {
 			ranked = append(ranked, s)
 		}
 	}
@@ -119,7 +121,7 @@ var model = porcupine.Model{
 			}
 			return true, l
 		}
-		return false, l // a hold ends exactly once, so it is always clear what is still to come
+		return s.void, l // a hold ends exactly once, so it is always clear what is still to come
 	},
 	Equal: func(a, b any) bool {
 		l, o := a.(lock), b.(lock)

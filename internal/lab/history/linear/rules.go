@@ -28,11 +28,16 @@ func (r Rules) operations(h *history.History, spans []*history.Span) []porcupine
 	}
 	for _, s := range spans {
 		fault := faultDuring(faults, s)
-		if fault != 0 && s.HandedOn() && fault <= s.Got {
-			continue // it was handed on inside a process after the server had ended the claim, but before the process was told: it may end as it begins
+		void := fault != 0 && s.HandedOn() && fault <= s.Got
+		if void && s.Mode.Shared {
+			continue // only the claim's first reader is judged
 		}
-		begin = append(begin, &step{hold: s})
-		all = append(all, porcupine.Operation{Input: begin[len(begin)-1], Call: int64(s.ClaimAsked), Return: int64(s.Got)}) // a permit may have been taken early
+		asked := s.Asked
+		if s.Mode.Permits > 0 && !s.HandedOn() {
+			asked = s.ClaimAsked // the permit may have been taken since then
+		}
+		begin = append(begin, &step{hold: s, void: void})
+		all = append(all, porcupine.Operation{Input: begin[len(begin)-1], Call: int64(asked), Return: int64(s.Got)})
 		from := r.end(h, s, fault)
 		if from == 0 || from > h.End {
 			continue // nothing ends it within the history: it keeps the lock
@@ -41,7 +46,7 @@ func (r Rules) operations(h *history.History, spans []*history.Span) []porcupine
 		if s.Clean() {
 			to = s.Released
 		}
-		all = append(all, porcupine.Operation{Input: &step{hold: s, ends: true}, Call: int64(max(from, s.Asked)), Return: int64(to)})
+		all = append(all, porcupine.Operation{Input: &step{hold: s, ends: true, void: void}, Call: int64(max(from, s.Asked)), Return: int64(to)})
 	}
 	rank(begin)
 	return all
