@@ -96,7 +96,9 @@ func (g *Guard) register(ctx context.Context) error {
 	f := g.fence
 	seen, version, err := f.look(ctx)
 	if errors.Is(err, zk.ErrNoNode) {
-		err = f.create(ctx, f.place.Key) // it then has no children, and version 0, unless another registration intervenes
+		if err = f.create(ctx, f.place.Key); err == nil { // or somebody else did: a copy has version 0 and a token
+			seen, version, err = f.look(ctx)
+		}
 	}
 	if err != nil {
 		return f.explain("register", err)

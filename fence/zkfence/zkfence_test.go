@@ -138,6 +138,8 @@ func TestACL(t *testing.T) {
 	_, err := peer.Must(New(stranger, "/private/fence", Options{}))(t).Register(t.Context(), 6)
 	errs.OneLine(t, err, "ACL", zk.ErrNoAuth)
 	require.NotContains(t, err.Error(), "secret")
+	blind := peer.Must(New(p.conn, p.data+"/blind", Options{ACL: zk.WorldACL(zk.PermAll &^ zk.PermRead)}))(t)
+	errs.OneLine(t, peer.ErrOf(blind.Register(t.Context(), 5)), "ACL", zk.ErrNoAuth) // a fence that was just created is read too
 }
 
 // What a lagging server tells a holder counts only if the leader confirms it.
