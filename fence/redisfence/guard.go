@@ -101,7 +101,7 @@ var (
 )
 
 var (
-	set      = "redis.call('set', key, token) return 1"
+	set      = "if seen ~= token then redis.call('set', key, token) end return 1"
 	register = &Script{guarded: before(set, registerLine), locked: before(set, registerLine, lockLine)}
 	command  = NewScript("return redis.call(unpack(ARGV))")
 )
