@@ -36,6 +36,7 @@ func (b *Backend) Detach(ctx context.Context, lease driver.Lease) error {
 	case err != nil:
 		return err
 	case !r.Succeeded:
+		c.lose() // its release needs no server
 		return errKeyGone
 	}
 	b.mu.Lock()

@@ -191,7 +191,16 @@ func TestOutOfSpaceAfterAll(t *testing.T) {
 	detached := n.Takes(n.Request("detached"))
 	require.NoError(t, n.Detach(t.Context(), detached))
 	lease, other := n.Takes(n.Request("x")), n.Takes(n.Request("z"))
+	lost := []*claim{n.Takes(n.Request("told")).(*claim), n.Takes(n.Request("finds")).(*claim)}
+	for _, c := range lost {
+		require.NoError(t, peer.ErrOf(etcd.Delete(t.Context(), c.key)))
+	}
+	require.NoError(t, n.confirm(lost[:1]))
+	require.ErrorIs(t, n.Detach(t.Context(), lost[1]), driver.ErrLost)
 	rejects.Store(true)
+	for _, c := range lost {
+		require.ErrorIs(t, n.Releases(c), driver.ErrLost, "that is known, so no server is needed")
+	}
 	require.ErrorIs(t, n.Releases(detached), driver.ErrUnknown)
 	require.Len(t, keysOf(t, etcd, "detached"), 1, "the key may be another client's by now")
 	n.Frees(other)
