@@ -214,11 +214,11 @@ func TestDetachedKey(t *testing.T) {
 // An Attach whose answer was lost is granted once; an abandoned one, never.
 func TestRepeatedAttach(t *testing.T) {
 	s, etcd, a := alone(t)
-	var cancel atomic.Bool
-	var repeat func() // resends the cancelled request
+	var fail atomic.Bool
+	var repeat func() // resends the request that failed
 	carryOut := false // execute the request before it fails
 	b := newNodeThrough(t, s, func(ctx context.Context, txn *pb.TxnRequest, send, resend func() error) error {
-		if !cancel.CompareAndSwap(true, false) {
+		if !fail.CompareAndSwap(true, false) {
 			return send()
 		}
 		repeat = func() { require.NoError(t, resend()) }
@@ -231,7 +231,7 @@ func TestRepeatedAttach(t *testing.T) {
 		req, mine := a.Request("x"), b.Request("x")
 		lease := a.Takes(req)
 		require.NoError(t, a.Detach(t.Context(), lease))
-		cancel.Store(true)
+		fail.Store(true)
 		attach := func() (driver.Lease, error) { return b.Attach(t.Context(), mine, req.Owner, lease.Grant().Token) }
 		require.ErrorIs(t, peer.ErrOf(attach()), driver.ErrUnknown)
 		if carryOut {

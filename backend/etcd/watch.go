@@ -16,7 +16,7 @@ type watch struct {
 	from   int64  // first revision to report; 0: from now on
 	seen   int64  // if from is 0: the revision that the watcher last read
 	events events
-	stop   context.CancelFunc // ends its own etcd watch; nil: none
+	stop   context.CancelFunc // ends its own etcd watch; nil: it never had one
 }
 
 // events receives what a watch reports.
