@@ -35,23 +35,25 @@ func TestHeadThatDoesNotComeIsSkipped(t *testing.T) {
 	leaves(t, s, name)
 }
 
-// The waiter behind a dead one is told to ask after its turn, also if the holder waits again but gives that up.
+// The waiter behind a dead one is told to ask after its turn, also if the holder waits again but gives that up, or is broken.
 func TestDeadHeadIsPassedOverAfterARelease(t *testing.T) {
 	_, a, b, c := shared(t)
 	name := t.Name()
-	for _, again := range []bool{false, true} {
-		lease, next := a.Takes(a.Request(name)), a.Request(name)
-		dead, alive := b.Request(name), c.Request(name)
+	held, next := a.Request(name), a.Request(name)
+	for _, end := range []func(driver.Lease){
+		a.Frees,
+		func(l driver.Lease) {
+			_, released, _ := a.Requeue(t.Context(), l, next)
+			require.NoError(t, released)
+			a.Abandons(next)
+		},
+		func(driver.Lease) { require.NoError(t, b.Break(t.Context(), name, held.Owner)) },
+	} {
+		lease, dead, alive := a.Takes(held), b.Request(name), c.Request(name)
 		b.Waits(dead)
 		c.Waits(alive)
 		woken := c.Notified(alive)
-		if again {
-			_, released, _ := a.Requeue(t.Context(), lease, next)
-			require.NoError(t, released)
-			a.Abandons(next)
-		} else {
-			a.Frees(lease)
-		}
+		end(lease)
 		peer.Eventually(t, woken)
 		c.Frees(c.Takes(alive))
 		b.Abandons(dead)
