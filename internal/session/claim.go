@@ -111,9 +111,21 @@ func (b *Backend) available(ctx context.Context, key Key, req *driver.Request, w
 }
 
 // admit returns why req cannot be tried now, or the permits of the name that no local claim has, from a random one on, as keys; nil: req asks for no
-// permit. It first awaits the answer to an earlier request for these permits, which may get any of them. Called with mu held; waits without it.
+// permit. It first awaits the end of an abandoned claim that excludes req, since nobody holds that, and the answer to an earlier request for these
+// permits, which may get any of them. Called with mu held; waits without it.
 func (b *Backend) admit(ctx context.Context, key Key, req *driver.Request, waits bool) (slots []Key, err error) {
-	if err := b.available(ctx, key, req, waits); err != nil || req.Permits == 0 {
+	err = b.available(ctx, key, req, waits)
+	if err != nil && err != b.errHeld {
+		return nil, err
+	}
+	for _, c := range b.table[key] {
+		abandoned := !c.wanted && (c.state == trying || c.state == freeing)
+		if err != nil && abandoned || req.Permits > 0 && c.state == trying {
+			b.await(ctx, c.op)
+			return b.admit(ctx, key, req, waits)
+		}
+	}
+	if err != nil || req.Permits == 0 {
 		return nil, err
 	}
 	if waits { // the server has no queue for one of several locks
@@ -121,10 +133,6 @@ func (b *Backend) admit(ctx context.Context, key Key, req *driver.Request, waits
 	}
 	taken := make(map[Key]bool)
 	for _, c := range b.table[key] {
-		if c.state == trying {
-			b.await(ctx, c.op)
-			return b.admit(ctx, key, req, waits)
-		}
 		if c.state != orphaned {
 			taken[c.slot] = true
 		}
