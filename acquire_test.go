@@ -2,6 +2,7 @@ package lockport_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -30,11 +31,12 @@ func TestGrantThatCameTooLateIsNotBelieved(t *testing.T) {
 func TestAnAttemptIsBounded(t *testing.T) {
 	for ttl, bound := range map[time.Duration]time.Duration{time.Second: time.Second, time.Minute: 5 * time.Second} {
 		bubble(t, func(w *world) {
-			c, b := w.client(lockport.TTL(ttl))
-			b.Pause()
+			c := w.on(trying{memorytest.NewBackend(w.server, nil), func(ctx context.Context, _ driver.Request) (driver.Lease, error) {
+				<-ctx.Done()
+				return nil, fmt.Errorf("%w: %w", driver.ErrUnavailable, ctx.Err())
+			}}, lockport.TTL(ttl))
 			start := time.Now()
-			_, err := c.TryAcquire(w.ctx, "a")
-			require.ErrorIs(t, err, lockport.ErrUnavailable)
+			require.EqualError(t, peer.ErrOf(c.TryAcquire(w.ctx, "a")), `lockport: try "a" (memory): lock server is unavailable: context deadline exceeded`)
 			require.Equal(t, bound, time.Since(start))
 		})
 	}

@@ -45,7 +45,7 @@ func (cl *claim) newOutcome(lease driver.Lease, err error, suspended time.Durati
 	o := outcome{lease: lease, err: err, suspended: suspended}
 	switch {
 	case classOf(err) == ErrLost && cl.queue.attached == nil: // it is an answer of Attach alone
-		o.err = fmt.Errorf("%w: %v", driver.ErrUnknown, err)
+		o.err = as(driver.ErrUnknown, err)
 	case err != nil:
 	case lease == nil:
 		o.err = errors.New("the driver returned neither a lease nor an error")
@@ -110,7 +110,7 @@ func (cl *claim) run(ctx context.Context, o outcome) {
 				sleep(ctx, jitter(minPause), nil) // the server may never be able to confirm a grant
 				o = outcome{abandoned: true}
 			} else {
-				o = outcome{lease: o.lease, err: fmt.Errorf("%w: %v", driver.ErrUnknown, err)}
+				o = outcome{lease: o.lease, err: as(driver.ErrUnknown, err)}
 				if classOf(err) == ErrRefused {
 					o.refused = fmt.Errorf("%w; an earlier request without an answer may have taken the lock", err)
 				}
@@ -274,7 +274,7 @@ func (cl *claim) answer(class, err error) {
 func unavailable(err error) error {
 	switch {
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
-		return fmt.Errorf("%w: %v", ErrUnavailable, err)
+		return as(ErrUnavailable, err)
 	case errors.Is(err, ErrUnavailable):
 		return err
 	}

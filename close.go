@@ -49,7 +49,7 @@ func (c *Client) Close() error {
 	if left > 0 {
 		c.closeErr = fmt.Errorf("%w: claims that may remain at the server: %d; they end with their TTL or session", ErrUnavailable, left)
 	}
-	c.closeErr = errors.Join(c.closeErr, inTime(closePatience, "the backend's Close has not returned", c.backend.Close))
+	c.closeErr = join(c.closeErr, inTime(closePatience, "the backend's Close has not returned", c.backend.Close))
 	if c.closeErr != nil {
 		c.closeErr = c.fail("close", "", c.closeErr)
 	}

@@ -44,11 +44,7 @@ func during[H hold](ctx context.Context, lock H, fn func(context.Context, H) err
 		if errors.Is(ended, ErrClosed) { // another client may have held it since
 			failed = ended
 		}
-		if err == nil {
-			err = failed
-		} else if failed != nil {
-			err = errors.Join(err, failed)
-		}
+		err = join(err, failed)
 	}()
 	held, cancel := lock.Context(ctx)
 	defer cancel()

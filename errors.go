@@ -33,8 +33,8 @@ var (
 	ErrInvalidOption = driver.ErrInvalidOption
 	// ErrMaxHold is the reason for a loss: MaxHold has passed. It comes with ErrLost.
 	ErrMaxHold = errors.New("MaxHold has passed")
-	// ErrSilence is the reason for a loss: renewal was not confirmed in time. It comes with ErrLost.
-	ErrSilence = errors.New("lock server did not answer in time")
+	// ErrSilence is the reason for a loss: the server was silent, or this process was paused. It comes with ErrLost.
+	ErrSilence = errors.New("no renewal was confirmed in time")
 )
 
 // errHeldHere is ErrHeld without a request.
@@ -107,6 +107,24 @@ func InvalidOption(backend string, err error) error {
 		err = fmt.Errorf("%w: %w", ErrInvalidOption, err)
 	}
 	return &Error{Op: "new", Backend: backend, Err: err}
+}
+
+// join is errors.Join on one line.
+func join(errs ...error) (all error) {
+	for _, err := range errs {
+		switch {
+		case all == nil:
+			all = err
+		case err != nil:
+			all = fmt.Errorf("%w; %w", all, err)
+		}
+	}
+	return all
+}
+
+// as is err as an error of class, whose text it does not repeat.
+func as(class, err error) error {
+	return fmt.Errorf("%w: %s", class, strings.TrimPrefix(err.Error(), class.Error()+": "))
 }
 
 // quoteName quotes a name for a one-line error, and shortens a long one.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"runtime"
 	"testing"
 	"testing/synctest"
@@ -198,9 +199,10 @@ func TestDoThatEndsBadly(t *testing.T) {
 		err := lockport.Do(w.ctx, c, "a", func(ctx context.Context, _ *lockport.Lock) error {
 			require.NoError(t, c.Close())
 			w.nobodyHolds("a")
-			return nil
+			return io.EOF
 		})
 		require.ErrorIs(t, err, lockport.ErrClosed)
+		require.Regexp(t, "^EOF; [^\n]+$", err)
 	})
 }
 

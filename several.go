@@ -125,5 +125,5 @@ func (s *Set) Deadline() (earliest time.Time, ok bool) {
 func (s *Set) Release(ctx context.Context) error {
 	errs := make([]error, len(s.locks))
 	inParallel(len(errs), len(errs), func(i int) { errs[i] = s.locks[i].Release(ctx) })
-	return errors.Join(errs...)
+	return join(errs...)
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -94,7 +95,7 @@ func (c *candidate) lead(ctx context.Context, term *lockport.Lock) (err error) {
 		case err == nil, errors.Is(ctxErr, err), errors.Is(cause, err), errors.Is(ended, err): // fn's error says only that its context has ended
 			err = ended
 		case ended != nil:
-			err = errors.Join(ended, err)
+			err = fmt.Errorf("%w; %w", ended, err)
 		}
 	}()
 	if c.grace > 0 {

@@ -98,7 +98,7 @@ func (t tokens) grants() string {
 func (t tokens) explain(err error) error {
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) && (pg.Code == "42501" || pg.Code == "3F000") { // insufficient_privilege, invalid_schema_name
-		return fmt.Errorf("%w: %s; tokens need a sequence and a table: have their owner run %q, or name a schema in which this role may create",
+		return fmt.Errorf("%w: %s; tokens need a sequence and a table: name a schema in which this role may create, or have their owner run: %s",
 			driver.ErrRefused, session.OneLine(pg.Message), t.ddl(1)+t.grants())
 	}
 	return err

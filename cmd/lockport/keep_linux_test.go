@@ -177,5 +177,5 @@ func TestRunKeepSaysSilence(t *testing.T) {
 	k.stopListening()
 	require.ErrorIs(t, err, lockport.ErrSilence)
 	k.observe(leader.Change{State: leader.Idle, Pause: time.Second, Err: errors.Join(os.ErrClosed, err)})
-	require.Contains(t, said.String(), "lockport: file already closed; lock server did not answer in time; retrying \"a\" in 1s\n")
+	require.Contains(t, said.String(), "lockport: file already closed; no renewal was confirmed in time; retrying \"a\" in 1s\n")
 }

@@ -110,7 +110,7 @@ func testSilence(t *testing.T, direct string) {
 	next.says(t, "mine")
 	require.False(t, groupAlive(group), "the lock was granted while the command lived")
 	require.Equal(t, 79, p.code(t))
-	require.Regexp(t, `^lockport: the lock server did not answer in time[^\n]+\n$`, p.err.String())
+	require.Regexp(t, `^lockport: no renewal was confirmed in time[^\n]+\n$`, p.err.String())
 	require.Equal(t, 0, next.code(t))
 }
 

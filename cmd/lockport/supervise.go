@@ -116,7 +116,7 @@ func (s *supervisor) check(now time.Time) time.Duration {
 			if !now.Before(termAt) {
 				s.lost, s.silent = true, true
 				s.terminate(killAt)
-				s.c.say("the lock server did not answer in time; ending the command before another client can acquire %s", s.o.title())
+				s.c.say("no renewal was confirmed in time; ending the command before another client can acquire %s", s.o.title())
 			} else {
 				again = min(again, termAt.Sub(now))
 			}
