@@ -82,8 +82,7 @@ func capabilityTable(schemes []lockport.Scheme) [][]string {
 	var rows [][]string
 	for _, s := range schemes {
 		cells := promises(s.Capabilities)
-		i := slices.IndexFunc(rows, func(row []string) bool { return slices.Equal(row[1:], cells) })
-		if i >= 0 {
+		if i := slices.IndexFunc(rows, func(row []string) bool { return slices.Equal(row[1:], cells) }); i >= 0 {
 			rows[i][0] += ", " + s.Name
 		} else {
 			rows = append(rows, append([]string{s.Name}, cells...))

@@ -137,10 +137,7 @@ func execVerb(c *console, args []string) error {
 	if len(args) < 3 {
 		return usagef("%s is internal to lockport", verbExec)
 	}
-	fd, err := strconv.Atoi(args[0])
-	if err != nil {
-		return usagef("%s is internal to lockport", verbExec)
-	}
+	fd, _ := strconv.Atoi(args[0])
 	gate := os.NewFile(uintptr(fd), "gate")
 	if n, _ := gate.Read(make([]byte, 1)); n == 0 {
 		return exitWith(exitCannotStart)
@@ -149,34 +146,27 @@ func execVerb(c *console, args []string) error {
 	path, command := args[1], args[2:]
 	// lockport ignores SIGTTOU. exec resets a caught signal to its default, but not an ignored one.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGTTOU)
-	err = syscall.Exec(path, command, os.Environ())
+	err := syscall.Exec(path, command, os.Environ())
 	if errors.Is(err, syscall.ENOEXEC) { // a script without an interpreter line: as execvp(3) does
 		err = syscall.Exec("/bin/sh", append([]string{"sh", path}, command[1:]...), os.Environ())
 	}
 	code := exitCannotStart
 	if errors.Is(err, syscall.ENOENT) {
 		code = exitNotFound
-		if interpreter := interpreterOf(path); interpreter != "" { // path exists
+		if interpreter, ok := strings.CutPrefix(firstLine(path), "#!"); ok { // path exists
 			err = fmt.Errorf("its interpreter %q: %w", interpreter, err)
 		}
 	}
 	return failf(code, "cannot start %s: %v", command[0], err)
 }
 
-// interpreterOf returns what follows #! in the first line of a script, or "".
-func interpreterOf(path string) string {
-	script, err := os.Open(path)
-	if err != nil {
-		return ""
-	}
-	defer script.Close()
+// firstLine returns the first line of a file, or its beginning, or "".
+func firstLine(path string) string {
+	script, _ := os.Open(path) // if there is none, Read fails
 	head := make([]byte, 256)
 	n, _ := script.Read(head)
 	line, _, _ := strings.Cut(string(head[:n]), "\n")
-	if interpreter, ok := strings.CutPrefix(line, "#!"); ok {
-		return interpreter
-	}
-	return ""
+	return line
 }
 
 // signalGroup sends s to every process of group. An empty group is not an error.

@@ -76,10 +76,7 @@ func conclude(c *console, r *report.Report, dir string) error {
 	for _, m := range r.Missing {
 		c.say("not installed: %s, for %s; to install it: %s", m.Program, m.Subject, m.Install)
 	}
-	html := filepath.Join(dir, compare.HTMLFile)
-	if absolute, err := filepath.Abs(html); err == nil {
-		html = absolute
-	}
+	html, _ := filepath.Abs(filepath.Join(dir, compare.HTMLFile)) // it fails in a folder that was removed, but the report was written
 	_, err := fmt.Fprintf(c.out, "\nThe report: %s\n", html)
 	return err
 }

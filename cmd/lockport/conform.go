@@ -142,12 +142,9 @@ func deliver(ctx context.Context, out *bufio.Writer, w io.Writer, report interfa
 	return exitWith(exitFailed)
 }
 
-// suiteConfig configures the suite for the server of a URL.
+// suiteConfig configures the suite for the server of a valid URL.
 func suiteConfig(rawURL string) conformance.Config {
-	u, err := url.Parse(rawURL)
-	if err != nil {
-		return conformance.Config{Open: openTarget, Target: rawURL}
-	}
+	u, _ := url.Parse(rawURL)
 	onSession := func(s lockport.Scheme) bool { return s.Name == u.Scheme && s.Capabilities.FixedTTL > 0 }
 	if urlTTL(rawURL) == 0 && slices.ContainsFunc(lockport.DefaultMux().Schemes(), onSession) {
 		q := u.Query()

@@ -73,12 +73,9 @@ func newDiagnosis(rawURL string, caps driver.Capabilities, notices ...driver.Not
 	return d
 }
 
-// address is a URL without possible secrets: user, password and parameters.
+// address is a valid URL without possible secrets: user, password and parameters.
 func address(rawURL string) string {
-	u, err := url.Parse(rawURL)
-	if err != nil {
-		return ""
-	}
+	u, _ := url.Parse(rawURL)
 	return (&url.URL{Scheme: u.Scheme, Opaque: u.Opaque, Host: u.Host, Path: u.Path}).String()
 }
 

@@ -42,12 +42,11 @@ func (o options) count(to *int, name string) {
 
 // parse removes the options from args. Args returns the rest. pflag.ErrHelp: help was requested.
 func (o options) parse(args []string) error {
-	if err := o.Parse(args); errors.Is(err, pflag.ErrHelp) {
-		return err
-	} else if err != nil {
-		return usagef("%s; try: lockport %s --help", harmless(err), o.Name())
+	err := o.Parse(args)
+	if err != nil && !errors.Is(err, pflag.ErrHelp) {
+		err = usagef("%s; try: lockport %s --help", harmless(err), o.Name())
 	}
-	return nil
+	return err
 }
 
 // harmless is pflag's error without the text after an option's name, which may be a secret: -url=redis://:password@host.

@@ -44,14 +44,10 @@ func inspect(ctx context.Context, client *lockport.Client, name string) (lockpor
 
 // inspectError makes an exitError of an error of Inspect or List. Unless it is about the name, it is about the server, since the URL was valid.
 func inspectError(err error) error {
-	if err == nil {
-		return nil
+	if err == nil || errors.Is(err, lockport.ErrInvalidName) {
+		return libraryError(err)
 	}
-	e := libraryError(err).(*exitError)
-	if e.code == exitUsage && !errors.Is(err, lockport.ErrInvalidName) {
-		e.code = exitUnavailable
-	}
-	return e
+	return failf(exitUnavailable, "%v", err)
 }
 
 // who names the holder of a lock for people.

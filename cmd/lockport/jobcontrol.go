@@ -17,10 +17,9 @@ import (
 func (s *supervisor) handleStop(sig syscall.Signal) {
 	lend := sig != syscall.SIGTSTP || lentTo(s.child.group) // SIGTSTP asks for nothing: a pager keeps the terminal
 	switch {
-	case !s.killAt.IsZero():
-		return // SIGKILL is on its way
-	case sig == syscall.SIGSTOP:
-		return // not job control: only the command was paused, and the lock stays held
+	case !s.killAt.IsZero(), // SIGKILL is on its way
+		sig == syscall.SIGSTOP: // not job control: only the command was paused, and the lock stays held
+		return
 	case sig != syscall.SIGTSTP && inForeground():
 		// The terminal is lockport's to pass on: the shell has brought lockport to the foreground since, or the command started in the
 		// background because another program reads its output.
@@ -28,7 +27,7 @@ func (s *supervisor) handleStop(sig syscall.Signal) {
 		takeBackForeground(s.child.group)
 		if deadline, ok := s.lock.Deadline(); ok && !s.o.ignore {
 			s.c.say("stopped; unless continued within %v, %s is lost and the command killed",
-				time.Until(deadline).Round(100*time.Millisecond), s.o.title())
+				time.Until(deadline).Round(100*time.Millisecond), quoted(s.o.names))
 		}
 		s.stopJob(s.forward)
 		if s.check(time.Now()); !s.killAt.IsZero() {

@@ -58,9 +58,9 @@ func (k *keeper) lead(ctx context.Context, term *lockport.Lock) error {
 	k.exposed = !kept
 	switch {
 	case asked:
-		k.end(&exitError{code: code})
+		k.end(exitWith(code))
 	case signal != 0:
-		k.end(&exitError{code: signalCode(signal)})
+		k.end(exitWith(signalCode(signal)))
 	case k.silent:
 		return lockport.ErrSilence
 	case held && code != exitOK:
@@ -79,6 +79,6 @@ func (k *keeper) observe(change leader.Change) {
 	case change.Pause == 0:
 		k.last = change.Err
 	default:
-		k.c.say("%v; retrying %s in %v", cmp.Or(change.Err, errEnded(exitOK)), k.o.title(), change.Pause.Round(time.Millisecond))
+		k.c.say("%v; retrying %s in %v", cmp.Or(change.Err, errEnded(exitOK)), quoted(k.o.names), change.Pause.Round(time.Millisecond))
 	}
 }

@@ -67,12 +67,7 @@ type exitError struct {
 func (e *exitError) Error() string { return e.message }
 
 // exitWith is an exitError without a message.
-func exitWith(code int) error {
-	if code == exitOK {
-		return nil
-	}
-	return &exitError{code: code}
-}
+func exitWith(code int) error { return &exitError{code: code} }
 
 func failf(code int, format string, args ...any) error {
 	return &exitError{code, fmt.Sprintf(format, args...)}
@@ -80,15 +75,18 @@ func failf(code int, format string, args ...any) error {
 
 func usagef(format string, args ...any) error { return failf(exitUsage, format, args...) }
 
-// libraryError makes an exitError of an error of the library. If it is not about the server, it is about the URL, an option or a name.
+// libraryError makes an exitError of an error of the library, and nil of nil. If it is not about the server, it is about the URL, an option or a name.
 func libraryError(err error) error {
+	if err == nil {
+		return nil
+	}
 	code := exitUsage
 	for _, class := range []error{lockport.ErrUnavailable, lockport.ErrRefused, lockport.ErrLost, driver.ErrUnknown, context.DeadlineExceeded, context.Canceled} {
 		if errors.Is(err, class) {
 			code = exitUnavailable
 		}
 	}
-	return &exitError{code, oneLine(err.Error())}
+	return failf(code, "%v", err)
 }
 
 // oneLine makes a message one line without the program's name, which say adds.

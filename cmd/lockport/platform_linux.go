@@ -77,21 +77,18 @@ func runsInGroup(stat []byte, group int) bool {
 func raiseStop() (resumed func()) {
 	// An all-zero action is the default one on every architecture. The old action is opaque.
 	var byDefault, old [64]byte
-	err := setAction(syscall.SIGTSTP, &byDefault, &old)
+	errno := setAction(syscall.SIGTSTP, &byDefault, &old)
 	_ = syscall.Kill(0, syscall.SIGTSTP)
 	return func() {
-		if err == nil {
+		if errno == 0 {
 			_ = setAction(syscall.SIGTSTP, &old, nil)
 		}
 	}
 }
 
-func setAction(s syscall.Signal, action, old *[64]byte) error {
+func setAction(s syscall.Signal, action, old *[64]byte) syscall.Errno {
 	const sizeOfMask = 8
 	_, _, errno := syscall.RawSyscall6(syscall.SYS_RT_SIGACTION, uintptr(s), uintptr(unsafe.Pointer(action)),
 		uintptr(unsafe.Pointer(old)), sizeOfMask, 0, 0)
-	if errno != 0 {
-		return errno
-	}
-	return nil
+	return errno
 }

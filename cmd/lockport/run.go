@@ -95,7 +95,7 @@ func (r *runner) onSignal(cancel context.CancelCauseFunc) (stop func()) {
 	var watching sync.WaitGroup
 	watching.Go(func() {
 		if s := r.untilEnded(done); s != 0 {
-			cancel(&exitError{code: signalCode(s)})
+			cancel(exitWith(signalCode(s)))
 		}
 	})
 	return func() { close(done); watching.Wait() }
@@ -184,13 +184,10 @@ func (r *runner) acquire(ctx, first context.Context, started time.Time) (lock *l
 	} else {
 		lock, err = r.waitUntil(ctx, first, started.Add(r.o.wait))
 	}
-	if err == nil {
-		return lock, nil
-	} else if !errors.Is(err, lockport.ErrHeld) || ctx.Err() != nil {
-		return nil, libraryError(err)
+	if failed, ok := errors.AsType[*lockport.Error](err); ok && errors.Is(err, lockport.ErrHeld) {
+		return nil, failf(exitHeld, "%s%q is held by %s", waited, failed.Name, holder(ctx, r.client, failed.Name))
 	}
-	failed, _ := errors.AsType[*lockport.Error](err)
-	return nil, failf(exitHeld, "%s%q is held by %s", waited, failed.Name, holder(ctx, r.client, failed.Name))
+	return lock, libraryError(err)
 }
 
 // waitUntil waits until deadline. A first attempt may take until first ends: a free lock is taken even if opening the server has taken the time, and

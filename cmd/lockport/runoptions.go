@@ -89,6 +89,3 @@ func parseRun(args []string) (runOptions, error) {
 	}
 	return o, nil
 }
-
-// title is what messages call the lock.
-func (o *runOptions) title() string { return quoted(o.names) }

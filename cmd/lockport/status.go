@@ -27,8 +27,6 @@ func statusVerb(ctx context.Context, c *console, args []string) error {
 		return usagef("status takes one lock name or none, not %d", options.NArg())
 	case options.NArg() == 1 && options.Changed("prefix"):
 		return usagef("a lock's name and --prefix exclude each other")
-	case options.NArg() == 1 && options.Arg(0) == "":
-		return usagef("the lock's name is empty")
 	}
 	url, err := server.url()
 	if err != nil {

@@ -116,7 +116,7 @@ func (s *supervisor) check(now time.Time) time.Duration {
 			if !now.Before(termAt) {
 				s.lost, s.silent = true, true
 				s.terminate(killAt)
-				s.c.say("no renewal was confirmed in time; ending the command before another client can acquire %s", s.o.title())
+				s.c.say("no renewal was confirmed in time; ending the command before another client can acquire %s", quoted(s.o.names))
 			} else {
 				again = min(again, termAt.Sub(now))
 			}
@@ -209,7 +209,7 @@ func (s *supervisor) endGroup() {
 // code decides the exit code. paused: the guard may have killed the command.
 func (s *supervisor) code(status syscall.WaitStatus, paused bool) int {
 	if !s.lost && paused && status.Signaled() && status.Signal() == syscall.SIGKILL {
-		s.c.say("the command was killed: lockport was paused and could not renew %s in time", s.o.title())
+		s.c.say("the command was killed: lockport was paused and could not renew %s in time", quoted(s.o.names))
 		s.lost = true
 	}
 	switch {

@@ -111,10 +111,7 @@ func openServer(ctx context.Context, rawURL string, options ...lockport.Option) 
 	if errors.Is(err, context.DeadlineExceeded) { // it may not name the server
 		err = fmt.Errorf("%w (%s)", err, address(rawURL))
 	}
-	if err != nil {
-		return nil, libraryError(err)
-	}
-	return client, nil
+	return client, libraryError(err)
 }
 
 // urlTTL is the TTL in rawURL. It is 0 if there is none or it is invalid: opening the URL reports that.

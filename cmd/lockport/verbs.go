@@ -38,10 +38,7 @@ func verbs() []verb {
 var helpTexts embed.FS
 
 func (v *verb) help() string {
-	text, err := helpTexts.ReadFile("help/" + v.name + ".txt")
-	if err != nil {
-		panic(err) // a test finds a missing file
-	}
+	text, _ := helpTexts.ReadFile("help/" + v.name + ".txt") // a test finds a missing file
 	return string(text)
 }
 
