@@ -24,6 +24,9 @@ func TestBackends(t *testing.T) {
 			require.Regexp(t, `(?m)^ +`+regexp.QuoteMeta(p.Name)+` +`+regexp.QuoteMeta(p.Text)+`$`, stdout)
 		}
 	}
+	for _, row := range capabilityTable(lockport.DefaultMux().Schemes()) {
+		require.Regexp(t, `(?m)^`+regexp.QuoteMeta(row[0])+`\n  released on silence by +`+regexp.QuoteMeta(row[1])+`\n(  .*\n)*\n`, stdout)
+	}
 	require.NotContains(t, stdout, "\t")
 }
 

@@ -28,14 +28,13 @@ func breakVerb(ctx context.Context, c *console, args []string) error {
 		return usagef("the owner's id is empty")
 	case options.NArg() > 1:
 		return usagef("break takes one lock name, not %d", options.NArg())
+	case !*yes && !(c.interactive && c.answers):
+		return usagef("break asks before it ends a hold, and there is no terminal to ask on: give --yes")
 	}
 	name := options.Arg(0)
 	url, err := server.url()
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case !*yes && !(c.interactive && c.answers):
-		return usagef("break asks before it ends a hold, and there is no terminal to ask on: give --yes")
 	}
 	client, err := openInspector("break", url)
 	if err != nil {

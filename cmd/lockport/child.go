@@ -61,10 +61,7 @@ func startChild(path string, command, env []string) (*child, error) {
 	defer waits.Close()
 	// The command may expect inherited descriptors at their numbers, so the gate keeps its own.
 	fd := waits.Fd()
-	if _, err := unix.FcntlInt(fd, unix.F_SETFD, 0); err != nil { // so that it is inherited
-		gate.Close()
-		return nil, err
-	}
+	_, _ = unix.FcntlInt(fd, unix.F_SETFD, 0) // so that it is inherited
 	lent := ttyFd() == 0 && inForeground() && !isPipe(os.Stdout)
 	cmd := &exec.Cmd{
 		Path:   self,

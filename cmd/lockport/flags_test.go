@@ -67,7 +67,8 @@ func TestURLComesFromAFile(t *testing.T) {
 		{url: " ", wantErr: "LOCKPORT_URL or LOCKPORT_URL_FILE is empty"},
 		{url: "memory:", file: " ", want: "memory:"},
 		{file: " ", wantErr: "LOCKPORT_URL or LOCKPORT_URL_FILE is empty"},
-		{file: "redis://:secret@localhost", wantErr: "the name of a file"},
+		{file: "redis://localhost?password=secret", wantErr: "the name of a file"},
+		{file: "user:secret@localhost", wantErr: "the name of a file"},
 		{args: []string{"--url-file="}, wantErr: "the URL cannot be read: open : no such file or directory"},
 		{args: []string{"--url-file", good + "s"}, wantErr: "the URL cannot be read: open " + good + "s: no such file or directory"},
 		{args: []string{"--url-file", write("secret one\nsecret two\n")}, wantErr: "must hold one line: the URL of a lock server"},
@@ -115,6 +116,7 @@ func TestRefusals(t *testing.T) {
 		{64, "the command is missing", []string{"run", "a", "--"}},
 		{64, "put -- between", []string{"run", "a", "true"}},
 		{64, "--shared and --permits exclude each other", []string{"run", "--shared", "--permits", "2", "a", "--", "true"}},
+		{64, "want a number of at least 1", []string{"run", "--permits", "0", "a", "--", "true"}},
 		{64, "none twice", []string{"run", "a", "b", "a", "--", "true"}},
 		{64, "the lock's name is empty", []string{"run", "", "--", "true"}},
 		{64, "name", []string{"run", long, "--", "true"}},
@@ -168,7 +170,7 @@ func TestRefusals(t *testing.T) {
 		{69, "refused", []string{"break", "--yes", "--url", "redis://u:secret@127.0.0.1:1", "a"}},
 
 		{64, "options only", []string{"doctor", "x"}},
-		{64, "options only", []string{"doctor", "--", "x"}},
+		{64, "options only", []string{"doctor", "--"}},
 		{64, `unknown scheme "gopher"`, []string{"doctor", "--url", "gopher://h"}},
 		{64, "TTL", []string{"doctor", "--url", "etcd://h?ttl=1ms"}},
 		{69, "is it running", []string{"doctor", "--url", "redis://:secret@127.0.0.1:1"}},
@@ -193,22 +195,18 @@ func TestRefusals(t *testing.T) {
 		{64, "unknown flag: --fast", []string{"compare", "--fast"}},
 		{69, "cannot be reached", []string{"compare", "--url", "redis://:secret@127.0.0.1:1", "--out", filepath.Join(dir, "report")}},
 		{1, "the report cannot be written: ", []string{"compare", "--scenario", "H14", "--out", filepath.Join(plain, "report")}},
-
 		{64, "", []string{"help", "nothing"}},
 		{64, "", []string{"help", "run", "conform"}},
 		{64, "", []string{"version", "x"}},
 		{64, "", []string{"backends", "x"}},
-		{64, "--keep takes one name", []string{"run", "--keep", "-n", "a", "--", "true"}},
-		{64, "--keep takes one name", []string{"run", "--keep", "-w1s", "a", "--", "true"}},
-		{64, "--keep takes one name", []string{"run", "--keep", "--shared", "a", "--", "true"}},
-		{64, "--keep takes one name", []string{"run", "--keep", "--permits=2", "a", "--", "true"}},
-		{64, "--keep takes one name", []string{"run", "--keep", "--on-lost=ignore", "a", "--", "true"}},
-		{64, "--keep takes one name", []string{"run", "--keep", "a", "b", "--", "true"}},
 	} {
 		t.Run(tt.args[0]+" "+tt.line, func(t *testing.T) {
 			t.Parallel()
 			refuses(t, url, tt.code, tt.line, tt.args...)
 		})
+	}
+	for _, excluded := range []string{"-n", "-w1s", "--shared", "--permits=2", "--on-lost=ignore", "another"} {
+		refuses(t, url, 64, "--keep takes one name", "run", "--keep", excluded, "a", "--", "true")
 	}
 }
 

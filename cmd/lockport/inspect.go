@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/lockport/lockport"
+	"github.com/lockport/lockport/driver"
 )
 
 // openInspector makes a client for a verb that inspects locks. It skips the check of Open, so that a server that can hold no new locks, such as a
@@ -17,19 +18,16 @@ func openInspector(verb, rawURL string) (*lockport.Client, error) {
 	if err != nil {
 		return nil, libraryError(&lockport.Error{Op: verb, Err: err})
 	}
+	if err := refuseMemory(verb, b); err != nil {
+		return nil, err
+	}
 	client, err := lockport.New(b, lockport.Logger(nil))
-	if err != nil {
-		return nil, errors.Join(libraryError(err), b.Close())
-	}
-	if err := refuseMemory(verb, client); err != nil {
-		return nil, errors.Join(err, client.Close())
-	}
-	return client, nil
+	return client, libraryError(err)
 }
 
 // refuseMemory is the error of a verb whose locks must exclude other processes.
-func refuseMemory(verb string, client *lockport.Client) error {
-	if client.Capabilities().Backend == "memory" {
+func refuseMemory(verb string, b driver.Backend) error {
+	if b.Capabilities().Backend == "memory" {
 		return usagef("%s: locks in memory are invisible to other processes", verb)
 	}
 	return nil

@@ -31,8 +31,7 @@ func TestMain(m *testing.M) {
 			os.Exit(run(context.Background(), newConsole(), os.Args[1:]))
 		}
 	}
-	// Shells and nohup(1) start background programs with signals ignored, and their children inherit that. Signals that are caught instead have
-	// their defaults in the programs that the tests start.
+	// Shells and nohup(1) start programs with signals ignored. Signals that are caught have their defaults in the programs that the tests start.
 	for _, s := range []os.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT} {
 		if signal.Ignored(s) {
 			signal.Notify(make(chan os.Signal, 1), s)

@@ -76,8 +76,7 @@ func awaitGuard(t *testing.T, group int) (guard int) {
 // family is a command with a child and a grandchild in one group, which ignore all signals they can. It writes its group and waits forever.
 const family = `trap "" TERM INT HUP; (sh -c 'sleep 1000 & sleep 1000') & echo group=$$; sleep 1000`
 
-// TestRunKilledKeepsTheFileLockUntilTheGroupIsGone stops the guard first, so that the group outlives the killed lockport for a while. The signals of
-// a service manager do not end the guard.
+// TestRunKilledKeepsTheFileLockUntilTheGroupIsGone stops the guard first, so that the group outlives lockport. SIGTERM does not end the guard.
 func TestRunKilledKeepsTheFileLockUntilTheGroupIsGone(t *testing.T) {
 	for _, tt := range []struct{ held, excluded []string }{
 		{[]string{"a"}, []string{"a"}},
@@ -139,6 +138,7 @@ func TestRunDescriptors(t *testing.T) {
 	// The guard has only the pipe and the lock.
 	guard := awaitGuard(t, group)
 	require.Len(t, openFiles(guard, "/a"), 1, openFiles(guard, ""))
+	require.False(t, ignores(group, syscall.SIGTTOU) || ignores(group, syscall.SIGPIPE), "the command inherits an ignored signal")
 	require.NoError(t, stdin.Close())
 	require.Equal(t, 0, p.code(t))
 }

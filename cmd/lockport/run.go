@@ -161,7 +161,7 @@ func (r *runner) close() {
 
 func (r *runner) open(ctx context.Context) (err error) {
 	if r.client, err = openServer(ctx, r.o.url, lockport.TTL(r.o.ttl)); err == nil {
-		err = refuseMemory("run", r.client)
+		err = refuseMemory("run", r.client.Backend())
 	}
 	if err == nil && r.c.interactive {
 		for _, n := range r.client.Notices() {

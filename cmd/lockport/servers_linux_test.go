@@ -37,8 +37,7 @@ var realServers = map[string]func(t *testing.T) string{
 	"table":     func(t *testing.T) string { return "table+" + servers.SharedPostgres(t).URL() + "?create=true" },
 }
 
-// serverTests run in parallel on the servers that they name: redis has TTLs, the others have sessions. The conformance suite covers the other
-// differences between backends.
+// serverTests run in parallel: redis has TTLs, the others have sessions. The conformance suite covers the other differences between backends.
 var serverTests = []struct {
 	name string
 	on   []string
@@ -99,8 +98,7 @@ func proxied(t *testing.T, rawURL string) (string, faultproxy.Group) {
 	return through, all
 }
 
-// testSilence: the servers go silent while a command that ignores SIGTERM runs. It must be gone before another client, whose connection works, gets
-// the lock.
+// testSilence: the servers go silent. A command that ignores SIGTERM must be gone before another client, whose connection works, gets the lock.
 func testSilence(t *testing.T, direct string) {
 	through, proxies := proxied(t, direct)
 	p := start(t, through, "run", "--ttl", "3s", "silence", "--", "sh", "-c", family)
@@ -205,8 +203,7 @@ var (
 	soakGoroutines = flag.Int("goroutines", 512, "how many goroutines each process has")
 )
 
-// TestSoak runs crowds of this binary's processes against every backend, one after the other, under the race detector if the test is. The suite of
-// each backend has the short form, exclusion/crowd.
+// TestSoak runs crowds of processes against every backend, one after the other. Each backend's suite has the short form, exclusion/crowd.
 func TestSoak(t *testing.T) {
 	if *soakFor == 0 {
 		t.Skip("not run: takes long; make soak-crowd FOR=1m runs it")

@@ -205,6 +205,7 @@ func TestWho(t *testing.T) {
 		{lockport.Status{Held: true, Host: "web1", PID: 4711, Label: "deploy"}, "web1, pid 4711, deploy"},
 		{lockport.Status{Held: true, Host: "\x1b[2J", PID: 4711, Label: "de\nploy"}, `"\x1b[2J", pid 4711, "de\nploy"`},
 		{lockport.Status{Held: true, Owner: "another form"}, `"another form"`},
+		{lockport.Status{Held: true, Owner: "one", Others: make([]lockport.Status, 2)}, "one; and 2 more"},
 		{lockport.Status{Held: true, Foreign: true}, "foreign, unnamed"},
 		{lockport.Status{Held: true, Foreign: true, Owner: "\x1b[2J\xff"}, `foreign: "\x1b[2J\xff"`},
 		{lockport.Status{Held: true, Foreign: true, Owner: strings.Repeat("ä", 1000)}, "foreign: " + strings.Repeat("ä", 99) + "…"},

@@ -122,8 +122,7 @@ func TestSuperviseShortValidity(t *testing.T) {
 	require.True(t, s.lost, "the command could outlive the lock")
 }
 
-// testGuardActs stops lockport, so that it neither renews nor ends its command. The guard acts a fortieth of the TTL before the validity ends, which
-// a busy machine needs.
+// testGuardActs stops lockport, so that it neither renews nor ends its command. The guard does, a fortieth of the TTL before the validity ends.
 func testGuardActs(t *testing.T, url string) {
 	const ttl = 8 * time.Second
 	p := start(t, url+"?ttl="+ttl.String(), "run", "guarded", "--", "sh", "-c", family)
@@ -137,8 +136,7 @@ func testGuardActs(t *testing.T, url string) {
 	require.Regexp(t, `^lockport: [^\n]+\n$`, p.err.String())
 }
 
-// TestGuardThatReadsLate: a guard that runs late honours all deadlines that arrived meanwhile. It does not kill the group of a renewed lock, and
-// kills that of another lock no sooner than it must.
+// TestGuardThatReadsLate: a guard that runs late honours all deadlines that arrived meanwhile, and kills no sooner than it must.
 func TestGuardThatReadsLate(t *testing.T) {
 	t.Parallel()
 	victim := exec.Command("sleep", "1000")
@@ -168,8 +166,7 @@ func TestGuardThatReadsLate(t *testing.T) {
 	require.False(t, time.Now().Before(deadline))
 }
 
-// The guard's timers stand still while the machine is suspended. Its clock does not. A deadline that arrived just before the last one passed counts,
-// although the guard looks at its clock first.
+// The guard's timers stand still while the machine is suspended, its clock does not. A deadline that arrived just before the last passed counts.
 func TestGuardLooksAtItsClock(t *testing.T) {
 	t.Parallel()
 	pipe, w, err := os.Pipe()

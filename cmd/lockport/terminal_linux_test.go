@@ -31,8 +31,7 @@ func onTerminal(t *testing.T, url string, program ...string) *terminal {
 	number := peer.Must(unix.IoctlGetInt(int(master.Fd()), unix.TIOCGPTN))(t)
 	slave := peer.Must(os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|syscall.O_NOCTTY, 0))(t)
 	defer slave.Close()
-	// Linux sends an interrupt key's signal first and then discards pending output. On a busy machine that may be output caused by the signal, such
-	// as "code=130".
+	// Linux sends an interrupt key's signal first and then discards pending output, such as the "code=130" that the signal caused.
 	settings := peer.Must(unix.IoctlGetTermios(int(slave.Fd()), unix.TCGETS))(t)
 	settings.Lflag |= unix.NOFLSH
 	require.NoError(t, unix.IoctlSetTermios(int(slave.Fd()), unix.TCSETS, settings))
@@ -165,8 +164,7 @@ func TestTerminalHangup(t *testing.T) {
 	eventually(t, func() bool { return strings.Trim(state(pid), "Z") == "" }, "lockport lives on")
 }
 
-// TestTerminalBackground: a background job of the shell must not take the terminal. It stops when it reads from the terminal, and continues in the
-// foreground.
+// TestTerminalBackground: a background job must not take the terminal. It stops when it reads from it, and continues in the foreground.
 func TestTerminalBackground(t *testing.T) {
 	t.Parallel()
 	shell := onTerminal(t, folder(t), "sh", "-mc",
