@@ -14,8 +14,9 @@ import (
 	"github.com/lockport/lockport/internal/lab/peer"
 )
 
-// testBreakAsks: on a terminal, break asks before it ends anything; only yes is yes.
+// testBreakAsks: on a terminal, break asks before it ends anything; only yes is yes. There, run names risks at the server.
 func testBreakAsks(t *testing.T, server string) {
+	onTerminal(t, server, program(), "run", "warned", "--", "true").says(t, "lockport: warning: ")
 	holder := holds(t, server, "asked")
 	for _, keys := range []string{"\n", "n\n", "ye\n", "\x04", "Yes\n"} {
 		code, said := 1, "lockport: nothing was ended\n"

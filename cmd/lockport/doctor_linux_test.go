@@ -38,7 +38,6 @@ func TestDoctorOfRedis(t *testing.T) {
 		require.EqualValues(t, 15_000, d.TTLMS)
 		require.Equal(t, address(url), d.URL)
 	}
-	onTerminal(t, servers.SharedRedis(t).URL(), program(), "run", "warned", "--", "true").says(t, "lockport: warning: ")
 }
 
 // testInterrupted: Ctrl-C ends the wait for a silent server.
