@@ -76,7 +76,7 @@ func conclude(c *console, r *report.Report, dir string) error {
 	for _, m := range r.Missing {
 		c.say("not installed: %s, for %s; to install it: %s", m.Program, m.Subject, m.Install)
 	}
-	html, _ := filepath.Abs(filepath.Join(dir, compare.HTMLFile)) // it fails in a folder that was removed, but the report was written
+	html, _ := filepath.Abs(filepath.Join(dir, compare.HTMLFile)) // no error: the report was just written there
 	_, err := fmt.Fprintf(c.out, "\nThe report: %s\n", html)
 	return err
 }
