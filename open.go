@@ -87,6 +87,9 @@ func (m *Mux) openBackend(rawURL string, ttl time.Duration) (driver.Backend, tim
 	if strings.Contains(u.RawQuery, "@") {
 		return nil, 0, errors.New("the lock URL has an @ after its question mark: percent-encode special characters in the password, and an @ in a parameter")
 	}
+	if strings.Contains(strings.Join(q["addr"], ""), "@") { // perhaps a password
+		return nil, 0, errors.New("an address in the lock URL has an @: give user and password once, before the first address")
+	}
 	for name := range q {
 		if strings.ContainsAny(name, "@:/") {
 			return nil, 0, errors.New("the text after the question mark of the lock URL is not a parameter: percent-encode special characters in the password")

@@ -107,6 +107,7 @@ func TestOpenRefusesBadURLs(t *testing.T) {
 		"fake://u?ttl=a&ttl=" + secret + "@": "percent-encode special characters in the password",
 		"fake://u:/" + secret + "@host":      "percent-encode special characters in the password",
 		"fake://u:1#" + secret + "@host":     "percent-encode special characters in the password",
+		"fake://h?addr=u:" + secret + "%40i": "give user and password once",
 		"fake:u:" + secret + "@host":         "percent-encode special characters in the password",
 		"fa ke://u:" + secret + "@host":      "cannot be parsed",
 	} {

@@ -49,6 +49,7 @@ func open(u *url.URL, _ lockport.SchemeOptions) (driver.Backend, error) {
 		}
 	}
 	o.Prefix, o.NoPrefix = p.Prefix()
+	p.Connections()
 	rest, err := p.Rest()
 	if err != nil {
 		return nil, err

@@ -35,6 +35,7 @@ func open(u *url.URL, _ lockport.SchemeOptions) (driver.Backend, error) {
 	o := Options{NodeTimeout: p.Duration("node_timeout")}
 	o.Prefix, o.NoPrefix = p.Prefix()
 	hosts := p.Hosts("6379")
+	p.Connections()
 	rest, err := p.Rest()
 	if err != nil {
 		return nil, err

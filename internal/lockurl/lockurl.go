@@ -3,6 +3,7 @@
 package lockurl
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"net/url"
@@ -100,15 +101,22 @@ func (p *Params) Prefix() (prefix string, none bool) {
 	return prefix, given && prefix == ""
 }
 
+// Connections makes a number of connections at which go-redis, which reads it, would panic an error.
+func (p *Params) Connections() {
+	for _, name := range []string{"pool_size", "min_idle_conns", "max_idle_conns", "max_active_conns", "pipeline_pool_size"} {
+		for _, text := range p.left[name] {
+			if n, err := strconv.ParseInt(text, 10, 32); errors.Is(err, strconv.ErrRange) || name == "pool_size" && n < 0 {
+				p.Fail("bad value %q of the URL parameter %s: want a possible number of connections", text, name)
+			}
+		}
+	}
+}
+
 // Hosts reads the URL's addresses, separated by commas, and those of the parameter addr. addr may be repeated; several IPv6 addresses need it.
 // Addresses without a port get port.
 func (p *Params) Hosts(port string) []string {
 	var all []string
 	for _, address := range append(strings.Split(p.u.Host, ","), p.All("addr")...) {
-		if strings.Contains(address, "@") { // perhaps a password
-			p.Fail("an address in the URL has an @: give user and password once, before the first address")
-			continue
-		}
 		host, own, err := net.SplitHostPort(address)
 		if err != nil { // no port
 			host, own = strings.TrimSuffix(strings.TrimPrefix(address, "["), "]"), port
