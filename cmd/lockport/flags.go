@@ -58,7 +58,7 @@ func harmless(err error) string {
 		option, _, _ := strings.Cut(bad.GetSpecifiedFlag(), "=")
 		return "bad syntax of the option " + option
 	}
-	return oneLine(err.Error())
+	return strings.NewReplacer("unknown flag: ", "unknown option ", "flag needs", "option needs", `" flag: `, `" option: `).Replace(err.Error())
 }
 
 // parseAlone parses args of a verb that takes only options.

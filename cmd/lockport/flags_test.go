@@ -121,7 +121,7 @@ func TestRefusals(t *testing.T) {
 		{64, "the lock's name is empty", []string{"run", "", "--", "true"}},
 		{64, "name", []string{"run", long, "--", "true"}},
 		{64, "name", []string{"run", "a\xff", "--", "true"}},
-		{64, `"soon" for "-w, --wait" flag: want a duration`, []string{"run", "-w", "soon", "a", "--", "true"}},
+		{64, `"soon" for "-w, --wait" option: want a duration`, []string{"run", "-w", "soon", "a", "--", "true"}},
 		{64, "exclude each other", []string{"run", "-n", "-w1s", "a", "--", "true"}},
 		{64, "neither term nor ignore", []string{"run", "--on-lost", "cry", "a", "--", "true"}},
 		{64, "half of the TTL", []string{"run", "--ttl=3s", "--kill-after=2s", "a", "--", "true"}},
@@ -177,7 +177,7 @@ func TestRefusals(t *testing.T) {
 		{69, "there is no lock folder", []string{"doctor", "--url", "file:///no/such/folder"}},
 
 		{64, "options only", []string{"conform", "file:"}},
-		{64, "flag: error parsing regexp", []string{"conform", "--run", "("}},
+		{64, "option: error parsing regexp", []string{"conform", "--run", "("}},
 		{64, "no case matches", []string{"conform", "--run", "^nothing$"}},
 		{64, "at least 1s", []string{"conform", "--soak", "1ms"}},
 		{64, "--soak runs no cases", []string{"conform", "--soak", "1s", "--short"}},
@@ -192,7 +192,8 @@ func TestRefusals(t *testing.T) {
 		{64, "hazards harm servers, so they never run on those of --url", []string{"compare", "--url", "redis://u:secret@h", "--scenario", "H7,cycle"}},
 		{64, "options only", []string{"compare", "redis://h"}},
 		{64, "--out needs the name of a folder", []string{"compare", "--out", ""}},
-		{64, "unknown flag: --fast", []string{"compare", "--fast"}},
+		{64, "unknown option --fast", []string{"compare", "--fast"}},
+		{64, "open no file: no such file", []string{"status", "--url-file", "no\x1bfile"}}, // no control characters
 		{69, "cannot be reached", []string{"compare", "--url", "redis://:secret@127.0.0.1:1", "--out", filepath.Join(dir, "report")}},
 		{1, "the report cannot be written: ", []string{"compare", "--scenario", "H14", "--out", filepath.Join(plain, "report")}},
 		{64, "", []string{"help", "nothing"}},

@@ -12,6 +12,7 @@ import (
 	"os"
 	"strings"
 	"syscall"
+	"unicode"
 
 	"github.com/go-sql-driver/mysql"
 
@@ -89,10 +90,10 @@ func libraryError(err error) error {
 	return failf(code, "%v", err)
 }
 
-// oneLine makes a message one line without the program's name, which say adds.
+// oneLine makes a message one line without the program's name, which say adds, and without a server's control characters.
 func oneLine(s string) string {
 	s = strings.ReplaceAll(strings.TrimSpace(s), "\n", "; ") // between joined errors
-	s = strings.TrimPrefix(strings.Join(strings.Fields(s), " "), "lockport: ")
+	s = strings.TrimPrefix(strings.Join(strings.FieldsFunc(s, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsGraphic(r) }), " "), "lockport: ")
 	return strings.NewReplacer(": lockport: ", ": ", "; lockport: ", "; ").Replace(s)
 }
 

@@ -246,7 +246,7 @@ func holder(ctx context.Context, client *lockport.Client, name string) string {
 	switch {
 	case err != nil || !st.Held || st.Owner == "":
 		return "another client"
-	case st.Since.IsZero():
+	case st.Since.IsZero() || len(st.Others) > 0:
 		return who(st)
 	}
 	return who(st) + " since " + st.Since.Local().Format(time.DateTime)

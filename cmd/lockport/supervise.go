@@ -200,6 +200,7 @@ func (s *supervisor) endGroup() {
 	for !s.killAt.IsZero() && groupAlive(s.child.group) {
 		if !time.Now().Before(s.killAt) {
 			killGroup(s.child.group)
+			break // a process that changed its user stays
 		}
 		time.Sleep(5 * time.Millisecond) // the kernel reports the end of children only
 	}

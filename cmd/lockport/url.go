@@ -109,7 +109,7 @@ func openServer(ctx context.Context, rawURL string, options ...lockport.Option) 
 	defer cancel()
 	client, err := lockport.Open(limited, rawURL, append(options, lockport.Logger(nil))...)
 	if errors.Is(err, context.DeadlineExceeded) { // it may not name the server
-		err = fmt.Errorf("%w (%s)", err, address(rawURL))
+		err = fmt.Errorf("%w (%s): is the address right, and do both sides use TLS?", err, address(rawURL))
 	}
 	return client, libraryError(err)
 }
