@@ -63,6 +63,8 @@ func TestCheckNotices(t *testing.T) {
 	require.Equal(t, []string{"persistence"}, peer.Notices(t, urlOf(well.servers[1].Addr(), well.servers[2].Addr(), lazy.Addr())))
 	do(t, lazy, "ACL", "SETUSER", "default", "-config")
 	require.Equal(t, []string{"persistence?"}, peer.Notices(t, urlOf(well.servers[1].Addr(), well.servers[2].Addr(), lazy.Addr())))
+	do(t, lazy, "ACL", "SETUSER", "default", "-info")
+	require.Equal(t, []string{"info?"}, peer.Notices(t, urlOf(well.servers[1].Addr(), well.servers[2].Addr(), lazy.Addr())))
 	notices = peer.Must(peer.Check(t, urlOf(well.servers[1].Addr(), well.servers[2].Addr(), "127.0.0.1:1")))(t)
 	require.Equal(t, []string{"nodes-away"}, peer.IDs(notices))
 	require.NotContains(t, notices[0].Text, "[")
@@ -70,15 +72,17 @@ func TestCheckNotices(t *testing.T) {
 
 func TestURLs(t *testing.T) {
 	t.Parallel()
-	x := peer.Opened(t, "redlock://user:secret@h1,h2:7000/3?addr=[::1]:7001&prefix=app:&node_timeout=50ms&read_timeout=2s&ttl=3s").(*Backend)
-	defer func() { _ = x.Close() }()
+	x := newClient(t, "redlocks://user:secret@h1,h2:7000/3?addr=[::1]:7001&prefix=app:&node_timeout=50ms&read_timeout=2s&ttl=3s", "a")
 	require.Equal(t, "app:x", x.layout.Key("x"))
 	require.Equal(t, 100*time.Millisecond, x.Capabilities().MinTTL)
 	for i, addr := range []string{"h1:6379", "h2:7000", "[::1]:7001"} {
 		o := x.nodes[i].pipe.Client.(*goredis.Client).Options()
-		require.Equal(t, []any{addr, 3, "user", "secret", 2 * time.Second}, []any{o.Addr, o.DB, o.Username, o.Password, o.ReadTimeout})
-		require.True(t, o.ContextTimeoutEnabled)
+		require.Equal(t, []any{addr, 3, "user", "secret", 2 * time.Second, true}, []any{o.Addr, o.DB, o.Username, o.Password, o.ReadTimeout, o.ContextTimeoutEnabled})
+		require.Empty(t, o.TLSConfig.ServerName, "the certificate must be for the node's host")
 	}
+	answers := []*nodeCheck{{}, {}, {}}
+	require.Empty(t, peer.Must(x.judge(answers))(t))
+	require.Equal(t, []string{"password-in-the-clear"}, peer.IDs(peer.Must(newClient(t, "redlock://:secret@h1,h2,h3", "a").judge(answers))(t)))
 }
 
 func TestBadURLs(t *testing.T) {
@@ -100,36 +104,37 @@ func TestBadURLs(t *testing.T) {
 
 func TestNewRefuses(t *testing.T) {
 	t.Parallel()
-	client := func(addr string) *goredis.Client {
-		c := goredis.NewClient(&goredis.Options{Addr: addr})
+	closed := func(c goredis.UniversalClient) goredis.UniversalClient {
 		t.Cleanup(func() { _ = c.Close() })
 		return c
 	}
+	client := func(addr string) goredis.UniversalClient {
+		return closed(goredis.NewClient(&goredis.Options{Addr: addr}))
+	}
 	a, b, c := client("a:1"), client("b:1"), client("c:1")
-	found := goredis.NewFailoverClient(&goredis.FailoverOptions{MasterName: "m", SentinelAddrs: []string{"s:1"}})
-	defer func() { _ = found.Close() }()
-	cluster := goredis.NewClusterClient(&goredis.ClusterOptions{Addrs: []string{"d:1"}})
-	defer func() { _ = cluster.Close() }()
+	found := closed(goredis.NewFailoverClient(&goredis.FailoverOptions{MasterName: "m", SentinelAddrs: []string{"s:1"}}))
+	cluster := closed(goredis.NewClusterClient(&goredis.ClusterOptions{Addrs: []string{"d:1"}}))
+	ring := closed(goredis.NewRing(&goredis.RingOptions{Addrs: map[string]string{"shard": "d:1"}}))
 	for _, v := range []struct {
 		nodes []goredis.UniversalClient
 		o     Options
 		what  string
 	}{
 		{nil, Options{}, "not 0"},
+		{make([]goredis.UniversalClient, 33), Options{}, "at most 31"},
 		{[]goredis.UniversalClient{a, b, c, client("d:1")}, Options{}, "must be odd"},
 		{[]goredis.UniversalClient{a, b, nil}, Options{}, "node 3 is nil"},
 		{[]goredis.UniversalClient{a, b, (*goredis.Client)(nil)}, Options{}, "node 3 is nil"},
 		{[]goredis.UniversalClient{a, b, (*goredis.ClusterClient)(nil)}, Options{}, "node 3 is nil"},
 		{[]goredis.UniversalClient{a, b, found}, Options{}, "node 3 is for several servers"},
 		{[]goredis.UniversalClient{a, b, cluster}, Options{}, "node 3 is for several servers"},
+		{[]goredis.UniversalClient{a, b, ring}, Options{}, "node 3 is for several servers"},
 		{[]goredis.UniversalClient{a, b, c}, Options{Prefix: "x", NoPrefix: true}, "exclude each other"},
 		{[]goredis.UniversalClient{a, b, c}, Options{NodeTimeout: -1}, "NodeTimeout"},
 	} {
 		require.ErrorContains(t, peer.ErrOf(New(v.nodes, v.o)), v.what)
 	}
-	x := peer.Must(NewBackend([]*goredis.Client{a, b, c}, Options{NodeTimeout: time.Second}))(t)
-	defer func() { _ = x.Close() }()
-	p := clientOf(t, x, "a")
+	p := clientOf(t, peer.Must(NewBackend([]goredis.UniversalClient{a, b, c}, Options{NodeTimeout: time.Second}))(t), "a")
 	req := p.Request("x")
 	req.TTL = 1900 * time.Millisecond
 	require.ErrorContains(t, peer.Fails(t, p, req, driver.ErrRefused), "TTL 1.9s is too small", "a TTL must leave time for a slow node")

@@ -61,12 +61,15 @@ func TestAMajorityIsAway(t *testing.T) {
 	}
 }
 
-// Nodes whose memory is full refuse new claims only: they do not rest.
+// Nodes whose memory is full refuse new claims only: they do not rest, nor do they because a caller gives up.
 func TestFullNodes(t *testing.T) {
 	x := plainNodes(t, 3)
 	a, b := newClient(t, x.url(), "a"), newClient(t, x.url(), "b")
 	held, awaited := a.Takes(a.Request("held")), a.Request("awaited")
 	other := b.Takes(b.Request("awaited"))
+	ended, end := context.WithCancel(t.Context())
+	end()
+	require.ErrorIs(t, peer.ErrOf(a.Inspect(ended, "held")), driver.ErrUnavailable)
 	a.Waits(awaited)
 	x.each(t, false, does("CONFIG", "SET", "maxmemory", "1"), 0, 1, 2)
 	for range 3 {
@@ -226,12 +229,11 @@ func TestAbandonedClaimIsRefusedWhenItArrives(t *testing.T) {
 		p.Freeze()
 	}
 	req := a.Request("x")
-	c, err := a.claims.Enter(req)
-	require.NoError(t, err)
+	c := peer.Must(a.claims.Enter(req))(t)
 	c.votes[0].claims = stray // as after an earlier lost answer
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	_, err = a.TryAcquire(ctx, req)
+	err := peer.ErrOf(a.TryAcquire(ctx, req))
 	require.ErrorIs(t, err, driver.ErrUnknown)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	go func() { _ = a.Abandon(ctx, req) }()

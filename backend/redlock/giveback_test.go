@@ -47,13 +47,9 @@ func (x *nodes) half(t *testing.T, a *client, req driver.Request) (c *claim, don
 	x.foreign(t, 1, 2)
 	x.proxies[1].Freeze()
 	x.proxies[2].Freeze()
-	c, err := a.claims.Enter(req)
-	require.NoError(t, err)
+	c = peer.Must(a.claims.Enter(req))(t)
 	outcome := make(chan error, 1)
-	go func() {
-		_, err := a.Try(req)
-		outcome <- err
-	}()
+	go func() { outcome <- peer.ErrOf(a.Try(req)) }()
 	c.waitsUntil(t, func() bool { return c.votes[0].state == granted })
 	return c, outcome
 }
@@ -93,8 +89,7 @@ func (x *nodes) detour(t *testing.T) (a *client, another func()) {
 		o.Addr, o.ReadTimeout, o.ContextTimeoutEnabled = x.proxies[i].Addr(), 100*time.Millisecond, true
 		if i == 0 {
 			o.Dialer = func(ctx context.Context, network, _ string) (net.Conn, error) {
-				var d net.Dialer
-				conn, err := d.DialContext(ctx, network, way.Load().(string))
+				conn, err := new(net.Dialer).DialContext(ctx, network, way.Load().(string))
 				return noting{conn, func() { x.releases.Add(1) }}, err
 			}
 		}
@@ -165,6 +160,7 @@ func TestLateGiveBackMakesRoomForAnotherClaim(t *testing.T) {
 	do(t, x.servers[1], "DEL", key("x"))
 	x.each(t, true, (*servers.Redis).Kill, 2)
 	peer.Until(t, func() bool { return errors.Is(peer.Fails(t, a, req), driver.ErrUnknown) })
+	require.False(t, peer.Shows(t, a, "x").Held, "a minority is away")
 	a.Abandons(req)
 	a.Frees(a.TakesSoon(a.Request("x")))
 	x.empty(t, "x")
@@ -191,9 +187,7 @@ func TestReleaseBeforeARetake(t *testing.T) {
 		}
 		a.Frees(lease)
 		if lost {
-			ctx, cancel := context.WithTimeout(t.Context(), soon)
-			defer cancel()
-			a.nodes[0].settle(ctx)
+			a.nodes[0].settle(t.Context())
 		}
 		x.proxies[0].Restore()
 		peer.Until(t, func() bool { return a.reaches(0) == nil })

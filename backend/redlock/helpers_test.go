@@ -47,8 +47,7 @@ func clientOn(t testing.TB, x *nodes, set func(i int, o *goredis.Options)) *clie
 		t.Cleanup(func() { _ = c.Close() })
 		all = append(all, c)
 	}
-	b := peer.Must(NewBackend(all, Options{NodeTimeout: 300 * time.Millisecond}))(t)
-	return clientOf(t, b, "a")
+	return clientOf(t, peer.Must(NewBackend(all, Options{NodeTimeout: 300 * time.Millisecond}))(t), "a")
 }
 
 // nodes are servers, each behind a proxy.

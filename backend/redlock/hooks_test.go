@@ -67,7 +67,6 @@ func TestBurstOnDistantNodes(t *testing.T) {
 	}
 	require.NoError(t, worker.First(worker.AtOnce(make([]struct{}, 2*maxUnanswered), func(i int, _ struct{}) error {
 		time.Sleep(time.Duration(i) * 500 * time.Microsecond)
-		_, err := a.Try(a.Request(fmt.Sprint("x", i)))
-		return err
+		return peer.ErrOf(a.Try(a.Request(fmt.Sprint("x", i))))
 	})))
 }

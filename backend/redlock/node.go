@@ -116,7 +116,7 @@ func (n *node) runAdmitted(ctx context.Context, timeout time.Duration, script *r
 	defer n.mu.Unlock()
 	_, replied := errors.AsType[goredis.Error](r.Err)
 	switch {
-	case r.Err == nil, errors.Is(r.Err, driver.ErrRefused), replied && !late: // also what a full server refuses: it does all the rest
+	case r.Err == nil, errors.Is(r.Err, driver.ErrRefused), replied: // also what a full server refuses: it does all the rest
 		n.since, n.restReason = time.Now(), ""
 	case late || errors.Is(r.Err, driver.ErrUnavailable) && ctx.Err() == nil: // other errors concern one connection or the caller
 		n.restReason, n.restEnd = reason(r.Err), time.Now().Add(rest)
@@ -213,7 +213,7 @@ var errSilent = fmt.Errorf("%w: %s", driver.ErrUnknown, noAnswer)
 
 // reason shortens a node's error: no address, no class.
 func reason(err error) string {
-	if dial, ok := errors.AsType[*net.OpError](err); ok && dial.Op == "dial" && dial.Err != nil { // its text repeats the address
+	if dial, ok := errors.AsType[*net.OpError](err); ok && dial.Op == "dial" { // its text repeats the address
 		return fmt.Sprintf("cannot be reached (%v)", dial.Err)
 	}
 	text := err.Error()

@@ -49,7 +49,7 @@ func (b *Backend) renew(ctx context.Context, leases []driver.Lease, results []dr
 	defer close(counted)
 	limited, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	for open := len(b.nodes); open > 0 && limited.Err() == nil && !r.decided(); open-- {
+	for open := len(b.nodes); open > 0 && !r.decided(); open-- {
 		select {
 		case s := <-replies:
 			r.count(s)

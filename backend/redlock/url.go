@@ -1,7 +1,6 @@
 package redlock
 
 import (
-	"errors"
 	"fmt"
 	"net/url"
 	"strings"
@@ -40,29 +39,27 @@ func open(u *url.URL, _ lockport.SchemeOptions) (driver.Backend, error) {
 	if err != nil {
 		return nil, err
 	}
-	var b *Backend
+	common := *u
+	common.Scheme, common.Host, common.RawQuery = strings.Replace(u.Scheme, "redlock", "redis", 1), "", rest.Encode()
+	each, err := goredis.ParseURL(common.String())
+	if err != nil {
+		return nil, fmt.Errorf("redlock URL: %w", err)
+	}
+	each.ContextTimeoutEnabled = true
+	each.DialerRetries = 1
+	if each.MaxRetries == 0 {
+		each.MaxRetries = -1 // the lockport client retries
+	}
+	if each.TLSConfig != nil {
+		each.TLSConfig.ServerName = "" // the host of each node's address
+	}
 	var nodes []*goredis.Client
 	for _, host := range hosts {
-		one := *u
-		one.Scheme, one.Host, one.RawQuery = strings.Replace(u.Scheme, "redlock", "redis", 1), strings.ToLower(host), rest.Encode()
-		var client *goredis.Options
-		if client, err = goredis.ParseURL(one.String()); err != nil {
-			if bad, ok := errors.AsType[*url.Error](err); ok { // its text has the whole URL, with the password
-				err = fmt.Errorf("bad address %q: %w", host, bad.Err)
-			}
-			err = fmt.Errorf("redlock URL: %w", err)
-			break
-		}
-		client.ContextTimeoutEnabled = true
-		client.DialerRetries = 1
-		if client.MaxRetries == 0 {
-			client.MaxRetries = -1 // the lockport client retries
-		}
-		nodes = append(nodes, goredis.NewClient(client))
+		one := *each
+		one.Addr = strings.ToLower(host)
+		nodes = append(nodes, goredis.NewClient(&one))
 	}
-	if err == nil {
-		b, err = NewBackend(nodes, o)
-	}
+	b, err := NewBackend(nodes, o)
 	if err != nil {
 		for _, n := range nodes {
 			_ = n.Close()

@@ -89,18 +89,14 @@ func TestAllNodesHaveOneOrder(t *testing.T) {
 	lease := a.Takes(a.Request("x"))
 	x.full(t, "x")
 	var reqs []driver.Request
+	var want []any
 	var clients []*client
 	for i := range 3 {
 		p := newClient(t, x.url(), fmt.Sprint(i))
 		req := p.Request("x")
-		_, err := p.claims.Enter(req) // begins to wait
-		require.NoError(t, err)
+		peer.Must(p.claims.Enter(req))(t) // begins to wait
 		<-time.After(time.Millisecond)
-		clients, reqs = append(clients, p), append(reqs, req)
-	}
-	var want []any
-	for _, r := range reqs {
-		want = append(want, r.Owner)
+		clients, reqs, want = append(clients, p), append(reqs, req), append(want, req.Owner)
 	}
 	peer.Until(t, func() bool {
 		for _, i := range []int{2, 0, 1} {
@@ -129,4 +125,7 @@ func TestValidityKeepsADrift(t *testing.T) {
 	require.WithinRange(t, lease.Grant().Until, sent.Add(valid), time.Now().Add(valid))
 	sent = time.Now()
 	require.WithinRange(t, peer.Extends(t, a, lease), sent.Add(valid), time.Now().Add(valid))
+	lease.(*claim).until = sent
+	require.ErrorIs(t, peer.ErrOf(a.Renews(lease)), driver.ErrUnknown, "the validity has ended")
+	require.ErrorIs(t, (&attempt{claim: lease.(*claim), sent: sent.Add(-valid)}).accept(), driver.ErrUnavailable, "the validity has ended")
 }

@@ -34,8 +34,7 @@ func TestWireGolden(t *testing.T) {
 		list := do(t, s, "ZRANGE", queue, 0, -1, "WITHSCORES").([]any)
 		require.Len(t, list, 2)
 		require.Equal(t, waiter.Owner, list[0])
-		place := peer.Must(strconv.ParseFloat(list[1].(string), 64))(t)
-		require.InDelta(t, before, place, 1e6, "when it began to wait, in µs")
+		require.InDelta(t, before, peer.Must(strconv.ParseFloat(list[1].(string), 64))(t), 1e6, "when it began to wait, in µs")
 		require.LessOrEqual(t, do(t, s, "PTTL", queue).(int64), int64(30_000))
 		require.Equal(t, int64(2), do(t, s, "DBSIZE"), "no token")
 	}
@@ -77,4 +76,9 @@ func TestForeignValuesExclude(t *testing.T) {
 
 	x.each(t, false, does("SET", key("x"), "x", "PX", 18446744073710), 0, 1, 2) // 584 years overflow a time.Duration
 	require.Greater(t, a.Waits(a.Request("x")).ExpiresIn, 1000*time.Hour)
+	x.each(t, false, does("PERSIST", key("x")), 0, 1, 2)
+	require.Zero(t, a.Waits(a.Request("x")).ExpiresIn, "never")
+	x.each(t, false, does("SET", key("y"), "lp1:g1"), 1)
+	x.each(t, false, does("SET", key("y"), "lp1:g2"), 2)
+	a.Waits(a.Request("y")) // comes first, but two dead claims keep their votes
 }
