@@ -240,8 +240,8 @@ func (b *Backend) renew(ctx context.Context, leases []driver.Lease, results []dr
 func (b *Backend) read(ctx context.Context, where string, args ...any) (all []driver.Status, err error) {
 	a, err := b.run(ctx, driver.ErrUnavailable, "SELECT name, owner, token, since, expires, {now} FROM {table} WHERE "+held+where, args...)
 	for _, row := range a.rows {
-		at := func(instant int) time.Time {
-			return time.UnixMicro(time.Now().UnixMicro() + row.Number(instant) - row.Number(5))
+		at := func(instant int) time.Time { // another program may never let its hold end
+			return time.UnixMicro(time.Now().UnixMicro() + min(row.Number(instant)-row.Number(5), driver.MaxTTL.Microseconds()))
 		}
 		all = append(all, driver.Status{Name: nameOf(row.Text(0)), Held: true, Owner: row.Text(1), Foreign: driver.OwnerClient(row.Text(1)) == "",
 			Token: uint64(row.Number(2)), Since: at(3), Expires: at(4), Waiters: -1})

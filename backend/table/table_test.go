@@ -8,7 +8,6 @@ import (
 	"net/url"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -23,16 +22,17 @@ import (
 	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/lab/peer"
 	"github.com/lockport/lockport/internal/lab/servers"
+	"github.com/lockport/lockport/internal/sqlrow"
 )
 
 // onServers runs test on a new table of each server, or of those that speak one of only.
 func onServers(t *testing.T, test func(t *testing.T, d Dialect, b *Backend, url string), only ...Dialect) {
-	for d, url := range []string{servers.SharedPostgres(t).URL(), servers.SharedMariaDB(t).URL()} {
+	for d, url := range []string{servers.SharedPostgres(t).URL() + "?", servers.SharedMariaDB(t).URL() + "?charset=utf8mb4,utf8&"} {
 		if len(only) > 0 && !slices.Contains(only, Dialect(d)) {
 			continue
 		}
 		t.Run(url[:5], func(t *testing.T) {
-			url := fmt.Sprintf("table+%s?table=t%d", url, time.Now().UnixNano())
+			url := fmt.Sprintf("table+%stable=t%d", url, time.Now().UnixNano())
 			b := peer.Must(openURL(t.Context(), url))(t)
 			t.Cleanup(func() {
 				_, _ = b.(*Backend).run(context.Background(), driver.ErrUnknown, "DROP TABLE {table}")
@@ -73,10 +73,7 @@ func lockRow(t *testing.T, b *Backend, name string) *sql.Tx {
 	return tx
 }
 
-func number(text string) int64 {
-	n, _ := strconv.ParseInt(text, 10, 64)
-	return n
-}
+func number(text string) int64 { return sqlrow.Row{{String: text}}.Number(0) }
 
 // TestLayoutGolden: other releases and programs share the rows. A change of the layout needs a major version.
 func TestLayoutGolden(t *testing.T) {
@@ -84,6 +81,7 @@ func TestLayoutGolden(t *testing.T) {
 		// Rows of the first release: held, free, expired, and with an abandoned claim.
 		do(t, b, `INSERT INTO {table} (name, owner, token, since, expires, abandoned, abandoned_at) VALUES
 			('held', ?, 1767225600000000, {now} - 500000000, {now} + 60000000, '', 0),
+			('ever', 'cron', 5, 0, 9223372036854775807, '', 0),
 			('free', '', 9000000000000000, 1767225600000000, 1767225605000000, '', 0),
 			('expired', ?, 1767225600000000, 1767225600000000, {now} - 1, '', 0),
 			('greatest', '', 9007199254740991, 0, 0, '', 0),
@@ -92,6 +90,7 @@ func TestLayoutGolden(t *testing.T) {
 		require.Equal(t, []any{true, someOwner, false, uint64(1767225600000000)}, []any{st.Held, st.Owner, st.Foreign, st.Token})
 		require.WithinDuration(t, time.Now().Add(-500*time.Second), st.Since, within)
 		require.WithinDuration(t, time.Now().Add(time.Minute), st.Expires, within)
+		require.WithinDuration(t, time.Now().Add(driver.MaxTTL), peer.Shows(t, b, "ever").Expires, within)
 		before := do(t, b, "SELECT * FROM {table}")
 		peer.Fails(t, b, request("held", 7), driver.ErrHeld)
 		require.Equal(t, before, do(t, b, "SELECT * FROM {table}"), "a claim on a held name changed its row")

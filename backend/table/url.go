@@ -64,9 +64,9 @@ func open(u *url.URL, _ lockport.SchemeOptions) (driver.Backend, error) {
 	}
 	maps.Copy(params, rest)
 	dsn := (&url.URL{Scheme: s.own, User: u.User, Host: u.Host, Path: u.Path, RawQuery: params.Encode()}).String()
-	if s.dialect == MySQL { // its driver takes no URL
+	if s.dialect == MySQL { // its driver takes no URL, and from 1.9 on does not decode the list charset
 		password, _ := u.User.Password()
-		dsn = fmt.Sprintf("%s:%s@tcp([%s]:%s)/%s?%s", u.User.Username(), password, u.Hostname(), cmp.Or(u.Port(), "3306"), url.PathEscape(database), params.Encode())
+		dsn = fmt.Sprintf("%s:%s@tcp([%s]:%s)/%s?%s", u.User.Username(), password, u.Hostname(), cmp.Or(u.Port(), "3306"), url.PathEscape(database), strings.ReplaceAll(params.Encode(), "%2C", ","))
 	}
 	db, err := sql.Open(s.driver, dsn)
 	if err != nil {
