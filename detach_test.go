@@ -23,8 +23,7 @@ func TestDetachAfterHandOff(t *testing.T) {
 		waits := w.begin(a, "x")
 		w.release(first)
 		second := waits.got()
-		ticket, err := second.Detach(w.ctx)
-		require.NoError(t, err)
+		ticket := peer.Must(second.Detach(w.ctx))(t)
 		w.release(second)
 		attached := peer.Must(b.Attach(w.ctx, ticket))(t)
 		require.ErrorIs(t, peer.ErrOf(b.Attach(w.ctx, ticket)), lockport.ErrLost, "once")
@@ -153,8 +152,7 @@ func TestReleaseBesideDetachIsNoRequeue(t *testing.T) {
 func TestTicketsThatAreNone(t *testing.T) {
 	w, a, b := two(t)
 	lock := w.acquire(a, "x")
-	ticket, err := lock.Detach(t.Context())
-	require.NoError(t, err)
+	ticket := peer.Must(lock.Detach(t.Context()))(t)
 	for _, s := range []string{"", "lp1.", "lp2." + ticket[4:], ticket[:len(ticket)-3], "lp1.e30"} {
 		require.ErrorIs(t, peer.ErrOf(b.Attach(t.Context(), s)), lockport.ErrInvalidOption, s)
 	}

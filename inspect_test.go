@@ -23,8 +23,7 @@ func TestInspectAndList(t *testing.T) {
 		private, _ := w.client(lockport.HideHost(), lockport.Label("batch"))
 		l := w.acquire(holder, "jobs/a")
 		other := w.acquire(holder, "other")
-		st, err := looker.Inspect(w.ctx, "jobs/a")
-		require.NoError(t, err)
+		st := peer.Must(looker.Inspect(w.ctx, "jobs/a"))(t)
 		host, _ := os.Hostname()
 		token, _ := l.Token()
 		require.Equal(t, lockport.Status{Name: "jobs/a", Held: true, Owner: l.Owner(), Host: host, PID: os.Getpid(), Label: "batch",
@@ -58,8 +57,7 @@ func TestInspectAndList(t *testing.T) {
 
 func TestWhatTheBackendLacks(t *testing.T) {
 	bare := func(caps *driver.Capabilities) { caps.Shared, caps.Permits = false, false }
-	c, err := lockport.New(stating{plain{memorytest.NewBackend(nil, nil)}, bare})
-	require.NoError(t, err)
+	c := peer.Must(lockport.New(stating{plain{memorytest.NewBackend(nil, nil)}, bare}))(t)
 	defer c.Close()
 	_, inspect := c.Inspect(t.Context(), "a")
 	_, list := c.List(t.Context(), "")

@@ -125,8 +125,7 @@ func TestConcurrentReleases(t *testing.T) {
 
 // A closed client leaves nothing that keeps it in memory.
 func TestCloseLeavesNothing(t *testing.T) {
-	c, err := memory.New(memory.Options{}, lockport.TTL(time.Hour))
-	require.NoError(t, err)
+	c := peer.Must(memory.New(memory.Options{}, lockport.TTL(time.Hour)))(t)
 	l := peer.Must(c.Acquire(t.Context(), "a"))(t)
 	require.NoError(t, l.Release(t.Context()))
 	require.NoError(t, c.Close())
