@@ -148,11 +148,7 @@ func TestWaitersShareAWatch(t *testing.T) {
 	}
 	require.EqualValues(t, 1, proxy.Requests()-before, "requests of three waiters for one watch")
 	holder.Frees(lease)
-	peer.Until(t, func() bool {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		return len(b.watches) == 0
-	})
+	peer.Until(t, func() bool { b.mu.Lock(); defer b.mu.Unlock(); return len(b.watches) == 0 })
 }
 
 // A transaction is inferred from a list only if no other node was created since the claim's.
@@ -194,8 +190,11 @@ func TestAbandonFindsTheLatestNode(t *testing.T) {
 		c := b.newClaim(req)
 		require.NoError(t, b.ready(peer.Within(t, soon)))
 		require.NoError(t, b.makePath(c.parent))
-		require.NoError(t, peer.ErrOf(raw.Create(c.prefix, []byte(req.Owner), zk.FlagEphemeralSequential, b.o.ACL)))
+		for i := range 9 {
+			require.NoError(t, peer.ErrOf(raw.Create(c.prefix, fmt.Append(nil, i), zk.FlagEphemeralSequential, b.o.ACL)))
+		}
 		require.NoError(t, c.createOnce(peer.Within(t, soon)))
+		require.Contains(t, peer.Shows(t, b, req.Name).Owner, `"0"`, "the first has the lock")
 		own := c.path()
 		require.NoError(t, b.Abandon(peer.Within(t, soon), req)) // c is not registered, so its node is found by its prefix
 		require.ErrorIs(t, b.confirm(own), zk.ErrNoNode)

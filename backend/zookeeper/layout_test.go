@@ -95,13 +95,18 @@ func TestNodesOfOtherPrograms(t *testing.T) {
 
 	// Such a node can still be a lock's. At the root there are nodes of the server's own.
 	for b, name := range map[*node]string{b: "brokers", newBackend(t, Options{}, s.Addr()): "zookeeper"} {
-		lease := b.Takes(request(b, name))
-		all := peer.Lists(t, b, name)
-		require.Len(t, all, 1)
-		require.Equal(t, []any{name, 0, false}, []any{all[0].Name, all[0].Waiters, all[0].Foreign})
-		b.Frees(lease)
+		for _, permits := range []int{0, 2} {
+			lease := b.Takes(peer.Permit(request(b, name), permits))
+			all := peer.Lists(t, b, name)
+			require.Len(t, all, 1)
+			require.Equal(t, []any{name, permits, 0, false}, []any{all[0].Name, all[0].Permits, all[0].Waiters, all[0].Foreign})
+			b.Frees(lease)
+		}
 	}
 	peer.SaysOneLine(t, peer.ErrOf(b.Inspect(peer.Within(t, soon), "hidden")), lockport.ErrRefused, "/hidden")
+	require.ErrorIs(t, b.Break(peer.Within(t, soon), "hidden", "somebody"), driver.ErrRefused)
+	require.ErrorIs(t, peer.ErrOf(newBackend(t, Options{Chroot: chroot + "/hidden"}, s.Addr()).List(peer.Within(t, soon), "")), driver.ErrRefused)
+	require.Empty(t, peer.Lists(t, newBackend(t, Options{Chroot: chroot + "/none"}, s.Addr()), ""))
 }
 
 // A change of a node's data does not end its hold. Its deletion does, soon, also while many newer holds wait for their watches.
@@ -209,9 +214,7 @@ func TestNodePrefix(t *testing.T) {
 
 func TestOrder(t *testing.T) {
 	t.Parallel()
-	children := []string{
-		"_c_f-lock-0000000010", "_c_a-lock-0000000011", "lock-0000000009", "zzz", "_c_b-lock-0000000008", "a-lock-x-lock-0000000001",
-	}
+	children := []string{"_c_f-lock-0000000010", "_c_a-lock-0000000011", "lock-0000000009", "zzz", "_c_b-lock-0000000008", "a-lock-x-lock-0000000001"}
 	inOrder(children)
 	require.Equal(t, []string{
 		"a-lock-x-lock-0000000001", "_c_b-lock-0000000008", "lock-0000000009", "_c_f-lock-0000000010", "_c_a-lock-0000000011", "zzz",

@@ -36,7 +36,7 @@ func TestCheckNotices(t *testing.T) {
 	raw := newRaw(t, s.Addr())
 	require.NoError(t, raw.AddAuth("digest", []byte("super:secret")))
 	require.NoError(t, peer.ErrOf(raw.SetACL(membersPath, zk.AuthACL(zk.PermAll), -1)))
-	require.Equal(t, []string{"quorum?"}, peer.Notices(t, s.URL()+"?tick_time=100ms&ttl=2s"))
+	require.Equal(t, []string{"short-ttl", "quorum?"}, peer.Notices(t, s.URL()+"?tick_time=500ms&ttl=2s"))
 }
 
 // A check whose replies were lost leaves no node.
@@ -67,6 +67,8 @@ func TestCredentialsAreSentOnce(t *testing.T) {
 	before := proxy.Requests()
 	require.NoError(t, b.prepare(peer.Within(t, soon)))
 	require.EqualValues(t, 1, proxy.Requests()-before, "a second preparation needs one ping")
+	b.addresses = []string{"zk.example.com:2181"} // as if it were far away
+	require.Equal(t, []string{"tick-time?", "quorum", "password-in-the-clear"}, peer.IDs(peer.Must(b.Check(peer.Within(t, soon)))(t)))
 }
 
 func TestJudgeMembers(t *testing.T) {

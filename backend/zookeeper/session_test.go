@@ -98,11 +98,7 @@ func TestHeartbeat(t *testing.T) {
 	b := newBackend(t, Options{}, servers.SharedZooKeeper(t).Addr())
 	b.Frees(b.Takes(request(b, t.Name())))
 	idle := time.Now()
-	peer.Until(t, func() bool {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		return b.session.latest(time.Now()).After(idle)
-	})
+	peer.Until(t, func() bool { b.mu.Lock(); defer b.mu.Unlock(); return b.session.latest(time.Now()).After(idle) })
 }
 
 // With the tick of ZooKeeper's sample configuration and a TTL of five ticks, more than half of the TTL is left at any time.
