@@ -20,11 +20,8 @@ import (
 // sends prepares the transaction of a claim on req, as if it had been sent but not answered.
 func (n *node) sends(req driver.Request) (*claim, request) {
 	n.T.Helper()
-	c, err := n.register(req)
-	require.NoError(n.T, err)
-	l, err := n.leaseFor(context.Background(), c.req.TTL)
-	require.NoError(n.T, err)
-	n.assignKey(c, l)
+	c := peer.Must(n.register(req))(n.T)
+	n.assignKey(c, peer.Must(n.leaseFor(context.Background(), c.req.TTL))(n.T))
 	c.late = true
 	return c, n.claimTxn(c, req.Queue)
 }

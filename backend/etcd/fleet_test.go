@@ -117,6 +117,8 @@ func TestPermitsThatAreRefused(t *testing.T) {
 	require.Len(t, keysOf(t, etcd, "x"), 2)
 	n.Abandons(req)
 	require.Len(t, keysOf(t, etcd, "x"), 1)
+	n.Waits(peer.Permit(n.Request("x"), 1))
+	require.Len(t, keysOf(t, etcd, "x"), 2, "it keeps its place")
 }
 
 func TestWireGolden(t *testing.T) {

@@ -155,23 +155,23 @@ func (unhealthy) RecvMsg(any) error {
 	return errUnhealthy
 }
 
-// A claim that need not wait finds its key, which an earlier copy made, but is refused its place. It has an effect, so the client must undo it.
+// A claim finds its key, which an earlier copy made, but is refused its place. If it need not wait, it has an effect, so the client must undo it.
 func TestRepeatedRequestThatIsRefused(t *testing.T) {
 	s, etcd, _ := alone(t)
-	var refused atomic.Bool
 	n := newNodeThrough(t, s, func(_ context.Context, txn *pb.TxnRequest, send, _ func() error) error {
-		if refused.Load() && txn.Success[0].GetRequestRange() != nil {
+		if txn.Success[0].GetRequestRange() != nil {
 			return rpctypes.ErrGRPCPermissionDenied
 		}
 		return send()
 	})
-	req := peer.Once(n.Request("x"))
-	_, txn := n.sends(req)
-	require.NoError(t, peer.ErrOf(n.arrives(txn)))
-	refused.Store(true)
-	require.NotErrorIs(t, peer.Fails(t, n, req, driver.ErrUnknown), driver.ErrRefused)
-	n.Abandons(req)
-	require.Empty(t, keysOf(t, etcd, "x"))
+	for _, req := range []driver.Request{n.Request("x"), peer.Once(n.Request("x"))} {
+		_, txn := n.sends(req)
+		require.NoError(t, peer.ErrOf(n.arrives(txn)))
+		class := map[bool]error{true: driver.ErrRefused, false: driver.ErrUnknown}[req.Queue]
+		require.Equal(t, req.Queue, errors.Is(peer.Fails(t, n, req, class), driver.ErrRefused))
+		n.Abandons(req)
+		require.Empty(t, keysOf(t, etcd, "x"))
+	}
 }
 
 // etcd executes the transaction that fills it, but answers that it did not. It rejects later ones, even those that only delete.
