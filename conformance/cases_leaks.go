@@ -131,7 +131,7 @@ var closeCases = group("close",
 				busy = append(busy, e.start("Acquire or Release", func(ctx context.Context) (err error) {
 					for err == nil {
 						var l *lockport.Lock
-						if l, err = c.Acquire(ctx, names[i%4]); err == nil && i > 2 { // two names are held and renewed until Close
+						if l, err = acquire(ctx, c, names[i%4]); err == nil && i > 2 { // two names are held and renewed until Close
 							err = l.Release(ctx)
 						}
 					}
@@ -143,9 +143,9 @@ var closeCases = group("close",
 			}
 			e.sleep(20 * time.Millisecond)
 			closed := e.start("Close", func(context.Context) error { return c.Close() })
-			closed.granted(soon, "the server is healthy")
+			e.check(errOf(closed.ended(soon, "the server is healthy")), "Close")
 			for _, w := range busy {
-				w.granted(soon+endTime, "the client was closed, so its calls return ErrClosed")
+				e.check(errOf(w.ended(soon+endTime, "the client was closed")), "the client was closed, so its calls return ErrClosed, but one returned")
 			}
 			e.release(l)
 			p := e.party()

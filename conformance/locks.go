@@ -44,12 +44,18 @@ func (e *Env) acquire(c *lockport.Client, name string, opts ...lockport.AcquireO
 func (e *Env) acquireWithin(c *lockport.Client, name string, limit time.Duration, why string, opts ...lockport.AcquireOption) *lockport.Lock {
 	ctx, cancel := context.WithTimeout(e.ctx, limit)
 	defer cancel()
+	lock, err := acquire(ctx, c, name, opts...)
+	e.check(err, "%s, but Acquire with a limit of %v returned", why, limit)
+	return lock
+}
+
+// acquire is Acquire. errAway is part of its error if the server did not answer in time.
+func acquire(ctx context.Context, c *lockport.Client, name string, opts ...lockport.AcquireOption) (*lockport.Lock, error) {
 	lock, err := c.Acquire(ctx, name, opts...)
 	if errors.Is(err, lockport.ErrUnavailable) {
 		err = fmt.Errorf("%w (%w)", err, errAway)
 	}
-	e.check(err, "%s, but Acquire with a limit of %v returned", why, limit)
-	return lock
+	return lock, err
 }
 
 // release releases locks that are held.
@@ -66,13 +72,13 @@ func (e *Env) lateRelease(l *lockport.Lock) {
 
 // acquiring starts to acquire name in a goroutine.
 func (e *Env) acquiring(c *lockport.Client, name string, opts ...lockport.AcquireOption) *call[*lockport.Lock] {
-	return begin(e, "Acquire", func(ctx context.Context) (*lockport.Lock, error) { return c.Acquire(ctx, name, opts...) })
+	return begin(e, "Acquire", func(ctx context.Context) (*lockport.Lock, error) { return acquire(ctx, c, name, opts...) })
 }
 
 // beginAndWait starts to acquire a held name. It returns when b, which only c uses, has refused a claim: from then on c waits.
 func (e *Env) beginAndWait(c *lockport.Client, b *party, name string) *call[*lockport.Lock] {
 	w := e.acquiring(c, name)
-	e.eventually(soon, b.refused.Load, "Acquire finds the name held")
+	e.eventually(callTime+endTime, func() bool { return b.refused.Load() || w.isOver() }, "Acquire finds the name held")
 	w.notYet(100*time.Millisecond, "the name is held")
 	return w
 }
