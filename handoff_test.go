@@ -91,8 +91,7 @@ func TestHandOffsEndAfter16(t *testing.T) {
 	}
 }
 
-// A permit that is handed off ends its taker's wait at the server. Readers join a claim for its TTL, or for 100 ms if nobody reports
-// contention.
+// A permit that is handed off ends its taker's wait at the server. Readers join a claim for its TTL, or for 100 ms without Contended.
 func TestHandOffsInOtherModes(t *testing.T) {
 	for _, reported := range []bool{true, false} {
 		bubble(t, func(w *world) {

@@ -87,8 +87,7 @@ func TestTryAcquireBesideAcquire(t *testing.T) {
 		two := lockport.Permits(2)
 		tries := func(requests time.Duration, want error, name string, opts ...lockport.AcquireOption) {
 			begun := time.Now()
-			_, err := c.TryAcquire(w.within(time.Minute).ctx, name, opts...)
-			require.ErrorIs(t, err, want)
+			require.ErrorIs(t, peer.ErrOf(c.TryAcquire(w.within(time.Minute).ctx, name, opts...)), want)
 			require.Equal(t, requests*time.Second, time.Since(begun))
 		}
 		w.begin(c, "x")

@@ -135,8 +135,7 @@ func TestPgBouncer(t *testing.T) {
 		execute(t, console, "SET pool_mode = transaction")
 		peer.Must(clients[0].TryAcquire(t.Context(), "held-after"))(t) // now the session serves others
 		require.ErrorIs(t, peer.ErrOf(lockport.Open(t.Context(), b.URL())), lockport.ErrRefused)
-		_, err := clientAt(t, p.URL()).TryAcquire(t.Context(), "held-before")
-		require.ErrorIs(t, err, lockport.ErrHeld, "valid: %v", l.Valid())
+		require.ErrorIs(t, peer.ErrOf(clientAt(t, p.URL()).TryAcquire(t.Context(), "held-before")), lockport.ErrHeld, "valid: %v", l.Valid())
 		for range 30 {
 			var locks []*lockport.Lock
 			try := func(c *lockport.Client) {

@@ -52,6 +52,7 @@ func TestBadURLs(t *testing.T) {
 		"redis://u:secret@host?replicas=x":                   "replicas",
 		"redis://u:secret@host?replicas=":                    "replicas",
 		"redis://u:secret@host?replicas=-1":                  "Replicas is -1",
+		"redis://u:secret@host?wait_timeout=1":               "wait_timeout",
 		"redis+cluster://u:secret@host?pool_size=-1":         "pool_size",
 		"redis://u:secret@host?wait_timeout=10s":             "WaitTimeout",
 		"redis://u:secret@host/a/b":                          "path",

@@ -92,6 +92,7 @@ func TestBadURLs(t *testing.T) {
 		"redlock://u:secret@h1,h2,h1:6379":               "h1:6379 is given twice",
 		"redlock://u:secret@h1,h2?addr=h1:6379":          "h1:6379 is given twice",
 		"redlock://u:secret@h1:63x9,h2,h3:6379":          "bad address",
+		"redlock://u:secret@h1,h2?addr=h3:63x9":          "bad address",
 		"redlock://u:secret@h1,h2,h3?pool_size=-1":       "pool_size",
 		"redlock://u:secret@h1,h2,h3?pool=1":             "unexpected option: pool",
 		"redlock://u:secret@h1,h2,h3?read_timeout=x":     "read_timeout",

@@ -187,7 +187,7 @@ func TestReleaseBeforeARetake(t *testing.T) {
 		}
 		a.Frees(lease)
 		if lost {
-			a.nodes[0].settle(t.Context())
+			a.nodes[0].settle(peer.Within(t, soon))
 		}
 		x.proxies[0].Restore()
 		peer.Until(t, func() bool { return a.reaches(0) == nil })

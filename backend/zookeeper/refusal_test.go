@@ -36,6 +36,7 @@ func TestCheckNotices(t *testing.T) {
 	raw := newRaw(t, s.Addr())
 	require.NoError(t, raw.AddAuth("digest", []byte("super:secret")))
 	require.NoError(t, peer.ErrOf(raw.SetACL(membersPath, zk.AuthACL(zk.PermAll), -1)))
+	require.Equal(t, []string{"quorum?"}, peer.Notices(t, s.URL()+"?tick_time=100ms&ttl=2s"))
 	require.Equal(t, []string{"short-ttl", "quorum?"}, peer.Notices(t, s.URL()+"?tick_time=500ms&ttl=2s"))
 }
 

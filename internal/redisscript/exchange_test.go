@@ -136,8 +136,7 @@ func TestMalformedReplies(t *testing.T) {
 		nil, "1", []any{}, []any{"held", none, none, ""}, []any{none, "soon", none, ""}, []any{none, none, none}, []any{one, one},
 		[]any{one, one, "waiters"}, []any{one, one, none, ""}, []any{int64(2), none}, []any{int64(3)}, []any{int64(4), none, none}, []any{int64(-1), none},
 	} {
-		_, err := Reply{Value: value}.Claimed()
-		require.ErrorIs(t, err, driver.ErrUnknown, value)
+		require.ErrorIs(t, peer.ErrOf(Reply{Value: value}.Claimed()), driver.ErrUnknown, value)
 	}
 	lock := []any{"string", "lp1:a", one, none}
 	for _, value := range []any{

@@ -97,12 +97,14 @@ func TestCallerLeavesWhileItsTryIsUnderWay(t *testing.T) {
 			left, other := h.try(ctx, request("a")), h.try(t.Context(), request("a"))
 			cancel()
 			left.is(t, driver.ErrUnavailable) // on a silent server nobody is known to hold the lock
-			defer h.b.Notify(request("a"), func() { woken++ })()
+			stop := h.b.Notify(request("a"), func() { woken++ })
 			c.answer("Ta")
 			c.answer("Aa")
 			c.answer("Fa")
 			c.grants(other, "Ta")
 			require.Equal(t, 2, woken, "woken once when awaited, and once when released")
+			stop()
+			c.answer("La")
 		},
 		"another owner was woken too soon": func(t *testing.T, h *hand, c *handConn, _ driver.Request) {
 			woken := 0
