@@ -108,7 +108,8 @@ func (c *Client) enqueue(w *waiter, name string) (q *queue, mine *claim, err err
 		q.blocked = nil
 	}
 	w.place = q.waiters.PushBack(w)
-	if q.claim == nil && c.caps.Prompt && w.attached == nil && c.begin() {
+	// A waiter that makes a claim waits for it, even if a permit is handed off to it meanwhile. So none is made here while permits are held.
+	if q.claim == nil && len(q.grants) == 0 && c.caps.Prompt && w.attached == nil && c.begin() {
 		return q, c.newClaim(q), nil
 	}
 	w.ready = make(chan struct{})

@@ -67,7 +67,7 @@ func (cl *claim) runHere(w *waiter) (gaveUp bool) {
 	defer func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		if gaveUp = o.gaveUp && !w.done(); gaveUp { // else it was given another claim's hold meanwhile
+		if gaveUp = o.gaveUp; gaveUp {
 			cl.queue.remove(w)
 		}
 		if cl.conclude(&o) {

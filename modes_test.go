@@ -60,17 +60,17 @@ func TestReadersShareAClaim(t *testing.T) {
 	w.requireHeld(b, "x", lockport.Shared())
 }
 
-// A request that ends with its caller's context fails no other waiter, even if its caller was handed another permit meanwhile.
-func TestARequestCutShortAfterAHandOff(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := &world{T: t, ctx: t.Context(), server: memory.NewServer()}
+// A caller gets another hold's permit at once, even if its own request has no answer and others wait for that too.
+func TestHandOffDuringARequest(t *testing.T) {
+	bubble(t, func(w *world) {
 		c, b := w.client()
-		holder := w.acquire(c, "x", lockport.Permits(2))
+		two := lockport.Permits(2)
+		holder := w.acquire(c, "x", two)
 		b.DelayNext(memorytest.Claim, time.Hour)
-		handed := w.within(time.Second).begin(c, "x", lockport.Permits(2))
-		next := w.begin(c, "x", lockport.Permits(2))
+		handed, next := w.begin(c, "x", two), w.begin(c, "x", two)
 		w.release(holder)
-		handed.got()
+		require.True(t, handed.finished())
+		w.release(handed.got())
 		next.got()
 	})
 }
