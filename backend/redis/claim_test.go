@@ -11,7 +11,7 @@ import (
 	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/lab/peer"
 	"github.com/lockport/lockport/internal/lab/servers"
-	"github.com/lockport/lockport/internal/redisclaims"
+	"github.com/lockport/lockport/internal/redisscript"
 )
 
 // A claim, or an Attach, that arrives after it was abandoned is refused: the network may deliver requests late.
@@ -39,7 +39,8 @@ func TestAbandonedClaimIsRefusedWhenItArrives(t *testing.T) {
 			require.ErrorIs(t, err, driver.ErrRefused, "an Attach that arrives late")
 		}
 		direct.Frees(lease)
-		require.LessOrEqual(t, do(t, s, "PTTL", queueOf(req.Name)).(int64), redisclaims.TombstoneTTL.Milliseconds(), "refused for a minute")
+		queue := side(req.Name, map[int]string{0: redisscript.QueueKey, 2: permitsQueueKey}[req.Permits])
+		require.InDelta(t, 55_000, do(t, s, "PTTL", queue), 5_000, "refused for a minute")
 	}
 }
 

@@ -29,7 +29,7 @@ func TestAbandonedClaimThatArrivesLate(t *testing.T) {
 		peer.Takes(t, b, request("a", 3)) // another's claim
 
 		long := strings.Repeat("x", 32*1000)
-		do(t, b, "UPDATE {table} SET abandoned = '"+long+"'")
+		do(t, b, "UPDATE {table} SET abandoned = '"+long+"', abandoned_at = abandoned_at - 50000000")
 		require.NoError(t, b.Abandon(t.Context(), request("a", 4)))
 		require.Equal(t, [][]string{{long[32:] + fmt.Sprintf("%032x", 4)}}, abandoned())
 		do(t, b, "UPDATE {table} SET abandoned_at = abandoned_at - 61000000")
