@@ -83,7 +83,7 @@ func TestFilesAreFreshened(t *testing.T) {
 // When a new file is created, files unused for a week are removed, and no others. Tokens go on rising.
 func TestUnusedFilesAreRemoved(t *testing.T) {
 	b := backend(t, t.TempDir())
-	old := time.Now().Add(-unused - time.Minute)
+	old := time.Now().Add(-7*24*time.Hour - time.Minute)
 	token := uint64(0)
 	for _, name := range []string{"held", "unused", "used"} {
 		lease, path, _ := watched(t, b, name)
@@ -92,9 +92,8 @@ func TestUnusedFilesAreRemoved(t *testing.T) {
 		if name != "held" {
 			release(t, lease)
 		}
-		if name != "used" {
-			require.NoError(t, os.Chtimes(path, old, old))
-		}
+		at := map[bool]time.Time{false: old, true: old.Add(time.Hour)}[name == "used"]
+		require.NoError(t, os.Chtimes(path, at, at))
 	}
 	foreign := filepath.Join(b.dir.path, "Cargo.lock")
 	require.NoError(t, os.WriteFile(foreign, nil, 0o600))

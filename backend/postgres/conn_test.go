@@ -94,7 +94,7 @@ func TestWaitGoesOnInTurns(t *testing.T) {
 	s := backendAt(t, p.URL()+"?ttl=10s").server
 	holder := dialled(t, s)
 	waiter, freed, _ := talking(t, s)
-	waiter.statements.wait.sql = strings.Replace(waiter.statements.wait.sql, milliseconds(waitLockTimeout), "20", 1)
+	waiter.statements.wait.sql = strings.Replace(waiter.statements.wait.sql, "60000", "20", 1)
 	ask(t, holder, op(session.Try, 1))
 	wait := op(session.Try, 1)
 	done := waits(t, waiter, wait)
