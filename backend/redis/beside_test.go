@@ -13,7 +13,6 @@ import (
 	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/lab/peer"
 	"github.com/lockport/lockport/internal/lab/servers"
-	"github.com/lockport/lockport/internal/redisclaims"
 )
 
 // until returns how long owner holds, from the set of holders.
@@ -41,7 +40,7 @@ func TestWireGoldenOfReaders(t *testing.T) {
 	// To a writer they look like a lockport client.
 	writer := a.Request(name)
 	h := a.Waits(writer)
-	require.NotEqual(t, redisclaims.PollForeign, h.Poll)
+	require.Equal(t, 5*time.Second, h.Poll)
 	require.True(t, h.Holder.Shared)
 	peer.Eventually(t, told) // without a renewal
 	a.Frees(leases[1])
@@ -122,7 +121,7 @@ func TestWriterThatIsGoneIsPassedOver(t *testing.T) {
 	b.Notified(b.Request("another"))
 	writer, reader := b.Request(name), a.reading(name)
 	b.Waits(writer)
-	require.Equal(t, pollBehindWriter, a.Waits(reader).Poll)
+	require.Equal(t, 3*time.Second, a.Waits(reader).Poll)
 	woken := b.Notified(writer)
 	for range 2 {
 		a.Waits(reader) // polls, and calls the head

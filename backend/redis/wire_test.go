@@ -50,7 +50,7 @@ func TestForeignValuesExclude(t *testing.T) {
 	require.Equal(t, "OK", do(t, s, "SET", key, "Zm9yZWlnbg==", "NX", "PX", 5000))
 	req := n.Request(name)
 	h := n.Waits(req)
-	require.Equal(t, redisclaims.PollForeign, h.Poll, "its release is not announced")
+	require.Equal(t, 100*time.Millisecond, h.Poll, "its release is not announced")
 	require.InDelta(t, 5*time.Second, h.ExpiresIn, float64(time.Second))
 	require.Equal(t, int64(1), do(t, s, "EVAL", compareAndDelete, 1, key, "Zm9yZWlnbg=="))
 	lease := n.Takes(req)

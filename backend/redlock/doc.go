@@ -8,7 +8,7 @@
 //   - A hold ends on release, or when its TTL, less 1 % and 2 ms for clock drift, has passed since a majority last set or confirmed it.
 //     A holder that reaches no majority knows this before that time is over.
 //   - All nodes are asked at once, and the client waits only until the outcome is certain. One hung or dead node of five costs nothing.
-//     Without a majority, an acquisition fails at once, or after the node timeout if nodes hang silently.
+//     Without a majority, an acquisition fails within the node timeout.
 //   - Waiting clients are served in the order in which they began to wait, by their own clocks, if they answer within 250 ms of their
 //     turn. Messages from the nodes wake them; they also poll every 5 s in case those are lost. Split votes go to the claim with the
 //     smallest owner id among those with votes.

@@ -87,6 +87,7 @@ func TestWaitWhoseOutcomeIsUnknown(t *testing.T) {
 
 func TestNotify(t *testing.T) {
 	byHand(t, Options{}, func(t *testing.T, h *hand) {
+		require.Equal(t, &driver.HeldError{Poll: time.Second}, h.b.errHeld, "beside notifications")
 		woken := make(map[string]int)
 		notify := func(name string) func() { return h.b.Notify(request(name), func() { woken[name]++ }) }
 		stopA := notify("a")
