@@ -18,6 +18,7 @@ const (
 	errRowLockWait  = 1205
 	errDeadlock     = 1213
 	errNoSuchThread = 1094
+	errTooLong      = 1969 // max_statement_time
 )
 
 const (
@@ -68,7 +69,7 @@ func classify(ctx context.Context, err error) error {
 		return fmt.Errorf("%w (%w)", session.ErrReadOnly, line)
 	case n == errNoSuchThread:
 		return fmt.Errorf("%w: the session has ended (%w)", driver.ErrLost, line)
-	case n == errRowLockWait:
+	case n == errRowLockWait, n == errTooLong:
 		return fmt.Errorf("%w: the table of fencing tokens is locked by another session (a backup, a transaction) (%w)", driver.ErrUnavailable, line)
 	case n != 0:
 		return fmt.Errorf("%w: %w", driver.ErrUnavailable, line)

@@ -102,7 +102,7 @@ func (c *conn) fenceRow(key session.Key, token string, op *session.Op) string {
 
 // write writes rows, and returns the last token that was drawn. token is the SQL of the token where the table has a row already.
 func (c *conn) write(ctx context.Context, rows []string, token string) (last int64, err error) {
-	query := "INSERT INTO " + c.server.table + " (id,token,name,owner,session,marker,at) VALUES " + strings.Join(rows, ",") +
+	query := c.briefly + "INSERT INTO " + c.server.table + " (id,token,name,owner,session,marker,at) VALUES " + strings.Join(rows, ",") +
 		" ON DUPLICATE KEY UPDATE token=" + token + ",name=VALUES(name),owner=VALUES(owner),session=VALUES(session),marker=VALUES(marker),at=VALUES(at)"
 	for range drawAttempts {
 		var result sql.Result

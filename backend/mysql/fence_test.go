@@ -99,6 +99,21 @@ func TestMixedFleet(t *testing.T) {
 	require.ErrorIs(t, peer.ErrOf(c.TryAcquire(t.Context(), name)), lockport.ErrHeld)
 }
 
+// TestLockedRow: a transaction that keeps a token's row locked ends no other lock, however short the TTL.
+func TestLockedRow(t *testing.T) {
+	m := servers.SharedMariaDB(t)
+	c, name := newClient(t, m.DSN(), Options{TTL: time.Second}), newName()
+	require.NoError(t, peer.Holds(t, c, name).Release(t.Context()))
+	held := peer.Holds(t, c, newName())
+	tx := peer.Must(adminOf(t, m).BeginTx(t.Context(), nil))(t)
+	peer.Must(tx.ExecContext(t.Context(), "DELETE FROM lockport_fence WHERE name=?", name))(t)
+	for range 3 {
+		peer.SaysOneLine(t, peer.ErrOf(c.TryAcquire(t.Context(), name)), lockport.ErrUnavailable, "locked by another session")
+	}
+	require.NoError(t, tx.Rollback())
+	require.NoError(t, held.Err())
+}
+
 // TestDeadlockAmongNewRows: the server rolls back a token in favour of another session's. It is drawn again, but not for ever.
 func TestDeadlockAmongNewRows(t *testing.T) {
 	m := servers.SharedMariaDB(t)
@@ -108,7 +123,7 @@ func TestDeadlockAmongNewRows(t *testing.T) {
 	a, b := dialFor(t, backendOn(t, db, Options{})), dialFor(t, backendFor(t, m, Options{})) // no token is drawn yet
 	deadlocks := drawAttempts - 1
 	p.on(func(query string) error {
-		if strings.HasPrefix(query, "INSERT") && deadlocks > 0 {
+		if strings.Contains(query, "INSERT") && deadlocks > 0 {
 			deadlocks--
 			return &gomysql.MySQLError{Number: errDeadlock, Message: "planted"}
 		}

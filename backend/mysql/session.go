@@ -38,6 +38,8 @@ type conn struct {
 	thread int64  // the session's connection id
 	marker string // the unique name of a lock that the session holds while it lives
 	drawn  int    // tokens since old rows were last deleted
+
+	briefly string // limits the time of the statement that it begins, before renewals wait too long; empty on MySQL, which cannot
 }
 
 // open takes a connection from the pool, makes it a session for locks, and returns the server's facts.
@@ -100,6 +102,7 @@ func (c *conn) setUp(ctx context.Context, known facts) error {
 		"lock_wait_timeout=1", "innodb_lock_wait_timeout=1",
 	}
 	if known.isMariaDB() {
+		c.briefly = fmt.Sprintf("SET STATEMENT max_statement_time=%g FOR ", c.server.o.TTL.Seconds()/4)
 		settings = append(settings, "max_statement_time=0", "tx_isolation='REPEATABLE-READ'", "tx_read_only=0")
 	} else {
 		settings = append(settings, "max_execution_time=0", "transaction_isolation='REPEATABLE-READ'", "transaction_read_only=0")
