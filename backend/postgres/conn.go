@@ -139,7 +139,8 @@ func (c *conn) doAlone(ctx context.Context, p *pgx.Conn, op *session.Op) error {
 func (c *conn) Wait(ctx context.Context, op *session.Op) error {
 	return c.link.use(func(p *pgx.Conn) error {
 		key := number(op.Key)
-		if _, err := c.inTime(ctx, p, c.statements.contend, key); err != nil {
+		// A row says that the session is ours. Its notification is advice: another session's commit may keep the server's queue locked.
+		if rows, err := c.inTime(ctx, p, c.statements.contend, key); len(rows) == 0 {
 			if op.Err = refusal(p, err); op.Err != nil {
 				return nil
 			}

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport/internal/lab/peer"
+	"github.com/lockport/lockport/internal/lab/servers"
 	"github.com/lockport/lockport/internal/session"
 )
 
@@ -125,6 +126,28 @@ func TestWaitGoesOnInTurns(t *testing.T) {
 	require.True(t, wait.OK)
 	ask(t, waiter, op(session.Free, 1))
 	require.Zero(t, query[int64](t, p.root, `SELECT count(*) FROM locks`), "the waiter has taken the lock more than once")
+}
+
+// A commit that waits for its replica keeps the server's queue of notifications locked. Waiters are served all the same.
+func TestNotificationsAreStuck(t *testing.T) {
+	t.Parallel()
+	p := servers.NeedPostgres(t, servers.PostgresOptions{Config: []string{"synchronous_standby_names = 'absent'", "synchronous_commit = local"}})
+	conn, root, ended := admin(t, p.AdminURL()), admin(t, p.AdminURL()), make(chan struct{})
+	go func() {
+		defer close(ended)
+		_, _ = conn.Exec(t.Context(), `SET synchronous_commit = on; BEGIN; CREATE TABLE stuck (); NOTIFY x; COMMIT`)
+	}()
+	t.Cleanup(func() { <-ended })
+	peer.Until(t, func() bool {
+		return query[bool](t, root, `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE wait_event = 'SyncRep')`)
+	})
+	l := peer.Holds(t, clientAt(t, p.URL()), "x")
+	got := peer.Acquiring(t, clientAt(t, p.URL()), "x")
+	peer.Until(t, func() bool {
+		return query[bool](t, root, `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE wait_event = 'advisory')`)
+	})
+	require.NoError(t, l.Release(t.Context()))
+	require.NoError(t, peer.Eventually(t, got).Release(t.Context()))
 }
 
 // A session that waits says nothing: its server's system ends it when the client's machine is gone, a quarter of the TTL after the TTL.

@@ -41,9 +41,6 @@ func newStatements(draw string) *statements {
 	notify := func(event, key string) string {
 		return `length(pg_notify('` + channel + `', '` + event + `' || ` + key + `)::text)`
 	}
-	patiently := func(expression string) string { // for this statement alone
-		return `CASE WHEN set_config('lock_timeout', '` + milliseconds(waitLockTimeout) + `', true) IS NOT NULL THEN ` + expression + ` END`
-	}
 	lock := func(function, key, shared string) string {
 		return `CASE WHEN ` + shared + ` THEN ` + function + `_shared(` + key + `) ELSE ` + function + `(` + key + `) END`
 	}
@@ -63,13 +60,14 @@ func newStatements(draw string) *statements {
 		change: statement{"lp_free_lp_try", free("k", "awaited", "hi", "lo", "shared") +
 			` FROM unnest($2::bigint[], $3::bigint[], $4::int[], $5::int[], $6::bool[]) AS u(k, awaited, hi, lo, shared)
 			UNION ALL ` + try("k", "shared") + ` FROM unnest($7::bigint[], $8::bool[]) AS u(k, shared)`},
-		wait: statement{"lp_wait", `SELECT CASE WHEN ` + here(patiently(lock("pg_advisory_lock", "$2::bigint", "$3::bool")+` IS NOT NULL`)) + ` THEN ` + draw + ` END`},
+		wait: statement{"lp_wait", `SELECT CASE WHEN ` + here(`CASE WHEN set_config('lock_timeout', '`+milliseconds(waitLockTimeout)+`', true) IS NOT NULL THEN `+
+			lock("pg_advisory_lock", "$2::bigint", "$3::bool")+` IS NOT NULL END`) + ` THEN ` + draw + ` END`},
 		// The second branch reads the first one's result.
 		tryPermit: statement{"lp_try_permit", `WITH got AS MATERIALIZED (SELECT k FROM unnest($2::bigint[]) AS k WHERE ` + here("pg_try_advisory_lock(k)") + ` LIMIT 1)
 			SELECT k FROM got UNION ALL SELECT ` + draw + ` FROM got`},
 		undoPermit: statement{"lp_undo_permit", `SELECT count(*) FILTER (WHERE ` + here("pg_advisory_unlock(k)") + `) FROM unnest($2::bigint[]) AS k`},
 
-		contend: statement{"lp_contend", `SELECT CASE WHEN ` + here("true") + ` THEN ` + patiently(notify("c", "$2::bigint")) + `::bigint END`},
+		contend: statement{"lp_contend", `SELECT CASE WHEN ` + here("true") + ` THEN ` + notify("c", "$2::bigint") + `::bigint END`},
 		await:   statement{"lp_await", `SELECT CASE WHEN ` + here("pg_advisory_lock_shared($3::int, $4::int) IS NOT NULL") + ` THEN ` + notify("c", "$2::bigint") + `::bigint END`},
 		leave:   statement{"lp_leave", `SELECT ` + here("pg_advisory_unlock_shared($2::int, $3::int)") + `::int::bigint`},
 		ping:    statement{"lp_ping", `SELECT ` + here("true") + `::int::bigint`},
