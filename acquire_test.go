@@ -83,6 +83,20 @@ func TestWhoCameDuringTheClaimHasWaited(t *testing.T) {
 	})
 }
 
+// A waiter that cannot wait at the server, for want of a connection, asks as seldom as during an outage.
+func TestNoPlaceToWait(t *testing.T) {
+	bubble(t, func(w *world) {
+		b, tries := memorytest.NewBackend(w.server, nil), 0
+		b.Fail(driver.ErrUnavailable)
+		w.begin(w.on(trying{b, func(context.Context, driver.Request) (driver.Lease, error) {
+			tries++
+			return nil, driver.ErrHeld
+		}}), "a")
+		w.sleep(time.Minute)
+		require.InDelta(t, 120, tries, 30, "it pauses for up to 500 ms")
+	})
+}
+
 // A driver forgets a claim without a place in its queue. So the claim is not repeated for a waiter that came meanwhile.
 func TestClaimWithoutAPlaceIsNotRepeated(t *testing.T) {
 	bubble(t, func(w *world) {

@@ -126,7 +126,7 @@ func (cl *claim) run(ctx context.Context, o outcome) {
 			sleep(ctx, jitter(pause), nil)
 			wait = false
 		case c.waiter != nil && !wait:
-			wait, pause = true, 0 // in the server's queue, without a pause
+			wait = true // in the server's queue, without a pause
 		default:
 			wait, pause = false, 0
 			if c.notifier != nil && !listening {
