@@ -15,7 +15,6 @@ import (
 
 // newClient opens a client, and closes it when t ends.
 func newClient(t testing.TB, dsn string, o Options) *lockport.Client {
-	t.Helper()
 	return peer.Client(t, backendOn(t, poolFor(t, dsn), o))
 }
 

@@ -43,7 +43,6 @@ func newKey() session.Key { return keyOf(newName()) }
 
 // configFor returns how to connect to a server.
 func configFor(t testing.TB, dsn string) *gomysql.Config {
-	t.Helper()
 	cfg := peer.Must(gomysql.ParseDSN(dsn))(t)
 	cfg.Logger = &gomysql.NopLogger{}
 	return cfg
@@ -61,7 +60,6 @@ type tap struct {
 
 // tapFor returns a tap on connections to a server, and its pool.
 func tapFor(t testing.TB, dsn string) (*tap, *sql.DB) {
-	t.Helper()
 	p := &tap{Connector: peer.Must(gomysql.NewConnector(configFor(t, dsn)))(t)}
 	db := sql.OpenDB(p)
 	t.Cleanup(func() { _ = db.Close() })
@@ -142,21 +140,18 @@ func (c *tapped) QueryContext(ctx context.Context, query string, args []sqldrive
 
 // poolFor opens a pool of connections to a server.
 func poolFor(t testing.TB, dsn string) *sql.DB {
-	t.Helper()
 	_, db := tapFor(t, dsn)
 	return db
 }
 
 // backendOn makes a backend on a pool.
 func backendOn(t testing.TB, db *sql.DB, o Options) *Backend {
-	t.Helper()
 	b := peer.Must(NewBackend(db, o))(t)
 	t.Cleanup(func() { require.NoError(t, b.Close()) })
 	return b
 }
 
 func backendFor(t testing.TB, m *servers.MariaDB, o Options) *Backend {
-	t.Helper()
 	return backendOn(t, poolFor(t, m.DSN()), o)
 }
 
@@ -168,7 +163,6 @@ type asked struct {
 
 // dialFor opens a session for t.
 func dialFor(t testing.TB, b *Backend) *asked {
-	t.Helper()
 	c := peer.Must(b.server.dial(t.Context(), "host:1:label", session.Events{}))(t)
 	t.Cleanup(c.Close)
 	return &asked{c.(*conn), t}
@@ -176,13 +170,11 @@ func dialFor(t testing.TB, b *Backend) *asked {
 
 // do carries out ops, and returns the error that ends the session.
 func (a *asked) do(ops ...*session.Op) error {
-	a.t.Helper()
 	return a.Do(peer.Within(a.t, peer.Soon), ops)
 }
 
 // one carries out one op, and requires an answer.
 func (a *asked) one(kind session.Kind, key session.Key) *session.Op {
-	a.t.Helper()
 	op := &session.Op{Kind: kind, Key: key, Name: string(key), Owner: "owner"}
 	require.NoError(a.t, a.do(op))
 	return op
@@ -190,7 +182,6 @@ func (a *asked) one(kind session.Kind, key session.Key) *session.Op {
 
 // takes requires that a takes key, and returns the token.
 func (a *asked) takes(key session.Key) uint64 {
-	a.t.Helper()
 	op := a.one(session.Try, key)
 	require.NoError(a.t, op.Err)
 	require.True(a.t, op.OK)
@@ -199,7 +190,6 @@ func (a *asked) takes(key session.Key) uint64 {
 
 // finds requires that key is taken by another session.
 func (a *asked) finds(key session.Key) {
-	a.t.Helper()
 	op := a.one(session.Try, key)
 	require.NoError(a.t, op.Err)
 	require.False(a.t, op.OK)
@@ -208,7 +198,6 @@ func (a *asked) finds(key session.Key) {
 
 // fails requires that an op took nothing, because of an error of class.
 func (a *asked) fails(op *session.Op, class error) {
-	a.t.Helper()
 	require.False(a.t, op.OK)
 	require.ErrorIs(a.t, op.Err, class)
 }
@@ -222,31 +211,26 @@ func (a *asked) waits(key session.Key) (op *session.Op, done <-chan error) {
 
 // adminOf opens a pool of an administrator.
 func adminOf(t testing.TB, m *servers.MariaDB) *sql.DB {
-	t.Helper()
 	return poolFor(t, m.AdminDSN())
 }
 
 func exec(t testing.TB, db *sql.DB, query string, args ...any) {
-	t.Helper()
 	require.NoError(t, peer.ErrOf(db.ExecContext(t.Context(), fmt.Sprintf(query, args...))))
 }
 
 // ask queries one number; NULL and no row are 0.
 func ask(t testing.TB, db *sql.DB, query string, args ...any) (n int64) {
-	t.Helper()
 	require.NoError(t, db.QueryRowContext(t.Context(), "SELECT COALESCE(("+fmt.Sprintf(query, args...)+"),0)").Scan(&n))
 	return n
 }
 
 // holderOf returns the session that has a lock; 0: none.
 func holderOf(t testing.TB, m *servers.MariaDB, name string) int64 {
-	t.Helper()
 	return ask(t, adminOf(t, m), "IS_USED_LOCK('%s')", keyOf(name))
 }
 
 // blockedIn returns a session that waits for a lock; 0: none.
 func blockedIn(t testing.TB, admin *sql.DB) int64 {
-	t.Helper()
 	return ask(t, admin, "SELECT ID FROM information_schema.PROCESSLIST WHERE STATE='User lock' LIMIT 1")
 }
 

@@ -18,7 +18,6 @@ import (
 
 // opened opens a URL, which says how to connect, with params for the backend.
 func opened(t *testing.T, rawURL, params string) (*server, *gomysql.Config) {
-	t.Helper()
 	b := peer.Opened(t, rawURL+params)
 	require.NoError(t, b.Close())
 	u := peer.Must(url.Parse(rawURL))(t)

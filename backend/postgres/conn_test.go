@@ -138,14 +138,12 @@ func TestNotificationsAreStuck(t *testing.T) {
 		_, _ = conn.Exec(t.Context(), `SET synchronous_commit = on; BEGIN; CREATE TABLE stuck (); NOTIFY x; COMMIT`)
 	}()
 	t.Cleanup(func() { <-ended })
-	peer.Until(t, func() bool {
-		return query[bool](t, root, `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE wait_event = 'SyncRep')`)
-	})
+	const at = `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE wait_event = $1)`
+	waits := func(where string) { peer.Until(t, func() bool { return query[bool](t, root, at, where) }) }
+	waits("SyncRep")
 	l := peer.Holds(t, clientAt(t, p.URL()), "x")
 	got := peer.Acquiring(t, clientAt(t, p.URL()), "x")
-	peer.Until(t, func() bool {
-		return query[bool](t, root, `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE wait_event = 'advisory')`)
-	})
+	waits("advisory")
 	require.NoError(t, l.Release(t.Context()))
 	require.NoError(t, peer.Eventually(t, got).Release(t.Context()))
 }

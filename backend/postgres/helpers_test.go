@@ -44,13 +44,11 @@ const ourLocks = `SELECT * FROM pg_locks WHERE locktype = 'advisory' AND databas
 
 // database creates a place for a test that runs beside others.
 func database(t *testing.T) place {
-	t.Helper()
 	t.Parallel()
 	return ownDatabase(t)
 }
 
 func ownDatabase(t testing.TB) place {
-	t.Helper()
 	p := place{Postgres: servers.SharedPostgres(t), name: "test" + strings.ToLower(rand.Text())}
 	server := admin(t, p.Postgres.AdminURL())
 	execute(t, server, "CREATE DATABASE "+p.name+" OWNER lockport")
@@ -64,7 +62,6 @@ func ownDatabase(t testing.TB) place {
 
 // backendAt opens a backend by URL, and closes it when the test ends.
 func backendAt(t testing.TB, rawURL string) *Backend {
-	t.Helper()
 	b := peer.Opened(t, rawURL).(*Backend)
 	t.Cleanup(func() { require.NoError(t, b.Close()) })
 	return b
@@ -72,7 +69,6 @@ func backendAt(t testing.TB, rawURL string) *Backend {
 
 // poolAt makes a caller's pool, and closes it when the test ends.
 func poolAt(t testing.TB, rawURL string, set func(*pgxpool.Config)) *pgxpool.Pool {
-	t.Helper()
 	config := peer.Must(pgxpool.ParseConfig(rawURL))(t)
 	set(config)
 	pool := peer.Must(pgxpool.NewWithConfig(t.Context(), config))(t)
@@ -82,7 +78,6 @@ func poolAt(t testing.TB, rawURL string, set func(*pgxpool.Config)) *pgxpool.Poo
 
 // dbAt makes a caller's DB, and closes it when the test ends.
 func dbAt(t testing.TB, rawURL string, set func(*pgx.ConnConfig)) *sql.DB {
-	t.Helper()
 	config := peer.Must(pgx.ParseConfig(rawURL))(t)
 	set(config)
 	db := stdlib.OpenDB(*config)
@@ -92,14 +87,12 @@ func dbAt(t testing.TB, rawURL string, set func(*pgx.ConnConfig)) *sql.DB {
 
 // dialled opens a session without the engine, and closes it when the test ends.
 func dialled(t testing.TB, s *server) *conn {
-	t.Helper()
 	c, _, _ := talking(t, s)
 	return c
 }
 
 // talking is dialled with Events.
 func talking(t testing.TB, s *server) (c *conn, freed, contended chan session.Key) {
-	t.Helper()
 	freed, contended = make(chan session.Key, 100), make(chan session.Key, 100)
 	ctx, cancel := context.WithTimeout(t.Context(), soon)
 	defer cancel()
@@ -117,7 +110,6 @@ func waits(t testing.TB, c *conn, op *session.Op) <-chan error {
 
 // ask carries out ops; all must be answered.
 func ask(t testing.TB, c *conn, ops ...*session.Op) {
-	t.Helper()
 	require.NoError(t, c.Do(t.Context(), ops))
 	for _, op := range ops {
 		require.NoError(t, op.Err)
@@ -126,7 +118,6 @@ func ask(t testing.TB, c *conn, ops ...*session.Op) {
 
 // value returns what a session answers to a query for one value.
 func value[T any](t testing.TB, c *conn, sql string, args ...any) (v T) {
-	t.Helper()
 	require.NoError(t, c.link.use(func(p *pgx.Conn) error { return p.QueryRow(t.Context(), sql, append([]any{once}, args...)...).Scan(&v) }))
 	return v
 }
@@ -150,19 +141,16 @@ func (p place) queues(t testing.TB) {
 
 // admin is a superuser's connection.
 func admin(t testing.TB, rawURL string) *pgx.Conn {
-	t.Helper()
 	conn := peer.Must(pgx.Connect(t.Context(), rawURL))(t)
 	t.Cleanup(func() { _ = conn.Close(context.Background()) })
 	return conn
 }
 
 func execute(t testing.TB, conn *pgx.Conn, sql string, args ...any) {
-	t.Helper()
 	require.NoError(t, peer.ErrOf(conn.Exec(t.Context(), sql, args...)))
 }
 
 func query[T any](t testing.TB, conn *pgx.Conn, sql string, args ...any) T {
-	t.Helper()
 	var v T
 	require.NoError(t, conn.QueryRow(t.Context(), sql, args...).Scan(&v))
 	return v

@@ -17,7 +17,6 @@ import (
 
 // foreignHolder is a psql session that has run sql.
 func foreignHolder(t *testing.T, url, sql string) *pgx.Conn {
-	t.Helper()
 	conn := admin(t, url+"?application_name=psql")
 	execute(t, conn, sql)
 	return conn

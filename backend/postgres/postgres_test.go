@@ -20,19 +20,16 @@ import (
 
 // clientAt opens a client by URL, and closes it when the test ends.
 func clientAt(t testing.TB, rawURL string, opts ...lockport.Option) *lockport.Client {
-	t.Helper()
 	return peer.Client(t, peer.Opened(t, rawURL), opts...)
 }
 
 func tokenOf(t testing.TB, l *lockport.Lock) lockport.Token {
-	t.Helper()
 	token, ok := l.Token()
 	require.True(t, ok)
 	return token
 }
 
 func sessionOf(t testing.TB, l *lockport.Lock) Session {
-	t.Helper()
 	var s Session
 	require.True(t, l.As(&s))
 	return s
@@ -61,8 +58,7 @@ func TestMixedFleet(t *testing.T) {
 	writer := make(chan error, 1)
 	go func() { writer <- peer.ErrOf(conn.Exec(t.Context(), `SELECT pg_advisory_lock($1)`, number(name))) }()
 	p.queues(t)
-	_, err := readers.TryAcquire(t.Context(), "x", lockport.Shared())
-	require.ErrorIs(t, err, lockport.ErrHeld, "a foreign writer waits, which announces nothing")
+	require.ErrorIs(t, peer.ErrOf(readers.TryAcquire(t.Context(), "x", lockport.Shared())), lockport.ErrHeld, "a foreign writer waits, which announces nothing")
 	require.NoError(t, first.Release(t.Context()))
 	require.NoError(t, second.Release(t.Context()))
 	require.NoError(t, peer.Eventually(t, writer))
@@ -103,8 +99,7 @@ func TestTokensRiseOverCrashAndRestart(t *testing.T) {
 	}, p.Kill, func() error {
 		// One process dies, and the postmaster restarts all others.
 		execute(t, admin(t, p.AdminURL()), `ALTER TABLE public.lockport_epoch SET UNLOGGED`)
-		_, err := admin(t, p.AdminURL()).Exec(t.Context(), `DO $$ BEGIN EXECUTE 'COPY (SELECT 1) TO PROGRAM ''kill -9 '||pg_backend_pid()||''''; END $$`)
-		require.Error(t, err, "the server survived")
+		require.Error(t, peer.ErrOf(admin(t, p.AdminURL()).Exec(t.Context(), `DO $$ BEGIN EXECUTE 'COPY (SELECT 1) TO PROGRAM ''kill -9 '||pg_backend_pid()||''''; END $$`)))
 		return nil
 	}} {
 		var held *lockport.Lock

@@ -53,7 +53,6 @@ func request(name string, n int) driver.Request {
 const someOwner = "0123456789abcdef0123456789abcdef:web-1/4242/worker/89abcdef"
 
 func do(t *testing.T, b *Backend, statement string, args ...any) (rows [][]string) {
-	t.Helper()
 	a := peer.Must(b.run(t.Context(), driver.ErrUnknown, statement, args...))(t)
 	for _, r := range a.rows {
 		var row []string
@@ -67,7 +66,6 @@ func do(t *testing.T, b *Backend, statement string, args ...any) (rows [][]strin
 
 // lockRow returns a transaction that has updated the row of a name, and keeps it locked.
 func lockRow(t *testing.T, b *Backend, name string) *sql.Tx {
-	t.Helper()
 	tx := peer.Must(b.db.BeginTx(t.Context(), nil))(t)
 	peer.Must(tx.ExecContext(t.Context(), b.text("UPDATE {table} SET since = 2 WHERE name = ?"), name))(t)
 	return tx
@@ -255,8 +253,7 @@ func TestValidityWithoutTheQueue(t *testing.T) {
 		queued := func(statement func() (until time.Time, err error)) {
 			conn := peer.Must(b.db.Conn(t.Context()))(t)
 			defer conn.Close()
-			_, err := b.Inspect(peer.Within(t, 20*time.Millisecond), "a")
-			require.ErrorContains(t, err, "all 1 connections of the *sql.DB are in use or being opened")
+			require.ErrorContains(t, peer.ErrOf(b.Inspect(peer.Within(t, 20*time.Millisecond), "a")), "all 1 connections of the *sql.DB are in use or being opened")
 			before, until, done := b.db.Stats().WaitCount, time.Time{}, make(chan error, 1)
 			go func() {
 				var err error

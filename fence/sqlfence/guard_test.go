@@ -29,7 +29,6 @@ func testGuard(t *testing.T, d door) {
 	// writeIn adds rows to the data and ignores errors of Guard, which it returns. A refused transaction is over, and leaves no row.
 	written := int64(0)
 	writeIn := func(guardCtx context.Context, name string, token lockport.Token) error {
-		t.Helper()
 		tx := d.begin(t, sql.LevelDefault)
 		require.NoError(t, tx.exec(ctx, "INSERT INTO "+data+" VALUES (1)"))
 		guarded := tx.guard(guardCtx, f, name, token)

@@ -70,7 +70,6 @@ func (d door) exec(ctx context.Context, statement string) error {
 
 // number is the result of a query outside transactions.
 func (d door) number(t testing.TB, query string) (n int64) {
-	t.Helper()
 	require.NoError(t, d.db.QueryRowContext(t.Context(), query).Scan(&n))
 	return n
 }

@@ -78,7 +78,6 @@ func (h *hand) Dial(ctx context.Context, _ string, e Events) (Conn, error) {
 
 // accept answers the only dial under way.
 func (h *hand) accept() *handConn {
-	h.t.Helper()
 	c := &handConn{h: h, id: fmt.Sprintf("session-%d", len(h.conns)), reply: make(chan error, 1), broken: make(chan error, 1), deaf: h.deaf}
 	h.deaf = false
 	h.conns = append(h.conns, c)
@@ -88,7 +87,6 @@ func (h *hand) accept() *handConn {
 
 // dialled ends the only dial under way, with a *handConn or an error.
 func (h *hand) dialled(answer any) Events {
-	h.t.Helper()
 	synctest.Wait()
 	require.Len(h.t, h.dials, 1, "dials under way")
 	d := h.dials[0]
@@ -176,7 +174,6 @@ func (c *handConn) asked() string {
 
 // answer checks that want is asked, and grants all of it but the keys in no.
 func (c *handConn) answer(want string, no ...Key) {
-	c.h.t.Helper()
 	require.Equal(c.h.t, want, c.asked())
 	for _, op := range c.ops {
 		if op.OK = !slices.Contains(no, op.Key); op.OK && op.Kind == Try {
@@ -189,7 +186,6 @@ func (c *handConn) answer(want string, no ...Key) {
 
 // grants answers want, which ends the call o without an error.
 func (c *handConn) grants(o *outcome, want string) {
-	c.h.t.Helper()
 	c.answer(want)
 	o.is(c.h.t, nil)
 }
@@ -256,7 +252,6 @@ func begin(f func() (driver.Lease, error)) *outcome {
 
 // is checks that the call has returned, with an error of class or with none.
 func (o *outcome) is(t *testing.T, class error) {
-	t.Helper()
 	synctest.Wait()
 	require.True(t, o.over.Load(), "the call has not returned")
 	if class == nil {
@@ -270,14 +265,12 @@ func (o *outcome) is(t *testing.T, class error) {
 
 // pending checks that the call has not returned.
 func (o *outcome) pending(t *testing.T) {
-	t.Helper()
 	synctest.Wait()
 	require.False(t, o.over.Load(), "the call has returned")
 }
 
 // held acquires req on c, which is live.
 func (h *hand) held(c *handConn, req driver.Request) driver.Lease {
-	h.t.Helper()
 	o := h.try(context.Background(), req)
 	c.grants(o, "T"+req.Name)
 	return o.lease
@@ -285,13 +278,11 @@ func (h *hand) held(c *handConn, req driver.Request) driver.Lease {
 
 // frees releases l, the claim of key on c.
 func (h *hand) frees(c *handConn, l driver.Lease, key string) {
-	h.t.Helper()
 	c.grants(release(context.Background(), l), "F"+key)
 }
 
 // live opens the main session by acquiring req.
 func (h *hand) live(req driver.Request) (*handConn, driver.Lease) {
-	h.t.Helper()
 	o := h.try(context.Background(), req)
 	c := h.accept()
 	c.grants(o, "T"+req.Name)
@@ -305,7 +296,6 @@ func (h *hand) renew(ctx context.Context, l driver.Lease) *outcome {
 
 // fails checks that want is asked, and answers that its only op failed with err.
 func (c *handConn) fails(want string, err error) {
-	c.h.t.Helper()
 	require.Equal(c.h.t, want, c.asked())
 	c.ops[0].Err = err
 	c.finish(nil)
