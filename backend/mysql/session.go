@@ -39,7 +39,7 @@ type conn struct {
 	marker string // the unique name of a lock that the session holds while it lives
 	drawn  int    // tokens since old rows were last deleted
 
-	briefly string // limits the time of the statement that it begins, before renewals wait too long; empty on MySQL, which cannot
+	briefly string // limits the time of the statement that it begins: renewals wait behind it; empty with a long TTL, and on MySQL, which cannot
 }
 
 // open takes a connection from the pool, makes it a session for locks, and returns the server's facts.
@@ -102,7 +102,9 @@ func (c *conn) setUp(ctx context.Context, known facts) error {
 		"lock_wait_timeout=1", "innodb_lock_wait_timeout=1",
 	}
 	if known.isMariaDB() {
-		c.briefly = fmt.Sprintf("SET STATEMENT max_statement_time=%g FOR ", c.server.o.TTL.Seconds()/4)
+		if limit := c.server.o.TTL / 4; limit < time.Second { // it costs time, and the limits above serve longer TTLs
+			c.briefly = fmt.Sprintf("SET STATEMENT max_statement_time=%g FOR ", limit.Seconds())
+		}
 		settings = append(settings, "max_statement_time=0", "tx_isolation='REPEATABLE-READ'", "tx_read_only=0")
 	} else {
 		settings = append(settings, "max_execution_time=0", "transaction_isolation='REPEATABLE-READ'", "transaction_read_only=0")
