@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -112,21 +113,26 @@ func (p *Params) Connections() {
 	}
 }
 
-// Hosts reads the URL's addresses, separated by commas, and those of the parameter addr. addr may be repeated; several IPv6 addresses need it.
+// Hosts reads the URL's addresses, separated by commas, and those of the parameter addr, which may be repeated. Several IPv6 addresses need it.
 // Addresses without a port get port.
 func (p *Params) Hosts(port string) []string {
 	var all []string
-	for _, address := range append(strings.Split(p.u.Host, ","), p.All("addr")...) {
+	for _, address := range strings.Split(strings.Join(append([]string{p.u.Host}, p.All("addr")...), ","), ",") {
 		host, own, err := net.SplitHostPort(address)
 		if err != nil { // no port
 			host, own = strings.TrimSuffix(strings.TrimPrefix(address, "["), "]"), port
 		}
-		if _, err := strconv.ParseUint(own, 10, 16); err != nil || host == "" || strings.ContainsAny(host, "/@[] ") {
+		if _, err := strconv.ParseUint(own, 10, 16); err != nil || host == "" || strings.ContainsFunc(host, notInHost) {
 			p.Fail("bad address %q in the URL: want host:port, several with commas between them", address)
 		}
 		all = append(all, net.JoinHostPort(host, own))
 	}
 	return all
+}
+
+// notInHost reports whether no host has r.
+func notInHost(r rune) bool {
+	return !unicode.IsPrint(r) || strings.ContainsRune("/?#@[] \"<>\\^`{|}", r)
 }
 
 // Prefix returns the prefix that a backend's options Prefix and NoPrefix select. The default is standard.

@@ -27,7 +27,7 @@ func of(t *testing.T, raw string) *lockurl.Params {
 }
 
 func TestParams(t *testing.T) {
-	p := of(t, "x://h1,h2:7?text=a&yes=true&no=false&n=3&d=5s&prefix=&addr=[::1]&addr=[::1]:2&addr=h4&other=1")
+	p := of(t, "x://h1,h2:7?text=a&yes=true&no=false&n=3&d=5s&prefix=&addr=[::1]&addr=[::1]:2&addr=h4,h5&other=1")
 	require.Equal(t, "a", p.Text("text"))
 	require.Empty(t, p.Text("text"), "it has been read")
 	require.Equal(t, []bool{true, false, true}, []bool{p.Bool("yes", false), p.Bool("no", true), p.Bool("absent", true)})
@@ -36,7 +36,7 @@ func TestParams(t *testing.T) {
 	prefix, none := p.Prefix()
 	_, again := p.Prefix()
 	require.Equal(t, []any{"", true, false}, []any{prefix, none, again})
-	require.Equal(t, []string{"h1:9", "h2:7", "[::1]:9", "[::1]:2", "h4:9"}, p.Hosts("9"))
+	require.Equal(t, []string{"h1:9", "h2:7", "[::1]:9", "[::1]:2", "h4:9", "h5:9"}, p.Hosts("9"))
 	rest, err := p.Rest()
 	require.NoError(t, err)
 	require.Equal(t, url.Values{"other": {"1"}}, rest)
@@ -53,6 +53,7 @@ func TestErrors(t *testing.T) {
 		"x://u:secret@h,":             `bad address "" in the URL: want host:port, several with commas between them`,
 		"x://h?pool_size=-1":          `bad value "-1" of the URL parameter pool_size: want a possible number of connections`,
 		"x://h?max_idle_conns=-1&max_idle_conns=2147483648": `bad value "2147483648" of the URL parameter max_idle_conns: want a possible number of connections`,
+		"x://h?addr=i%0A":   `bad address "i\n" in the URL: want host:port, several with commas between them`,
 		"x://h?addr=i:port": `bad address "i:port" in the URL: want host:port, several with commas between them`,
 		"x://h?cert=a":      "the URL parameters cert and key belong together: give both or none",
 		"x://h?ca=/no/file": "the URL parameter ca: open /no/file: no such file or directory",
@@ -88,8 +89,7 @@ func TestPrefix(t *testing.T) {
 		{"\xff", false, "", true},
 	} {
 		got, err := lockurl.Prefix(c.given, c.none, "standard")
-		require.Equal(t, c.want, got)
-		require.Equal(t, c.fails, err != nil, c)
+		require.Equal(t, []any{c.want, c.fails}, []any{got, err != nil}, c)
 	}
 }
 
