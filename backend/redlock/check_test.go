@@ -77,7 +77,7 @@ func TestURLs(t *testing.T) {
 	require.Equal(t, 100*time.Millisecond, x.Capabilities().MinTTL)
 	for i, addr := range []string{"h1:6379", "h2:7000", "[::1]:7001"} {
 		o := x.nodes[i].pipe.Client.(*goredis.Client).Options()
-		require.Equal(t, []any{addr, 3, "user", "secret", 2 * time.Second, true}, []any{o.Addr, o.DB, o.Username, o.Password, o.ReadTimeout, o.ContextTimeoutEnabled})
+		require.Equal(t, []any{addr, 3, "user", "secret", 2 * time.Second, true, true, "disabled"}, []any{o.Addr, o.DB, o.Username, o.Password, o.ReadTimeout, o.ContextTimeoutEnabled, o.DisableIdentity, string(o.MaintNotificationsConfig.Mode)})
 		require.Empty(t, o.TLSConfig.ServerName, "the certificate must be for the node's host")
 	}
 	answers := []*nodeCheck{{}, {}, {}}
@@ -92,7 +92,7 @@ func TestBadURLs(t *testing.T) {
 		"redlock://u:secret@h1,h2,h1:6379":               "h1:6379 is given twice",
 		"redlock://u:secret@h1,h2?addr=h1:6379":          "h1:6379 is given twice",
 		"redlock://u:secret@h1:63x9,h2,h3:6379":          "bad address",
-		"redlock://u:secret@h1,h2?addr=h3:63x9":          "bad address",
+		"redlock://u:secret@h1,h2?addr=h3^":              "bad address",
 		"redlock://u:secret@h1,h2,h3?pool_size=-1":       "pool_size",
 		"redlock://u:secret@h1,h2,h3?pool=1":             "unexpected option: pool",
 		"redlock://u:secret@h1,h2,h3?read_timeout=x":     "read_timeout",

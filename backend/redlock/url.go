@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	goredis "github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/driver"
@@ -47,6 +48,8 @@ func open(u *url.URL, _ lockport.SchemeOptions) (driver.Backend, error) {
 	}
 	each.ContextTimeoutEnabled = true
 	each.DialerRetries = 1
+	// Each of these would cost a round trip per new connection.
+	each.DisableIdentity, each.MaintNotificationsConfig = true, &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	if each.MaxRetries == 0 {
 		each.MaxRetries = -1 // the lockport client retries
 	}
