@@ -1,8 +1,8 @@
 package redlock
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -104,7 +104,7 @@ func (b *Backend) Close() error {
 		all.Go(func() { errs[i] = n.pipe.Close() })
 	}
 	all.Wait()
-	return errors.Join(errs...)
+	return cmp.Or(errs...)
 }
 
 // TryAcquire implements driver.Backend: one request to every node at once. If too few grant it, another request undoes it.
