@@ -116,7 +116,7 @@ func toldBeforeGrant(e *Env, fault func(), hangsUp bool) {
 	var granted time.Time
 	req := observer.request(l.Name())
 	got := poll(e.ctx, 2*e.takeover(), func() bool {
-		lease, err := observer.try(req)
+		lease, err := observer.tryAgain(&req)
 		next, granted = lease, time.Now() // an upper bound: the server granted it earlier
 		return err == nil
 	})

@@ -146,6 +146,16 @@ func (p *party) tryIn(ctx context.Context, req driver.Request) (driver.Lease, er
 	return lease, err
 }
 
+// tryAgain is try for a claim that is repeated. One of unknown outcome is abandoned, and an abandoned owner is never used again: req gets another.
+func (p *party) tryAgain(req *driver.Request) (driver.Lease, error) {
+	lease, err := p.try(*req)
+	if class(err) == driver.ErrUnknown {
+		p.abandon(*req)
+		req.Owner = p.request(req.Name).Owner
+	}
+	return lease, err
+}
+
 // abandonAtEnd abandons a claim when the case has ended.
 func (p *party) abandonAtEnd(req driver.Request) {
 	p.e.undo(func(ctx context.Context) { _ = p.Abandon(ctx, req) })
@@ -195,11 +205,7 @@ func (p *party) takeAs(req driver.Request, d time.Duration, why string) driver.L
 	var lease driver.Lease
 	var err error
 	granted := poll(p.e.ctx, d, func() bool {
-		lease, err = p.try(req)
-		if err != nil && class(err) == driver.ErrUnknown {
-			p.abandon(req)
-			req.Owner = p.request(req.Name).Owner // an abandoned owner is never used again
-		}
+		lease, err = p.tryAgain(&req)
 		return err == nil
 	})
 	when := "at once"
