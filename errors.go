@@ -77,7 +77,7 @@ func (e *HeldError) Unwrap() error { return e.err }
 
 // Error says which operation on which lock of which backend failed.
 type Error struct {
-	Op      string // "acquire", "try", "release", "hold", "detach", "attach", "inspect", "list", "break", "open", "new", "close"
+	Op      string // "acquire", "try", "release", "hold", "detach", "attach", "inspect", "list", "break", "open" (Open, Check), "new", "close"
 	Backend string // "redis"
 	Name    string // the lock's name; empty where no lock is concerned
 	Err     error

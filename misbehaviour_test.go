@@ -12,6 +12,7 @@ import (
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/backend/memory/memorytest"
 	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/lab/peer"
 )
 
 // A release that panics counts as an unknown outcome: it is undone and can be repeated, with or without waiters.
@@ -119,11 +120,27 @@ func TestOddBackend(t *testing.T) {
 			require.NotErrorIs(t, err, context.Canceled, "it was not the caller's")
 			synctest.Wait()
 		}
-		l, err := c.TryAcquire(w.ctx, "a")
-		require.NoError(t, err)
+		l := peer.Must(c.TryAcquire(w.ctx, "a"))(t)
 		w.release(l)
 		start := time.Now()
 		require.NoError(t, c.Close())
 		require.Zero(t, time.Since(start))
+	})
+}
+
+// A hook that panics leaves no hold behind, nor does AcquireAll. A Release without a context leaves its hold.
+func TestCallsThatPanic(t *testing.T) {
+	bubble(t, func(w *world) {
+		c, _ := w.client(lockport.Observe(lockport.Hooks{AcquireDone: func(_ context.Context, e lockport.AcquireEvent) {
+			if e.Name == "b" && e.Err == nil {
+				panic("oops")
+			}
+		}}))
+		held := w.acquire(w.other(), "b")
+		require.Panics(t, func() { _ = held.Release(context.Context(nil)) })
+		time.AfterFunc(time.Second, func() { w.release(held) })
+		require.PanicsWithValue(t, "oops", func() { _, _ = lockport.AcquireAll(w.ctx, c, []string{"a", "b"}) })
+		w.nobodyHolds("a")
+		w.nobodyHolds("b")
 	})
 }

@@ -104,17 +104,23 @@ func (c *Client) reportAcquiring(ctx context.Context, name string) context.Conte
 	return ctx
 }
 
-// reportAcquired tells the hooks how the acquisition that began at start ended.
+// reportAcquired tells the hooks how the acquisition that began at start ended. If one panics, nobody gets l, so it is released.
 func (c *Client) reportAcquired(ctx context.Context, name string, start time.Time, l *Lock, err error) {
 	e := AcquireEvent{Backend: c.caps.Backend, Name: name, Wait: time.Since(start), Err: err}
 	if l != nil {
 		e.Token, e.HandedOff = l.token, l != &l.claim.first
+		defer func() {
+			if l != nil {
+				_ = l.Release(ctx)
+			}
+		}()
 	}
 	for _, h := range c.cfg.hooks {
 		if h.AcquireDone != nil {
 			h.AcquireDone(ctx, e)
 		}
 	}
+	l = nil
 }
 
 // observe keeps the context of w, which acquires l, for the hooks. The mutex is held.

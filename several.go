@@ -17,16 +17,20 @@ type Set struct {
 // the order of the names, waiting for each. Every client uses the same order, so calls of AcquireAll do not deadlock. The options apply to every
 // name. While it waits for one name, it may lose another: see Set.Err. It fails if the server is unavailable when it goes on to the next name. Errors
 // are those of Acquire, and ErrInvalidName if names is empty or has a name twice.
-func AcquireAll(ctx context.Context, l Locker, names []string, opts ...AcquireOption) (*Set, error) {
-	set, err := TryAcquireAll(ctx, l, names, opts...)
+func AcquireAll(ctx context.Context, l Locker, names []string, opts ...AcquireOption) (all *Set, err error) {
+	all, err = TryAcquireAll(ctx, l, names, opts...)
 	if !errors.Is(err, ErrHeld) {
-		return set, err
+		return all, err
 	}
-	set = new(Set)
+	set := new(Set)
+	defer func() {
+		if all == nil { // an Acquire failed or panicked
+			set.undo(ctx)
+		}
+	}()
 	for _, name := range slices.Sorted(slices.Values(names)) {
 		lock, err := l.Acquire(ctx, name, opts...)
 		if err != nil {
-			set.undo(ctx)
 			return nil, err
 		}
 		set.locks = append(set.locks, lock)
