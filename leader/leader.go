@@ -83,6 +83,7 @@ func (c *candidate) lead(ctx context.Context, term *lockport.Lock) (err error) {
 	held, end := context.WithCancelCause(lock)
 	endReport := func() {}
 	defer func() { // fn has returned, or panics
+		panics := err == errPanics
 		endReport()
 		cause, ctxErr := context.Cause(held), held.Err() // nil if fn returned first
 		end(nil)
@@ -97,6 +98,9 @@ func (c *candidate) lead(ctx context.Context, term *lockport.Lock) (err error) {
 		case ended != nil:
 			err = fmt.Errorf("%w; %w", ended, err)
 		}
+		if panics {
+			c.report(Change{State: Idle, Err: err})
+		}
 	}()
 	if c.grace > 0 {
 		if c.graceTooLong(term) {
@@ -110,8 +114,11 @@ func (c *candidate) lead(ctx context.Context, term *lockport.Lock) (err error) {
 	}
 	c.report(Change{State: Leading, Term: term})
 	endReport = c.reportStopping(held, term)
+	err = errPanics // unless fn returns
 	return c.fn(held, term)
 }
+
+var errPanics = errors.New("leader: fn panicked")
 
 func (c *candidate) graceTooLong(term *lockport.Lock) bool { return c.grace > term.TTL()/2 }
 

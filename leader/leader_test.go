@@ -321,9 +321,12 @@ func TestHopeless(t *testing.T) {
 func TestErrorsOfFn(t *testing.T) {
 	bubble(t, func(t *testing.T, s *memory.Server) {
 		c, _ := client(t, s)
+		var last leader.Change
 		require.PanicsWithValue(t, "fn", func() {
-			_ = leader.Run(t.Context(), c, "n", func(context.Context, *lockport.Lock) error { panic("fn") })
+			_ = leader.Run(t.Context(), c, "n", func(context.Context, *lockport.Lock) error { panic("fn") }, leader.Observe(func(ch leader.Change) { last = ch }))
 		})
+		require.Equal(t, leader.Idle, last.State)
+		require.Error(t, last.Err)
 		calls := 0
 		r := run(t.Context(), c, func(ctx context.Context, term *lockport.Lock) error {
 			if calls++; calls < 3 {
