@@ -139,7 +139,8 @@ func (s *Storage) RenewLockLease(ctx context.Context, name string, _ time.Durati
 		return fmt.Errorf("%w; not acquired again: %w", lost, err)
 	}
 	if !j.lock.CompareAndSwap(lock, again) { // Unlock by certmagic.CleanUpOwnLocks
-		return errors.Join(notLocked(name), again.Release(ctx))
+		_ = again.Release(ctx) // what fails, the client repeats in the background
+		return notLocked(name)
 	}
 	return nil
 }

@@ -61,11 +61,14 @@ func (d *Driver) Open(url string) (database.Driver, error) {
 func (d *Driver) Close() error {
 	d.close()
 	closed := d.Driver.Close() // first: it waits for a statement that runs, and no other may begin without the lock
-	err := d.Unlock()
-	if errors.Is(err, database.ErrNotLocked) {
-		err = nil
+	switch err := d.Unlock(); {
+	case err == nil, errors.Is(err, database.ErrNotLocked):
+		return closed
+	case closed != nil:
+		return fmt.Errorf("%w; %w", closed, err)
+	default:
+		return err
 	}
-	return errors.Join(closed, err)
 }
 
 // Lock waits for the lock. database.ErrLocked: another client, or this Driver, has it. Its other errors are those of lockport.Locker.Acquire.
@@ -84,7 +87,8 @@ func (d *Driver) Lock() error {
 		return err
 	}
 	if d.lock.Store(lock); d.open.Err() != nil {
-		return errors.Join(d.open.Err(), d.Unlock())
+		_ = d.Unlock()
+		return d.open.Err()
 	}
 	return nil
 }

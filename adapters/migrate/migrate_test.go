@@ -90,8 +90,7 @@ func TestDriver(t *testing.T) {
 	server, url := memory.NewServer(), servers.SharedPostgres(t).URL()
 	locks := peer.Client(t, memory.NewBackend(memory.Options{Server: server}))
 	opened := func(name string, wait time.Duration) database.Driver {
-		d, err := migratelock.New(&pgx.Postgres{}, locks, name, wait).Open(url)
-		require.NoError(t, err)
+		d := peer.Must(migratelock.New(&pgx.Postgres{}, locks, name, wait).Open(url))(t)
 		t.Cleanup(func() { _ = d.Close() })
 		return d
 	}
@@ -145,11 +144,12 @@ func (b busy) Run(io.Reader) error {
 
 func (b busy) Close() error {
 	<-b.end
-	return nil
+	return io.EOF
 }
 
 func TestCloseDuringAMigration(t *testing.T) {
-	locks := peer.Client(t, memory.NewBackend(memory.Options{}))
+	server := memory.NewServer()
+	locks := peer.Client(t, memory.NewBackend(memory.Options{Server: server}))
 	b := busy{began: make(chan struct{}), end: make(chan struct{})}
 	d := migratelock.New(b, locks, "n", time.Minute)
 	require.NoError(t, d.Lock())
@@ -159,7 +159,8 @@ func TestCloseDuringAMigration(t *testing.T) {
 	go func() { closed <- d.Close() }()
 	free := func() bool { return peer.ErrOf(locks.TryAcquire(t.Context(), "n")) == nil }
 	require.Never(t, free, 200*time.Millisecond, 5*time.Millisecond, "the lock was free during a migration")
+	server.Lose("n", nil)
 	close(b.end)
-	require.NoError(t, <-closed)
+	require.Regexp(t, "^EOF; [^\n]+ lost", <-closed)
 	require.True(t, free())
 }

@@ -208,5 +208,5 @@ func probe(dir string) error {
 		return err
 	}
 	_, writeErr := f.Write(make([]byte, headerSize))
-	return errors.Join(writeErr, (&lockFile{File: f}).tryLock(), f.Close(), os.Remove(f.Name()))
+	return cmp.Or(writeErr, (&lockFile{File: f}).tryLock(), f.Close(), os.Remove(f.Name()))
 }
