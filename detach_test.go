@@ -109,10 +109,7 @@ func TestMinHoldBesideDetach(t *testing.T) {
 		} {
 			lock := w.acquire(c, "x", lockport.MinHold(2*time.Second))
 			detached := make(chan error)
-			go func() {
-				_, err := lock.Detach(w.ctx)
-				detached <- err
-			}()
+			go func() { detached <- peer.ErrOf(lock.Detach(w.ctx)) }()
 			synctest.Wait()
 			go func() { require.NoError(t, end(lock)) }()
 			require.Error(t, <-detached)

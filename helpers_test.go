@@ -12,6 +12,7 @@ import (
 	"github.com/lockport/lockport/backend/memory"
 	"github.com/lockport/lockport/backend/memory/memorytest"
 	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/lab/peer"
 )
 
 const ttl = 12 * time.Second
@@ -62,16 +63,14 @@ func (w *world) on(d driver.Backend, opts ...lockport.Option) *lockport.Client {
 	if w.tardy {
 		d = stating{d, func(caps *driver.Capabilities) { caps.Prompt = false }}
 	}
-	c, err := lockport.New(d, append([]lockport.Option{lockport.TTL(ttl), lockport.Logger(nil)}, opts...)...)
-	require.NoError(w, err)
+	c := peer.Must(lockport.New(d, append([]lockport.Option{lockport.TTL(ttl), lockport.Logger(nil)}, opts...)...))(w)
 	w.Cleanup(func() { _ = c.Close() })
 	return c
 }
 
 func (w *world) acquire(c *lockport.Client, name string, opts ...lockport.AcquireOption) *lockport.Lock {
 	w.Helper()
-	l, err := c.Acquire(w.ctx, name, opts...)
-	require.NoError(w, err)
+	l := peer.Must(c.Acquire(w.ctx, name, opts...))(w)
 	require.True(w, l.Valid())
 	return l
 }
@@ -133,8 +132,7 @@ func (w *world) token(l *lockport.Lock) lockport.Token {
 func (w *world) nobodyHolds(name string) {
 	w.Helper()
 	synctest.Wait() // for background work
-	l, err := w.other().TryAcquire(w.ctx, name)
-	require.NoError(w, err)
+	l := peer.Must(w.other().TryAcquire(w.ctx, name))(w)
 	w.release(l)
 }
 
@@ -142,8 +140,7 @@ func (w *world) nobodyHolds(name string) {
 func (w *world) requireWaiters(name string, want int) {
 	w.Helper()
 	synctest.Wait()
-	status, err := w.other().Inspect(w.ctx, name)
-	require.NoError(w, err)
+	status := peer.Must(w.other().Inspect(w.ctx, name))(w)
 	require.Equal(w, want, status.Waiters, "claims in the server's queue")
 }
 

@@ -28,12 +28,10 @@ func TestInspectAndList(t *testing.T) {
 		token, _ := l.Token()
 		require.Equal(t, lockport.Status{Name: "jobs/a", Held: true, Owner: l.Owner(), Host: host, PID: os.Getpid(), Label: "batch",
 			Token: token, Since: st.Since, Expires: st.Expires}, st)
-		all, err := looker.List(w.ctx, "jobs/")
-		require.NoError(t, err)
+		all := peer.Must(looker.List(w.ctx, "jobs/"))(t)
 		require.Equal(t, []lockport.Status{st}, all)
 
-		st, err = looker.Inspect(w.ctx, w.acquire(private, "private").Name())
-		require.NoError(t, err)
+		st = peer.Must(looker.Inspect(w.ctx, w.acquire(private, "private").Name()))(t)
 		require.Equal(t, []any{"hidden", os.Getpid(), "batch"}, []any{st.Host, st.PID, st.Label})
 		require.NotContains(t, st.Owner, host)
 

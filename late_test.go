@@ -54,11 +54,10 @@ func TestNobodyWaitsForALateBackend(t *testing.T) {
 	for name, call := range calls {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(w *world) {
-				ticket, err := w.acquire(w.other(), "b").Detach(w.ctx)
-				require.NoError(t, err)
+				ticket := peer.Must(w.acquire(w.other(), "b").Detach(w.ctx))(t)
 				c := w.stubborn(new(int32), strings.Split(name, ",")[0])
 				start := time.Now()
-				err = call(w.within(time.Second).ctx, c, ticket)
+				err := call(w.within(time.Second).ctx, c, ticket)
 				require.ErrorIs(t, err, context.DeadlineExceeded)
 				require.ErrorIs(t, err, lockport.ErrUnavailable)
 				require.Equal(t, time.Second, time.Since(start))

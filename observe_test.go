@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport"
+	"github.com/lockport/lockport/internal/lab/peer"
 )
 
 // A hold that ended before its caller, who gives up, has seen it counts for the hooks like every other.
@@ -67,8 +68,7 @@ func TestHooks(t *testing.T) {
 		l = w.acquire(c, "b")
 		b.Server().Lose("b", errors.New("by a test"))
 		synctest.Wait()
-		_, err := c.TryAcquire(w.ctx, "")
-		require.Error(t, err)
+		require.Error(t, peer.ErrOf(c.TryAcquire(w.ctx, "")))
 		require.Equal(t, []string{"a", "b", ""}, started)
 		require.Len(t, acquired, 3)
 		require.Equal(t, lockport.AcquireEvent{Backend: "memory", Name: "a", Token: token}, acquired[0])
@@ -111,15 +111,12 @@ func TestHooksAreInPairs(t *testing.T) {
 			},
 		}))
 		inner := func(outer *lockport.Lock) *lockport.Lock {
-			l, err := c.Acquire(lockport.WithLock(w.ctx, outer), outer.Name(), lockport.Reenter())
-			require.NoError(t, err)
+			l := peer.Must(c.Acquire(lockport.WithLock(w.ctx, outer), outer.Name(), lockport.Reenter()))(t)
 			return l
 		}
 		detached := w.acquire(c, "detached")
-		ticket, err := detached.Detach(w.ctx)
-		require.NoError(t, err)
-		attached, err := c.Attach(w.ctx, ticket)
-		require.NoError(t, err)
+		ticket := peer.Must(detached.Detach(w.ctx))(t)
+		attached := peer.Must(c.Attach(w.ctx, ticket))(t)
 		waiting := w.begin(c, "detached")
 		w.release(attached)
 		w.release(waiting.got())

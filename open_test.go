@@ -58,8 +58,7 @@ func TestOpenChecksTheServer(t *testing.T) {
 		{ID: "eviction", Text: "locks may be evicted", Remedy: "set noeviction"},
 	}}
 	m := mux(b, &o)
-	c, err := m.Open(t.Context(), "fake://host?ttl=20s", lockport.Logger(slog.New(slog.NewTextHandler(&log, nil))))
-	require.NoError(t, err)
+	c := peer.Must(m.Open(t.Context(), "fake://host?ttl=20s", lockport.Logger(slog.New(slog.NewTextHandler(&log, nil)))))(t)
 	require.Equal(t, 20*time.Second, o.TTL)
 	require.Contains(t, log.String(), "locks may be evicted")
 	require.Contains(t, log.String(), "set noeviction")
@@ -81,8 +80,7 @@ func TestOpenChecksTheServer(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		start := time.Now()
-		_, err := mux(checked{Backend: memorytest.NewBackend(nil, nil), closed: new(bool), slow: time.Minute}, &o).Open(ctx, "fake://host")
-		require.ErrorIs(t, err, lockport.ErrUnavailable)
+		require.ErrorIs(t, peer.ErrOf(mux(checked{Backend: memorytest.NewBackend(nil, nil), closed: new(bool), slow: time.Minute}, &o).Open(ctx, "fake://host")), lockport.ErrUnavailable)
 		require.Equal(t, time.Second, time.Since(start), "it waits for no call of the driver")
 		time.Sleep(2 * time.Minute)
 	})

@@ -92,13 +92,11 @@ func TestOneObtains(t *testing.T) {
 		all := func() bool { files, _ := filepath.Glob(requests + "/request*"); return len(files) == n }
 		require.Eventually(t, all, peer.Soon, time.Millisecond, "want %d requests", n)
 	}
-	all, err := machines.StartAll(t.Context(), config{url, t.TempDir(), requests}, 3)
-	require.NoError(t, err)
+	all := peer.Must(machines.StartAll(t.Context(), config{url, t.TempDir(), requests}, 3))(t)
 	defer all.Kill()
 	ctx := peer.Within(t, patience)
 
-	locks, err := open(ctx, url)
-	require.NoError(t, err)
+	locks := peer.Must(open(ctx, url))(t)
 	defer locks.Close()
 	holderBefore := func(waiters int) (pid int) {
 		t.Helper()
@@ -144,8 +142,7 @@ func TestStorage(t *testing.T) {
 	require.Equal(t, fmt.Sprint(ours.Storage), fmt.Sprint(ours), "certmagic logs it, and the wrapped one may hide its password")
 	try := func(s *certmagiclock.Storage, wanted bool) {
 		t.Helper()
-		ok, err := s.TryLock(ctx, name)
-		require.NoError(t, err)
+		ok := peer.Must(s.TryLock(ctx, name))(t)
 		require.Equal(t, wanted, ok)
 	}
 	blocked := func(s *certmagiclock.Storage) {

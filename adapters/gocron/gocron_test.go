@@ -72,8 +72,7 @@ func TestJobIsToldOfTheLoss(t *testing.T) {
 	began, over := make(chan string, 1), make(chan error, 1)
 	machine := func(name string) gocron.Job {
 		locker := gocronlock.NewLocker(peer.Client(t, memorytest.NewBackend(server, nil)))
-		s, err := gocron.NewScheduler(gocron.WithDistributedLocker(locker))
-		require.NoError(t, err)
+		s := peer.Must(gocron.NewScheduler(gocron.WithDistributedLocker(locker)))(t)
 		t.Cleanup(func() { _ = s.Shutdown() })
 		s.Start()
 		job, err := s.NewJob(gocron.DurationJob(time.Hour), gocron.NewTask(func(ctx context.Context) {

@@ -12,6 +12,8 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	promlock "github.com/lockport/lockport/adapters/prometheus"
+
+	"github.com/lockport/lockport/internal/lab/peer"
 )
 
 // labelsOf returns the labels of each series of Metrics, including those that a scrape adds.
@@ -19,8 +21,7 @@ func labelsOf(t *testing.T) map[string][]string {
 	series := make(map[string][]string)
 	m, r := register(t, promlock.Options{})
 	use(t.Context(), m.Hooks())
-	families, err := r.Gather()
-	require.NoError(t, err)
+	families := peer.Must(r.Gather())(t)
 	for _, f := range families {
 		labels := []string{"job", "instance"}
 		for _, l := range f.GetMetric()[0].GetLabel() {
@@ -53,8 +54,7 @@ func TestQueries(t *testing.T) {
 			List []struct{ Name, Type, Query string }
 		}
 	}
-	text, err := os.ReadFile("dashboard.json")
-	require.NoError(t, err)
+	text := peer.Must(os.ReadFile("dashboard.json"))(t)
 	require.NoError(t, json.Unmarshal(text, &dashboard))
 	asked := make(map[string]bool)
 	ask := func(where, query string) {
@@ -97,8 +97,7 @@ func TestQueries(t *testing.T) {
 			}
 		}
 	}
-	text, err = os.ReadFile("alerts.yml")
-	require.NoError(t, err)
+	text = peer.Must(os.ReadFile("alerts.yml"))(t)
 	require.NoError(t, yaml.Unmarshal(text, &alerts))
 	require.Len(t, alerts.Groups, 1)
 	require.Len(t, alerts.Groups[0].Rules, 3)
