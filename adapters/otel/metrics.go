@@ -1,8 +1,8 @@
 package otellock
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -59,7 +59,7 @@ func newMetrics(o Options) (*metrics, error) {
 		metric.WithDescription("Failed renewals. The client retries until the lock's deadline."))
 	m.validity, errs[6] = meter.Float64Histogram("lockport.renewal.validity", metric.WithUnit("1"), shares,
 		metric.WithDescription("Share of the TTL left when a renewal was sent."))
-	return m, errors.Join(errs...)
+	return m, cmp.Or(errs...)
 }
 
 // of returns the attributes of a lock, made once. New counters start at zero, so that the first loss is an increase.
