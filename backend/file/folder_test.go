@@ -30,8 +30,7 @@ func TestOwnFolder(t *testing.T) {
 	parent := t.TempDir()
 	try := func(name string) error { return (&folder{path: filepath.Join(parent, name), own: true}).prepare() }
 	require.NoError(t, try("new"))
-	fi := peer.Must(os.Lstat(filepath.Join(parent, "new")))(t)
-	require.Equal(t, fs.ModeDir|0o700, fi.Mode())
+	require.Equal(t, fs.ModeDir|0o700, peer.Must(os.Lstat(filepath.Join(parent, "new")))(t).Mode())
 	require.NoError(t, try("new"))
 
 	require.NoError(t, os.Symlink("new", filepath.Join(parent, "link")))

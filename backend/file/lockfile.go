@@ -120,10 +120,11 @@ func (f *lockFile) free() {
 	f.close()
 }
 
-// close frees the lock before it closes the file: a child process that is being started has a copy of the descriptor until it executes its program.
-// nil: there is nothing to close.
+// close frees the lock and the turn before it closes the file: a child process that is being started has a copy of the descriptor until it executes
+// its program. nil: there is nothing to close.
 func (f *lockFile) close() {
 	if f != nil {
+		f.leaveTurnstile()
 		_ = f.unlock()
 		_ = f.Close()
 	}

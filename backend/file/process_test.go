@@ -47,8 +47,7 @@ func TestReleaseDespiteChild(t *testing.T) {
 	var f *os.File
 	require.True(t, lease.(driver.LeaseAs).As(&f))
 	require.False(t, lease.(driver.LeaseAs).As(new(string)))
-	fi := peer.Must(f.Stat())(t)
-	require.EqualValues(t, 0o600, fi.Mode().Perm())
+	require.EqualValues(t, 0o600, peer.Must(f.Stat())(t).Mode().Perm())
 	done := child(t, f)
 	release(t, lease)
 	release(t, peer.Takes(t, b, request("x")))

@@ -22,7 +22,7 @@ func openLocks(dir string) (n int) {
 	return n
 }
 
-// A waiting claim keeps one descriptor and its turn; Abandon gives up both.
+// A waiting claim keeps one descriptor and its turn; Abandon gives up both, although a child that is being started has a copy.
 func TestQueue(t *testing.T) {
 	nobodyOvertakes(t)
 	dir := t.TempDir()
@@ -46,8 +46,10 @@ func TestQueue(t *testing.T) {
 	peer.Fails(t, a, again, driver.ErrHeld)
 	release(t, lease)
 	peer.Fails(t, a, again, driver.ErrHeld)
+	starts := child(t, c.waiting[later.Owner].File)
 	require.NoError(t, c.Abandon(t.Context(), later))
 	release(t, peer.Takes(t, a, again))
+	starts()
 	require.Zero(t, openLocks(dir))
 
 	// A single attempt does not queue, and does not wait for the queue.
