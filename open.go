@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -97,6 +98,9 @@ func (m *Mux) openBackend(rawURL string, ttl time.Duration) (driver.Backend, tim
 	}
 	if strings.Contains(u.Opaque, "@") || u.Host != "" && strings.Contains(u.EscapedPath()+u.EscapedFragment(), "@") { // so does a slash or a #
 		return nil, 0, errors.New("the lock URL has an @ after its address: percent-encode special characters in the password, and an @ in the path")
+	}
+	if _, err := strconv.ParseUint(cmp.Or(u.Port(), "0"), 10, 16); err != nil {
+		return nil, 0, errors.New("the port in the lock URL is greater than 65535")
 	}
 	m.mu.RLock()
 	s, ok := m.schemes[u.Scheme]

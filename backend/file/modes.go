@@ -107,7 +107,7 @@ func (b *Backend) setPermits(gate *lockFile, req driver.Request) error {
 		}
 		// The holder may have changed the number since it was read.
 		if _, now := gate.readLine(); st.Held && now != req.Permits {
-			return fmt.Errorf("%w: %w: the name's number of permits is %d", driver.ErrRefused, driver.ErrInvalidOption, now)
+			return fmt.Errorf("%w: %w: others use %d permits of the name, not %d: use one number everywhere", driver.ErrRefused, driver.ErrInvalidOption, now, req.Permits)
 		}
 	}
 	if err := gate.read(); err != nil {

@@ -104,7 +104,7 @@ func (o *Options) prepare() error {
 	case strings.HasPrefix(o.Chroot+"/", "/zookeeper/"):
 		return fmt.Errorf("the chroot %q is reserved by ZooKeeper", o.Chroot)
 	case o.TTL < time.Millisecond || o.TTL%time.Millisecond != 0 || o.TTL > math.MaxInt32*time.Millisecond:
-		return fmt.Errorf("the TTL is %v; it must be a whole number of milliseconds", o.TTL)
+		return fmt.Errorf("the TTL is %v; it must be a whole number of milliseconds, at most %v", o.TTL, math.MaxInt32*time.Millisecond)
 	case o.TickTime < 0:
 		return fmt.Errorf("the option TickTime is %v; it cannot be negative", o.TickTime)
 	case o.Username == "" && o.Password != "":

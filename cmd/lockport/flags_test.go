@@ -82,11 +82,8 @@ func TestURLComesFromAFile(t *testing.T) {
 		}
 		options := newOptions("status")
 		server := options.server()
-		err := options.parse(tt.args)
-		var got string
-		if err == nil {
-			got, err = server.url()
-		}
+		require.NoError(t, options.parse(tt.args))
+		got, err := server.url()
 		if tt.wantErr != "" {
 			require.ErrorContains(t, err, tt.wantErr, "%q", tt.args)
 			require.NotContains(t, err.Error(), "secret")
@@ -125,12 +122,13 @@ func TestRefusals(t *testing.T) {
 		{64, "exclude each other", []string{"run", "-n", "-w1s", "a", "--", "true"}},
 		{64, "neither term nor ignore", []string{"run", "--on-lost", "cry", "a", "--", "true"}},
 		{64, "half of the TTL", []string{"run", "--ttl=3s", "--kill-after=2s", "a", "--", "true"}},
-		{64, "want a duration of at least 100ms", []string{"run", "--ttl=99ms", "a", "--", "true"}},
+		{64, "want a duration of at least 100ms and at most 292 years", []string{"run", "--ttl=99ms", "a", "--", "true"}},
 		{64, "give at least 100ms", []string{"run", "--url", "memory:?ttl=99ms", "a", "--", "true"}},
 		{64, "known: etcd, etcds, file, memory, mysql, postgres, postgresql, redis", []string{"run", "--url", "rdis://localhost", "a", "--", "true"}},
 		{64, "unknown scheme", []string{"run", "--url", "localhost:6379", "a", "--", "true"}},
 		{64, "unknown scheme", []string{"compare", "--url", "gopher://h", "--out", filepath.Join(dir, "report")}},
 		{64, "cannot be parsed", []string{"run", "--url", "redis://u:secret@host:port", "a", "--", "true"}},
+		{64, "the port in the lock URL is greater than 65535", []string{"run", "--url", "table+mysql://u:secret@host:65536/db", "a", "--", "true"}},
 		{64, "unknown option -u", []string{"doctor", "-url=redis://:secret@h"}},
 		{64, "bad syntax", []string{"doctor", "---url=redis://:secret@h"}},
 		{64, "the name of a file", []string{"doctor", "--url-file", "redis://:secret@h"}},

@@ -93,7 +93,7 @@ Example:
   lockport run nightly-report -- ./report.sh
 
 "lockport VERB --help" describes a verb. The lock server is chosen by --url or LOCKPORT_URL;
-without either, locks are files of this machine, and no server is needed.
+without either, locks are files of this machine and user, and no server is needed.
 `)
 	_, err := io.WriteString(w, b.String())
 	return err
