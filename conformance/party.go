@@ -34,6 +34,7 @@ type party struct {
 	id      string       // what OwnerClient returns for its claims
 	mode    mode         // of its claims
 	close   func() error // once
+	closed  *atomic.Bool
 	refused *atomic.Bool // a claim returned ErrHeld
 }
 
@@ -58,7 +59,7 @@ func (e *Env) open(target string) *party {
 	b, err := e.cfg.Open(e.ctx, target)
 	e.check(err, "Config.Open")
 	id := fmt.Sprintf("suite/%d/conformance/%s", os.Getpid(), randomHex(4))
-	p := &party{Backend: b, e: e, id: id, close: sync.OnceValue(b.Close), refused: new(atomic.Bool)}
+	p := &party{Backend: b, e: e, id: id, close: sync.OnceValue(b.Close), closed: new(atomic.Bool), refused: new(atomic.Bool)}
 	e.after(func() { _ = p.Close() })
 	return p
 }
@@ -89,7 +90,10 @@ func (p *party) TryAcquire(ctx context.Context, req driver.Request) (driver.Leas
 	return lease, err
 }
 
-func (p *party) Close() error { return p.close() }
+func (p *party) Close() error {
+	p.closed.Store(true)
+	return p.close()
+}
 
 // connected makes sure that p is connected, by a claim on another name.
 func (p *party) connected() *party {
@@ -156,9 +160,13 @@ func (p *party) tryAgain(req *driver.Request) (driver.Lease, error) {
 	return lease, err
 }
 
-// abandonAtEnd abandons a claim when the case has ended.
+// abandonAtEnd abandons a claim when the case has ended, unless the case has closed its backend.
 func (p *party) abandonAtEnd(req driver.Request) {
-	p.e.undo(func(ctx context.Context) { _ = p.Abandon(ctx, req) })
+	p.e.undo(func(ctx context.Context) {
+		if !p.closed.Load() {
+			_ = p.Abandon(ctx, req)
+		}
+	})
 }
 
 // claim makes a claim that must be granted, because nobody has the name. Methods whose names end in As take a request instead.

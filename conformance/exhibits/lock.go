@@ -19,6 +19,7 @@ type lock struct {
 	net    *network
 	shared *sync.Map // state of exhibits on one server
 	hangUp func()    // closes the connection
+	closed atomic.Bool
 
 	as      driver.Backend // what the suite gets: the lock, or a wrapper
 	state   func(*driver.Capabilities)
@@ -126,6 +127,9 @@ func (l *lock) Attach(ctx context.Context, req driver.Request, owner string, tok
 }
 
 func (l *lock) Abandon(ctx context.Context, req driver.Request) error {
+	if l.closed.Load() {
+		panic("exhibits: Abandon after Close")
+	}
 	l.request(&req)
 	return l.abandon(ctx, req)
 }
@@ -143,6 +147,7 @@ func (l *lock) Break(ctx context.Context, name, owner string) error { return l.e
 func (l *lock) Check(ctx context.Context) ([]driver.Notice, error) { return l.check(ctx) }
 
 func (l *lock) Close() error {
+	l.closed.Store(true)
 	l.hangUp()
 	return l.sound.Close()
 }
