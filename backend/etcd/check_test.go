@@ -64,8 +64,7 @@ func TestAuthentication(t *testing.T) {
 			peer.SaysOneLine(t, peer.Fails(t, n, n.Request("x")), driver.ErrUnavailable, "new token")
 			n.Frees(n.Takes(n.Request("x")))
 			require.NoError(t, s.Use(t.Context(), func(root *clientv3.Client) error {
-				_, err := root.UserChangePassword(t.Context(), "may", "changed")
-				return err
+				return peer.ErrOf(root.UserChangePassword(t.Context(), "may", "changed"))
 			}))
 			peer.SaysOneLine(t, peer.Fails(t, n, n.Request("x")), driver.ErrRefused, "rejected the user or password")
 		})

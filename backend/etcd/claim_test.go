@@ -77,8 +77,7 @@ func TestLostClaimThatArrivesAgain(t *testing.T) {
 		n.mu.Lock()
 		c.unwatch()
 		n.mu.Unlock()
-		_, err := etcd.Delete(t.Context(), c.key)
-		require.NoError(t, err)
+		require.NoError(t, peer.ErrOf(etcd.Delete(t.Context(), c.key)))
 		if copied {
 			arrives()
 		}
@@ -86,7 +85,7 @@ func TestLostClaimThatArrivesAgain(t *testing.T) {
 			require.NoError(t, n.confirm([]*claim{c}))
 			require.ErrorIs(t, c.ended, errKeyGone)
 		}
-		var released error
+		var released, err error
 		if requeue {
 			_, released, err = n.Requeue(t.Context(), lease, next)
 			require.NoError(t, err)

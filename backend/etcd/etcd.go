@@ -49,7 +49,7 @@ func newBackend(client *clientv3.Client, config *clientv3.Config, o Options) (*B
 		claims: make(map[string]*claim), leases: make(map[time.Duration]*lease), doubted: make(map[*claim]struct{})}
 	b.ctx, b.cancel = context.WithCancel(context.Background())
 	b.writes = batch.Queue[request, answer]{Send: b.send, Alone: b.commit, Apart: func(r request) string { return r.name }}
-	b.watches = watches{b: b, names: make(map[string][]*watch)}
+	b.watches.b, b.watches.names = b, make(map[string][]*watch)
 	return b, nil
 }
 

@@ -3,10 +3,13 @@ package etcd
 import (
 	"context"
 	"slices"
+	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc/metadata"
 )
 
 // watch reports events on the keys of a name, or on one key.
@@ -32,6 +35,7 @@ type watches struct {
 	names  map[string][]*watch // by prefix
 	n      int
 	shared context.CancelFunc // ends the shared watch; nil: each has its own
+	stream atomic.Int64       // number of the stream for new watches: the token of an earlier one may have expired
 }
 
 const (
@@ -109,11 +113,15 @@ func (ws *watches) follow(ctx context.Context, w *watch) {
 	}
 	for pause := retrySoon; ctx.Err() == nil; pause = min(2*pause, retryLate) {
 		if client, err := ws.b.ready(ctx); err == nil {
-			for r := range client.Watch(ctx, key, append(opts, clientv3.WithRev(w.from))...) {
+			stream := ws.stream.Load() // clientv3 opens a stream, with a new token, for each set of metadata
+			on := metadata.AppendToOutgoingContext(ctx, "lockport-stream", strconv.FormatInt(stream, 10))
+			for r := range client.Watch(on, key, append(opts, clientv3.WithRev(w.from))...) {
 				missed := r.CompactRevision > 0 // its start was compacted away
 				switch n := len(r.Events); {
 				case missed:
 					w.from, w.seen = 0, 0
+				case r.Canceled:
+					ws.stream.CompareAndSwap(stream, stream+1)
 				case n > 0: // the header's revision may cover later events
 					w.from = r.Events[n-1].Kv.ModRevision + 1
 				case r.Created:

@@ -80,11 +80,9 @@ func (c *cluster) Heal(ctx context.Context) error {
 	return servers.Poll(ctx, func(ctx context.Context) error {
 		return c.at(ctx, func(ctx context.Context, js jetstream.JetStream) error {
 			n := len(c.Nodes())
-			if err := CreateBucket(ctx, js, Options{}, n); err != nil {
-				return err
-			}
+			failed := CreateBucket(ctx, js, Options{}, n)
 			s, err := js.Stream(ctx, "KV_lockport")
-			if err != nil {
+			if err = errors.Join(failed, err); err != nil {
 				return err
 			}
 			if cl := s.CachedInfo().Cluster; n > 1 && (cl == nil || cl.Leader == "" || len(cl.Replicas) != n-1 ||

@@ -121,9 +121,7 @@ func TestEachWatchesTheOneAhead(t *testing.T) {
 		req := request(w, t.Name())
 		waiting.Go(func() { _, _ = w.Wait(t.Context(), req) })
 		watched := func() (watchers string) {
-			answer, err := s.FourLetter(t.Context(), "wchp") // paths, each followed by its watching sessions
-			require.NoError(t, err)
-			_, watchers, _ = strings.Cut(answer, ahead+"\n")
+			_, watchers, _ = strings.Cut(peer.Must(s.FourLetter(t.Context(), "wchp"))(t), ahead+"\n") // paths, each followed by its watching sessions
 			watchers, _, _ = strings.Cut(watchers, "/")
 			return strings.TrimSpace(strings.Replace(watchers, fmt.Sprintf("\t%#x\n", owner), "", 1))
 		}

@@ -44,8 +44,7 @@ func newPlace(t testing.TB, s *servers.Etcd) *place {
 // get returns the value of the data key, or of another key.
 func (p *place) get(key string) string {
 	p.t.Helper()
-	r, err := p.client.Get(p.t.Context(), key)
-	require.NoError(p.t, err)
+	r := peer.Must(p.client.Get(p.t.Context(), key))(p.t)
 	if len(r.Kvs) == 0 {
 		return ""
 	}

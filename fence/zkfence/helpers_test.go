@@ -94,10 +94,7 @@ func open(_ context.Context, addr string) (*fencetest.Store, error) {
 			return peer.ErrOf(c.Set(path(name), strconv.AppendInt(nil, value, 10), -1))
 		},
 		Get: func(_ context.Context, name string) (int64, error) {
-			if err := create(name); err != nil {
-				return 0, err
-			}
-			if _, err := c.Sync(path(name)); err != nil {
+			if err := errors.Join(create(name), peer.ErrOf(c.Sync(path(name)))); err != nil {
 				return 0, err
 			}
 			data, _, err := c.Get(path(name))
