@@ -36,7 +36,6 @@ type outcome struct {
 	err       error
 	suspended time.Duration // of clock.Present before the request
 	gaveUp    bool          // the request ran on a caller's goroutine and failed because that caller's context ended
-	spent     time.Duration // on that request
 	abandoned bool          // the outcome was unknown, and the claim is now certainly gone
 	refused   error         // the outcome was unknown, and the server refused to end the claim; nil: it did not
 }
@@ -78,11 +77,8 @@ func (cl *claim) runHere(w *waiter) (gaveUp bool) {
 			w.ready = make(chan struct{})
 		}
 	}()
-	began := time.Now()
 	o = cl.attempt(w.ctx, false)
-	if o.gaveUp = o.err != nil && hasEnded(w.ctx); o.gaveUp {
-		o.spent = time.Since(began)
-	}
+	o.gaveUp = o.err != nil && hasEnded(w.ctx)
 	return
 }
 
@@ -108,10 +104,9 @@ func (cl *claim) run(ctx context.Context, o outcome) {
 		switch class := classOf(o.err); {
 		case class == nil: // no attempt was made yet
 		case class == driver.ErrUnknown: // it may be held: waiters get another claim once it certainly is not
-			// A silent server is reported to the waiters as soon as if the caller had stayed.
 			sleep(ctx, jitter(undoing), nil)
 			undoing = nextPause(undoing)
-			if err := cl.abandon(ctx, maxAttempt-o.spent); err == nil {
+			if err := cl.abandon(ctx); err == nil {
 				sleep(ctx, jitter(minPause), nil) // the server may never be able to confirm a grant
 				o = outcome{abandoned: true}
 			} else {

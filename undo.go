@@ -39,7 +39,7 @@ func (c *Client) undoAll() {
 		c.mu.Unlock()
 
 		sleep(c.ctx, wait, nil)
-		err := u.claim.abandon(c.ctx, maxAttempt)
+		err := u.claim.abandon(c.ctx)
 		if err != nil && u.pause == 0 {
 			c.logger().LogAttrs(c.ctx, slog.LevelWarn, "lockport: a lock could not be released, retrying",
 				slog.String("backend", c.caps.Backend), slog.String("name", u.claim.req.Name), slog.Any("error", err))
@@ -57,11 +57,11 @@ func (c *Client) undoAll() {
 	c.undoers--
 }
 
-// abandon makes one attempt, bounded by limit, to end the claim for certain. If there is a lease, it releases that first, which frees what the driver keeps for it.
-func (cl *claim) abandon(ctx context.Context, limit time.Duration) error {
-	ctx, cancel := context.WithTimeout(ctx, limit)
+// abandon makes one attempt to end the claim for certain. If there is a lease, it releases that first, which frees what the driver keeps for it.
+func (cl *claim) abandon(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, maxAttempt)
 	defer cancel()
-	half, cancel := context.WithTimeout(ctx, limit/2) // if it hangs, Abandon still has time
+	half, cancel := context.WithTimeout(ctx, maxAttempt/2) // if it hangs, Abandon still has time
 	defer cancel()
 	cl.client.mu.Lock()
 	lease := cl.joinRenewal(half)
