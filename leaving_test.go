@@ -10,6 +10,7 @@ import (
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/backend/memory/memorytest"
 	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/lab/peer"
 )
 
 // A queue entry at the server is removed even if its caller left before the answer, or is later told that it cannot have the lock.

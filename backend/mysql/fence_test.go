@@ -121,7 +121,7 @@ func TestDeadlockAmongNewRows(t *testing.T) {
 	a, b := dialFor(t, backendOn(t, db, Options{})), dialFor(t, backendFor(t, m, Options{})) // no token is drawn yet
 	deadlocks := drawAttempts - 1
 	p.on(func(query string) error {
-		if strings.Contains(query, "INSERT") && deadlocks > 0 {
+		if strings.HasPrefix(query, "INSERT") && deadlocks > 0 {
 			deadlocks--
 			return &gomysql.MySQLError{Number: errDeadlock, Message: "planted"}
 		}

@@ -59,7 +59,7 @@ func TestFailures(t *testing.T) {
 				ops[0].Slots = []session.Key{"b" + newKey()[1:], newKey()} // the last row's statement names the first slot
 			}
 			p.on(func(query string) error {
-				if !strings.HasPrefix(strings.TrimPrefix(query, a.briefly), c.fails) {
+				if !strings.HasPrefix(query, c.fails) {
 					return nil
 				}
 				return done{&gomysql.MySQLError{Number: errRowLockWait, Message: "planted"}}
