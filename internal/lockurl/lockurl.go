@@ -102,11 +102,11 @@ func (p *Params) Prefix() (prefix string, none bool) {
 	return prefix, given && prefix == ""
 }
 
-// Connections makes a number of connections at which go-redis, which reads it, would panic an error.
+// Connections reports a number of connections that no client can have: go-redis, which reads it, would panic or stall.
 func (p *Params) Connections() {
 	for _, name := range []string{"pool_size", "min_idle_conns", "max_idle_conns", "max_active_conns", "pipeline_pool_size"} {
 		for _, text := range p.left[name] {
-			if n, err := strconv.ParseInt(text, 10, 32); errors.Is(err, strconv.ErrRange) || name == "pool_size" && n < 0 {
+			if n, err := strconv.ParseInt(text, 10, 17); errors.Is(err, strconv.ErrRange) || name == "pool_size" && n < 0 {
 				p.Fail("bad value %q of the URL parameter %s: want a possible number of connections", text, name)
 			}
 		}

@@ -52,7 +52,7 @@ func TestErrors(t *testing.T) {
 		"x://h?d=5":                   `bad value "5" of the URL parameter d: want something like 500ms`,
 		"x://u:secret@h,":             `bad address "" in the URL: want host:port, several with commas between them`,
 		"x://h?pool_size=-1":          `bad value "-1" of the URL parameter pool_size: want a possible number of connections`,
-		"x://h?max_idle_conns=-1&max_idle_conns=2147483648": `bad value "2147483648" of the URL parameter max_idle_conns: want a possible number of connections`,
+		"x://h?max_idle_conns=-1&max_idle_conns=65536": `bad value "65536" of the URL parameter max_idle_conns: want a possible number of connections`,
 		"x://h?addr=i%0A":   `bad address "i\n" in the URL: want host:port, several with commas between them`,
 		"x://h?addr=i:port": `bad address "i:port" in the URL: want host:port, several with commas between them`,
 		"x://h?cert=a":      "the URL parameters cert and key belong together: give both or none",
