@@ -87,7 +87,7 @@ func (a *claimant) claiming(name string) *call[*outcome] {
 // settled settles an outcome. Then other must get the name. settled returns the token of other's claim.
 func (a *claimant) settled(answer *outcome, name string, other *party, how string) uint64 {
 	answer.settle()
-	return a.wantFreeIn(other, name, fmt.Sprintf("%s (%s) returned %v, and any possible effect was undone", a.what, how, answer.err))
+	return a.wantFreeIn(other, name, fmt.Sprintf("%s (%s) returned %v, and was undone unless that promises no effect", a.what, how, answer.err))
 }
 
 // wantFreeIn has other claim name as a rival, within the lag.
@@ -252,7 +252,7 @@ func (a *claimant) together(other *party, fault func(round int, claim func())) {
 			w.result.settle()
 		}
 		for i, w := range all {
-			why := fmt.Sprintf("%s (cut off together with others) returned %v, and was undone or released", a.what, w.result.err)
+			why := fmt.Sprintf("%s (cut off together with others) returned %v, and was undone unless that promises no effect", a.what, w.result.err)
 			a.rises(w.result.token, a.wantFreeIn(other, names[i], why))
 		}
 	}

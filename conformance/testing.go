@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// Test runs the suite, each case as a subtest. With -short it runs the quick cases only. A case that cannot run is skipped
-// with its reason. The number of cases at once does not depend on -parallel, because most of them wait for time to pass.
-// Of the options, only Progress has no effect.
+// Test runs the suite, each case as a parallel subtest, which runs when t's function has returned: end what cfg needs with
+// t.Cleanup. With -short it runs the quick cases only. A case that cannot run is skipped with its reason. The number of cases
+// at once does not depend on -parallel, because most wait for time to pass. Of the options, only Progress has no effect.
 func Test(t *testing.T, cfg Config, opts ...RunOption) {
 	o := newRunOptions(opts)
 	r, err := newRunner(t.Context(), cfg)
