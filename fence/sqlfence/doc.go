@@ -17,9 +17,10 @@
 //   - Guarded transactions on one name run one after another. An open one, even of a paused holder, blocks the newer holder's Guard until the
 //     context of that Guard ends. Keep transactions short, and let the server end idle ones: idle_in_transaction_session_timeout on Postgres,
 //     idle_transaction_timeout on MariaDB, wait_timeout on MySQL.
-//   - The guard ends with the transaction. On MySQL that can be before Commit, unnoticed by database/sql. A deadlock (1213; with
-//     innodb_rollback_on_timeout also a lock wait timeout) rolls it back. A statement that commits implicitly (CREATE TABLE, TRUNCATE, LOCK TABLES)
-//     commits it. Later statements are not guarded. Roll back after any error, and avoid such statements.
+//   - The guard ends with the transaction. On MySQL that can be before Commit, unnoticed by database/sql. A deadlock (1213) rolls it back; so do a
+//     lock wait timeout with innodb_rollback_on_timeout, and error 1020 with MariaDB's innodb_snapshot_isolation. A statement that commits
+//     implicitly (CREATE TABLE, TRUNCATE, LOCK TABLES) commits it. Later statements are not guarded. Roll back after any error, and avoid such
+//     statements.
 //   - One server locks the rows. On Galera, and in a replication group with several primaries, send all guarded transactions of a name to one node.
 //   - If a server forgets a commit, it forgets the registration too: in a crash (synchronous_commit = off on Postgres,
 //     innodb_flush_log_at_trx_commit other than 1 on MySQL) or in a fail-over to a replica that lacks it. Reads from a replica may be stale: a
