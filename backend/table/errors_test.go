@@ -126,9 +126,9 @@ func TestDeadConnection(t *testing.T) {
 
 // A statement that the server undid is repeated, but not for ever.
 func TestConflict(t *testing.T) {
-	for d, undone := range []error{state("40P01"), &gomysql.MySQLError{Number: 1213}} {
+	for undone, d := range map[error]Dialect{state("40P01"): Postgres, &gomysql.MySQLError{Number: 1213}: MySQL, &gomysql.MySQLError{Number: 1020}: MySQL} {
 		server := &dying{undone: undone}
-		b := peer.Must(NewBackend(sql.OpenDB(server), Dialect(d), Options{}))(t)
+		b := peer.Must(NewBackend(sql.OpenDB(server), d, Options{}))(t)
 		err := b.Break(t.Context(), "a", someOwner)
 		require.ErrorIs(t, err, driver.ErrUnavailable)
 		require.NotErrorIs(t, err, driver.ErrUnknown)

@@ -95,7 +95,7 @@ var refused = regexp.MustCompile("^(?:(42P01|1146|1)|(42|28|3D|22|0A)...|26000|1
 
 // conflict and readOnly match codes of statements that certainly had no effect: the server undid them (a serialization failure, a deadlock), or it
 // accepts no writes, as after a switchover.
-var conflict, readOnly = regexp.MustCompile("^(?:40001|40P01|1213)$"), regexp.MustCompile("^(?:25006|1290|1792|1836)$")
+var conflict, readOnly = regexp.MustCompile("^(?:40001|40P01|1213|1020)$"), regexp.MustCompile("^(?:25006|1290|1792|1836)$")
 
 // classify gives err the class of the server's answer, or else class.
 func (b *Backend) classify(ctx context.Context, err, class error) error {
