@@ -17,7 +17,7 @@ const (
 	Campaigning State = iota // waits for the lock
 	Leading                  // has the lock, and fn is about to be called
 	Stopping                 // fn's context has ended, but fn has not returned: another process may lead soon
-	Idle                     // fn has returned or panics, and the lock is released; or the campaign failed
+	Idle                     // fn has returned or panicked, and the lock is released; or the campaign failed
 )
 
 // String names the state.

@@ -28,14 +28,14 @@ type events interface {
 	missed() // events may have been missed; the backend's mutex is held
 }
 
-// watches are all watches of a backend, on one stream of clientv3. Each own etcd watch costs two goroutines. With more than ownWatches, one
-// watch of all locks' keys replaces them, until the last is removed. The backend's mutex guards them.
+// watches are all watches of a backend, on one stream of clientv3, or another once etcd refuses a watch. Each own watch costs two goroutines. With
+// more than ownWatches, one watch of all locks' keys replaces them, until the last is removed. The backend's mutex guards them.
 type watches struct {
 	b      *Backend
 	names  map[string][]*watch // by prefix
 	n      int
 	shared context.CancelFunc // ends the shared watch; nil: each has its own
-	stream atomic.Int64       // number of the stream for new watches: the token of an earlier one may have expired
+	stream atomic.Int64       // number of the stream for new watches: etcd refuses them on one whose token has ended
 }
 
 const (

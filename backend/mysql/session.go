@@ -39,7 +39,7 @@ type conn struct {
 	marker string // the unique name of a lock that the session holds while it lives
 	drawn  int    // tokens since old rows were last deleted
 
-	briefly string // limits the time of the statement that it begins: renewals wait behind it; empty with a long TTL, and on MySQL, which cannot
+	briefly string // limits the time of the statement that it begins: renewals wait behind it; empty with a long TTL, and on MySQL, which limits only reads
 }
 
 // open takes a connection from the pool, makes it a session for locks, and returns the server's facts.
