@@ -18,7 +18,7 @@ const releaseTimeout = 5 * time.Second
 // and return the first result.
 func (l *Lock) Release(ctx context.Context) (err error) {
 	c := l.claim.client
-	ctx = context.WithoutCancel(ctx) // panics if ctx is nil, before anything has changed
+	_ = ctx.Err() // panics if ctx is nil, before anything has changed
 	c.mu.Lock()
 	now := c.now()
 	if e := l.endAt(now); e != nil {
@@ -53,13 +53,13 @@ func (l *Lock) leaves(now time.Duration) (release bool) {
 }
 
 // releaseInTime releases the claim for a caller that waits for at most releaseTimeout, whatever the client library does. The release already counts
-// as background work.
+// as background work. It uses only the values of ctx.
 func (l *Lock) releaseInTime(ctx context.Context) (err error) {
 	c, cl := l.claim.client, l.claim
 	defer l.releasing.Done() // also if the driver panics
 	release := func() error {
 		defer c.background.Done()
-		call, cancel := context.WithTimeout(ctx, releaseTimeout)
+		call, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
 		defer cancel()
 		return cl.release(call)
 	}
