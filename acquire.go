@@ -12,7 +12,7 @@ import (
 )
 
 // Acquire implements Locker. If ctx ends first, the error matches ctx's error and the reason for the wait, if known: ErrHeld or ErrUnavailable. If the
-// server is unavailable at the first attempt, Acquire fails after at most 5 s, or 10 s if another call made that attempt and gave up. Other errors:
+// server is unavailable at the first attempt, Acquire fails after at most 5 s, or 15 s if another call made that attempt and gave up. Other errors:
 // ErrRefused, ErrClosed, ErrInvalidName, ErrInvalidOption, errors.ErrUnsupported.
 func (c *Client) Acquire(ctx context.Context, name string, opts ...AcquireOption) (*Lock, error) {
 	return c.acquire(ctx, "acquire", name, opts)
