@@ -187,22 +187,22 @@ func (s *supervisor) askedToEnd(status syscall.WaitStatus) bool {
 	return key || s.forwarded[syscall.SIGTERM] || s.forwarded[syscall.SIGINT] || s.forwarded[syscall.SIGQUIT] || status.Signaled() && s.forwarded[status.Signal()]
 }
 
-// endGroup ends the processes that the command left running, if the lock is gone, or with --keep: another machine may run the command next.
+// endGroup ends the processes that the command left running, if the lock is gone, or with --keep: another machine may run the command next. SIGKILL
+// follows even if none was seen: groupAlive misses a process that starts another and ends meanwhile.
 func (s *supervisor) endGroup() {
 	s.handleLoss(time.Now())
-	if s.o.keep && s.killAt.IsZero() && groupAlive(s.child.group) {
+	if s.o.keep && s.killAt.IsZero() {
 		killAt := time.Now().Add(s.o.killAfter)
 		if deadline, ok := s.lock.Deadline(); ok && deadline.Add(-killSlack(s.o.ttl)).Before(killAt) {
 			killAt = deadline.Add(-killSlack(s.o.ttl))
 		}
 		s.terminate(killAt)
 	}
-	for !s.killAt.IsZero() && groupAlive(s.child.group) {
-		if !time.Now().Before(s.killAt) {
-			killGroup(s.child.group)
-			break // a process that changed its user stays
-		}
+	for time.Now().Before(s.killAt) && groupAlive(s.child.group) {
 		time.Sleep(5 * time.Millisecond) // the kernel reports the end of children only
+	}
+	if !s.killAt.IsZero() {
+		killGroup(s.child.group)
 	}
 }
 
