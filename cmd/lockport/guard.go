@@ -4,6 +4,7 @@ package main
 
 import (
 	"encoding/binary"
+	"errors"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -45,11 +46,21 @@ func startGuard(group int, holding []*os.File) (*guard, error) {
 		ExtraFiles:  holding,
 		SysProcAttr: &syscall.SysProcAttr{Setsid: true},
 	}
-	if err := cmd.Start(); err != nil {
+	ready, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
 		writes.Close()
 		return nil, err
 	}
-	return &guard{process: cmd.Process, pipe: writes}, nil
+	defer ready.Close()
+	g := &guard{process: cmd.Process, pipe: writes}
+	if n, _ := ready.Read(make([]byte, 1)); n == 0 { // it had no thread, or a signal ended it before it could ignore that
+		g.release()
+		return nil, errors.New("it ended at once")
+	}
+	return g, nil
 }
 
 // setDeadline tells the guard to kill the group at deadline, unless a later one arrives before.
@@ -85,6 +96,7 @@ func guardVerb(_ *console, args []string) error {
 	if group <= 1 {
 		return usagef("%s is internal to lockport", verbGuard)
 	}
+	_, _ = os.Stdout.Write([]byte{1}) // ready
 	var deadline time.Duration
 	now := clock.Shared
 	for readable(os.Stdin, deadline, now) && binary.Read(os.Stdin, binary.NativeEndian, &deadline) == nil {

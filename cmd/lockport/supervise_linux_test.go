@@ -143,6 +143,7 @@ func TestGuardThatReadsLate(t *testing.T) {
 	require.NoError(t, victim.Start())
 	group := victim.Process.Pid
 	t.Cleanup(func() { _ = victim.Process.Kill(); _ = victim.Wait() })
+	require.Error(t, peer.ErrOf(startGuard(1, nil)), "a guard that ends at once")
 	g := peer.Must(startGuard(group, nil))(t)
 	t.Cleanup(g.release)
 
