@@ -64,16 +64,13 @@ func startChild(path string, command, env []string) (*child, error) {
 	_, _ = unix.FcntlInt(fd, unix.F_SETFD, 0) // so that it is inherited
 	lent := ttyFd() == 0 && inForeground() && !isPipe(os.Stdout)
 	cmd := &exec.Cmd{
-		Path:   self,
-		Args:   append([]string{command[0], verbExec, strconv.Itoa(int(fd)), path}, command...),
-		Env:    env,
-		Stdin:  os.Stdin,
-		Stdout: os.Stdout,
-		Stderr: os.Stderr,
-		SysProcAttr: childAttributes(&syscall.SysProcAttr{
-			Setpgid:    true,
-			Foreground: lent,
-		}),
+		Path:        self,
+		Args:        append([]string{command[0], verbExec, strconv.Itoa(int(fd)), path}, command...),
+		Env:         env,
+		Stdin:       os.Stdin,
+		Stdout:      os.Stdout,
+		Stderr:      os.Stderr,
+		SysProcAttr: childAttributes(&syscall.SysProcAttr{Setpgid: true, Foreground: lent}),
 	}
 	started, stops := make(chan error), make(chan syscall.Signal)
 	c := &child{gate: gate, stops: stops}

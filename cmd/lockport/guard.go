@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -89,10 +90,7 @@ func guardVerb(_ *console, args []string) error {
 	// A service manager or terminal that ends all processes sends these to lockport too, which then ends the guard.
 	signal.Ignore(syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2,
 		syscall.SIGALRM, syscall.SIGTSTP)
-	group := 0
-	if len(args) == 1 {
-		group, _ = strconv.Atoi(args[0])
-	}
+	group, _ := strconv.Atoi(strings.Join(args, " "))
 	if group <= 1 {
 		return usagef("%s is internal to lockport", verbGuard)
 	}

@@ -138,14 +138,12 @@ func (s *supervisor) handleLoss(now time.Time) {
 	err, then := s.lock.Err(), "ending the command"
 	silence := errors.Is(err, lockport.ErrSilence)
 	switch {
-	case !errors.Is(err, lockport.ErrLost):
+	case !errors.Is(err, lockport.ErrLost), s.lost && s.killAt.IsZero():
 		return
 	case !s.killAt.IsZero():
 		if silence { // no time is left for SIGTERM
 			s.killAt = now
 		}
-		return
-	case s.lost:
 		return
 	case s.o.ignore:
 		then = "the command continues, because of --on-lost ignore"

@@ -89,12 +89,9 @@ func readURL(file string) (string, error) {
 		return "", usagef("--url-file and LOCKPORT_URL_FILE take the name of a file that holds the URL, not the URL")
 	}
 	f, err := os.Open(file)
-	if err != nil {
-		return "", usagef("the URL cannot be read: %v", err)
-	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, 64<<10)) // /dev/zero has no end
-	if err != nil {
+	text, failed := io.ReadAll(io.LimitReader(f, 64<<10)) // /dev/zero has no end; without a file, Read fails
+	_ = f.Close()
+	if err = cmp.Or(err, failed); err != nil {
 		return "", usagef("the URL cannot be read: %v", err)
 	}
 	url := strings.TrimSpace(string(text))
