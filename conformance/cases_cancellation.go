@@ -71,7 +71,7 @@ var cancellationCases = group("cancellation",
 		}
 	}),
 	full("silent-server",
-		"P6 cancellation: on a silent server, calls return when their contexts end: TryAcquire ErrUnknown or ErrUnavailable, Check ErrUnavailable; "+
+		"P6 cancellation: on a silent server, calls return when their contexts end: TryAcquire ErrUnknown or ErrUnavailable, Check and Inspect ErrUnavailable; "+
 			"Abandon undoes what arrives late", outOfReach((*Env).freeze), "Freeze"),
 	full("claim-under-way", ruleCancellation+", even if the claim arrives at the server later", func(e *Env) {
 		p, name, late := e.party().connected(), e.name(), min(e.ttl, callTime/4)
@@ -109,9 +109,16 @@ func outOfReach(fault func(*Env)) func(*Env) {
 				"a claim on a server out of reach must return ErrUnavailable or ErrUnknown; it returned (lease: %t): %w", lease != nil, err)
 			// The driver may return nil if it knows that it sent nothing.
 			gone = append(gone, e.endsInTime("Abandon", func(ctx context.Context) error { return p.Abandon(ctx, reqs[i]) }) == nil)
+			looks := make(map[string]func(context.Context) error)
 			if checker, ok := driver.As[driver.Checker](p.Backend); ok {
-				err := e.endsInTime("Check", func(ctx context.Context) error { return errOf(checker.Check(ctx)) })
-				e.is(err, "Check must return ErrUnavailable; it returned", driver.ErrUnavailable)
+				looks["Check"] = func(ctx context.Context) error { return errOf(checker.Check(ctx)) }
+			}
+			if inspector, ok := driver.As[driver.Inspector](p.Backend); ok {
+				looks["Inspect"] = func(ctx context.Context) error { return errOf(inspector.Inspect(ctx, reqs[i].Name)) }
+			}
+			for what, look := range looks {
+				err := e.endsInTime(what, look)
+				e.is(err, what+" must return ErrUnavailable; it returned", driver.ErrUnavailable)
 				e.require(!strings.Contains(err.Error(), "\n"), "the error has more than one line: %q", err)
 			}
 		}
@@ -139,7 +146,9 @@ func leavesTheQueue(e *Env, wait func(b *party, req driver.Request)) {
 	b.abandon(req)
 	b.abandon(req)
 	release()
-	e.party().wantFree(name, "the only waiter abandoned its claim")
+	next, why := e.party(), "the only waiter abandoned its claim"
+	next.wantFree(name, why)
+	next.release(next.takeAs(next.queueing(name), 0, why)) // a claim that would wait respects the turns of others
 	e.leftovers("all claims were released or abandoned")
 }
 
@@ -271,7 +280,7 @@ var unknownCases = group("unknown",
 	full("many-cut-off", ruleEffects+" (many claims at once, connections cut)",
 		func(e *Env) { e.party().claimant().cutTogether() }, "Delay", "Cut", "Direct"),
 	full("server-gone",
-		"P10 errors: on an unreachable server, calls return in time and without the password: TryAcquire ErrUnavailable or ErrUnknown, Check ErrUnavailable; "+
+		"P10 errors: on an unreachable server, calls return in time and without the password: TryAcquire ErrUnavailable or ErrUnknown, Check and Inspect ErrUnavailable; "+
 			"when the server is back, locks work again", outOfReach((*Env).sever), "Sever"),
 )
 

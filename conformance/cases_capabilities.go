@@ -280,6 +280,14 @@ func (p *party) inspect(name string) driver.Status {
 	return st
 }
 
+// shown is inspect for a backend that need not be an Inspector: then it shows nothing.
+func (p *party) shown(name string) (st driver.Status) {
+	if _, ok := driver.As[driver.Inspector](p.Backend); ok {
+		st = p.inspect(name)
+	}
+	return st
+}
+
 // namesSessionOf reports whether shown, from Inspect, stands for the session of owner's claim. A server that does not know owner
 // ids shows "session-", the session's number, and the start of owner's client part.
 func (e *Env) namesSessionOf(shown, owner string) bool {

@@ -207,7 +207,8 @@ func (j joint) wakes(e *Env) {
 
 func (j joint) deadHolder(e *Env) {
 	a, b, name := e.two()
-	a.in(j.mode).claim(name)
+	dead := a.in(j.mode).request(name)
+	a.in(j.mode).claimAs(dead)
 	var others []func()
 	for range three - 1 {
 		others = append(others, b.keep(b.in(j.mode).claim(name)))
@@ -220,6 +221,10 @@ func (j joint) deadHolder(e *Env) {
 	}
 	c := e.party()
 	e.during(e.takeover(), func() { c.in(j.rival()).wantHeld(name, "the other holders live") })
+	st := c.shown(name)
+	for _, holder := range append(st.Others, st) {
+		e.require(holder.Owner != dead.Owner && !e.namesSessionOf(holder.Owner, dead.Owner), "a holder has died, yet Inspect shows it: %+v", st)
+	}
 	for _, release := range others {
 		release()
 	}

@@ -17,6 +17,13 @@ var removalCases = group("removal",
 	full("forgotten",
 		"P3b removal: when the server forgets a lock, its holder is told once, within Capabilities.RemovalNotice; "+
 			"its renewal and release return ErrLost and do not affect the next holder", func(e *Env) {
+			c, early := e.party(), e.name()
+			req := c.request(early)
+			lease := c.claimAs(req)
+			e.remove(early)
+			e.require(c.tryRelease(lease) != nil, "the server forgot the lock, yet its release, before the holder was told, returned nil")
+			c.abandon(req)
+			e.rises(lease.Grant().Token, c.wantFreeIn(early, e.takeover(), "the server forgot the lock"))
 			a, b, name := e.two()
 			told := a.watched(a.request(name))
 			e.remove(name)
@@ -43,8 +50,10 @@ var removalCases = group("removal",
 	quick("broken", "P3b removal: Break ends only the claim of the given owner, which is told once, within Capabilities.RemovalNotice", func(e *Env) {
 		a, b, name := e.two()
 		told := a.watched(a.request(name))
-		st := b.inspect(name)
-		e.is(b.breaks(name, a.request(name).Owner), "Break of an owner that does not have the name was not ErrLost but", driver.ErrLost)
+		st, waits := b.inspect(name), b.queueing(name)
+		b.wantHeldAs(waits, "the name is held")
+		e.is(b.breaks(name, waits.Owner), "Break of an owner that waits for the name, or gave up, was not ErrLost but", driver.ErrLost)
+		b.abandon(waits)
 		b.wantHeld(name, "Break was called for another owner")
 		e.check(b.breaks(name, st.Owner), "Break")
 		told.within("the lock was broken")

@@ -191,6 +191,7 @@ var crashCases = group("crash",
 			held := p.do(order{Op: opAcquire, Name: name}).Token / driver.TokensPerGrant
 			e.rises(last, held)
 			p.Kill()
+			e.eventually(e.takeover(), func() bool { return !other.shown(name).Held }, "the holder's process was killed, so Inspect shows no holder")
 			last = other.wantFreeIn(name, e.takeover(), "the holder's process was killed")
 			e.rises(held, last)
 		}

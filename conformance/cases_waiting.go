@@ -32,7 +32,7 @@ var waitingCases = group("waiting",
 		next := a.releaseTo(b, name, e.ttl*5/4)
 		until := next.Grant().Until
 		left := time.Until(until)
-		e.require(until.IsZero() || left <= e.ttl, "the validity left is %v, which is longer than the TTL %v", left, e.ttl)
+		e.require(until.IsZero() || left > 0 && left <= e.ttl, "the validity left is %v; the TTL is %v", left, e.ttl)
 		if e.caps.Ends != driver.EndsTTL {
 			c.wantHeld(name, "the waiter was granted the name")
 			b.release(next)
@@ -43,6 +43,7 @@ var waitingCases = group("waiting",
 	quick("notified", "P7 liveness: Notify wakes a waiter when the name is released, even if that was before the call to Notify", func(e *Env) {
 		a, b := e.party(), e.party()
 		notifier := optional[driver.Notifier](b)
+		defer b.keepAlive(b.claim(e.name()))() // the end of an idle session must not end its waits
 		for round := range 10 {
 			name := e.name()
 			lease, req := a.claim(name), b.queueing(name)
@@ -70,6 +71,7 @@ var waitingCases = group("waiting",
 			})
 			stop()
 			e.require(got, "the name was released %s the call to Notify, but within %v no hint came after which the name could be claimed", when, soon)
+			e.eventually(soon, func() bool { return b.shown(name).Waiters <= 0 }, "nobody waits any more, so Inspect shows no waiter")
 		}
 	}),
 	quick("contended", "capabilities: where Contended is stated, a holder is told that another client waits, by Contended or with its grant",
