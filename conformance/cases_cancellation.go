@@ -98,7 +98,24 @@ func outOfReach(fault func(*Env)) func(*Env) {
 		parties := []*party{e.party().connected(), e.party()}
 		var reqs []driver.Request
 		var gone []bool
+		a := parties[0]
+		held := a.request(e.name())
+		lease := a.claimAs(held)
+		calls := map[string]func(context.Context) error{"a renewal": func(ctx context.Context) error { return errOf(driver.Renew(ctx, a.Backend, lease)) }}
+		if breaker, ok := driver.As[driver.Breaker](a.Backend); ok {
+			calls["Break"] = func(ctx context.Context) error { return breaker.Break(ctx, held.Name, held.Owner) }
+		}
+		if attacher, ok := driver.As[driver.Attacher](a.Backend); ok {
+			again := a.request(held.Name)
+			calls["Attach"] = func(ctx context.Context) error {
+				return errOf(attacher.Attach(ctx, again, held.Owner, lease.Grant().Token))
+			}
+			a.abandonAtEnd(again)
+		}
 		fault(e)
+		for what, call := range calls {
+			e.require(e.endsInTime(what, call) != nil, "%s succeeded, "+orNoFault, what)
+		}
 		for i, p := range parties {
 			reqs = append(reqs, p.request(e.name()))
 			var lease driver.Lease
@@ -123,6 +140,7 @@ func outOfReach(fault func(*Env)) func(*Env) {
 			}
 		}
 		e.restore()
+		a.abandon(held)
 		other := e.party()
 		for i, p := range parties {
 			if !gone[i] {
