@@ -302,7 +302,7 @@ func (j joint) inspected(e *Env) {
 	a, b, name := e.two()
 	optional[driver.Breaker](b)
 	reqs, shown := []driver.Request{a.in(j.mode).request(name), b.in(j.mode).request(name)}, make([]string, 2)
-	told, stays := a.watched(reqs[0]), b.claimAs(reqs[1])
+	stays, told := b.claimAs(reqs[1]), a.watched(reqs[0]) // Break must not end the first one
 	stop, unheard := b.keepAlive(stays), a.keepAlive(told.lease)
 	st := b.inspect(name)
 	e.require(st.Held && len(st.Others) == 1, "two claims hold the name, and Inspect says: %+v (%w)", st, errMissing)
