@@ -181,11 +181,7 @@ func aroundTheRelease(round int, cancel, release func()) {
 		cancel()
 	case 2:
 		cancelled := make(chan struct{})
-		go func() {
-			defer close(cancelled)
-			<-time.After(rand.N(500 * time.Microsecond))
-			cancel()
-		}()
+		time.AfterFunc(rand.N(500*time.Microsecond), func() { cancel(); close(cancelled) })
 		<-time.After(rand.N(500 * time.Microsecond))
 		release()
 		<-cancelled

@@ -17,14 +17,13 @@ var removalCases = group("removal",
 	full("forgotten",
 		"P3b removal: when the server forgets a lock, its holder is told once, within Capabilities.RemovalNotice; "+
 			"its renewal and release return ErrLost and do not affect the next holder", func(e *Env) {
-			c, early := e.party(), e.name()
-			req := c.request(early)
-			lease := c.claimAs(req)
-			e.remove(early)
-			e.require(c.tryRelease(lease) != nil, "the server forgot the lock, yet its release, before the holder was told, returned nil")
-			c.abandon(req)
-			e.rises(lease.Grant().Token, c.wantFreeIn(early, e.takeover(), "the server forgot the lock"))
 			a, b, name := e.two()
+			early := a.request(e.name())
+			lease := a.claimAs(early)
+			e.remove(early.Name)
+			e.require(a.tryRelease(lease) != nil, "the server forgot the lock, yet its release, before the holder was told, returned nil")
+			a.abandon(early)
+			e.rises(lease.Grant().Token, a.wantFreeIn(early.Name, e.takeover(), "the server forgot the lock"))
 			told := a.watched(a.request(name))
 			e.remove(name)
 			told.within("the lock was removed at the server")

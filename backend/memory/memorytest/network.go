@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -22,7 +23,7 @@ var kinds = map[string]Call{
 // Call implements memory.Network.
 func (f *Faults) Call(ctx context.Context, method string, serve func(context.Context) error) error {
 	err := f.call(ctx, kinds[method], serve)
-	if method == "Check" && errors.Is(err, driver.ErrUnknown) { // Check changes nothing
+	if slices.Contains([]string{"Check", "Inspect", "List"}, method) && errors.Is(err, driver.ErrUnknown) { // they change nothing
 		err = fmt.Errorf("%w: no answer: %w", driver.ErrUnavailable, cmp.Or(ctx.Err(), errBroken))
 	}
 	return err
