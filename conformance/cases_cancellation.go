@@ -113,9 +113,6 @@ func outOfReach(fault func(*Env)) func(*Env) {
 			a.abandonAtEnd(again)
 		}
 		fault(e)
-		for what, call := range calls {
-			e.require(e.endsInTime(what, call) != nil, "%s succeeded, "+orNoFault, what)
-		}
 		for i, p := range parties {
 			reqs = append(reqs, p.request(e.name()))
 			var lease driver.Lease
@@ -138,6 +135,9 @@ func outOfReach(fault func(*Env)) func(*Env) {
 				e.is(err, what+" must return ErrUnavailable; it returned", driver.ErrUnavailable)
 				e.require(!strings.Contains(err.Error(), "\n"), "the error has more than one line: %q", err)
 			}
+		}
+		for what, call := range calls {
+			e.require(e.endsInTime(what, call) != nil, "%s succeeded, "+orNoFault, what)
 		}
 		e.restore()
 		a.abandon(held)
