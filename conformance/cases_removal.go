@@ -51,7 +51,7 @@ var removalCases = group("removal",
 		told := a.watched(a.request(name))
 		st, waits := b.inspect(name), b.queueing(name)
 		b.wantHeldAs(waits, "the name is held")
-		e.is(b.breaks(name, waits.Owner), "Break of an owner that waits for the name, or gave up, was not ErrLost but", driver.ErrLost)
+		e.is(b.breaks(name, waits.Owner), "Break of an owner that does not have the name, but waited for it, was not ErrLost but", driver.ErrLost)
 		b.abandon(waits)
 		b.wantHeld(name, "Break was called for another owner")
 		e.check(b.breaks(name, st.Owner), "Break")

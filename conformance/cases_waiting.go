@@ -32,7 +32,7 @@ var waitingCases = group("waiting",
 		next := a.releaseTo(b, name, e.ttl*5/4)
 		until := next.Grant().Until
 		left := time.Until(until)
-		e.require(until.IsZero() || left > 0 && left <= e.ttl, "the validity left is %v; the TTL is %v", left, e.ttl)
+		e.require(until.IsZero() || left > 0 && left <= e.ttl, "the validity left is %v; it must be positive, and not longer than the TTL %v", left, e.ttl)
 		if e.caps.Ends != driver.EndsTTL {
 			c.wantHeld(name, "the waiter was granted the name")
 			b.release(next)
