@@ -112,8 +112,7 @@ func ownLimit(ctx context.Context, err error) error {
 	if hasEnded(ctx) || !errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
-	class := classOf(err)
-	return fmt.Errorf("%w: %s", class, strings.TrimPrefix(err.Error(), class.Error()+": "))
+	return as(classOf(err), err)
 }
 
 // Attach takes over the hold that Detach gave up for ticket, with its token. If several callers present the ticket, one succeeds. ErrLost: the hold
