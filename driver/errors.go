@@ -25,6 +25,11 @@ var (
 	ErrUnknown = errors.New("outcome unknown")
 )
 
+// OtherPermits is the error of a claim that gives a name ours permits while its holders give it theirs. It matches ErrRefused and ErrInvalidOption.
+func OtherPermits(theirs, ours int) error {
+	return fmt.Errorf("%w: %w: others use %d permits of the name, not %d: use one number everywhere", ErrRefused, ErrInvalidOption, theirs, ours)
+}
+
 // HeldError is ErrHeld with what the driver knows about the holder, and about when to try again.
 type HeldError struct {
 	// ExpiresIn is how long the present claim lasts from now if its holder does nothing more. The client tries again then. 0: unknown, or it does not

@@ -229,7 +229,7 @@ func (b *Backend) submit(ctx context.Context, c *claim, queue bool, send sender)
 					then: []clientv3.Op{clientv3.OpDelete(e.key)},
 				})
 			case st.Permits != c.req.Permits:
-				return place{}, fmt.Errorf("%w: %w: others use %d permits of the name, not %d: use one number everywhere", driver.ErrRefused, driver.ErrInvalidOption, st.Permits, c.req.Permits)
+				return place{}, driver.OtherPermits(st.Permits, c.req.Permits)
 			case c.req.Permits > 0: // another permit's claim excludes nobody
 				continue
 			case len(r.Responses) > 2 && i == 1:

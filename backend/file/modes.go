@@ -2,7 +2,6 @@ package file
 
 import (
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"os"
 	"time"
@@ -107,7 +106,7 @@ func (b *Backend) setPermits(gate *lockFile, req driver.Request) error {
 		}
 		// The holder may have changed the number since it was read.
 		if _, now := gate.readLine(); st.Held && now != req.Permits {
-			return fmt.Errorf("%w: %w: others use %d permits of the name, not %d: use one number everywhere", driver.ErrRefused, driver.ErrInvalidOption, now, req.Permits)
+			return driver.OtherPermits(now, req.Permits)
 		}
 	}
 	if err := gate.read(); err != nil {

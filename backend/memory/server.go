@@ -57,7 +57,7 @@ func (s *Server) enter(b *Backend, req driver.Request, wait bool, sent, now time
 	}
 	switch {
 	case len(e.holders) > 0 && e.holders[0].req.Permits != req.Permits:
-		return nil, fmt.Errorf("%w: %w: others use %d permits of the name, not %d: use one number everywhere", driver.ErrRefused, driver.ErrInvalidOption, e.holders[0].req.Permits, req.Permits)
+		return nil, driver.OtherPermits(e.holders[0].req.Permits, req.Permits)
 	case len(e.queue) == 0 && e.admits(req):
 		c := &claim{backend: b, req: req, entry: e}
 		s.grant(c, sent, now)

@@ -126,7 +126,7 @@ func (b *Backend) outcome(c *claim, sent time.Time, r redisscript.Reply) (driver
 		return nil, fmt.Errorf("%w: this claim was abandoned", driver.ErrRefused)
 	}
 	// OtherPermits is the only other status.
-	return nil, fmt.Errorf("%w: %w: others use %d permits of the name, not %d: use one number everywhere", driver.ErrRefused, driver.ErrInvalidOption, got.Number, c.Req.Permits)
+	return nil, driver.OtherPermits(int(got.Number), c.Req.Permits)
 }
 
 // held is the error of a claim that found the name held.

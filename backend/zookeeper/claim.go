@@ -205,7 +205,7 @@ func (c *claim) waitsFor(children []string, at int) (path string, err error) {
 			case i > 0: // it will be refused itself, or its client has died
 				return c.parent + "/" + child, nil
 			default:
-				return "", fmt.Errorf("%w: %w: others use %d permits of the name, not %d: use one number everywhere", driver.ErrRefused, driver.ErrInvalidOption, other, n)
+				return "", driver.OtherPermits(other, n)
 			}
 		}
 		if at < n {
