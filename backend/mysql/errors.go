@@ -10,6 +10,7 @@ import (
 	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/lockurl"
 	"github.com/lockport/lockport/internal/session"
+	"github.com/lockport/lockport/internal/sqlrow"
 )
 
 // Error numbers with a meaning of their own. https://mariadb.com/kb/en/mariadb-error-code-reference/
@@ -61,7 +62,7 @@ func classify(ctx context.Context, err error) error {
 	if session.Classified(err) {
 		return err
 	}
-	n, line := number(err), oneLine{err}
+	n, line := number(err), sqlrow.OneLine(err)
 	switch remedy := refusals[n]; {
 	case remedy != "":
 		return fmt.Errorf("%w: %s (%w)", driver.ErrRefused, remedy, line)
@@ -88,9 +89,3 @@ func classify(ctx context.Context, err error) error {
 	}
 	return fmt.Errorf("%w: cannot reach the server: check that it runs, and the address (%w)", driver.ErrUnavailable, line)
 }
-
-// oneLine is an error whose text is one line.
-type oneLine struct{ error }
-
-func (e oneLine) Error() string { return session.OneLine(e.error.Error()) }
-func (e oneLine) Unwrap() error { return e.error }

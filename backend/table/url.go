@@ -76,7 +76,7 @@ func open(u *url.URL, _ lockport.SchemeOptions) (driver.Backend, error) {
 	db.SetMaxIdleConns(s.connections)
 	b, err := NewBackend(db, s.dialect, o)
 	if err != nil {
-		return nil, errors.Join(err, db.Close())
+		return nil, cmp.Or(err, db.Close())
 	}
 	b.owned, b.create = true, create
 	return b, nil

@@ -16,6 +16,7 @@ import (
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/fence"
+	"github.com/lockport/lockport/internal/sqlrow"
 )
 
 // Dialect is a server's SQL dialect.
@@ -168,11 +169,5 @@ func (f *Fence) explain(name string, err error) error {
 	case errors.Is(err, fence.ErrStale):
 		return fmt.Errorf("sqlfence: %w", err)
 	}
-	return fmt.Errorf("sqlfence: guard %.80q with table %s: %w", name, f.table, oneLine{err})
+	return fmt.Errorf("sqlfence: guard %.80q with table %s: %w", name, f.table, sqlrow.OneLine(err))
 }
-
-// oneLine is an error whose text is one line: pgx's has a line for each address.
-type oneLine struct{ error }
-
-func (e oneLine) Error() string { return strings.Join(strings.Fields(e.error.Error()), " ") }
-func (e oneLine) Unwrap() error { return e.error }
