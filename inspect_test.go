@@ -20,7 +20,7 @@ func TestInspectAndList(t *testing.T) {
 	bubble(t, func(w *world) {
 		holder, _ := w.client(lockport.Label("batch"))
 		looker, _ := w.client()
-		private, _ := w.client(lockport.HideHost(), lockport.Label("batch"))
+		private, _ := w.client(lockport.HideHost(), lockport.Label("bätch 1"))
 		l := w.acquire(holder, "jobs/a")
 		other := w.acquire(holder, "other")
 		st := peer.Must(looker.Inspect(w.ctx, "jobs/a"))(t)
@@ -32,7 +32,7 @@ func TestInspectAndList(t *testing.T) {
 		require.Equal(t, []lockport.Status{st}, all)
 
 		st = peer.Must(looker.Inspect(w.ctx, w.acquire(private, "private").Name()))(t)
-		require.Equal(t, []any{"hidden", os.Getpid(), "batch"}, []any{st.Host, st.PID, st.Label})
+		require.Equal(t, []any{"hidden", os.Getpid(), "b_tch_1"}, []any{st.Host, st.PID, st.Label})
 		require.NotContains(t, st.Owner, host)
 
 		require.ErrorIs(t, peer.ErrOf(looker.Inspect(w.ctx, "")), lockport.ErrInvalidName)

@@ -91,11 +91,6 @@ func (m *Mux) openBackend(rawURL string, ttl time.Duration) (driver.Backend, tim
 	if strings.Contains(strings.Join(q["addr"], ""), "@") { // perhaps a password
 		return nil, 0, errors.New("an address in the lock URL has an @: give user and password once, before the first address")
 	}
-	for name := range q {
-		if strings.ContainsAny(name, "@:/") {
-			return nil, 0, errors.New("the text after the question mark of the lock URL is not a parameter: percent-encode special characters in the password")
-		}
-	}
 	if strings.Contains(u.Opaque, "@") || u.Host != "" && strings.Contains(u.EscapedPath()+u.EscapedFragment(), "@") { // so does a slash or a #
 		return nil, 0, errors.New("the lock URL has an @ after its address: percent-encode special characters in the password, and an @ in the path")
 	}

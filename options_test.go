@@ -2,7 +2,9 @@ package lockport_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -41,5 +43,21 @@ func TestRequire(t *testing.T) {
 	}
 	for _, need := range []lockport.Requirement{lockport.NeedDetach, lockport.NeedNoPolling} { // their interfaces are hidden
 		require.ErrorIs(t, peer.ErrOf(lockport.New(plain{memorytest.NewBackend(nil, nil)}, lockport.Require(need))), errors.ErrUnsupported, need)
+	}
+}
+
+// A nil option is ignored.
+func TestOptionsOutOfRange(t *testing.T) {
+	for want, o := range map[string]lockport.Option{
+		"TTL is 1ms; the smallest is 20ms":           lockport.TTL(time.Millisecond),
+		"the largest is 73 years":                    lockport.TTL(driver.MaxTTL + 1),
+		"MaxHold is -1ns; it cannot be negative":     lockport.MaxHold(-1),
+		"MinHold is -1ns; it cannot be negative":     lockport.MinHold(-1),
+		"the label has 65 bytes; at most 64":         lockport.Label(strings.Repeat("a", 65)),
+		"unknown requirement -1":                     lockport.Require(-1),
+		"below the smallest that memory accepts, 1s": lockport.TTL(time.Second - 1),
+	} {
+		b := stating{notifying{memorytest.NewBackend(nil, nil), nil}, func(c *driver.Capabilities) { c.MinTTL = time.Second }}
+		peer.SaysOneLine(t, peer.ErrOf(lockport.New(b, nil, o)), lockport.ErrInvalidOption, want)
 	}
 }
