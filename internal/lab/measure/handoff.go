@@ -117,7 +117,7 @@ func Takeover(ctx context.Context, s Scenario, on *Subject, turn int) ([]Figure,
 		if err != nil {
 			return nil, err
 		}
-		times = append(times, millis(took))
+		times = append(times, micros(took)/1e3)
 	}
 	on.keep("times", times)
 	q := report.QuantilesOf(times)

@@ -27,9 +27,6 @@ type Config struct {
 // Open opens lockport at a URL. hold has options for each hold: readers, for instance.
 func Open(ctx context.Context, rawURL string, ttl time.Duration, hold []lockport.AcquireOption, options ...lockport.Option) (library.Client, error) {
 	client, err := lockport.Open(ctx, rawURL, append(options, lockport.TTL(ttl), lockport.Logger(nil))...)
-	if err != nil {
-		return library.Client{}, err
-	}
 	return library.Client{Close: client.Close, Take: func(ctx context.Context, c library.Claim) (*library.Hold, error) {
 		acquire := client.TryAcquire
 		if c.Wait {
@@ -40,7 +37,7 @@ func Open(ctx context.Context, rawURL string, ttl time.Duration, hold []lockport
 			return nil, err
 		}
 		return &library.Hold{Release: lock.Release}, nil
-	}}, nil
+	}}, err
 }
 
 // release ends a hold.

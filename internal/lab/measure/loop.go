@@ -91,7 +91,7 @@ func contend(ctx context.Context, s Scenario, on *Subject, name string, long tim
 			holds = append(holds, h)
 		}
 	}
-	return judge(holds, s.N, len(answers), begin.Add(long)), worker.First(errs)
+	return judge(holds, s.N, len(answers), begin.Add(long)), cmp.Or(errs...)
 }
 
 // hold is one hold. Its holder believed in it from Got until Ended. If it was never granted, both are 0.
@@ -203,5 +203,5 @@ func (m *measurer) loop(o order) (answer, error) {
 	end = start.Add(o.For)
 	close(begin)
 	all.Wait()
-	return answer{Took: history.Now().Sub(start), Packed: pack(holds...)}, worker.First(errs)
+	return answer{Took: history.Now().Sub(start), Packed: pack(holds...)}, cmp.Or(errs...)
 }

@@ -97,7 +97,6 @@ func (on *Subject) close() {
 }
 
 func micros(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
-func millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
 // Row is what was measured of one library in one scenario.
 type Row struct {

@@ -1,6 +1,7 @@
 package measure
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -148,12 +149,12 @@ func (m *measurer) wait(o order) (answer, error) {
 // inParallel calls f with 0 to n-1, in 64 goroutines.
 func inParallel(n int, f func(i int) error) error {
 	goroutines := make([]struct{}, 64)
-	return worker.First(worker.AtOnce(goroutines, func(i int, _ struct{}) (err error) {
+	return cmp.Or(worker.AtOnce(goroutines, func(i int, _ struct{}) (err error) {
 		for ; i < n && err == nil; i += len(goroutines) {
 			err = f(i)
 		}
 		return err
-	}))
+	})...)
 }
 
 // pack encodes lists of a fixed-size T as bytes, one after the other: JSON is too large for hundreds of thousands of holds.

@@ -140,7 +140,9 @@ func (s *Stage) await(waiting int) (session int) {
 func (s *Stage) start(n int) worker.Group[struct{}, bool] {
 	all, err := migrators.StartAll(s.ctx, s.config, n)
 	require.NoError(s.t, err)
-	s.t.Cleanup(all.Kill)
+	for _, m := range all {
+		s.t.Cleanup(m.Kill)
+	}
 	return all
 }
 

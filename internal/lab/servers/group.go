@@ -1,6 +1,7 @@
 package servers
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -175,7 +176,7 @@ func startGroup[N node](ctx context.Context, scheme string, n int, cuttable bool
 			g.Nodes, g.Servers = append(g.Nodes, nodes[i]), append(g.Servers, nodes[i].self())
 		}
 	}
-	if worker.First(errs) != nil {
+	if cmp.Or(errs...) != nil {
 		return nil, errors.Join(context.Cause(ctx), g.Close())
 	}
 	return g, nil

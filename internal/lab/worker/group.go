@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"time"
@@ -16,7 +17,7 @@ func (k Kind[C, O, A]) StartAll(ctx context.Context, config C, n int) (Group[O, 
 		all[i], err = k.Start(ctx, config)
 		return err
 	})
-	if err := First(errs); err != nil {
+	if err := cmp.Or(errs...); err != nil {
 		all.Close()
 		return nil, err
 	}
@@ -52,21 +53,4 @@ func (all Group[O, A]) Close() {
 		}
 		return nil
 	})
-}
-
-// Kill kills all workers.
-func (all Group[O, A]) Kill() {
-	for _, h := range all {
-		h.Kill()
-	}
-}
-
-// First returns the first error of several, which mostly are the same.
-func First(errs []error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
