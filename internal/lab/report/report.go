@@ -210,22 +210,15 @@ type Write struct {
 // Class is what was seen of a hazard, or is stated of a fault.
 type Class string
 
-// The classes, from the best to the worst.
+// The classes, from the best to the worst. looks explains them.
 const (
-	// Safe: no two clients held the lock at once, and it became free in time.
-	Safe Class = "safe"
-	// Unavailable: the same, but nobody could get the lock while the fault lasted.
+	Safe        Class = "safe"
 	Unavailable Class = "unavailable"
-	// Costly: nothing was lost, but waiting clients keep the server busy.
-	Costly Class = "hammers the server"
-	// Misled: a caller got a wrong answer, such as a released lock that was not released.
-	Misled Class = "wrong answer"
-	// Stuck: nobody could get the lock any more, long after it should have ended.
-	Stuck Class = "locked for ever"
-	// Fenced: two clients believed they held the lock. Their tokens told them apart, and the older client's late write was refused.
-	Fenced Class = "unsafe but fenced"
-	// Unsafe: two clients believed they held the lock, and the older client's late write was not refused.
-	Unsafe Class = "unsafe"
+	Costly      Class = "hammers the server"
+	Misled      Class = "wrong answer" // such as a released lock that was not released
+	Stuck       Class = "locked for ever"
+	Fenced      Class = "unsafe but fenced"
+	Unsafe      Class = "unsafe"
 )
 
 // look is how a class is shown: with an icon and a word, so that nobody depends on its color.

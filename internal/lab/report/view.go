@@ -22,7 +22,7 @@ type view struct{ *Report }
 
 // functions are for templates.
 var functions = map[string]any{
-	"look": lookOf, "docs": func() string { return docs },
+	"look": lookOf, "anchor": anchorOf, "docs": func() string { return docs },
 	"quote": func(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" },
 	"css": func(name string) (template.CSS, error) {
 		b, err := templates.ReadFile("templates/" + name)
@@ -133,9 +133,6 @@ func (r view) Title(name string) string {
 	return name
 }
 
-// Anchor returns the hazard's anchor in the page.
-func (m row) Anchor() string { return anchorOf(m.ID) }
-
 // All returns its cells, one after another.
 func (m row) All() []*entry { return slices.Concat(m.Cells...) }
 
@@ -214,6 +211,3 @@ func median(q Quantiles, text func(float64) string, more string) figure {
 	}
 	return figure{text(q.P50), more}
 }
-
-// ID is the anchor of a subject's costs: "costs-redis".
-func (c Costs) ID() string { return "costs-" + anchorOf(c.Subject) }
