@@ -44,8 +44,6 @@ type Hold struct {
 	Renew func(ctx context.Context) (time.Time, error)
 	// Release releases the name, or returns driver.ErrLost if the library says that the lock was not held.
 	Release func(ctx context.Context) error
-	// Abort ends what Client.Close leaves. nil: nothing.
-	Abort func()
 
 	stop func() // stops watching Lost
 }
@@ -70,16 +68,7 @@ type backend struct {
 
 func (b *backend) Capabilities() driver.Capabilities { return b.caps }
 
-// Close ends held claims as if the process had died.
-func (b *backend) Close() error {
-	err := b.client.Close()
-	for _, h := range b.held.Range {
-		if abort := h.(*Hold).Abort; abort != nil {
-			abort()
-		}
-	}
-	return err
-}
+func (b *backend) Close() error { return b.client.Close() }
 
 func (b *backend) TryAcquire(ctx context.Context, req driver.Request) (driver.Lease, error) {
 	return b.claim(ctx, req, false)
