@@ -235,17 +235,13 @@ type errExpired struct{ error }
 
 func (e errExpired) Unwrap() error { return e.error }
 
-// errSlow is part of a failure that a slow machine or server may explain.
-var errSlow = errors.New("the machine or the server was slow")
-
-// errNotOver is part of a failure that a stall of the machine may explain.
-var errNotOver = errors.New("has not returned")
-
-// errAway is part of the failure to acquire a free name, whose server did not answer in time.
-var errAway = errors.New("the server was away")
-
-// errLimit is part of a failure that was seen after the case's time limit, when its calls fail.
-var errLimit = errors.New("the case had reached its limit")
+// These are parts of failures that a slow machine or server may explain.
+var (
+	errSlow    = errors.New("the machine or the server was slow")
+	errNotOver = errors.New("has not returned")
+	errAway    = errors.New("the server was away")            // in time to grant a free name
+	errLimit   = errors.New("the case had reached its limit") // and then its calls fail
+)
 
 // attempt runs a case, and again if the failure may come from a stall or, in a quick case, which renews few claims, from their expiry. n is how often
 // it started again.

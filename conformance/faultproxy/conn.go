@@ -240,15 +240,10 @@ func (c *conn) hangUp(calm time.Duration) {
 		c.hungUp = true
 		_ = c.client.Close()
 		_ = c.server.SetReadDeadline(time.Now().Add(drainTime))
-		c.calm = time.AfterFunc(calm, func() { c.p.locked(c.closeServer) })
+		// The server gets an end of stream: a hard close could make it drop unread requests.
+		c.calm = time.AfterFunc(calm, func() { c.p.locked(func() { _ = c.server.CloseWrite(); c.fire() }) })
 		c.p.changed.Broadcast()
 	}
-}
-
-// closeServer sends the server an end of stream. A hard close could make it drop unread requests. p.mu is held.
-func (c *conn) closeServer() {
-	_ = c.server.CloseWrite()
-	c.fire()
 }
 
 // kill closes both sides at once. p.mu is held. Further calls do nothing.
