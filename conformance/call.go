@@ -68,7 +68,7 @@ func (c *call[T]) ended(limit time.Duration, why string) (T, error) {
 
 // granted waits for the call to succeed.
 func (c *call[T]) granted(limit time.Duration, why string) T {
-	c.e.within(c.over, limit, "%s, but %s was not granted within %v", why, c.what, limit)
+	c.e.within(c.over, limit, "%s, but %s %w within %v", why, c.what, errNotGranted, limit)
 	c.e.check(c.err, "%s, but %s returned", why, c.what)
 	return c.result
 }

@@ -252,6 +252,8 @@ func TestALossWhileTheMachineStalls(t *testing.T) {
 		{time.Minute, false, driver.ErrUnknown, 1, 1, Fail},
 		{time.Minute, false, errNotOver, 1, 2, Pass},
 		{0, false, errNotOver, 1, 1, Fail},
+		{time.Minute, false, nil, 1, 2, Pass}, // a late grant
+		{0, false, nil, 1, 1, Fail},
 		{time.Minute, false, errGranted, 1, 1, Fail},
 		{0, false, driver.ErrLost, 1, 1, Fail},
 		{0, false, errGranted, 1, 1, Fail},
@@ -271,6 +273,9 @@ func TestALossWhileTheMachineStalls(t *testing.T) {
 				e.claims(-1)
 			}
 			if runs++; runs <= c.bad {
+				if c.err == nil {
+					e.start("Acquire", func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }).granted(0, "the name is free")
+				}
 				e.check(fmt.Errorf("renewed: %w", c.err), "a renewal failed")
 			}
 		}})

@@ -237,10 +237,11 @@ func (e errExpired) Unwrap() error { return e.error }
 
 // These are parts of failures that a slow machine or server may explain.
 var (
-	errSlow    = errors.New("the machine or the server was slow")
-	errNotOver = errors.New("has not returned")
-	errAway    = errors.New("the server was away")            // in time to grant a free name
-	errLimit   = errors.New("the case had reached its limit") // and then its calls fail
+	errSlow       = errors.New("the machine or the server was slow")
+	errNotOver    = errors.New("has not returned")
+	errNotGranted = errors.New("was not granted")
+	errAway       = errors.New("the server was away")            // when a free name was acquired
+	errLimit      = errors.New("the case had reached its limit") // after which its calls fail
 )
 
 // attempt runs a case, and again if the failure may come from a stall or, in a quick case, which renews few claims, from their expiry. n is how often
@@ -255,7 +256,7 @@ func (r *runner) attempt(ctx context.Context, c Case) (n int, err error) {
 		overdue := !c.Quick && stall >= r.ttl*5/8 // claims are renewed after a quarter of the TTL
 		excused := matches(err, errStalled, errSlow) ||
 			matches(err, driver.ErrLost, errAway, errLimit) && (stall >= r.ttl/8 || expired) ||
-			matches(err, errNotOver) && stall >= endTime/4 ||
+			matches(err, errNotOver, errNotGranted) && stall >= endTime/4 ||
 			matches(err, errGranted, errNone, errMissing) && (expired || overdue)
 		if n == maxStalled || !excused {
 			return n, err
