@@ -150,7 +150,7 @@ func onRedis(rdb *goredis.Client, name string) *lock {
 func inMajority(nodes []*lock) *lock {
 	l := *nodes[0]
 	l.valid = fromTheFirst
-	l.patience = func(ttl time.Duration) time.Duration { return ttl / 16 }
+	l.patience = func(ttl time.Duration) time.Duration { return min(ttl/16, 400*time.Millisecond) }
 	ask := func(of func(*lock) step) step {
 		return func(ctx context.Context, c claim) (bool, error) {
 			var yes, no int

@@ -46,7 +46,7 @@ var sound = []Exhibit{
 	},
 	{
 		Name: "redlock", Article: "002, 004", Nodes: 5,
-		Is: "a majority of five servers, each of which has a sixteenth of the TTL to answer; the validity counts from the first request",
+		Is: "a majority of five servers, each of which has a sixteenth of the TTL, at most 0.4 s, to answer; the validity counts from the first request",
 	},
 }
 
