@@ -27,6 +27,9 @@ type Config struct {
 // Open opens lockport at a URL. hold has options for each hold: readers, for instance.
 func Open(ctx context.Context, rawURL string, ttl time.Duration, hold []lockport.AcquireOption, options ...lockport.Option) (library.Client, error) {
 	client, err := lockport.Open(ctx, rawURL, append(options, lockport.TTL(ttl), lockport.Logger(nil))...)
+	if err != nil {
+		return library.Client{}, err
+	}
 	return library.Client{Close: client.Close, Take: func(ctx context.Context, c library.Claim) (*library.Hold, error) {
 		acquire := client.TryAcquire
 		if c.Wait {
@@ -37,7 +40,7 @@ func Open(ctx context.Context, rawURL string, ttl time.Duration, hold []lockport
 			return nil, err
 		}
 		return &library.Hold{Release: lock.Release}, nil
-	}}, err
+	}}, nil
 }
 
 // release ends a hold.

@@ -113,6 +113,9 @@ func (h *Handle[O, A]) Send(o O) (await func(ctx context.Context) (A, error)) {
 	}
 }
 
+// printedShown is how many bytes of a worker's standard error an error quotes.
+const printedShown = 2000
+
 func (h *Handle[O, A]) await(ctx context.Context, from <-chan answer[A]) (A, error) {
 	var a answer[A]
 	select {
@@ -122,7 +125,7 @@ func (h *Handle[O, A]) await(ctx context.Context, from <-chan answer[A]) (A, err
 		case a = <-from: // the worker's last answer
 		default:
 			printed := h.Printed()
-			return a.Answer, fmt.Errorf("the worker's process has ended (%v) %s", h.State(), printed[max(0, len(printed)-2000):])
+			return a.Answer, fmt.Errorf("the worker's process has ended (%v) %s", h.State(), printed[max(0, len(printed)-printedShown):])
 		}
 	case <-ctx.Done():
 		return a.Answer, context.Cause(ctx)
