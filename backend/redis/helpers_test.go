@@ -1,6 +1,7 @@
 package redis
 
 import (
+	"cmp"
 	"fmt"
 	"testing"
 
@@ -101,15 +102,15 @@ func (n *node) permit(name string) driver.Request { return peer.Permit(n.Request
 // many claims that many names concurrently.
 func (n *node) many(locks int) ([]driver.Lease, []driver.Renewal) {
 	leases := make([]driver.Lease, locks)
-	require.NoError(n.T, worker.First(worker.AtOnce(leases, func(i int, _ driver.Lease) (err error) {
+	require.NoError(n.T, cmp.Or(worker.AtOnce(leases, func(i int, _ driver.Lease) (err error) {
 		leases[i], err = n.Try(n.Request(fmt.Sprint(n.T.Name(), i)))
 		return err
-	})))
+	})...))
 	return leases, make([]driver.Renewal, locks)
 }
 
 func (n *node) freesAll(leases []driver.Lease) {
-	require.NoError(n.T, worker.First(worker.AtOnce(leases, func(_ int, l driver.Lease) error { return n.Releases(l) })))
+	require.NoError(n.T, cmp.Or(worker.AtOnce(leases, func(_ int, l driver.Lease) error { return n.Releases(l) })...))
 }
 
 // asked counts the scripts that the server has run.
