@@ -8,7 +8,6 @@ import (
 	"net"
 	"time"
 
-	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/connectivity"
@@ -83,12 +82,8 @@ func do[T any](ctx context.Context, b *Backend, late bool, f func(context.Contex
 		}()
 	}
 	answer, err = f(ctx, client)
-	if client.Username != "" && errors.Is(rpctypes.Error(err), rpctypes.ErrInvalidAuthToken) { // though clientv3 has just requested it
-		return answer, fmt.Errorf("%w: the etcd member does not know the client's new token: is it behind the others, or are their JWT keys different?",
-			driver.ErrUnavailable)
-	}
-	if caller.Err() == nil && ctx.Err() != nil && (errors.Is(err, context.Canceled) || status.Code(err) == codes.Canceled) {
-		err = errors.New("the connection to etcd was lost before the answer") // the request was ended here, not by its caller
+	if ctx.Err() != nil && (errors.Is(err, context.Canceled) || status.Code(err) == codes.Canceled) {
+		err = errors.New("the connection to etcd was lost before the answer") // if its caller ended it, classify says so
 	}
 	return answer, classify(caller, err, late)
 }

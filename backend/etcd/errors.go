@@ -28,6 +28,7 @@ var answers = []struct {
 	{rpctypes.ErrNoSpace, driver.ErrUnavailable, "etcd is out of space: compact and defragment it, or raise --quota-backend-bytes, then disarm the alarm (etcdctl alarm disarm)"},
 	{rpctypes.ErrTooManyRequests, driver.ErrUnavailable, "etcd has too many requests to apply: reduce its load"},
 	{rpctypes.ErrAuthOldRevision, driver.ErrUnavailable, "etcd's users or roles are being changed"},
+	{rpctypes.ErrInvalidAuthToken, driver.ErrUnavailable, "the etcd member does not know the new token: is it behind, or do the JWT keys differ?"},
 	{rpctypes.ErrLeaseNotFound, driver.ErrUnavailable, "the lease for the lock has ended"},
 }
 

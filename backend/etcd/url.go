@@ -49,9 +49,8 @@ func openURL(u *url.URL, _ lockport.SchemeOptions) (driver.Backend, error) {
 		return nil, errors.New("the etcd URL has a user without a password, or a password without a user: give it both or none")
 	}
 	if u.Scheme == "etcds" {
-		if config.TLS = p.TLS(""); config.TLS.ServerName != "" { // else the endpoint's name takes precedence
-			config.DialOptions = append(config.DialOptions, grpc.WithAuthority(config.TLS.ServerName))
-		}
+		config.TLS = p.TLS("")
+		config.DialOptions = append(config.DialOptions, grpc.WithAuthority(config.TLS.ServerName)) // takes precedence over the endpoint
 	}
 	if err := p.Err(); err != nil {
 		return nil, err
