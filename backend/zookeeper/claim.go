@@ -179,6 +179,9 @@ func (c *claim) place(ctx context.Context) (children []string, at int, err error
 		}
 	}
 	own := base(c.path())
+	if exhausted(own) {
+		return nil, 0, fmt.Errorf("%w: the sequence numbers below %s are used up; delete that node while nobody holds the lock", driver.ErrRefused, c.parent)
+	}
 	if !slices.Contains(l.children, own) { // the list was not requested, or overtook the creation
 		if l, err = c.b.list(c.parent); err != nil {
 			return nil, 0, err

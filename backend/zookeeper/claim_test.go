@@ -2,6 +2,7 @@ package zookeeper
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -76,7 +77,7 @@ func TestAbandonInASessionGivenUp(t *testing.T) {
 	require.ErrorIs(t, c.resolveCreation(), driver.ErrUnknown)
 }
 
-// An abandoned claim is never granted, whatever was learned about it meanwhile. Nor is a claim of an ended session, nor renewed.
+// An abandoned claim is never granted, whatever was learned meanwhile. Nor is one of an ended session, nor one past the last number.
 func TestNothingAbandonedIsGranted(t *testing.T) {
 	s, _ := beside(t)
 	b := newBackend(t, Options{}, s.Addr())
@@ -104,6 +105,10 @@ func TestNothingAbandonedIsGranted(t *testing.T) {
 	c.node.Session = 1
 	b.mu.Unlock()
 	require.ErrorIs(t, peer.ErrOf(b.Renews(c)), driver.ErrLost)
+	require.ErrorIs(t, peer.ErrOf(b.acquire(peer.Within(t, soon), request(b, t.Name()), func(c *claim, ctx context.Context) error {
+		c.creation = new(creation) // not answered; past the end of the server's counter, its node sorts before the holder's
+		return errors.Join(peer.ErrOf(b.conn.Create(c.prefix+"-2147483648", nil, zk.FlagEphemeral, b.o.ACL)), c.try(ctx))
+	})), driver.ErrRefused)
 	b.Frees(c)
 }
 

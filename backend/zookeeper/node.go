@@ -67,9 +67,6 @@ func (c *claim) create(ctx context.Context) (l list, err error) {
 		err := c.createOnce(ctx)
 		l := <-listed
 		if !errors.Is(err, zk.ErrNoNode) {
-			if err == nil && exhausted(c.path()) {
-				err = fmt.Errorf("%w: the sequence numbers below %s are used up; delete that node while nobody holds the lock", driver.ErrRefused, c.parent)
-			}
 			return l, err
 		}
 		if err := c.b.makePath(c.parent); err != nil && !errors.Is(err, zk.ErrNoNode) {
