@@ -148,18 +148,23 @@ func TestWatchAfterTheTokenHasEnded(t *testing.T) {
 	require.Equal(t, "lost", peer.Eventually(t, told))
 }
 
-// A server that refuses the transaction in which many holders look for their keys answers each of them alone.
+// A renewal finds the keys that are gone, also on a server that refuses to read many at once: it answers for each of them alone.
 func TestDoubtedHoldersOnALimitedServer(t *testing.T) {
-	_, _, n := alone(t, "--max-txn-ops=16")
-	for i := range 20 {
-		n.Takes(n.Request(name(i)))
+	_, etcd, n := alone(t, "--max-txn-ops=16")
+	all, lost := make([]driver.Lease, 20), make(chan error, 20)
+	for i := range all {
+		req := n.Request(name(i))
+		req.Lost = func(err error) { lost <- err }
+		all[i] = n.Takes(req)
+		n.mu.Lock()
+		all[i].(*claim).unwatch()
+		n.mu.Unlock()
 	}
-	n.mu.Lock()
-	for _, c := range n.claims {
-		c.missed()
+	require.NoError(t, peer.ErrOf(etcd.Delete(t.Context(), defaultPrefix, clientv3.WithPrefix())))
+	n.RenewBatch(t.Context(), all, make([]driver.Renewal, len(all)))
+	for range all {
+		peer.Eventually(t, lost)
 	}
-	n.mu.Unlock()
-	peer.Until(t, func() bool { n.mu.Lock(); defer n.mu.Unlock(); return len(n.doubted) == 0 && !n.confirming })
 }
 
 // A silent member with open connections withholds the report of a removal. Renewals ask each member in turn and read the keys.
