@@ -156,10 +156,8 @@ func TestNames(t *testing.T) {
 		"a/b": "a%2Fb", ".": "%2E", "..": "%2E%2E", "100%": "100%25", " ": "%20", "\x00": "%00",
 		"é": "%C3%A9", "日本": "%E6%97%A5%E6%9C%AC",
 	} {
-		require.Equal(t, node, encodeName(name))
 		back, ok := decodeName(node)
-		require.True(t, ok)
-		require.Equal(t, name, back)
+		require.Equal(t, []any{node, name, true}, []any{encodeName(name), back, ok})
 	}
 	for _, node := range []string{"", "%", "%2", "%2f", "%41", "a.b", "é", "%zz"} {
 		_, ok := decodeName(node)

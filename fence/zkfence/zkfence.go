@@ -1,6 +1,7 @@
 package zkfence
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -70,7 +71,7 @@ func (f *Fence) RegisterLock(ctx context.Context, l *lockport.Lock) (*Guard, err
 	return f.register(ctx, token, node.Path)
 }
 
-// attempts bounds the attempts against concurrent registrations. An attempt fails only if another one succeeded.
+// attempts bounds the attempts against concurrent registrations. An attempt fails only if another one succeeded, or a node was missing.
 const attempts = 100
 
 func (f *Fence) register(ctx context.Context, token lockport.Token, lock string) (*Guard, error) {
@@ -80,25 +81,21 @@ func (f *Fence) register(ctx context.Context, token lockport.Token, lock string)
 	}
 	g := &Guard{fence: f, token: token, lock: lock}
 	for range attempts {
-		err = g.register(ctx)
-		if err == nil {
+		if err = g.register(ctx); err == nil {
 			return g, nil
-		}
-		if !errors.Is(err, zk.ErrNoNode) && !errors.Is(err, zk.ErrBadVersion) {
+		} else if !errors.Is(err, zk.ErrNoNode) && !errors.Is(err, zk.ErrBadVersion) {
 			break
 		}
 	}
 	return nil, err
 }
 
-// register makes one attempt. If another registration intervened, it returns a ZooKeeper error about nodes or versions.
+// register makes one attempt. If another registration intervened, or a node was missing, it returns a ZooKeeper error about nodes or versions.
 func (g *Guard) register(ctx context.Context) error {
 	f := g.fence
 	seen, version, err := f.look(ctx)
-	if errors.Is(err, zk.ErrNoNode) {
-		if err = f.create(ctx, f.place.Key); err == nil { // or somebody else did: a copy has version 0 and a token
-			seen, version, err = f.look(ctx)
-		}
+	if errors.Is(err, zk.ErrNoNode) { // the next attempt reads it: a copy that somebody else made has version 0 and a token
+		err = cmp.Or(f.create(ctx, f.place.Key), err)
 	}
 	if err != nil {
 		return f.explain("register", err)
@@ -150,7 +147,7 @@ func (f *Fence) latest(seen []string) string {
 	return last
 }
 
-// create creates the fence's node and its parents.
+// create creates the fence's node, or the first of its parents that is missing: the next attempt goes on from there.
 func (f *Fence) create(ctx context.Context, path string) error {
 	_, err := fencecheck.Await(ctx, func() (string, error) { return f.conn.Create(path, nil, 0, f.acl) })
 	if errors.Is(err, zk.ErrNoNode) {
@@ -158,9 +155,7 @@ func (f *Fence) create(ctx context.Context, path string) error {
 		if above == "" {
 			return errors.New("the root, or the connection's chroot, is missing: create it first")
 		}
-		if err = f.create(ctx, above); err == nil {
-			return f.create(ctx, path)
-		}
+		return f.create(ctx, above)
 	}
 	if errors.Is(err, zk.ErrNodeExists) {
 		return nil
@@ -252,7 +247,7 @@ func copied(op any) any {
 func (g *Guard) why(ctx context.Context) error {
 	seen, _, err := g.fence.look(ctx)
 	latest := g.fence.latest(seen)
-	if err == nil && latest == g.fence.place.Format(g.token) { // the server is behind, or the token was registered again
+	if latest == g.fence.place.Format(g.token) { // the server is behind, or the token was registered again
 		err = errors.New("the latest is not known")
 	} else if err == nil || errors.Is(err, zk.ErrNoNode) {
 		return g.fence.place.Refuse(g.token, latest)
