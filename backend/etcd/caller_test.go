@@ -78,13 +78,28 @@ func TestInterceptorSeesEveryRequest(t *testing.T) {
 	timer.Reset(watchDelay)
 	peer.Extends(t, n, lease)
 	peer.Until(t, func() bool { return len(seen) >= 3 })
-	<-time.After(4 * watchDelay)
+	<-time.After(8 * watchDelay)
 	require.Equal(t, []string{"LeaseKeepAlive", "Txn", "Watch"}, since())
 	n.Frees(lease)
 	require.Equal(t, []string{"Txn"}, since())
-	newNode(t, s.URL()).Takes(n.Request("x")) // the watch has ended
+	other := newNode(t, s.URL())
+	lease = other.Takes(n.Request("x")) // the watch has ended
 	n.Abandons(n.Request("y"))
 	require.Equal(t, []string{"Range"}, since())
+	for waiters := range 2 {
+		go func() {
+			req := n.Request("x")
+			req.TTL = time.Minute
+			_, _ = n.Wait(t.Context(), req)
+		}()
+		peer.Until(t, func() bool { return peer.Shows(t, other, "x").Waiters > waiters })
+	}
+	<-time.After(8 * watchDelay)
+	since()
+	other.Frees(lease)
+	<-time.After(8 * watchDelay)
+	require.Equal(t, []string{"Txn"}, since(), "a release wakes only the next waiter")
 	require.NoError(t, n.Backend.Close())
+	require.ErrorIs(t, n.begin(nil).wait(t.Context(), false), errClosed)
 	require.NoError(t, peer.ErrOf(client.Get(t.Context(), "x")))
 }

@@ -171,6 +171,7 @@ func TestListAndBreak(t *testing.T) {
 	require.NoError(t, n.Break(t.Context(), name(0), "foreign"))
 	require.ErrorIs(t, n.Break(t.Context(), name(0), "foreign"), driver.ErrLost)
 	held, waits, behind := n.Takes(n.Request("x")), n.Request("x"), n.Request("x")
+	require.WithinDuration(t, held.Grant().Until, peer.Shows(t, n, "x").Expires, time.Second)
 	n.Waits(waits)
 	n.Waits(behind)
 	require.ErrorIs(t, n.Break(t.Context(), "x", waits.Owner), driver.ErrLost)

@@ -248,6 +248,12 @@ func TestRepeatedAttach(t *testing.T) {
 		require.Equal(t, valueOf(req.Owner), string(keysOf(t, etcd, "x")[0].Value), "it was abandoned")
 	}
 
+	// Requests whose batch may have been executed are not sent again.
+	fail.Store(true)
+	for _, a := range b.send(t.Context(), []request{{name: "x"}, {name: "y"}}) {
+		require.ErrorIs(t, a.err, driver.ErrUnknown)
+	}
+
 	// A copy of the first claim arrives after the attached lock was released.
 	req := a.Request("y")
 	_, txn := a.sends(req)

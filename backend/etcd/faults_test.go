@@ -156,9 +156,7 @@ func TestDoubtedHoldersOnALimitedServer(t *testing.T) {
 		req := n.Request(name(i))
 		req.Lost = func(err error) { lost <- err }
 		all[i] = n.Takes(req)
-		n.mu.Lock()
-		all[i].(*claim).unwatch()
-		n.mu.Unlock()
+		all[i].(*claim).timer.Stop() // no watch tells it
 	}
 	require.NoError(t, peer.ErrOf(etcd.Delete(t.Context(), defaultPrefix, clientv3.WithPrefix())))
 	n.RenewBatch(t.Context(), all, make([]driver.Renewal, len(all)))

@@ -35,10 +35,6 @@ func (b *Backend) write(ctx context.Context, r request) (*clientv3.TxnResponse, 
 // send executes the requests of a batch.
 func (b *Backend) send(ctx context.Context, all []request) []answer {
 	answers := make([]answer, len(all))
-	if len(all) == 1 {
-		answers[0] = b.commit(ctx, all[0])
-		return answers
-	}
 	var together request
 	for _, r := range all {
 		together.then = append(together.then, r.op())
