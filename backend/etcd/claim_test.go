@@ -74,9 +74,7 @@ func TestLostClaimThatArrivesAgain(t *testing.T) {
 		arrives := func() { require.NoError(t, peer.ErrOf(n.arrives(txn))) }
 		arrives()
 		lease := n.Takes(req)
-		n.mu.Lock()
-		c.unwatch()
-		n.mu.Unlock()
+		c.timer.Stop() // of its watch
 		require.NoError(t, peer.ErrOf(etcd.Delete(t.Context(), c.key)))
 		if copied {
 			arrives()
@@ -253,7 +251,6 @@ func TestRepeatedAttach(t *testing.T) {
 	for _, a := range b.send(t.Context(), []request{{name: "x"}, {name: "y"}}) {
 		require.ErrorIs(t, a.err, driver.ErrUnknown)
 	}
-
 	// A copy of the first claim arrives after the attached lock was released.
 	req := a.Request("y")
 	_, txn := a.sends(req)

@@ -64,8 +64,7 @@ func TestRemovalThatWasCompactedAway(t *testing.T) {
 		<-time.After(4 * watchDelay) // the watch has begun
 		proxy.Cut()
 		fails.Store(3) // the reopened watch doubts twice
-		kvs := keysOf(t, etcd, l.Name())
-		r := peer.Must(etcd.Delete(t.Context(), string(kvs[0].Key)))(t)
+		r := peer.Must(etcd.Delete(t.Context(), string(keysOf(t, etcd, l.Name())[0].Key)))(t)
 		p := peer.Must(etcd.Put(t.Context(), "other", ""))(t)
 		require.Greater(t, p.Header.Revision, r.Header.Revision)
 		require.NoError(t, peer.ErrOf(etcd.Compact(t.Context(), p.Header.Revision, clientv3.WithCompactPhysical())))

@@ -132,8 +132,7 @@ func TestWireGolden(t *testing.T) {
 	} {
 		require.Equal(t, prefix, defaultLayout.prefixes(name)[0])
 		back, suffix, ok := defaultLayout.name(prefix + "694d71ddacfda227-1")
-		require.True(t, ok)
-		require.Equal(t, []string{name, "694d71ddacfda227-1"}, []string{back, suffix})
+		require.Equal(t, []any{name, "694d71ddacfda227-1", true}, []any{back, suffix, ok})
 	}
 	const owner = "00112233445566778899aabbccddeeff:host/7/label/0"
 	require.Equal(t, "lockport/x/694d71ddacfda227", keyOf(defaultLayout.prefixes("x")[0], 0x694d71ddacfda227, 0))
@@ -161,8 +160,7 @@ func TestWireGolden(t *testing.T) {
 	require.Len(t, r.Kvs, 1)
 	var key Key
 	require.True(t, lease.(driver.LeaseAs).As(&key))
-	require.Equal(t, fmt.Sprintf("lockport/a%%2Fb/%x", key.Lease), string(r.Kvs[0].Key))
-	require.Equal(t, "lp1:"+req.Owner, string(r.Kvs[0].Value))
+	require.Equal(t, []string{fmt.Sprintf("lockport/a%%2Fb/%x", key.Lease), "lp1:" + req.Owner}, []string{string(r.Kvs[0].Key), string(r.Kvs[0].Value)})
 	require.Equal(t, Key{Key: string(r.Kvs[0].Key), CreateRevision: r.Kvs[0].CreateRevision, Lease: r.Kvs[0].Lease}, key)
 	require.Equal(t, uint64(key.CreateRevision), lease.Grant().Token)
 }

@@ -30,9 +30,7 @@ func TestLayout(t *testing.T) {
 	path := top + "/locks/a%2Fb%20%C3%A9/" + children[0]
 	data, stat, err := raw.Get(path)
 	require.NoError(t, err)
-	require.Equal(t, req.Owner, string(data))
-	require.Equal(t, sessionOf(b), stat.EphemeralOwner)
-	require.Equal(t, uint64(stat.Czxid), lease.Grant().Token)
+	require.Equal(t, []any{req.Owner, sessionOf(b), lease.Grant().Token}, []any{string(data), stat.EphemeralOwner, uint64(stat.Czxid)})
 	var node Node
 	require.True(t, lease.(driver.LeaseAs).As(&node))
 	require.Equal(t, Node{Path: path, Session: stat.EphemeralOwner, Czxid: stat.Czxid}, node)

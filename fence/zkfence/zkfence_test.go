@@ -60,8 +60,7 @@ func TestMulti(t *testing.T) {
 		&zk.CreateRequest{Path: p.data + "/x", Acl: zk.WorldACL(zk.PermAll), Flags: zk.FlagSequence}, &zk.SetDataRequest{Path: p.data, Data: []byte("1"), Version: 0})
 	require.NoError(t, err)
 	require.Len(t, r, 2)
-	require.Equal(t, p.data+"/x0000000000", r[0].String)
-	require.EqualValues(t, 1, r[1].Stat.Version)
+	require.Equal(t, []any{p.data + "/x0000000000", int32(1)}, []any{r[0].String, r[1].Stat.Version})
 
 	r, err = g.Multi(ctx, &zk.SetDataRequest{Path: p.data, Data: []byte("2"), Version: 1}, &zk.SetDataRequest{Path: p.data, Data: []byte("3"), Version: 1})
 	errs.OneLine(t, err, "", zk.ErrBadVersion)
