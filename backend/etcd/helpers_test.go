@@ -124,10 +124,8 @@ func (n *node) inEachMode(name string) []driver.Request {
 // keysOf returns etcd's keys for name, or else for its permits, oldest first.
 func keysOf(t testing.TB, c *clientv3.Client, name string) []*mvccpb.KeyValue {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), soon)
-	defer cancel()
 	for _, prefix := range defaultLayout.prefixes(name) {
-		r := peer.Must(c.Get(ctx, prefix, clientv3.WithPrefix(), clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortAscend)))(t)
+		r := peer.Must(c.Get(peer.Within(t, soon), prefix, clientv3.WithPrefix(), clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortAscend)))(t)
 		if len(r.Kvs) > 0 {
 			return r.Kvs
 		}

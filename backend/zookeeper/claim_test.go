@@ -1,6 +1,7 @@
 package zookeeper
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -100,6 +101,12 @@ func TestNothingAbandonedIsGranted(t *testing.T) {
 		return c.try(ctx)
 	})))
 	c := b.Takes(request(b, t.Name())).(*claim) // that claim has created no node
+	gone, results := b.Takes(request(b, fresh(t))).(*claim), make([]driver.Renewal, 2)
+	require.NoError(t, cmp.Or(b.delete(gone.path()), b.delete(gone.parent)))
+	b.RenewBatch(peer.Within(t, soon), []driver.Lease{gone, c}, results)
+	require.NoError(t, results[1].Err, "it ended because another lock was removed")
+	b.RenewBatch(peer.Within(t, 0), []driver.Lease{c}, results)
+	require.ErrorIs(t, results[0].Err, driver.ErrUnknown)
 	b.mu.Lock()
 	c.node.Session = 1
 	b.mu.Unlock()

@@ -97,10 +97,7 @@ func request(b *node, name string) driver.Request { return peer.Once(b.Request(n
 // waits waits until name's queue has the given number of claims.
 func waits(t testing.TB, b *node, name string, n int) {
 	t.Helper()
-	require.Eventually(t, func() bool {
-		st, err := b.Inspect(peer.Within(t, soon), name)
-		return err == nil && st.Held && st.Waiters == n-1
-	}, soon, 5*time.Millisecond)
+	peer.Until(t, func() bool { return peer.Shows(t, b, name).Waiters == n-1 })
 }
 
 // sessionOf returns the id of b's session.
