@@ -91,10 +91,11 @@ func TestInterceptorSeesEveryRequest(t *testing.T) {
 		go func(req driver.Request) { _, _ = n.Wait(t.Context(), req) }(req)
 		peer.Until(t, func() bool { return peer.Shows(t, other, "x").Waiters > waiters })
 	}
-	<-time.After(8 * watchDelay)
+	<-time.After(late + 8*watchDelay) // until both watch
 	since()
 	other.Frees(lease)
-	<-time.After(8 * watchDelay)
+	peer.Until(t, func() bool { return len(seen) > 0 })
+	<-time.After(4 * watchDelay)
 	require.Equal(t, []string{"Txn"}, since(), "a release wakes only the next waiter")
 	require.NoError(t, n.Backend.Close())
 	require.ErrorIs(t, n.begin(nil).wait(t.Context(), false), errClosed)
