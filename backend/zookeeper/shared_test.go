@@ -121,6 +121,7 @@ func TestGrantedTimeout(t *testing.T) {
 		require.ErrorIs(t, peer.ErrOf(New(conn, o)), lockport.ErrInvalidOption)
 	}
 	require.ErrorIs(t, peer.ErrOf(New(nil, Options{TTL: time.Minute})), lockport.ErrInvalidOption)
+	require.NoError(t, peer.ErrOf(NewBackend(conn, Options{Log: b.o.Log})), "with Log, the TTL has a default")
 	for ttl, what := range map[string]string{
 		"300ms": "session timeout 1s, which is longer than the TTL 300ms",
 		"1m":    "session timeout 1.5s, which is less than half the TTL 1m0s",

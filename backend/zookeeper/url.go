@@ -28,7 +28,7 @@ func init() {
 
 // open makes a backend from a URL, without I/O.
 func open(u *url.URL, so lockport.SchemeOptions) (driver.Backend, error) {
-	if u.Host == "" || u.Fragment != "" || u.Opaque != "" {
+	if u.Host == "" || u.Fragment != "" {
 		return nil, errors.New("want zookeeper://host:port,host:port/path")
 	}
 	p := lockurl.Of(u)
