@@ -40,23 +40,27 @@ var waitingCases = group("waiting",
 		}
 		c.release(c.afterExpiry(next, until, name))
 	}),
-	quick("notified", "P7 liveness: Notify wakes a waiter when the name is released, even if that was before the call to Notify", func(e *Env) {
+	quick("notified", "P7 liveness: Notify wakes a waiter when the holder's claim is released or abandoned, even before the call", func(e *Env) {
 		a, b := e.party(), e.party()
 		notifier := optional[driver.Notifier](b)
 		defer b.keepAlive(b.claim(e.name()))() // the end of an idle session must not end its waits
 		for round := range 10 {
 			name := e.name()
-			lease, req := a.claim(name), b.queueing(name)
+			held, req := a.request(name), b.queueing(name)
+			lease := a.claimAs(held)
 			b.wantHeldAs(req, "the name is held")
-			when := "after"
+			what, when, end := "released", "after", func() { a.release(lease) }
+			if round%4 >= 2 {
+				what, end = "abandoned", func() { a.abandon(held) }
+			}
 			if round%2 == 0 {
 				when = "before"
-				a.release(lease)
+				end()
 			}
 			var woken atomic.Bool
 			stop := notifier.Notify(req, func() { woken.Store(true) })
 			if when == "after" {
-				a.release(lease)
+				end()
 			}
 			// A first hint may only mean that the driver listens now, so try at every hint, as the client does.
 			got := poll(e.ctx, soon, func() bool {
@@ -70,7 +74,7 @@ var waitingCases = group("waiting",
 				return err == nil
 			})
 			stop()
-			e.require(got, "the name was released %s the call to Notify, but within %v no hint came after which the name could be claimed", when, soon)
+			e.require(got, "the holder's claim was %s %s the call to Notify, but within %v no hint came after which a claim was granted", what, when, soon)
 			e.eventually(soon, func() bool { return b.shown(name).Waiters <= 0 }, "nobody waits any more, so Inspect shows no waiter")
 		}
 	}),

@@ -16,8 +16,7 @@ func (e *Env) client(opts ...lockport.Option) *lockport.Client {
 }
 
 func (e *Env) clientOf(b driver.Backend, opts ...lockport.Option) *lockport.Client {
-	opts = append([]lockport.Option{lockport.TTL(e.ttl), lockport.Logger(nil),
-		lockport.Label("conformance")}, opts...)
+	opts = append([]lockport.Option{lockport.TTL(e.ttl), lockport.Logger(nil), lockport.Label("conformance")}, opts...)
 	c, err := lockport.New(b, opts...)
 	e.check(err, "lockport.New")
 	e.after(func() { _ = c.Close() })
