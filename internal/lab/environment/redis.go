@@ -146,7 +146,7 @@ func (r *Redis) Leftovers(ctx context.Context, prefix string) (left []string, er
 		keys, _ := reply.([]any)
 		for _, one := range keys {
 			key := fmt.Sprint(one)
-			if !remembered(ctx, node, key) {
+			if !isQueue(key) || !remembered(ctx, node, key) {
 				at[key]++
 			}
 		}
@@ -164,12 +164,9 @@ func isQueue(key string) bool {
 	return redisscript.LockOf(key) != key && strings.HasSuffix(key, redisscript.QueueKey)
 }
 
-// remembered reports whether a key stays on purpose: a queue with nothing but abandoned claims, which are kept for a minute.
-func remembered(ctx context.Context, node *servers.Redis, key string) bool {
-	if !isQueue(key) {
-		return false
-	}
-	n, err := node.Do(ctx, "ZCOUNT", key, "-inf", "(4000000000000000")
+// remembered reports whether a queue stays on purpose: it has nothing but abandoned claims, which are kept for a minute.
+func remembered(ctx context.Context, node *servers.Redis, queue string) bool {
+	n, err := node.Do(ctx, "ZCOUNT", queue, "-inf", "(4000000000000000")
 	return err == nil && n == int64(0)
 }
 

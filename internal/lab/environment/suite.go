@@ -57,6 +57,9 @@ func (r *Running) Lanes(isOp func(conformance.Op, []byte) bool) (all []conforman
 		lane := conformance.Lane{Target: endpoint.URL}
 		if len(live) > 0 {
 			lane.Faults = live.Faults(isOp)
+			if voters, ok := r.Servers.(*Redis); ok && voters.quorum > 0 { // what the others confirm must not count
+				lane.Faults.Sever = live[:voters.quorum].Faults(isOp).Sever
+			}
 		}
 		all = append(all, lane)
 	}
