@@ -85,7 +85,7 @@ func TestReplicasMustAcknowledge(t *testing.T) {
 	n.Frees(lease)
 }
 
-// Abandon works on a full server, and removes what is no longer refused.
+// Abandon works on a full server, and removes what is no longer refused. So does Attach.
 func TestAbandonOnAFullServer(t *testing.T) {
 	s, a, other := alone(t) // for other the claim may still arrive
 	for _, req := range []driver.Request{a.Request("x"), a.reading("x")} {
@@ -99,6 +99,9 @@ func TestAbandonOnAFullServer(t *testing.T) {
 		require.Equal(t, int64(0), do(t, s, "EXISTS", "lockport:x"))
 		require.Equal(t, []any{"~" + req.Owner[:32]}, do(t, s, "ZRANGE", queue, 0, -1))
 	}
+	lease := a.Takes(a.Request("y"))
+	do(t, s, "CONFIG", "SET", "maxmemory", "1")
+	require.NoError(t, peer.ErrOf(other.Attach(t.Context(), other.Request("y"), lease.(*claim).Req.Owner, lease.Grant().Token)))
 }
 
 // A hung node of a Cluster does not keep a client from renewing its locks on others, of whatever kind.

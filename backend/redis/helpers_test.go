@@ -52,8 +52,7 @@ func newNode(t testing.TB, rawURL, name string) *node {
 }
 
 func nodeOn(t testing.TB, c goredis.UniversalClient, name string, o Options) *node {
-	b := peer.Must(NewBackend(c, o))(t)
-	return nodeOf(t, b, name)
+	return nodeOf(t, peer.Must(NewBackend(c, o))(t), name)
 }
 
 // opened makes a node with a client of its own.

@@ -2,6 +2,7 @@ package redis
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -211,6 +212,9 @@ func (b *Backend) Detach(ctx context.Context, lease driver.Lease) error {
 // Attach implements driver.Attacher. One request compares the lock's value and sets the new one.
 func (b *Backend) Attach(ctx context.Context, req driver.Request, owner string, token uint64) (lease driver.Lease, err error) {
 	c, err := b.claims.Enter(req)
+	if errors.Is(err, driver.ErrHeld) {
+		err = lost(redisscript.Value(req.Owner)) // by owner
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -29,15 +29,11 @@ func TestTokensRise(t *testing.T) {
 	ahead := uint64(time.Now().Add(time.Hour).UnixMicro())
 	do(t, s, "SET", keys[2], ahead) // as if the clock was set back
 	last := ahead
-	rises := func(name string) {
-		t.Helper()
+	for _, name := range []string{"x", "x", "y"} {
 		token := n.takesToken(name)
 		require.Greater(t, token, last)
 		require.Less(t, token, last+10)
 		last = token
-	}
-	for _, name := range []string{"x", "x", "y"} {
-		rises(name)
 	}
 	leases, _ := n.many(100) // one script draws many tokens
 	seen := make(map[uint64]bool)

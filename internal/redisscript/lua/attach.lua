@@ -8,5 +8,6 @@ if holder ~= ARGV[1] and holder ~= ARGV[3] then
   return demoted() or {0, type(holder) == 'table' and '' or holder or 0}
 end
 local waiters = waiting()
+redis.call('PEXPIRE', KEYS[1], ARGV[2]) -- the first write: that of a full server must not need memory
 redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
 return {1, tonumber(ARGV[4]), waiters}
