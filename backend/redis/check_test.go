@@ -38,7 +38,7 @@ func TestCheckErrors(t *testing.T) {
 	do(t, cluster.Nodes[1], "ACL", "SETUSER", "default", "-zscore")
 	peer.Refuses(t, cluster.URL(), driver.ErrRefused, "ZSCORE")
 	sentinel := servers.NeedRedis(t, servers.RedisOptions{Sentinel: true})
-	peer.Refuses(t, strings.Replace(sentinel.URL(), "redis:", "redis+sentinel:", 1)+"?master_name=other", driver.ErrUnavailable, "check master_name")
+	peer.Refuses(t, strings.Replace(sentinel.URL(), "redis:", "redis+sentinel:", 1)+"?master_name=other&addr="+sentinel.Addr(), driver.ErrUnavailable, "check master_name")
 	full := servers.NeedRedis(t, servers.RedisOptions{})
 	do(t, full, "CONFIG", "SET", "maxmemory", "1")
 	peer.Refuses(t, full.URL(), driver.ErrUnavailable, "out of memory: raise maxmemory")

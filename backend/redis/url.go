@@ -49,7 +49,7 @@ func open(u *url.URL, _ lockport.SchemeOptions) (driver.Backend, error) {
 		}
 	}
 	o.Prefix, o.NoPrefix = p.Prefix()
-	p.Connections()
+	p.ForGoRedis()
 	rest, err := p.Rest()
 	if err != nil {
 		return nil, err
@@ -87,24 +87,21 @@ func connect(kind, rawURL string) (goredis.UniversalClient, error) {
 		if o.RouteByLatency || o.RouteRandomly || o.ReplicaOnly {
 			return nil, errors.New("only the master can grant locks: remove route_by_latency, route_randomly and replica_only from the URL")
 		}
-		o.ContextTimeoutEnabled = true
-		o.DialerRetries = max(o.DialerRetries, 1)
+		o.ContextTimeoutEnabled, o.DialerRetries = true, max(o.DialerRetries, 1)
 		return goredis.NewFailoverClient(o), nil
 	case "cluster":
 		o, err := goredis.ParseClusterURL(rawURL)
 		if err != nil {
 			return nil, err
 		}
-		o.ContextTimeoutEnabled = true
-		o.DialerRetries = max(o.DialerRetries, 1)
+		o.ContextTimeoutEnabled, o.DialerRetries = true, max(o.DialerRetries, 1)
 		return goredis.NewClusterClient(o), nil
 	default:
 		o, err := goredis.ParseURL(rawURL)
 		if err != nil {
 			return nil, err
 		}
-		o.ContextTimeoutEnabled = true
-		o.DialerRetries = 1
+		o.ContextTimeoutEnabled, o.DialerRetries = true, 1
 		// Each of these would cost a round trip per new connection.
 		o.DisableIdentity, o.MaintNotificationsConfig = true, &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 		return goredis.NewClient(o), nil

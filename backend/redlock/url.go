@@ -35,7 +35,7 @@ func open(u *url.URL, _ lockport.SchemeOptions) (driver.Backend, error) {
 	o := Options{NodeTimeout: p.Duration("node_timeout")}
 	o.Prefix, o.NoPrefix = p.Prefix()
 	hosts := p.Hosts("6379")
-	p.Connections()
+	p.ForGoRedis()
 	rest, err := p.Rest()
 	if err != nil {
 		return nil, err
@@ -46,8 +46,7 @@ func open(u *url.URL, _ lockport.SchemeOptions) (driver.Backend, error) {
 	if err != nil {
 		return nil, fmt.Errorf("redlock URL: %w", err)
 	}
-	each.ContextTimeoutEnabled = true
-	each.DialerRetries = 1
+	each.ContextTimeoutEnabled, each.DialerRetries = true, 1
 	// Each of these would cost a round trip per new connection.
 	each.DisableIdentity, each.MaintNotificationsConfig = true, &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	if each.MaxRetries == 0 {

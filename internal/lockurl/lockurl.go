@@ -102,12 +102,12 @@ func (p *Params) Prefix() (prefix string, none bool) {
 	return prefix, given && prefix == ""
 }
 
-// Connections reports a number of connections that no client can have: go-redis, which reads it, would panic or stall.
-func (p *Params) Connections() {
-	for _, name := range []string{"pool_size", "min_idle_conns", "max_idle_conns", "max_active_conns", "pipeline_pool_size"} {
+// ForGoRedis reports numbers that go-redis reads and cannot use: it would panic, stall, or send nothing.
+func (p *Params) ForGoRedis() {
+	for _, name := range []string{"pool_size", "min_idle_conns", "max_idle_conns", "max_active_conns", "pipeline_pool_size", "max_retries"} {
 		for _, text := range p.left[name] {
-			if n, err := strconv.ParseInt(text, 10, 17); errors.Is(err, strconv.ErrRange) || name == "pool_size" && n < 0 {
-				p.Fail("bad value %q of the URL parameter %s: want a possible number of connections", text, name)
+			if n, err := strconv.ParseInt(text, 10, 17); errors.Is(err, strconv.ErrRange) || name == "pool_size" && n < 0 || name == "max_retries" && n < -1 {
+				p.Fail("bad value %q of the URL parameter %s: no client can use it", text, name)
 			}
 		}
 	}

@@ -51,12 +51,13 @@ func TestErrors(t *testing.T) {
 		"x://h?n=9223372036854775808": `bad value "9223372036854775808" of the URL parameter n: want a number above 0`,
 		"x://h?d=5":                   `bad value "5" of the URL parameter d: want something like 500ms`,
 		"x://u:secret@h,":             `bad address "" in the URL: want host:port, several with commas between them`,
-		"x://h?pool_size=-1":          `bad value "-1" of the URL parameter pool_size: want a possible number of connections`,
-		"x://h?max_idle_conns=-1&max_idle_conns=65536": `bad value "65536" of the URL parameter max_idle_conns: want a possible number of connections`,
-		"x://h?addr=i%0A":   `bad address "i\n" in the URL: want host:port, several with commas between them`,
-		"x://h?addr=i:port": `bad address "i:port" in the URL: want host:port, several with commas between them`,
-		"x://h?cert=a":      "the URL parameters cert and key belong together: give both or none",
-		"x://h?ca=/no/file": "the URL parameter ca: open /no/file: no such file or directory",
+		"x://h?pool_size=-1":          `bad value "-1" of the URL parameter pool_size: no client can use it`,
+		"x://h?max_idle_conns=-1&max_idle_conns=65536": `bad value "65536" of the URL parameter max_idle_conns: no client can use it`,
+		"x://h?max_retries=-2":                         `bad value "-2" of the URL parameter max_retries: no client can use it`,
+		"x://h?addr=i%0A":                              `bad address "i\n" in the URL: want host:port, several with commas between them`,
+		"x://h?addr=i:port":                            `bad address "i:port" in the URL: want host:port, several with commas between them`,
+		"x://h?cert=a":                                 "the URL parameters cert and key belong together: give both or none",
+		"x://h?ca=/no/file":                            "the URL parameter ca: open /no/file: no such file or directory",
 	} {
 		p := of(t, raw)
 		p.Text("a")
@@ -65,7 +66,7 @@ func TestErrors(t *testing.T) {
 		p.Duration("d")
 		p.Hosts("1")
 		p.TLS("h")
-		p.Connections()
+		p.ForGoRedis()
 		require.EqualError(t, p.Err(), want, raw)
 	}
 	p := of(t, "x://h?key=k")

@@ -45,12 +45,6 @@ func CheckServer(ctx context.Context, node goredis.Cmdable, r Remedies, all *not
 	if us, err := strconv.ParseInt(info["server_time_usec"], 10, 64); err == nil {
 		all.Add(notice.Clock(notice.ClockOffset(sent, time.UnixMicro(us), time.Now()))...)
 	}
-	settings(info, r.Restart, all)
-	return info, role(info, r)
-}
-
-// settings adds notices about a server that can forget locks when its memory is full or when it restarts. remedy applies to the restart.
-func settings(info map[string]string, remedy string, all *notice.List) {
 	switch policy, limit := info["maxmemory_policy"], info["maxmemory"]; {
 	case policy == "":
 		all.Add(driver.Notice{ID: "eviction-policy", Unknown: true,
@@ -64,8 +58,9 @@ func settings(info map[string]string, remedy string, all *notice.List) {
 	if info["aof_enabled"] != "1" {
 		all.Add(driver.Notice{ID: "persistence", Unknown: info["aof_enabled"] == "",
 			Text:   "Without the append-only file (appendonly yes) the server can forget locks when it restarts, even held ones.",
-			Remedy: remedy})
+			Remedy: r.Restart})
 	}
+	return info, role(info, r)
 }
 
 // CheckName returns a name that nobody uses, for a script that tries something.

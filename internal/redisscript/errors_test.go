@@ -27,7 +27,8 @@ func TestClassify(t *testing.T) {
 		{io.EOF, false, driver.ErrUnavailable},
 		{context.DeadlineExceeded, true, driver.ErrUnknown},
 		{context.Canceled, false, driver.ErrUnavailable},
-		{&net.OpError{Op: "dial", Err: errors.New("connection refused")}, false, driver.ErrUnavailable},
+		{errors.Join(goredis.Nil, goredis.Nil), false, driver.ErrUnavailable}, // of two sentinels
+		{&net.OpError{Op: "dial", Err: errors.New("lookup h\n: no such host")}, false, driver.ErrUnavailable},
 		{&net.OpError{Op: "remote error", Err: errors.New("tls: expired certificate")}, true, driver.ErrRefused},
 		{goredis.ErrClosed, false, driver.ErrUnavailable},
 		{goredis.ErrPoolTimeout, false, driver.ErrUnavailable},
@@ -55,7 +56,7 @@ func TestClassify(t *testing.T) {
 		{ReplyError("WRONGTYPE Operation against a key"), true, driver.ErrRefused},
 	} {
 		got := Classify(fmt.Errorf("wrapped: %w", v.err), v.sent)
-		require.ErrorIs(t, got, v.class, v.err)
+		peer.SaysOneLine(t, got, v.class, "")
 		require.ErrorIs(t, got, v.err, "the cause stays in the chain")
 		require.Equal(t, got, Classify(got, !v.sent), "classified once")
 	}
