@@ -85,15 +85,15 @@ func TestReplicasMustAcknowledge(t *testing.T) {
 	n.Frees(lease)
 }
 
-// Abandon works on a full server, and removes what is no longer refused. So does Attach.
+// Abandon works on a full server, and removes what is no longer refused. Renewals and Attach work there too.
 func TestAbandonOnAFullServer(t *testing.T) {
 	s, a, other := alone(t) // for other the claim may still arrive
 	for _, req := range []driver.Request{a.Request("x"), a.reading("x")} {
-		a.Takes(req)
-		queue := queueOf("x")
+		lease, queue := a.Takes(req), queueOf("x")
 		do(t, s, "DEL", queue)
 		do(t, s, "ZADD", queue, int64(4e15+1), "~old")
 		do(t, s, "CONFIG", "SET", "maxmemory", "1")
+		peer.Extends(t, a, lease)
 		other.Abandons(req)
 		do(t, s, "CONFIG", "SET", "maxmemory", "0")
 		require.Equal(t, int64(0), do(t, s, "EXISTS", "lockport:x"))
