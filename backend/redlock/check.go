@@ -16,7 +16,7 @@ func (b *Backend) Check(ctx context.Context) ([]driver.Notice, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*maxNodeTimeout)
 	defer cancel()
 	found := make([]*nodeCheck, len(b.nodes))
-	_ = b.onEach(ctx, func(i int, n *node) error {
+	b.each(func(i int, n *node) error {
 		found[i] = b.checkNode(ctx, n)
 		return nil
 	})

@@ -146,14 +146,20 @@ func certain(err error) bool {
 	return errors.Is(err, driver.ErrUnavailable) || errors.Is(err, driver.ErrRefused)
 }
 
-// onEach calls f for all nodes at once and waits for its results. It returns an error if fewer than a majority of the nodes serve.
-func (b *Backend) onEach(ctx context.Context, f func(i int, n *node) error) error {
+// each calls f for all nodes at once and waits for its results.
+func (b *Backend) each(f func(i int, n *node) error) []error {
 	errs := make([]error, len(b.nodes))
 	var all sync.WaitGroup
 	for i, n := range b.nodes {
 		all.Go(func() { errs[i] = f(i, n) })
 	}
 	all.Wait()
+	return errs
+}
+
+// onEach is each. It returns an error if fewer than a majority of the nodes serve.
+func (b *Backend) onEach(ctx context.Context, f func(i int, n *node) error) error {
+	errs := b.each(f)
 	if ctx.Err() != nil {
 		return fmt.Errorf("%w: waiting for the nodes: %w", driver.ErrUnavailable, ctx.Err())
 	}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
 	goredis "github.com/redis/go-redis/v9"
@@ -98,13 +97,7 @@ func (b *Backend) Close() error {
 	for _, n := range b.nodes {
 		n.settle(ctx)
 	}
-	errs := make([]error, len(b.nodes))
-	var all sync.WaitGroup
-	for i, n := range b.nodes {
-		all.Go(func() { errs[i] = n.pipe.Close() })
-	}
-	all.Wait()
-	return cmp.Or(errs...)
+	return cmp.Or(b.each(func(_ int, n *node) error { return n.pipe.Close() })...)
 }
 
 // TryAcquire implements driver.Backend: one request to every node at once. If too few grant it, another request undoes it.
