@@ -54,7 +54,7 @@ func TestTokensRise(t *testing.T) {
 	require.Equal(t, int64(0), do(t, s, "EXISTS", keys[0]), "an error grants nothing")
 }
 
-// In a Cluster names spread over all nodes, and each slot in use has one last token, stored in that slot. A slot may move to another node.
+// In a Cluster names spread over all nodes, and each slot in use has one last token, stored in that slot. While a slot moves, its locks are renewed.
 func TestTokensInACluster(t *testing.T) {
 	t.Parallel()
 	c, _ := newCluster(t)
@@ -74,13 +74,18 @@ func TestTokensInACluster(t *testing.T) {
 	require.Greater(t, n.takesToken("x"), n.takesToken("y")-1_000_000)
 
 	slot, from, to := slotOf(t, c, key("x"))
+	lease := n.Takes(n.Request("x"))
+	do(t, to, "CLUSTER", "SETSLOT", slot, "IMPORTING", do(t, from, "CLUSTER", "MYID"))
+	do(t, from, "CLUSTER", "SETSLOT", slot, "MIGRATING", do(t, to, "CLUSTER", "MYID"))
 	for _, key := range do(t, from, "CLUSTER", "GETKEYSINSLOT", slot, 1000).([]any) {
-		do(t, from, "DEL", key) // an empty slot moves at once
+		do(t, from, "MIGRATE", "127.0.0.1", to.Addr()[len("127.0.0.1:"):], key, 0, 5000)
+		peer.Extends(t, n, lease)
 	}
 	do(t, to, "CLUSTER", "BUMPEPOCH") // otherwise a message that the former owner sent before can take the slot back
 	for _, node := range append([]*servers.Redis{to}, c.Nodes...) {
 		do(t, node, "CLUSTER", "SETSLOT", slot, "NODE", do(t, to, "CLUSTER", "MYID"))
 	}
+	n.Frees(lease)
 	n.takesToken("x")
 }
 
