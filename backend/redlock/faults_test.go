@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport/conformance"
+	"github.com/lockport/lockport/conformance/faultproxy"
 	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/lab/peer"
 	"github.com/lockport/lockport/internal/lab/servers"
@@ -225,9 +226,7 @@ func TestAbandonedClaimIsRefusedWhenItArrives(t *testing.T) {
 	x := plainNodes(t, 3)
 	direct, a := newClient(t, x.url(), "direct"), newClient(t, x.proxied(), "a")
 	a.Frees(a.Takes(a.Request("warm-up")))
-	for _, p := range x.proxies {
-		p.Freeze()
-	}
+	x.proxies.Each((*faultproxy.Proxy).Freeze)
 	req := a.Request("x")
 	c := peer.Must(a.claims.Enter(req))(t)
 	c.votes[0].claims = stray // as after an earlier lost answer
@@ -239,9 +238,7 @@ func TestAbandonedClaimIsRefusedWhenItArrives(t *testing.T) {
 	go func() { _ = a.Abandon(ctx, req) }()
 	c.waitsUntil(t, func() bool { return c.votes[0].claims.are(underWay) && c.votes[0].undos.are(underWay) }) // it does not wait for its claim
 	direct.Abandons(req)
-	for _, p := range x.proxies {
-		p.Restore()
-	}
+	x.proxies.Each((*faultproxy.Proxy).Restore)
 	require.NoError(t, a.reaches(0))
 	require.Less(t, x.having(t, key("x")), 2) // a majority refuses; at the last node, the claim may have come before its abandoning
 	peer.Until(t, func() bool { return x.having(t, key("x")) == 0 })

@@ -53,7 +53,7 @@ func clientOn(t testing.TB, x *nodes, set func(i int, o *goredis.Options)) *clie
 // nodes are servers, each behind a proxy.
 type nodes struct {
 	servers  []*servers.Redis
-	proxies  []*faultproxy.Proxy
+	proxies  faultproxy.Group
 	down     map[int]bool
 	releases atomic.Int64 // written to the first node, by clients of detour
 }

@@ -9,6 +9,7 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockport/lockport/conformance/faultproxy"
 	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/lab/peer"
 	"github.com/lockport/lockport/internal/lab/redishook"
@@ -63,9 +64,7 @@ func TestTheCallersClientsCarryEveryRequest(t *testing.T) {
 func TestBurstOnDistantNodes(t *testing.T) {
 	x := plainNodes(t, 3)
 	a := newClient(t, x.proxied()+"?node_timeout=5s", "a")
-	for _, p := range x.proxies {
-		p.Delay(75 * time.Millisecond) // each way
-	}
+	x.proxies.Each(func(p *faultproxy.Proxy) { p.Delay(75 * time.Millisecond) }) // each way
 	require.NoError(t, cmp.Or(worker.AtOnce(make([]struct{}, 2*maxUnanswered), func(i int, _ struct{}) error {
 		time.Sleep(time.Duration(i) * 500 * time.Microsecond)
 		return peer.ErrOf(a.Try(a.Request(fmt.Sprint("x", i))))

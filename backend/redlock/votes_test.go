@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockport/lockport/conformance/faultproxy"
 	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/lab/peer"
 	"github.com/lockport/lockport/internal/lab/servers"
@@ -32,9 +33,7 @@ func TestSplitVotesResolve(t *testing.T) {
 		case "hung":
 			x.proxies[4].Freeze()
 		case "distant":
-			for _, p := range x.proxies {
-				p.Delay(50 * time.Millisecond) // each way
-			}
+			x.proxies.Each(func(p *faultproxy.Proxy) { p.Delay(50 * time.Millisecond) }) // each way
 		}
 		const rounds, stalls = 20, 3
 		won := 0
