@@ -33,10 +33,10 @@ func TestAnAttemptIsBounded(t *testing.T) {
 		bubble(t, func(w *world) {
 			c := w.on(trying{memorytest.NewBackend(w.server, nil), func(ctx context.Context, _ driver.Request) (driver.Lease, error) {
 				<-ctx.Done()
-				return nil, fmt.Errorf("%w: %w", driver.ErrUnavailable, ctx.Err())
+				return nil, fmt.Errorf("%w: no\n\tanswer: %w", driver.ErrUnavailable, ctx.Err())
 			}}, lockport.TTL(ttl))
 			start := time.Now()
-			require.EqualError(t, peer.ErrOf(c.TryAcquire(w.ctx, "a")), `lockport: try "a" (memory): lock server is unavailable: context deadline exceeded`)
+			require.EqualError(t, peer.ErrOf(c.TryAcquire(w.ctx, "a")), `lockport: try "a" (memory): lock server is unavailable: no answer: context deadline exceeded`)
 			require.Equal(t, bound, time.Since(start))
 		})
 	}

@@ -92,7 +92,7 @@ func (e *Error) Error() string {
 	if e.Backend != "" {
 		what += " (" + e.Backend + ")"
 	}
-	return "lockport: " + what + ": " + e.Err.Error()
+	return "lockport: " + what + ": " + strings.Join(strings.Fields(e.Err.Error()), " ") // a driver's error may have lines
 }
 
 // Unwrap returns the cause.
