@@ -35,7 +35,7 @@ type outcome struct {
 	grant     driver.Grant // of the lease
 	err       error
 	suspended time.Duration // of clock.Present before the request
-	gaveUp    bool          // the request ran on a caller's goroutine and failed because that caller's context ended
+	gaveUp    bool          // the request ran on a caller's goroutine and was not refused, and that caller's context has ended
 	abandoned bool          // the outcome was unknown, and the claim is now certainly gone
 	refused   error         // the outcome was unknown, and the server refused to end the claim; nil: it did not
 }
@@ -78,7 +78,7 @@ func (cl *claim) runHere(w *waiter) (gaveUp bool) {
 		}
 	}()
 	o = cl.attempt(w.ctx, false)
-	o.gaveUp = o.err != nil && hasEnded(w.ctx)
+	o.gaveUp = o.err != nil && classOf(o.err) != ErrRefused && hasEnded(w.ctx)
 	return
 }
 
@@ -235,7 +235,7 @@ func (cl *claim) conclude(o *outcome) (again bool) {
 	switch {
 	case o.refused != nil: // to end the claim is left to undoLater
 		q.answerAll(o.refused, false)
-	case !o.gaveUp || class == ErrHeld || class == ErrRefused: // else it failed by its caller's context, which does not concern the others
+	case !o.gaveUp || class == ErrHeld: // else it failed by its caller's context, which does not concern the others
 		cl.answer(class, o.err)
 	}
 	// A driver forgets a claim that has no place in its queue. A repetition with the same owner would meet what is left of it, such as a late release.

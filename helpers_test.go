@@ -132,16 +132,14 @@ func (w *world) token(l *lockport.Lock) lockport.Token {
 func (w *world) nobodyHolds(name string) {
 	w.Helper()
 	synctest.Wait() // for background work
-	l := peer.Must(w.other().TryAcquire(w.ctx, name))(w)
-	w.release(l)
+	w.release(peer.Must(w.other().TryAcquire(w.ctx, name))(w))
 }
 
 // requireWaiters checks how many claims wait at the server, once all goroutines are idle.
 func (w *world) requireWaiters(name string, want int) {
 	w.Helper()
 	synctest.Wait()
-	status := peer.Must(w.other().Inspect(w.ctx, name))(w)
-	require.Equal(w, want, status.Waiters, "claims in the server's queue")
+	require.Equal(w, want, peer.Must(w.other().Inspect(w.ctx, name))(w).Waiters, "claims in the server's queue")
 }
 
 func isClosed(c <-chan struct{}) bool {
