@@ -142,7 +142,7 @@ func TestCallsThatPanic(t *testing.T) {
 		held := w.acquire(w.other(), "b")
 		require.Panics(t, func() { _ = held.Release(context.Context(nil)) })
 		time.AfterFunc(time.Second, func() { w.release(held) })
-		require.PanicsWithValue(t, "oops", func() { _, _ = lockport.AcquireAll(w.ctx, c, []string{"a", "b"}) })
+		require.PanicsWithValue(t, "oops", func() { _, _ = lockport.AcquireAll(w.ctx, c, []string{"a", "b"}, lockport.MinHold(time.Hour)) })
 		w.nobodyHolds("a")
 		w.nobodyHolds("b")
 	})

@@ -111,7 +111,7 @@ func (c *Client) reportAcquired(ctx context.Context, name string, start time.Tim
 		e.Token, e.HandedOff = l.token, l != &l.claim.first
 		defer func() {
 			if l != nil {
-				_ = l.Release(ctx)
+				(&Set{locks: []*Lock{l}}).undo(ctx)
 			}
 		}()
 	}
