@@ -120,9 +120,9 @@ type Lease interface {
 
 	// Release gives up the name and wakes its waiters. nil: the claim has certainly ended. ErrLost: the server no longer has the claim. Any other
 	// error: unknown. The client calls Release for every lease, even a lost one, so that the driver can free what it keeps for the lease. The
-	// exceptions: Requeue takes the place of Release, and after a Detach that returned nil there is none. While a renewal outlasts its context, the
-	// client calls Abandon instead. If that fails, it calls Release once the renewal has returned. After a Detach that outlasted its context, it calls
-	// Abandon alone.
+	// exceptions: Requeue takes the place of Release, and after a Detach that returned nil there is none unless the hold ended during it. While a renewal
+	// outlasts its context, the client calls Abandon instead. If that fails, it calls Release once the renewal has returned. After a Detach that
+	// outlasted its context, it calls Abandon alone.
 	//
 	// The client remembers the outcome. After nil or ErrLost it does not call Release again. After an unknown outcome it does, and treats ErrLost
 	// before the end of the validity as success. So a driver reports the server's answer and remembers nothing.
