@@ -139,7 +139,7 @@ func (cl *claim) expireHolds(now time.Duration) (over bool) {
 			return true
 		default: // others hold the claim, or it is kept for the MinHold of one that has ended
 			cl.remove(l)
-			l.lose(fmt.Errorf("%w: %w", ErrLost, ErrMaxHold))
+			l.end(&end{err: fmt.Errorf("%w: %w", ErrLost, ErrMaxHold), lost: true})
 		}
 	}
 	return false
@@ -151,7 +151,7 @@ func (cl *claim) lose(reason error) {
 		reason = fmt.Errorf("%w: %w", ErrLost, reason)
 	}
 	for _, l := range cl.holds {
-		l.lose(reason)
+		l.end(&end{err: reason, lost: true})
 	}
 	cl.holds = nil
 	cl.client.timers.remove(cl)

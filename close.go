@@ -69,8 +69,7 @@ func (c *Client) endAll() (kept time.Duration) {
 				continue
 			}
 			for _, l := range cl.holds {
-				l.finish(closed)
-				l.reportEnded()
+				l.end(closed)
 				cl.keepUntil = max(cl.keepUntil, l.keep)
 			}
 			cl.holds = nil

@@ -89,10 +89,8 @@ func (l *Lock) detach(ctx context.Context) error {
 	case err == nil && e != nil && cl.keepUntil < time.Duration(cl.deadline.Load()): // it is kept for the MinHold of the hold that has ended
 		cl.renewAt = never
 	case err == nil:
-		if l.finish(released) {
-			l.reportEnded()
-			cl.remove(l)
-		}
+		l.end(released)
+		cl.remove(l)
 		c.timers.remove(cl)
 		cl.leave()
 	case cl.lease == nil, cl.detaching: // it is gone, or may end with its TTL despite renewals

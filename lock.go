@@ -37,7 +37,7 @@ type Lock struct {
 // end is how a hold ended.
 type end struct {
 	err  error // ErrReleased, ErrClosed, or an error that wraps ErrLost
-	lost bool
+	lost bool  // the latter
 }
 
 // The two ends that need no reason.
@@ -166,9 +166,15 @@ func (l *Lock) finish(e *end) bool {
 	return true
 }
 
-// lose ends the hold for reason, which matches ErrLost. The mutex is held.
-func (l *Lock) lose(reason error) {
-	if l.finish(&end{err: reason, lost: true}) {
-		l.reportLost()
+// end is finish, and tells the hooks in the background, and of a loss the logger. The mutex is held.
+func (l *Lock) end(e *end) {
+	c := l.claim.client
+	switch event := l.event(c.now(), nil); {
+	case !l.finish(e):
+	case e.lost:
+		event.Err = e.err
+		c.inBackground(func() { c.reportLost(event) })
+	case len(c.cfg.hooks) > 0:
+		c.inBackground(func() { c.reportReleased(event) })
 	}
 }

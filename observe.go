@@ -144,25 +144,13 @@ func (c *Client) reportReleased(e HoldEvent) {
 	}
 }
 
-// reportEnded is reportReleased in the background. The mutex is held.
-func (l *Lock) reportEnded() {
-	c := l.claim.client
-	if e := l.event(c.now(), nil); len(c.cfg.hooks) > 0 {
-		c.inBackground(func() { c.reportReleased(e) })
-	}
-}
-
-// reportLost tells the logger and the hooks that l was lost. The mutex is held.
-func (l *Lock) reportLost() {
-	c := l.claim.client
-	e := l.event(c.now(), l.ended.Load().err)
-	c.inBackground(func() {
-		c.logger().LogAttrs(c.ctx, slog.LevelWarn, "lockport: lock lost", slog.String("backend", e.Backend), slog.String("name", e.Name),
-			slog.Duration("held", e.Held.Round(time.Millisecond)), slog.Any("error", e.Err))
-		for _, h := range c.cfg.hooks {
-			if h.Lost != nil {
-				h.Lost(e)
-			}
+// reportLost tells the logger and the hooks that a hold was lost.
+func (c *Client) reportLost(e HoldEvent) {
+	c.logger().LogAttrs(c.ctx, slog.LevelWarn, "lockport: lock lost", slog.String("backend", e.Backend), slog.String("name", e.Name),
+		slog.Duration("held", e.Held.Round(time.Millisecond)), slog.Any("error", e.Err))
+	for _, h := range c.cfg.hooks {
+		if h.Lost != nil {
+			h.Lost(e)
 		}
-	})
+	}
 }

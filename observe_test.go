@@ -111,8 +111,7 @@ func TestHooksAreInPairs(t *testing.T) {
 			},
 		}))
 		inner := func(outer *lockport.Lock) *lockport.Lock {
-			l := peer.Must(c.Acquire(lockport.WithLock(w.ctx, outer), outer.Name(), lockport.Reenter()))(t)
-			return l
+			return peer.Must(c.Acquire(lockport.WithLock(w.ctx, outer), outer.Name(), lockport.Reenter()))(t)
 		}
 		detached := w.acquire(c, "detached")
 		ticket := peer.Must(detached.Detach(w.ctx))(t)

@@ -50,12 +50,8 @@ func (l *Lock) enter(w *waiter) (*Lock, error) {
 
 // endWith ends the inner hold l, whose outer hold has ended with e. The mutex is held.
 func (l *Lock) endWith(e *end) {
-	switch {
-	case e.lost:
-		l.lose(e.err)
-	case e != closed:
-		l.lose(fmt.Errorf("%w: %w", ErrLost, errOuterReleased))
-	case l.finish(closed):
-		l.reportEnded()
+	if !e.lost && e != closed {
+		e = &end{err: fmt.Errorf("%w: %w", ErrLost, errOuterReleased), lost: true}
 	}
+	l.end(e)
 }
