@@ -95,8 +95,8 @@ func (c *Client) enqueue(w *waiter, name string) (q *queue, mine *claim, err err
 		return nil, nil, ErrClosed
 	}
 	q = c.queueOf(queueKey{name, w.mode})
-	if cl := q.newest; w.shared && cl != nil && cl.state == held && q.head() == nil {
-		if now := c.now(); cl.mayServe(w, now) {
+	if n := len(q.grants); w.shared && n > 0 && q.head() == nil {
+		if cl, now := q.grants[n-1], c.now(); cl.state == held && cl.mayServe(w, now) {
 			cl.join(w, now)
 			return q, nil, nil
 		}

@@ -88,7 +88,7 @@ func (cl *claim) granted(deadline, now time.Duration) {
 		q.blocked = errHeldHere
 		return
 	}
-	q.claim, q.newest = nil, cl
+	q.claim = nil
 	q.grants = append(q.grants, cl)
 	cl.admit(now)
 	cl.client.claimForNext(q)

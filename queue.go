@@ -16,8 +16,7 @@ type queueKey struct {
 type queue struct {
 	queueKey
 	claim   *claim    // being made; if only one may be held, also held or being released; nil: none
-	grants  []*claim  // held or being released; none if only one may be held
-	newest  *claim    // the latest grant, which shared holds join while it is held
+	grants  []*claim  // held or being released, the latest last; none if only one may be held
 	waiters list.List // of *waiter, first in, first out; a list, because thousands may leave at once
 	blocked error     // why waiters were told to wait: ErrHeld, or a later server failure; nil: none was
 }
