@@ -9,7 +9,7 @@ import (
 
 // Hooks are called on the events of a Client, for traces and metrics. Nil fields cost nothing. Hooks run on any goroutine and must not call back into
 // the Client. The operation that they report waits for them, so they must be quick; only Lost, and Released at Close and Detach, have their own
-// goroutines.
+// goroutines. A panic of a hook ends the program, unless the hook runs on the caller's goroutine; those of AcquireAll and Set.Release do not.
 type Hooks struct {
 	// AcquireStart is called when Acquire, TryAcquire or Attach begins; e has only Backend and Name. The returned context must derive from ctx.
 	// AcquireDone and the HoldEvent get it.
