@@ -139,11 +139,10 @@ func (cl *claim) requeue(ctx context.Context, next *claim) error {
 	return released
 }
 
-// releaseAgain follows a release that failed with first. If the outcome is unknown, it tries once more: an idle connection may have been closed. If
+// releaseAgain follows a release that failed with err. If the outcome is unknown, it tries once more: an idle connection may have been closed. If
 // the claim is gone by then, that is not a loss, unless its time was up.
-func (cl *claim) releaseAgain(ctx context.Context, first error) error {
-	err := first
-	if classOf(first) == driver.ErrUnknown && ctx.Err() == nil {
+func (cl *claim) releaseAgain(ctx context.Context, err error) error {
+	if classOf(err) == driver.ErrUnknown && ctx.Err() == nil {
 		err = cl.lease.Release(ctx)
 	}
 	switch classOf(err) {
