@@ -152,6 +152,10 @@ func TestPgBouncer(t *testing.T) {
 				_ = l.Release(t.Context())
 			}
 		}
+		execute(t, console, "RECONNECT") // no session of the server has the marker of another client any more
+		peer.Until(t, func() bool {
+			return errors.Is(peer.ErrOf(clients[0].TryAcquire(t.Context(), time.Now().String())), errSharing)
+		})
 	})
 	t.Run("session, with a client_idle_timeout", func(t *testing.T) {
 		t.Parallel()

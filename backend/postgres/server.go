@@ -41,11 +41,7 @@ func (s *server) dial(ctx context.Context, label string, e session.Events) (_ se
 	c.link, err = s.connect(ctx, func(p *pgx.Conn, pid int64) error {
 		c.pid = pid
 		keepAlive(p.PgConn().Conn(), s.ttl)
-		err := s.setUp(ctx, p, label, c.marker)
-		if inOtherSession(err) {
-			s.wholeSessions.Store(false)
-		}
-		return err
+		return s.setUp(ctx, p, label, c.marker)
 	})
 	if err != nil {
 		return nil, err
