@@ -116,6 +116,7 @@ func TestSessionSettings(t *testing.T) {
 	leaveOpen := func() {
 		exec(t, db, "SET SESSION tx_read_only=0,SESSION tx_isolation='REPEATABLE-READ'")
 		exec(t, db, "ROLLBACK AND NO CHAIN NO RELEASE")
+		exec(t, db, "LOCK TABLES other WRITE")
 		exec(t, db, "INSERT INTO other VALUES (1)") // autocommit=0 leaves the transaction open
 	}
 	leaveOpen()
