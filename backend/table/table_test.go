@@ -312,6 +312,7 @@ func TestOptionsAndURLs(t *testing.T) {
 	peer.BadURLs(t, map[string]string{
 		"table+postgres://u@h":                        "like table+postgres://user",
 		"table+mysql://h/db":                          "like table+mysql://user",
+		"table+mysql://u%3Av:secret@h/db":             "no user name with a colon",
 		"table+sqlite://h/db":                         "like table+sqlite:///",
 		"table+sqlite:///db":                          `called "sqlite": import modernc.org/sqlite`,
 		"table+mysql://u:secret@h/db?tls=nowhere":     "does not understand",

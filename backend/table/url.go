@@ -51,6 +51,8 @@ func open(u *url.URL, _ lockport.SchemeOptions) (driver.Backend, error) {
 		return nil, err
 	case database == "" || u.Opaque != "" || u.Fragment != "" || hasServer == (u.Host == "") || hasServer == (s.dialect == SQLite):
 		return nil, fmt.Errorf("want something like %s", s.example)
+	case s.dialect == MySQL && strings.Contains(u.User.Username(), ":"):
+		return nil, errors.New("go-sql-driver/mysql takes no user name with a colon: rename the user, or make the *sql.DB yourself")
 	case !slices.Contains(sql.Drivers(), s.driver):
 		return nil, fmt.Errorf("this program has no database/sql driver called %q: import %s", s.driver, s.from)
 	}
