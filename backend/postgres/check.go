@@ -67,7 +67,9 @@ func (s *server) notices(ctx context.Context, c *pgx.Conn) (notices []driver.Not
 		notices = notice.InTheClear(socket.RemoteAddr().String())
 	}
 	var unsafe bool
-	if err := c.QueryRow(ctx, `SELECT current_setting('fsync') = 'off' OR current_setting('full_page_writes') = 'off'`, once).Scan(&unsafe); err != nil {
+	// A role that may not read pg_locks is refused: it could never confirm that an earlier session has ended.
+	err = c.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_locks WHERE 'off' IN (current_setting('fsync'), current_setting('full_page_writes')))`, once).Scan(&unsafe)
+	if err != nil {
 		return nil, err
 	}
 	if unsafe {

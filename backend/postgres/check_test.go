@@ -216,6 +216,8 @@ func TestPrivileges(t *testing.T) {
 	peer.Refuses(t, app+"?schema=absent", driver.ErrRefused, "schema")
 	execute(t, p.root, `CREATE SCHEMA "Locks""é" AUTHORIZATION app`)
 	require.NoError(t, peer.Holds(t, clientAt(t, app+"?schema=Locks%22%C3%A9"), "x").Release(t.Context()))
+	execute(t, p.root, `REVOKE SELECT ON pg_locks FROM PUBLIC`)
+	peer.Refuses(t, app, driver.ErrRefused, "permission denied for view pg_locks (SQLSTATE 42501): grant the privilege")
 }
 
 func TestNotices(t *testing.T) {
