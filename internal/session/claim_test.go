@@ -167,7 +167,7 @@ func TestKeyIsNotAskedForWhileItIsGivenBack(t *testing.T) {
 func TestErrorsOfOneOp(t *testing.T) {
 	byHand(t, Options{}, func(t *testing.T, h *hand) {
 		c, lease := h.live(request("a"))
-		full := errors.Join(driver.ErrRefused, errors.New("the table of locks is full"))
+		full := of(driver.ErrRefused, errors.New("the table of locks is full"))
 		o := h.try(t.Context(), request("b"))
 		c.fails("Tb", full)
 		o.is(t, driver.ErrRefused)

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/sqlrow"
 )
 
 // Why the engine ended a session or a claim.
@@ -47,13 +48,13 @@ func Classified(err error) bool { return err == nil || classOf(err) != nil }
 // OneLine returns text without line breaks.
 func OneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// of gives err the given class and no other.
+// of gives err, on one line, the given class and no other.
 func of(class, err error) error {
 	switch classOf(err) {
 	case class:
 		return err
 	case nil:
-		return fmt.Errorf("%w: %w", class, err)
+		return fmt.Errorf("%w: %w", class, sqlrow.OneLine(err))
 	}
 	return fmt.Errorf("%w: %v", class, err)
 }

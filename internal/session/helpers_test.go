@@ -54,11 +54,10 @@ func byHand(t *testing.T, o Options, f func(t *testing.T, h *hand)) {
 		h.b = New(o)
 		f(t, h)
 		require.NoError(t, h.b.Close())
-		h.wait(context.Background(), request("late")).is(t, driver.ErrUnavailable)
-		synctest.Wait()
 		for _, c := range h.conns {
-			require.True(t, c.closed, "a connection was left open")
+			require.True(t, c.closed, "Close left a connection open")
 		}
+		h.wait(context.Background(), request("late")).is(t, driver.ErrUnavailable)
 	})
 }
 
@@ -207,7 +206,7 @@ func (c *handConn) finish(err error) {
 	synctest.Wait()
 }
 
-var errCut = errors.New("cut")
+var errCut = errors.New("the connection\nwas cut")
 
 // request returns a claim of name.
 func request(name string) driver.Request { return (&peer.Peer{TTL: handTTL}).Request(name) }
@@ -260,6 +259,7 @@ func (o *outcome) is(t *testing.T, class error) {
 	}
 	require.ErrorIs(t, o.err, class)
 	require.Equal(t, class, classOf(o.err))
+	require.NotContains(t, o.err.Error(), "\n")
 	require.Nil(t, o.lease)
 }
 
