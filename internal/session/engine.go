@@ -34,13 +34,14 @@ type Backend struct {
 	callbacks []func() // to run once mu is unlocked: they may take locks of their own
 	label     string
 	main      *session         // nil: none
+	failed    time.Time        // when a session last failed to open
 	blockers  []*session       // the other sessions: they wait, hold one lock, or are idle; also ended ones
 	table     map[Key][]*claim // all claims that are not gone; several on a key only with readers, permits or orphans
 	watches   map[Key]*watch   // local waiters to wake when a key is free
 }
 
-// poll, or a third of the TTL if that is less, is how often a waiter without a connection of its own tries again.
-const poll = time.Second
+// poll, or a third of the TTL if that is less, is how often a waiter without a connection of its own tries again. redialPause follows a failed Dial.
+const poll, redialPause = time.Second, 50 * time.Millisecond
 
 // MaxDial bounds the opening of a session. The TTL does not: a busy server may take longer for the login and the statements, and an opening that is
 // cut off starts over.

@@ -37,7 +37,8 @@ type hand struct {
 	dials []*handDial
 	conns []*handConn // in the order of accept
 	token uint64
-	deaf  bool // see handConn; for the next one
+	deaf  bool      // see handConn; for the next one
+	fails time.Time // when a dial last failed
 }
 
 // handDial is a Dial under way.
@@ -62,11 +63,13 @@ func byHand(t *testing.T, o Options, f func(t *testing.T, h *hand)) {
 }
 
 func (h *hand) Dial(ctx context.Context, _ string, e Events) (Conn, error) {
+	require.GreaterOrEqual(h.t, time.Since(h.fails), redialPause, "a failed dial is repeated without a pause")
 	d := &handDial{events: e, answer: make(chan any, 1)}
 	h.dials = append(h.dials, d)
 	select {
 	case a := <-d.answer:
 		if err, ok := a.(error); ok {
+			h.fails = time.Now()
 			return nil, err
 		}
 		return a.(Conn), nil
@@ -86,6 +89,7 @@ func (h *hand) accept() *handConn {
 
 // dialled ends the only dial under way, with a *handConn or an error.
 func (h *hand) dialled(answer any) Events {
+	time.Sleep(redialPause)
 	synctest.Wait()
 	require.Len(h.t, h.dials, 1, "dials under way")
 	d := h.dials[0]

@@ -30,10 +30,7 @@ type session struct {
 
 // settle ends op with its answer, or without one because of err. Caller holds mu.
 func (op *Op) settle(err error) {
-	if err != nil {
-		op.Err = err
-	}
-	if !Classified(op.Err) {
+	if op.Err = cmp.Or(err, op.Err); !Classified(op.Err) {
 		op.Err = unavailable(op.Err)
 	}
 	op.settled = true
@@ -43,12 +40,13 @@ func (op *Op) settle(err error) {
 	}
 }
 
-// open opens a session in the background. Caller holds mu.
+// open opens a session in the background, but not just after one failed to open: hundreds of waiters would dial without end. Caller holds mu.
 func (b *Backend) open() *session {
 	s := &session{b: b, claims: make(map[*claim]struct{})}
 	s.ctx, s.cancel = context.WithCancel(b.ctx)
+	label := b.label
 	b.work.Add(1)
-	go s.run(b.label)
+	time.AfterFunc(time.Until(b.failed.Add(redialPause)), func() { s.run(label) })
 	return s
 }
 
@@ -61,6 +59,7 @@ func (s *session) run(label string) {
 	cancel()
 	b.mu.Lock()
 	if err != nil {
+		b.failed = time.Now()
 		s.end(err)
 		b.unlock()
 		return
