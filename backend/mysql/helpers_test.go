@@ -239,11 +239,8 @@ var isOp = peer.Ops{
 
 func openBare(ctx context.Context, rawURL string) (driver.Backend, error) {
 	b, err := peer.Open(ctx, rawURL)
-	if err != nil {
-		return nil, err
-	}
-	whole := b.(*Backend)
-	return bare{whole, whole, whole}, nil
+	whole, _ := b.(*Backend) // nil after an error
+	return bare{whole, whole, whole}, err
 }
 
 // bare is a backend without Inspect, Break and Check.

@@ -60,8 +60,7 @@ func (b *Backend) TryAcquire(ctx context.Context, req driver.Request) (driver.Le
 		return nil, fmt.Errorf("%w: the table returned %d, which is not a token: is the server's clock right?", driver.ErrUnknown, token)
 	case token > 0:
 		return &claim{b, req, driver.Grant{Token: uint64(token), Until: a.sent.Add(req.TTL)}, a.again}, nil
-	}
-	if a.again {
+	case a.again:
 		return nil, errAgain
 	}
 	st, err := b.Inspect(ctx, req.Name)
