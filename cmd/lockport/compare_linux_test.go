@@ -47,9 +47,8 @@ func TestCompareWithoutAServer(t *testing.T) {
 	require.Equal(t, exitOK, p.code(t), "%s", p.err.String())
 	leavesNothing(t, temporary)
 	require.Contains(t, p.err.String(), "not installed: etcd, for etcd; to install it: apt-get install etcd-server")
-	text := peer.Must(os.ReadFile(filepath.Join(out, compare.JSONFile)))(t)
 	var r report.Report
-	require.NoError(t, json.Unmarshal(text, &r))
+	require.NoError(t, json.Unmarshal(peer.Must(os.ReadFile(filepath.Join(out, compare.JSONFile)))(t), &r))
 	require.Len(t, r.Missing, 1)
 	require.Equal(t, "etcd", r.Missing[0].Program)
 	classes := make(map[string]report.Cell)
@@ -61,6 +60,7 @@ func TestCompareWithoutAServer(t *testing.T) {
 	require.Len(t, r.Costs, 1)
 	require.FileExists(t, filepath.Join(out, compare.HTMLFile))
 	p.says(t, filepath.Join(out, compare.HTMLFile))
+	require.NotContains(t, p.out.String(), "from the kill", "it explains what it did not measure")
 }
 
 // Ctrl-C in the middle ends every server and worker, and removes their folders. So does the end of a comparison that is killed.
