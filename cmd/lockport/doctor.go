@@ -83,7 +83,7 @@ func writeDiagnosis(w io.Writer, d *diagnosis) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s (%s)\n", d.URL, d.Backend)
 	if d.TTLMS > 0 {
-		fmt.Fprintf(&b, "A lock is released after a silence of %v.\n", time.Duration(d.TTLMS)*time.Millisecond)
+		fmt.Fprintf(&b, "A lock is released after at most %v of silence.\n", time.Duration(d.TTLMS)*time.Millisecond)
 	} else {
 		b.WriteString("A lock ends with its process.\n")
 	}

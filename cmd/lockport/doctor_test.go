@@ -26,7 +26,7 @@ func TestDiagnosisText(t *testing.T) {
 	var text strings.Builder
 	require.NoError(t, writeDiagnosis(&text, d))
 	require.Equal(t, `redis://h:6379/2 (redis)
-A lock is released after a silence of 15s.
+A lock is released after at most 15s of silence.
 
 What puts locks at risk
 
@@ -59,7 +59,7 @@ func TestDoctorFiles(t *testing.T) {
 	stdout, stderr := ran(t, 0, folder(t), "doctor", "--json")
 	require.Empty(t, stderr)
 	require.Regexp(t, `^{\s+"url": "file:///[^"]+",\s+"backend": "file",\s+"endangers": \[\],\s+"unknown": \[\]\s+}\n$`, stdout)
-	for url, ends := range map[string]string{folder(t): "ends with its process", "memory:": "is released after a silence of 15s"} {
+	for url, ends := range map[string]string{folder(t): "ends with its process", "memory:": "is released after at most 15s of silence"} {
 		stdout, _ = ran(t, 0, url, "doctor")
 		require.Regexp(t, `^\S+ \([a-z]+\)\nA lock `+ends+`\.\n\nNo risks found\.\n$`, stdout)
 	}
