@@ -52,7 +52,7 @@ func encode(w io.Writer, v any) error {
 	return e.Encode(v)
 }
 
-// notify delivers signals to c, except those that were ignored when lockport was started, as by nohup(1): they stay ignored.
+// notify delivers signals to c, except those ignored since the start, as by nohup(1): they stay ignored. Go knows this of SIGHUP and SIGINT only.
 func notify(c chan<- os.Signal, signals ...os.Signal) {
 	for _, s := range signals {
 		if !signal.Ignored(s) {

@@ -24,7 +24,7 @@ func newOptions(verb string) options {
 func (o options) duration(to *time.Duration, smallest time.Duration, name, short string) {
 	o.FuncP(name, short, "", func(s string) (err error) {
 		if *to, err = time.ParseDuration(s); err != nil || *to < smallest {
-			return usagef("want a duration of at least %v and at most 292 years, as in 10s, 1m30s or 250ms", smallest)
+			return usagef("want a duration of at least %v and at most 73 years, as in 10s, 1m30s or 250ms", smallest)
 		}
 		return nil
 	})

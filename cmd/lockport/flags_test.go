@@ -122,7 +122,7 @@ func TestRefusals(t *testing.T) {
 		{64, "exclude each other", []string{"run", "-n", "-w1s", "a", "--", "true"}},
 		{64, "neither term nor ignore", []string{"run", "--on-lost", "cry", "a", "--", "true"}},
 		{64, "half of the TTL", []string{"run", "--ttl=3s", "--kill-after=2s", "a", "--", "true"}},
-		{64, "want a duration of at least 100ms and at most 292 years", []string{"run", "--ttl=99ms", "a", "--", "true"}},
+		{64, "want a duration of at least 100ms and at most 73 years", []string{"run", "--ttl=99ms", "a", "--", "true"}},
 		{64, "give at least 100ms", []string{"run", "--url", "memory:?ttl=99ms", "a", "--", "true"}},
 		{64, "known: etcd, etcds, file, memory, mysql, postgres, postgresql, redis", []string{"run", "--url", "rdis://localhost", "a", "--", "true"}},
 		{64, "unknown scheme", []string{"run", "--url", "localhost:6379", "a", "--", "true"}},
