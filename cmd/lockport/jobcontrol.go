@@ -44,8 +44,7 @@ func (s *supervisor) handleStop(sig syscall.Signal) {
 // would continue the job (an orphaned group, a container's first process). The stop signal stops all threads, but perhaps after kill(2) has returned.
 func (r *runner) stopJob(handle func(syscall.Signal)) {
 	defer raiseStop()()
-	patience := time.NewTimer(200 * time.Millisecond)
-	defer patience.Stop()
+	patience := time.After(200 * time.Millisecond)
 	for {
 		select {
 		case sig := <-r.signals:
@@ -53,7 +52,7 @@ func (r *runner) stopJob(handle func(syscall.Signal)) {
 				return
 			}
 			handle(sig.(syscall.Signal))
-		case <-patience.C:
+		case <-patience:
 			return
 		}
 	}

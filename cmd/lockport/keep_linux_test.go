@@ -119,7 +119,7 @@ func TestRunMinHold(t *testing.T) {
 	}
 }
 
-// A lock that is lost after the command, during --min-hold, does not change the exit code. A removal before does, even if only the release finds it.
+// The loss of a lock after the command, during --min-hold, is said, but does not change the exit code. A removal before does, even if only the release finds it.
 func TestRunKeepLostInMinHold(t *testing.T) {
 	t.Parallel()
 	url := folder(t)
@@ -129,6 +129,7 @@ func TestRunKeepLostInMinHold(t *testing.T) {
 	eventually(t, func() bool { return guardOf(group) == 0 }, "the command does not end")
 	require.NoError(t, os.RemoveAll(strings.TrimPrefix(url, "file://")))
 	require.Equal(t, 143, p.code(t), p.err.String())
+	require.Contains(t, p.err.String(), "was removed")
 
 	url = folder(t)
 	_, stderr := ran(t, 79, url, "run", "--keep", "a", "--", "sh", "-c", `trap : TERM; rm -r "$0"; kill $PPID; sleep 0.3`, strings.TrimPrefix(url, "file://"))

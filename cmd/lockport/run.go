@@ -253,17 +253,18 @@ func holder(ctx context.Context, client *lockport.Client, name string) string {
 }
 
 // afterRelease decides the exit code when the release has returned err: a lock lost while the command ran overrides the command's code.
-// exposed: the command ran until the release, so a loss that the release finds counts.
+// exposed: the command ran until the release, so a loss that the release finds counts. Otherwise --min-hold kept the lock, and only a message tells.
 func (r *runner) afterRelease(err error, code int, exposed bool) int {
 	lost := errors.Is(err, lockport.ErrLost)
 	switch {
-	case err == nil, lost && !exposed:
-		return code
+	case err == nil:
 	case !lost:
 		r.c.say("%v; the lock expires within %v", err, r.o.ttl)
-		return code
 	case code != exitLost: // otherwise the loss was said
 		r.c.say("%v", err)
 	}
-	return exitLost
+	if lost && exposed {
+		return exitLost
+	}
+	return code
 }

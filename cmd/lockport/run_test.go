@@ -82,8 +82,7 @@ func TestRunHeld(t *testing.T) {
 
 	waiter := start(t, url, "run", "a", "--", "echo", "at last")
 	holder.ends(t, syscall.SIGTERM, 128+15)
-	require.Equal(t, 0, waiter.code(t))
-	require.Equal(t, "at last\n", waiter.out.String())
+	require.Equal(t, []any{0, "at last\n"}, []any{waiter.code(t), waiter.out.String()})
 }
 
 // A holder with the same host name and process id is another client, as in containers that share the host's name.
