@@ -43,7 +43,7 @@ func runVerb(ctx context.Context, c *console, args []string) error {
 	r := &runner{c: c, o: o, path: path, signals: make(chan os.Signal, 64)}
 	// supervise adds SIGTSTP: before that, SIGTSTP stops lockport like any program.
 	notify(r.signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2,
-		syscall.SIGWINCH, syscall.SIGCONT)
+		syscall.SIGALRM, syscall.SIGWINCH, syscall.SIGCONT)
 	defer r.close()
 	if o.keep {
 		return r.keep(ctx)

@@ -97,10 +97,10 @@ func TestRunHeldByANamesake(t *testing.T) {
 func TestRunPassesSignalsOn(t *testing.T) {
 	t.Parallel()
 	p := start(t, folder(t), "run", "a", "--", "sh", "-c",
-		`for s in INT HUP QUIT USR1 USR2 WINCH CONT; do trap "echo got $s" $s; done; trap "exit 5" TERM; echo ready; while :; do sleep 0.01; done`)
+		`for s in INT HUP QUIT USR1 USR2 ALRM WINCH CONT; do trap "echo got $s" $s; done; trap "exit 5" TERM; echo ready; while :; do sleep 0.01; done`)
 	p.says(t, "ready")
 	for name, s := range map[string]syscall.Signal{"INT": syscall.SIGINT, "HUP": syscall.SIGHUP, "QUIT": syscall.SIGQUIT, "USR1": syscall.SIGUSR1,
-		"USR2": syscall.SIGUSR2, "WINCH": syscall.SIGWINCH, "CONT": syscall.SIGCONT} {
+		"USR2": syscall.SIGUSR2, "ALRM": syscall.SIGALRM, "WINCH": syscall.SIGWINCH, "CONT": syscall.SIGCONT} {
 		require.NoError(t, p.Process.Signal(s))
 		p.says(t, "got "+name+"\n")
 	}
