@@ -41,11 +41,11 @@ func (b *Backend) verify(ctx context.Context, js jetstream.JetStream) (*jetstrea
 	info := stream.CachedInfo()
 	c := info.Config
 	if !c.AllowMsgTTL || c.SubjectDeleteMarkerTTL <= 0 || c.MaxMsgsPerSubject != 1 || c.MaxAge != 0 || c.Mirror != nil || len(c.Sources) > 0 ||
-		c.Retention != jetstream.LimitsPolicy || c.NoAck ||
-		c.Storage != jetstream.FileStorage || c.PersistMode != jetstream.DefaultPersistMode || c.Discard != jetstream.DiscardNew || info.State.LastSeq >= driver.MaxToken {
+		c.SubjectTransform != nil || c.Retention != jetstream.LimitsPolicy || c.NoAck || c.Storage != jetstream.FileStorage ||
+		c.PersistMode != jetstream.DefaultPersistMode || c.Discard != jetstream.DiscardNew || c.DiscardNewPerSubject || info.State.LastSeq >= driver.MaxToken {
 		return nil, fmt.Errorf("%w: the bucket %s is not suitable for locks: it must have a TTL for each key with delete markers (NATS 2.11), a history of 1, file "+
-			"storage that is written at once, retention by limits, discard new, acknowledgements, revisions below 2^53, and no TTL, mirror or source of its own. "+
-			"Make one with nats.CreateBucket", driver.ErrRefused, b.bucket)
+			"storage that is written at once, retention by limits, discard new (not per subject), acknowledgements, revisions below 2^53, and no TTL, mirror, "+
+			"source or subject transform of its own. Make one with nats.CreateBucket", driver.ErrRefused, b.bucket)
 	}
 	return info, nil
 }

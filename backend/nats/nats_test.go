@@ -197,12 +197,10 @@ func TestRenewalAnsweredTooLate(t *testing.T) {
 // A bucket that would keep locks for ever, or lose them, is refused at the first request.
 func TestUnfitBuckets(t *testing.T) {
 	js := connect(t, one.Need(t).URL())
-	bucket := func(name string) *Backend {
-		return peer.Must(NewBackend(js, Options{Bucket: name}))(t)
-	}
+	bucket := func(name string) *Backend { return peer.Must(NewBackend(js, Options{Bucket: name}))(t) }
 	require.NoError(t, peer.ErrOf(js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "by-hand", LimitMarkerTTL: time.Minute})))
 	take(t, bucket("by-hand"), request("a", 1))
-	stream := peer.Must(js.Stream(t.Context(), "KV_by-hand"))(t)
+	stream, moved := peer.Must(js.Stream(t.Context(), "KV_by-hand"))(t), &jetstream.SubjectTransformConfig{Destination: "to.>"}
 	for name, spoil := range map[string]func(*jetstream.StreamConfig){
 		"no-ttl":   func(c *jetstream.StreamConfig) { c.AllowMsgTTL, c.SubjectDeleteMarkerTTL = false, 0 },
 		"history":  func(c *jetstream.StreamConfig) { c.MaxMsgsPerSubject = 2 },
@@ -212,6 +210,8 @@ func TestUnfitBuckets(t *testing.T) {
 		"queue":    func(c *jetstream.StreamConfig) { c.Retention = jetstream.WorkQueuePolicy },
 		"no-ack":   func(c *jetstream.StreamConfig) { c.NoAck = true },
 		"tokens":   func(c *jetstream.StreamConfig) { c.FirstSeq = driver.MaxToken + 1 },
+		"once":     func(c *jetstream.StreamConfig) { c.DiscardNewPerSubject = true },
+		"moved":    func(c *jetstream.StreamConfig) { c.SubjectTransform = moved },
 	} {
 		config := stream.CachedInfo().Config
 		config.Name, config.Subjects = "KV_"+name, []string{"$KV." + name + ".>"}
