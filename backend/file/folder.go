@@ -120,17 +120,22 @@ func (b *Backend) prune(now time.Time) {
 		files, _ := os.ReadDir(b.dir.path) // with an error, those that could be read
 		for _, file := range files {
 			if fi, err := file.Info(); err == nil && lockFileName.MatchString(file.Name()) && now.Sub(fi.ModTime()) > unused {
-				_ = b.look(file.Name(), os.O_RDWR, func(f *lockFile) error { return f.remove(now) })
+				_ = b.look(file.Name(), os.O_RDWR, func(f *lockFile) error { return b.remove(f, now) })
 			}
 		}
 	})
 }
 
 // remove removes f while it has it locked. A claim that locks it afterwards finds that it is no longer at its path. The name's next token comes from
-// the clock, so a file whose token is ahead of that stays.
-func (f *lockFile) remove(now time.Time) error {
+// the clock, so a file whose token is ahead of that stays. So does the gate of a held permit: its holder may have been stopped for days.
+func (b *Backend) remove(f *lockFile, now time.Time) error {
 	if err := f.tryLock(); err != nil {
 		return err
+	}
+	if name, n := f.readLine(); n > 0 {
+		if st, err := b.holders(permit, driver.Status{Name: name}, nil); err != nil || st.Held {
+			return err
+		}
 	}
 	fi, err := os.Lstat(f.Name())
 	if err == nil && f.read() == nil && os.SameFile(fi, f.info) && now.Sub(fi.ModTime()) > unused && f.record.token < uint64(now.UnixMicro()) {

@@ -108,7 +108,7 @@ func TestUnusedFilesAreRemoved(t *testing.T) {
 
 	gate := peer.Must(openLock(b.path(gateName("x")), os.O_RDWR|os.O_CREATE))(t)
 	require.NoError(t, gate.try(permitOf("x", 2)))
-	remove := func(f *lockFile) error { return f.remove(time.Now().Add(2 * unused)) }
+	remove := func(f *lockFile) error { return b.remove(f, time.Now().Add(2*unused)) }
 	require.ErrorIs(t, b.look(gateName("x"), os.O_RDWR, remove), driver.ErrHeld)
 	require.NoError(t, os.Remove(gate.Name()), "it was removed, but a claim is about to record its number of permits")
 	waiting := queued("unused")
@@ -127,4 +127,11 @@ func TestUnusedFilesAreRemoved(t *testing.T) {
 	require.Len(t, peer.Lists(t, b, ""), 3)
 	require.Greater(t, peer.Takes(t, other, waiting).Grant().Token, token) // it has the removed file open
 	peer.Fails(t, b, request("unused"), driver.ErrHeld)
+
+	holder := peer.Takes(t, b, permitOf("x", 2))
+	require.NoError(t, b.look(gateName("x"), os.O_RDWR, remove))
+	require.FileExists(t, gate.Name(), "the permit's holder may have been stopped for days")
+	release(t, holder)
+	require.NoError(t, b.look(gateName("x"), os.O_RDWR, remove))
+	require.NoFileExists(t, gate.Name())
 }
