@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
@@ -146,17 +145,9 @@ func (f *lockFile) writeLine(line string) error {
 func (f *lockFile) readLine() (name string, permits int) {
 	line := make([]byte, len(gateLine("", driver.MaxPermits))+4*driver.MaxNameLength)
 	n, _ := f.ReadAt(line, headerSize)
-	text, _, _ := strings.Cut(string(line[:n]), "\n")
-	quoted, _ := strconv.QuotedPrefix(text)
-	name, _ = strconv.Unquote(quoted)
-	if name == "" {
-		return "", 0
-	}
-	_, _ = fmt.Sscanf(text[len(quoted):], " permits=%d", &permits)
+	_, _ = fmt.Sscanf(string(line[:n]), "%q permits=%d", &name, &permits)
 	switch file := filepath.Base(f.Name()); {
-	case text == quoted && file == FileName(name):
-		return name, 0
-	case 0 < permits && permits <= driver.MaxPermits && text+"\n" == gateLine(name, permits) && file == gateName(name):
+	case permits == 0 && file == FileName(name), 0 < permits && permits <= driver.MaxPermits && file == gateName(name):
 		return name, permits
 	}
 	return "", 0
