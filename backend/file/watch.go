@@ -19,9 +19,9 @@ func (b *Backend) watch() {
 
 // checkFiles tells the holders of missing files, and checks again later if anything is held.
 func (b *Backend) checkFiles() {
-	var lost []*lease
 	now := time.Now().Round(0) // by the wall clock, as files' times: the monotonic clock stands still while the machine is suspended
 	b.mu.Lock()
+	defer b.mu.Unlock()
 	touch := now.Sub(b.touched).Abs() > touchPeriod // in either direction: the clock may have been set back
 	if touch {
 		b.touched = now
@@ -29,7 +29,9 @@ func (b *Backend) checkFiles() {
 	for _, l := range b.held {
 		if here, err := l.main.isHere(); !here && err == nil {
 			b.end(l)
-			lost = append(lost, l)
+			if l.req.Lost != nil {
+				go l.req.Lost(l.lostError()) // it may take locks of the client, which calls this backend
+			}
 		} else if touch {
 			l.touch(now)
 		}
@@ -37,11 +39,5 @@ func (b *Backend) checkFiles() {
 	b.timer = nil
 	if len(b.held) > 0 {
 		b.watch()
-	}
-	b.mu.Unlock()
-	for _, l := range lost {
-		if l.req.Lost != nil {
-			l.req.Lost(l.lostError())
-		}
 	}
 }
