@@ -5,7 +5,7 @@ import (
 	"encoding/hex"
 	"regexp"
 	"strconv"
-	"strings"
+	"unicode/utf8"
 )
 
 const (
@@ -41,18 +41,11 @@ func numberedPrefix(name, kind string) string { return stem(name) + "." + kind +
 // lockFileName matches the names of those files. A folder may have other files, such as Cargo.lock, which prune must not remove.
 var lockFileName = regexp.MustCompile(`-[0-9a-f]{64}(\.(permits|(permit|reader)-[0-9]+))?\.lock$`)
 
-// readable is the beginning of name, in letters that need no quoting and make no hidden file.
+// unfit matches a character that needs quoting or makes a hidden file.
+var unfit = regexp.MustCompile(`[^A-Za-z0-9._-]|^[.-]`)
+
+// readable is the beginning of name, with another character for each unfit one.
 func readable(name string) string {
-	s := strings.Map(func(r rune) rune {
-		switch {
-		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '.', r == '_', r == '-':
-			return r
-		}
-		return '_'
-	}, name[:min(len(name), 4*maxPrefix)])
-	s = s[:min(len(s), maxPrefix)]
-	if s[0] == '.' || s[0] == '-' {
-		s = "_" + s[1:]
-	}
-	return s
+	s := unfit.ReplaceAllLiteralString(name[:min(len(name), utf8.UTFMax*maxPrefix)], "_")
+	return s[:min(len(s), maxPrefix)]
 }
