@@ -42,9 +42,6 @@ var capabilities = driver.Capabilities{
 	RemovalNotice: func(time.Duration) time.Duration { return 2 * watchPeriod },
 }
 
-// Dir is the folder of the lock files.
-func (b *Backend) Dir() string { return b.dir.path }
-
 // Capabilities implements driver.Backend.
 func (b *Backend) Capabilities() driver.Capabilities { return capabilities }
 

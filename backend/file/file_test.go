@@ -1,6 +1,7 @@
 package file
 
 import (
+	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -35,20 +36,10 @@ func backend(t testing.TB, dir string) *Backend {
 	return b
 }
 
-func release(t testing.TB, lease driver.Lease) {
-	t.Helper()
-	require.NoError(t, lease.Release(t.Context()))
-}
+func release(t testing.TB, lease driver.Lease) { (&peer.Peer{T: t}).Frees(lease) }
 
 // namesIn returns the names of the files in dir, sorted.
-func namesIn(t *testing.T, dir string) (names []string) {
-	t.Helper()
-	files := peer.Must(os.ReadDir(dir))(t)
-	for _, f := range files {
-		names = append(names, f.Name())
-	}
-	return names
-}
+func namesIn(t *testing.T, dir string) []string { return peer.Must(fs.Glob(os.DirFS(dir), "*"))(t) }
 
 // A waiter whose file is replaced waits for the new one, whether the old one is locked or free.
 func TestWaiterFollowsReplacement(t *testing.T) {
@@ -80,7 +71,7 @@ func TestURL(t *testing.T) {
 		"file:///a%20b/c?ttl=3s": "/a b/c",
 		"file:/a/../b":           "/b",
 	} {
-		require.Equal(t, want, peer.Opened(t, good).(*Backend).Dir(), good)
+		require.Equal(t, want, peer.Opened(t, good).(*Backend).dir.path, good)
 	}
 	for _, bad := range []string{"file:relative", "file://host/dir", "file:///dir?prefix=x", "file:///dir#x", "file://user@/dir"} {
 		require.Error(t, peer.ErrOf(peer.Open(t.Context(), bad)), bad)
