@@ -58,7 +58,10 @@ func TestQueue(t *testing.T) {
 	release(t, holder)
 	lease = peer.Takes(t, c, request("x"))
 	require.True(t, lease.Grant().Contended)
+	peer.Fails(t, a, request("x"), driver.ErrHeld)
 	release(t, lease)
+	require.NoError(t, b.Close())
+	require.Zero(t, openLocks(dir))
 }
 
 // A next waiter that stopped trying delays the others only briefly, readers too.
