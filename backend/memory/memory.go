@@ -42,9 +42,6 @@ func NewBackend(o Options) *Backend {
 // Server returns the server that keeps the locks.
 func (b *Backend) Server() *Server { return b.server }
 
-// noticeBound is RemovalNotice. The callback has run when Break or Lose returns; the bound leaves time for the scheduler.
-const noticeBound = 10 * time.Millisecond
-
 var capabilities = driver.Capabilities{
 	Backend:       "memory",
 	Ends:          driver.EndsTTL,
@@ -58,7 +55,7 @@ var capabilities = driver.Capabilities{
 	Shared:        true,
 	Permits:       true,
 	Detach:        true,
-	RemovalNotice: func(time.Duration) time.Duration { return noticeBound },
+	RemovalNotice: func(time.Duration) time.Duration { return 10 * time.Millisecond }, // for the scheduler: Break and Lose tell before they return
 }
 
 // Capabilities implements driver.Backend.

@@ -89,12 +89,12 @@ func (e *entry) find(owner string) *claim {
 
 // held returns ErrHeld, with the first expiry of a holder.
 func (e *entry) held(now time.Time) error {
-	return &driver.HeldError{ExpiresIn: e.firstExpiry().Sub(now), Holder: e.status()}
+	return &driver.HeldError{ExpiresIn: e.first().expires.Sub(now), Holder: e.status()}
 }
 
-// firstExpiry is when the first holder expires unless renewed.
-func (e *entry) firstExpiry() time.Time {
-	return slices.MinFunc(e.holders, func(a, b *claim) int { return a.expires.Compare(b.expires) }).expires
+// first is the holder that expires first unless renewed.
+func (e *entry) first() *claim {
+	return slices.MinFunc(e.holders, func(a, b *claim) int { return a.expires.Compare(b.expires) })
 }
 
 // grant makes c a holder. Its TTL runs from now, its validity from sent.
@@ -147,12 +147,8 @@ func (s *Server) entry(key string, now time.Time) *entry {
 
 // expire ends the holders of e whose TTL has passed.
 func (s *Server) expire(e *entry, now time.Time) {
-	for i := 0; i < len(e.holders); {
-		if holder := e.holders[i]; now.Before(holder.expires) {
-			i++
-		} else {
-			s.end(holder, fmt.Errorf("%w: its TTL passed without a renewal", driver.ErrLost), now)
-		}
+	for len(e.holders) > 0 && !now.Before(e.first().expires) {
+		s.end(e.first(), fmt.Errorf("%w: its TTL passed without a renewal", driver.ErrLost), now)
 	}
 }
 
@@ -162,7 +158,7 @@ func (s *Server) arm(e *entry) {
 		e.timer.Stop()
 	}
 	if len(e.queue) > 0 {
-		e.timer = time.AfterFunc(time.Until(e.firstExpiry()), func() {
+		e.timer = time.AfterFunc(time.Until(e.first().expires), func() {
 			s.mu.Lock()
 			defer s.unlock()
 			s.expire(e, time.Now())
