@@ -48,11 +48,6 @@ func backend(t testing.TB, js jetstream.JetStream) *Backend {
 	return b
 }
 
-func take(t testing.TB, b *Backend, req driver.Request) *lease {
-	t.Helper()
-	return peer.Takes(t, b, req).(*lease)
-}
-
 // The backend's page has these vectors. A change needs a major version.
 func TestLayoutGolden(t *testing.T) {
 	js := connect(t, one.Need(t).URL())
@@ -63,7 +58,7 @@ func TestLayoutGolden(t *testing.T) {
 	last := func() *natsgo.RawStreamMsg {
 		return peer.Must(reads.GetLastMsg("KV_lockport", "$KV.lockport.golden/=7Ba=7D=2E=25=7E=20=2B=E9=94=81"))(t)
 	}
-	l := take(t, b, req)
+	l := peer.Takes(t, b, req).(*lease)
 	m := last()
 	require.Equal(t, req.Owner+" 10", string(m.Data))
 	require.Equal(t, "10s", m.Header.Get("Nats-TTL"))
@@ -89,13 +84,12 @@ func TestLayoutGolden(t *testing.T) {
 func TestLaggingLeader(t *testing.T) {
 	js := connect(t, one.Need(t).URL())
 	b := backend(t, js)
-	l := take(t, b, request("x", 1))
+	l := peer.Takes(t, b, request("x", 1)).(*lease)
 	b.free.put("x", l.grant.Token+1)
 	require.ErrorIs(t, b.Abandon(t.Context(), request("x", 2)), driver.ErrUnavailable)
 	b.free.put("x", l.grant.Token-1)
 	require.NoError(t, b.Abandon(t.Context(), request("x", 2)))
-	stream := peer.Must(js.Stream(t.Context(), b.stream()))(t)
-	require.NoError(t, stream.Purge(t.Context()))
+	require.NoError(t, peer.Must(js.Stream(t.Context(), b.stream()))(t).Purge(t.Context()))
 	known := l.last.Token
 	l.last.Token += 1000
 	require.ErrorIs(t, peer.ErrOf(l.Renew(t.Context())), driver.ErrUnavailable)
@@ -113,8 +107,7 @@ func TestCapabilitiesOnThePage(t *testing.T) {
 func FuzzKey(f *testing.F) {
 	f.Add("a.b")
 	f.Fuzz(func(t *testing.T, name string) {
-		back := peer.Must(nameOf(keyOf(name)))(t)
-		require.Equal(t, name, back)
+		require.Equal(t, name, peer.Must(nameOf(keyOf(name)))(t))
 		require.Empty(t, strings.Trim(keyOf(name), "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_/="))
 	})
 }
@@ -139,7 +132,7 @@ func TestLateRequests(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			proxy, b, other := pair(t)
-			l := take(t, b, request("late", 1))
+			l := peer.Takes(t, b, request("late", 1)).(*lease)
 			if what == "claim" { // the claim expects the marker of this release
 				require.NoError(t, l.Release(t.Context()))
 			}
@@ -151,7 +144,7 @@ func TestLateRequests(t *testing.T) {
 				require.NoError(t, other.Abandon(t.Context(), request("late", 9)), "its client abandons it over another connection")
 			} else {
 				require.NoError(t, other.Break(t.Context(), "late", l.req.Owner))
-				holder = take(t, other, request("late", 2)).req.Owner
+				holder = peer.Takes(t, other, request("late", 2)).(*lease).req.Owner
 			}
 			proxy.Restore()
 			require.NoError(t, b.js.Conn().FlushTimeout(5*time.Second), "all writes must arrive")
@@ -187,7 +180,7 @@ func TestReconnectBuffer(t *testing.T) {
 // The server's marker for an expired key may overwrite an acknowledged renewal: a renewal answered that late does not count.
 func TestRenewalAnsweredTooLate(t *testing.T) {
 	b := backend(t, connect(t, one.Need(t).URL()))
-	l := take(t, b, request("a", 1))
+	l := peer.Takes(t, b, request("a", 1)).(*lease)
 	l.last.Until = time.Now()
 	require.ErrorIs(t, peer.ErrOf(l.Renew(t.Context())), driver.ErrUnknown)
 	l.last.Until = time.Now().Add(time.Minute)
@@ -199,7 +192,7 @@ func TestUnfitBuckets(t *testing.T) {
 	js := connect(t, one.Need(t).URL())
 	bucket := func(name string) *Backend { return peer.Must(NewBackend(js, Options{Bucket: name}))(t) }
 	require.NoError(t, peer.ErrOf(js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "by-hand", LimitMarkerTTL: time.Minute})))
-	take(t, bucket("by-hand"), request("a", 1))
+	peer.Takes(t, bucket("by-hand"), request("a", 1))
 	stream, moved := peer.Must(js.Stream(t.Context(), "KV_by-hand"))(t), &jetstream.SubjectTransformConfig{Destination: "to.>"}
 	for name, spoil := range map[string]func(*jetstream.StreamConfig){
 		"no-ttl":   func(c *jetstream.StreamConfig) { c.AllowMsgTTL, c.SubjectDeleteMarkerTTL = false, 0 },
@@ -260,7 +253,7 @@ func TestListOfABusyBucket(t *testing.T) {
 	for i := range held {
 		req := request(fmt.Sprint("busy/", i), 1)
 		req.TTL = time.Hour
-		l := take(t, b, req)
+		l := peer.Takes(t, b, req).(*lease)
 		renewing.Go(func() {
 			for ctx.Err() == nil {
 				_, _ = l.Renew(ctx)
@@ -277,16 +270,20 @@ func TestListOfABusyBucket(t *testing.T) {
 	}
 }
 
-// A watch that its caller leaves early leaves no goroutine, even if more changes are under way than nats.go buffers.
+// A watch that its caller leaves leaves no goroutine and no consumer, even if more changes are under way than nats.go buffers.
 func TestAWatchThatIsLeft(t *testing.T) {
 	b := backend(t, connect(t, one.Need(t).URL()))
 	for i := range 600 {
-		take(t, b, request(fmt.Sprint(i), 1))
+		peer.Takes(t, b, request(fmt.Sprint(i), 1))
 	}
 	require.NoError(t, b.watch(t.Context(), ">", func(jetstream.KeyValueEntry) bool { return false }))
+	woken := make(chan struct{}, 600)
+	stop := b.Notify(request("0", 2), func() { woken <- struct{}{} })
+	peer.Eventually(t, woken)
+	stop()
 	peer.Until(t, func() bool {
 		var stacks strings.Builder
 		require.NoError(t, pprof.Lookup("goroutine").WriteTo(&stacks, 1))
-		return !strings.Contains(stacks.String(), "WatchFiltered")
+		return !strings.Contains(stacks.String(), "WatchFiltered") && peer.Must(b.state(t.Context()))(t).Consumers == 0
 	})
 }
