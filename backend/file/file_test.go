@@ -62,8 +62,7 @@ func TestWaiterFollowsReplacement(t *testing.T) {
 
 func TestURL(t *testing.T) {
 	dir := t.TempDir() + "/with space"
-	missing := (&url.URL{Scheme: "file", Path: dir}).String()
-	peer.SaysOneLine(t, peer.ErrOf(lockport.Open(t.Context(), missing)), driver.ErrRefused, dir)
+	peer.SaysOneLine(t, peer.ErrOf(lockport.Open(t.Context(), (&url.URL{Scheme: "file", Path: dir}).String())), driver.ErrRefused, dir)
 
 	for good, want := range map[string]string{
 		"file:":                  DefaultDir(),

@@ -71,8 +71,7 @@ func TestForeignFileInPlaceOfALock(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), FileName("job"))
 			require.NoError(t, put(path))
-			b := backend(t, filepath.Dir(path))
-			require.ErrorContains(t, peer.Fails(t, b, request("job"), driver.ErrRefused), what)
+			require.ErrorContains(t, peer.Fails(t, backend(t, filepath.Dir(path)), request("job"), driver.ErrRefused), what)
 			if text, err := os.ReadFile(path + "2"); err == nil {
 				require.Equal(t, "data", string(text))
 			}

@@ -78,8 +78,7 @@ func TestFilesOfReadersAndPermits(t *testing.T) {
 	b.pruning.Wait()
 	require.Len(t, namesIn(t, dir), len(lines))
 	for name, line := range lines {
-		text := peer.Must(os.ReadFile(filepath.Join(dir, name)))(t)
-		require.Equal(t, line, string(text[headerSize:]), name)
+		require.Equal(t, line, string(peer.Must(os.ReadFile(filepath.Join(dir, name)))(t)[headerSize:]), name)
 	}
 }
 
@@ -191,8 +190,7 @@ func TestName(t *testing.T) {
 		require.NoError(t, opened.writeLine(line))
 		return opened
 	}
-	longest := string(bytes.Repeat([]byte{0}, driver.MaxNameLength)) // four characters each when quoted
-	for _, name := range []string{"x", "jobs/\"é\"\n", longest} {
+	for _, name := range []string{"x", "jobs/\"é\"\n", strings.Repeat("\x00", driver.MaxNameLength)} { // four characters each when quoted
 		for _, permits := range []int{0, driver.MaxPermits} {
 			file, line, other := FileName(name), nameLine(name), gateName(name)
 			if permits > 0 {
