@@ -77,14 +77,11 @@ func NewElector(l lockport.Locker, name string, opts ...lockport.AcquireOption) 
 // IsLeader implements gocron.Elector. It returns nil if this process leads, or becomes leader without waiting. It leads until its lock is lost,
 // Resign, or the Locker is closed. The error matches lockport.ErrHeld if another process leads.
 func (e *Elector) IsLeader(ctx context.Context) error {
-	if e.leads() {
-		return nil
-	}
 	if err := e.begin(ctx); err != nil {
 		return err
 	}
 	defer func() { <-e.turn }()
-	if e.leads() {
+	if lock := e.lock.Load(); lock != nil && lock.Valid() {
 		return nil
 	}
 	lock, err := e.locker.TryAcquire(ctx, e.name, e.opts...)
@@ -105,11 +102,6 @@ func (e *Elector) begin(ctx context.Context) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-}
-
-func (e *Elector) leads() bool {
-	lock := e.lock.Load()
-	return lock != nil && lock.Valid()
 }
 
 // Context returns a context that ends with ctx, or when this process stops leading, with the reason as its cause. If this process does not lead,

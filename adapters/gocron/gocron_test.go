@@ -135,7 +135,7 @@ func TestElector(t *testing.T) {
 	require.ErrorIs(t, a.IsLeader(ctx), lockport.ErrHeld)
 	over, cancel := a.Context(ctx)
 	defer cancel()
-	require.Error(t, over.Err())
+	require.ErrorIs(t, context.Cause(over), lockport.ErrReleased)
 	for range 20 {
 		require.NoError(t, b.Resign(over), "its lock must be released all the same")
 		require.NoError(t, a.IsLeader(ctx))
@@ -159,4 +159,11 @@ func TestCampaignDelaysNobody(t *testing.T) {
 	require.ErrorIs(t, e.Resign(short), context.DeadlineExceeded)
 	b.Cut()
 	require.ErrorIs(t, <-campaign, lockport.ErrUnavailable)
+
+	b.DelayNext(memorytest.Claim, 100*time.Millisecond)
+	for range 2 { // the second waits for the first, and leads too
+		go func() { campaign <- e.IsLeader(context.Background()) }()
+	}
+	require.NoError(t, <-campaign)
+	require.NoError(t, <-campaign)
 }
