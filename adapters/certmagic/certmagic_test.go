@@ -142,8 +142,7 @@ func TestStorage(t *testing.T) {
 	require.Equal(t, fmt.Sprint(ours.Storage), fmt.Sprint(ours), "certmagic logs it, and the wrapped one may hide its password")
 	try := func(s *certmagiclock.Storage, wanted bool) {
 		t.Helper()
-		ok := peer.Must(s.TryLock(ctx, name))(t)
-		require.Equal(t, wanted, ok)
+		require.Equal(t, wanted, peer.Must(s.TryLock(ctx, name))(t))
 	}
 	blocked := func(s *certmagiclock.Storage) {
 		t.Helper()
@@ -181,8 +180,9 @@ func TestStorage(t *testing.T) {
 	server.Lose(name, nil)
 	blocked(ours)
 	try(ours, false)
-	next := make(chan error)
+	next := make(chan error, 1)
 	go func() { next <- ours.Lock(ctx, name) }()
+	require.Never(t, func() bool { return len(next) > 0 }, 100*time.Millisecond, 5*time.Millisecond, "it must wait")
 	require.ErrorIs(t, ours.Unlock(ctx, name), lockport.ErrLost)
 	require.NoError(t, <-next)
 	try(theirs, false)

@@ -157,10 +157,15 @@ func TestCloseDuringAMigration(t *testing.T) {
 	<-b.began
 	closed := make(chan error, 1)
 	go func() { closed <- d.Close() }()
-	free := func() bool { return peer.ErrOf(locks.TryAcquire(t.Context(), "n")) == nil }
+	free := func() bool { return !peer.Must(locks.Inspect(t.Context(), "n"))(t).Held }
 	require.Never(t, free, 200*time.Millisecond, 5*time.Millisecond, "the lock was free during a migration")
 	server.Lose("n", nil)
 	close(b.end)
 	require.Regexp(t, "^EOF; [^\n]+ lost", <-closed)
 	require.True(t, free())
+
+	closing := lockport.Hooks{AcquireDone: func(context.Context, lockport.AcquireEvent) { _ = d.Close() }}
+	d = migratelock.New(b, peer.Client(t, memory.NewBackend(memory.Options{Server: server}), lockport.Observe(closing)), "m", time.Minute)
+	require.ErrorIs(t, d.Lock(), context.Canceled)
+	require.NoError(t, peer.ErrOf(locks.TryAcquire(t.Context(), "m")), "Close came between the grant and the end of Lock")
 }

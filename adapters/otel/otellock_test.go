@@ -108,9 +108,9 @@ func TestTelemetry(t *testing.T) {
 		"lockport.losses {lock} {backend=memory,reason=silence}":              0,
 		"lockport.losses {lock} {backend=memory,reason=max_hold}":             0,
 		"lockport.losses {lock} {backend=memory,reason=outer_released}":       0,
-		"lockport.renewal.failures {renewal} {backend=memory}":                1,
-		"lockport.renewal.validity count 1 {backend=memory}":                  2,
-		"lockport.renewal.validity sum 1 {backend=memory}":                    0.75,
+		"lockport.renewal.failures {renewal} {backend=memory}":                2,
+		"lockport.renewal.validity count 1 {backend=memory}":                  3,
+		"lockport.renewal.validity sum 1 {backend=memory}":                    0.875,
 	}
 	acquires := []string{
 		`below "job" {backend=memory,handed_off=false,outcome=acquired,token=1024}`,
@@ -137,6 +137,7 @@ func TestTelemetry(t *testing.T) {
 		renewed := lockport.RenewEvent{Backend: "memory", Name: "nightly", TTL: 8 * time.Second, Left: 5 * time.Second}
 		s.hooks.Renewed(renewed)
 		renewed.Left, renewed.Err = time.Second, lockport.ErrUnavailable
+		s.hooks.Renewed(renewed)
 		s.hooks.Renewed(renewed)
 		s.hooks.Released(lockport.HoldEvent{Context: first, Backend: "memory", Name: "nightly", Held: 5 * time.Second})
 		s.hooks.Lost(lockport.HoldEvent{Context: lost, Backend: "memory", Name: "nightly", Held: time.Second, Err: lockport.ErrLost})
@@ -167,4 +168,5 @@ func TestChainedHooks(t *testing.T) {
 	peer.Holds(t, peer.Client(t, memorytest.NewBackend(nil, nil), lockport.Observe(a.hooks), lockport.Observe(b.hooks)), "job")
 	require.Len(t, a.ended("lockport.acquire"), 1)
 	require.Len(t, b.ended("lockport.acquire"), 1)
+	require.Contains(t, a.values(), "lockport.renewal.failures {renewal} {backend=memory}", "the first failure must be an increase")
 }

@@ -31,8 +31,7 @@ func register(t testing.TB, o promlock.Options) (*promlock.Metrics, *prometheus.
 // values returns the metrics of r as `name{label="value"}`; for a histogram, its count with "_count" and its sum with "_sum". Labels are sorted.
 func values(t testing.TB, r *prometheus.Registry) map[string]float64 {
 	all := make(map[string]float64)
-	families := peer.Must(r.Gather())(t)
-	for _, f := range families {
+	for _, f := range peer.Must(r.Gather())(t) {
 		for _, m := range f.GetMetric() {
 			labels := ""
 			for i, l := range m.GetLabel() {
@@ -98,8 +97,7 @@ func TestMetrics(t *testing.T) {
 			got[strings.Replace(series, name, "", 1)] = value
 		}
 		require.Equal(t, want, got)
-		problems := peer.Must(testutil.GatherAndLint(r))(t)
-		require.Empty(t, problems)
+		require.Empty(t, peer.Must(testutil.GatherAndLint(r))(t))
 	}
 }
 

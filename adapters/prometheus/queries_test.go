@@ -12,7 +12,6 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	promlock "github.com/lockport/lockport/adapters/prometheus"
-
 	"github.com/lockport/lockport/internal/lab/peer"
 )
 
@@ -21,8 +20,7 @@ func labelsOf(t *testing.T) map[string][]string {
 	series := make(map[string][]string)
 	m, r := register(t, promlock.Options{})
 	use(t.Context(), m.Hooks())
-	families := peer.Must(r.Gather())(t)
-	for _, f := range families {
+	for _, f := range peer.Must(r.Gather())(t) {
 		labels := []string{"job", "instance"}
 		for _, l := range f.GetMetric()[0].GetLabel() {
 			labels = append(labels, l.GetName())
@@ -54,8 +52,7 @@ func TestQueries(t *testing.T) {
 			List []struct{ Name, Type, Query string }
 		}
 	}
-	text := peer.Must(os.ReadFile("dashboard.json"))(t)
-	require.NoError(t, json.Unmarshal(text, &dashboard))
+	require.NoError(t, json.Unmarshal(peer.Must(os.ReadFile("dashboard.json"))(t), &dashboard))
 	asked := make(map[string]bool)
 	ask := func(where, query string) {
 		require.Regexp(t, metric, query, where)
@@ -97,8 +94,7 @@ func TestQueries(t *testing.T) {
 			}
 		}
 	}
-	text = peer.Must(os.ReadFile("alerts.yml"))(t)
-	require.NoError(t, yaml.Unmarshal(text, &alerts))
+	require.NoError(t, yaml.Unmarshal(peer.Must(os.ReadFile("alerts.yml"))(t), &alerts))
 	require.Len(t, alerts.Groups, 1)
 	require.Len(t, alerts.Groups[0].Rules, 3)
 	for _, rule := range alerts.Groups[0].Rules {
