@@ -42,10 +42,7 @@ func connect(t testing.TB, url string) jetstream.JetStream {
 }
 
 func backend(t testing.TB, js jetstream.JetStream) *Backend {
-	t.Helper()
-	b := peer.Must(NewBackend(js, Options{}))(t)
-	t.Cleanup(func() { _ = b.Close() })
-	return b
+	return peer.Must(NewBackend(js, Options{}))(t)
 }
 
 // The backend's page has these vectors. A change needs a major version.
@@ -75,6 +72,10 @@ func TestLayoutGolden(t *testing.T) {
 	m = last()
 	require.Equal(t, "PURGE", m.Header.Get("KV-Operation"))
 	require.Equal(t, "1m0s", m.Header.Get("Nats-TTL"))
+	require.Equal(t, m.Sequence, b.free.get(name), "the next claim expects it, and so needs one request")
+	b.free.put(name, 0)
+	peer.Shows(t, b, name)
+	require.Equal(t, m.Sequence, b.free.get(name), "likewise after another client's release")
 	require.NoError(t, b.Abandon(t.Context(), req))
 	require.Equal(t, "1h0m0s", last().Header.Get("Nats-TTL"))
 }
