@@ -106,8 +106,7 @@ func TestSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, r := register(t, promlock.Options{})
 		faults := new(memorytest.Faults)
-		c := peer.Client(t, memorytest.NewBackend(nil, faults), lockport.TTL(12*time.Second), lockport.Observe(m.Hooks()))
-		lock := peer.Holds(t, c, "job")
+		lock := peer.Holds(t, peer.Client(t, memorytest.NewBackend(nil, faults), lockport.TTL(12*time.Second), lockport.Observe(m.Hooks())), "job")
 		faults.Fail(lockport.ErrUnavailable)
 		<-lock.Lost()
 		synctest.Wait()
