@@ -29,7 +29,7 @@ func breakVerb(ctx context.Context, c *console, args []string) error {
 	case options.NArg() > 1:
 		return usagef("break takes one lock name, not %d", options.NArg())
 	case !*yes && !(c.interactive && c.answers):
-		return usagef("break asks before it ends a hold, and there is no terminal to ask on: give --yes")
+		return usagef("break asks before it ends a hold, and there is no terminal to ask on: pass --yes")
 	}
 	name := options.Arg(0)
 	url, err := server.url()
@@ -65,7 +65,7 @@ func breakVerb(ctx context.Context, c *console, args []string) error {
 	var shared *driver.SharedSessionError
 	if session, ok := driver.As[driver.SessionBreaker](client.Backend()); ok && errors.As(err, &shared) {
 		if !*wholeSession {
-			return failf(exitUnavailable, "nothing was ended: the server can end only the whole session of the holder (%s), and %s; to end it anyway, give --all-of-session",
+			return failf(exitUnavailable, "nothing was ended: the server can end only the whole session of the holder (%s), and %s; to end it anyway, pass --all-of-session",
 				shared.Session, losses(shared))
 		}
 		c.say("if the holder's session (%s) ends, %s", shared.Session, losses(shared))
@@ -91,7 +91,7 @@ func breakVerb(ctx context.Context, c *console, args []string) error {
 // oneHolder is st with only the holder whose id is owner, or its only holder if owner is empty.
 func oneHolder(st lockport.Status, owner string) (lockport.Status, error) {
 	if owner == "" && len(st.Others) > 0 {
-		return st, usagef("%q has %d holders: give --owner with the id of one, as lockport status --json shows it", st.Name, 1+len(st.Others))
+		return st, usagef("%q has %d holders: pass --owner with the id of one, as lockport status --json shows it", st.Name, 1+len(st.Others))
 	}
 	for _, h := range append([]lockport.Status{st}, st.Others...) {
 		if owner == "" || h.Owner == owner {

@@ -90,7 +90,7 @@ func writeDiagnosis(w io.Writer, d *diagnosis) error {
 	for _, part := range []struct {
 		title string
 		all   []finding
-	}{{"What puts locks at risk", d.Endangers}, {"Not checked", d.Unknown}} {
+	}{{"Risks to locks", d.Endangers}, {"Not checked", d.Unknown}} {
 		if len(part.all) == 0 {
 			continue
 		}
@@ -101,7 +101,7 @@ func writeDiagnosis(w io.Writer, d *diagnosis) error {
 	}
 	verdict := "No risks found"
 	if n := len(d.Endangers); n > 0 {
-		verdict = fmt.Sprintf("Risks for locks: %d", n)
+		verdict = fmt.Sprintf("Risks found: %d", n)
 	}
 	if n := len(d.Unknown); n > 0 {
 		verdict += fmt.Sprintf("; not checked: %d", n)

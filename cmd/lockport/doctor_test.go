@@ -28,7 +28,7 @@ func TestDiagnosisText(t *testing.T) {
 	require.Equal(t, `redis://h:6379/2 (redis)
 A lock is released after at most 15s of silence.
 
-What puts locks at risk
+Risks to locks
 
 eviction-policy
   The eviction policy is allkeys-lru: when its memory is full, the server can forget locks that are held.
@@ -40,7 +40,7 @@ settings
   The server does not let us use CONFIG GET, so its time-outs are not known.
   Remedy: Allow it (+config|get).
 
-Risks for locks: 1; not checked: 1.
+Risks found: 1; not checked: 1.
 `, text.String())
 }
 

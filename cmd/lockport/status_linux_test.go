@@ -155,7 +155,7 @@ func testHolders(t *testing.T, url string) {
 			require.Regexp(t, fmt.Sprintf(`, pid %d, lockport \((reader|1 of 4 permits|1 permit)\) `, pid), stdout)
 		}
 
-		refuses(t, url, 64, "has 3 holders: give --owner", "break", "--yes", "--url", url, name)
+		refuses(t, url, 64, "has 3 holders: pass --owner", "break", "--yes", "--url", url, name)
 		one := all[1]
 		if scheme(url) == "file" {
 			stdout, stderr := ran(t, 69, url, "break", "--yes", "--owner", one.Owner, name)
