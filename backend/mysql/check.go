@@ -138,7 +138,7 @@ func judgeReplication(known facts) []driver.Notice {
 	if err != nil && known.isOn("log_bin") { // MySQL does not count them
 		notices = append(notices, driver.Notice{ID: "replication", Unknown: true,
 			Text:   "The server writes a binary log, and does not say whether it has replicas or is one. GET_LOCK is not replicated: a promoted replica grants locks that are held here.",
-			Remedy: "Look yourself (SHOW REPLICAS, SHOW REPLICA STATUS)."})
+			Remedy: "Check it yourself (SHOW REPLICAS, SHOW REPLICA STATUS)."})
 	}
 	if running > 0 {
 		notices = append(notices, driver.Notice{ID: "replica",

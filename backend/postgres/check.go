@@ -45,7 +45,7 @@ func (s *server) catalog(ctx context.Context, c *pgx.Conn) ([]driver.Notice, err
 	if errors.As(err, &pg) && pg.Code == "42501" { // insufficient_privilege
 		return []driver.Notice{{ID: "catalog", Unknown: true,
 			Text:   fmt.Sprintf("This role may not see the server's connections, its replicas or the settings of the token sequence: %s.", session.OneLine(pg.Message)),
-			Remedy: "GRANT SELECT ON pg_stat_database, pg_stat_replication, pg_sequence, or look yourself."}}, nil
+			Remedy: "GRANT SELECT ON pg_stat_database, pg_stat_replication, pg_sequence, or check them yourself."}}, nil
 	}
 	if err != nil {
 		return nil, err
@@ -79,7 +79,7 @@ func (s *server) notices(ctx context.Context, c *pgx.Conn) (notices []driver.Not
 	}
 	if s.wholeSessions.Load() {
 		notices = append(notices, driver.Notice{ID: "pooler",
-			Text:   "The connection goes through a pooler such as PgBouncer, now in session mode: in any other mode locks would not exclude.",
+			Text:   "The connection goes through a pooler such as PgBouncer, now in session mode: in any other mode, locks exclude nobody.",
 			Remedy: "Connect to the server itself; otherwise leave pool_mode = session."})
 	}
 	found, err := s.catalog(ctx, c)

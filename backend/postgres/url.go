@@ -33,7 +33,7 @@ var params = []lockport.Param{
 	{Name: "prefix", Text: `hashed before each name; default "lockport:"; may be empty`},
 	{Name: "exact", Text: "true: names are the keys themselves, 64-bit numbers"},
 	{Name: "schema", Text: `schema of the sequence lockport_token and the table lockport_epoch; default "public"`},
-	{Name: "sslmode", Text: "disable, allow, prefer (the default), require, verify-ca or verify-full, as libpq has them"},
+	{Name: "sslmode", Text: "disable, allow, prefer (the default), require, verify-ca or verify-full, as in libpq"},
 	{Name: "sslrootcert", Text: "file with the CA certificates (PEM) that verify the server's"},
 	{Name: "sslcert", Text: "file with the client's certificate (PEM)"},
 	{Name: "sslkey", Text: "file with its key"},
@@ -42,7 +42,7 @@ var params = []lockport.Param{
 	{Name: "channel_binding", Text: "disable, prefer (the default) or require"},
 	{Name: "require_auth", Text: "accepted authentication methods, such as scram-sha-256"},
 	{Name: "target_session_attrs", Text: "which of several hosts: primary (the default), any, read-write; of one host: any"},
-	{Name: "connect_timeout", Text: "seconds for one address; at most 4, divided among the addresses of several hosts, which is the default"},
+	{Name: "connect_timeout", Text: "seconds for one address; default and maximum: 4, divided among the addresses of several hosts"},
 }
 
 // pgxSettings are the parameters that pgx knows, with defaults. All go to pgx, so that it takes none from the environment. Those that are not in

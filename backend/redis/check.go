@@ -99,7 +99,7 @@ func (b *Backend) checkNode(ctx context.Context, node goredis.Cmdable, all *noti
 	all.Add(driver.Notice{ID: "replication",
 		Text: fmt.Sprintf("Locks are copied to the server's replicas (%d) only after they are granted: "+
 			"a fail-over can forget a lock that is held, and grant it again.", replicas),
-		Remedy: "Check fencing tokens where it matters. The option Replicas (URL: replicas=1) makes the loss rarer; " +
+		Remedy: "Check fencing tokens on every write. The option Replicas (URL: replicas=1) makes the loss rarer; " +
 			"etcd and ZooKeeper exclude it."})
 	if _, limited := info["min_slaves_good_slaves"]; !limited { // INFO has it only where min-replicas-to-write is not 0
 		all.Add(driver.Notice{ID: "min-replicas",

@@ -45,9 +45,9 @@ func Clock(ahead time.Duration) []driver.Notice {
 		return nil
 	}
 	return []driver.Notice{{ID: "clock-offset",
-		Text: fmt.Sprintf("The server's clock and this machine's differ by %v: one of them is not synchronised. Locks expire by the server's clock; "+
-			"setting that forward ends them too soon.", ahead.Round(10*time.Millisecond)),
-		Remedy: "Synchronise both clocks (chrony, ntpd, systemd-timesyncd), by slewing rather than stepping."}}
+		Text: fmt.Sprintf("The server's clock and this machine's differ by %v: one of them is not synchronized. Locks expire by the server's clock; "+
+			"if it is set forward, they end too soon.", ahead.Round(10*time.Millisecond)),
+		Remedy: "Synchronize both clocks (chrony, ntpd, systemd-timesyncd), by slewing rather than stepping."}}
 }
 
 // Quorum warns of a cluster with so few voting members that none may fail.
@@ -89,7 +89,7 @@ func Replication(replicas int, locks string) []driver.Notice {
 	return []driver.Notice{{ID: "replication",
 		Text: fmt.Sprintf("The server does not replicate %[2]s to its replicas (%[1]d). A promoted replica grants locks that are held here; "+
 			"if this server is partitioned but alive, both grant.", replicas, locks),
-		Remedy: "Stop the old primary before another is promoted (STONITH), and check fencing tokens where it matters; etcd and ZooKeeper keep locks across a fail-over."}}
+		Remedy: "Stop the old primary before another is promoted (STONITH), and check fencing tokens on every write; etcd and ZooKeeper keep locks across a fail-over."}}
 }
 
 // InTheClear warns of a password that is used without TLS at addresses other than this machine's.
