@@ -18,8 +18,8 @@ func (c *Client) Acquire(ctx context.Context, name string, opts ...AcquireOption
 	return c.acquire(ctx, "acquire", name, opts)
 }
 
-// TryAcquire implements Locker. It returns ErrHeld without a request if this client holds or is acquiring the name in the same way, and no permit of it
-// may be free. Its other errors are those of Acquire.
+// TryAcquire implements Locker. It returns ErrHeld without a request if this client holds or is acquiring the name in the same mode,
+// unless a permit of it may be free. Its other errors are those of Acquire.
 func (c *Client) TryAcquire(ctx context.Context, name string, opts ...AcquireOption) (*Lock, error) {
 	return c.acquire(ctx, "try", name, opts)
 }

@@ -19,7 +19,7 @@ const (
 )
 
 // Close implements Locker. Waiting callers and holds get ErrClosed, and the holds are released. Close waits for locks kept by MinHold. Locks that the
-// server does not confirm as released within 5 s end with their TTL or session; the error counts them. After 5 s more it leaves calls of the backend
+// server does not confirm as released within 5 s end with their TTL or session; the error counts them. After 5 s more it gives up on backend calls
 // that do not return; the backend's own Close gets another 5 s. Repeated calls wait for the first and return its result. Close your server's client
 // after it.
 func (c *Client) Close() error {

@@ -2,7 +2,7 @@
 //
 // # Backends
 //
-// Each backend is a package with a New that takes the client you have, and a URL for [Open]:
+// Each backend is a package. Its New takes the client you already have; [Open] takes a URL:
 //
 //   - [github.com/lockport/lockport/backend/redis]: one Redis, Sentinel or Cluster, through go-redis
 //   - [github.com/lockport/lockport/backend/redlock]: a majority of independent Redis servers
@@ -11,7 +11,7 @@
 //   - [github.com/lockport/lockport/backend/postgres]: advisory locks, through pgx
 //   - [github.com/lockport/lockport/backend/mysql]: GET_LOCK of MySQL and MariaDB, through database/sql
 //   - [github.com/lockport/lockport/backend/table]: rows of a table, through database/sql; also behind PgBouncer in transaction mode
-//   - [github.com/lockport/lockport/backend/nats]: a JetStream key-value bucket; a module of its own
+//   - [github.com/lockport/lockport/backend/nats]: a JetStream key-value bucket; a separate module
 //   - [github.com/lockport/lockport/backend/file]: lock files of one machine
 //   - [github.com/lockport/lockport/backend/memory]: one process; the fake for your tests
 //

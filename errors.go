@@ -19,7 +19,7 @@ var (
 	// not, unless the backend's page says otherwise.
 	ErrLost = driver.ErrLost
 	// ErrUnavailable: the lock server cannot be reached or cannot serve now. After Acquire and TryAcquire nothing is held. If the outcome of a request is
-	// unknown, the client undoes it in the background until it certainly has no effect. For Release, Detach and Attach see there.
+	// unknown, the client undoes it in the background until it certainly has no effect. Release, Detach and Attach say what it means there.
 	ErrUnavailable = driver.ErrUnavailable
 	// ErrRefused: the lock server refuses: password, privilege, configuration. Trying again does not help.
 	ErrRefused = driver.ErrRefused

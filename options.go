@@ -122,9 +122,9 @@ func MinHold(d time.Duration) CommonOption {
 }
 
 // Shared acquires the name as a reader. Any number of readers hold it together, never with a writer (a caller without Shared). Neither
-// starves: a waiting writer is served before later readers, but for some that join readers of their own Client: all that wait when those get the
-// name, and then up to 16, or those of 100 ms if the backend does not report the writer. Readers of a Client with one TTL usually share a claim at the
-// server, and its token; a later writer's token is greater. Backends without readers fail with errors.ErrUnsupported: see Capabilities.Shared.
+// starves: a waiting writer is served before later readers. But some readers may still join readers of their own Client: those already waiting when
+// these get the name, and then 16 more, or those of the next 100 ms if the backend does not report the writer. Readers of a Client with one TTL
+// usually share a claim and its token; a later writer's token is greater. Without Capabilities.Shared, the error is errors.ErrUnsupported.
 func Shared() AcquireOption {
 	return acquireOption(func(a *acquisition) error { a.shared = true; return nil })
 }
@@ -183,7 +183,7 @@ func Logger(l *slog.Logger) Option {
 	})
 }
 
-// Observe calls h for traces and metrics. You can give it several times. Default: none, which costs nothing.
+// Observe calls h for traces and metrics. You can pass it several times. Default: none, which costs nothing.
 func Observe(h Hooks) Option {
 	return clientOption(func(c *config) error { c.hooks = append(c.hooks, h); return nil })
 }

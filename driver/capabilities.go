@@ -48,8 +48,8 @@ type Capabilities struct {
 	// Detach says that the Backend is an Attacher.
 	Detach bool
 
-	// RemovalNotice returns how soon a holder learns that the server removed its claim, for a TTL of ttl and a healthy network. The holder learns it
-	// from Request.Lost, or from a renewal, which the client sends after a third of the TTL at the latest. nil: the holder does not learn it before
+	// RemovalNotice returns how soon a holder learns that the server removed its claim, for a TTL of ttl and a healthy network. The holder learns of it
+	// from Request.Lost, or from a renewal, which the client sends after a third of the TTL at the latest. nil: the holder does not learn of it before
 	// the claim's validity ends.
 	RemovalNotice func(ttl time.Duration) time.Duration
 }

@@ -3,8 +3,8 @@
 // # Guarantees
 //
 //   - Exclusion among all clients of one server that take a lock by the same name, whatever database they are in.
-//   - A hold ends when it is released, or when its session ends: at the latest when the server has heard nothing of it for the TTL, which is the
-//     session's wait_timeout (1.5 s later with a thread pool). After a silence the holder knows before; else it may know up to a second after.
+//   - A hold ends when it is released, or when its session ends: at the latest when the server has heard nothing from it for the TTL, which is the
+//     session's wait_timeout (1.5 s later with a thread pool). After a silence the holder knows before the server; otherwise up to a second after.
 //   - Every statement goes through the caller's *sql.DB.
 //   - Holders hear of their session's end (KILL, the server's death, a cut connection) within a second, also while it is idle.
 //   - Fencing tokens rise for each name, also across a restart. If the data are lost, they rise by the server's clock.

@@ -20,8 +20,8 @@ type Options struct {
 	// another TTL. Default: that of lockport.TTL if New gets it, else 15 s. At least 100 ms.
 	TTL time.Duration
 
-	// Blockers limits how many names wait in the server's own queue, each on a connection of its own, where a lock that was
-	// waited for stays until its release. A reader that could overtake a waiting writer asks on one too. Waiters for other names are notified, and
+	// Blockers limits how many names wait in the server's own queue, each on a separate connection, which keeps the lock
+	// that it waited for until the release. A reader that could overtake a waiting writer uses one too. Waiters for other names are notified, and
 	// try again once a second. So a client has at most 1 + Blockers connections. An earlier SetMaxOpenConns of the DB that NewDB gets limits it to
 	// that limit less two. Default: 4. At most 1000.
 	Blockers int

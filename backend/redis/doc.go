@@ -12,7 +12,7 @@
 //   - Waiting clients are served FIFO if they answer within 250 ms of their turn. One connection per client carries the messages that
 //     wake it, for any number of names. Waiters also poll every 5 s in case a message is lost.
 //   - A holder learns at its next renewal that its key was deleted or overwritten: within a third of the TTL plus 100 ms.
-//   - Readers (lockport.Shared) hold a name together, but never beside a writer, foreign writers included. At most n of n permits
+//   - Readers (lockport.Shared) hold a name together, but never with a writer, foreign writers included. At most n of n permits
 //     (lockport.Permits) are held at a time.
 //   - A claim is one request, and so is a release. Requests of many goroutines share a pipeline. One script renews 350 locks.
 //
