@@ -91,7 +91,7 @@ func TestTable(t *testing.T) {
 		fmt.Fprintf(&b, "|%s|%s|%s|%s|`%s`|\n", x.Name, x.Hazard, x.Article, x.Is, strings.Join(slices.Sorted(maps.Keys(x.CaughtBy)), "`, `"))
 		require.True(t, x.Hazard == "" || strings.Contains(before, "| "+x.Hazard+" |"), "docs/testing.md does not list %s", x.Hazard)
 	}
-	b.WriteString("\nSound, and made to pass what catches the others:\n\n|lock|article|how it is sound|\n|---|---|---|\n")
+	b.WriteString("\nThese locks are sound, and pass the cases that catch the others:\n\n|lock|article|how it is sound|\n|---|---|---|\n")
 	for _, x := range articles.Sound() {
 		fmt.Fprintf(&b, "|%s|%s|%s|\n", x.Name, x.Article, x.Is)
 	}
