@@ -50,7 +50,7 @@ var capabilitiesCases = group("capabilities",
 		e.require(!requeuer || queue, "the backend is a driver.Requeuer, but there is neither a driver.Waiter nor a queue")
 		e.require(!breaker || inspector, "the backend is a driver.Breaker, but no driver.Inspector, which shows the owners of locks")
 	}),
-	quick("ttl", "capabilities: a TTL that MinTTL or FixedTTL exclude is ErrRefused, and one of MinTTL is accepted", func(e *Env) {
+	quick("ttl", "capabilities: a TTL that MinTTL or FixedTTL rules out is ErrRefused, and MinTTL itself is accepted", func(e *Env) {
 		p, smallest := e.party(), max(e.caps.MinTTL, time.Millisecond)
 		if another := e.caps.FixedTTL + time.Second; e.caps.FixedTTL > 0 {
 			p.wantTTLRefused(another)
@@ -85,7 +85,7 @@ var capabilitiesCases = group("capabilities",
 		lasted := time.Since(sent)
 		e.require(lasted >= req.TTL, "a claim with a TTL of %v lasted for only %v", req.TTL, lasted)
 	}),
-	quick("deadline", "contract: Deadline precedes any other grant of the name, and there is none exactly if claims do not expire", func(e *Env) {
+	quick("deadline", "contract: Deadline precedes any other grant of the name; a hold has none exactly if claims do not expire", func(e *Env) {
 		l := e.acquire(e.client(), e.name())
 		deadline, ok := l.Deadline()
 		left := time.Until(deadline)

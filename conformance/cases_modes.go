@@ -77,8 +77,8 @@ const ruleReplyLost = "P6 cancellation: a claim whose reply was lost counts once
 // cases are those of every joint mode.
 func (j joint) cases() []Case {
 	return []Case{
-		quick("together", "P1 exclusion: readers, or permits up to their number, hold a name together, and exclude a writer, or one permit more", j.together),
-		quick("many-at-once", "P1 exclusion: of many concurrent claims none exceeds the readers or permits that can hold a name together", j.atOnce),
+		quick("together", "P1 exclusion: readers hold a name together and exclude a writer; n permits are held together and exclude another", j.together),
+		quick("many-at-once", "P1 exclusion: many concurrent claims never exceed the readers or permits that can hold a name together", j.atOnce),
 		quick("granted-twice", "contract: a claim that is repeated with the same owner, as after a lost reply, holds one place", j.grantedOnce),
 		quick("abandoned", "P6 cancellation: an abandoned claim, granted or waiting, excludes nobody", j.abandoned),
 		full("acquire-reply-lost", ruleReplyLost, func(e *Env) { e.party().in(j.only).claimant().replyToClaimLost() }, "DropReply"),
@@ -91,7 +91,7 @@ func (j joint) cases() []Case {
 		quick("wakes", "P7 liveness: a rival is granted a name as soon as enough holders have released it, and then its waiting holders together", j.wakes),
 		full("dead-holder", "P5 crash: a dead holder's place is free within the stated time, and the other holders stay", j.deadHolder),
 		full("silent-holder", "P3a silence: a claim that is not renewed ends with its TTL, and not before its validity ends", j.silentHolder),
-		full("clients", "P1 exclusion: clients that compete for the places of a name take all of them at times, and never more", j.clients),
+		full("clients", "P1 exclusion: clients that compete for the places of a name sometimes take all of them, and never more", j.clients),
 	}
 }
 

@@ -153,7 +153,7 @@ func (e *Env) notLost(l *lockport.Lock, by string) {
 
 // reentryCases test P11.
 var reentryCases = group("reentry",
-	quick("acquire", "P11 no silent re-entry: of a name that the same client holds, TryAcquire returns ErrHeld, and Acquire waits for its release", func(e *Env) {
+	quick("acquire", "P11 no silent re-entry: for a name that the same client holds, TryAcquire returns ErrHeld, and Acquire waits for its release", func(e *Env) {
 		c := e.client()
 		l := e.acquire(c, e.name())
 		second := e.acquiring(c, l.Name())

@@ -152,7 +152,7 @@ func (t *told) isLost() {
 
 const ruleLoss = "P3b removal: when the server ends a lock, its holder is told within the stated time, and its release returns ErrLost"
 
-const ruleLossAmongMany = "P3b removal, P7 liveness: a lock's loss is told; none of the many waiters in the process is handed it, and all get the name"
+const ruleLossAmongMany = "P3b removal, P7 liveness: a loss is reported, no waiter in the process is handed the lost lock, and all of them get the name"
 
 // lossCases test P3b of the client.
 var lossCases = group("loss",

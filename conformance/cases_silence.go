@@ -196,7 +196,7 @@ var crashCases = group("crash",
 			e.rises(held, last)
 		}
 	}, "processes"),
-	full("waiter", "P7 liveness: a killed waiter keeps the name from others no longer than the TTL", func(e *Env) {
+	full("waiter", "P7 liveness: a killed waiter keeps the name from others for no longer than the TTL", func(e *Env) {
 		l, p := e.acquire(e.client(), e.name()), e.process()
 		_, err := p.await(p.Send(order{Op: opAcquire, Name: l.Name()}), 300*time.Millisecond)
 		e.is(err, "the name is held, so another process's Acquire must wait; it returned", context.DeadlineExceeded)
