@@ -126,7 +126,7 @@ func NewSession(name string, ttl *time.Duration, opts []Option, backend func() (
 }
 
 // Check tests that the server answers, admits this client and can hold locks. It logs settings that put locks at risk as warnings, and what the
-// server hides as information. Open calls it. A backend that is no driver.Checker, such as memory, always succeeds.
+// server hides as information. Open calls it. A backend that is not a driver.Checker always succeeds.
 func (c *Client) Check(ctx context.Context) error {
 	if _, ok := driver.As[driver.Checker](c.backend); !ok {
 		return nil
