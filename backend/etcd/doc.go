@@ -10,7 +10,7 @@
 //   - All clients, foreign ones included, are served first in, first out. A release wakes only the next waiter.
 //   - Readers share a name, never with a writer, foreign or not. Of n permits at most n are held.
 //   - A holder whose key is deleted, or whose lease is revoked, is told within 250 ms while etcd is reachable.
-//   - An uncontended claim is one transaction, a release one request; goroutines share transactions. All locks of one TTL share a lease,
+//   - An uncontended claim is one transaction, a release one request; goroutines share transactions. All locks with one TTL share a lease,
 //     which one keep-alive renews. All watches share a stream.
 //
 // # Non-guarantees

@@ -17,7 +17,7 @@
 //
 // # Non-guarantees
 //
-//   - No fencing tokens: the counters of independent nodes cannot provide one that rises. Work that must not run twice needs another
+//   - No fencing tokens: the counters of independent nodes cannot provide one that always rises. Work that must not run twice needs another
 //     backend.
 //   - A node that returns without its data within one TTL of its failure can vote twice. Keep a crashed node away for longer than the
 //     longest TTL, or make every node write each change to disk.

@@ -161,7 +161,7 @@ var cluster = driver.Notice{ID: "cluster", Text: "The server is set up as one of
 var risks = map[string]driver.Notice{
 	"durability": {ID: "durability", Text: "The server acknowledges commits before they are on disk: after a crash, a held lock may be granted again.",
 		Remedy: "Set synchronous_commit and fsync to on (Postgres), innodb_flush_log_at_trx_commit and sync_binlog to 1 (MySQL), or synchronous to FULL (SQLite)."},
-	"replication": {ID: "replication", Text: "The server does not wait for its replicas: one that is promoted may lack a held lock, and grant it again.",
+	"replication": {ID: "replication", Text: "The server does not wait for its replicas: a promoted replica may lack a held lock, and grant it again.",
 		Remedy: "Make replication synchronous, or check fencing tokens on every write."},
 	"wsrep_provider": cluster, "group_replication_single_primary_mode": cluster,
 }

@@ -16,7 +16,7 @@
 //
 //   - One session carries all locks of a Backend: when it expires, all of them are lost. They share one TTL.
 //   - An ensemble restarted without its data grants held locks again, and its tokens start over.
-//   - If minSessionTimeout is below two ticks, set the option TickTime; see there.
+//   - If minSessionTimeout is below two ticks, set the option TickTime; see its comment.
 //   - A *zk.Conn does not reveal its session timeout: set Options.Log, or set the TTL to it.
 //   - There is no SASL, and no TLS by URL; the option Dial adds TLS.
 //

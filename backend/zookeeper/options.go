@@ -27,7 +27,7 @@ type Options struct {
 	// TTL, a holder that is cut off would trust its lock too long. The server grants what zk.Connect requests, within its limits.
 	TTL time.Duration
 
-	// Log learns the session timeout that the server granted to a caller's connection; see there. Without it TTL has no default.
+	// Log learns the session timeout that the server granted to a caller's connection; see the type Log. Without it TTL has no default.
 	Log *Log
 
 	// TickTime is the servers' tickTime: a confirmation of the session counts as this old. Default: half the smallest session timeout that the

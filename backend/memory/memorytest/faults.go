@@ -111,7 +111,7 @@ func (f *Faults) disconnect() {
 }
 
 // Pause cuts clients off until Resume: every call blocks until its context ends, and neither replies nor the server's callbacks arrive. The server
-// goes on: locks that are not renewed expire.
+// keeps running: locks that are not renewed expire.
 func (f *Faults) Pause() {
 	f.change(func() {
 		if f.paused == nil {
