@@ -59,8 +59,8 @@ const (
 func (o Op) String() string { return [...]string{"acquire", "renew", "release"}[o] }
 
 // Faults produces faults between the backends opened at Config.Target and their server. A nil field means that the cases
-// that need it are not run. So does errors.ErrUnsupported from one that cannot produce the fault, such as one that cannot tell
-// kinds of requests apart. Faults must not affect backends opened at Config.Direct. They may affect those that worker
+// that need it are not run. The same holds if the function returns errors.ErrUnsupported, as one does that
+// cannot tell kinds of requests apart. Faults must not affect backends opened at Config.Direct. They may affect those that worker
 // processes open at Target.
 //
 // A fault begins before its function returns, and adds to earlier faults. The suite calls Restore after every case that

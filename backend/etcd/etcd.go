@@ -22,7 +22,7 @@ type Options struct {
 	NoPrefix bool
 }
 
-// New makes a client of lockport on client, whose KV, Lease and Watcher carry every request for a lock: wrappers (package namespace) and interceptors
+// New makes a lockport client on client, whose KV, Lease and Watcher carry every request for a lock: wrappers (package namespace) and interceptors
 // of its connection see them all. New does no I/O. Closing the lockport client leaves client open.
 func New(client *clientv3.Client, o Options, opts ...lockport.Option) (*lockport.Client, error) {
 	b, err := NewBackend(client, o)

@@ -22,7 +22,7 @@ type Options struct {
 	Bucket string
 }
 
-// New makes a client of lockport on js, whose connection carries every request. It does no I/O. Closing the client leaves the connection open.
+// New makes a lockport client on js, whose connection carries every request. It does no I/O. Closing the client leaves the connection open.
 func New(js jetstream.JetStream, o Options, opts ...lockport.Option) (*lockport.Client, error) {
 	b, err := NewBackend(js, o)
 	if err != nil {

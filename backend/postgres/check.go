@@ -15,8 +15,8 @@ import (
 	"github.com/lockport/lockport/internal/session"
 )
 
-// Check implements driver.Checker. It opens a session as for locks, which creates the token sequence and table if they are missing. Its marker is
-// a lock. It reads the server's settings.
+// Check implements driver.Checker. It opens a session as for locks, which creates the token sequence and table if they are missing, and takes the
+// session's marker, a lock. Then it reads the server's settings.
 func (b *Backend) Check(ctx context.Context) (notices []driver.Notice, err error) {
 	err = b.server.withConn(ctx, func(c *pgx.Conn) error {
 		err := b.server.setUp(ctx, c, "check", rand.Int64())

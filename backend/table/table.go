@@ -27,8 +27,8 @@ type Options struct {
 
 var tableName = regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_]{0,62}\.)?[A-Za-z_][A-Za-z0-9_]{0,62}$`)
 
-// New makes a client of lockport on a table of db, whose server speaks dialect d. Any database/sql driver will do. Give locks a db of
-// their own, or keep a connection of it free: while other work has them all, renewals fail, so that locks are lost, and an Acquire or Release within
+// New makes a lockport client on a table of db, whose server speaks dialect d. Any database/sql driver will do. Give locks their
+// own db, or keep one of its connections free: while other work uses all, renewals fail, so that locks are lost, and an Acquire or Release within
 // that work waits for itself. New does no I/O and does not create the table: see CreateTable. Closing the client leaves db open.
 func New(db *sql.DB, d Dialect, o Options, opts ...lockport.Option) (*lockport.Client, error) {
 	b, err := NewBackend(db, d, o)

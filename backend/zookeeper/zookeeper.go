@@ -13,13 +13,13 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// New makes a client of lockport on conn, which carries all its requests. Closing the client leaves conn open; closing conn ends all locks.
+// New makes a lockport client on conn, which carries all its requests. Closing the client leaves conn open; closing conn ends all locks.
 // Set the TTL, by Options.TTL or lockport.TTL, unless you set Options.Log. New does no I/O.
 func New(conn *zk.Conn, o Options, opts ...lockport.Option) (*lockport.Client, error) {
 	return lockport.NewSession(backendName, &o.TTL, opts, func() (driver.Backend, error) { return NewBackend(conn, o) })
 }
 
-// Connect makes a client of lockport on a connection of its own. addresses are some of the ensemble's servers, "host:port". Connect does no
+// Connect makes a lockport client on a connection of its own. addresses are some of the ensemble's servers, "host:port". Connect does no
 // I/O: the first use connects. Close ends the session.
 func Connect(addresses []string, o Options, opts ...lockport.Option) (*lockport.Client, error) {
 	return lockport.NewSession(backendName, &o.TTL, opts, func() (driver.Backend, error) { return ConnectBackend(addresses, o) })
@@ -121,7 +121,7 @@ func (b *Backend) Capabilities() driver.Capabilities { return capabilities(b.o.T
 
 var errClosed = errors.New("the backend is closed")
 
-// Close implements driver.Backend. It ends a session of its own, and with it all claims. On a caller's connection, claims that the client
+// Close implements driver.Backend. It ends the backend's own session, and with it all claims. On a caller's connection, claims that the client
 // could not release end with that connection's session.
 func (b *Backend) Close() error {
 	b.mu.Lock()
