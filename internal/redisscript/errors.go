@@ -70,7 +70,7 @@ func Classify(err error, sent bool) error {
 	}
 	switch dial, ok := errors.AsType[*net.OpError](err); {
 	case ok && dial.Op == "dial":
-		return fmt.Errorf("%w: Redis cannot be reached, is it running and is the address right? (%w)", driver.ErrUnavailable, oneLine{dial})
+		return fmt.Errorf("%w: Redis cannot be reached: is it running, and is the address right? (%w)", driver.ErrUnavailable, oneLine{dial})
 	case !sent, errors.Is(err, goredis.ErrPoolTimeout), errors.Is(err, goredis.ErrPoolExhausted), errors.Is(err, goredis.ErrClosed):
 		return fmt.Errorf("%w: %w", driver.ErrUnavailable, err)
 	}
