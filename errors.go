@@ -92,7 +92,7 @@ func (e *Error) Error() string {
 	if e.Backend != "" {
 		what += " (" + e.Backend + ")"
 	}
-	return "lockport: " + what + ": " + strings.Join(strings.Fields(e.Err.Error()), " ") // a driver's error may have lines
+	return "lockport: " + what + ": " + driver.OneLine(e.Err).Error()
 }
 
 // Unwrap returns the cause.

@@ -3,6 +3,7 @@ package driver
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -24,6 +25,14 @@ var (
 	// ErrUnknown: the request was sent, or may have been, and its outcome is not known.
 	ErrUnknown = errors.New("outcome unknown")
 )
+
+// OneLine is err with its text on one line. Servers and client libraries have errors of several.
+func OneLine(err error) error { return oneLine{err} }
+
+type oneLine struct{ error }
+
+func (e oneLine) Error() string { return strings.Join(strings.Fields(e.error.Error()), " ") }
+func (e oneLine) Unwrap() error { return e.error }
 
 // OtherPermits is the error of a claim that gives a name ours permits while its holders give it theirs. It matches ErrRefused and ErrInvalidOption.
 func OtherPermits(theirs, ours int) error {

@@ -10,7 +10,6 @@ import (
 	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/lockurl"
 	"github.com/lockport/lockport/internal/session"
-	"github.com/lockport/lockport/internal/sqlrow"
 )
 
 // Error numbers with a meaning of their own. https://mariadb.com/kb/en/mariadb-error-code-reference/
@@ -62,7 +61,7 @@ func classify(ctx context.Context, err error) error {
 	if session.Classified(err) {
 		return err
 	}
-	n, line := number(err), sqlrow.OneLine(err)
+	n, line := number(err), driver.OneLine(err)
 	switch remedy := refusals[n]; {
 	case remedy != "":
 		return fmt.Errorf("%w: %s (%w)", driver.ErrRefused, remedy, line)

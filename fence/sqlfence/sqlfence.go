@@ -16,7 +16,6 @@ import (
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/fence"
-	"github.com/lockport/lockport/internal/sqlrow"
 )
 
 // Dialect is a server's SQL dialect.
@@ -169,5 +168,5 @@ func (f *Fence) explain(name string, err error) error {
 	case errors.Is(err, fence.ErrStale):
 		return fmt.Errorf("sqlfence: %w", err)
 	}
-	return fmt.Errorf("sqlfence: guard %.80q with table %s: %w", name, f.table, sqlrow.OneLine(err))
+	return fmt.Errorf("sqlfence: guard %.80q with table %s: %w", name, f.table, driver.OneLine(err))
 }

@@ -55,7 +55,7 @@ func Classify(err error, sent bool) error {
 	if err == nil || errors.Is(err, driver.ErrUnavailable) || errors.Is(err, driver.ErrRefused) || errors.Is(err, driver.ErrUnknown) {
 		return err
 	}
-	err = oneLine{err}
+	err = driver.OneLine(err)
 	if reply, ok := errors.AsType[goredis.Error](err); ok {
 		text := scriptError(reply.Error())
 		for _, c := range replyClasses {
@@ -70,18 +70,12 @@ func Classify(err error, sent bool) error {
 	}
 	switch dial, ok := errors.AsType[*net.OpError](err); {
 	case ok && dial.Op == "dial":
-		return fmt.Errorf("%w: Redis cannot be reached: is it running, and is the address right? (%w)", driver.ErrUnavailable, oneLine{dial})
+		return fmt.Errorf("%w: Redis cannot be reached: is it running, and is the address right? (%w)", driver.ErrUnavailable, driver.OneLine(dial))
 	case !sent, errors.Is(err, goredis.ErrPoolTimeout), errors.Is(err, goredis.ErrPoolExhausted), errors.Is(err, goredis.ErrClosed):
 		return fmt.Errorf("%w: %w", driver.ErrUnavailable, err)
 	}
 	return fmt.Errorf("%w: %w", driver.ErrUnknown, err)
 }
-
-// oneLine is an error with its text on one line. That of several sentinels, or of a hook, has more.
-type oneLine struct{ error }
-
-func (e oneLine) Error() string { return strings.Join(strings.Fields(e.error.Error()), " ") }
-func (e oneLine) Unwrap() error { return e.error }
 
 // Explain classifies an error of a request to addr that changes nothing, so its outcome is never unknown, and says what is likely if no Redis answers.
 func Explain(addr string, err error) error {

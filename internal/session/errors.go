@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/lockport/lockport/driver"
-	"github.com/lockport/lockport/internal/sqlrow"
 )
 
 // Why the engine ended a session or a claim.
@@ -54,7 +53,7 @@ func of(class, err error) error {
 	case class:
 		return err
 	case nil:
-		return fmt.Errorf("%w: %w", class, sqlrow.OneLine(err))
+		return fmt.Errorf("%w: %w", class, driver.OneLine(err))
 	}
 	return fmt.Errorf("%w: %v", class, err)
 }

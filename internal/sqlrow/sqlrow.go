@@ -1,11 +1,10 @@
-// Package sqlrow reads the answers of SQL servers, and makes their errors one line, for backends and fences on SQL.
+// Package sqlrow reads the answers of SQL servers.
 package sqlrow
 
 import (
 	"cmp"
 	"database/sql"
 	"strconv"
-	"strings"
 )
 
 // Row is one row of an answer.
@@ -34,11 +33,3 @@ func All(rows *sql.Rows) (all []Row, err error) {
 	}
 	return all, cmp.Or(err, rows.Err(), rows.Close())
 }
-
-// OneLine is err with its text on one line: servers send more, and pgx has a line for each address.
-func OneLine(err error) error { return oneLine{err} }
-
-type oneLine struct{ error }
-
-func (e oneLine) Error() string { return strings.Join(strings.Fields(e.error.Error()), " ") }
-func (e oneLine) Unwrap() error { return e.error }
