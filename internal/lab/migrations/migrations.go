@@ -140,9 +140,7 @@ func (s *Stage) await(waiting int) (session int) {
 func (s *Stage) start(n int) worker.Group[struct{}, bool] {
 	all, err := migrators.StartAll(s.ctx, s.config, n)
 	require.NoError(s.t, err)
-	for _, m := range all {
-		s.t.Cleanup(m.Kill)
-	}
+	s.t.Cleanup(all.Kill)
 	return all
 }
 

@@ -54,3 +54,10 @@ func (all Group[O, A]) Close() {
 		return nil
 	})
 }
+
+// Kill kills all workers.
+func (all Group[O, A]) Kill() {
+	for _, h := range all {
+		h.Kill()
+	}
+}
