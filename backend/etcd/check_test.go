@@ -133,9 +133,7 @@ func TestOutOfSpace(t *testing.T) {
 	_, etcd, n := alone(t, "--quota-backend-bytes=100000")
 	lease, waits := n.Takes(n.Request("x")), n.Request("x")
 	n.Waits(waits)
-	peer.Until(t, func() bool {
-		return peer.ErrOf(etcd.Put(t.Context(), "fill", strings.Repeat("x", 20_000))) != nil
-	})
+	peer.Until(t, func() bool { return peer.ErrOf(etcd.Put(t.Context(), "fill", strings.Repeat("x", 20_000))) != nil })
 	peer.SaysOneLine(t, peer.Fails(t, n, n.Request("y")), driver.ErrUnknown, "out of space")
 	peer.SaysOneLine(t, peer.ErrOf(n.Check(t.Context())), driver.ErrUnavailable, "out of space")
 	peer.Extends(t, n, lease)
