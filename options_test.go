@@ -52,7 +52,6 @@ func TestOptionsOutOfRange(t *testing.T) {
 		"TTL is 1ms; the smallest is 20ms":           lockport.TTL(time.Millisecond),
 		"the largest is 73 years":                    lockport.TTL(driver.MaxTTL + 1),
 		"MaxHold is -1ns; it cannot be negative":     lockport.MaxHold(-1),
-		"MinHold is -1ns; it cannot be negative":     lockport.MinHold(-1),
 		"the label has 65 bytes; at most 64":         lockport.Label(strings.Repeat("a", 65)),
 		"unknown requirement -1":                     lockport.Require(-1),
 		"below the smallest that memory accepts, 1s": lockport.TTL(time.Second - 1),

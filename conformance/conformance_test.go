@@ -98,9 +98,7 @@ func TestFaultsThatAreMissingAreNotRun(t *testing.T) {
 		for _, res := range report.Results {
 			require.Equal(t, NotRun, res.Outcome, "%s: %s", res.ID(), res.Reason)
 		}
-		require.Equal(t, len(report.Results), report.NotRun)
-		require.Zero(t, report.Passed)
-		require.True(t, report.OK())
+		require.Equal(t, []any{len(report.Results), 0, true}, []any{report.NotRun, report.Passed, report.OK()})
 	}
 	full := Config{Direct: "somewhere", Faults: allFaults(nil)}
 	for _, c := range Cases() {

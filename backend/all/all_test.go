@@ -22,6 +22,7 @@ import (
 	"github.com/lockport/lockport/backend/redlock"
 	"github.com/lockport/lockport/backend/table"
 	"github.com/lockport/lockport/backend/zookeeper"
+	"github.com/lockport/lockport/internal/lab/peer"
 )
 
 // build makes a client with options.
@@ -44,14 +45,11 @@ func newTable(db *sql.DB, o table.Options, opts ...lockport.Option) (*lockport.C
 // Every New takes the same TTL, and says of a wrong option, its own or the library's, that it is one. None asks a server. A claim that fails because
 // there is no server leaves nothing for Close to undo.
 func TestOptionsOfEveryBackend(t *testing.T) {
-	pool, err := pgxpool.New(t.Context(), "postgres://nobody@127.0.0.1:1/none")
-	require.NoError(t, err)
+	pool := peer.Must(pgxpool.New(t.Context(), "postgres://nobody@127.0.0.1:1/none"))(t)
 	defer pool.Close()
-	db, err := sql.Open("mysql", "nobody@tcp(127.0.0.1:1)/none")
-	require.NoError(t, err)
+	db := peer.Must(sql.Open("mysql", "nobody@tcp(127.0.0.1:1)/none"))(t)
 	defer func() { _ = db.Close() }()
-	server, err := clientv3.New(clientv3.Config{Endpoints: []string{"127.0.0.1:1"}, Logger: zap.NewNop()})
-	require.NoError(t, err)
+	server := peer.Must(clientv3.New(clientv3.Config{Endpoints: []string{"127.0.0.1:1"}, Logger: zap.NewNop()}))(t)
 	defer server.Close()
 	var nodes []*goredis.Client
 	for i := range 3 {
@@ -73,21 +71,18 @@ func TestOptionsOfEveryBackend(t *testing.T) {
 		"mysql": {on(mysql.New, db, mysql.Options{NoTokens: true}), on(mysql.New, db, mysql.Options{Table: "no'table"})},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c, err := b.good(lockport.TTL(30 * time.Second))
-			require.NoError(t, err)
+			c := peer.Must(b.good(lockport.TTL(30 * time.Second)))(t)
 			if fixed := c.Capabilities().FixedTTL; fixed != 0 {
 				require.Equal(t, 30*time.Second, fixed)
 			}
 			if name != "memory" && name != "file" {
-				_, err = c.Acquire(t.Context(), "a")
-				require.ErrorIs(t, err, lockport.ErrUnavailable)
+				require.ErrorIs(t, peer.ErrOf(c.Acquire(t.Context(), "a")), lockport.ErrUnavailable)
 			}
 			require.NoError(t, c.Close())
 
-			_, err = b.good(lockport.TTL(-1))
-			require.ErrorIs(t, err, lockport.ErrInvalidOption)
+			require.ErrorIs(t, peer.ErrOf(b.good(lockport.TTL(-1))), lockport.ErrInvalidOption)
 			if b.bad != nil {
-				_, err = b.bad()
+				err := peer.ErrOf(b.bad())
 				require.ErrorIs(t, err, lockport.ErrInvalidOption)
 				require.ErrorAs(t, err, new(*lockport.Error))
 			}

@@ -197,12 +197,10 @@ func TestName(t *testing.T) {
 				file, line, other = gateName(name), gateLine(name, permits), FileName(name)
 			}
 			got, n := write(file, line).readLine()
-			require.Equal(t, name, got)
-			require.Equal(t, permits, n)
+			require.Equal(t, []any{name, permits}, []any{got, n})
 			for _, wrong := range []string{FileName("other"), other} {
 				got, n = write(wrong, line).readLine()
-				require.Empty(t, got)
-				require.Zero(t, n)
+				require.Equal(t, []any{"", 0}, []any{got, n})
 			}
 		}
 	}

@@ -21,9 +21,7 @@ func TestURLs(t *testing.T) {
 			require.Equal(t, "app:x", b.layout.Key("x"))
 		},
 		"redis://host?prefix=&replicas=2&wait_timeout=100ms": func(b *Backend) {
-			require.Equal(t, "x", b.layout.Key("x"))
-			require.Equal(t, 2, b.o.Replicas)
-			require.Equal(t, 100*time.Millisecond, b.o.WaitTimeout)
+			require.Equal(t, []any{"x", 2, 100 * time.Millisecond}, []any{b.layout.Key("x"), b.o.Replicas, b.o.WaitTimeout})
 		},
 		"rediss://host": func(b *Backend) { require.NotNil(t, b.pipe.Client.(*goredis.Client).Options().TLSConfig) },
 		"redis+sentinel://host?master_name=m&addr=other:1": func(b *Backend) {

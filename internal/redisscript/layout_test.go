@@ -22,10 +22,7 @@ func TestLayoutGolden(t *testing.T) {
 		require.Equal(t, v.key, l.Key(v.name))
 		require.Equal(t, v.queue, Side(v.key, "queue"))
 		name, ok := l.Name(v.key)
-		require.True(t, ok)
-		require.Equal(t, v.name, name)
-		require.Equal(t, v.key, LockOf(v.key))
-		require.Equal(t, v.key, LockOf(v.queue))
+		require.Equal(t, []any{v.name, true, v.key, v.key}, []any{name, ok, LockOf(v.key), LockOf(v.queue)})
 	}
 	require.Equal(t, "lp1:0123:host/1/x", Value("0123:host/1/x"))
 	require.Equal(t, "lockport.side:{}:last-token", LastToken("lockport:nightly-report", false))
