@@ -9,7 +9,7 @@ import (
 	"github.com/lockport/lockport/internal/clock"
 )
 
-// releaseTimeout bounds a release. ctx does not bound it: a lock must be released even if the work was cancelled.
+// releaseTimeout bounds a release. ctx does not bound it: a lock must be released even if the work was canceled.
 const releaseTimeout = 5 * time.Second
 
 // Release ends the hold and gives the lock to the next waiter. It takes at most 5 s, whether ctx ends or not; ctx's values reach the client library.

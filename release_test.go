@@ -87,7 +87,7 @@ func TestContextsOfRequests(t *testing.T) {
 		mine := w.begin(c, "a") // a claim, a wait
 		w.release(l)
 		l = mine.got()
-		mine.cancel() // the work is cancelled; the lock is released anyway
+		mine.cancel() // the work is canceled; the lock is released anyway
 		ended := mine.ctx
 		mine, foreign := w.begin(c, "a"), w.begin(other, "a")
 		require.NoError(t, l.Release(ended)) // a re-queue
@@ -169,9 +169,9 @@ func TestContextEndsWithTheHold(t *testing.T) {
 		l := w.acquire(c, "a")
 		ctx, cancel := l.Context(w.ctx)
 		defer cancel()
-		cancelled, cancelIt := l.Context(w.ctx)
+		canceled, cancelIt := l.Context(w.ctx)
 		cancelIt()
-		require.ErrorIs(t, context.Cause(cancelled), context.Canceled)
+		require.ErrorIs(t, context.Cause(canceled), context.Canceled)
 		parent, cancelParent := context.WithCancelCause(w.ctx)
 		child, cancelChild := l.Context(parent)
 		defer cancelChild()

@@ -39,9 +39,9 @@ var cancellationCases = group("cancellation",
 			}
 			other.wantFree(name, "Abandon of the claim, first with a context that has ended, returned nil")
 		}),
-	quick("at-any-moment", ruleEffects+" (context cancelled at random moments of TryAcquire)",
-		func(e *Env) { e.party().claimant().cancelledAtAnyMoment() }),
-	quick("abandon-meanwhile", ruleCancellation+", even while the cancelled call is still under way", func(e *Env) {
+	quick("at-any-moment", ruleEffects+" (context canceled at random moments of TryAcquire)",
+		func(e *Env) { e.party().claimant().canceledAtAnyMoment() }),
+	quick("abandon-meanwhile", ruleCancellation+", even while the canceled call is still under way", func(e *Env) {
 		e.party().abandonedMeanwhile(e.party())
 	}),
 	quick("queued", "P6 cancellation: an abandoned claim gives up its place in the queue, so the name goes to the next waiter", func(e *Env) {
@@ -54,10 +54,10 @@ var cancellationCases = group("cancellation",
 			w := begin(e, "Wait", func(ctx context.Context) (driver.Lease, error) { return waiter.Wait(ctx, req) })
 			w.notYet(e.ttl/4, "the name is held")
 			w.cancel()
-			e.is(errOf(w.ended(endTime, "its context has ended")), "a cancelled Wait must return context.Canceled; it returned", context.Canceled)
+			e.is(errOf(w.ended(endTime, "its context has ended")), "a canceled Wait must return context.Canceled; it returned", context.Canceled)
 		})
 	}),
-	full("waiting-at-the-grant", ruleCancellation+" (context of Wait cancelled around the grant)", func(e *Env) {
+	full("waiting-at-the-grant", ruleCancellation+" (context of Wait canceled around the grant)", func(e *Env) {
 		a, b, name := e.two()
 		other, waiter := e.party(), optional[driver.Waiter](b)
 		for round := range 30 {
@@ -86,9 +86,9 @@ var cancellationCases = group("cancellation",
 		e.sleep(late)
 		e.party().wantFree(name, "Abandon returned nil, and then the abandoned claim arrived")
 	}, "Delay"),
-	full("after-each-request", ruleCancellation+" (context cancelled after each request of TryAcquire)", func(e *Env) {
+	full("after-each-request", ruleCancellation+" (context canceled after each request of TryAcquire)", func(e *Env) {
 		a := e.party().connected().claimant()
-		cancelledAfterEachRequest(e, func() *claimant { return a })
+		canceledAfterEachRequest(e, func() *claimant { return a })
 	}, "Delay", "Requests"),
 )
 
@@ -180,11 +180,11 @@ func aroundTheRelease(round int, cancel, release func()) {
 		release()
 		cancel()
 	case 2:
-		cancelled := make(chan struct{})
-		time.AfterFunc(rand.N(500*time.Microsecond), func() { cancel(); close(cancelled) })
+		canceled := make(chan struct{})
+		time.AfterFunc(rand.N(500*time.Microsecond), func() { cancel(); close(canceled) })
 		<-time.After(rand.N(500 * time.Microsecond))
 		release()
-		<-cancelled
+		<-canceled
 	}
 }
 

@@ -10,16 +10,16 @@ import (
 	"github.com/lockport/lockport"
 )
 
-const ruleGiveUp = "P6 cancellation: a cancelled Acquire returns in time and leaves nothing behind"
+const ruleGiveUp = "P6 cancellation: a canceled Acquire returns in time and leaves nothing behind"
 
-const ruleHandOff = "P1 exclusion, P7 liveness: when waiters are cancelled around a hand-off, the others are granted the name in turn, and nothing is left"
+const ruleHandOff = "P1 exclusion, P7 liveness: when waiters are canceled around a hand-off, the others are granted the name in turn, and nothing is left"
 
 const ruleTogether = "P6 cancellation: of many acquisitions that lose their replies together, each is held and usable, or leaves nothing for long"
 
 // givingUpCases test P6 of the client.
 var givingUpCases = group("giving-up",
-	quick("while-claiming", ruleGiveUp+" (cancelled at random moments, on a free name)",
-		func(e *Env) { e.clientClaimant(soon).cancelledAtAnyMoment() }),
+	quick("while-claiming", ruleGiveUp+" (canceled at random moments, on a free name)",
+		func(e *Env) { e.clientClaimant(soon).canceledAtAnyMoment() }),
 	full("at-the-hand-off", ruleHandOff+" (of three clients)", func(e *Env) { atTheHandOff(e, e.patient(), e.patient(), e.patient()) }).alone().within(3*time.Minute),
 	quick("at-the-hand-off-inside", ruleHandOff+" (of one client)", func(e *Env) { atTheHandOff(e, e.patient()) }).alone(),
 	full("many-cut-off", ruleTogether+" (their connections were cut)",
@@ -34,10 +34,10 @@ var givingUpCases = group("giving-up",
 	full("server-gone",
 		ruleGiveUp+", even on an unreachable server, where the first Acquire of a name returns ErrUnavailable; Release frees the name once the server is back",
 		withoutServer((*Env).sever, true), "Sever", "Direct"),
-	full("after-each-request", ruleGiveUp+" (context cancelled after each request)", func(e *Env) {
-		cancelledAfterEachRequest(e, func() *claimant { return e.clientClaimant(soon) })
+	full("after-each-request", ruleGiveUp+" (context canceled after each request)", func(e *Env) {
+		canceledAfterEachRequest(e, func() *claimant { return e.clientClaimant(soon) })
 	}, "Delay", "Requests"),
-	full("cut-after-each-request", ruleGiveUp+" (connection cut and context cancelled after each request)", func(e *Env) {
+	full("cut-after-each-request", ruleGiveUp+" (connection cut and context canceled after each request)", func(e *Env) {
 		cutAfterEachRequest(e, true, func() *claimant { return e.clientClaimant(soon + callTime) })
 	}, "CutAfter", "Direct"),
 	full("acquire-reply-lost", "P6 cancellation: an Acquire whose reply was lost gets the lock in the end, or leaves nothing for longer than the TTL",
@@ -94,9 +94,9 @@ func atTheHandOff(e *Env, clients ...*lockport.Client) {
 				e.check(err, "around a hand-off")
 			}
 		}
-		e.rises(inside.lastToken(), other.wantFreeIn(name, soon, "all waiters released the name or were cancelled"))
+		e.rises(inside.lastToken(), other.wantFreeIn(name, soon, "all waiters released the name or were canceled"))
 	}
-	e.leftovers("all waiters released the name or were cancelled")
+	e.leftovers("all waiters released the name or were canceled")
 }
 
 // withoutServer makes a case of a client whose server fault keeps out of reach. gone says that the client sees that.

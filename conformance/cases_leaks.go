@@ -53,7 +53,7 @@ var costCases = group("cost",
 			// The least of ten counts, because renewals come and go.
 			least := math.MaxInt
 			for range 10 {
-				n, _ := labelled(e.prefix)
+				n, _ := labeled(e.prefix)
 				least = min(least, n)
 				e.sleep(e.ttl / 50)
 			}

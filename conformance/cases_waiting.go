@@ -275,7 +275,7 @@ func waitThrough(e *Env, fault func()) {
 	fault()
 	early.notYet(e.ttl*5/4, "the name is held, and the server is out of reach")
 	late.cancel() // giving up needs no server
-	e.is(errOf(late.ended(endTime, "its context has ended")), "a cancelled Acquire must return context.Canceled; it returned", context.Canceled)
+	e.is(errOf(late.ended(endTime, "its context has ended")), "a canceled Acquire must return context.Canceled; it returned", context.Canceled)
 	e.release(holder)
 	e.restore()
 	e.release(early.granted(e.takeover()+2*callTime, "the server is back and the name was released"))

@@ -53,7 +53,7 @@ func (e *Env) clientClaimant(lag time.Duration) *claimant {
 				_ = lock.Release(e.ctx)
 				return
 			}
-			e.is(err, "a cut off or cancelled Acquire must return context.Canceled or ErrUnavailable; it returned", context.Canceled, lockport.ErrUnavailable)
+			e.is(err, "a cut off or canceled Acquire must return context.Canceled or ErrUnavailable; it returned", context.Canceled, lockport.ErrUnavailable)
 		}}
 		if err == nil {
 			a.token = token(lock) / driver.TokensPerGrant
@@ -108,8 +108,8 @@ func (p *party) abandonedMeanwhile(b *party) {
 	}
 }
 
-// cancelledAtAnyMoment cancels claims at random moments.
-func (a *claimant) cancelledAtAnyMoment() {
+// canceledAtAnyMoment cancels claims at random moments.
+func (a *claimant) canceledAtAnyMoment() {
 	other, start := a.party(), time.Now()
 	a.settled(a.claim(a.ctx, a.name()), a.name(), other, "undisturbed")
 	usual := time.Since(start)
@@ -119,13 +119,13 @@ func (a *claimant) cancelledAtAnyMoment() {
 		<-time.After(rand.N(usual + time.Microsecond))
 		w.cancel()
 		answer, _ := w.ended(endTime, "its context has ended")
-		a.settled(answer, name, other, "cancelled")
+		a.settled(answer, name, other, "canceled")
 	}
-	a.leftovers("everything was cancelled or released")
+	a.leftovers("everything was canceled or released")
 }
 
-// cancelledAfterEachRequest cancels a claim when the server has received its first, second, … request and delays its replies.
-func cancelledAfterEachRequest(e *Env, fresh func() *claimant) {
+// canceledAfterEachRequest cancels a claim when the server has received its first, second, … request and delays its replies.
+func canceledAfterEachRequest(e *Env, fresh func() *claimant) {
 	other := e.party().connected()
 	const shortest, longest = 30 * time.Millisecond, endTime / 2
 	for n, delay := int64(1), shortest; n <= 8; {
@@ -143,14 +143,14 @@ func cancelledAfterEachRequest(e *Env, fresh func() *claimant) {
 		late := time.Since(start) >= time.Duration(n)*delay // the replies may have come first
 		answer, _ := w.ended(endTime, "its context has ended")
 		e.restore()
-		a.settled(answer, name, other, fmt.Sprintf("cancelled after request %d", n))
-		e.leftovers(fmt.Sprintf("a claim was cancelled after request %d, and undone", n))
+		a.settled(answer, name, other, fmt.Sprintf("canceled after request %d", n))
+		e.leftovers(fmt.Sprintf("a claim was canceled after request %d, and undone", n))
 		switch {
 		case over && (sent < n || !late):
 			return // a claim needs no more requests
 		case !over && (!late || answer.err != nil):
 			n++
-		case delay < longest: // it was cancelled too late: again, with more time
+		case delay < longest: // it was canceled too late: again, with more time
 			delay = min(4*delay, longest)
 		case n == 1:
 			e.stalled()

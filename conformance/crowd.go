@@ -240,13 +240,13 @@ const crowdMaxHold, longCrowd = 2 * time.Second, 10 * time.Second
 
 // plan is how a goroutine acquires a name, and how long it holds it.
 type plan struct {
-	name      int
-	lasts     time.Duration // longest hold
-	ended     bool          // MaxHold ends the hold, and the goroutine waits for that
-	opts      []lockport.AcquireOption
-	once      bool          // by TryAcquire
-	limit     time.Duration // when the context ends: Patience, or before
-	cancelled bool          // at the limit, instead of by a deadline
+	name     int
+	lasts    time.Duration // longest hold
+	ended    bool          // MaxHold ends the hold, and the goroutine waits for that
+	opts     []lockport.AcquireOption
+	once     bool          // by TryAcquire
+	limit    time.Duration // when the context ends: Patience, or before
+	canceled bool          // at the limit, instead of by a deadline
 }
 
 // plan makes a random plan.
@@ -275,7 +275,7 @@ func (c *crowd) plan() plan {
 	case n < 10:
 		p.once = true
 	case n < 40: // 1 µs is as likely as 100 ms
-		p.limit, p.cancelled = time.Duration(math.Pow(10, 3+5*rand.Float64())), n%2 == 0
+		p.limit, p.canceled = time.Duration(math.Pow(10, 3+5*rand.Float64())), n%2 == 0
 	}
 	return p
 }
@@ -283,12 +283,12 @@ func (c *crowd) plan() plan {
 // acquire acquires a lock as planned.
 func (c *crowd) acquire(ctx context.Context, p plan) (*lockport.Lock, error) {
 	patience, acquire := p.limit, c.client.Acquire
-	if p.cancelled {
+	if p.canceled {
 		patience = c.Patience
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	if p.cancelled {
+	if p.canceled {
 		defer time.AfterFunc(p.limit, cancel).Stop()
 	}
 	if p.once {

@@ -82,7 +82,7 @@ func (e *Env) beginAndWait(c *lockport.Client, b *party, name string) *call[*loc
 	return w
 }
 
-// giveUp cancels calls, and releases what they got: each is granted in turn, or cancelled.
+// giveUp cancels calls, and releases what they got: each is granted in turn, or canceled.
 func (e *Env) giveUp(all []*call[*lockport.Lock]) {
 	for _, w := range all {
 		w.cancel()

@@ -158,7 +158,7 @@ func (r *runner) once(ctx context.Context, c Case) error {
 	select {
 	case <-done:
 	case <-time.After(limit + stuckGrace):
-		_, stacks := labelled(e.prefix)
+		_, stacks := labeled(e.prefix)
 		return fmt.Errorf("the case hangs: its limit was %v; earlier failure: %v; its goroutines:\n%s", limit, e.failure(), stacks)
 	}
 	if err := e.failure(); err != nil { // leaks of a failed case add nothing
@@ -173,8 +173,8 @@ func (r *runner) once(ctx context.Context, c Case) error {
 // goroutineLabel is the key of the profiler label that attributes a goroutine to its case.
 const goroutineLabel = "lockport-conformance"
 
-// labelled counts the goroutines with a label, and returns their stacks.
-func labelled(label string) (n int, stacks string) {
+// labeled counts the goroutines with a label, and returns their stacks.
+func labeled(label string) (n int, stacks string) {
 	var all strings.Builder
 	_ = pprof.Lookup("goroutine").WriteTo(&all, 1) // a Builder's writes do not fail
 	_, text, _ := strings.Cut(all.String(), "\n")  // the first line counts all
@@ -192,7 +192,7 @@ func labelled(label string) (n int, stacks string) {
 // noGoroutines waits up to grace until no goroutine has a label, and returns an error with their stacks if some still do.
 func noGoroutines(ctx context.Context, label string, grace time.Duration) error {
 	var left string
-	if !poll(ctx, grace, func() bool { _, left = labelled(label); return left == "" }) {
+	if !poll(ctx, grace, func() bool { _, left = labeled(label); return left == "" }) {
 		return fmt.Errorf("P8 no leaks: when all is closed, no goroutine may be left; there are:\n%s", left)
 	}
 	return nil

@@ -8,7 +8,7 @@
 //
 // # Non-guarantees
 //
-//   - A statement in progress is not cancelled when the lock is lost or the process dies: golang-migrate gives drivers no context.
+//   - A statement in progress is not canceled when the lock is lost or the process dies: golang-migrate gives drivers no context.
 //   - The wrapped driver may lock on opening. Those for Postgres do, with an advisory lock of their session.
 package migratelock
 

@@ -37,7 +37,7 @@ var (
 )
 
 // repeatedAfter is the time after which clientv3 may have sent a transaction again without telling us. It does so when a server or proxy
-// answers that the request was cancelled or took too long. The first copy may then arrive after the second.
+// answers that the request was canceled or took too long. The first copy may then arrive after the second.
 const repeatedAfter = time.Second
 
 // TryAcquire implements driver.Backend, in one transaction. A claim on a permit enters the queue. If no permit is free and it need not wait, a second

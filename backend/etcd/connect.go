@@ -123,18 +123,18 @@ func (b *Backend) diagnose(ctx context.Context) (err error) {
 	if b.config.TLS != nil {
 		dial = (&tls.Dialer{Config: b.config.TLS}).DialContext
 	}
-	dialled := make(chan error, len(b.config.Endpoints))
+	dialed := make(chan error, len(b.config.Endpoints))
 	for _, addr := range b.config.Endpoints {
 		go func() {
 			conn, err := dial(ctx, "tcp", addr)
 			if err == nil {
 				err = conn.Close()
 			}
-			dialled <- err
+			dialed <- err
 		}()
 	}
 	for range b.config.Endpoints {
-		failed := <-dialled
+		failed := <-dialed
 		switch {
 		case failed == nil:
 			return nil

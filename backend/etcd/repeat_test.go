@@ -21,11 +21,11 @@ import (
 	"github.com/lockport/lockport/internal/lab/peer"
 )
 
-// clientv3 repeats a cancelled request that etcd may have executed, or may still execute. Neither changes the outcome.
+// clientv3 repeats a canceled request that etcd may have executed, or may still execute. Neither changes the outcome.
 func TestRepeatedRequests(t *testing.T) {
 	s, etcd, own := alone(t)
 	var cancel, slow atomic.Bool
-	var repeat func() // resends the cancelled request
+	var repeat func() // resends the canceled request
 	sent := 0
 	cancels := func(_ context.Context, _ *pb.TxnRequest, send, resend func() error) error {
 		if !cancel.Load() {
@@ -40,7 +40,7 @@ func TestRepeatedRequests(t *testing.T) {
 		} else {
 			repeat()
 		}
-		return status.Error(codes.Canceled, "cancelled")
+		return status.Error(codes.Canceled, "canceled")
 	}
 	n := newNodeThrough(t, s, cancels)
 	repeats := func(do func()) {

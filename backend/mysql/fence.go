@@ -18,7 +18,7 @@ const (
 	// pruneRows limits how many rows are deleted at once; pruneEvery is after how many tokens that is repeated.
 	pruneRows  = 1000
 	pruneEvery = 1000
-	// drawAttempts is how often a token is drawn if the server rolls it back in favour of another (a deadlock among new rows).
+	// drawAttempts is how often a token is drawn if the server rolls it back in favor of another (a deadlock among new rows).
 	drawAttempts = 3
 )
 

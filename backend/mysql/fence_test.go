@@ -112,7 +112,7 @@ func TestLockedRow(t *testing.T) {
 	require.NoError(t, held.Err())
 }
 
-// TestDeadlockAmongNewRows: the server rolls back a token in favour of another session's. It is drawn again, but not for ever.
+// TestDeadlockAmongNewRows: the server rolls back a token in favor of another session's. It is drawn again, but not for ever.
 func TestDeadlockAmongNewRows(t *testing.T) {
 	m := servers.SharedMariaDB(t)
 	p, db := tapFor(t, m.DSN())

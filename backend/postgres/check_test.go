@@ -34,7 +34,7 @@ func TestCheckErrors(t *testing.T) {
 	peer.Refuses(t, p.URL()+"?sslmode=require", driver.ErrUnavailable, "server refused TLS connection")
 	peer.Refuses(t, peer.Via(t, p.URL(), "lockport.invalid:5432"), driver.ErrUnavailable, "lockport.invalid")
 	peer.Refuses(t, peer.Via(t, p.URL(), "127.0.0.1:1"), driver.ErrUnavailable, "connection refused")
-	// The error of a time-out is one line, although pgx writes a line for each attempt.
+	// The error of a timeout is one line, although pgx writes a line for each attempt.
 	attempts := errors.Join(fmt.Errorf("a: %w", context.DeadlineExceeded), fmt.Errorf("b: %w", context.DeadlineExceeded))
 	peer.SaysOneLine(t, classify(fmt.Errorf("failed to connect to `user=u database=d`:\n%w", attempts)), context.DeadlineExceeded, "a: context deadline exceeded; b: ")
 }

@@ -62,7 +62,7 @@ func TestTracerSeesEveryStatement(t *testing.T) {
 	pool := poolAt(t, p.URL(), func(config *pgxpool.Config) { config.ConnConfig.Tracer = tracer })
 	b := peer.Must(NewBackend(pool, Options{TTL: testTTL}))(t)
 
-	a := dialled(t, b.server)
+	a := dialed(t, b.server)
 	require.True(t, slices.ContainsFunc(tracer.taken(), func(sql string) bool { return strings.Contains(sql, "LISTEN") }))
 	for _, step := range []struct {
 		ops  []*session.Op
@@ -98,7 +98,7 @@ func TestDB(t *testing.T) {
 	db := dbAt(t, p.URL(), func(config *pgx.ConnConfig) {
 		config.Tracer, config.DefaultQueryExecMode = tracer, pgx.QueryExecModeSimpleProtocol // as set by users of poolers
 	})
-	dialled(t, backendAt(t, p.URL()).server) // creates the token sequence, which would end an open transaction
+	dialed(t, backendAt(t, p.URL()).server) // creates the token sequence, which would end an open transaction
 	earlier := peer.Must(db.Conn(t.Context()))(t)
 	require.NoError(t, peer.ErrOf(earlier.ExecContext(t.Context(), "BEGIN; SELECT pg_advisory_lock(42)")))
 	require.NoError(t, earlier.Close())

@@ -20,7 +20,7 @@ import (
 // An ended session holds nothing. A later process with its number is left alone.
 func TestEndOfAnEarlierSession(t *testing.T) {
 	s := backendAt(t, database(t).URL()+"?ttl=10s").server
-	a, b := dialled(t, s), dialled(t, s)
+	a, b := dialed(t, s), dialed(t, s)
 	ask(t, b, op(session.Try, 3))
 	end := func(earlier *conn) *session.Op { return &session.Op{Kind: session.End, Earlier: earlier} }
 	for ended := end(b); !ended.OK; {
@@ -80,7 +80,7 @@ func TestListenEndsAtOnce(t *testing.T) {
 		}
 	})
 	b := peer.Must(NewDBBackend(db, Options{}))(t)
-	c := dialled(t, b.server)
+	c := dialed(t, b.server)
 	for range 2 {
 		began := time.Now()
 		require.NoError(t, c.Listen(peer.Within(t, 10*time.Millisecond)))
@@ -93,7 +93,7 @@ func TestListenEndsAtOnce(t *testing.T) {
 func TestWaitGoesOnInTurns(t *testing.T) {
 	p := database(t)
 	s := backendAt(t, p.URL()+"?ttl=10s").server
-	holder := dialled(t, s)
+	holder := dialed(t, s)
 	waiter, freed, _ := talking(t, s)
 	waiter.statements.wait.sql = strings.Replace(waiter.statements.wait.sql, "60000", "20", 1)
 	ask(t, holder, op(session.Try, 1))
@@ -150,7 +150,7 @@ func TestNotificationsAreStuck(t *testing.T) {
 
 // A session that waits says nothing: its server's system ends it when the client's machine is gone, a quarter of the TTL after the TTL.
 func TestSessionsOfGoneMachinesEnd(t *testing.T) {
-	a := dialled(t, backendAt(t, database(t).URL()+"?ttl=10s").server)
+	a := dialed(t, backendAt(t, database(t).URL()+"?ttl=10s").server)
 	for setting, want := range map[string]string{
 		"idle_session_timeout": "10000", "tcp_user_timeout": "12500", "client_connection_check_interval": "2500",
 		"tcp_keepalives_idle": "5", "tcp_keepalives_interval": "2", "tcp_keepalives_count": "3",
@@ -162,7 +162,7 @@ func TestSessionsOfGoneMachinesEnd(t *testing.T) {
 func TestWaitOnASilentLinkEnds(t *testing.T) {
 	p := database(t)
 	proxy := peer.Proxy(t, p.Addr())
-	c := dialled(t, backendAt(t, peer.Via(t, p.URL()+"?ttl=500ms", proxy.Addr())).server)
+	c := dialed(t, backendAt(t, peer.Via(t, p.URL()+"?ttl=500ms", proxy.Addr())).server)
 	proxy.Freeze()
 	require.Error(t, peer.Eventually(t, waits(t, c, op(session.Try, 1))))
 }
@@ -171,7 +171,7 @@ func TestWaitOnASilentLinkEnds(t *testing.T) {
 func TestBatchesDrawTokensInTheOrderOfTheirLocks(t *testing.T) {
 	const keys = 128
 	s := backendAt(t, database(t).URL()+"?ttl=10s").server
-	one, many := dialled(t, s), dialled(t, s)
+	one, many := dialed(t, s), dialed(t, s)
 	var newest uint64 // token of the last key; only its holder reads or writes it
 	running, stop := context.WithCancel(t.Context())
 	ended := make(chan struct{})

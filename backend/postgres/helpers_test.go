@@ -85,20 +85,20 @@ func dbAt(t testing.TB, rawURL string, set func(*pgx.ConnConfig)) *sql.DB {
 	return db
 }
 
-// dialled opens a session without the engine, and closes it when the test ends.
-func dialled(t testing.TB, s *server) *conn {
+// dialed opens a session without the engine, and closes it when the test ends.
+func dialed(t testing.TB, s *server) *conn {
 	c, _, _ := talking(t, s)
 	return c
 }
 
-// talking is dialled with Events.
+// talking is dialed with Events.
 func talking(t testing.TB, s *server) (c *conn, freed, contended chan session.Key) {
 	freed, contended = make(chan session.Key, 100), make(chan session.Key, 100)
 	ctx, cancel := context.WithTimeout(t.Context(), soon)
 	defer cancel()
-	dialled := peer.Must(s.dial(ctx, "host/1/test", session.Events{Freed: func(k session.Key) { freed <- k }, Contended: func(k session.Key) { contended <- k }}))(t)
-	t.Cleanup(dialled.Close)
-	return dialled.(*conn), freed, contended
+	dialed := peer.Must(s.dial(ctx, "host/1/test", session.Events{Freed: func(k session.Key) { freed <- k }, Contended: func(k session.Key) { contended <- k }}))(t)
+	t.Cleanup(dialed.Close)
+	return dialed.(*conn), freed, contended
 }
 
 // waits begins a Wait; its result arrives on the channel.

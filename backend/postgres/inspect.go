@@ -105,9 +105,9 @@ func (l looker) End(ctx context.Context, h session.Holder) error {
 	err := l.QueryRow(ctx, fmt.Sprintf(`SELECT coalesce(sum(pg_terminate_backend(pid, 2000)::int), -1)::int FROM pg_locks l
 		WHERE `+advisory+` AND granted AND objsubid = 1 AND (mode <> 'ExclusiveLock') = %t AND pid = %d AND `+keySQL+` = %s`,
 		h.Shared, h.Session, h.Key), once).Scan(&ended)
-	cancelled := hasCode(err, "57014") // while it waited for the end of the session
+	canceled := hasCode(err, "57014") // while it waited for the end of the session
 	switch {
-	case err != nil && (cancelled || refusal(l.Conn, err) == nil):
+	case err != nil && (canceled || refusal(l.Conn, err) == nil):
 		return fmt.Errorf("%w: whether the holder's session has ended: %w", driver.ErrUnknown, err)
 	case err != nil:
 		return err

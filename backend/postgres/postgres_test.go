@@ -230,7 +230,7 @@ func TestLockTableFull(t *testing.T) {
 func TestErrorBehindTheLock(t *testing.T) {
 	p := database(t)
 	s := backendAt(t, p.URL()).server
-	c, d := dialled(t, s), dialled(t, s)
+	c, d := dialed(t, s), dialed(t, s)
 	ask(t, c, op(session.Try, 1))
 	ask(t, d, reader(session.Try, 11), reader(session.Try, 11))
 	ask(t, d, reader(session.Free, 11))

@@ -31,7 +31,7 @@ func newClient(t testing.TB, rawURL string, set ...func(*goredis.Options)) *gore
 	return c
 }
 
-// prompt makes a client honour context deadlines, like the clients that Open makes.
+// prompt makes a client honor context deadlines, like the clients that Open makes.
 func prompt(o *goredis.Options) { o.ContextTimeoutEnabled = true }
 
 func newCluster(t testing.TB) (*servers.Group[*servers.Redis], *goredis.ClusterClient) {

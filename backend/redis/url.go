@@ -73,7 +73,7 @@ func open(u *url.URL, _ lockport.SchemeOptions) (driver.Backend, error) {
 	return b, nil
 }
 
-// connect makes a client without I/O. The client honours contexts and does not retry what the lockport client retries.
+// connect makes a client without I/O. The client honors contexts and does not retry what the lockport client retries.
 func connect(kind, rawURL string) (goredis.UniversalClient, error) {
 	switch kind {
 	case "sentinel":

@@ -125,7 +125,7 @@ func (b *Backend) classify(ctx context.Context, err, class error) error {
 	return fmt.Errorf("%w: %s", class, line)
 }
 
-// codeOf is the code of a server's error. It recognises the usual drivers' errors by their form, so that a program links only its own driver.
+// codeOf is the code of a server's error. It recognizes the usual drivers' errors by their form, so that a program links only its own driver.
 // Those for Postgres have a method SQLState, modernc.org/sqlite has Code, go-sql-driver has a field Number. Of joined errors, the
 // last one counts.
 func codeOf(err error) (code string) {

@@ -47,7 +47,7 @@ type Options struct {
 	// Username and Password are for digest authentication. Default: none. For Connect only: on your own connection, call AddAuth, and set ACL.
 	Username, Password string
 
-	// Dial connects to a server; the DialContext of a tls.Dialer adds TLS. It must honour ctx, and may be called concurrently. Default: that of
+	// Dial connects to a server; the DialContext of a tls.Dialer adds TLS. It must honor ctx, and may be called concurrently. Default: that of
 	// a net.Dialer. For Connect only.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }

@@ -22,7 +22,7 @@ func TestDiagnosisText(t *testing.T) {
 	d := newDiagnosis("redis://h:6379/2", caps, driver.Notice{ID: "eviction-policy",
 		Text:   "The eviction policy is allkeys-lru: when its memory is full, the server can forget locks that are held.",
 		Remedy: "Set maxmemory-policy noeviction, or keep locks on a server of their own."},
-		driver.Notice{ID: "settings", Unknown: true, Text: "The server does not let us use CONFIG GET, so its time-outs are not known.", Remedy: "Allow it (+config|get)."})
+		driver.Notice{ID: "settings", Unknown: true, Text: "The server does not let us use CONFIG GET, so its timeouts are not known.", Remedy: "Allow it (+config|get)."})
 	var text strings.Builder
 	require.NoError(t, writeDiagnosis(&text, d))
 	require.Equal(t, `redis://h:6379/2 (redis)
@@ -37,7 +37,7 @@ eviction-policy
 Not checked
 
 settings
-  The server does not let us use CONFIG GET, so its time-outs are not known.
+  The server does not let us use CONFIG GET, so its timeouts are not known.
   Remedy: Allow it (+config|get).
 
 Risks found: 1; not checked: 1.

@@ -180,7 +180,7 @@ func TestWatchReportsSIGSTOP(t *testing.T) {
 	require.Equal(t, syscall.SIGKILL, c.reap().Signal())
 }
 
-// A group of another user's processes, which cannot be signalled, is alive.
+// A group of another user's processes, which cannot be signaled, is alive.
 func TestGroupAliveOfAnotherUser(t *testing.T) {
 	out := peer.Must(exec.Command("ps", "-axo", "uid=,pgid=,stat=").Output())(t)
 	for line := range strings.Lines(string(out)) {

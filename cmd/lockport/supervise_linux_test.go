@@ -135,7 +135,7 @@ func testGuardActs(t *testing.T, url string) {
 	require.Regexp(t, `^lockport: [^\n]+\n$`, p.err.String())
 }
 
-// TestGuardThatReadsLate: a guard that runs late honours all deadlines that arrived meanwhile, and kills no sooner than it must.
+// TestGuardThatReadsLate: a guard that runs late honors all deadlines that arrived meanwhile, and kills no sooner than it must.
 func TestGuardThatReadsLate(t *testing.T) {
 	t.Parallel()
 	victim := exec.Command("sleep", "1000")

@@ -59,7 +59,7 @@ var claims = []Exhibit{
 		caught{"names/quick": "differs from all held names", "names/distinct": "differs from all held names"}, naming(strings.ToLower)},
 	{"truncates-names", "names that differ only after 1,023 bytes share a lock",
 		caught{"names/quick": "differs from all held names", "names/distinct": "differs from all held names"}, naming(func(name string) string { return name[:min(len(name), 1023)] })},
-	{"normalises-names", "composed and decomposed é are the same name",
+	{"normalizes-names", "composed and decomposed é are the same name",
 		caught{"names/quick": "differs from all held names", "names/distinct": "differs from all held names"}, naming(strings.NewReplacer("e\u0301", "é").Replace)},
 	{"trims-names", "trailing spaces are ignored, as in a CHAR column",
 		caught{"names/distinct": "differs from all held names"}, naming(func(name string) string { return strings.TrimRight(name, " ") })},

@@ -36,7 +36,7 @@ type conn struct {
 	client *net.TCPConn
 
 	// Guarded by p.mu.
-	server     *net.TCPConn // nil until dialled
+	server     *net.TCPConn // nil until dialed
 	clientDone bool         // the client closed its side, and the server was told
 	silenced   bool         // BlackholeReplies held something
 	sprung     []*trap      // traps that its requests sprang; afterwards no reply is delivered

@@ -49,7 +49,7 @@ func (p *Proxy) KillConns() { p.locked(func() { p.killAll(nil) }) }
 func (p *Proxy) Freeze() { p.locked(func() { p.faults.frozen = true }) }
 
 // Restore ends every fault. Held bytes flow on, in order, save those that BlackholeReplies held. DropReply, CutAfter and
-// SeverAfter that still wait for a request are cancelled; their channels stay open.
+// SeverAfter that still wait for a request are canceled; their channels stay open.
 func (p *Proxy) Restore() {
 	p.locked(func() {
 		for c := range p.conns {

@@ -23,7 +23,7 @@ type Proxy struct {
 }
 
 // New listens on a free port of 127.0.0.1 and forwards every connection to target, a "host:port". It dials the target for each
-// connection, so the target need not be up yet; a connection whose target cannot be dialled is closed. New fails if target is
+// connection, so the target need not be up yet; a connection whose target cannot be dialed is closed. New fails if target is
 // malformed or the listener fails. The caller owns the proxy and must Close it.
 func New(target string) (*Proxy, error) {
 	p := &Proxy{conns: make(map[*conn]struct{})}

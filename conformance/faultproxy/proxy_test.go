@@ -86,10 +86,10 @@ func TestCloseLeavesNothing(t *testing.T) {
 	a, b := dial(t, p), dial(t, p)
 	a.send("dropped")
 	wantFired(t, dropped)
-	b.call("before") // makes sure that b is dialled before the freeze, or it would not be read
+	b.call("before") // makes sure that b is dialed before the freeze, or it would not be read
 	p.Freeze()
 	b.send("held")
-	c := dial(t, p) // not even dialled
+	c := dial(t, p) // not even dialed
 	eventually(t, func() bool { return p.Requests() == 3 && p.Conns() == 2 })
 	require.NoError(t, p.Close())
 	require.NoError(t, p.Close())

@@ -70,7 +70,7 @@ func TestTxn(t *testing.T) {
 	})
 }
 
-// etcd may still execute a transaction that it answered with a time-out or a lack of space.
+// etcd may still execute a transaction that it answered with a timeout or a lack of space.
 func TestUnknownOutcome(t *testing.T) {
 	f := peer.Must(New(&clientv3.Client{KV: clientv3.NewKVFromKVClient(nil, nil)}, "k"))(t)
 	for answer, unknown := range map[error]bool{

@@ -12,14 +12,14 @@ import (
 )
 
 const (
-	// directWait is how long a direct claim waits on the socket, and so how late it may return after its context is cancelled.
+	// directWait is how long a direct claim waits on the socket, and so how late it may return after its context is canceled.
 	directWait = 80 * time.Millisecond
 	// directPause is how long all calls use the queue after a direct claim got no answer within directWait.
 	directPause = 10 * time.Second
 )
 
 // direct runs c on the caller's goroutine. That saves two goroutine switches, which take longer than the script on a local Redis. It needs
-// ContextTimeoutEnabled: the client then honours context deadlines, but not cancellation. A claim, unlike a release, must return soon after
+// ContextTimeoutEnabled: the client then honors context deadlines, but not cancellation. A claim, unlike a release, must return soon after
 // cancellation, so it gets a deadline of its own. false: c was not run.
 func (p *Pipe) direct(ctx context.Context, c Call) (Reply, bool) {
 	claim := c.script == Acquire

@@ -18,7 +18,7 @@ import (
 // goroutines share a pipeline. In a Cluster each node has its own pipelines, so a hung node does not delay the others.
 //
 // Every call returns soon after its context ends, even if the client ignores contexts; requests already sent go on. Only a direct release waits for
-// its deadline or the client's time-out. Safe for concurrent use.
+// its deadline or the client's timeout. Safe for concurrent use.
 type Pipe struct {
 	// Client is the client given to NewPipe.
 	Client goredis.UniversalClient
@@ -60,7 +60,7 @@ func NewPipe(client goredis.UniversalClient, replicas int, waitTime time.Duratio
 	case *goredis.ClusterClient:
 		p.cluster = c
 	case *goredis.Client:
-		// With a negative time-out, go-redis sets no deadline at the socket.
+		// With a negative timeout, go-redis sets no deadline at the socket.
 		if o := c.Options(); o.ContextTimeoutEnabled && o.ReadTimeout >= 0 && o.WriteTimeout >= 0 {
 			p.single = c
 		}
@@ -78,7 +78,7 @@ func (p *Pipe) Cluster() bool { return p.cluster != nil }
 const closeTime = time.Second
 
 // Close makes later calls fail. Calls under way go on. If the client is the pipe's own, Close closes it. go-redis waits for reads under way, which a
-// silent server delays until their time-outs. So Close returns nil after closeTime at the latest, and a goroutine goes on waiting.
+// silent server delays until their timeouts. So Close returns nil after closeTime at the latest, and a goroutine goes on waiting.
 func (p *Pipe) Close() error {
 	p.closed.Store(true)
 	if !p.OwnsClient {

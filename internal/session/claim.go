@@ -80,7 +80,7 @@ func (b *Backend) acquire(ctx context.Context, req driver.Request, waits bool) (
 	case !answered: // if it is granted all the same, onTry frees it
 		c.wanted = false
 		if waits { // only the end of its session ends a wait
-			s.end(errCancelled)
+			s.end(errCanceled)
 		}
 		return nil, unknown(ctx.Err())
 	case beside && !waits && s.conn == nil: // there is no other session to ask on
@@ -90,7 +90,7 @@ func (b *Backend) acquire(ctx context.Context, req driver.Request, waits bool) (
 	case !op.OK:
 		return nil, b.errHeld
 	}
-	return nil, unknown(cmp.Or(s.endErr, errCancelled)) // its session ended meanwhile, or it was abandoned
+	return nil, unknown(cmp.Or(s.endErr, errCanceled)) // its session ended meanwhile, or it was abandoned
 }
 
 // available returns why req cannot be tried now: ctx has ended, the backend is closed, a local claim excludes it, or an earlier claim of the same

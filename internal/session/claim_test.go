@@ -38,7 +38,7 @@ func TestValidityCountsFromTheSendingOfTheAnsweredRequest(t *testing.T) {
 func TestEndedSessionsDoNotCount(t *testing.T) {
 	byHand(t, Options{Blockers: 1, Limit: func() int { return 1 }}, func(t *testing.T, h *hand) {
 		o := h.wait(t.Context(), request("a"))
-		h.dialled(unavailable(errors.New("too many connections")))
+		h.dialed(unavailable(errors.New("too many connections")))
 		o.is(t, driver.ErrUnavailable)
 		c, _ := h.live(request("b"))
 		h.b.Notify(request("c"), func() {})()

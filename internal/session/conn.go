@@ -105,7 +105,7 @@ const MaxBatch = 128
 type Options struct {
 	// Dial opens a session and sets it up: timeouts, keep-alives, whatever Events needs. label identifies the client in the server's list of
 	// sessions: host, process id and label, as of driver.OwnerClient, printable ASCII of at most 223 bytes, perhaps empty. ctx bounds only the
-	// dialling, and is cancelled afterwards; Dial returns soon after ctx ends. Errors are driver.ErrUnavailable or driver.ErrRefused, one line,
+	// dialing, and is canceled afterwards; Dial returns soon after ctx ends. Errors are driver.ErrUnavailable or driver.ErrRefused, one line,
 	// show no password, and leave nothing behind. Dial may be called concurrently, and Events before it has returned.
 	Dial func(ctx context.Context, label string, e Events) (Conn, error)
 

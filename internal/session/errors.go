@@ -10,12 +10,12 @@ import (
 
 // Why the engine ended a session or a claim.
 var (
-	errClosed    = errors.New("the backend is closed")
-	errIdle      = errors.New("the session was idle too long to be trusted")
-	errCancelled = errors.New("the wait was abandoned")
-	errEnding    = errors.New("the session that requested the lock has not ended at the server yet")
-	errReleased  = errors.New("the lock was released")
-	errGone      = errors.New("the lock was gone before its release")
+	errClosed   = errors.New("the backend is closed")
+	errIdle     = errors.New("the session was idle too long to be trusted")
+	errCanceled = errors.New("the wait was abandoned")
+	errEnding   = errors.New("the session that requested the lock has not ended at the server yet")
+	errReleased = errors.New("the lock was released")
+	errGone     = errors.New("the lock was gone before its release")
 )
 
 // ErrReadOnly means that the server accepts no writes. It is a replica, perhaps a primary that was replaced. A session with this in an Op.Err ends.

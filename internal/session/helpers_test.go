@@ -83,12 +83,12 @@ func (h *hand) accept() *handConn {
 	c := &handConn{h: h, id: fmt.Sprintf("session-%d", len(h.conns)), reply: make(chan error, 1), broken: make(chan error, 1), deaf: h.deaf}
 	h.deaf = false
 	h.conns = append(h.conns, c)
-	c.events = h.dialled(c)
+	c.events = h.dialed(c)
 	return c
 }
 
-// dialled ends the only dial under way, with a *handConn or an error.
-func (h *hand) dialled(answer any) Events {
+// dialed ends the only dial under way, with a *handConn or an error.
+func (h *hand) dialed(answer any) Events {
 	time.Sleep(redialPause)
 	synctest.Wait()
 	require.Len(h.t, h.dials, 1, "dials under way")

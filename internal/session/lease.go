@@ -100,7 +100,7 @@ func (c *claim) finish(ctx context.Context, stop bool) error {
 		case trying:
 			c.wanted = false
 			if c.op.waits {
-				c.s.end(errCancelled)
+				c.s.end(errCanceled)
 			}
 		case held:
 			if asked {

@@ -39,7 +39,7 @@ func TestReaderDoesNotOvertakeAWriterOnItsSession(t *testing.T) {
 		c, first := h.live(peer.Reading(request("a")))
 		c.events.Contended("a")
 		reader := h.try(t.Context(), peer.Reading(request("a")))
-		h.dialled(unavailable(errors.New("too many connections")))
+		h.dialed(unavailable(errors.New("too many connections")))
 		reader.is(t, driver.ErrHeld)
 		reader = h.try(t.Context(), peer.Reading(request("a")))
 		own := h.accept()

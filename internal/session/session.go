@@ -9,17 +9,17 @@ import (
 	"time"
 )
 
-// session is one session at the server: dialling, live or ended. Its own goroutine (run) sends one request at a time, with everything that is
+// session is one session at the server: dialing, live or ended. Its own goroutine (run) sends one request at a time, with everything that is
 // queued, and otherwise listens. Guarded by Backend.mu.
 type session struct {
 	b      *Backend
 	ctx    context.Context // ends when the session does
 	cancel context.CancelFunc
-	conn   Conn  // nil: being dialled
+	conn   Conn  // nil: being dialed
 	endErr error // why it has ended on our side; nil: it has not
 
 	queue      []*Op              // to be sent
-	stopListen context.CancelFunc // nil: it is dialling, or a request is under way
+	stopListen context.CancelFunc // nil: it is dialing, or a request is under way
 
 	sent      time.Time // when the last request was sent
 	confirmed time.Time // when the last answered request was sent

@@ -71,7 +71,7 @@ func TestReadOnlyServer(t *testing.T) {
 			require.Equal(t, 1, told)
 			require.True(t, c.closed)
 			abandoned := h.abandon(t.Context(), req)
-			h.dialled(ErrReadOnly)
+			h.dialed(ErrReadOnly)
 			abandoned.is(t, driver.ErrUnavailable)
 			abandoned = h.abandon(t.Context(), req)
 			d := h.accept()
@@ -94,7 +94,7 @@ func TestReleaseWhoseAnswerIsLost(t *testing.T) {
 		var abandoned *outcome
 		for _, class := range []error{driver.ErrUnavailable, driver.ErrRefused} {
 			r, abandoned = release(t.Context(), lease), h.abandon(t.Context(), req)
-			h.dialled(class)
+			h.dialed(class)
 			r.is(t, class)
 			abandoned.is(t, class)
 		}

@@ -81,7 +81,7 @@ func (all Nodes) Close() (err error) {
 // script is what follows the number of words in a request that runs a script.
 const script = `\r\n\$[47]\r\neval`
 
-// redisWords recognises requests by a regular expression for each kind.
+// redisWords recognizes requests by a regular expression for each kind.
 func redisWords(words map[conformance.Op]string) func(conformance.Op, []byte) bool {
 	return func(op conformance.Op, request []byte) bool {
 		is, known := words[op]

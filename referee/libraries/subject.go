@@ -39,7 +39,7 @@ type Subject struct {
 	Open Opener
 	// Remove takes a name away from its holder, as an operator would. Nil: cases that need it are not run. Only P3b and P7 have such cases.
 	Remove func(ctx context.Context, rawURL, name string) error
-	// IsOp recognises the library's requests. Nil: cases that lose a reply to one kind of request are not run.
+	// IsOp recognizes the library's requests. Nil: cases that lose a reply to one kind of request are not run.
 	IsOp func(op conformance.Op, request []byte) bool
 }
 

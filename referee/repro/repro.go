@@ -1,4 +1,4 @@
-// Package repro reproduces behaviours of other lock libraries, which the referee found, without lockport. Each function prints what it sees. It leaves
+// Package repro reproduces behaviors of other lock libraries, which the referee found, without lockport. Each function prints what it sees. It leaves
 // its clients open, so a process runs one.
 package repro
 
@@ -20,7 +20,7 @@ import (
 	"github.com/lockport/lockport/conformance/faultproxy"
 )
 
-// Reproduction shows one behaviour of a library.
+// Reproduction shows one behavior of a library.
 type Reproduction struct {
 	Name        string
 	Run         func(addr string) // with the address of a server; ends the process on an error

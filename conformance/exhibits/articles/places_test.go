@@ -16,7 +16,7 @@ import (
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
-// isOp recognises the requests of a sound lock on Redis.
+// isOp recognizes the requests of a sound lock on Redis.
 func isOp(op conformance.Op, request []byte) bool {
 	words := map[conformance.Op]string{conformance.OpAcquire: "'nx'", conformance.OpRenew: "'pexpire'", conformance.OpRelease: "del"}
 	return bytes.Contains(request, []byte(words[op]))

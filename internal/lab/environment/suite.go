@@ -18,7 +18,7 @@ import (
 const lanes = 4
 
 // Config configures a run of the conformance suite, with every fault that this environment can inject. Target and the lanes lead through proxies;
-// Direct bypasses them. isOp recognises the requests of the backend's client; nil: none. First kill the nodes that shall stay dead.
+// Direct bypasses them. isOp recognizes the requests of the backend's client; nil: none. First kill the nodes that shall stay dead.
 func (r *Running) Config(t testing.TB, open func(ctx context.Context, url string) (driver.Backend, error), isOp func(conformance.Op, []byte) bool) conformance.Config {
 	t.Helper()
 	c := r.Unproxied(open)

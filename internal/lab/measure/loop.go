@@ -50,7 +50,7 @@ func latencies(times []float64) []Figure {
 }
 
 // Contend measures N goroutines, spread over processes, that acquire and release one name as fast as they can. At the end, each completes the hold
-// that it asked for. After Grace, all waits are cancelled.
+// that it asked for. After Grace, all waits are canceled.
 func Contend(ctx context.Context, s Scenario, on *Subject, turn int) ([]Figure, error) {
 	connect := func() error { _, err := contend(ctx, s, on, on.Locks+"-first", s.For/3); return err }
 	if err := on.start(ctx, s.Processes, connect); err != nil {
@@ -144,7 +144,7 @@ func judge(all []hold, clients, processes int, end history.Instant) contention {
 }
 
 // loop is the worker's part. Records of cycles are allocated beforehand, so as not to cost time. Each goroutine's calls have a context that can be
-// cancelled, as a service's requests have. It has no deadline, which costs some libraries more: only Grace bounds waits.
+// canceled, as a service's requests have. It has no deadline, which costs some libraries more: only Grace bounds waits.
 func (m *measurer) loop(o order) (answer, error) {
 	var bounded context.Context // of waits, with Grace
 	var start, end history.Instant

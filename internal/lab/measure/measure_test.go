@@ -50,7 +50,7 @@ var faulty = map[string]func(ctx context.Context, name string) (release, error){
 	},
 }
 
-// cancellable fails unless ctx can be cancelled and has no deadline.
+// cancellable fails unless ctx can be canceled and has no deadline.
 func cancellable(ctx context.Context) error {
 	if _, bounded := ctx.Deadline(); bounded || ctx.Done() == nil {
 		return errors.New("not the context of a service's request")

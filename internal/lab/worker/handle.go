@@ -161,7 +161,7 @@ func (h *Handle[O, A]) End(d time.Duration) error {
 	}
 }
 
-// closeTime is how long Close waits for a worker: some libraries ignore a cancelled context while they wait.
+// closeTime is how long Close waits for a worker: some libraries ignore a canceled context while they wait.
 const closeTime = 3 * time.Second
 
 // Close is End with a limit of 3 s.
