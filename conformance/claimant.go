@@ -87,7 +87,12 @@ func (a *claimant) claiming(name string) *call[*outcome] {
 // settled settles an outcome. Then other must get the name. settled returns the token of other's claim.
 func (a *claimant) settled(answer *outcome, name string, other *party, how string) uint64 {
 	answer.settle()
-	return other.in(a.rival).wantFreeIn(name, a.lag, fmt.Sprintf("%s (%s) returned %v, and was undone unless that promises no effect", a.what, how, answer.err))
+	return a.wantFreeIn(other, name, fmt.Sprintf("%s (%s) returned %v, and was undone unless that promises no effect", a.what, how, answer.err))
+}
+
+// wantFreeIn has other claim name as a rival, within the lag.
+func (a *claimant) wantFreeIn(other *party, name, why string) uint64 {
+	return other.in(a.rival).wantFreeIn(name, a.lag, why)
 }
 
 // abandonedMeanwhile cancels claims at random moments, and abandons them while their requests may still be under way.
@@ -199,7 +204,7 @@ func (a *claimant) replyToClaimLost() {
 		"the reply to a claim was lost, so its outcome is unknown; it returned: %w", answer.err)
 	answer.held(other)
 	answer.settle()
-	a.rises(answer.token, other.in(a.rival).wantFreeIn(name, a.lag, "the claim was undone"))
+	a.rises(answer.token, a.wantFreeIn(other, name, "the claim was undone"))
 	a.leftovers("the claim was undone or released")
 }
 
@@ -248,7 +253,7 @@ func (a *claimant) together(other *party, fault func(round int, claim func())) {
 		}
 		for i, w := range all {
 			why := fmt.Sprintf("%s (cut off together with others) returned %v, and was undone unless that promises no effect", a.what, w.result.err)
-			a.rises(w.result.token, other.in(a.rival).wantFreeIn(names[i], a.lag, why))
+			a.rises(w.result.token, a.wantFreeIn(other, names[i], why))
 		}
 	}
 	a.applies(hit, "the fault hit no claim")

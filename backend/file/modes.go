@@ -69,10 +69,10 @@ func (b *Backend) takePermit(gate *lockFile, req driver.Request) (own *lockFile,
 		return nil, r, err
 	}
 	if r, err = own.next(); err == nil {
-		r.token, err = b.tokenAfter(r.token, gateName(req.Name))
+		r.token, err = gate.after(r.token)
 	}
 	for other := range n {
-		if err == nil {
+		if err == nil && other != i {
 			r.token, err = b.tokenAfter(r.token, numbered(req.Name, permit, other+1))
 		}
 	}
@@ -80,13 +80,15 @@ func (b *Backend) takePermit(gate *lockFile, req driver.Request) (own *lockFile,
 	return own, r, err
 }
 
-// tokenAfter returns token, or one more than that of a file's record if that is greater. The file may be missing.
-func (b *Backend) tokenAfter(token uint64, file string) (uint64, error) {
-	err := b.look(file, os.O_RDWR, func(f *lockFile) error {
-		err := f.read()
-		token = max(token, f.record.token+1)
-		return err
-	})
+// after returns token, or one more than that of f's record if that is greater.
+func (f *lockFile) after(token uint64) (uint64, error) {
+	err := f.read()
+	return max(token, f.record.token+1), err
+}
+
+// tokenAfter is after for a file that may be missing.
+func (b *Backend) tokenAfter(token uint64, file string) (_ uint64, err error) {
+	err = b.look(file, os.O_RDWR, func(f *lockFile) (err error) { token, err = f.after(token); return err })
 	return token, err
 }
 

@@ -147,8 +147,12 @@ func (s *Server) entry(key string, now time.Time) *entry {
 
 // expire ends the holders of e whose TTL has passed.
 func (s *Server) expire(e *entry, now time.Time) {
-	for len(e.holders) > 0 && !now.Before(e.first().expires) {
-		s.end(e.first(), fmt.Errorf("%w: its TTL passed without a renewal", driver.ErrLost), now)
+	for len(e.holders) > 0 {
+		first := e.first()
+		if now.Before(first.expires) {
+			return
+		}
+		s.end(first, fmt.Errorf("%w: its TTL passed without a renewal", driver.ErrLost), now)
 	}
 }
 

@@ -70,7 +70,10 @@ func (s *server) connect(ctx context.Context) (l link, known facts, err error) {
 		known, err = l.readFacts(ctx)
 	}
 	if err == nil { // an earlier user of the connection, or init_connect, may have left tables locked, or a transaction, which autocommit=1 would commit
-		err = cmp.Or(l.exec(ctx, "ROLLBACK AND NO CHAIN NO RELEASE"), l.exec(ctx, "UNLOCK TABLES")) // otherwise completion_type decides on both
+		err = l.exec(ctx, "ROLLBACK AND NO CHAIN NO RELEASE") // without these words, completion_type decides on both
+	}
+	if err == nil {
+		err = l.exec(ctx, "UNLOCK TABLES")
 	}
 	if err != nil {
 		l.discard()

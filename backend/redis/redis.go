@@ -213,7 +213,7 @@ func (b *Backend) Detach(ctx context.Context, lease driver.Lease) error {
 func (b *Backend) Attach(ctx context.Context, req driver.Request, owner string, token uint64) (lease driver.Lease, err error) {
 	c, err := b.claims.Enter(req)
 	if errors.Is(err, driver.ErrHeld) {
-		err = lost(redisscript.Value(req.Owner)) // by owner
+		err = lost(redisscript.Value(req.Owner)) // this owner has it already
 	}
 	if err != nil {
 		return nil, err

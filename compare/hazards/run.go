@@ -7,9 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 
+	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/lab/environment"
 	"github.com/lockport/lockport/internal/lab/history"
 	"github.com/lockport/lockport/internal/lab/play"
@@ -169,7 +169,7 @@ func (c *cell) report() report.Cell {
 	r.Of, r.Runs = len(c.runs), c.runs
 	broken := ""
 	if len(c.errors) > 0 {
-		broken = strings.Join(strings.Fields(c.errors[0].Error()), " ")
+		broken = driver.OneLine(c.errors[0]).Error()
 	}
 	if len(c.runs) == 0 {
 		if broken != "" {

@@ -71,7 +71,7 @@ func (f *Fence) RegisterLock(ctx context.Context, l *lockport.Lock) (*Guard, err
 	return f.register(ctx, token, node.Path)
 }
 
-// attempts bounds the attempts against concurrent registrations. An attempt fails only if another one succeeded, or a node was missing.
+// attempts bounds the attempts against concurrent registrations. An attempt fails only if another one succeeded, or the fence's node was missing.
 const attempts = 100
 
 func (f *Fence) register(ctx context.Context, token lockport.Token, lock string) (*Guard, error) {
@@ -147,7 +147,7 @@ func (f *Fence) latest(seen []string) string {
 	return last
 }
 
-// create creates the fence's node, or the first of its parents that is missing: the next attempt goes on from there.
+// create creates the fence's node and its parents.
 func (f *Fence) create(ctx context.Context, path string) error {
 	_, err := fencecheck.Await(ctx, func() (string, error) { return f.conn.Create(path, nil, 0, f.acl) })
 	if errors.Is(err, zk.ErrNoNode) {
@@ -155,7 +155,9 @@ func (f *Fence) create(ctx context.Context, path string) error {
 		if above == "" {
 			return errors.New("the root, or the connection's chroot, is missing: create it first")
 		}
-		return f.create(ctx, above)
+		if err = f.create(ctx, above); err == nil {
+			return f.create(ctx, path)
+		}
 	}
 	if errors.Is(err, zk.ErrNodeExists) {
 		return nil

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
+	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/lab/worker"
 )
 
@@ -66,7 +66,7 @@ func (on *Subject) turn(ctx context.Context, s Scenario, turn int) {
 	figures, err := s.Do(ctx, s, on, turn)
 	if err != nil {
 		on.close()
-		on.Failed = append(on.Failed, fmt.Sprintf("turn %d: %s", turn+1, strings.Join(strings.Fields(err.Error()), " ")))
+		on.Failed = append(on.Failed, fmt.Sprintf("turn %d: %v", turn+1, driver.OneLine(err)))
 		return
 	}
 	on.Add(turn, figures...)
