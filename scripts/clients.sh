@@ -11,7 +11,7 @@ cd "$(dirname "$0")/.."
 # Module, oldest, newest. A test of internal/house compares this table with go.mod and docs/testing.md.
 clients='
 github.com/redis/go-redis/v9    v9.23.0  v9.23.0
-github.com/jackc/pgx/v5         v5.6.0   v5.12.0
+github.com/jackc/pgx/v5         v5.6.0   v5.13.0
 github.com/go-sql-driver/mysql  v1.8.1   v1.10.1
 github.com/go-zookeeper/zk      v1.0.4   v1.0.4
 go.etcd.io/etcd/client/v3       v3.6.0   v3.7.3
