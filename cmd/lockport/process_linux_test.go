@@ -98,6 +98,7 @@ func TestRunKilledKeepsTheFileLockUntilTheGroupIsGone(t *testing.T) {
 				require.NoError(t, syscall.Kill(guard, s))
 			}
 			t.Cleanup(func() { _ = syscall.Kill(guard, syscall.SIGCONT) })
+			eventually(t, func() bool { return state(guard) == "T" }, "the guard does not stop")
 			p.ends(t, syscall.SIGKILL, -1)
 			require.True(t, groupAlive(group), "only the direct child has the parent-death signal")
 			ran(t, 75, url, run(append([]string{"-w300ms"}, tt.excluded...), "true")...)
