@@ -83,6 +83,9 @@ func TestForeignFileInPlaceOfALock(t *testing.T) {
 func TestReleaseFindsLoss(t *testing.T) {
 	b := backend(t, t.TempDir())
 	b.dir.path, b.dir.own = filepath.Join(b.dir.path, "own"), true
+	one := peer.Takes(t, b, permitOf("x", 1))
+	require.NoError(t, os.Remove(b.path(numbered("x", permit, 1))))
+	require.ErrorIs(t, one.Release(t.Context()), driver.ErrLost)
 	l, _, told := watched(t, b, "x")
 	require.NoError(t, os.RemoveAll(b.dir.path))
 	for range 2 {
@@ -91,6 +94,8 @@ func TestReleaseFindsLoss(t *testing.T) {
 	b.checkFiles()
 	require.Empty(t, told)
 	peer.Takes(t, b, l.(*lease).req)
+	require.ErrorIs(t, l.Release(t.Context()), driver.ErrLost)
+	require.Len(t, b.held, 1, "a late release ended the next claim")
 }
 
 func TestGivenFolder(t *testing.T) {

@@ -80,6 +80,9 @@ func TestFilesOfReadersAndPermits(t *testing.T) {
 	for name, line := range lines {
 		require.Equal(t, line, string(peer.Must(os.ReadFile(filepath.Join(dir, name)))(t)[headerSize:]), name)
 	}
+	lock := peer.Takes(t, b, request(name))
+	all := peer.Lists(t, b, "")
+	require.Equal(t, []any{1, lock.Grant().Token, 0}, []any{len(all), all[0].Token, len(all[0].Others)}, "the lock takes precedence, and is listed once")
 }
 
 // Concurrent claims of permits have distinct tokens, greater than those of all permits, former ones included, whatever the clock says.
@@ -109,6 +112,7 @@ func TestTokensOfPermits(t *testing.T) {
 			require.NoError(t, errs[i])
 			token := l.Grant().Token
 			require.Greater(t, token, last)
+			require.Equal(t, numbered("x", permit, int(token%n)+1), filepath.Base(l.(*lease).own.Name()))
 			tokens[token], greatest = true, max(greatest, token)
 			release(t, l)
 		}

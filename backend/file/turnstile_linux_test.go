@@ -37,18 +37,20 @@ func TestQueue(t *testing.T) {
 	require.Equal(t, 3, openLocks(dir))
 
 	release(t, holder)
-	again := queued("x")
-	peer.Fails(t, a, again, driver.ErrHeld) // the previous holder does not overtake
+	again, returning := queued("x"), &peer.Peer{T: t, Of: a}
+	require.Empty(t, returning.Waits(again).Holder, "the previous holder does not overtake, and is not named")
 	peer.Fails(t, c, later, driver.ErrHeld)
 	lease := peer.Takes(t, b, next)
 	require.False(t, lease.Grant().Contended, "no waiter has tried since")
 	peer.Fails(t, c, later, driver.ErrHeld) // it is next now
-	peer.Fails(t, a, again, driver.ErrHeld)
+	held := returning.Waits(again)
+	require.Equal(t, []any{next.Owner, lease.Grant().Token, true}, []any{held.Holder.Owner, held.Holder.Token, held.Poll >= minPoll})
 	release(t, lease)
 	peer.Fails(t, a, again, driver.ErrHeld)
 	starts := child(t, c.waiting[later.Owner].File)
 	require.NoError(t, c.Abandon(t.Context(), later))
 	release(t, peer.Takes(t, a, again))
+	require.Zero(t, len(a.waiting)+len(b.waiting)+len(c.waiting))
 	starts()
 	require.Zero(t, openLocks(dir))
 
@@ -75,8 +77,7 @@ func TestStoppedWaiterIsOvertaken(t *testing.T) {
 			release(t, holder)
 			req := as("x")
 			req.Queue = true
-			waiter := &peer.Peer{T: t, Of: []*Backend{a, backend(t, dir)}[i]}
-			waiter.Frees(waiter.TakesSoon(req))
+			release(t, (&peer.Peer{T: t, Of: []*Backend{a, backend(t, dir)}[i]}).TakesSoon(req))
 		}
 	}
 }

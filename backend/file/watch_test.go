@@ -40,9 +40,12 @@ func TestLoss(t *testing.T) {
 			t.Parallel()
 			dir := filepath.Join(t.TempDir(), "locks")
 			require.NoError(t, os.Mkdir(dir, 0o700))
-			lease, path, told := watched(t, backend(t, dir), "x")
+			b := backend(t, dir)
+			lease, path, told := watched(t, b, "x")
+			peer.Until(t, func() bool { b.mu.Lock(); defer b.mu.Unlock(); return !b.touched.IsZero() }) // a first check found it
 			remove(t, path)
 			require.ErrorIs(t, peer.Eventually(t, told), driver.ErrLost)
+			require.Empty(t, b.held)
 			for range 2 {
 				require.ErrorIs(t, lease.Release(t.Context()), driver.ErrLost)
 			}
@@ -51,7 +54,7 @@ func TestLoss(t *testing.T) {
 	}
 }
 
-// Files held for long, also those of readers and permits, do not look unused, nor does a gate that only short holds use.
+// Files held for long, also those of readers and permits, do not look unused, nor does a gate, or a file of readers, that only short holds use.
 func TestFilesAreFreshened(t *testing.T) {
 	dir := t.TempDir()
 	b := backend(t, dir)
@@ -73,10 +76,12 @@ func TestFilesAreFreshened(t *testing.T) {
 			require.WithinDuration(t, time.Now(), peer.Must(os.Stat(filepath.Join(dir, name)))(t).ModTime(), time.Minute, name)
 		}
 	}
-	gate, old := b.path(gateName("x")), time.Now().Add(-2*pruneEvery)
-	require.NoError(t, os.Chtimes(gate, old, old))
-	peer.Takes(t, b, permitOf("x", 3))
-	require.WithinDuration(t, time.Now(), peer.Must(os.Stat(gate))(t).ModTime(), time.Minute)
+	for file, req := range map[string]driver.Request{gateName("x"): permitOf("x", 3), FileName("x"): reading("x")} {
+		path, old := b.path(file), time.Now().Add(-2*pruneEvery)
+		require.NoError(t, os.Chtimes(path, old, old))
+		peer.Takes(t, b, req)
+		require.WithinDuration(t, time.Now(), peer.Must(os.Stat(path))(t).ModTime(), time.Minute, file)
+	}
 }
 
 // When a new file is created, files unused for a week are removed, and no others. Tokens go on rising.

@@ -21,18 +21,19 @@ func on(t testing.TB, b driver.Backend, name string) *peer.Peer {
 // A holder is told of another waiting client, but not of a goroutine of its own client.
 func TestContended(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b, told := memory.NewBackend(memory.Options{}), 0
+		b, told, leases := memory.NewBackend(memory.Options{}), 0, make(chan driver.Lease, 2)
 		a := on(t, b, "a")
 		req := a.Request("x")
 		req.Contended = func() { told++ }
 		holder := a.Takes(req)
 		for foreign, waiter := range []*peer.Peer{a, on(t, b, "b")} {
-			go func() { _, _ = b.Wait(t.Context(), waiter.Request("x")) }()
+			go func() { lease, _ := b.Wait(t.Context(), waiter.Request("x")); leases <- lease }()
 			synctest.Wait()
 			require.Equal(t, foreign, told)
 		}
 		require.False(t, holder.Grant().Contended)
 		a.Frees(holder)
+		require.True(t, (<-leases).Grant().Contended, "another client waits behind")
 		require.True(t, a.Takes(a.Request("y")).Grant().Token > holder.Grant().Token+1, "the next waiter did not get it")
 	})
 }
@@ -72,7 +73,7 @@ func TestValidityCountsFromTheCall(t *testing.T) {
 	})
 }
 
-// A claim attached with a shorter TTL ends after that TTL.
+// A claim attached with a shorter TTL ends after that TTL, counted from its renewal.
 func TestAttachWithAShorterTTL(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := memory.NewBackend(memory.Options{})
@@ -83,10 +84,12 @@ func TestAttachWithAShorterTTL(t *testing.T) {
 		go func() { granted <- peer.ErrOf(b.Wait(t.Context(), a.Request("x"))) }()
 		synctest.Wait()
 		req.TTL = time.Second
-		require.NoError(t, peer.ErrOf(b.Attach(t.Context(), req, first.Owner, held.Grant().Token)))
+		attached := peer.Must(b.Attach(t.Context(), req, first.Owner, held.Grant().Token))(t)
 		begun := time.Now()
+		time.Sleep(time.Second / 2)
+		require.NoError(t, peer.ErrOf(a.Renews(attached)))
 		require.NoError(t, <-granted)
-		require.Equal(t, time.Second, time.Since(begun))
+		require.Equal(t, 3*time.Second/2, time.Since(begun))
 	})
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,7 +19,7 @@ type server struct {
 	delay   time.Duration
 	mu      sync.Mutex
 	batches [][]int
-	ended   int // batches whose context ended first
+	ended   atomic.Int32 // batches whose context ended first
 }
 
 func (s *server) send(ctx context.Context, requests []int) []string {
@@ -28,9 +29,7 @@ func (s *server) send(ctx context.Context, requests []int) []string {
 	select {
 	case <-time.After(s.delay):
 	case <-ctx.Done():
-		s.mu.Lock()
-		s.ended++
-		s.mu.Unlock()
+		s.ended.Add(1)
 	}
 	answers := make([]string, len(requests))
 	for i, r := range requests {
@@ -96,7 +95,7 @@ func TestTheEndOfAContext(t *testing.T) {
 		synctest.Wait()
 		ask(t, first, q, 3, "", false)
 		require.Equal(t, [][]int{{1}, {1}}, s.batches)
-		require.Equal(t, limit, s.ended)
+		require.EqualValues(t, limit, s.ended.Load())
 	})
 }
 
@@ -106,13 +105,17 @@ func TestOverdueBatches(t *testing.T) {
 		s := &server{delay: time.Hour}
 		q := &Queue[int, string]{Send: s.send}
 		ctx, cancel := context.WithCancel(t.Context())
+		early, leave := context.WithTimeout(ctx, time.Second)
+		defer leave()
 		var callers sync.WaitGroup
 		for i := range 20 * size {
-			callers.Go(func() { _, _, _ = q.Do(ctx, i) })
+			callers.Go(func() { _, _, _ = q.Do([]context.Context{ctx, early}[i/limit%2], i) })
+			synctest.Wait()
 		}
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		require.Len(t, s.batches, most)
+		require.Zero(t, s.ended.Load(), "callers still wait for each batch")
 		cancel()
 		callers.Wait()
 		synctest.Wait()
