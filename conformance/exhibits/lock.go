@@ -241,7 +241,7 @@ func faults(server *memory.Server, net *network) conformance.Faults {
 		Conns: func(context.Context) (int, error) { return int(net.conns.Load()), nil },
 		Requests: func(context.Context) (int64, error) {
 			var n int
-			for call := memorytest.Claim; call <= memorytest.Look; call++ {
+			for call := memorytest.Look; call <= memorytest.Abandon; call++ {
 				n += net.Calls(call)
 			}
 			return int64(n), nil

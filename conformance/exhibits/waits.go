@@ -14,7 +14,7 @@ var waits = []Exhibit{
 	{"never-wakes", "a waiter is neither told that the name is free nor asked to poll",
 		caught{"waiting/notified": "no hint came", "liveness/hand-offs": "Acquire was not granted within"}, silently},
 	{"wakes-who-asked-in-time-only", "a release between the claim and the call to Notify wakes nobody",
-		caught{"waiting/notified": "before the call"}, func(l *lock) {
+		caught{"waiting/notified": "before the call", "cost/waiters": "one waiter cost"}, func(l *lock) {
 			silently(l)
 			l.as = forgetful{l.as.(silent)}
 		}},
