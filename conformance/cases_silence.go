@@ -230,7 +230,7 @@ var crashCases = group("crash",
 			a := p.resume()
 			e.require(!a.Valid, "the holder was stopped and the name granted to another client, yet its first Valid said true")
 			e.require(a.Lost, "the holder was stopped and the name granted to another client, yet Err returned: %s", a.Err)
-			late, err := p.await(p.Send(order{Op: opRelease, Wait: callTime}), 3*callTime)
+			late, err := p.await(p.Send(order{Op: opRelease}), 3*callTime)
 			e.check(err, "the process that was stopped")
 			e.require(late.Lost, "the stopped holder's late release was not ErrLost but: %q", late.Err)
 			other := e.party()

@@ -25,10 +25,8 @@ type workerConfig struct {
 
 // order tells a worker what to do. Orders run concurrently.
 type order struct {
-	Op   string
-	Name string        `json:",omitempty"` // to acquire
-	Wait time.Duration `json:",omitempty"` // limit; 0: none
-
+	Op    string
+	Name  string `json:",omitempty"` // to acquire
 	Crowd *crowd `json:",omitempty"`
 }
 
@@ -87,26 +85,22 @@ type peer struct {
 }
 
 func (p *peer) Do(o order) (a answer, _ error) {
-	ctx := p.ctx
-	if o.Wait > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, o.Wait)
-		defer cancel()
-	}
 	var err error
 	switch o.Op {
 	case opValid:
 		a.Valid, err = p.lock.Load().Valid(), p.lock.Load().Err()
 	case opAcquire:
+		ctx, cancel := context.WithTimeout(p.ctx, callTime)
+		defer cancel()
 		var lock *lockport.Lock
 		if lock, err = p.client.Acquire(ctx, o.Name); err == nil {
 			p.lock.Store(lock)
 			a.Token = token(lock)
 		}
 	case opRelease:
-		err = p.lock.Load().Release(ctx)
+		err = p.lock.Load().Release(p.ctx)
 	case opCrowd:
-		err = p.crowd(ctx, o.Crowd)
+		err = p.crowd(p.ctx, o.Crowd)
 	}
 	if err != nil {
 		a.Err, a.Lost = err.Error(), errors.Is(err, driver.ErrLost)
@@ -141,7 +135,6 @@ func (p *process) await(of func(context.Context) (answer, error), limit time.Dur
 
 // do sends an order, which must succeed.
 func (p *process) do(o order) answer {
-	o.Wait = callTime
 	a, err := p.await(p.Send(o), 2*callTime)
 	p.e.check(cmp.Or(err, a.err()), "%s in another process", o.Op)
 	return a
