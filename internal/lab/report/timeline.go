@@ -15,7 +15,6 @@ const (
 	barHeight  = 17.0
 	below      = 23.5 // a lane's line, from which writes hang down
 	shortest   = 4.0  // drawn width of an instant
-	maxEvents  = 14
 )
 
 // timeline draws who held the lock when: the faults, a lane for each client, and numbered events, which are explained below.
@@ -99,7 +98,6 @@ func (t *timeline) events() (all []event) {
 // number draws the events' numbers side by side, and a line from each through the lanes.
 func (t *timeline) number(events []event, top, bottom float64) {
 	const apart, edge = 19.0, 10.5
-	events = events[:min(len(events), maxEvents)]
 	x := edge - apart
 	for i, e := range events {
 		at := t.x.at(e.at)
@@ -114,9 +112,6 @@ func (t *timeline) number(events []event, top, bottom float64) {
 // explain lists the numbered events with their times.
 func (t *timeline) explain(events []event, y float64) float64 {
 	for i, e := range events {
-		if i == maxEvents {
-			return t.lines("soft", 4, y, t.W-8, 1, fmt.Sprintf("and %d more", len(events)-i))
-		}
 		text := fmt.Sprintf("%d at %s: %s", i+1, moment(e.at), e.text)
 		y = t.lines(e.class, 4, y, t.W-8, 2, text)
 		t.Desc += " " + text + "."
