@@ -193,7 +193,7 @@ func (w *Worker) acquire(do, name string, within time.Duration) (*Hold, error) {
 	if e.Kind == history.Failed {
 		return nil, &AcquireError{Worker: w.Name, Text: e.Err, Class: e.Class}
 	}
-	return &Hold{Worker: w, Op: e.Op, Name: name, Token: e.Token, Deadline: e.Deadline}, nil
+	return &Hold{Worker: w, Op: e.Op, Token: e.Token, Deadline: e.Deadline}, nil
 }
 
 // MaxWait limits the wait for what must happen, such as the grant of a free lock, on a busy machine.
@@ -213,7 +213,6 @@ func (s *Phase) Warm(all ...*Worker) {
 type Hold struct {
 	Worker   *Worker
 	Op       int64
-	Name     string
 	Token    lockport.Token
 	Deadline history.Instant // its first deadline
 }

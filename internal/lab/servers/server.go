@@ -149,12 +149,9 @@ func (k *kind) UserURL(user, password string) string {
 // Dir returns the server's folder. Its subfolder data holds the server's state.
 func (s *Server) Dir() string { return s.dir }
 
-// WipeData removes all of the server's data, as if its disk had been lost. It is an error if the server is up.
+// WipeData removes all of the server's data, as if its disk had been lost. The server must be down.
 func (s *Server) WipeData() error {
 	return s.control(func() error {
-		if s.proc.Alive() {
-			return fmt.Errorf("servers: stop the %s before you wipe its data", s.name)
-		}
 		if err := os.RemoveAll(dataDir(s.dir)); err != nil {
 			return err
 		}
