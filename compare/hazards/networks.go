@@ -1,6 +1,7 @@
 package hazards
 
 import (
+	"cmp"
 	"errors"
 	"time"
 
@@ -167,8 +168,5 @@ func said(c history.Class) string {
 		history.ClassUnavailable: "the server cannot be reached", history.ClassRefused: "the server refuses", history.ClassTimedOut: "no answer in time",
 		history.ClassLost: "the lock is lost", history.ClassHeld: "somebody else has it",
 	}
-	if text, ok := known[c]; ok {
-		return text
-	}
-	return string(c)
+	return cmp.Or(known[c], string(c))
 }
