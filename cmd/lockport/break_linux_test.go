@@ -5,7 +5,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -75,11 +74,7 @@ func testBreakOfASession(t *testing.T, url string) {
 	tt.says(t, ", batch. ")
 	require.Equal(t, 0, tt.code(t))
 	for _, l := range locks {
-		select {
-		case <-l.Lost():
-		case <-time.After(patience):
-			t.Fatal("a holder was not told")
-		}
+		peer.Eventually(t, l.Lost())
 	}
 }
 

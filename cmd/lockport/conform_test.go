@@ -16,6 +16,7 @@ import (
 
 	"github.com/lockport/lockport/conformance"
 	"github.com/lockport/lockport/conformance/exhibits"
+	"github.com/lockport/lockport/internal/lab/peer"
 )
 
 func TestConform(t *testing.T) {
@@ -29,12 +30,9 @@ func TestConform(t *testing.T) {
 	require.NotContains(t, stdout, "names/")
 	require.Regexp(t, `\nfile: \d+ passed, 0 failed, \d+ not run, in `, stdout)
 
-	text, err := os.ReadFile(file)
-	require.NoError(t, err)
 	var report conformance.Report
-	require.NoError(t, json.Unmarshal(text, &report))
-	require.Equal(t, "file", report.Backend)
-	require.Equal(t, strings.Count(stdout, "] pass "), report.Passed)
+	require.NoError(t, json.Unmarshal(peer.Must(os.ReadFile(file))(t), &report))
+	require.Equal(t, []any{"file", strings.Count(stdout, "] pass ")}, []any{report.Backend, report.Passed})
 	require.Len(t, report.Results, report.Passed+report.NotRun)
 
 	stdout, stderr = ran(t, 0, url, "conform", "--run", "^contract/release$", "--json=-")

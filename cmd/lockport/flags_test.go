@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport/compare"
+	"github.com/lockport/lockport/internal/lab/peer"
 )
 
 func TestRunOptions(t *testing.T) {
@@ -38,9 +39,7 @@ func TestRunOptions(t *testing.T) {
 		tt.want.url = cmp.Or(tt.want.url, "file:")
 		tt.want.ttl = cmp.Or(tt.want.ttl, 15*time.Second)
 		tt.want.killAfter = cmp.Or(tt.want.killAfter, 5*time.Second)
-		got, err := parseRun(tt.args)
-		require.NoError(t, err, "%q", tt.args)
-		require.Equal(t, tt.want, got, "%q", tt.args)
+		require.Equal(t, tt.want, peer.Must(parseRun(tt.args))(t), "%q", tt.args)
 	}
 }
 
@@ -224,9 +223,7 @@ func TestHelp(t *testing.T) {
 		for line := range strings.Lines(v.help()) {
 			require.LessOrEqual(t, len(line), 130, line)
 			for _, example := range regexp.MustCompile(`--url (\S+://\S+)`).FindAllStringSubmatch(line, -1) {
-				backend, err := openTarget(t.Context(), example[1])
-				require.NoError(t, err, line)
-				require.NoError(t, backend.Close())
+				require.NoError(t, peer.Must(openTarget(t.Context(), example[1]))(t).Close(), line)
 			}
 		}
 	}

@@ -4,11 +4,11 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"net/url"
 	"os"
 	"os/exec"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -114,11 +114,9 @@ func (p *process) number(t *testing.T, key string) int {
 	t.Helper()
 	var n int
 	eventually(t, func() bool {
-		_, rest, found := strings.Cut(p.out.String(), key+"=")
+		_, rest, _ := strings.Cut(p.out.String(), key+"=")
 		value, _, complete := strings.Cut(rest, "\n")
-		var err error
-		n, err = strconv.Atoi(strings.TrimSpace(value))
-		return found && complete && err == nil
+		return complete && peer.ErrOf(fmt.Sscanf(strings.TrimSpace(value), "%d", &n)) == nil
 	}, "no %s= in %q", key, p.out.String())
 	return n
 }
@@ -145,8 +143,7 @@ func eventually(t *testing.T, ok func() bool, message string, args ...any) {
 func output(t *testing.T, url string, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	p := start(t, url, args...)
-	code = p.code(t)
-	return code, p.out.String(), p.err.String()
+	return p.code(t), p.out.String(), p.err.String()
 }
 
 // ran runs lockport to its end and requires this exit code.
@@ -161,8 +158,7 @@ func ran(t *testing.T, want int, url string, args ...string) (stdout, stderr str
 func inside(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, said strings.Builder
-	code = run(t.Context(), &console{out: &out, err: &said}, args)
-	return code, out.String(), said.String()
+	return run(t.Context(), &console{out: &out, err: &said}, args), out.String(), said.String()
 }
 
 // refuses runs lockport, which must write one line to standard error, without a password, and nothing to standard output.

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"flag"
@@ -62,12 +61,11 @@ func testMain(m *testing.M) int {
 func build(dir string) func() string {
 	file := filepath.Join(dir, "lockport")
 	build := exec.Command("go", "build", "-buildvcs=false", "-ldflags=-s -w", "-o", file, ".")
-	var out bytes.Buffer
-	build.Stdout, build.Stderr = &out, &out
+	build.Stderr = os.Stderr
 	err := build.Start()
 	return sync.OnceValue(func() string {
 		if err := errors.Join(err, build.Wait()); err != nil {
-			panic(fmt.Sprintf("go build: %v\n%s", err, &out))
+			panic(fmt.Sprint("go build: ", err))
 		}
 		return file
 	})

@@ -4,7 +4,6 @@ import (
 	"database/sql"
 	"flag"
 	"maps"
-	"net"
 	"slices"
 	"strings"
 	"syscall"
@@ -24,11 +23,8 @@ import (
 var realServers = map[string]func(t *testing.T) string{
 	"redis": func(t *testing.T) string { return servers.SharedRedis(t).URL() },
 	"redlock": func(t *testing.T) string {
-		var addrs []string
-		for range 3 {
-			addrs = append(addrs, servers.NeedRedis(t, servers.RedisOptions{}).Addr())
-		}
-		return "redlock://" + strings.Join(addrs, ",")
+		node := func() string { return servers.NeedRedis(t, servers.RedisOptions{}).Addr() }
+		return "redlock://" + node() + "," + node() + "," + node()
 	},
 	"etcd":      func(t *testing.T) string { return servers.SharedEtcd(t).URL() },
 	"zookeeper": func(t *testing.T) string { return servers.SharedZooKeeper(t).URL() },
@@ -191,9 +187,7 @@ func testShortWait(t *testing.T, url string) {
 // testRemovalThatOnlyTheReleaseFinds: the command succeeded, but its lock was gone meanwhile.
 func testRemovalThatOnlyTheReleaseFinds(t *testing.T, url string) {
 	cli := servers.NeedProgram(t, "redis-cli")
-	host, port, err := net.SplitHostPort(servers.SharedRedis(t).Addr())
-	require.NoError(t, err)
-	_, stderr := ran(t, 79, url, "run", "--ttl", "60s", "late", "--", cli, "-h", host, "-p", port, "DEL", "lockport:late")
+	_, stderr := ran(t, 79, url, "run", "--ttl", "60s", "late", "--", cli, "-u", url, "DEL", "lockport:late")
 	require.Regexp(t, `^lockport: [^\n]*lost[^\n]*\n$`, stderr)
 }
 

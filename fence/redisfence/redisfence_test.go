@@ -70,8 +70,7 @@ func TestWrites(t *testing.T) {
 	err := g.Run(t.Context(), NewScript("return redis.error_reply('ITSOWN error')"), nil).Err()
 	errs.OneLine(t, err, "ITSOWN error")
 	require.NotErrorIs(t, err, fence.ErrStale)
-	err = g.Run(t.Context(), NewScript("\n\nlocal x = nil + 1"), nil).Err()
-	require.ErrorContains(t, err, "user_script:3", "the line in the caller's own source")
+	require.ErrorContains(t, g.Run(t.Context(), NewScript("\n\nlocal x = nil + 1"), nil).Err(), "user_script:3", "the line in the caller's own source")
 	require.Error(t, g.Run(t.Context(), NewScript("local seen, token, key, value = 1, 2, 3, 4 return tostring(_G.seen)"), nil).Err(), "its variables are invisible")
 }
 

@@ -72,11 +72,10 @@ func open(_ context.Context, addr string) (*fencetest.Store, error) {
 	c, err := connect(30*time.Second, addr)
 	path := func(name string) string { return "/data of " + name }
 	create := func(name string) error {
-		_, err := c.Create(path(name), []byte("0"), 0, zk.WorldACL(zk.PermAll))
-		if errors.Is(err, zk.ErrNodeExists) {
-			return nil
+		if err := peer.ErrOf(c.Create(path(name), []byte("0"), 0, zk.WorldACL(zk.PermAll))); !errors.Is(err, zk.ErrNodeExists) {
+			return err
 		}
-		return err
+		return nil
 	}
 	register := fencetest.Register(
 		func(name string) (*Fence, error) { return New(c, "/fences/of/"+name, Options{}) },

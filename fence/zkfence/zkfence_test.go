@@ -56,13 +56,12 @@ func TestMulti(t *testing.T) {
 	errs.Stale(t, peer.ErrOf(p.fence.Register(ctx, 8)), 8, 9)
 	g := registers(t, p.fence, 10)
 	require.Equal(t, []string{"00000000000000000010"}, p.tokens(p.fence.Path()))
-	r, err := g.Multi(ctx,
-		&zk.CreateRequest{Path: p.data + "/x", Acl: zk.WorldACL(zk.PermAll), Flags: zk.FlagSequence}, &zk.SetDataRequest{Path: p.data, Data: []byte("1"), Version: 0})
-	require.NoError(t, err)
+	r := peer.Must(g.Multi(ctx,
+		&zk.CreateRequest{Path: p.data + "/x", Acl: zk.WorldACL(zk.PermAll), Flags: zk.FlagSequence}, &zk.SetDataRequest{Path: p.data, Data: []byte("1"), Version: 0}))(t)
 	require.Len(t, r, 2)
 	require.Equal(t, []any{p.data + "/x0000000000", int32(1)}, []any{r[0].String, r[1].Stat.Version})
 
-	r, err = g.Multi(ctx, &zk.SetDataRequest{Path: p.data, Data: []byte("2"), Version: 1}, &zk.SetDataRequest{Path: p.data, Data: []byte("3"), Version: 1})
+	r, err := g.Multi(ctx, &zk.SetDataRequest{Path: p.data, Data: []byte("2"), Version: 1}, &zk.SetDataRequest{Path: p.data, Data: []byte("3"), Version: 1})
 	errs.OneLine(t, err, "", zk.ErrBadVersion)
 	require.NotErrorIs(t, err, fence.ErrStale, "the caller's own condition does not concern the fence")
 	require.Len(t, r, 2)
