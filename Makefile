@@ -21,7 +21,7 @@ test cells: export LOCKPORT_TEST_DATA ?= $(shell df -Pk /dev/shm 2>/dev/null | a
 test: servers ## run every test on real servers, with the race detector; installs missing servers
 	@go run tools/testrun/main.go -race -vet=off -shuffle=on -timeout=$(TIMEOUT) -p=$(P) $(ARGS)
 
-clients: servers ## run each backend's quick cases with the newest supported client libraries, as CI does (go.mod requires the oldest)
+clients: servers ## run the tests and quick cases of backends and fences with the newest supported client libraries, as CI does (go.mod requires the oldest)
 	@scripts/clients.sh
 
 quick: ## run the tests that need no server; takes under a minute

@@ -117,7 +117,7 @@ func TestDB(t *testing.T) {
 	foreign := peer.Must(sql.Open("mysql", "user@/database"))(t)
 	peer.SaysOneLine(t, peer.ErrOf(NewDB(foreign, Options{})), lockport.ErrInvalidOption, "github.com/jackc/pgx/v5/stdlib")
 	wrong := peer.Must(NewDBBackend(peer.Must(sql.Open("pgx", "postgres://u:secret@h:54x/db"))(t), Options{}))(t) // no error shows the password
-	peer.SaysOneLine(t, peer.ErrOf(peer.Client(t, wrong).TryAcquire(t.Context(), "x")), lockport.ErrRefused, "failed to parse as URL")
+	peer.SaysOneLine(t, peer.ErrOf(peer.Client(t, wrong).TryAcquire(t.Context(), "x")), lockport.ErrRefused, "connection string cannot be used: ")
 }
 
 // A client that waits leaves one connection of a small DB to the caller's queries. The caller's OnNotification may take the notifications.

@@ -86,8 +86,8 @@ func TestWrongPassword(t *testing.T) {
 
 	for dsn, what := range map[string]string{
 		"postgres://nobody@127.0.0.1:1/db?password=secret&sslmode=bogus": "sslmode is invalid",
-		"postgres://u:secret@h:54x/db":                                   "failed to parse as URL",
-		"postgres://u:secret%zz@h/db":                                    "failed to parse as URL",
+		"postgres://u:secret@h:54x/db":                                   "cannot parse the DSN: ",
+		"postgres://u:secret%zz@h/db":                                    "cannot parse the DSN: failed to parse as URL",
 	} {
 		db := peer.Must(sql.Open("pgx", dsn))(t)
 		b := peer.Must(NewBackend(db, Postgres, Options{}))(t)

@@ -65,10 +65,11 @@ func open(u *url.URL, _ lockport.SchemeOptions) (driver.Backend, error) {
 		params.Set("connect_timeout", "1")            // a renewal, which has 2 s at most, gets past a silent host
 	}
 	maps.Copy(params, rest)
-	dsn := (&url.URL{Scheme: s.own, User: u.User, Host: u.Host, Path: u.Path, RawQuery: params.Encode()}).String()
+	query := strings.ReplaceAll(params.Encode(), "+", "%20") // pgx 5.11 and newer take a + for itself, as libpq does
+	dsn := (&url.URL{Scheme: s.own, User: u.User, Host: u.Host, Path: u.Path, RawQuery: query}).String()
 	if s.dialect == MySQL { // its driver takes no URL, and from 1.9 on does not decode the list charset
 		password, _ := u.User.Password()
-		dsn = fmt.Sprintf("%s:%s@tcp([%s]:%s)/%s?%s", u.User.Username(), password, u.Hostname(), cmp.Or(u.Port(), "3306"), url.PathEscape(database), strings.ReplaceAll(params.Encode(), "%2C", ","))
+		dsn = fmt.Sprintf("%s:%s@tcp([%s]:%s)/%s?%s", u.User.Username(), password, u.Hostname(), cmp.Or(u.Port(), "3306"), url.PathEscape(database), strings.ReplaceAll(query, "%2C", ","))
 	}
 	db, err := sql.Open(s.driver, dsn)
 	if err != nil {
