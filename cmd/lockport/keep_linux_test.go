@@ -132,7 +132,7 @@ func TestRunKeepLostInMinHold(t *testing.T) {
 	require.Contains(t, p.err.String(), "was removed")
 
 	url = folder(t)
-	_, stderr := ran(t, 79, url, "run", "--keep", "a", "--", "sh", "-c", `trap : TERM; rm -r "$0"; kill $PPID; sleep 0.3`, strings.TrimPrefix(url, "file://"))
+	_, stderr := ran(t, 79, url, "run", "--keep", "a", "--", "sh", "-c", `trap : TERM; rm -r "$0"; kill $PPID; sleep 0.3; sleep 0.3`, strings.TrimPrefix(url, "file://"))
 	require.Contains(t, stderr, "was removed")
 
 	url = folder(t)
