@@ -35,7 +35,7 @@ func (r Reply) Claimed() (c Claimed, err error) {
 		list = []any{int64(Granted), token, int64(0)}
 	}
 	var n [3]int64
-	if !numbers(n[:min(len(list), len(n))], list) || len(list) == 0 || n[0] < 0 || n[0] >= int64(len(lengths)) || len(list) != lengths[n[0]] {
+	if !numbers(n[:min(len(list), len(n))], list) || n[0] < 0 || n[0] >= int64(len(lengths)) || len(list) != lengths[n[0]] {
 		return c, r.Unexpected()
 	}
 	c = Claimed{Status: n[0], Number: n[1], Flag: n[2] > 0}

@@ -101,14 +101,9 @@ func Explain(addr string, err error) error {
 // it raises it.
 func scriptError(text string) string {
 	for strings.HasPrefix(text, "ERR Error running script") || strings.HasPrefix(text, "@user_script") {
-		_, rest, ok := strings.Cut(text, "@user_script:")
-		if ok {
-			_, rest, ok = strings.Cut(rest, ": ")
-		}
-		if !ok {
-			break
-		}
-		text = strings.TrimPrefix(rest, "-")
+		_, text, _ = strings.Cut(text, "@user_script:")
+		_, text, _ = strings.Cut(text, ": ")
+		text = strings.TrimPrefix(text, "-")
 	}
 	return text
 }

@@ -48,6 +48,7 @@ func TestClassify(t *testing.T) {
 		{ReplyError("@user_script: 34: -READONLY You can't write against a read only replica."), true, driver.ErrUnavailable},
 		{ReplyError("ERR Script killed by user with SCRIPT KILL... script: 694a, on @user_script:1."), true, driver.ErrUnavailable},
 		{ReplyError("ERR Error running script (call to f_1): @user_script:1: Script killed by user with SCRIPT KILL..."), true, driver.ErrUnavailable},
+		{ReplyError("ERR Error running script"), true, driver.ErrRefused},
 		{ReplyError("ERR max number of clients reached"), true, driver.ErrUnavailable},
 		{ReplyError("WRONGPASS invalid username-password pair"), false, driver.ErrRefused},
 		{ReplyError("NOAUTH Authentication required."), false, driver.ErrRefused},
