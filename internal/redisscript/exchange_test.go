@@ -3,7 +3,9 @@ package redisscript
 import (
 	"fmt"
 	"testing"
+	"time"
 
+	goredis "github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport/driver"
@@ -127,6 +129,14 @@ func TestWaitIsOnlyTheirsWhoAsked(t *testing.T) {
 	does(t, s, "SCRIPT", "FLUSH")
 	require.ErrorIs(t, p.Run(t.Context(), kept.Call(nil, 1)).Unacked, driver.ErrUnknown)
 	require.NoError(t, p.Run(t.Context(), echoCall(1)).Err)
+
+	other := servers.NeedRedis(t, servers.RedisOptions{Users: []string{"some on >secret ~* &* +@all"}})
+	cluster := clusterOf(goredis.ClusterOptions{Username: "some", Password: "secret"}, s.Addr(), other.Addr())
+	defer cluster.Close()
+	for range 10 {
+		r := NewPipe(cluster, 1, time.Second).Run(t.Context(), kept.Call([]string{"3560"}, 1)) // slot 0
+		require.ErrorContains(t, r.Unacked, "NOPERM", "the node that ran the script gets the WAIT")
+	}
 }
 
 // A malformed reply is no outcome: the script may have granted the claim.
@@ -138,6 +148,9 @@ func TestMalformedReplies(t *testing.T) {
 	} {
 		require.ErrorIs(t, peer.ErrOf(Reply{Value: value}.Claimed()), driver.ErrUnknown, value)
 	}
+	replies := make([]Reply, 2)
+	(&request{calls: []int{0, 1}}).deliver(replies, []any{one}, nil, nil)
+	require.ErrorIs(t, replies[1].Err, driver.ErrUnknown, "one reply to two calls")
 	lock := []any{"string", "lp1:a", one, none}
 	for _, value := range []any{
 		nil, lock[:3], []any{"string", "lp1:a", "ttl", none}, []any{"string", "lp1:a", one, "waiters"}, append(lock[:4:4], []any{}),

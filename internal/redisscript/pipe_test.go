@@ -95,11 +95,13 @@ func TestPipeKnowsWhatItHasNotSent(t *testing.T) {
 	}
 }
 
-// allAt makes a client that believes that a node has all slots.
-func allAt(addr string, o goredis.ClusterOptions) *goredis.ClusterClient {
-	o.ClusterSlots = func(context.Context) ([]goredis.ClusterSlot, error) {
-		return []goredis.ClusterSlot{{End: slots - 1, Nodes: []goredis.ClusterNode{{Addr: addr}}}}, nil
+// clusterOf makes a client that believes that the nodes share the slots.
+func clusterOf(o goredis.ClusterOptions, addrs ...string) *goredis.ClusterClient {
+	var all []goredis.ClusterSlot
+	for i, addr := range addrs {
+		all = append(all, goredis.ClusterSlot{Start: slots * i / len(addrs), End: slots*(i+1)/len(addrs) - 1, Nodes: []goredis.ClusterNode{{Addr: addr}}})
 	}
+	o.ClusterSlots = func(context.Context) ([]goredis.ClusterSlot, error) { return all, nil }
 	return goredis.NewClusterClient(&o)
 }
 
@@ -107,7 +109,7 @@ func allAt(addr string, o goredis.ClusterOptions) *goredis.ClusterClient {
 func TestNodesAreBounded(t *testing.T) {
 	p := NewPipe(goredis.NewClusterClient(&goredis.ClusterOptions{}), 0, 0)
 	for i := range 2 * maxNodes {
-		p.cluster = allAt(fmt.Sprint("127.0.0.1:", i+1), goredis.ClusterOptions{})
+		p.cluster = clusterOf(goredis.ClusterOptions{}, fmt.Sprint("127.0.0.1:", i+1))
 		require.NoError(t, peer.ErrOf(p.nodeOf(t.Context(), echoCall(1))))
 		require.NoError(t, p.cluster.Close())
 		require.LessOrEqual(t, len(p.nodes), maxNodes)
@@ -123,7 +125,7 @@ func TestRedirectedCallsWithoutAnAnswer(t *testing.T) {
 	require.EqualValues(t, slot, does(t, owner, "CLUSTER", "KEYSLOT", key))
 	redirected := func(from, to *servers.Redis) {
 		t.Helper()
-		client := allAt(from.Addr(), goredis.ClusterOptions{Dialer: dial})
+		client := clusterOf(goredis.ClusterOptions{Dialer: dial}, from.Addr())
 		defer client.Close()
 		dropped := proxies[to.Addr()].DropReply(echo.Names)
 		for _, r := range NewPipe(client, 0, 0).RunAll(t.Context(), []Call{echo.Call([]string{key}, 1), echo.Call([]string{key}, 2)}) {
