@@ -58,7 +58,6 @@ else
   call('DEL', KEYS[4])
   call('ZADD', KEYS[4], now + ttl, owner)
   call('SET', KEYS[1], READERS, 'PX', ttl)
-  lock = READERS
 end
 settle()
 if first == owner and (permits == 0 or count() < permits) then -- the next waiter may fit too
