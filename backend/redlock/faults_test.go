@@ -37,17 +37,11 @@ func TestAMajorityIsAway(t *testing.T) {
 			} else {
 				x.each(t, true, (*servers.Redis).Freeze, 0, 2, 4)
 				peer.Fails(t, a, req, driver.ErrUnknown) // three may have granted it
-				ctx, cancel := context.WithTimeout(t.Context(), soon)
-				defer cancel()
-				require.Error(t, a.Abandon(ctx, req))
+				require.Error(t, a.Abandon(peer.Within(t, soon), req))
 			}
 			var err error
 			var last driver.Request
-			peer.Until(t, func() bool {
-				last = a.Request("y")
-				_, err = a.Try(last)
-				return errors.Is(err, driver.ErrUnavailable)
-			})
+			peer.Until(t, func() bool { last = a.Request("y"); _, err = a.Try(last); return errors.Is(err, driver.ErrUnavailable) })
 			peer.SaysOneLine(t, err, driver.ErrUnavailable, "3 of 5 nodes do not serve, and 3 are needed: 127.0.0.1:")
 			require.ErrorIs(t, peer.ErrOf(a.Inspect(t.Context(), "x")), driver.ErrUnavailable)
 			x.empty(t, "x") // the two votes were released
@@ -108,6 +102,8 @@ func TestReleaseThatSomeNodesRefuse(t *testing.T) {
 		x.each(t, false, refuses, v.release...)
 		x.each(t, false, does("DEL", key("x")), v.gone...)
 		require.ErrorIs(t, a.Releases(lease), v.want, "row %d", i)
+		_, forgotten, _ := a.claims.Find(lease.(*claim).Req)
+		require.Equal(t, v.want != driver.ErrUnknown, forgotten, "row %d", i)
 		x.each(t, false, serves, 0, 1, 2)
 		x.empty(t, "x")
 	}
@@ -230,8 +226,7 @@ func TestAbandonedClaimIsRefusedWhenItArrives(t *testing.T) {
 	req := a.Request("x")
 	c := peer.Must(a.claims.Enter(req))(t)
 	c.votes[0].claims = stray // as after an earlier lost answer
-	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-	defer cancel()
+	ctx := peer.Within(t, 100*time.Millisecond)
 	err := peer.ErrOf(a.TryAcquire(ctx, req))
 	require.ErrorIs(t, err, driver.ErrUnknown)
 	require.ErrorIs(t, err, context.DeadlineExceeded)

@@ -32,11 +32,7 @@ func (x *nodes) foreign(t testing.TB, which ...int) {
 // waitsUntil waits until ok, which is called with the mutex held.
 func (c *claim) waitsUntil(t testing.TB, ok func() bool) {
 	t.Helper()
-	peer.Until(t, func() bool {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		return ok()
-	})
+	peer.Until(t, func() bool { c.mu.Lock(); defer c.mu.Unlock(); return ok() })
 }
 
 // half makes a claim that the first node has granted, and the others, where a foreign client holds x, will not: their proxies are frozen. done is

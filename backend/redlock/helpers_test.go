@@ -33,8 +33,7 @@ func newClient(t testing.TB, rawURL, name string) *client {
 // clientOf makes a client with the backend b.
 func clientOf(t testing.TB, b driver.Backend, name string) *client {
 	t.Cleanup(func() { require.NoError(t, b.Close()) })
-	own := b.(*Backend)
-	return &client{own, &peer.Peer{T: t, Of: b, Name: name, Heard: own.claims.Heard}}
+	return &client{b.(*Backend), &peer.Peer{T: t, Of: b, Name: name, Heard: b.(*Backend).claims.Heard}}
 }
 
 // clientOn makes a client on new clients of the nodes, whose options set changes.

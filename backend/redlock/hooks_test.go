@@ -29,8 +29,7 @@ func TestTheCallersClientsCarryEveryRequest(t *testing.T) {
 		c.AddHook(h)
 		hooks, clients = append(hooks, h), append(clients, struct{ goredis.UniversalClient }{c})
 	}
-	b := peer.Must(NewBackend(clients, Options{}))(t)
-	a := clientOf(t, b, "a")
+	a := clientOf(t, peer.Must(NewBackend(clients, Options{}))(t), "a")
 	lease := a.Takes(a.Request("x"))
 	peer.Extends(t, a, lease)
 	a.Abandons(a.Request("y"))
@@ -52,7 +51,7 @@ func TestTheCallersClientsCarryEveryRequest(t *testing.T) {
 	require.True(t, hooks[0].Take(redisscript.QuorumRetake.Names) > 0)
 
 	// Closing the backend leaves the caller's clients open, and closes those opened from a URL.
-	require.NoError(t, b.Close())
+	require.NoError(t, a.Backend.Close())
 	require.NoError(t, clients[0].Ping(t.Context()).Err())
 	peer.Fails(t, a, a.Request("x"), driver.ErrUnavailable)
 	own := peer.Opened(t, x.url())

@@ -49,9 +49,6 @@ func open(u *url.URL, _ lockport.SchemeOptions) (driver.Backend, error) {
 	each.ContextTimeoutEnabled, each.DialerRetries = true, 1
 	// Each of these would cost a round trip per new connection.
 	each.DisableIdentity, each.MaintNotificationsConfig = true, &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
-	if each.MaxRetries == 0 {
-		each.MaxRetries = -1 // the lockport client retries
-	}
 	if each.TLSConfig != nil {
 		each.TLSConfig.ServerName = "" // the host of each node's address
 	}
