@@ -161,7 +161,7 @@ func TestWriterThatIsGoneIsPassedOver(t *testing.T) {
 	leaves(t, s, name)
 }
 
-// A permit granted in its turn calls the next waiter while there is room: an expiry calls nobody.
+// An expiry calls nobody: the next client that asks calls the head. A permit granted in its turn calls the next waiter while there is room.
 func TestNextComesInToo(t *testing.T) {
 	s, a, b, _ := shared(t)
 	name := t.Name()
@@ -170,8 +170,10 @@ func TestNextComesInToo(t *testing.T) {
 	first, second := a.permit(name), b.permit(name)
 	a.Waits(first)
 	b.Waits(second)
-	woken := b.Notified(second)
+	called, woken := a.Notified(first), b.Notified(second)
 	do(t, s, "DEL", "lockport.side:{lockport:"+name+"}:permits")
+	b.Waits(peer.Once(b.permit(name)))
+	peer.Eventually(t, called)
 	one := a.Takes(first)
 	peer.Eventually(t, woken)
 	b.Frees(b.Takes(second))

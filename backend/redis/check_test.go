@@ -135,14 +135,11 @@ func TestCheckOfRestrictedUsers(t *testing.T) {
 	}
 	peer.Refuses(t, s.UserURL("nosource", "secret"), driver.ErrRefused, "'eval'") // though the server knows the script by now
 	peer.Refuses(t, s.UserURL("nowait", "secret")+"?replicas=1", driver.ErrRefused, "WAIT: NOPERM")
-	two := func(user string) (a, b *node) {
-		u := s.UserURL(user, "secret")
-		return newNode(t, u, "a"), newNode(t, u, "b")
-	}
+	of := func(user, name string) *node { return newNode(t, s.UserURL(user, "secret"), name) }
 
 	// Users who may not publish can still lock; waiters poll every 250 ms, also those who may subscribe.
 	for _, user := range []string{"silent", "mute"} {
-		a, b := two(user)
+		a, b := of(user, "a"), of(user, "b")
 		lease, waiting := a.Takes(a.Request(user)), b.Request(user)
 		defer b.Notify(waiting, func() {})()
 		time.Sleep(500 * time.Millisecond) // it may have subscribed by now
@@ -152,13 +149,9 @@ func TestCheckOfRestrictedUsers(t *testing.T) {
 	}
 
 	// The page's ACL suffices for everything.
-	a, b := two("lockport")
-	for _, req := range []func(*node) driver.Request{
-		func(n *node) driver.Request { return n.Request(t.Name()) },
-		func(n *node) driver.Request { return n.reading(t.Name()) },
-		func(n *node) driver.Request { return n.permit(t.Name()) },
-	} {
-		held, req := a.Request(t.Name()), req(b)
+	a, b := of("lockport", "a"), of("lockport", "b")
+	for _, as := range []func(*node, string) driver.Request{(*node).Request, (*node).reading, (*node).permit} {
+		held, req := a.Request(t.Name()), as(b, t.Name())
 		if req.Permits > 0 {
 			held = a.permit(t.Name())
 			defer a.Frees(a.Takes(a.permit(t.Name())))

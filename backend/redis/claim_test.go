@@ -61,6 +61,8 @@ func TestTenThousandRenewalsAreAFewRoundTrips(t *testing.T) {
 	}
 	n.freesAll(leases)
 	require.Equal(t, int64(1), do(t, s, "DBSIZE"), "only the last token is left")
+	_, unknown, _ := n.claims.Find(leases[0].(*claim).Req)
+	require.True(t, unknown, "a released claim is forgotten")
 }
 
 func TestReplicasMustAcknowledge(t *testing.T) {
@@ -121,10 +123,8 @@ func TestRenewalBesideAHungNode(t *testing.T) {
 	leases := []driver.Lease{n.Takes(n.Request(on(hung))), n.Takes(n.reading(name)), n.Takes(n.permit(name + "p"))}
 	require.NoError(t, hung.Freeze())
 	t.Cleanup(func() { _ = hung.Thaw() })
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
-	defer cancel()
 	results := make([]driver.Renewal, len(leases))
-	n.RenewBatch(ctx, leases, results)
+	n.RenewBatch(peer.Within(t, 3*time.Second), leases, results)
 	require.ErrorIs(t, results[0].Err, driver.ErrUnknown)
 	require.NoError(t, results[1].Err)
 	require.NoError(t, hung.Thaw())

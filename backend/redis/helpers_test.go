@@ -64,8 +64,7 @@ func opened(t testing.TB, rawURL string) *node {
 // nodeOf makes a node with the backend b.
 func nodeOf(t testing.TB, b driver.Backend, name string) *node {
 	t.Cleanup(func() { require.NoError(t, b.Close()) })
-	own := b.(*Backend)
-	return &node{own, &peer.Peer{T: t, Of: b, Name: name, Heard: own.claims.Heard}}
+	return &node{b.(*Backend), &peer.Peer{T: t, Of: b, Name: name, Heard: b.(*Backend).claims.Heard}}
 }
 
 // shared makes nodes on the server that tests share, for a test that runs beside others.

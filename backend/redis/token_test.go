@@ -9,6 +9,7 @@ import (
 	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/lab/peer"
 	"github.com/lockport/lockport/internal/lab/servers"
+	"github.com/lockport/lockport/internal/redisscript"
 )
 
 // takesToken claims name, releases it, and returns the token.
@@ -35,6 +36,10 @@ func TestTokensRise(t *testing.T) {
 		require.Less(t, token, last+10)
 		last = token
 	}
+	lease := n.Takes(n.Request("x")).(*claim)
+	again := peer.Must(n.pipe.Run(t.Context(), redisscript.Acquire.Call(keys, lease.value(), 10_000, false, 1)).Claimed())(t)
+	require.Greater(t, again.Number, int64(lease.grant.Token), "as after a lost reply")
+	n.Frees(lease)
 	leases, _ := n.many(100) // one script draws many tokens
 	seen := make(map[uint64]bool)
 	for _, l := range leases {

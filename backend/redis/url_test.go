@@ -64,8 +64,7 @@ func TestBadURLs(t *testing.T) {
 
 func TestNewRefuses(t *testing.T) {
 	t.Parallel()
-	client := goredis.NewClient(&goredis.Options{})
-	defer func() { _ = client.Close() }()
+	client := newClient(t, "redis://host")
 	ring := goredis.NewRing(&goredis.RingOptions{Addrs: map[string]string{"a": "127.0.0.1:1"}})
 	defer func() { _ = ring.Close() }()
 	for _, v := range []struct {
