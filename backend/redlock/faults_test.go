@@ -62,9 +62,7 @@ func TestFullNodes(t *testing.T) {
 	a, b := newClient(t, x.url(), "a"), newClient(t, x.url(), "b")
 	held, awaited := a.Takes(a.Request("held")), a.Request("awaited")
 	other := b.Takes(b.Request("awaited"))
-	ended, end := context.WithCancel(t.Context())
-	end()
-	require.ErrorIs(t, peer.ErrOf(a.Inspect(ended, "held")), driver.ErrUnavailable)
+	require.ErrorIs(t, peer.ErrOf(a.Inspect(peer.Within(t, 0), "held")), driver.ErrUnavailable)
 	a.Waits(awaited)
 	x.each(t, false, does("CONFIG", "SET", "maxmemory", "1"), 0, 1, 2)
 	for range 3 {

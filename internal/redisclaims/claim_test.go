@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/lab/peer"
 )
 
 // member is a backend's claim.
@@ -23,11 +24,7 @@ func newRegistry(t *testing.T, quorum int) *Registry[*member] {
 var request = driver.Request{Name: "x", Owner: fmt.Sprintf("%032x:test/1/x", 1), TTL: time.Second}
 
 // enters makes a request of the claim.
-func enters(t *testing.T, r *Registry[*member]) *member {
-	m, err := r.Enter(request)
-	require.NoError(t, err)
-	return m
-}
+func enters(t *testing.T, r *Registry[*member]) *member { return peer.Must(r.Enter(request))(t) }
 
 // A claim tries once a quorum of servers has called it, or quorumWait after the first call. A call that comes while no wake is registered is not lost.
 func TestQuorumWakes(t *testing.T) {
