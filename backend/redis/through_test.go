@@ -26,11 +26,8 @@ func TestHooksSeeEveryCommand(t *testing.T) {
 		"single": func(t *testing.T) goredis.UniversalClient { // a pool of one suffices
 			return newClient(t, servers.SharedRedis(t).URL(), func(o *goredis.Options) { o.PoolSize = 1 })
 		},
-		"prompt": func(t *testing.T) goredis.UniversalClient { return newClient(t, servers.SharedRedis(t).URL(), prompt) },
-		"cluster": func(t *testing.T) goredis.UniversalClient {
-			_, client := newCluster(t)
-			return client
-		},
+		"prompt":  func(t *testing.T) goredis.UniversalClient { return newClient(t, servers.SharedRedis(t).URL(), prompt) },
+		"cluster": func(t *testing.T) goredis.UniversalClient { _, client := newCluster(t); return client },
 		"sentinel": func(t *testing.T) goredis.UniversalClient {
 			return opened(t, environment.Need(t, "redis-sentinel").URL()).pipe.Client
 		},

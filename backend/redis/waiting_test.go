@@ -59,6 +59,8 @@ func TestDeadHeadIsPassedOverAfterARelease(t *testing.T) {
 		peer.Eventually(t, woken)
 		c.Frees(c.Takes(alive))
 		b.Abandons(dead)
+		_, unknown, _ := b.claims.Find(dead)
+		require.True(t, unknown, "an abandoned claim is forgotten")
 	}
 }
 
