@@ -129,7 +129,7 @@ func (c *conn) prepareTable(ctx context.Context) error {
 	if number(err) == errNoTable {
 		err = c.exec(ctx, fmt.Sprintf(createFence, c.server.table))
 	}
-	if n := number(err); n == errRowLockWait || n == errDeadlock {
+	if n := number(err); n == errRowLockWait || n == errDeadlock || n == errTooLong {
 		return nil
 	}
 	return err
@@ -137,6 +137,6 @@ func (c *conn) prepareTable(ctx context.Context) error {
 
 // prune deletes some of the oldest rows. Rows of held locks stay: Break counts a session's locks by them. So do tokens ahead of the clock.
 func (c *conn) prune(ctx context.Context) error {
-	return c.exec(ctx, fmt.Sprintf("DELETE FROM %s WHERE at < NOW() - INTERVAL %d HOUR AND token < %s AND IS_FREE_LOCK(id) LIMIT %d",
+	return c.exec(ctx, c.briefly+fmt.Sprintf("DELETE FROM %s WHERE at < NOW() - INTERVAL %d HOUR AND token < %s AND IS_FREE_LOCK(id) LIMIT %d",
 		c.server.table, int(keepRows.Hours()), clock, pruneRows))
 }

@@ -96,7 +96,7 @@ func TestBreak(t *testing.T) {
 // TestBreakIsAimedAtTheOwner: the lock may change hands at any moment before the session is killed.
 func TestBreakIsAimedAtTheOwner(t *testing.T) {
 	m := servers.SharedMariaDB(t)
-	p, db := tapFor(t, m.DSN())
+	p, db := tapFor(t, m.DSN()+"?autocommit=0") // one snapshot for all statements
 	a, b := backendFor(t, m, Options{}), backendOn(t, db, Options{})
 	for _, before := range []string{"SELECT id,session", "KILL"} {
 		req := request(a, newName())

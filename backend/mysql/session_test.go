@@ -1,7 +1,6 @@
 package mysql
 
 import (
-	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -38,9 +37,7 @@ func TestConnDoesManyAtOnceAndInOrder(t *testing.T) {
 		op.Kind, op.OK = session.Free, false
 	}
 	require.NoError(t, one.do(ops[3:]...))
-	for _, op := range ops[3:] {
-		require.True(t, op.OK)
-	}
+	require.False(t, slices.ContainsFunc(ops[3:], func(op *session.Op) bool { return !op.OK }))
 	require.Greater(t, two.takes(again), ops[3].Token)
 }
 
@@ -87,6 +84,7 @@ func TestConnEndsAnEarlierSession(t *testing.T) {
 	// Another session with the same id is not taken for it.
 	other := dialFor(t, near)
 	require.True(t, end(&conn{thread: other.thread, marker: markerPrefix + "none"}).OK)
+	require.ErrorContains(t, end(&conn{thread: other.thread, marker: b.marker}).Err, "belongs to session")
 	other.one(session.Ping, "")
 	// A waiting session.
 	proxy.Restore()
@@ -122,8 +120,8 @@ func TestSessionSettings(t *testing.T) {
 	leaveOpen()
 	exec(t, db, "DO GET_LOCK('%s',0)", one.Key) // which is re-entrant
 	a := dialFor(t, backendOn(t, db, Options{TTL: 3 * time.Second}))
-	r := peer.Must(a.row(t.Context(), "SELECT @@time_zone,@@sql_mode,@@autocommit,@@max_statement_time=0,@@wait_timeout"))(t)
-	for i, want := range []string{"+00:00", "STRICT_ALL_TABLES", "1", "1", "3"} {
+	r := peer.Must(a.row(t.Context(), "SELECT @@time_zone,@@sql_mode,@@autocommit,@@max_statement_time=0,@@wait_timeout,@@lock_wait_timeout,@@innodb_lock_wait_timeout"))(t)
+	for i, want := range []string{"+00:00", "STRICT_ALL_TABLES", "1", "1", "3", "1", "1"} {
 		require.Equal(t, want, r.Text(i))
 	}
 	require.NoError(t, a.do(one, two))
@@ -131,11 +129,11 @@ func TestSessionSettings(t *testing.T) {
 
 	leaveOpen()
 	require.NoError(t, a.server.look(t.Context(), func(l session.Looker) error {
-		rows, err := l.(looker).rows(t.Context(), "SELECT 1 UNION SELECT 2")
-		require.Len(t, rows, 2)
-		holders, _, findErr := l.Find(t.Context(), "", one.Key)
+		require.Len(t, peer.Must(l.(looker).rows(t.Context(), "SELECT 1 UNION SELECT 2"))(t), 2)
+		holders, _, err := l.Find(t.Context(), "", one.Key)
 		require.False(t, holders[0].Foreign, "its marker was not recognized")
-		return errors.Join(err, findErr)
+		require.WithinDuration(t, time.Now(), holders[0].Since, time.Minute)
+		return err
 	}))
 
 	// Each lock was taken once, and its token was committed.
