@@ -44,6 +44,7 @@ func TestTLS(t *testing.T) {
 	p := servers.NeedPostgres(t, servers.PostgresOptions{TLS: true})
 	l := peer.Holds(t, clientAt(t, p.URL()+"?sslmode=verify-full&sslrootcert="+p.CAFile()), "x")
 	require.True(t, query[bool](t, admin(t, p.AdminURL()), `SELECT ssl FROM pg_stat_ssl WHERE pid = $1`, sessionOf(t, l).PID))
+	require.NoError(t, l.Release(t.Context()), "the end of a Listen must leave TLS usable")
 	peer.Refuses(t, p.URL()+"?sslmode=verify-full", driver.ErrRefused, "certificate")
 }
 

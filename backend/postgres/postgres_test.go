@@ -192,12 +192,10 @@ func TestLockTableFull(t *testing.T) {
 	p := servers.NeedPostgres(t, servers.PostgresOptions{Config: []string{"max_locks_per_transaction = 10", "max_connections = 20"}})
 	c := clientAt(t, p.URL())
 	var held []*lockport.Lock
-	var err error
-	for i := 0; err == nil && i < 200; i++ {
-		var l *lockport.Lock
-		if l, err = c.TryAcquire(t.Context(), fmt.Sprint(i)); err == nil {
-			held = append(held, l)
-		}
+	l, err := c.TryAcquire(t.Context(), "0")
+	for i := 1; err == nil && i < 200; i++ {
+		held = append(held, l)
+		l, err = c.TryAcquire(t.Context(), fmt.Sprint(i))
 	}
 	require.ErrorIs(t, err, lockport.ErrUnavailable)
 	require.ErrorContains(t, err, "max_locks_per_transaction")

@@ -215,15 +215,13 @@ func (s *server) settings(label string) [][2]string {
 		{"tcp_keepalives_count", "3"},
 		{"tcp_user_timeout", milliseconds(s.ttl + s.ttl/4)},
 		{"statement_timeout", "0"},
-		{"idle_in_transaction_session_timeout", "0"},
 		{"lock_timeout", milliseconds(sideLockTimeout)},
 		{"default_transaction_read_only", "off"},
 		{"default_transaction_isolation", "read committed"},
-		{"default_transaction_deferrable", "off"},
 		{"synchronous_commit", "off"},
 		{"plan_cache_mode", "force_generic_plan"},
 		{"client_min_messages", "error"},
-		{"application_name", applicationName(label)},
+		{"application_name", strings.TrimSpace(applicationPrefix + " " + label)}, // the server cuts it to 63 bytes
 	}
 }
 
@@ -238,9 +236,3 @@ func quote(text string) string {
 
 // applicationPrefix begins every session's application_name.
 const applicationPrefix = "lockport"
-
-// applicationName is the name of a session in pg_stat_activity, which has room for 63 bytes.
-func applicationName(label string) string {
-	name := strings.TrimSpace(applicationPrefix + " " + label)
-	return name[:min(len(name), 63)]
-}
