@@ -104,9 +104,10 @@ func TestLockedRow(t *testing.T) {
 	m := servers.SharedMariaDB(t)
 	c, name := newClient(t, m.DSN(), Options{TTL: time.Second}), newName()
 	require.NoError(t, peer.Holds(t, c, name).Release(t.Context()))
-	held, prunes := peer.Holds(t, c, newName()), dialFor(t, backendFor(t, m, Options{TTL: time.Second}))
+	held := peer.Holds(t, c, newName())
 	tx := peer.Must(adminOf(t, m).BeginTx(t.Context(), nil))(t)
 	peer.Must(tx.ExecContext(t.Context(), "UPDATE lockport_fence SET at=0 WHERE name=?", name))(t)
+	prunes := dialFor(t, backendFor(t, m, Options{TTL: time.Second}))
 	prunes.drawn = pruneEvery
 	require.NoError(t, prunes.Do(peer.Within(t, time.Second), []*session.Op{{Kind: session.Try, Key: newKey()}}))
 	peer.SaysOneLine(t, peer.ErrOf(c.TryAcquire(t.Context(), name)), lockport.ErrUnavailable, "locked by another session")

@@ -88,6 +88,7 @@ func TestFailures(t *testing.T) {
 // TestKeyThatIsRefused: a refused key gets an answer, from Wait too.
 func TestKeyThatIsRefused(t *testing.T) {
 	b := backendFor(t, servers.SharedMariaDB(t), Options{NoTokens: true, ExactKeys: true})
+	require.ErrorIs(t, peer.ErrOf(b.TryAcquire(t.Context(), request(b, "it's"))), driver.ErrRefused)
 	a := dialFor(t, b)
 	require.NoError(t, a.one(session.Try, "Weekly").Err, "MariaDB's names have case")
 	b.server.foldsCase.Store(true) // as MySQL does
