@@ -153,7 +153,7 @@ func TestSessionsOfGoneMachinesEnd(t *testing.T) {
 	a := dialed(t, backendAt(t, database(t).URL()+"?ttl=10s").server)
 	for setting, want := range map[string]string{
 		"idle_session_timeout": "10000", "tcp_user_timeout": "12500", "client_connection_check_interval": "2500",
-		"tcp_keepalives_idle": "5", "tcp_keepalives_interval": "2", "tcp_keepalives_count": "3", "synchronous_commit": "off",
+		"tcp_keepalives_idle": "5", "tcp_keepalives_interval": "2", "tcp_keepalives_count": "3", "synchronous_commit": "off", "lock_timeout": "100",
 	} {
 		require.Equal(t, want, value[string](t, a, `SELECT setting FROM pg_settings WHERE name = $1`, setting))
 	}
