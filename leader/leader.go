@@ -89,8 +89,11 @@ func (c *candidate) lead(ctx context.Context, term *lockport.Lock) (err error) {
 		end(nil)
 		cancel()
 		ended, released := cause, term.Release(ctx)
-		if cause == nil || ctx.Err() != nil || errors.Is(released, lockport.ErrLost) {
+		switch {
+		case cause == nil, ctx.Err() != nil, errors.Is(released, lockport.ErrLost):
 			ended = released
+		case released != nil: // Grace ended the term
+			ended = fmt.Errorf("%w; %w", cause, released)
 		}
 		switch {
 		case err == nil, errors.Is(ctxErr, err), errors.Is(cause, err), errors.Is(ended, err): // fn's error says only that its context has ended
@@ -144,18 +147,12 @@ func (c *candidate) awaitRoom(held context.Context, term *lockport.Lock) {
 
 // endEarly ends fn's context when only grace is left until the term's deadline.
 func (c *candidate) endEarly(held context.Context, end context.CancelCauseFunc, term *lockport.Lock) {
-	for {
-		left, ok := c.left(term)
-		switch {
-		case !ok:
-			return
-		case left <= 0:
+	for left, ok := c.left(term); ok && held.Err() == nil; left, ok = c.left(term) {
+		if left <= 0 {
 			end(ErrGrace)
-			return
 		}
 		select {
 		case <-held.Done():
-			return
 		case <-time.After(min(left, 250*time.Millisecond)): // Go's timers stand still while the machine is suspended
 		}
 	}

@@ -106,15 +106,12 @@ func TestStepsDownInOrder(t *testing.T) {
 	bubble(t, func(t *testing.T, s *memory.Server) {
 		one, _ := client(t, s)
 		two, _ := client(t, s)
-		var first, second lockport.Token
-		old := run(t.Context(), one, func(ctx context.Context, term *lockport.Lock) error {
-			first, _ = term.Token()
+		old := run(t.Context(), one, func(ctx context.Context, _ *lockport.Lock) error {
 			<-ctx.Done()
 			time.Sleep(3 * ttl) // far longer than a hold lasts that is not renewed
 			return nil
 		})
-		next := run(t.Context(), two, func(ctx context.Context, term *lockport.Lock) error {
-			second, _ = term.Token()
+		next := run(t.Context(), two, func(ctx context.Context, _ *lockport.Lock) error {
 			<-ctx.Done()
 			return context.Cause(ctx)
 		})
@@ -126,6 +123,8 @@ func TestStepsDownInOrder(t *testing.T) {
 		require.Equal(t, "campaigning leading stopping idle", old.states())
 		require.Equal(t, leader.Change{State: leader.Idle}, old.last(), "it ended in order, and nothing follows")
 		require.Equal(t, "campaigning leading", next.states())
+		first, _ := old.told()[2].Term.Token()
+		second, _ := next.told()[1].Term.Token()
 		require.Greater(t, second, first)
 		require.ErrorIs(t, old.stop(nil), context.Canceled)
 		stopped := errors.New("stopped")
@@ -140,11 +139,12 @@ func TestLoss(t *testing.T) {
 		harm   func(s *memory.Server, b *memorytest.Backend)
 		opts   []leader.Option
 		cause  error
+		idle   error         // beside cause: whether the release was confirmed, or came too late
 		before time.Duration // at least this long before the other leads
 	}{
-		"silence":                {harm: func(_ *memory.Server, b *memorytest.Backend) { b.Pause() }, cause: lockport.ErrSilence, before: margin},
-		"silence with Grace":     {harm: func(_ *memory.Server, b *memorytest.Backend) { b.Pause() }, opts: []leader.Option{leader.Grace(ttl / 2)}, cause: leader.ErrGrace, before: margin + ttl/2},
-		"removal by an operator": {harm: func(s *memory.Server, _ *memorytest.Backend) { s.Lose("n", nil) }, cause: lockport.ErrLost},
+		"silence":                {harm: func(_ *memory.Server, b *memorytest.Backend) { b.Pause() }, cause: lockport.ErrSilence, idle: lockport.ErrLost, before: margin},
+		"silence with Grace":     {harm: func(_ *memory.Server, b *memorytest.Backend) { b.Pause() }, opts: []leader.Option{leader.Grace(ttl / 2)}, cause: leader.ErrGrace, idle: lockport.ErrUnavailable, before: margin + ttl/2},
+		"removal by an operator": {harm: func(s *memory.Server, _ *memorytest.Backend) { s.Lose("n", nil) }, cause: lockport.ErrLost, idle: lockport.ErrLost},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, s *memory.Server) {
@@ -174,6 +174,7 @@ func TestLoss(t *testing.T) {
 				stopping, idle := r.told()[2], r.told()[3]
 				require.Equal(t, cause, stopping.Err)
 				require.ErrorIs(t, idle.Err, tt.cause)
+				require.ErrorIs(t, idle.Err, tt.idle)
 				require.NotContains(t, idle.Err.Error(), "\n", "the end of fn's context is reported once")
 				b.Restore()
 				require.Error(t, next.stop(nil))
@@ -236,6 +237,7 @@ func TestGraceThatIsNotKept(t *testing.T) {
 		require.Equal(t, "campaigning", next.states())
 		sleep(ttl)
 		require.Equal(t, "campaigning leading", next.states())
+		require.Equal(t, leader.ErrGrace, r.told()[3].Err)
 	})
 }
 
@@ -261,7 +263,7 @@ func TestBackoff(t *testing.T) {
 					c, b := client(t, s)
 					b.Fail(tt.down)
 					r := run(t.Context(), c, tt.fn, leader.Backoff(least, most))
-					sleep(time.Minute)
+					sleep(40 * time.Second * tt.want[len(tt.want)-1]) // 40 failures or more
 					require.Equal(t, stopped, r.stop(stopped), "also in a pause")
 					var pauses []time.Duration
 					for _, c := range r.told() {
@@ -320,13 +322,14 @@ func TestHopeless(t *testing.T) {
 // Run without a pause.
 func TestErrorsOfFn(t *testing.T) {
 	bubble(t, func(t *testing.T, s *memory.Server) {
-		c, _ := client(t, s)
+		c, b := client(t, s)
+		b.FailNext(memorytest.Release, driver.ErrUnavailable)
 		var last leader.Change
 		require.PanicsWithValue(t, "fn", func() {
 			_ = leader.Run(t.Context(), c, "n", func(context.Context, *lockport.Lock) error { panic("fn") }, leader.Observe(func(ch leader.Change) { last = ch }))
 		})
 		require.Equal(t, leader.Idle, last.State)
-		require.Error(t, last.Err)
+		require.ErrorIs(t, last.Err, lockport.ErrUnavailable)
 		calls := 0
 		r := run(t.Context(), c, func(ctx context.Context, term *lockport.Lock) error {
 			if calls++; calls < 3 {
@@ -377,7 +380,7 @@ func TestWatch(t *testing.T) {
 		var watching sync.WaitGroup
 		watching.Go(func() {
 			for st, err := range leader.Watch(ctx, observer, "n", time.Second) {
-				seen = append(seen, fmt.Sprintf("%t %d unavailable: %t", st.Held, st.Token, errors.Is(err, lockport.ErrUnavailable)))
+				seen = append(seen, fmt.Sprintf("%s %t %d unavailable: %t", st.Name, st.Held, st.Token, errors.Is(err, lockport.ErrUnavailable)))
 			}
 		})
 		for _, as := range []lockport.AcquireOption{lockport.Shared(), lockport.Permits(2)} {
@@ -395,8 +398,8 @@ func TestWatch(t *testing.T) {
 		watching.Wait()
 		_ = leading.stop(nil)
 		require.Equal(t, []string{
-			"false 0 unavailable: false", "true 3072 unavailable: false", "false 0 unavailable: true", "false 0 unavailable: false", "true 4096 unavailable: false",
-			"false 0 unavailable: true",
+			"n false 0 unavailable: false", "n true 3072 unavailable: false", "n false 0 unavailable: true", "n false 0 unavailable: false", "n true 4096 unavailable: false",
+			" false 0 unavailable: true",
 		}, seen)
 
 		terms, term := 0, peer.Holds(t, candidate, "n")

@@ -31,8 +31,8 @@ type Change struct {
 	Term  *lockport.Lock // while Leading and Stopping; nil otherwise
 	Pause time.Duration  // Idle: until the next campaign; 0: Run is about to return
 
-	// Err is, at Stopping, the cause of the context's end. At Idle it is why the term or the campaign ended; nil: fn returned nil, or Run's context ended
-	// the term.
+	// Err is, at Stopping, the cause of the context's end. At Idle it is why the term or the campaign ended, and why the release failed; nil: fn
+	// returned nil, or Run's context ended the term.
 	Err error
 }
 
