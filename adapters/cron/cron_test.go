@@ -25,29 +25,20 @@ func TestMain(m *testing.M) {
 
 // schedule runs on one machine.
 func schedule(ctx context.Context, m ticks.Machine, client *lockport.Client, job func()) error {
-	c := cron.New(cron.WithParser(shifted{cron.NewParser(cron.Second | cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow), m.Ahead}))
-	once := cronlock.Once(client, m.Job, cron.DiscardLogger, lockport.MinHold(m.MinHold))
-	if _, err := c.AddJob(m.Spec(), cron.NewChain(once).Then(cron.FuncJob(job))); err != nil {
+	s, err := cron.NewParser(cron.Second | cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow).Parse(m.Spec())
+	if err != nil {
 		return err
 	}
+	once := cronlock.Once(client, m.Job, cron.DiscardLogger, lockport.MinHold(m.MinHold))
+	c := cron.New()
+	c.Schedule(early{s, m.Ahead}, cron.NewChain(once).Then(cron.FuncJob(job)))
 	c.Start()
 	<-ctx.Done()
 	<-c.Stop().Done()
 	return nil
 }
 
-// shifted parses schedules for a clock that runs ahead.
-type shifted struct {
-	cron.ScheduleParser
-	by time.Duration
-}
-
-func (p shifted) Parse(spec string) (cron.Schedule, error) {
-	s, err := p.ScheduleParser.Parse(spec)
-	return early{s, p.by}, err
-}
-
-// early is a schedule on such a clock.
+// early is a schedule for a clock that runs ahead.
 type early struct {
 	cron.Schedule
 	by time.Duration

@@ -104,26 +104,21 @@ func TestMetrics(t *testing.T) {
 // A silent server shows in the metrics before the lock is lost, and then as a loss.
 func TestSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m, r := register(t, promlock.Options{})
+		m, r := register(t, promlock.Options{Names: true})
 		faults := new(memorytest.Faults)
-		lock := peer.Holds(t, peer.Client(t, memorytest.NewBackend(nil, faults), lockport.TTL(12*time.Second), lockport.Observe(m.Hooks())), "job")
+		c := peer.Client(t, memorytest.NewBackend(nil, faults), lockport.TTL(12*time.Second), lockport.Observe(m.Hooks()))
+		lock := peer.Holds(t, c, "job")
+		require.ErrorIs(t, peer.ErrOf(c.Acquire(t.Context(), "a\xff")), lockport.ErrInvalidName, "hooks also see refused names")
 		faults.Fail(lockport.ErrUnavailable)
 		<-lock.Lost()
 		synctest.Wait()
 		got := values(t, r)
-		require.EqualValues(t, 1, got[`lockport_losses_total{backend="memory",reason="silence"}`])
-		require.Positive(t, got[`lockport_renewal_failures_total{backend="memory"}`])
-		require.Zero(t, got[`lockport_held{backend="memory"}`])
+		require.EqualValues(t, 1, got[`lockport_losses_total{backend="memory",name="job",reason="silence"}`])
+		require.Positive(t, got[`lockport_renewal_failures_total{backend="memory",name="job"}`])
+		require.Zero(t, got[`lockport_held{backend="memory",name="job"}`])
 		page := httptest.NewRecorder()
 		promhttp.HandlerFor(r, promhttp.HandlerOpts{}).ServeHTTP(page, httptest.NewRequest("GET", "/metrics", nil))
-		require.Regexp(t, `ratio_bucket\{backend="memory",le="0.3"\} [1-9]`, page.Body.String(), "below the threshold in alerts.yml")
+		require.Regexp(t, `ratio_bucket\{backend="memory",name="job",le="0.3"\} [1-9]`, page.Body.String(), "below the threshold in alerts.yml")
 		faults.Restore() // for the client's end
 	})
-}
-
-// Hooks also see names that Acquire refuses.
-func TestInvalidName(t *testing.T) {
-	m, _ := register(t, promlock.Options{Names: true})
-	c := peer.Client(t, memorytest.NewBackend(nil, nil), lockport.Observe(m.Hooks()))
-	require.ErrorIs(t, peer.ErrOf(c.Acquire(t.Context(), "a\xff")), lockport.ErrInvalidName)
 }

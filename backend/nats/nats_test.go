@@ -215,16 +215,6 @@ func TestUnfitBuckets(t *testing.T) {
 	require.Error(t, peer.ErrOf(NewBackend(js, Options{Bucket: "a.b"})))
 }
 
-// The deadline of the first request bounds that request alone: reconnects have the usual time.
-func TestDeadlineOfTheFirstRequest(t *testing.T) {
-	b := peer.Opened(t, one.Need(t).URL())
-	t.Cleanup(func() { _ = b.Close() })
-	peer.Until(t, func() bool {
-		return peer.ErrOf(b.(*Backend).Inspect(peer.Within(t, connectTimeout-time.Millisecond), "x")) == nil
-	})
-	require.Equal(t, connectTimeout, b.(*Backend).js.Conn().Opts.Timeout)
-}
-
 // A stream whose queue is full drops a request, but takes later ones.
 func TestBusyStream(t *testing.T) {
 	for _, sent := range []bool{false, true} {
@@ -232,12 +222,16 @@ func TestBusyStream(t *testing.T) {
 	}
 }
 
-// No error shows the password of a wrong URL, and a comma in a password does not split it.
-func TestPasswordsInURLs(t *testing.T) {
+// No error shows the password of a wrong URL, and a comma in a password does not split it. The deadline of the first request bounds that request
+// alone: reconnects have the usual time.
+func TestURLs(t *testing.T) {
 	peer.BadURLs(t, map[string]string{"nats://u:secret@h1:42x2,h2:4222": "bad address", "nats://u:secret@h1?addr=h2:x": "bad address"})
 	b := peer.Opened(t, strings.Replace(one.Need(t).URL(), "nats://", "nats://u:secret%2Ctoo@", 1)) // a server without users accepts any
 	t.Cleanup(func() { _ = b.Close() })
-	peer.Shows(t, b.(*Backend), "x")
+	peer.Until(t, func() bool {
+		return peer.ErrOf(b.(*Backend).Inspect(peer.Within(t, connectTimeout-time.Millisecond), "x")) == nil
+	})
+	require.Equal(t, connectTimeout, b.(*Backend).js.Conn().Opts.Timeout)
 }
 
 // A list has each lock once, and every lock that is held throughout, even if claims are renewed meanwhile.

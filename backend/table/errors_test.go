@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	gomysql "github.com/go-sql-driver/mysql"
@@ -46,6 +47,7 @@ func TestMissingTable(t *testing.T) {
 }
 
 func TestErrors(t *testing.T) {
+	certificate := fmt.Errorf("a: %w", &net.OpError{Op: "remote error", Err: errors.New("expired certificate")})
 	for _, tt := range []struct {
 		d    Dialect
 		err  error
@@ -55,14 +57,13 @@ func TestErrors(t *testing.T) {
 		{Postgres, state("57P01"), driver.ErrUnknown}, {Postgres, state("40001"), driver.ErrUnavailable}, {Postgres, state("53300"), driver.ErrUnknown},
 		{MySQL, &gomysql.MySQLError{Number: 1045}, driver.ErrRefused}, {MySQL, fmt.Errorf("x: %w", &gomysql.MySQLError{Number: 1146}), driver.ErrRefused},
 		{MySQL, &gomysql.MySQLError{Number: 1836}, driver.ErrUnavailable}, {MySQL, gomysql.ErrInvalidConn, driver.ErrUnknown},
-		{SQLite, code(5), driver.ErrUnknown}, {SQLite, code(261), driver.ErrUnknown}, {SQLite, code(1), driver.ErrRefused}, {SQLite, code(8), driver.ErrRefused},
-		{SQLite, code(10), driver.ErrUnknown},
-		{Postgres, context.DeadlineExceeded, driver.ErrUnknown},
-		{Postgres, fmt.Errorf("x: %w", errors.Join(errors.New("y"), state("28P01"))), driver.ErrRefused},
+		{SQLite, code(5), driver.ErrUnknown}, {SQLite, code(261), driver.ErrUnknown}, {SQLite, code(1), driver.ErrRefused}, {SQLite, code(264), driver.ErrRefused},
+		{SQLite, code(10), driver.ErrUnknown}, {Postgres, errors.Join(errors.New("the first host is down"), state("28000")), driver.ErrUnknown},
+		{Postgres, context.DeadlineExceeded, driver.ErrUnknown}, {Postgres, fmt.Errorf("x: %w", errors.Join(errors.New("y"), state("28P01"))), driver.ErrRefused},
 		{Postgres, errors.Join(state("28000"), errors.New("the second host is down")), driver.ErrUnknown},
 		{Postgres, errors.Join(state("28000"), state("28000")), driver.ErrRefused},
-		{Postgres, errors.Join(fmt.Errorf("a: %w", &net.OpError{Op: "remote error", Err: errors.New("expired certificate")}),
-			fmt.Errorf("a: %w (SQLSTATE 28000)", state("28000"))), driver.ErrRefused},
+		{Postgres, errors.Join(certificate, fmt.Errorf("a: %w (SQLSTATE 28000)", state("28000"))), driver.ErrRefused},
+		{Postgres, errors.Join(errors.New("the first host is down"), certificate), driver.ErrUnknown},
 	} {
 		b := peer.Must(NewBackend(new(sql.DB), tt.d, Options{}))(t)
 		require.ErrorIs(t, b.classify(t.Context(), tt.err, driver.ErrUnknown), tt.want, "%v", tt.err)
@@ -113,15 +114,35 @@ func TestSeveralHosts(t *testing.T) {
 
 // A connection that dies may have sent the statement, even if its repetition is refused.
 func TestDeadConnection(t *testing.T) {
-	for n, refusal := range []error{state("28P01"), errors.New("unreachable"), sqldriver.ErrBadConn, nil} {
+	for refusal, want := range map[error]error{state("28P01"): driver.ErrUnknown, errors.New("unreachable"): driver.ErrUnknown, sqldriver.ErrBadConn: driver.ErrUnknown, nil: errAgain} {
 		b := peer.Must(NewBackend(sql.OpenDB(&dying{refusal: refusal}), Postgres, Options{}))(t)
-		require.ErrorIs(t, b.Break(t.Context(), "a", someOwner), driver.ErrUnknown, n)
+		require.ErrorIs(t, b.Break(t.Context(), "a", someOwner), want, refusal)
 		b = peer.Must(NewBackend(sql.OpenDB(&dying{refusal: refusal}), MySQL, Options{}))(t) // whose claims return no rows
-		peer.Fails(t, b, request("a", 1), driver.ErrUnknown)
+		peer.Fails(t, b, request("a", 1), want)
 		if refusal != nil {
-			require.NotErrorIs(t, peer.ErrOf(b.Inspect(t.Context(), "a")), driver.ErrUnknown, n) // it changes nothing
+			require.NotErrorIs(t, peer.ErrOf(b.Inspect(t.Context(), "a")), driver.ErrUnknown, refusal) // it changes nothing
 		}
 	}
+}
+
+// Claims that wait do not dial a server without end that refuses connections. An idle connection serves meanwhile.
+func TestRefusedDials(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := &dying{undone: state("57014")}
+		b := peer.Must(NewBackend(sql.OpenDB(server), Postgres, Options{}))(t)
+		defer b.db.Close()
+		conn := peer.Must(b.db.Conn(t.Context()))(t)
+		server.tried, server.refusal = true, errors.New("refused")
+		require.ErrorIs(t, peer.ErrOf(b.Inspect(peer.Within(t, 0), "a")), context.DeadlineExceeded) // which begins no pause
+		for range 99 {
+			time.Sleep(time.Millisecond)
+			peer.Fails(t, b, request("a", 1), driver.ErrUnavailable)
+		}
+		require.Equal(t, 3, server.dials)
+		require.NoError(t, conn.Close())
+		require.ErrorIs(t, b.Break(t.Context(), "a", someOwner), driver.ErrUnknown)
+		require.Equal(t, 1, server.statements)
+	})
 }
 
 // A statement that the server undid is repeated, but not for ever.
@@ -181,12 +202,13 @@ func TestReadOnly(t *testing.T) {
 type dying struct {
 	sqldriver.Connector
 	sqldriver.Conn
-	refusal, undone error
-	tried           bool
-	statements      int
+	refusal, undone   error
+	tried             bool
+	statements, dials int
 }
 
 func (d *dying) Connect(context.Context) (sqldriver.Conn, error) {
+	d.dials++
 	if d.tried && d.refusal != nil {
 		return nil, d.refusal
 	}

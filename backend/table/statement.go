@@ -49,7 +49,7 @@ func (b *Backend) run(ctx context.Context, class error, statement string, args .
 		return b.classify(ctx, err, class)
 	}
 	for n := 1; ; n++ {
-		conn, err := b.db.Conn(ctx)
+		conn, err := b.connect(ctx)
 		if err != nil { // this try sent nothing
 			if most := b.db.Stats().MaxOpenConnections; most > 0 && err == ctx.Err() { // it has waited for one
 				err = fmt.Errorf("all %d connections of the *sql.DB are in use or being opened: %w", most, err)
@@ -57,7 +57,7 @@ func (b *Backend) run(ctx context.Context, class error, statement string, args .
 			return a, fail(err, driver.ErrUnavailable)
 		}
 		sent := time.Now()
-		a, err = ask(ctx, conn, b.text(statement), args)
+		a, err = b.ask(ctx, conn, statement, args)
 		a.sent, a.again = sent, again
 		dead, code := errors.Is(err, sqldriver.ErrBadConn), codeOf(err)
 		if readOnly.MatchString(code) {
@@ -72,15 +72,36 @@ func (b *Backend) run(ctx context.Context, class error, statement string, args .
 	}
 }
 
-func ask(ctx context.Context, conn *sql.Conn, text string, args []any) (a answer, err error) {
-	if strings.HasPrefix(text, "SELECT") || strings.HasPrefix(text, "SHOW") || strings.Contains(text, "RETURNING") {
-		rows, err := conn.QueryContext(ctx, text, args...)
+// redialPause is how long after a failed dial no other is begun: hundreds of waiters would dial without end.
+const redialPause = 50 * time.Millisecond
+
+// failedDial is the last failure to open a connection.
+type failedDial struct {
+	at  time.Time
+	err error
+}
+
+// connect takes a connection of db, an idle one or a new one. In the redialPause, it fails as the last dial did if there is no idle one.
+func (b *Backend) connect(ctx context.Context) (*sql.Conn, error) {
+	if last := b.failed.Load(); last != nil && time.Since(last.at) < redialPause && b.db.Stats().Idle == 0 {
+		return nil, last.err
+	}
+	conn, err := b.db.Conn(ctx)
+	if err != nil && ctx.Err() == nil {
+		b.failed.Store(&failedDial{time.Now(), err})
+	}
+	return conn, err
+}
+
+func (b *Backend) ask(ctx context.Context, conn *sql.Conn, statement string, args []any) (a answer, err error) {
+	if strings.HasPrefix(statement, "SELECT") || strings.HasPrefix(statement, "SHOW") || strings.Contains(statement, "RETURNING") { // not the table's name
+		rows, err := conn.QueryContext(ctx, b.text(statement), args...)
 		if err == nil {
 			a.rows, err = sqlrow.All(rows)
 		}
 		return a, err
 	}
-	result, err := conn.ExecContext(ctx, text, args...)
+	result, err := conn.ExecContext(ctx, b.text(statement), args...)
 	if err == nil {
 		a.id, _ = result.LastInsertId() // Postgres has none
 		a.changed, err = result.RowsAffected()
@@ -126,16 +147,10 @@ func (b *Backend) classify(ctx context.Context, err, class error) error {
 }
 
 // codeOf is the code of a server's error. It recognizes the usual drivers' errors by their form, so that a program links only its own driver.
-// Those for Postgres have a method SQLState, modernc.org/sqlite has Code, go-sql-driver has a field Number. Of joined errors, the
-// last one counts.
-func codeOf(err error) (code string) {
+// Those for Postgres have a method SQLState, modernc.org/sqlite has Code, go-sql-driver has a field Number.
+func codeOf(err error) string {
 	for ; err != nil; err = errors.Unwrap(err) {
 		switch e := err.(type) {
-		case interface{ Unwrap() []error }:
-			for _, err := range e.Unwrap() {
-				code = codeOf(err)
-			}
-			return code
 		case interface{ SQLState() string }:
 			return e.SQLState()
 		case interface{ Code() int }:

@@ -69,6 +69,7 @@ type Backend struct {
 	turns   chan struct{} // nil, or admits claims to db in order; one connection fewer than db may have, so that renewals and releases need not queue
 	dialect *dialect
 	words   *strings.Replacer
+	failed  atomic.Pointer[failedDial]
 	texts   sync.Map      // the results of text, by statement
 	ended   atomic.Uint32 // counts claims released or abandoned, from a random start: processes that take one lock each prune too
 }

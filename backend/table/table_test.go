@@ -32,7 +32,7 @@ func onServers(t *testing.T, test func(t *testing.T, d Dialect, b *Backend, url 
 			continue
 		}
 		t.Run(url[:5], func(t *testing.T) {
-			url := fmt.Sprintf("table+%stable=t%d", url, time.Now().UnixNano())
+			url := fmt.Sprintf("table+%stable=RETURNING_%d", url, time.Now().UnixNano())
 			b := peer.Must(openURL(t.Context(), url))(t)
 			t.Cleanup(func() {
 				_, _ = b.(*Backend).run(context.Background(), driver.ErrUnknown, "DROP TABLE {table}")
@@ -104,7 +104,7 @@ func TestLayoutGolden(t *testing.T) {
 		lease := peer.Takes(t, b, request(odd, 1))
 		rows := do(t, b, `SELECT name, owner, token, expires - since, abandoned, abandoned_at FROM {table} WHERE owner LIKE '%1_web%'`)
 		require.Equal(t, [][]string{{`a\0b\\c'é`, request("", 1).Owner, fmt.Sprint(lease.Grant().Token), rows[0][3], "", "0"}}, rows)
-		require.InDelta(t, 60001000, number(rows[0][3]), 1000)
+		require.EqualValues(t, 60001000, number(rows[0][3]))
 		require.InDelta(t, time.Now().UnixMicro(), lease.Grant().Token, float64(within.Microseconds()))
 		require.NoError(t, lease.Release(t.Context()))
 		require.Equal(t, [][]string{{""}}, do(t, b, `SELECT owner FROM {table} WHERE token = `+rows[0][2]))
