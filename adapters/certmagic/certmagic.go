@@ -71,7 +71,7 @@ func (s *Storage) TryLock(ctx context.Context, name string) (bool, error) {
 }
 
 // begin acquires the lock after the end of this process's earlier job. wait: it waits for that, and for the lock, until ctx ends.
-func (s *Storage) begin(ctx context.Context, name string, wait bool) error {
+func (s *Storage) begin(ctx context.Context, name string, wait bool) (err error) {
 	j, acquire := &job{over: make(chan struct{})}, s.locker.TryAcquire
 	if wait {
 		acquire = s.locker.Acquire
@@ -86,13 +86,15 @@ func (s *Storage) begin(ctx context.Context, name string, wait bool) error {
 			return fmt.Errorf("lockport: another job of this process has %q: %w: %w", name, lockport.ErrHeld, ctx.Err())
 		}
 	}
-	lock, err := acquire(ctx, name, s.opts...)
-	if err != nil {
-		s.end(name, j)
-		return err
-	}
+	var lock *lockport.Lock
+	defer func() {
+		if lock == nil { // an error, or a panic of a hook
+			s.end(name, j)
+		}
+	}()
+	lock, err = acquire(ctx, name, s.opts...)
 	j.lock.Store(lock)
-	return nil
+	return err
 }
 
 func (s *Storage) end(name string, j *job) {

@@ -28,10 +28,8 @@ const (
 	site     = "example.com"
 )
 
-var (
-	_ certmagic.TryLocker        = (*certmagiclock.Storage)(nil)
-	_ certmagic.LockLeaseRenewer = (*certmagiclock.Storage)(nil)
-)
+var _ certmagic.TryLocker = (*certmagiclock.Storage)(nil)
+var _ certmagic.LockLeaseRenewer = (*certmagiclock.Storage)(nil)
 
 func TestMain(m *testing.M) {
 	machines.Main(func(ctx context.Context, c config) (func(string) (struct{}, error), func(), error) {
@@ -154,6 +152,9 @@ func TestStorage(t *testing.T) {
 	require.Error(t, ours.Unlock(ctx, name), "without Lock")
 	require.Error(t, ours.RenewLockLease(ctx, name, time.Hour), "without Lock")
 
+	before = func() { panic("hook") } // certmagic goes on after a panic of a job
+	require.PanicsWithValue(t, "hook", func() { _ = ours.Lock(ctx, name) })
+	before = func() {}
 	require.NoError(t, ours.Lock(ctx, name))
 	try(ours, false)
 	try(theirs, false)

@@ -21,9 +21,7 @@ import (
 )
 
 var _ interface {
-	driver.Backend
 	driver.Notifier
-	driver.Inspector
 	driver.Breaker
 	driver.Checker
 } = (*Backend)(nil)
