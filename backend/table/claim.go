@@ -101,7 +101,9 @@ func (b *Backend) prune(ctx context.Context) error {
 		for i := range names { // the last name fills the list up, so that there is one statement to prepare
 			names[i] = some[min(i, len(some)-1)].Text(0)
 		}
-		_, err = b.run(ctx, driver.ErrUnknown, "{delete} WHERE "+isOld+" AND name IN "+list(pruneBatch), names...)
+		if err == nil {
+			_, err = b.run(ctx, driver.ErrUnknown, "{delete} WHERE "+isOld+" AND name IN "+list(pruneBatch), names...)
+		}
 	}
 	return err
 }
