@@ -103,6 +103,14 @@ func (e *Environment) Open(ctx context.Context) (*Running, error) {
 	return &Running{e, s}, nil
 }
 
+// Revivals is how often servers were started again because they had ended by themselves.
+func (r *Running) Revivals() (n int) {
+	for _, s := range r.Nodes() {
+		n += s.Revivals()
+	}
+	return n
+}
+
 // Endpoint is how one worker process reaches the servers.
 type Endpoint struct {
 	// URL is what the worker opens.

@@ -53,8 +53,16 @@ func (s *Server) reviveAfter(p *worker.Process) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.proc == p && !s.ended {
+		s.revivals++
 		_, _ = s.startProcess() // with an error, it stays down
 	}
+}
+
+// Revivals is how often the server was started again because it had ended by itself.
+func (s *Server) Revivals() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.revivals
 }
 
 // runTool runs a program that comes with a server, such as its installer, as the user of the servers. dir becomes its folder; empty: a folder of ours.

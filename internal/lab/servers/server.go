@@ -64,6 +64,8 @@ type Server struct {
 	proc   *worker.Process // the last one started; nil before the first start
 	ended  bool            // proc was asked to end
 	closed bool
+
+	revivals int // see Revivals
 }
 
 // start runs a server of kind k in a new folder and returns when it is ready.

@@ -77,7 +77,7 @@ func TestFrozenMeansSilent(t *testing.T) {
 func TestPgBouncerIsRevivedUnlessItWasToldToEnd(t *testing.T) {
 	b := NeedPgBouncer(t, PgBouncerOptions{Server: SharedPostgres(t)})
 	b.proc.Kill() // not b.Kill: nobody told it
-	require.NoError(t, b.Serves(t.Context()))
+	require.Equal(t, []any{nil, 1}, []any{b.Serves(t.Context()), b.Revivals()})
 	require.NoError(t, b.Kill())
 	require.Never(t, func() bool { return accepts(t.Context(), b) == nil }, 300*time.Millisecond, 10*time.Millisecond)
 }
