@@ -191,18 +191,17 @@ func (r *runner) acquire(ctx, first context.Context, started time.Time) (lock *l
 }
 
 // waitUntil waits until deadline. A first attempt may take until first ends: a free lock is taken even if opening the server has taken the time, and
-// with -n.
+// with -n. If its answer "held" is recent when the time is over, it stands: later requests may have had no time for theirs.
 func (r *runner) waitUntil(ctx, first context.Context, deadline time.Time) (*lockport.Set, error) {
-	begun := time.Now()
 	lock, held := lockport.TryAcquireAll(first, r.client, r.o.names, r.o.mode...)
 	if !errors.Is(held, lockport.ErrHeld) {
 		return lock, held
 	}
-	answer, left := time.Since(begun), time.Until(deadline)
+	answered := time.Now()
 	ctx, cancel := context.WithDeadline(ctx, deadline)
 	defer cancel()
 	lock, err := r.wait(ctx)
-	if left < 3*answer && errors.Is(err, context.DeadlineExceeded) { // wait begins with two more requests
+	if errors.Is(err, context.DeadlineExceeded) && time.Since(answered) < shortestWait {
 		err = held
 	}
 	return lock, err
