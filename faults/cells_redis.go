@@ -72,7 +72,7 @@ func redisEvicts(s *play.Phase) {
 
 // redisFailoverCells replace the master where grants do not wait for the replica.
 var redisFailoverCells = slices.Concat(Common(false), []play.Cell{
-	{Fault: "master-lost-behind-cut-link", Outcome: report.Fenced, Script: overtaken(redisMasterLost, Lag), Tries: overtakenTries,
+	{Fault: "master-lost-behind-cut-link", Outcome: report.Fenced, Script: overtaken(failOver(0, 0), Lag), Tries: overtakenTries,
 		Why: "the promoted replica never received the lock and grants it again; tokens start from its clock and still rise"},
 	{Fault: "two-masters", Outcome: report.Fenced, Script: redisTwoMasters, Tries: overtakenTries,
 		Why: "holders connected to the old master keep renewing there as long as it lives; the new master grants the same locks"},
@@ -103,20 +103,8 @@ var (
 	redisReplicaKilled = until(func(s *play.Phase) { play.Check(in[*environment.RedisPair](s).Replica.Kill()) }, redisFollow)
 )
 
-// redisPromoted promotes the replica, and directs new connections there.
-func redisPromoted(s *play.Phase) {
-	play.Check(in[*environment.RedisPair](s).Promote(s.Ctx))
-	s.Retarget()
-}
-
-// redisMasterReplaced kills the master and promotes the replica, which gets a replica of its own at once.
-func redisMasterReplaced(s *play.Phase) {
-	play.Check(in[*environment.RedisPair](s).Master.Kill())
-	s.Pause(0, 0.5)
-	redisPromoted(s)
-	redisFollow(s)
-	s.Healed()
-}
+// redisMasterReplaced fails over to the replica, which gets a replica of its own at once.
+var redisMasterReplaced = play.InOrder(failOver(0, 0.5), redisFollow, (*play.Phase).Healed)
 
 // redisMasterReplacedUnseen replaces the master after its replica has missed writes for a while.
 func redisMasterReplacedUnseen(s *play.Phase) {
@@ -126,20 +114,13 @@ func redisMasterReplacedUnseen(s *play.Phase) {
 	redisMasterReplaced(s)
 }
 
-// redisMasterLost kills the master and promotes the replica.
-func redisMasterLost(s *play.Phase) {
-	s.Note("the master is killed, and its replica is promoted")
-	play.Check(in[*environment.RedisPair](s).Master.Kill())
-	redisPromoted(s)
-}
-
 // redisTwoMasters promotes the replica while the old master and a holder on it keep running. The newer worker connects to the new master.
 func redisTwoMasters(s *play.Phase) {
 	older := s.Worker()
 	Lag(s)
 	had := s.Acquire(older)
 	s.Injected()
-	redisPromoted(s)
+	s.Promote()
 	has := s.Acquire(s.Worker())
 	s.Pause(2, 2) // both renew
 	s.Both(had, has)

@@ -110,9 +110,9 @@ var postgresPoolerCells = slices.Concat(Common(false, closedBothWays...), []play
 })
 
 var postgresFailoverCells = []play.Cell{
-	{Fault: "failover", Outcome: report.Safe, Script: play.Storm(failOver),
+	{Fault: "failover", Outcome: report.Safe, Script: play.Storm(play.InOrder((*play.Phase).Injected, failOver(0.25, 0.5), (*play.Phase).Healed)),
 		Why: "the replica knows no locks, but a killed primary's system closes its connections, so holders notice within milliseconds"},
-	{Fault: "failover-behind-silence", Outcome: report.Fenced, Script: endedBehindSilence((*play.Phase).FailOver), Gone: true, Tries: 10,
+	{Fault: "failover-behind-silence", Outcome: report.Fenced, Script: endedBehindSilence(failOver(0, 0)), Gone: true, Tries: 10,
 		Why: "the replica grants held locks at once; if the primary's machine or network is lost, nobody tells its holders before their deadline"},
 	{Fault: "split-brain", Outcome: report.Fenced, Script: splitBrain, Gone: true,
 		Why: "the replica does not know the locks of the old primary, which keeps running; promotion advances the token sequence, so new tokens are greater"},
@@ -120,22 +120,12 @@ var postgresFailoverCells = []play.Cell{
 		Why: "the old primary keeps running; its crash advances its sequence just as far, so both give the same tokens"},
 }
 
-// failOver kills the primary, promotes the replica, and directs all workers there, as a service address that moves does.
-func failOver(s *play.Phase) {
-	pair := in[*environment.PostgresPair](s)
-	s.Injected()
-	play.Check(pair.Primary.Kill())
-	s.Pause(0.25, 0.5)
-	play.Check(pair.Promote(s.Ctx))
-	s.Retarget()
-	s.Healed()
-}
-
-// splitBrain promotes a lagging replica while the primary and a holder on it keep running.
+// splitBrain promotes a replica that lags by a thousand tokens, while the primary and a holder on it keep running.
 func splitBrain(s *play.Phase) {
 	stays := s.Worker()
 	s.Acquire(stays).Release()
-	play.Check(in[*environment.PostgresPair](s).Part(s.Ctx))
+	Lag(s)
+	play.Check(in[*environment.PostgresPair](s).Primary.Run(s.Ctx, "SELECT count(nextval('public.lockport_token')) FROM generate_series(1, 1000)"))
 	older := s.Acquire(stays)
 	newer := holdElsewhere(s)
 	if newer.Token <= older.Token {
@@ -225,7 +215,7 @@ var tablePostgresCells = slices.Concat(tableCells, []play.Cell{
 
 // tableFailoverCells fail over to a server that lacks the lock's row.
 var tableFailoverCells = []play.Cell{
-	{Fault: "failover-of-a-lagging-replica", Outcome: report.Fenced, Script: endedBehindSilence((*play.Phase).FailOver, rowsLag), Gone: true, Tries: 10,
+	{Fault: "failover-of-a-lagging-replica", Outcome: report.Fenced, Script: endedBehindSilence(failOver(0, 0), rowsLag), Gone: true, Tries: 10,
 		Why: "the promoted replica never got the row, and grants the lock again; the next token is its clock and still rises"},
 }
 

@@ -43,6 +43,11 @@ func until(begin, end play.Act) fault {
 	}
 }
 
+// failOver is [play.Phase.FailOver].
+func failOver(least, most float64) play.Act {
+	return func(s *play.Phase) { s.FailOver(least, most) }
+}
+
 // nodes selects the servers that a fault hits.
 type nodes func(s *play.Phase) []*servers.Server
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lockport/lockport/faults"
+	"github.com/lockport/lockport/internal/lab/environment"
 	"github.com/lockport/lockport/internal/lab/history"
 	"github.com/lockport/lockport/internal/lab/play"
 	"github.com/lockport/lockport/internal/lab/report"
@@ -109,8 +110,8 @@ func replicated(s *play.Phase) {
 		play.Check(err)
 	}
 	s.Found(report.Unavailable, "While the replica received nothing, no lock was granted: D's attempt failed after %s.", text(time.Since(asked)))
-	s.Note("the server is killed, and its replica is promoted")
-	s.FailOver()
+	s.FailOver(0, 0)
+	play.Check(s.Environment.Servers.(*environment.RedisPair).Follow(s.Ctx)) // no worker uses the old primary any more
 	s.Note("the replica serves")
 }
 

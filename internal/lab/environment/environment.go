@@ -79,10 +79,10 @@ type Locks interface {
 
 // Pair are a primary and its replica.
 type Pair interface {
-	// Lag makes the replica miss the primary's writes from now on, until FailOver or Heal.
+	// Lag makes the replica miss the primary's writes from now on, until Promote or Heal.
 	Lag(ctx context.Context) error
-	// FailOver kills the primary and promotes its replica. URL then leads to the new primary. Redirect endpoints with [Endpoint.Retarget].
-	FailOver(ctx context.Context) error
+	// Promote makes the replica the primary, the first of Nodes. URL then leads there. Existing connections stay: see [Endpoint.Retarget].
+	Promote(ctx context.Context) error
 }
 
 // ErrNotHeld means that the lock to remove has no holder.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/lockport/lockport/internal/lab/servers"
 )
@@ -12,7 +13,6 @@ import (
 type PostgresPair struct {
 	base
 	Primary, Replica *servers.Postgres
-	diverged         bool // the replica no longer follows the primary
 }
 
 // startPostgresPair starts a pair.
@@ -32,7 +32,7 @@ func startPostgresPair(l layout) starter {
 	}
 }
 
-// Heal makes the replica follow the primary. If they have diverged, the replica becomes a new copy of the primary.
+// Heal makes the replica a new copy of the primary, which follows it.
 func (p *PostgresPair) Heal(ctx context.Context) error {
 	if err := Revive(ctx, p.Primary.Server); err != nil {
 		return err
@@ -40,13 +40,7 @@ func (p *PostgresPair) Heal(ctx context.Context) error {
 	if err := p.Primary.Serves(ctx); err != nil {
 		return err
 	}
-	if p.diverged {
-		if err := p.Replica.Follow(ctx, p.Primary); err != nil {
-			return err
-		}
-		p.diverged = false
-	}
-	if err := Revive(ctx, p.Replica.Server); err != nil {
+	if err := p.Replica.Follow(ctx, p.Primary); err != nil {
 		return err
 	}
 	return p.CatchUp(ctx)
@@ -73,37 +67,20 @@ func (p *PostgresPair) untilTrue(ctx context.Context, expression string) error {
 	})
 }
 
-// Promote makes the replica the primary. New connections go there.
+// Promote implements Pair.
 func (p *PostgresPair) Promote(ctx context.Context) error {
-	p.diverged = true
 	if err := p.Replica.Run(ctx, "SELECT pg_promote()"); err != nil {
 		return err
 	}
 	p.Primary, p.Replica = p.Replica, p.Primary
+	slices.Reverse(p.Servers)
 	return nil
-}
-
-// FailOver implements Pair.
-func (p *PostgresPair) FailOver(ctx context.Context) error {
-	if err := p.Primary.Kill(); err != nil {
-		return err
-	}
-	return p.Promote(ctx)
 }
 
 // Lag implements Pair.
 func (p *PostgresPair) Lag(ctx context.Context) error {
-	p.diverged = true
 	if err := p.Replica.Run(ctx, "ALTER SYSTEM SET primary_conninfo = ''", "SELECT pg_reload_conf()"); err != nil {
 		return err
 	}
 	return p.untilTrue(ctx, "count(*) = 0 FROM pg_stat_replication")
-}
-
-// Part is Lag, and the replica also misses a thousand tokens.
-func (p *PostgresPair) Part(ctx context.Context) error {
-	if err := p.Lag(ctx); err != nil {
-		return err
-	}
-	return p.Primary.Run(ctx, "SELECT count(nextval('public.lockport_token')) FROM generate_series(1, 1000)")
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -215,12 +216,14 @@ func startMasterAndReplica(ctx context.Context) (master, replica *servers.Redis,
 	return master, replica, nil
 }
 
-// Promote makes the replica the master. Existing connections stay. The old master is now Replica, but does not know it until Follow.
+// Promote implements Pair. The old master is now Replica, but does not know it until Follow. If it is down, it stays so: clients that still connect
+// there would find a replica.
 func (p *RedisPair) Promote(ctx context.Context) error {
 	if err := p.Replica.Promote(ctx); err != nil {
 		return err
 	}
 	p.Master, p.Replica = p.Replica, p.Master
+	slices.Reverse(p.Servers)
 	return nil
 }
 
@@ -235,14 +238,6 @@ func (p *RedisPair) Follow(ctx context.Context) error {
 
 // Lag implements Pair.
 func (p *RedisPair) Lag(context.Context) error { p.Link.Freeze(); return nil }
-
-// FailOver implements Pair. The old master stays down until Follow: clients that still connect there would find a replica.
-func (p *RedisPair) FailOver(ctx context.Context) error {
-	if err := p.Master.Kill(); err != nil {
-		return err
-	}
-	return p.Promote(ctx)
-}
 
 // Close implements Servers.
 func (p *RedisPair) Close() error {

@@ -166,18 +166,17 @@ func (s *Phase) Holder() *Worker {
 	}
 }
 
-// FailOver kills the primary, promotes its replica, and directs all workers there, as a service address that moves does.
-func (s *Phase) FailOver() {
-	pair := s.Environment.Servers.(environment.Pair)
-	Check(pair.FailOver(s.Ctx))
-	s.Retarget()
-	if old, ok := pair.(interface{ Follow(context.Context) error }); ok { // no worker uses the old primary any more
-		Check(old.Follow(s.Ctx))
-	}
+// FailOver kills the primary, and promotes its replica after between least and most TTLs.
+func (s *Phase) FailOver(least, most float64) {
+	s.Note("the primary is killed, and its replica is promoted")
+	Check(s.Environment.Nodes()[0].Kill())
+	s.Pause(least, most)
+	s.Promote()
 }
 
-// Retarget directs new connections of all workers to the current addresses of the servers.
-func (s *Phase) Retarget() {
+// Promote promotes the replica, and directs new connections of all workers there, as a service address that moves does.
+func (s *Phase) Promote() {
+	Check(s.Environment.Servers.(environment.Pair).Promote(s.Ctx))
 	for _, w := range s.Workers() {
 		Check(w.Endpoint.Retarget(s.Environment.URL()))
 	}
