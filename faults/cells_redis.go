@@ -27,7 +27,7 @@ var leaseCells = []play.Cell{
 var redisCells = slices.Concat(Common(false), leaseCells, []play.Cell{
 	{Fault: "disk-full", Outcome: report.Unavailable, Script: play.Storm(contested(unavailable(redisDiskFull, 0.25, 1, 1.5))),
 		Why: "a Redis that cannot save snapshots (MISCONF) refuses every write, so holds end; with appendfsync always it exits instead"},
-	{Fault: "clock-set-back", Outcome: report.Safe, Script: play.Storm(granting.clocksBack(0.1)),
+	{Fault: "clock-set-back", Outcome: report.Safe, Script: play.Storm(granting.clocksBack),
 		Why: "keys expire by the server's clock: a dead holder's lock lasts longer by the size of the jump"},
 	{Fault: "out-of-memory", Outcome: report.Safe, Script: play.Storm(redisFull),
 		Why: "a full server (noeviction) refuses new claims; renewals and releases need no memory, and queued waiters get the lock in turn"},

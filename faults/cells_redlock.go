@@ -27,7 +27,7 @@ var redlockCells = slices.Concat(Common(false), []play.Cell{
 		Why: "two votes make no lock; late votes are released"},
 	{Fault: "majority-killed", Outcome: report.Unavailable, Script: play.Storm(contested(unavailable(someNodes(votes).killed, 0.25, delayed, 1.5))),
 		Why: "two votes make no lock; the nodes return later than the TTL"},
-	{Fault: "clock-set-back", Outcome: report.Safe, Script: play.Storm(everyNode.clocksBack(0)),
+	{Fault: "clock-set-back", Outcome: report.Safe, Script: play.Storm(everyNode.clocksBack),
 		Why: "votes for a dead holder last longer by the size of the jump"},
 	{Fault: "node-restarted-empty", Outcome: report.Unsafe, Script: bareMajority(nodes.wiped), Tries: overtakenTries,
 		Why: "the holder has three of five votes; one node that restarts empty within the TTL votes again, and one is enough"},

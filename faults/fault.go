@@ -138,19 +138,17 @@ func (n nodes) clocksForward(s *play.Phase) {
 	}
 }
 
-// clocksBack sets the clocks of servers back just after a holder has died, each by between least TTLs and one.
-func (n nodes) clocksBack(least float64) play.Act {
-	return func(s *play.Phase) {
-		play.Check(servers.ClockInstalled())
-		w := s.Holder()
-		s.Injected()
-		w.Kill()
-		for _, node := range n(s) {
-			play.Check(node.JumpClock(-s.BetweenTTLs(least, 1)))
-		}
-		s.Healed()
-		s.Pause(1, 1)
+// clocksBack sets the clocks of servers back just after a holder has died, each by between a tenth of a TTL and one.
+func (n nodes) clocksBack(s *play.Phase) {
+	play.Check(servers.ClockInstalled())
+	w := s.Holder()
+	s.Injected()
+	w.Kill()
+	for _, node := range n(s) {
+		play.Check(node.JumpClock(-s.BetweenTTLs(0.1, 1)))
 	}
+	s.Healed()
+	s.Pause(1, 1)
 }
 
 // cut isolates members from the others, but not from clients.

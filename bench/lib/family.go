@@ -37,11 +37,10 @@ var Families = []Family{
 
 // startNATS starts a server and creates the bucket of the locks.
 func startNATS(ctx context.Context) (*measure.Servers, error) {
-	s, err := servers.StartNATS(ctx, 1)
+	all, err := measure.Start(servers.StartNATS, 1)(ctx)
 	if err != nil {
 		return nil, err
 	}
-	all := &measure.Servers{URL: "nats://" + s.Addrs()[0], Close: s.Close}
 	js, end, err := openJetStream(all.URL)
 	if err == nil {
 		err = errors.Join(nats.CreateBucket(ctx, js, nats.Options{}, 1), end())

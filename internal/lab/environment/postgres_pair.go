@@ -28,22 +28,14 @@ func startPostgresPair(l layout) starter {
 		}
 		p := &PostgresPair{Primary: primary, Replica: replica}
 		p.base = baseOf(func() string { return l.url(p.Primary.URL()) }, servers.SetOf(primary.Server, replica.Server))
+		p.reset = func(ctx context.Context) error { // the replica becomes a new copy of the primary
+			if err := p.Replica.Follow(ctx, p.Primary); err != nil {
+				return err
+			}
+			return p.CatchUp(ctx)
+		}
 		return p, nil
 	}
-}
-
-// Heal makes the replica a new copy of the primary, which follows it.
-func (p *PostgresPair) Heal(ctx context.Context) error {
-	if err := Revive(ctx, p.Primary.Server); err != nil {
-		return err
-	}
-	if err := p.Primary.Serves(ctx); err != nil {
-		return err
-	}
-	if err := p.Replica.Follow(ctx, p.Primary); err != nil {
-		return err
-	}
-	return p.CatchUp(ctx)
 }
 
 // CatchUp waits until the replica has replayed everything that the primary has written so far.
