@@ -25,11 +25,11 @@ func TestMain(m *testing.M) {
 
 // schedule runs on one machine.
 func schedule(ctx context.Context, m ticks.Machine, client *lockport.Client, job func()) error {
-	s, err := cron.NewParser(cron.Second | cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow).Parse(m.Spec())
+	s, err := cron.NewParser(cron.Second | cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow).Parse(ticks.Spec)
 	if err != nil {
 		return err
 	}
-	once := cronlock.Once(client, m.Job, cron.DiscardLogger, lockport.MinHold(m.MinHold))
+	once := cronlock.Once(client, m.Job, cron.DiscardLogger, lockport.MinHold(ticks.MinHold))
 	c := cron.New()
 	c.Schedule(early{s, m.Ahead}, cron.NewChain(once).Then(cron.FuncJob(job)))
 	c.Start()
@@ -48,7 +48,7 @@ func (s early) Next(t time.Time) time.Time { return s.Schedule.Next(t.Add(s.by))
 
 // Two machines with differing clocks share a real server. The first is sometimes killed during a run. No tick runs twice, thanks to
 // MinHold, and none is missed.
-func TestTwoMachines(t *testing.T) { ticks.Run(t, ticks.Plan(servers.SharedRedis(t).URL(), "job")) }
+func TestTwoMachines(t *testing.T) { ticks.Run(t, servers.SharedRedis(t).URL(), "job") }
 
 // lines receives the log.
 type lines chan string

@@ -4,7 +4,6 @@ package ticks
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"os"
 	"testing"
 	"time"
@@ -15,25 +14,23 @@ import (
 	"github.com/lockport/lockport/internal/lab/worker"
 )
 
+// The clocks of the machines are one unit apart. The schedule tolerates another unit of delay in each.
+const (
+	unit     = 750 * time.Millisecond
+	interval = 4 * unit
+	ttl      = 3 * unit
+	// MinHold is how long a run holds the lock at least.
+	MinHold = 2 * unit
+	// Spec is the schedule in cron syntax with seconds: every interval.
+	Spec = "*/3 * * * * *"
+)
+
 // Machine is the configuration of one process.
 type Machine struct {
-	URL      string        // of the lock server
-	Job      string        // the name of the job
-	Variant  string        // free for the test's use
-	Ahead    time.Duration // how far its clock is ahead
-	Interval time.Duration // whole seconds that divide a minute
-	TTL      time.Duration
-	MinHold  time.Duration // how long a run holds the lock at least
+	URL   string        // of the lock server
+	Job   string        // the name of the job
+	Ahead time.Duration // how far its clock is ahead
 }
-
-// Plan returns a Machine for two machines whose clocks are one unit apart. It tolerates another unit of delay in each.
-func Plan(url, job string) Machine {
-	const unit = 750 * time.Millisecond
-	return Machine{URL: url, Job: job, Ahead: unit, Interval: 4 * unit, MinHold: 2 * unit, TTL: 3 * unit}
-}
-
-// Spec returns the schedule in cron syntax with seconds.
-func (m Machine) Spec() string { return fmt.Sprintf("*/%d * * * * *", m.Interval/time.Second) }
 
 // event is a line that a machine prints.
 type event struct {
@@ -44,10 +41,10 @@ type event struct {
 
 // run is the job.
 func (m Machine) run() {
-	e := event{Tick: time.Now().Add(m.Ahead).UnixNano() / int64(m.Interval)}
+	e := event{Tick: time.Now().Add(m.Ahead).UnixNano() / int64(interval)}
 	out := json.NewEncoder(os.Stdout)
 	_ = out.Encode(e)
-	time.Sleep(m.Interval / 8)
+	time.Sleep(interval / 8)
 	e.Ended = true
 	_ = out.Encode(e)
 }
@@ -58,7 +55,7 @@ var machines = worker.Kind[Machine, struct{}, struct{}]{Variable: "LOCKPORT_TICK
 // Main must be the first call in TestMain: see [worker.Kind.Main]. schedule runs job by the machine's schedule until ctx ends.
 func Main(schedule func(ctx context.Context, m Machine, client *lockport.Client, job func()) error) {
 	machines.Main(func(ctx context.Context, m Machine) (func(struct{}) (struct{}, error), func(), error) {
-		client, err := lockport.Open(ctx, m.URL, lockport.TTL(m.TTL))
+		client, err := lockport.Open(ctx, m.URL, lockport.TTL(ttl))
 		run := func(struct{}) (struct{}, error) { return struct{}{}, schedule(ctx, m, client, m.run) }
 		return run, func() { _ = client.Close() }, err
 	})
@@ -66,22 +63,19 @@ func Main(schedule func(ctx context.Context, m Machine, client *lockport.Client,
 
 // Run runs two machines for 12 ticks. It kills the one whose clock is ahead, with SIGKILL, when that begins the job, and restarts it three ticks later.
 // Each tick must begin the job exactly once, on either machine. A run that the kill cuts off counts; no other run may be cut off.
-func Run(t testing.TB, m Machine) {
+func Run(t testing.TB, url, job string) {
 	t.Helper()
 	const n = 12
 	events := make(chan event, 1000)
 	start := func(i int) *worker.Handle[struct{}, struct{}] {
-		its, kind := m, machines
-		if i == 1 {
-			its.Ahead = 0
-		}
+		kind := machines
 		kind.Line = func(line []byte) {
 			e := event{Machine: i}
 			if json.Unmarshal(line, &e) == nil {
 				events <- e
 			}
 		}
-		h, err := kind.Start(t.Context(), its)
+		h, err := kind.Start(t.Context(), Machine{url, job, time.Duration(1-i) * unit}) // machine 0 is ahead
 		require.NoError(t, err)
 		outcome := h.Send(struct{}{})
 		t.Cleanup(func() {
@@ -93,7 +87,7 @@ func Run(t testing.TB, m Machine) {
 		return h
 	}
 	begun, ended := make(map[int64]int), make(map[int64]int)
-	timeout := time.After(time.Duration(n+20) * m.Interval)
+	timeout := time.After(time.Duration(n+20) * interval)
 	until := func(is func(e event) bool) (tick int64) { // counts the events until one is
 		for {
 			var e event
