@@ -193,12 +193,7 @@ func startRedisPair(query string) starter {
 		if p.Link, err = faultproxy.New(master.Addr()); err != nil {
 			return nil, errors.Join(err, p.Redis.Close())
 		}
-		p.reset = func(ctx context.Context) error {
-			if err := p.Master.Promote(ctx); err != nil { // does nothing to a master
-				return err
-			}
-			return p.Follow(ctx)
-		}
+		p.reset = p.Follow
 		if err := p.Follow(ctx); err != nil {
 			return nil, errors.Join(err, p.Close())
 		}
