@@ -114,16 +114,15 @@ func redisMasterReplacedUnseen(s *play.Phase) {
 	redisMasterReplaced(s)
 }
 
-// redisTwoMasters promotes the replica while the old master and a holder on it keep running. The newer worker connects to the new master.
+// redisTwoMasters promotes the replica while the old master and a holder on it keep running.
 func redisTwoMasters(s *play.Phase) {
 	older := s.Worker()
 	Lag(s)
 	had := s.Acquire(older)
-	s.Injected()
-	s.Promote()
-	has := s.Acquire(s.Worker())
+	has := holdElsewhere(s)
 	s.Pause(2, 2) // both renew
 	s.Both(had, has)
+	had.Release() // the old master may only be a replica soon
 	s.Healed()
 }
 

@@ -151,14 +151,6 @@ func splitBrainAndCrash(s *play.Phase) {
 	s.Both(older, newer)
 }
 
-// holdElsewhere promotes the replica, and has a worker acquire the lock there.
-func holdElsewhere(s *play.Phase) *play.Hold {
-	s.Injected()
-	s.Note("the replica is promoted, and the old primary keeps running")
-	play.Check(in[*environment.PostgresPair](s).Promote(s.Ctx))
-	return s.Acquire(s.Worker())
-}
-
 var mySQLCells = slices.Concat(Common(false, closedBothWays...), sessionCells("session-killed", "mysql"), []play.Cell{
 	{Fault: "token-table-locked", Outcome: report.Safe, Script: play.Storm(lasting(lockTokenTable, 1, 2)),
 		Why: "a holder keeps its lock or learns of the loss in time; a claim that gets no token releases the lock and fails"},

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/lockport/lockport/conformance/faultproxy"
+	"github.com/lockport/lockport/internal/lab/environment"
 	"github.com/lockport/lockport/internal/lab/history"
 	"github.com/lockport/lockport/internal/lab/play"
 )
@@ -52,6 +53,14 @@ func endedBehindSilence(end play.Act, before ...play.Act) play.Act {
 		end(s)
 		s.Both(had, s.Acquire(newer))
 	}
+}
+
+// holdElsewhere promotes the replica, and has a new worker acquire the lock there. The others stay with the old primary.
+func holdElsewhere(s *play.Phase) *play.Hold {
+	s.Injected()
+	s.Note("the replica is promoted, and the old primary keeps running")
+	play.Check(in[environment.Pair](s).Promote(s.Ctx))
+	return s.Acquire(s.Worker())
 }
 
 // overtaken has one worker acquire the lock, damages the servers, and has another worker acquire it too. Then both go on, until the older worker knows

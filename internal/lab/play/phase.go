@@ -166,16 +166,12 @@ func (s *Phase) Holder() *Worker {
 	}
 }
 
-// FailOver kills the primary, and promotes its replica after between least and most TTLs.
+// FailOver kills the primary, promotes its replica after between least and most TTLs, and directs new connections of all workers there, as a service
+// address that moves does.
 func (s *Phase) FailOver(least, most float64) {
 	s.Note("the primary is killed, and its replica is promoted")
 	Check(s.Environment.Nodes()[0].Kill())
 	s.Pause(least, most)
-	s.Promote()
-}
-
-// Promote promotes the replica, and directs new connections of all workers there, as a service address that moves does.
-func (s *Phase) Promote() {
 	Check(s.Environment.Servers.(environment.Pair).Promote(s.Ctx))
 	for _, w := range s.Workers() {
 		Check(w.Endpoint.Retarget(s.Environment.URL()))
