@@ -85,15 +85,6 @@ var capabilitiesCases = group("capabilities",
 		lasted := time.Since(sent)
 		e.require(lasted >= req.TTL, "a claim with a TTL of %v lasted for only %v", req.TTL, lasted)
 	}),
-	quick("deadline", "contract: Deadline precedes any other grant of the name; a hold has none exactly if claims do not expire", func(e *Env) {
-		l := e.acquire(e.client(), e.name())
-		deadline, ok := l.Deadline()
-		left := time.Until(deadline)
-		e.require(ok || e.caps.Ends != driver.EndsTTL, "claims end with their TTL, but there is no Deadline")
-		e.require(!ok || e.caps.Ends != driver.EndsProcess, "claims end with their process, but there is a Deadline, in %v", left)
-		e.require(!ok || left > 0 && left < e.ttl, "the Deadline is in %v, but the TTL is %v", left, e.ttl)
-		e.release(l)
-	}),
 	full("prompt", "capabilities: where Prompt is stated, TryAcquire and Requeue return within 100 ms of their context's end, and Release of its deadline",
 		func(e *Env) {
 			// Several calls at once, on an open connection and on a new one.

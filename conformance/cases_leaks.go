@@ -155,16 +155,6 @@ var closeCases = group("close",
 		}
 		e.leftovers("everything was released or closed")
 	}),
-	quick("min-hold", "contract: Close waits until MinHold has passed", func(e *Env) {
-		const least = 500 * time.Millisecond
-		a, b, start := e.client(), e.client(), time.Now()
-		l := e.acquire(a, e.name(), lockport.MinHold(least))
-		e.release(l)
-		e.check(a.Close(), "Close")
-		took := time.Since(start)
-		e.require(took >= least, "Close returned after %v, but MinHold is %v", took, least)
-		e.release(e.acquireWithin(b, l.Name(), soon, "Close has returned"))
-	}),
 	full("silent-server", "P8 no leaks: on a silent server Close returns, with an error", func(e *Env) {
 		c := e.client()
 		e.acquire(c, e.name())

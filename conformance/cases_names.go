@@ -30,13 +30,6 @@ var namesCases = group("names",
 		distinct(e, []string{n + "a", n + "A", n + "é", n + "e\u0301", n + "/a", n + "%2Fa", n + "a ", n + "锁",
 			pad(n, 1023), pad(n, 1024), pad(n, 1023) + "y"})
 	}),
-	quick("invalid", "P9 names, P10 errors: a name that is empty, longer than 1,024 bytes or not UTF-8 is ErrInvalidName", func(e *Env) {
-		c := e.client()
-		for _, name := range []string{"", pad(e.name(), 1025), e.name() + "\xff", e.name() + "\xed\xa0\x80"} {
-			e.is(errOf(c.Acquire(e.ctx, name)), "Acquire of "+quote(name)+" must return ErrInvalidName; it returned", lockport.ErrInvalidName)
-			e.is(errOf(c.TryAcquire(e.ctx, name)), "TryAcquire of "+quote(name)+" must return ErrInvalidName; it returned", lockport.ErrInvalidName)
-		}
-	}),
 )
 
 // pad extends name to the given number of bytes.
@@ -103,14 +96,6 @@ func quote(name string) string {
 
 // errorsCases test P10: the errors of a client.
 var errorsCases = group("errors",
-	quick("held", "P10 errors: TryAcquire of a held name returns ErrHeld in an *Error with operation, backend and name", func(e *Env) {
-		l := e.acquire(e.client(), e.name())
-		_, err := e.client().TryAcquire(e.ctx, l.Name())
-		e.is(err, "TryAcquire of a held name must return ErrHeld; it returned", lockport.ErrHeld)
-		framed, ok := errors.AsType[*lockport.Error](err)
-		e.require(ok, "TryAcquire must return an *Error; it returned: %w", err)
-		e.require(framed.Op == "try" && framed.Name == l.Name() && framed.Backend == e.caps.Backend, "a field of the *Error is wrong: %+v", *framed)
-	}),
 	quick("released", "P10 errors: after Release, Err is ErrReleased, another Release returns nil, and the lock is never lost", func(e *Env) {
 		l := e.acquire(e.client(), e.name())
 		ctx, cancel := l.Context(e.ctx)
@@ -125,20 +110,6 @@ var errorsCases = group("errors",
 		e.is(context.Cause(ctx), "the cause of the context's end must be ErrReleased; it is", lockport.ErrReleased)
 		e.check(l.Release(e.ctx), "the second Release must return nil; it returned")
 		e.notLost(l, "Release")
-	}),
-	quick("context", "P10 errors: an Acquire whose context ends returns the context's error and ErrHeld", func(e *Env) {
-		holder, name := e.client(), e.name()
-		e.acquire(holder, name)
-		for _, c := range []*lockport.Client{holder, e.client()} {
-			held := false // a busy server may not have replied yet
-			for patience := 150 * time.Millisecond; !held; patience *= 2 {
-				short, cancel := context.WithTimeout(e.ctx, patience)
-				_, err := c.Acquire(short, name)
-				cancel()
-				held = errors.Is(err, lockport.ErrHeld)
-				e.require(errors.Is(err, context.DeadlineExceeded) && (held || patience <= soon), "Acquire lacks DeadlineExceeded or ErrHeld: %w", err)
-			}
-		}
 	}),
 )
 
@@ -167,16 +138,4 @@ var reentryCases = group("reentry",
 		e.check(err, "TryAcquire of a released name")
 		e.release(again)
 	}),
-	full("try-without-a-request", "P11 no silent re-entry: TryAcquire of a name that the same client holds sends no request", func(e *Env) {
-		c := e.patient()
-		l := e.acquire(c, e.name())
-		const n = 1000
-		before := e.requests()
-		for range n {
-			e.is(errOf(c.TryAcquire(e.ctx, l.Name())), "this client holds the name, yet TryAcquire was not ErrHeld but", lockport.ErrHeld)
-		}
-		sent := e.requests() - before
-		e.require(sent <= n/20, "%d calls sent %d requests", n, sent) // renewals account for a few
-		e.release(l)
-	}, "Requests"),
 )
