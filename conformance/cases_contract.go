@@ -113,13 +113,6 @@ var contractCases = group("contract",
 				"HeldError.Holder is %+v, but the holder is %s with token %d", h, req.Owner, token)
 		}
 	}),
-	quick("release", "contract: as soon as a claim was released, every client can claim its name", func(e *Env) {
-		a, b, name := e.two()
-		for range 5 {
-			a.release(a.claim(name))
-			b.release(b.claim(name))
-		}
-	}),
 	quick("same-owner", "contract: TryAcquire with the owner of a granted claim returns that claim again or ErrHeld; it never grants twice",
 		sole.grantedOnce),
 	full("same-owner-later", "contract, P3a silence: if TryAcquire with the owner of a granted claim returns a Lease again, the server keeps the claim until that Lease's Until",

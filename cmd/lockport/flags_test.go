@@ -180,7 +180,7 @@ func TestRefusals(t *testing.T) {
 		{64, "--soak runs no cases", []string{"conform", "--soak", "1s", "--short"}},
 		{64, "need --soak", []string{"conform", "--goroutines", "9"}},
 		{64, "excludes --json", []string{"conform", "--list", "--json=-"}},
-		{1, "the report cannot be written", []string{"conform", "--run", "^contract/release$", "--json", filepath.Join(missing, "report")}},
+		{1, "the report cannot be written", []string{"conform", "--run", "^exclusion/two-backends$", "--json", filepath.Join(missing, "report")}},
 		{69, "there is no lock folder", []string{"conform", "--url", "file:///no/such/folder"}},
 
 		{64, `unknown scenario "H99"; known: hazards, costs, H1,`, []string{"compare", "--scenario", "H7,H99"}},

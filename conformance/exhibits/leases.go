@@ -12,7 +12,7 @@ import (
 // releases are locks that release nothing, or other holders' claims.
 var releases = []Exhibit{
 	{"releases-nothing", "a release returns nil and does nothing",
-		caught{"contract/release": "nobody has the name, yet a claim was not granted"}, releasing(func(context.Context, *lease) error { return nil })},
+		caught{"exclusion/two-backends": "nobody has the name, yet a claim was not granted", "exclusion/two-claims": "claimed once and released once"}, releasing(func(context.Context, *lease) error { return nil })},
 	{"releases-whoever-holds", "plain DEL: a release ends any holder's claim",
 		caught{"ownership/late-release": "was not ErrLost but: no error", "ownership/abandon-twice": "holder has not released the name, yet",
 			"ownership/abandon-twice-same-client": "holder has not released the name, yet"}, releasing(func(ctx context.Context, l *lease) error {

@@ -102,9 +102,9 @@ var statements = []Exhibit{
 			}
 		}},
 	{"leaks-goroutines", "every claim leaves a goroutine behind",
-		caught{"contract/release": "no goroutine may be left", "errors/released": "no goroutine may be left"}, asking(func(*driver.Request) { go time.Sleep(10 * time.Second) })},
+		caught{"exclusion/two-backends": "no goroutine may be left", "errors/released": "no goroutine may be left"}, asking(func(*driver.Request) { go time.Sleep(10 * time.Second) })},
 	{"leaks-keys", "every claim leaves a key at the server",
-		caught{"contract/release": "the server must keep nothing", "errors/released": "the server must keep nothing"}, claiming(func(l *lock, ctx context.Context, req driver.Request) (driver.Lease, error) {
+		caught{"exclusion/two-backends": "the server must keep nothing", "errors/released": "the server must keep nothing"}, claiming(func(l *lock, ctx context.Context, req driver.Request) (driver.Lease, error) {
 			direct := memory.NewBackend(memory.Options{Server: l.sound.Server()})
 			_, _ = direct.TryAcquire(ctx, driver.Request{Name: req.Name + ":queue", Owner: req.Owner, TTL: time.Hour})
 			return l.sound.TryAcquire(ctx, req)

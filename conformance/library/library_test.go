@@ -41,7 +41,7 @@ func TestDriver(t *testing.T) {
 	for outcome, release := range map[conformance.Outcome]func(*sync.Mutex){
 		conformance.Pass: (*sync.Mutex).Unlock, conformance.Fail: func(*sync.Mutex) {},
 	} {
-		client, ids := locks(release), []string{"contract/release", "exclusion/two-backends"}
+		client, ids := locks(release), []string{"exclusion/two-claims", "exclusion/two-backends"}
 		if outcome == conformance.Pass {
 			ids = append(ids, "capabilities/ttl")
 		}
