@@ -31,8 +31,7 @@ func inOtherSession(err error) bool {
 
 // refusal returns the classified error of a statement that the session survived; nil: no error, or one that ended the session.
 func refusal(c *pgx.Conn, err error) error {
-	var pg *pgconn.PgError
-	if !errors.As(err, &pg) || c.IsClosed() {
+	if _, ok := errors.AsType[*pgconn.PgError](err); !ok || c.IsClosed() {
 		return nil
 	}
 	return classify(err)
@@ -40,8 +39,7 @@ func refusal(c *pgx.Conn, err error) error {
 
 // ended explains why a session has ended.
 func ended(err error) error {
-	var pg *pgconn.PgError
-	if errors.As(err, &pg) {
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return fmt.Errorf("the server ended the session: %s (SQLSTATE %s)", session.OneLine(pg.Message), pg.Code)
 	}
 	return fmt.Errorf("the connection has ended: %w", err)

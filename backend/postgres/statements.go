@@ -71,8 +71,9 @@ func newStatements(draw string) *statements {
 		await:   statement{"lp_await", `SELECT CASE WHEN ` + here("pg_advisory_lock_shared($3::int, $4::int) IS NOT NULL") + ` THEN ` + notify("c", "$2::bigint") + `::bigint END`},
 		leave:   statement{"lp_leave", `SELECT ` + here("pg_advisory_unlock_shared($2::int, $3::int)") + `::int::bigint`},
 		ping:    statement{"lp_ping", `SELECT ` + here("true") + `::int::bigint`},
-		// Without its marker the session has ended, or is just releasing its other locks.
-		end: statement{"lp_end", `SELECT coalesce(bool_and(pg_terminate_backend(pid, 10)), pg_sleep(0.01) IS NOT NULL)::int::bigint FROM pg_locks
+		// Without its marker the session has ended, or is just releasing its other locks. After the signal it soon does both.
+		end: statement{"lp_end", `SELECT coalesce(bool_and(pg_terminate_backend(pid) AND pg_sleep(0.01) IS NOT NULL AND NOT EXISTS (SELECT FROM pg_locks
+			WHERE locktype = 'advisory' AND pid = l.pid)), pg_sleep(0.01) IS NOT NULL)::int::bigint FROM pg_locks l
 			WHERE ` + here("true") + ` AND locktype = 'advisory' AND objsubid = 2 AND pid = $2::bigint AND classid::bigint = $3::bigint AND objid::bigint = $4::bigint`},
 	}
 }
