@@ -128,7 +128,7 @@ func TestCheckOfRestrictedUsers(t *testing.T) {
 	} {
 		require.Equal(t, want, peer.Notices(t, s.UserURL(user, "secret")), user)
 	}
-	for user, what := range map[string]string{"nokeys": "ACL is too narrow", "noset": "SET", "noeval": "evalsha"} {
+	for user, what := range map[string]string{"nokeys": "ACL is too narrow", "noset": "ACL is too narrow", "noeval": "evalsha"} {
 		peer.Refuses(t, s.UserURL(user, "secret"), driver.ErrRefused, what)
 		n := newNode(t, s.UserURL(user, "secret"), "a")
 		peer.SaysOneLine(t, peer.Fails(t, n, n.Request(t.Name())), driver.ErrRefused, "")

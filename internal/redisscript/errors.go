@@ -16,8 +16,8 @@ import (
 	"github.com/lockport/lockport/internal/lockurl"
 )
 
-// replyClasses maps the prefixes of Redis' error replies to classes. A script sets the lock as its last step, so one that returns such an
-// error has granted nothing, unless the class is ErrUnknown.
+// replyClasses maps the prefixes of Redis' error replies, without "ERR ", to classes. A script sets the lock as its last step, so one that
+// returns such an error has granted nothing, unless the class is ErrUnknown.
 var replyClasses = []struct {
 	prefix string
 	class  error
@@ -26,9 +26,10 @@ var replyClasses = []struct {
 	{"WRONGPASS", driver.ErrRefused, "wrong user name or password"},
 	{"NOAUTH", driver.ErrRefused, "a password is needed"},
 	{"NOPERM", driver.ErrRefused, "the user's ACL is too narrow: the page of the Redis backend has a sufficient one"},
-	{"ERR invalid password", driver.ErrRefused, "wrong password"},
-	{"ERR max number of clients", driver.ErrUnavailable, "too many connections: raise maxclients"},
-	{"ERR This instance has cluster support disabled", driver.ErrRefused, "this is not a Redis Cluster node: use redis://"},
+	{"The user executing the script can't run", driver.ErrRefused, "the user's ACL is too narrow: the page of the Redis backend has a sufficient one"},
+	{"invalid password", driver.ErrRefused, "wrong password"},
+	{"max number of clients", driver.ErrUnavailable, "too many connections: raise maxclients"},
+	{"This instance has cluster support disabled", driver.ErrRefused, "this is not a Redis Cluster node: use redis://"},
 	{string(goredis.Nil), driver.ErrUnavailable, "the sentinels do not know the master: check master_name"}, // no script call returns Nil as an error
 	{"OOM", driver.ErrUnavailable, "Redis is out of memory: raise maxmemory or free memory"},
 	{"MISCONF", driver.ErrUnavailable, "Redis refuses writes because it cannot save them: see its log and disk"},
@@ -41,11 +42,9 @@ var replyClasses = []struct {
 	{"READONLY", driver.ErrUnavailable, "this is a read-only replica"},
 	{"NOREPLICAS", driver.ErrUnavailable, "too few replicas are connected (min-replicas-to-write)"},
 	{"BUSY", driver.ErrUnavailable, "another client's script blocks Redis"},
-	// SCRIPT KILL ends only scripts that have written nothing. The second text is that of Redis 6.
-	{"ERR Script killed", driver.ErrUnavailable, "somebody ended the script"},
-	{"Script killed", driver.ErrUnavailable, "somebody ended the script"},
+	{"Script killed", driver.ErrUnavailable, "somebody ended the script"}, // SCRIPT KILL ends only scripts that have written nothing
 	// A script met a key that it had deleted, in a slot that is being moved: half of it may be done. The second text is that of Redis 6.
-	{"ERR Script attempted to access a non local key", driver.ErrUnknown, "the slot is being moved"},
+	{"Script attempted to access a non local key", driver.ErrUnknown, "the slot is being moved"},
 	{"Lua script attempted to access a non local key", driver.ErrUnknown, "the slot is being moved"},
 }
 
@@ -97,15 +96,15 @@ func Explain(addr string, err error) error {
 	return fmt.Errorf("%w: is %s a Redis server? (%.150s)", driver.ErrUnavailable, addr, strings.TrimPrefix(err.Error(), driver.ErrUnknown.Error()+": "))
 }
 
-// scriptError strips the frames that Redis 6 puts around the error of a command in a script: one if the script returns the error, two if
-// it raises it.
+// scriptError strips "ERR ", and the frames that Redis 6 puts around the error of a command in a script: one if the script returns the
+// error, two if it raises it.
 func scriptError(text string) string {
 	for strings.HasPrefix(text, "ERR Error running script") || strings.HasPrefix(text, "@user_script") {
 		_, text, _ = strings.Cut(text, "@user_script:")
 		_, text, _ = strings.Cut(text, ": ")
 		text = strings.TrimPrefix(text, "-")
 	}
-	return text
+	return strings.TrimPrefix(text, "ERR ")
 }
 
 // ReplyError is an error reply that a script returned as text.
