@@ -36,7 +36,7 @@ func CreateBucket(ctx context.Context, js jetstream.JetStream, o Options, replic
 func (b *Backend) verify(ctx context.Context, js jetstream.JetStream) (*jetstream.StreamInfo, error) {
 	stream, err := js.Stream(ctx, b.stream())
 	if err != nil {
-		return nil, fmt.Errorf("the bucket %s (make it with nats.CreateBucket): %w", b.bucket, err)
+		return nil, fmt.Errorf("cannot read the bucket %s: does it exist (nats.CreateBucket makes it), and has the user rights to it? %w", b.bucket, err)
 	}
 	info := stream.CachedInfo()
 	c := info.Config

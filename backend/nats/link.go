@@ -19,7 +19,7 @@ const connectTimeout = 2 * time.Second
 
 // unreachable returns why there is no connection. cause may be nil.
 func unreachable(cause error) error {
-	return fmt.Errorf("NATS cannot be reached: is it running, and is the address right? The last error: %w", cmp.Or(cause, natsgo.ErrDisconnected))
+	return fmt.Errorf("no connection to NATS: does it run, and are address and password right? Last error: %w", cmp.Or(cause, natsgo.ErrDisconnected))
 }
 
 // Close implements driver.Backend. It also closes a connection that was made from a URL.
