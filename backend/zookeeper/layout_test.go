@@ -195,17 +195,17 @@ func TestNodePrefix(t *testing.T) {
 	require.NotEqual(t, ownerPrefix(owner), ownerPrefix(owner+"y"))
 	require.Equal(t, "a%2Fb", parentName(driver.Request{Name: "a/b", Shared: true}))
 	require.Equal(t, "a%2Fb.permits", parentName(driver.Request{Name: "a/b", Permits: 8}))
-	for _, foreign := range []string{"lock-0000000001", "_c_f-lock-0000000010", "zzz", "read-lock-0000000001", "x-796e6fa4-34cf-8a0d-6aaf-f3a419e6d38e-read-lock-0000000001"} {
+	for _, foreign := range []string{"lock-0000000001", "_c_f-lock-0000000010", "f__rlock__0000000001", "zzz", "read-lock-0000000001", "x-796e6fa4-34cf-8a0d-6aaf-f3a419e6d38e-read-lock-0000000001"} {
 		require.Empty(t, modeOfNode(foreign))
 	}
 }
 
 func TestOrder(t *testing.T) {
 	t.Parallel()
-	children := []string{"_c_f-lock-0000000010", "_c_a-lock-0000000011", "lock-0000000009", "zzz", "_c_b-lock-0000000008", "a-lock-x-lock-0000000001"}
+	children := []string{"_c_f-lock-0000000010", "_c_a-lock-0000000011", "lock-0000000009", "zzz", "_c_b-lock-0000000008", "a-lock-x-lock-0000000001", "f__lock__0000000007", "0__rlock__0000000012"}
 	inOrder(children)
 	require.Equal(t, []string{
-		"a-lock-x-lock-0000000001", "_c_b-lock-0000000008", "lock-0000000009", "_c_f-lock-0000000010", "_c_a-lock-0000000011", "zzz",
+		"a-lock-x-lock-0000000001", "f__lock__0000000007", "_c_b-lock-0000000008", "lock-0000000009", "_c_f-lock-0000000010", "_c_a-lock-0000000011", "0__rlock__0000000012", "zzz",
 	}, children)
 }
 

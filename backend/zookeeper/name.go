@@ -22,10 +22,14 @@ import (
 //	_c_GUID-__WRIT__NNNNNNNNNN      a writer's, with Options.ReadWriteLock (Curator's InterProcessReadWriteLock)
 //	_c_GUID-__READ__NNNNNNNNNN      a reader's, with that option
 //
-// The last two are also understood without the option.
+// The last two are also understood without the option, and so are the nodes of kazoo's locks:
+//
+//	GUID__lock__NNNNNNNNNN          of Lock and WriteLock
+//	GUID__rlock__NNNNNNNNNN         of ReadLock
 const (
 	protectedPrefix = "_c_"
 	lockName        = "lock-"
+	kazooLockName   = "lock__"
 	readLockName    = "__READ__"
 	writeLockName   = "__WRIT__"
 	sequenceDigits  = 10
@@ -102,9 +106,9 @@ func permitsOf(mode string) int {
 	return n
 }
 
-// sortKey is what Curator sorts a child by: the part after the lock name, or the whole name.
+// sortKey is what a lock's children are sorted by, as in Curator: the part after the lock name, or the whole name.
 func sortKey(child string) string {
-	for _, name := range []string{lockName, readLockName, writeLockName} {
+	for _, name := range []string{lockName, readLockName, writeLockName, kazooLockName} {
 		if i := strings.LastIndex(child, name); i >= 0 {
 			return child[i+len(name):]
 		}
