@@ -34,7 +34,7 @@ type Pipe struct {
 	slow     atomic.Int64 // no direct calls until then, in ns since 1970: see direct
 
 	mu    sync.Mutex
-	nodes map[string]*node // by address
+	nodes map[*goredis.Client]*node // nil: the server of Client
 }
 
 // node is a server of a Pipe, with its queue of calls.
@@ -55,7 +55,7 @@ type Reply struct {
 // NewPipe makes a pipe on client. If replicas > 0, grants and renewals wait until that many replicas acknowledge
 // them, for waitTime at most. NewPipe does no I/O.
 func NewPipe(client goredis.UniversalClient, replicas int, waitTime time.Duration) *Pipe {
-	p := &Pipe{Client: client, replicas: replicas, waitTime: waitTime, nodes: make(map[string]*node)}
+	p := &Pipe{Client: client, replicas: replicas, waitTime: waitTime, nodes: make(map[*goredis.Client]*node)}
 	switch c := client.(type) {
 	case *goredis.ClusterClient:
 		p.cluster = c
@@ -168,7 +168,6 @@ func (p *Pipe) nodeOf(ctx context.Context, c Call) (*node, error) {
 		return nil, Classify(goredis.ErrClosed, false)
 	}
 	var master *goredis.Client
-	addr := ""
 	if p.cluster != nil {
 		err := Guard(ctx, func() (err error) { // it may have to load the slot map
 			master, err = p.cluster.MasterForKey(ctx, c.args[3].(string))
@@ -177,23 +176,22 @@ func (p *Pipe) nodeOf(ctx context.Context, c Call) (*node, error) {
 		if err != nil {
 			return nil, Classify(err, false)
 		}
-		addr = master.Options().Addr
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	n := p.nodes[addr]
-	if n == nil || n.client != master { // go-redis makes a new client when a node returns
+	n := p.nodes[master]
+	if n == nil {
 		if len(p.nodes) >= maxNodes {
 			clear(p.nodes) // calls under way keep theirs
 		}
 		n = &node{client: master}
 		n.queue.Send = func(ctx context.Context, calls []Call) []Reply { return p.send(latestDeadline(ctx, calls), n, calls) }
-		p.nodes[addr] = n
+		p.nodes[master] = n
 	}
 	return n, nil
 }
 
-// maxNodes bounds the nodes of a Pipe: more than a Cluster has, but the addresses of its nodes may change for ever.
+// maxNodes bounds the nodes of a Pipe: more than a Cluster has, but go-redis makes a new client for each node that returns.
 const maxNodes = 1024
 
 // IsNil reports that client is nil, or a nil pointer.

@@ -105,7 +105,7 @@ func clusterOf(o goredis.ClusterOptions, addrs ...string) *goredis.ClusterClient
 	return goredis.NewClusterClient(&o)
 }
 
-// A Pipe does not remember all addresses that a Cluster's nodes ever had.
+// A Pipe does not remember all nodes that a Cluster ever had.
 func TestNodesAreBounded(t *testing.T) {
 	p := NewPipe(goredis.NewClusterClient(&goredis.ClusterOptions{}), 0, 0)
 	for i := range 2 * maxNodes {
