@@ -37,7 +37,6 @@ func (b *Backend) Check(ctx context.Context) ([]driver.Notice, error) {
 func (b *Backend) tryScripts(ctx context.Context, all *notice.List) error {
 	calls := map[*goredis.Client]redisscript.Call{nil: redisscript.Check.Call(b.keysOf(redisscript.CheckName()))}
 	if cluster, ok := b.pipe.Client.(*goredis.ClusterClient); ok {
-		clear(calls)
 		for range 1000 { // random slots
 			keys := b.keysOf(redisscript.CheckName())
 			master, _ := cluster.MasterForKey(ctx, keys[0]) // eachNode has loaded the slots
