@@ -117,18 +117,17 @@ func (c *claim) renewalOutcome(sent time.Time, r redisscript.Reply) driver.Renew
 
 // Release implements driver.Lease, in one request.
 func (c *claim) Release(ctx context.Context) error {
-	r := c.run(ctx, redisscript.Release)
+	return c.releaseOutcome(c.run(ctx, redisscript.Release))
+}
+
+// releaseOutcome converts the reply to a release.
+func (c *claim) releaseOutcome(r redisscript.Reply) error {
 	if r.Err != nil {
 		return r.Err
 	}
-	return c.releaseOutcome(r.Value)
-}
-
-// releaseOutcome converts the server's reply to a release.
-func (c *claim) releaseOutcome(reply any) error {
 	c.b.claims.Leave(c)
-	if reply != int64(1) {
-		return lost(reply)
+	if r.Value != int64(1) {
+		return lost(r.Value)
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package redis
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -187,15 +188,11 @@ func (b *Backend) Requeue(ctx context.Context, old driver.Lease, req driver.Requ
 	sent := time.Now()
 	r := b.pipe.Run(ctx, redisscript.Requeue.Call(b.keysOf(req.Name), from.value(), c.value(), c.TTL()))
 	reply, _ := r.Value.([]any)
-	if r.Err == nil && len(reply) != 2 {
-		r.Err = r.Unexpected()
+	if len(reply) != 2 {
+		reply, r.Err = make([]any, 2), cmp.Or(r.Err, r.Unexpected())
 	}
-	if r.Err != nil {
-		released, err = r.Err, r.Err
-	} else {
-		released = from.releaseOutcome(reply[0])
-		lease, err = b.outcome(c, sent, redisscript.Reply{Value: reply[1], Unacked: r.Unacked})
-	}
+	released = from.releaseOutcome(redisscript.Reply{Value: reply[0], Err: r.Err})
+	lease, err = b.outcome(c, sent, redisscript.Reply{Value: reply[1], Err: r.Err, Unacked: r.Unacked})
 	b.claims.Answered(c, true, err)
 	return lease, released, err
 }
