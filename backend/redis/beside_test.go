@@ -48,7 +48,6 @@ func TestWireGoldenOfReaders(t *testing.T) {
 	a.Frees(leases[0])
 	a.Abandons(writer)
 	leaves(t, s, name)
-	require.Equal(t, int64(0), do(t, s, "EXISTS", set))
 }
 
 func TestWireGoldenOfPermits(t *testing.T) {

@@ -102,6 +102,9 @@ func TestAbandonOnAFullServer(t *testing.T) {
 		require.Equal(t, []any{"~" + req.Owner[:32]}, do(t, s, "ZRANGE", queue, 0, -1))
 	}
 	lease := a.Takes(a.Request("y"))
+	require.NoError(t, a.Detach(t.Context(), lease))
+	_, forgotten, _ := a.claims.Find(lease.(*claim).Req)
+	require.True(t, forgotten, "a detached claim")
 	do(t, s, "CONFIG", "SET", "maxmemory", "1")
 	require.NoError(t, peer.ErrOf(other.Attach(t.Context(), other.Request("y"), lease.(*claim).Req.Owner, lease.Grant().Token)))
 }

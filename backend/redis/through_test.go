@@ -78,8 +78,7 @@ func TestHooksSeeEveryCommand(t *testing.T) {
 	}
 }
 
-// With a silent server every call returns soon after its context ends, although go-redis keeps reading from its socket: a direct claim, and with
-// go-redis' defaults, which ignore contexts.
+// With a silent server every call returns soon after its context ends: a direct claim, and with go-redis' defaults, which ignore contexts.
 func TestCallsReturnThoughTheServerIsSilent(t *testing.T) {
 	t.Parallel()
 	s := servers.NeedRedis(t, servers.RedisOptions{})
