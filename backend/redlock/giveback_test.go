@@ -35,8 +35,7 @@ func (c *claim) waitsUntil(t testing.TB, ok func() bool) {
 	peer.Until(t, func() bool { c.mu.Lock(); defer c.mu.Unlock(); return ok() })
 }
 
-// half makes a claim that the first node has granted, and the others, where a foreign client holds x, will not: their proxies are frozen. done is
-// its outcome.
+// half makes a claim that only the first node has granted: a foreign client holds x on the others, whose proxies are frozen. done is its outcome.
 func (x *nodes) half(t *testing.T, a *client, req driver.Request) (c *claim, done <-chan error) {
 	a.Frees(a.TakesSoon(a.Request("warm-up"))) // the first requests of a client may exceed the node timeout on a slow machine
 	x.empty(t, "warm-up")                      // no node has a request under way
@@ -50,8 +49,7 @@ func (x *nodes) half(t *testing.T, a *client, req driver.Request) (c *claim, don
 	return c, outcome
 }
 
-// releasing makes a claim on x that the first node grants and the others, where a foreign client holds x, do not. The request to release the
-// vote is held up on its way to the first node. It times out.
+// releasing makes a claim on x that only the first node grants: a foreign client holds x on the others. The vote's release is held up, and times out.
 func (x *nodes) releasing(t *testing.T, a *client) (driver.Request, *claim) {
 	req := a.Request("x")
 	c, done := x.half(t, a, req)
@@ -96,8 +94,7 @@ func (x *nodes) detour(t *testing.T) (a *client, another func()) {
 	}
 }
 
-// A late release, over a connection that was given up, frees no vote that counts: that node's votes no longer count. This holds for the same
-// claim, made again while the release is under way or after it has timed out.
+// A late release takes no vote that counts: its node's vote does not, for a claim made again while the release is under way or has timed out.
 func TestLateGiveBackTakesNothing(t *testing.T) {
 	x := plainNodes(t, 3)
 	a, another := x.detour(t)
@@ -116,34 +113,35 @@ func TestLateGiveBackTakesNothing(t *testing.T) {
 	peer.Until(t, func() bool { return do(t, x.servers[0], "EXISTS", key("x")) == int64(0) })
 }
 
-// Nor does the vote of a node count that is not asked again while the release is under way, because it rests.
+// Nor does the vote of a node count that is not asked again while the release is under way, because it rests, or that is to be asked after it.
 func TestGiveBackUnderWayAtANodeThatRests(t *testing.T) {
-	x := plainNodes(t, 3)
-	warm := newClient(t, x.url(), "warm")
-	warm.Frees(warm.Takes(warm.Request("warm-up"))) // the nodes know the scripts
-	x.empty(t, "warm-up")
-	open := make(chan struct{})
-	a := clientOn(t, x, func(i int, o *goredis.Options) {
-		o.ContextTimeoutEnabled = true
-		o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
-			conn, err := new(net.Dialer).DialContext(ctx, network, addr)
-			return noting{conn, func() { x.releases.Add(1); <-open }}, err
+	t.Parallel()
+	for _, pause := range []time.Duration{0, time.Minute} {
+		x := newNodes(t, 3, servers.RedisOptions{})
+		warm := newClient(t, x.url(), "warm")
+		warm.Frees(warm.Takes(warm.Request("warm-up"))) // the nodes know the scripts
+		x.empty(t, "warm-up")
+		a := clientOn(t, x, func(i int, o *goredis.Options) {
+			o.ContextTimeoutEnabled = true
+			o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
+				conn, err := new(net.Dialer).DialContext(ctx, network, addr)
+				return noting{conn, func() { x.releases.Add(1); <-t.Context().Done() }}, err
+			}
+		})
+		for i := range x.servers {
+			peer.Until(t, func() bool { return a.reaches(i) == nil }) // it has a connection
 		}
-	})
-	defer close(open)
-	for i := range x.servers {
-		peer.Until(t, func() bool { return a.reaches(i) == nil }) // it has a connection
+		x.foreign(t, 1, 2)
+		req := a.Request("x")
+		a.Waits(req)
+		peer.Until(t, func() bool { return x.releases.Load() > 0 })
+		x.each(t, false, does("DEL", key("x")), 1, 2)
+		a.rests(0, "as after a failed dial", pause)
+		lease := a.Takes(req)
+		a.rests(0, "", 0)
+		x.each(t, true, (*servers.Redis).Kill, 2)
+		require.ErrorIs(t, peer.ErrOf(a.Renews(lease)), driver.ErrUnknown, "one vote counts, one may vanish, one is gone")
 	}
-	x.foreign(t, 1, 2)
-	req := a.Request("x")
-	a.Waits(req)
-	peer.Until(t, func() bool { return x.releases.Load() > 0 })
-	x.each(t, false, does("DEL", key("x")), 1, 2)
-	a.rests(0, "as after a failed dial", time.Minute)
-	lease := a.Takes(req)
-	a.rests(0, "", 0)
-	x.each(t, true, (*servers.Redis).Kill, 2)
-	require.ErrorIs(t, peer.ErrOf(a.Renews(lease)), driver.ErrUnknown, "one vote counts, one may vanish, one is gone")
 }
 
 // If a majority needs such a node, another claim must be made.
@@ -162,8 +160,7 @@ func TestLateGiveBackMakesRoomForAnotherClaim(t *testing.T) {
 	x.empty(t, "x")
 }
 
-// A release waits for a retake in flight, which would bring the key back. If the retake's answer was lost, the node refuses it when it arrives
-// over the connection that was given up.
+// A release waits for a retake in flight, which would bring the key back. If the retake's answer was lost, the node refuses it when it arrives late.
 func TestReleaseBeforeARetake(t *testing.T) {
 	t.Parallel()
 	for _, lost := range []bool{false, true} {
