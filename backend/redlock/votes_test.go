@@ -58,8 +58,7 @@ func TestSplitVotesResolve(t *testing.T) {
 	}
 }
 
-// Many claims of one process for a name queue at every node. Nodes that answer them one after another are not silent. A claim that has failed
-// meanwhile is no longer sent.
+// Claims of one process for a name queue at every node. Nodes that answer them in turn are not silent. A claim that has failed is no longer sent.
 func TestALongLineIsNoSilence(t *testing.T) {
 	x := plainNodes(t, 3)
 	a := newClient(t, x.proxied(), "a")

@@ -115,8 +115,7 @@ func TestCallsThatAreRefusedTogetherGoAlone(t *testing.T) {
 	peer.SaysOneLine(t, replies[1].Err, driver.ErrRefused, "NOPERM")
 }
 
-// A call whose WAIT fails has an unknown outcome, even if it went again because the server did not know the script. A failed WAIT does not affect
-// calls that did not ask for replicas.
+// A failed WAIT makes only the outcome of calls that asked for it unknown, even if they went again because the server did not know the script.
 func TestWaitIsOnlyTheirsWhoAsked(t *testing.T) {
 	s := servers.NeedRedis(t, servers.RedisOptions{Users: []string{"some on >secret ~* &* +@all -wait"}})
 	p := pipeOf(t, s.UserURL("some", "secret"), 1)
