@@ -30,13 +30,14 @@ func TestTheCallersClientsCarryEveryRequest(t *testing.T) {
 		hooks, clients = append(hooks, h), append(clients, struct{ goredis.UniversalClient }{c})
 	}
 	a := clientOf(t, peer.Must(NewBackend(clients, Options{}))(t), "a")
+	x.each(t, false, refuses, 0)
 	lease := a.Takes(a.Request("x"))
+	lease.(*claim).waitsUntil(t, func() bool { return lease.(*claim).count(asked) == 0 })
+	x.each(t, false, serves, 0)
 	peer.Extends(t, a, lease)
 	a.Abandons(a.Request("y"))
 	peer.Shows(t, a, "x")
-	do(t, x.servers[0], "DEL", key("x"))
-	peer.Extends(t, a, lease)
-	x.full(t, "x")
+	x.full(t, "x") // also the node that refused the claim
 	a.Frees(lease)
 	x.empty(t, "x")
 	require.ErrorIs(t, a.Break(t.Context(), "x", "somebody"), driver.ErrLost)
