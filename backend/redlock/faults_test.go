@@ -102,6 +102,10 @@ func TestReleaseThatSomeNodesRefuse(t *testing.T) {
 		x.each(t, false, serves, 0, 1, 2)
 		x.empty(t, "x")
 	}
+	late := a.Takes(a.Request("x")).(*claim)
+	late.waitsUntil(t, func() bool { late.votes[0].claims, late.until = stray, time.Now(); return late.count(asked) == 0 })
+	x.each(t, false, does("DEL", key("x")), 1)
+	require.ErrorIs(t, a.Releases(late), driver.ErrLost, "a node that refuses the claim from now on does not say whether it had the key")
 }
 
 // A renewal retakes the lock on a node that lost its data. A lock that lost its majority is lost, and nothing brings it back.
