@@ -40,7 +40,7 @@ func New(locker lockport.Locker, name string, opts ...lockport.AcquireOption) *L
 
 // Lock waits for the lock until ctx ends. Its errors are those of lockport.Locker.Acquire. It does not use the database. While another Provider with
 // this Locker works, Close of the lockport.Locker does not end the wait.
-func (l *Locker) Lock(ctx context.Context, _ *sql.DB) error {
+func (l *Locker) Lock(ctx context.Context, _ *sql.DB) (err error) {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -49,13 +49,15 @@ func (l *Locker) Lock(ctx context.Context, _ *sql.DB) error {
 	case <-ctx.Done():
 		return fmt.Errorf("lockport: another Provider of this process has %q: %w: %w", l.name, lockport.ErrHeld, ctx.Err())
 	}
-	lock, err := l.locker.Acquire(ctx, l.name, l.opts...)
-	if err != nil {
-		<-l.turn
-		return err
-	}
+	var lock *lockport.Lock
+	defer func() {
+		if lock == nil { // an error, or a panic of a hook
+			<-l.turn
+		}
+	}()
+	lock, err = l.locker.Acquire(ctx, l.name, l.opts...)
 	l.lock.Store(lock)
-	return nil
+	return err
 }
 
 // Unlock releases the lock. Its errors are those of lockport.Lock.Release: lockport.ErrLost means that the lock did not protect all migrations.

@@ -79,8 +79,9 @@ func TestLostInDo(t *testing.T) {
 
 func TestLocker(t *testing.T) {
 	ctx := peer.Within(t, 10*time.Second)
-	server := memory.NewServer()
-	locks := peer.Client(t, memory.NewBackend(memory.Options{Server: server}))
+	server, before := memory.NewServer(), func() { panic("hook") }
+	hooks := lockport.Hooks{AcquireStart: func(ctx context.Context, _ lockport.AcquireEvent) context.Context { before(); return ctx }}
+	locks := peer.Client(t, memory.NewBackend(memory.Options{Server: server}), lockport.Observe(hooks))
 	ours, theirs := gooselock.New(locks, t.Name()), gooselock.New(locks, t.Name())
 	blocked := func(l *gooselock.Locker) {
 		t.Helper()
@@ -89,6 +90,8 @@ func TestLocker(t *testing.T) {
 		require.ErrorIs(t, err, lockport.ErrHeld)
 	}
 
+	require.PanicsWithValue(t, "hook", func() { _ = ours.Lock(ctx, nil) })
+	before = func() {}
 	require.NoError(t, ours.Lock(ctx, nil))
 	blocked(theirs)
 
