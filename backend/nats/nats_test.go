@@ -58,6 +58,7 @@ func TestLayoutGolden(t *testing.T) {
 	require.Equal(t, []any{req.Owner + " 10", "10s", l.Grant().Token}, []any{string(m.Data), m.Header.Get("Nats-TTL"), m.Sequence})
 	require.WithinDuration(t, time.Now(), time.UnixMicro(int64(m.Sequence)), time.Hour, "a bucket made anew starts from the time of day")
 	peer.Extends(t, b, l)
+	peer.Extends(t, b, l)
 	m = last()
 	require.Equal(t, fmt.Sprint(req.Owner, " 10 ", l.Grant().Token), string(m.Data))
 	require.Equal(t, "10s", m.Header.Get("Nats-TTL"), "without it the renewed key would never expire")
@@ -70,7 +71,9 @@ func TestLayoutGolden(t *testing.T) {
 	require.Equal(t, m.Sequence, b.free.get(name), "the next claim expects it, and so needs one request")
 	b.free.put(name, 0)
 	peer.Shows(t, b, name)
-	require.Equal(t, m.Sequence, b.free.get(name), "likewise after another client's release")
+	sent := js.Conn().Stats().OutMsgs
+	require.NoError(t, peer.Takes(t, b, req).Release(t.Context()))
+	require.Equal(t, sent+2, js.Conn().Stats().OutMsgs, "likewise after another client's release")
 	require.NoError(t, b.Abandon(t.Context(), req))
 	require.Equal(t, "1h0m0s", last().Header.Get("Nats-TTL"))
 }
@@ -86,10 +89,9 @@ func TestLaggingLeader(t *testing.T) {
 	b.free.put("x", l.grant.Token-1)
 	require.NoError(t, b.Abandon(t.Context(), request("x", 2)))
 	require.NoError(t, peer.Must(js.Stream(t.Context(), b.stream()))(t).Purge(t.Context()))
-	known := l.last.Token
 	l.last.Token += 1000
 	require.ErrorIs(t, peer.ErrOf(l.Renew(t.Context())), driver.ErrUnavailable)
-	l.last.Token = known
+	l.last.Token -= 1000
 	require.ErrorIs(t, peer.ErrOf(l.Renew(t.Context())), driver.ErrLost)
 }
 
@@ -160,9 +162,8 @@ func TestReconnectBuffer(t *testing.T) {
 	peer.Fails(t, b, request("refused", 1), driver.ErrUnavailable)
 
 	// But the connection may break between its check and the sending: then the claim is in the buffer.
-	m := &natsgo.Msg{Subject: b.subject("late"), Data: []byte(valueOf(request("", 9).Owner, time.Minute, 0)), Header: natsgo.Header{}}
-	m.Header.Set("Nats-Expected-Last-Subject-Sequence", "0")
-	m.Header.Set("Nats-TTL", "60s")
+	header := natsgo.Header{"Nats-Expected-Last-Subject-Sequence": {"0"}, "Nats-TTL": {"60s"}}
+	m := &natsgo.Msg{Subject: b.subject("late"), Data: []byte(valueOf(request("", 9).Owner, time.Minute, 0)), Header: header}
 	require.NoError(t, nc.PublishMsg(m))
 	require.NoError(t, other.Abandon(t.Context(), request("late", 9)))
 	proxy.Restore()
@@ -179,6 +180,7 @@ func TestRenewalAnsweredTooLate(t *testing.T) {
 	l := peer.Takes(t, b, request("a", 1)).(*lease)
 	l.last.Until = time.Now()
 	require.ErrorIs(t, peer.ErrOf(l.Renew(t.Context())), driver.ErrUnknown)
+	require.ErrorIs(t, peer.ErrOf(l.Renew(t.Context())), driver.ErrUnknown, "the late one did not extend the validity")
 	l.last.Until = time.Now().Add(time.Minute)
 	peer.Extends(t, b, l) // its revision is known all the same
 }
@@ -200,6 +202,9 @@ func TestUnfitBuckets(t *testing.T) {
 		"no-ack":   func(c *jetstream.StreamConfig) { c.NoAck = true },
 		"tokens":   func(c *jetstream.StreamConfig) { c.FirstSeq = driver.MaxToken + 1 },
 		"once":     func(c *jetstream.StreamConfig) { c.DiscardNewPerSubject = true },
+		"old":      func(c *jetstream.StreamConfig) { c.Discard = jetstream.DiscardOld },
+		"async":    func(c *jetstream.StreamConfig) { c.PersistMode = jetstream.AsyncPersistMode },
+		"sources":  func(c *jetstream.StreamConfig) { c.Sources = []*jetstream.StreamSource{{Name: "other"}} },
 		"moved":    func(c *jetstream.StreamConfig) { c.SubjectTransform = moved },
 	} {
 		config := stream.CachedInfo().Config
@@ -236,17 +241,13 @@ func TestURLs(t *testing.T) {
 func TestListOfABusyBucket(t *testing.T) {
 	b := backend(t, connect(t, one.Need(t).URL()))
 	var renewing sync.WaitGroup
-	ctx, cancel := context.WithCancel(t.Context())
-	defer renewing.Wait()
-	defer cancel()
+	t.Cleanup(renewing.Wait) // t's context ends before
 	const held = 40
 	for i := range held {
-		req := request(fmt.Sprint("busy/", i), 1)
-		req.TTL = time.Hour
-		l := peer.Takes(t, b, req).(*lease)
+		l := peer.Takes(t, b, request(fmt.Sprint("busy/", i), 1)).(*lease)
 		renewing.Go(func() {
-			for ctx.Err() == nil {
-				_, _ = l.Renew(ctx)
+			for t.Context().Err() == nil {
+				_, _ = l.Renew(t.Context())
 			}
 		})
 	}

@@ -30,16 +30,13 @@ func TestMain(m *testing.M) {
 var one, three = on("nats", "one NATS server", 1), on("nats-cluster", "three NATS servers", 3)
 
 func on(name, title string, n int) *environment.Environment {
-	const ttl = 2 * time.Second
 	return &environment.Environment{
-		Name: name, Title: title, Backend: "nats", TTL: ttl, Margin: ttl/20 + 10*time.Millisecond, Tokens: true,
+		Name: name, Title: title, Backend: "nats", TTL: minTTL, Margin: minTTL/20 + 10*time.Millisecond, Tokens: true,
 		Start: func(ctx context.Context) (environment.Servers, error) {
 			s, err := servers.StartNATS(ctx, n)
 			if err != nil {
 				return nil, err
 			}
-			ctx, cancel := context.WithTimeout(ctx, time.Minute)
-			defer cancel()
 			c := &cluster{s}
 			if err := c.Heal(ctx); err != nil {
 				return nil, errors.Join(err, errors.New(c.Log()), c.Close())
