@@ -73,7 +73,7 @@ func TestJobIsToldOfTheLoss(t *testing.T) {
 		s := peer.Must(gocron.NewScheduler(gocron.WithDistributedLocker(locker)))(t)
 		t.Cleanup(func() { _ = s.Shutdown() })
 		s.Start()
-		job, err := s.NewJob(gocron.DurationJob(time.Hour), gocron.NewTask(func(ctx context.Context) {
+		return peer.Must(s.NewJob(gocron.DurationJob(time.Hour), gocron.NewTask(func(ctx context.Context) {
 			ctx, cancel := locker.Context(ctx, "job")
 			defer cancel()
 			began <- name
@@ -81,9 +81,7 @@ func TestJobIsToldOfTheLoss(t *testing.T) {
 			defer cancel()
 			<-ctx.Done()
 			over <- context.Cause(ctx)
-		}), gocron.WithName("job"), gocron.WithEventListeners(gocron.AfterLockError(func(_ uuid.UUID, name string, err error) { skipped <- err })))
-		require.NoError(t, err)
-		return job
+		}), gocron.WithName("job"), gocron.WithEventListeners(gocron.AfterLockError(func(_ uuid.UUID, name string, err error) { skipped <- err }))))(t)
 	}
 	a, b := machine("a"), machine("b")
 	require.NoError(t, a.RunNow())

@@ -35,11 +35,9 @@ func observe(t *testing.T, names bool) *telemetry {
 	s := &telemetry{T: t, spans: tracetest.NewSpanRecorder(), reader: sdkmetric.NewManualReader()}
 	traces := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(s.spans))
 	s.tracer = traces.Tracer("test")
-	var err error
-	s.hooks, err = otellock.Hooks(otellock.Options{
+	s.hooks = peer.Must(otellock.Hooks(otellock.Options{
 		TracerProvider: traces, MeterProvider: sdkmetric.NewMeterProvider(sdkmetric.WithReader(s.reader)), Names: names,
-	})
-	require.NoError(t, err)
+	}))(t)
 	return s
 }
 
