@@ -88,7 +88,7 @@ func (l *lease) write(ctx context.Context, value string, ttl time.Duration) (unt
 		switch {
 		case revision <= l.last.Token && (revision > 0 || l.b.lags(ctx, l.last.Token)): // 0: there is no key
 			return 0, errLags
-		case !now.Held || now.Owner != l.req.Owner:
+		case now.Owner != l.req.Owner:
 			return 0, fmt.Errorf("%w: its key expired, was deleted, or belongs to %q", driver.ErrLost, now.Owner)
 		}
 		l.last.Token = revision

@@ -72,10 +72,13 @@ func TestLayoutGolden(t *testing.T) {
 	b.free.put(name, 0)
 	peer.Shows(t, b, name)
 	sent := js.Conn().Stats().OutMsgs
-	require.NoError(t, peer.Takes(t, b, req).Release(t.Context()))
-	require.Equal(t, sent+2, js.Conn().Stats().OutMsgs, "likewise after another client's release")
+	l = peer.Takes(t, b, req).(*lease)
+	peer.Extends(t, b, l)
+	require.NoError(t, l.Release(t.Context()))
+	require.Equal(t, sent+3, js.Conn().Stats().OutMsgs, "one request each, also after another client's release")
 	require.NoError(t, b.Abandon(t.Context(), req))
 	require.Equal(t, "1h0m0s", last().Header.Get("Nats-TTL"))
+	require.Equal(t, []any{nil, true}, []any{b.Close(), js.Conn().IsConnected()}, "the connection is the caller's")
 }
 
 // A leader that lags may show a holder from before a claim: that does not reveal the outcome of the claim. One that knows neither the key nor a later
@@ -88,10 +91,12 @@ func TestLaggingLeader(t *testing.T) {
 	require.ErrorIs(t, b.Abandon(t.Context(), request("x", 2)), driver.ErrUnavailable)
 	b.free.put("x", l.grant.Token-1)
 	require.NoError(t, b.Abandon(t.Context(), request("x", 2)))
+	l.last.Token = peer.Takes(t, b, request("y", 1)).Grant().Token
+	require.ErrorIs(t, peer.ErrOf(l.Renew(t.Context())), driver.ErrUnavailable, "it shows an older claim")
 	require.NoError(t, peer.Must(js.Stream(t.Context(), b.stream()))(t).Purge(t.Context()))
 	l.last.Token += 1000
 	require.ErrorIs(t, peer.ErrOf(l.Renew(t.Context())), driver.ErrUnavailable)
-	l.last.Token -= 1000
+	l.last.Token = l.grant.Token
 	require.ErrorIs(t, peer.ErrOf(l.Renew(t.Context())), driver.ErrLost)
 }
 
