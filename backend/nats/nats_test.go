@@ -172,7 +172,7 @@ func TestReconnectBuffer(t *testing.T) {
 	require.NoError(t, nc.PublishMsg(m))
 	require.NoError(t, other.Abandon(t.Context(), request("late", 9)))
 	proxy.Restore()
-	require.Eventually(t, nc.IsConnected, 5*time.Second, time.Millisecond)
+	peer.Shows(t, b, "late") // waits for the connection
 	require.NoError(t, nc.FlushTimeout(5*time.Second))
 	for _, name := range []string{"refused", "late"} {
 		require.False(t, peer.Shows(t, other, name).Held, name)
