@@ -159,21 +159,20 @@ func TestLateRequests(t *testing.T) {
 // A claim in nats.go's reconnect buffer grants nothing that any client relies on.
 func TestReconnectBuffer(t *testing.T) {
 	proxy, b, other := pair(t)
-	nc := b.js.Conn()
-	proxy.Cut()
-	peer.Until(t, func() bool { return !nc.IsConnected() })
+	proxy.Freeze()
+	peer.OnRequest(proxy, 1, proxy.Cut)
+	require.ErrorIs(t, peer.ErrOf(b.Inspect(peer.Within(t, peer.Soon), "x")), natsgo.ErrDisconnected, "its answer no longer comes")
 
 	// The backend sends nothing without a connection.
 	peer.Fails(t, b, request("refused", 1), driver.ErrUnavailable)
 
 	// But the connection may break between its check and the sending: then the claim is in the buffer.
 	header := natsgo.Header{"Nats-Expected-Last-Subject-Sequence": {"0"}, "Nats-TTL": {"60s"}}
-	m := &natsgo.Msg{Subject: b.subject("late"), Data: []byte(valueOf(request("", 9).Owner, time.Minute, 0)), Header: header}
-	require.NoError(t, nc.PublishMsg(m))
+	claim := []byte(valueOf(request("", 9).Owner, time.Minute, 0))
+	require.NoError(t, b.js.Conn().PublishMsg(&natsgo.Msg{Subject: b.subject("late"), Data: claim, Header: header}))
 	require.NoError(t, other.Abandon(t.Context(), request("late", 9)))
 	proxy.Restore()
-	peer.Shows(t, b, "late") // waits for the connection
-	require.NoError(t, nc.FlushTimeout(5*time.Second))
+	peer.Shows(t, b, "late") // waits for the connection, on which the claim went first
 	for _, name := range []string{"refused", "late"} {
 		require.False(t, peer.Shows(t, other, name).Held, name)
 	}
@@ -216,7 +215,9 @@ func TestUnfitBuckets(t *testing.T) {
 		config.Name, config.Subjects = "KV_"+name, []string{"$KV." + name + ".>"}
 		spoil(&config)
 		require.NoError(t, peer.ErrOf(js.CreateStream(t.Context(), config)), name)
-		peer.Fails(t, bucket(name), request("a", 1), driver.ErrRefused)
+		b := bucket(name)
+		peer.Fails(t, b, request("a", 1), driver.ErrRefused)
+		peer.Fails(t, b, request("a", 1), driver.ErrRefused)
 		require.ErrorIs(t, CreateBucket(t.Context(), js, Options{Bucket: name}, 1), driver.ErrRefused, name)
 	}
 	peer.Fails(t, bucket("missing"), request("a", 1), driver.ErrRefused)
