@@ -72,25 +72,27 @@ func (d *Driver) Close() error {
 }
 
 // Lock waits for the lock. database.ErrLocked: another client, or this Driver, has it. Its other errors are those of lockport.Locker.Acquire.
-func (d *Driver) Lock() error {
+func (d *Driver) Lock() (err error) {
 	if !d.locked.CompareAndSwap(false, true) {
 		return database.ErrLocked
 	}
 	ctx, cancel := context.WithTimeout(d.open, d.wait)
 	defer cancel()
-	lock, err := d.locker.Acquire(ctx, d.name, d.opts...)
-	if err != nil {
-		d.locked.Store(false)
-		if errors.Is(err, lockport.ErrHeld) {
-			err = fmt.Errorf("%w: %w", database.ErrLocked, err)
+	var lock *lockport.Lock
+	defer func() {
+		if lock == nil { // an error, or a panic of a hook
+			d.locked.Store(false)
 		}
-		return err
+	}()
+	lock, err = d.locker.Acquire(ctx, d.name, d.opts...)
+	if errors.Is(err, lockport.ErrHeld) {
+		return fmt.Errorf("%w: %w", database.ErrLocked, err)
 	}
-	if d.lock.Store(lock); d.open.Err() != nil {
+	if d.lock.Store(lock); err == nil && d.open.Err() != nil {
 		_ = d.Unlock()
 		return d.open.Err()
 	}
-	return nil
+	return err
 }
 
 // Unlock releases the lock. lockport.ErrLost: the lock did not protect all migrations. database.ErrNotLocked: this Driver does not have the lock.

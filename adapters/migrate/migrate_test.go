@@ -87,8 +87,9 @@ func TestLost(t *testing.T) {
 
 // golang-migrate's tests for every driver, and those for this one.
 func TestDriver(t *testing.T) {
-	server, url := memory.NewServer(), servers.SharedPostgres(t).URL()
-	locks := peer.Client(t, memory.NewBackend(memory.Options{Server: server}))
+	server, url, before := memory.NewServer(), servers.SharedPostgres(t).URL(), func() {}
+	hooks := lockport.Hooks{AcquireStart: func(ctx context.Context, _ lockport.AcquireEvent) context.Context { before(); return ctx }}
+	locks := peer.Client(t, memory.NewBackend(memory.Options{Server: server}), lockport.Observe(hooks))
 	opened := func(name string, wait time.Duration) database.Driver {
 		d := peer.Must(migratelock.New(&pgx.Postgres{}, locks, name, wait).Open(url))(t)
 		t.Cleanup(func() { _ = d.Close() })
@@ -99,6 +100,9 @@ func TestDriver(t *testing.T) {
 
 	t.Run("locked", func(t *testing.T) {
 		first, second := opened(t.Name(), time.Minute), opened(t.Name(), 2*time.Second)
+		before = func() { panic("hook") }
+		require.PanicsWithValue(t, "hook", func() { _ = first.Lock() })
+		before = func() {}
 		require.ErrorIs(t, first.Unlock(), database.ErrNotLocked)
 		require.NoError(t, first.Lock())
 		err := second.Lock()
