@@ -182,5 +182,10 @@ func TestErrorsOfOneOp(t *testing.T) {
 		c.answer("Fa", "a") // the server says that this session did not have it
 		r.is(t, driver.ErrLost)
 		release(t.Context(), lease).is(t, driver.ErrLost)
+		o = h.try(t.Context(), request("b"))
+		require.Equal(t, "Tb", c.asked())
+		c.ops[0].Err = full
+		c.finish(errCut) // the connection ended before the key was certainly released
+		o.is(t, driver.ErrUnknown)
 	})
 }

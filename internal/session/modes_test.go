@@ -19,6 +19,7 @@ func TestReadersOfOneSession(t *testing.T) {
 		writer := h.wait(t.Context(), request("a")) // on its own session: the server keeps them apart
 		queue := h.accept()
 		require.Equal(t, "Ta!", queue.asked())
+		h.wait(t.Context(), request("a")).is(t, driver.ErrHeld) // one writer waits for the others of the process
 		h.try(t.Context(), peer.Reading(request("a"))).is(t, driver.ErrHeld)
 		h.frees(c, first, "a")
 		h.frees(c, second, "a")
