@@ -134,10 +134,11 @@ func TestReadOnlyServer(t *testing.T) {
 	}
 }
 
+// TestOldServers: the second one claims a new version, but is old. The third ends silent sessions before the TTL.
 func TestOldServers(t *testing.T) {
-	// The second one claims a new version, but is old.
-	for version, why := range map[string]string{"5.5.5-10.1.48-MariaDB": "10.5 or newer", "8.4.0": "is it MariaDB or MySQL?"} {
-		refused(t, servers.NeedMariaDB(t, servers.MariaDBOptions{Config: []string{"version=" + version}}).URL(), why)
+	const old, lies, short = "version=5.5.5-10.1.48-MariaDB", "version=8.4.0", "maximum-wait-timeout=10"
+	for setting, why := range map[string]string{old: "10.5 or newer", lies: "is it MariaDB or MySQL?", short: "wait_timeout to 10 s instead of 15"} {
+		refused(t, servers.NeedMariaDB(t, servers.MariaDBOptions{Config: []string{setting}}).URL(), why)
 	}
 }
 

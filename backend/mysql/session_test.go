@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	gomysql "github.com/go-sql-driver/mysql"
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport/internal/lab/peer"
@@ -65,7 +66,8 @@ func TestConnEndsAnEarlierSession(t *testing.T) {
 	m := servers.SharedMariaDB(t)
 	proxy, cfg := peer.Proxy(t, m.Addr()), configFor(t, m.DSN())
 	cfg.Addr = proxy.Addr()
-	near := backendFor(t, m, Options{})
+	tap, db := tapFor(t, m.DSN())
+	near := backendOn(t, db, Options{})
 	far := backendOn(t, poolFor(t, cfg.FormatDSN()), Options{})
 	gone, b := dialFor(t, far), dialFor(t, near)
 	key := newKey()
@@ -78,6 +80,11 @@ func TestConnEndsAnEarlierSession(t *testing.T) {
 		require.Eventually(t, func() bool { require.NoError(t, b.do(op)); return op.OK || op.Err != nil }, peer.Soon, time.Millisecond)
 		return op
 	}
+	tap.on(func(query string) error {
+		return map[bool]error{true: &gomysql.MySQLError{Number: 1095}}[strings.HasPrefix(query, "KILL")]
+	})
+	require.ErrorContains(t, end(gone.conn).Err, "CONNECTION ADMIN", "a session that may not end another one goes on")
+	tap.on(nil)
 	require.True(t, end(gone.conn).OK)
 	b.takes(key)
 	require.True(t, end(gone.conn).OK)
