@@ -83,7 +83,7 @@ func (t tokens) create(ctx context.Context, c *pgx.Conn) error {
 	var start int64
 	err := c.QueryRow(ctx, `SELECT pg_current_xact_id()::text::bigint`, once).Scan(&start)
 	if err == nil {
-		err = run(ctx, c, `BEGIN; SET LOCAL synchronous_commit = local; SET LOCAL lock_timeout = 0; SELECT pg_advisory_xact_lock(`+setUpLock+`); `+
+		err = run(ctx, c, `BEGIN; SET LOCAL lock_timeout = 0; SELECT pg_advisory_xact_lock(`+setUpLock+`); `+
 			t.ddl(start)+`; COMMIT`)
 	}
 	return err
