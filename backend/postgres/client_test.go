@@ -60,9 +60,8 @@ func TestTracerSeesEveryStatement(t *testing.T) {
 	p := database(t)
 	tracer := new(traced)
 	pool := poolAt(t, p.URL(), func(config *pgxpool.Config) { config.ConnConfig.Tracer = tracer })
-	b := peer.Must(NewBackend(pool, Options{TTL: testTTL}))(t)
 
-	a := dialed(t, b.server)
+	a := dialed(t, peer.Must(NewBackend(pool, Options{TTL: testTTL}))(t).server)
 	require.True(t, slices.ContainsFunc(tracer.taken(), func(sql string) bool { return strings.Contains(sql, "LISTEN") }))
 	for _, step := range []struct {
 		ops  []*session.Op
@@ -102,6 +101,7 @@ func TestDB(t *testing.T) {
 	require.NoError(t, earlier.Close())
 	c := peer.Must(NewDB(db, Options{ExactKeys: true}, lockport.Logger(nil)))(t)
 	l := peer.Holds(t, c, "42")
+	require.NoError(t, peer.ErrOf(c.Inspect(t.Context(), "42")))
 	require.Equal(t, 1, db.Stats().InUse)
 	require.Zero(t, query[int](t, p.root, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND state LIKE 'idle in transaction%'"))
 	require.NoError(t, l.Release(t.Context()))
@@ -200,7 +200,6 @@ func TestConnectionsWithoutDeadlines(t *testing.T) {
 	require.NoError(t, theirs.Close())
 
 	b := peer.Must(NewBackend(dialing(t, p.URL(), func(c net.Conn) net.Conn { return distant{c} }), Options{}))(t)
-	found := peer.Must(b.Check(t.Context()))(t)
-	require.Contains(t, peer.IDs(found), "password-in-the-clear")
+	require.Contains(t, peer.IDs(peer.Must(b.Check(t.Context()))(t)), "password-in-the-clear")
 	require.NoError(t, b.Close())
 }

@@ -38,10 +38,6 @@ func (p place) URL() string                          { return p.in(p.Postgres.UR
 func (p place) AdminURL() string                     { return p.in(p.Postgres.AdminURL()) }
 func (p place) UserURL(user, password string) string { return p.in(p.Postgres.UserURL(user, password)) }
 
-// ourLocks are the advisory locks of the database.
-const ourLocks = `SELECT * FROM pg_locks WHERE locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
-	AND (objsubid = 1 OR mode = 'ShareLock')` // without the markers
-
 // database creates a place for a test that runs beside others.
 func database(t *testing.T) place {
 	t.Parallel()
@@ -53,7 +49,8 @@ func ownDatabase(t testing.TB) place {
 	server := admin(t, p.Postgres.AdminURL())
 	execute(t, server, "CREATE DATABASE "+p.name+" OWNER lockport")
 	p.root = admin(t, p.AdminURL())
-	execute(t, p.root, `CREATE VIEW locks AS `+ourLocks+`; GRANT SELECT ON locks TO PUBLIC`)
+	execute(t, p.root, `CREATE VIEW locks AS SELECT * FROM pg_locks WHERE locktype = 'advisory' AND (objsubid = 1 OR mode = 'ShareLock')
+		AND database = (SELECT oid FROM pg_database WHERE datname = current_database()); GRANT SELECT ON locks TO PUBLIC`) // without the markers
 	t.Cleanup(func() {
 		require.NoError(t, peer.ErrOf(server.Exec(context.Background(), "DROP DATABASE "+p.name+" WITH (FORCE)")))
 	})
@@ -94,9 +91,7 @@ func dialed(t testing.TB, s *server) *conn {
 // talking is dialed with Events.
 func talking(t testing.TB, s *server) (c *conn, freed, contended chan session.Key) {
 	freed, contended = make(chan session.Key, 100), make(chan session.Key, 100)
-	ctx, cancel := context.WithTimeout(t.Context(), soon)
-	defer cancel()
-	dialed := peer.Must(s.dial(ctx, "host/1/test", session.Events{Freed: func(k session.Key) { freed <- k }, Contended: func(k session.Key) { contended <- k }}))(t)
+	dialed := peer.Must(s.dial(peer.Within(t, soon), "host/1/test", session.Events{Freed: func(k session.Key) { freed <- k }, Contended: func(k session.Key) { contended <- k }}))(t)
 	t.Cleanup(dialed.Close)
 	return dialed.(*conn), freed, contended
 }

@@ -45,9 +45,8 @@ func TestInspectAndBreak(t *testing.T) {
 	require.ErrorIs(t, b.BreakSession(t.Context(), "three", st.Owner), driver.ErrLost)
 	require.True(t, one.Valid() && two.Valid())
 	require.NoError(t, b.BreakSession(t.Context(), "one", st.Owner))
-	for _, l := range []*lockport.Lock{one, two} {
-		peer.Eventually(t, l.Lost())
-	}
+	peer.Eventually(t, one.Lost())
+	peer.Eventually(t, two.Lost())
 	require.ErrorIs(t, b.BreakSession(t.Context(), "one", st.Owner), driver.ErrLost)
 
 	peer.Holds(t, c, "permit", lockport.Permits(1))
