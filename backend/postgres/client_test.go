@@ -60,7 +60,6 @@ func TestTracerSeesEveryStatement(t *testing.T) {
 	p := database(t)
 	tracer := new(traced)
 	pool := poolAt(t, p.URL(), func(config *pgxpool.Config) { config.ConnConfig.Tracer = tracer })
-
 	a := dialed(t, peer.Must(NewBackend(pool, Options{TTL: testTTL}))(t).server)
 	require.True(t, slices.ContainsFunc(tracer.taken(), func(sql string) bool { return strings.Contains(sql, "LISTEN") }))
 	for _, step := range []struct {

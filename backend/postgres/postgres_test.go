@@ -170,7 +170,8 @@ func TestThePoolIsNotTouched(t *testing.T) {
 	}, soon, 10*time.Millisecond, "want all Blockers in the server's queue, and the other waiters notified")
 	looking := backendAt(t, p.URL())
 	for i := range names {
-		require.Equal(t, 1, peer.Shows(t, looking, fmt.Sprint(i)).Waiters)
+		st := peer.Shows(t, looking, fmt.Sprint(i))
+		require.Equal(t, []int{1, 0}, []int{st.Waiters, len(st.Others)}, "a waiter is no holder")
 	}
 	require.LessOrEqual(t, query[int](t, p.root, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name LIKE 'lockport%'`), 1+1+blockers)
 	for i, l := range held {
