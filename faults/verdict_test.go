@@ -11,6 +11,7 @@ import (
 	"github.com/lockport/lockport/faults"
 	"github.com/lockport/lockport/internal/lab/environment"
 	historytext "github.com/lockport/lockport/internal/lab/history/text"
+	"github.com/lockport/lockport/internal/lab/peer"
 	"github.com/lockport/lockport/internal/lab/play"
 	"github.com/lockport/lockport/internal/lab/report"
 )
@@ -24,8 +25,7 @@ var somewhere = environment.Environment{TTL: 2 * time.Second, Margin: 110 * time
 // breaches returns what is wrong with a phase of a cell.
 func breaches(t *testing.T, a environment.Environment, c play.Cell, text string) string {
 	t.Helper()
-	v, err := faults.Judge(&play.Played{Environment: &a, Cell: &c, Events: historytext.Events(text), Storm: c.Fault == "storm"})
-	require.NoError(t, err)
+	v := peer.Must(faults.Judge(&play.Played{Environment: &a, Cell: &c, Events: historytext.Events(text), Storm: c.Fault == "storm"}))(t)
 	return strings.Join(v.Breaches, "\n")
 }
 
@@ -93,8 +93,7 @@ func TestWhatIsWrong(t *testing.T) {
 		require.Contains(t, wrong, c.want, c.text)
 	}
 	require.Empty(t, breaches(t, somewhere, play.Cell{}, swap("injected", "nothing")), "a script need not inject anything")
-	v, err := faults.Judge(&play.Played{Environment: &somewhere, Cell: &play.Cell{Outcome: safe}, Lost: 2})
-	require.NoError(t, err)
+	v := peer.Must(faults.Judge(&play.Played{Environment: &somewhere, Cell: &play.Cell{Outcome: safe}, Lost: 2}))(t)
 	require.Contains(t, v.Breaches, "2 updates were lost behind a fence")
 }
 

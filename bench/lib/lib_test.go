@@ -32,8 +32,7 @@ func takesAndReleases(t *testing.T, l Library, url string) {
 	ctx := peer.Within(t, 30*time.Second)
 	const ttl = 10 * time.Second
 	open := func() func(name string, wait bool) (*library.Hold, error) {
-		client, err := l.Open(ctx, url, ttl)
-		require.NoError(t, err)
+		client := peer.Must(l.Open(ctx, url, ttl))(t)
 		t.Cleanup(func() { require.NoError(t, client.Close()) })
 		return func(name string, wait bool) (*library.Hold, error) {
 			return client.Take(ctx, library.Claim{Name: name, TTL: ttl, Wait: wait})
@@ -47,8 +46,7 @@ func takesAndReleases(t *testing.T, l Library, url string) {
 		}
 		return err
 	}
-	hold, err := a("name", true)
-	require.NoError(t, err)
+	hold := peer.Must(a("name", true))(t)
 	if l.Beside {
 		require.NoError(t, cycle("name", true))
 	}
