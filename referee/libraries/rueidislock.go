@@ -31,6 +31,7 @@ func rueidislockWith(name string, noLoop bool) Subject {
 			"P7":  "README: \"The waiting Locker.WithContext will try acquiring the lock again automatically and immediately once it has been released\"",
 			"P9":  "README: the name is the end of the keys",
 		},
+		Not: map[string]string{"removal/forgotten": "cancel returns no error that could tell of a loss"},
 		Explained: map[string]string{
 			"silence/frozen": rueidisLate, "silence/slow": rueidisLate, "crash/stopped-holder": rueidisLate,
 			"liveness/server-gone": "rueidislock-outage, below",
