@@ -191,7 +191,7 @@ func (r *runner) acquire(ctx, first context.Context, started time.Time) (lock *l
 }
 
 // waitUntil waits until deadline. A first attempt may take until first ends: a free lock is taken even if opening the server has taken the time, and
-// with -n. If its answer "held" is recent when the time is over, it stands: later requests may have had no time for theirs.
+// with -n. If its answer "held" is less than a second old when the time is over, it stands: later requests may have had no time for theirs.
 func (r *runner) waitUntil(ctx, first context.Context, deadline time.Time) (*lockport.Set, error) {
 	lock, held := lockport.TryAcquireAll(first, r.client, r.o.names, r.o.mode...)
 	if !errors.Is(held, lockport.ErrHeld) {
@@ -201,7 +201,7 @@ func (r *runner) waitUntil(ctx, first context.Context, deadline time.Time) (*loc
 	ctx, cancel := context.WithDeadline(ctx, deadline)
 	defer cancel()
 	lock, err := r.wait(ctx)
-	if errors.Is(err, context.DeadlineExceeded) && time.Since(answered) < shortestWait {
+	if errors.Is(err, context.DeadlineExceeded) && time.Since(answered) < time.Second {
 		err = held
 	}
 	return lock, err
