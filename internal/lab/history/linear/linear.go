@@ -27,6 +27,7 @@ func Check(h *history.History, r Rules, limit time.Duration) (err error) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(byName)) {
 		ops := r.operations(h, byName[name])
+		rank(begins(ops))
 		switch porcupine.CheckOperationsTimeout(model, ops, max(time.Until(deadline), 1)) { // 0 would mean no limit
 		case porcupine.Illegal:
 			return explain(h, name, ops, limit)
@@ -39,40 +40,45 @@ func Check(h *history.History, r Rules, limit time.Duration) (err error) {
 
 // lock is the state of a correct lock: its holders, the greatest token granted, and how many holds with a rank have begun.
 type lock struct {
-	holders []*history.Span
+	holders []*begin
 	last    lockport.Token
 	begun   int
 }
 
-// step is an operation: a hold begins or ends.
-type step struct {
+// begin is an operation: a hold begins.
+type begin struct {
 	hold *history.Span
-	ends bool
-	// void says that the hold may not count: it was handed on inside a process after the server had ended the claim, but before the process was told.
+	// asked is when the hold may begin, and ends when it may end: after the history, if nothing ends it.
+	asked, ends history.Instant
+	// void says that the hold may not count: it was handed on inside a process after the server had ended the claim, but before the process was told. If
+	// it counts, it may end at once, so that only its token matters.
 	void bool
 	// rank is the place in the order in which holds begin, as far as tokens tell it; otherwise unranked.
 	rank int
 }
 
+// end is an operation: the hold ends.
+type end struct{ *begin }
+
 const unranked = -1
 
-// rank ranks steps that begin holds, so that the search of a wrong order ends at once. Readers without a writer between them never exclude each other:
+// rank ranks holds, so that the search of a wrong order ends at once. Readers without a writer between them never exclude each other:
 // if there is any order, there is one in which they begin as they were got. The token of a permit that was handed on is older than the hold.
-func rank(begin []*step) {
-	var ranked []*step
-	for _, s := range begin {
+func rank(all []*begin) {
+	var ranked []*begin
+	for _, s := range all {
 		if s.rank = unranked; s.hold.Token != 0 && !s.void && (s.hold.Mode.Permits == 0 || !s.hold.HandedOn()) {
 			ranked = append(ranked, s)
 		}
 	}
 	// At equal tokens the reader is first, so that the writer is refused.
-	slices.SortFunc(ranked, func(a, b *step) int { return cmp.Or(cmp.Compare(a.hold.Token, b.hold.Token), a.writers()-b.writers()) })
+	slices.SortFunc(ranked, func(a, b *begin) int { return cmp.Or(cmp.Compare(a.hold.Token, b.hold.Token), a.writers()-b.writers()) })
 	writers := 0
 	for _, s := range ranked {
 		s.rank = writers
 		writers += s.writers()
 	}
-	slices.SortFunc(ranked, func(a, b *step) int {
+	slices.SortFunc(ranked, func(a, b *begin) int {
 		return cmp.Or(a.rank-b.rank, a.writers()-b.writers(), cmp.Compare(a.hold.Got, b.hold.Got))
 	})
 	for i, s := range ranked {
@@ -81,24 +87,26 @@ func rank(begin []*step) {
 }
 
 // writers is 0 for a reader and 1 for all others.
-func (s *step) writers() int {
+func (s *begin) writers() int {
 	if s.hold.Mode.Shared {
 		return 0
 	}
 	return 1
 }
 
-// admits says that the hold of s may begin.
-func (l lock) admits(s *step) bool {
+// admits says that the hold of s may begin. A hold that may have ended before s may begin has ended then: that only helps the others.
+func (l lock) admits(s *begin) bool {
 	h, free := s.hold, len(l.holders) == 0
 	rises := h.Token == 0 || h.Token > l.last
 	switch {
 	case s.rank != unranked && s.rank != l.begun:
 		return false
+	case slices.ContainsFunc(l.holders, func(o *begin) bool { return o.ends <= s.asked }):
+		return false
 	case h.Mode.Permits > 0:
 		return len(l.holders) < h.Mode.Permits && (rises || s.rank == unranked)
 	case h.Mode.Shared:
-		return free || l.holders[0].Mode.Shared
+		return free || l.holders[0].hold.Mode.Shared
 	}
 	return free && rises
 }
@@ -107,21 +115,26 @@ func (l lock) admits(s *step) bool {
 var model = porcupine.Model{
 	Init: func() any { return lock{} },
 	Step: func(state, input, _ any) (bool, any) {
-		l, s := state.(lock), input.(*step)
-		i := slices.Index(l.holders, s.hold)
-		switch {
-		case s.ends && i >= 0:
-			l.holders = slices.Delete(slices.Clone(l.holders), i, i+1)
-			return true, l
-		case !s.ends && l.admits(s):
-			l.holders = append(slices.Clip(l.holders), s.hold)
-			l.last = max(l.last, s.hold.Token)
-			if s.rank != unranked {
-				l.begun++
+		l := state.(lock)
+		if e, ok := input.(end); ok {
+			i := slices.Index(l.holders, e.begin)
+			if i >= 0 {
+				l.holders = slices.Delete(slices.Clone(l.holders), i, i+1)
 			}
-			return true, l
+			return i >= 0, l // a hold ends exactly once, so it is always clear what is still to come
 		}
-		return s.void, l // a hold ends exactly once, so it is always clear what is still to come
+		s := input.(*begin)
+		if !l.admits(s) {
+			return s.void, l
+		}
+		l.last = max(l.last, s.hold.Token)
+		if !s.void {
+			l.holders = append(slices.Clip(l.holders), s)
+		}
+		if s.rank != unranked {
+			l.begun++
+		}
+		return true, l
 	},
 	Equal: func(a, b any) bool {
 		l, o := a.(lock), b.(lock)
@@ -132,30 +145,32 @@ var model = porcupine.Model{
 // explain repeats the search, and describes the end of the longest order and the holds that do not fit in.
 func explain(h *history.History, name string, ops []porcupine.Operation, limit time.Duration) error {
 	_, info := porcupine.CheckOperationsVerbose(model, ops, limit)
-	var longest []porcupine.Operation
+	all, longest := begins(ops), []*begin(nil)
 	for _, order := range info.PartialLinearizationsOperations()[0] {
-		if len(order) > len(longest) {
+		if order := begins(order); len(order) > len(longest) {
 			longest = order
 		}
 	}
-	text := fmt.Sprintf("%q is not linearizable: no correct lock with rising tokens could have done this. The longest order has %d steps", name, len(longest))
+	text := fmt.Sprintf("%q is not linearizable: no correct lock with rising tokens could have done this. The longest order has %d of %d holds",
+		name, len(longest), len(all))
 	const shown = 6
-	for _, op := range longest[max(0, len(longest)-shown):] {
-		text += "\n  then " + op.Input.(*step).describe(h)
+	for _, s := range longest[max(0, len(longest)-shown):] {
+		text += "\n  then " + h.Line(s.hold)
 	}
-	rest := slices.DeleteFunc(slices.Clone(ops), func(op porcupine.Operation) bool {
-		return op.Input.(*step).ends || slices.ContainsFunc(longest, func(o porcupine.Operation) bool { return o.Input == op.Input })
-	})
-	slices.SortFunc(rest, func(a, b porcupine.Operation) int { return int(a.Return - b.Return) })
-	for _, op := range rest[:min(2, len(rest))] {
-		text += fmt.Sprintf("\n  does not fit in: %s\n  meanwhile: %s", op.Input.(*step).describe(h), h.Notes(h.Start, history.Instant(op.Return)))
+	rest := slices.DeleteFunc(all, func(s *begin) bool { return slices.Contains(longest, s) })
+	slices.SortFunc(rest, func(a, b *begin) int { return cmp.Compare(a.hold.Got, b.hold.Got) })
+	for _, s := range rest[:min(2, len(rest))] {
+		text += fmt.Sprintf("\n  does not fit in: %s\n  meanwhile: %s", h.Line(s.hold), h.Notes(h.Start, s.hold.Got))
 	}
 	return errors.New(text)
 }
 
-func (s *step) describe(h *history.History) string {
-	if s.ends {
-		return s.hold.String() + " ends"
+// begins are the holds of operations, in their order.
+func begins(ops []porcupine.Operation) (all []*begin) {
+	for _, op := range ops {
+		if s, ok := op.Input.(*begin); ok {
+			all = append(all, s)
+		}
 	}
-	return h.Line(s.hold)
+	return all
 }

@@ -146,7 +146,7 @@ func TestCheck(t *testing.T) {
 
 func TestTheMessageSaysWhatDoesNotFitIn(t *testing.T) {
 	err := check(t, first+"300 - injected\n 301 - noted: master killed, replica promoted\n"+second(400, 2048)+theEnd, leases)
-	require.EqualError(t, err, `"n" is not linearizable: no correct lock with rising tokens could have done this. The longest order has 1 steps
+	require.EqualError(t, err, `"n" is not linearizable: no correct lock with rising tokens could have done this. The longest order has 1 of 2 holds
   then w1/1 (token 1024) asked at 0s, got it at 10ms and believed until 1.89s: the deadline passed; deadline at 1.89s
   does not fit in: w2/1 (token 2048) asked at 100ms, got it at 400ms and believed until 450ms: released; deadline at 2.28s; Release called at 450ms; returned at 452ms
   meanwhile: 300ms injected; 301ms master killed, replica promoted`)

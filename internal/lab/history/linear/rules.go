@@ -19,36 +19,30 @@ type Rules struct {
 
 // operations returns two operations for each hold of a name. It begins between the call of Acquire and its return, and ends once, from some time on.
 // Failed acquisitions have none: whatever they held for a while only delays others.
-func (r Rules) operations(h *history.History, spans []*history.Span) []porcupine.Operation {
-	var all []porcupine.Operation
-	var begin []*step
+func (r Rules) operations(h *history.History, spans []*history.Span) (all []porcupine.Operation) {
 	var faults []history.Spell
 	if r.Gone {
 		faults = h.Injections()
 	}
 	for _, s := range spans {
 		fault := faultDuring(faults, s)
-		void := fault != 0 && s.HandedOn() && fault <= s.Got
-		if void && s.Mode.Shared {
+		b := &begin{hold: s, asked: s.Asked, ends: h.End + 1, void: fault != 0 && s.HandedOn() && fault <= s.Got}
+		if b.void && s.Mode.Shared {
 			continue // only the claim's first reader is judged
 		}
-		asked := s.Asked
 		if s.Mode.Permits > 0 && !s.HandedOn() {
-			asked = s.ClaimAsked // the permit may have been taken since then
+			b.asked = s.ClaimAsked // the permit may have been taken since then
 		}
-		begin = append(begin, &step{hold: s, void: void})
-		all = append(all, porcupine.Operation{Input: begin[len(begin)-1], Call: int64(asked), Return: int64(s.Got)})
-		from := r.end(h, s, fault)
-		if from == 0 || from > h.End {
-			continue // nothing ends it within the history: it keeps the lock
+		all = append(all, porcupine.Operation{Input: b, Call: int64(b.asked), Return: int64(s.Got)})
+		if from := r.end(h, s, fault); from != 0 && from <= h.End && !b.void {
+			b.ends = max(from, s.Asked)
+			to := h.End
+			if s.Clean() {
+				to = s.Released
+			}
+			all = append(all, porcupine.Operation{Input: end{b}, Call: int64(b.ends), Return: int64(to)})
 		}
-		to := h.End
-		if s.Clean() {
-			to = s.Released
-		}
-		all = append(all, porcupine.Operation{Input: &step{hold: s, ends: true, void: void}, Call: int64(max(from, s.Asked)), Return: int64(to)})
 	}
-	rank(begin)
 	return all
 }
 
