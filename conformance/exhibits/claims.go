@@ -123,10 +123,10 @@ const heldByAnother = "lock is held"
 // outcomes are locks that report a wrong outcome.
 var outcomes = []Exhibit{
 	{"never-abandons", "Abandon returns nil and does nothing: a claim whose reply was lost stays",
-		caught{"unknown/acquire-reply-lost": heldByAnother, "cancellation/queued": heldByAnother, "ownership/abandon-twice": heldByAnother,
-			"fencing/holders": heldByAnother, "giving-up/many-cut-off": heldByAnother, "giving-up/many-reply-lost": heldByAnother,
-			"giving-up/at-the-hand-off": "released", "shared/acquire-reply-lost": heldByAnother, "permits/acquire-reply-lost": heldByAnother,
-			"shared/abandoned": "a claim was not granted", "permits/abandoned": "a claim was not granted"}, func(l *lock) {
+		caught{"unknown/acquire-reply-lost": heldByAnother, "cancellation/queued": heldByAnother, "cancellation/waiting-at-the-grant": heldByAnother,
+			"ownership/abandon-twice": heldByAnother, "fencing/holders": heldByAnother, "giving-up/many-cut-off": heldByAnother,
+			"giving-up/many-reply-lost": heldByAnother, "giving-up/at-the-hand-off": "released", "shared/acquire-reply-lost": heldByAnother,
+			"permits/acquire-reply-lost": heldByAnother, "shared/abandoned": "a claim was not granted", "permits/abandoned": "a claim was not granted"}, func(l *lock) {
 			l.abandon = func(context.Context, driver.Request) error { return nil }
 		}},
 	{"grants-what-was-abandoned", "a claim that arrives after it was abandoned is granted",
