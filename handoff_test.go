@@ -217,7 +217,7 @@ func TestLimitsOfAHandedOnHold(t *testing.T) {
 		w.release(first)
 		second := waiting.got()
 		require.Equal(t, first.Owner(), second.Owner())
-		lost := second.Lost()
+		lost, _ := second.Lost(), second.Lost() // one channel
 		w.sleep(most - time.Nanosecond)
 		require.False(t, isClosed(lost))
 		w.sleep(time.Nanosecond)

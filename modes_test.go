@@ -320,6 +320,7 @@ func TestCloseInEveryMode(t *testing.T) {
 		require.NoError(t, a.Close())
 		for _, lock := range locks {
 			require.ErrorIs(t, lock.Err(), lockport.ErrClosed)
+			require.False(t, isClosed(lock.Lost()), "a close is no loss")
 		}
 		w.acquire(b, "x")
 		for range 3 {

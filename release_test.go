@@ -2,7 +2,6 @@ package lockport_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"runtime"
@@ -175,12 +174,12 @@ func TestContextEndsWithTheHold(t *testing.T) {
 		parent, cancelParent := context.WithCancelCause(w.ctx)
 		child, cancelChild := l.Context(parent)
 		defer cancelChild()
-		cause := errors.New("because")
-		cancelParent(cause)
-		require.Equal(t, cause, context.Cause(child))
-		require.NoError(t, ctx.Err())
+		cancelParent(io.EOF)
+		require.Equal(t, io.EOF, context.Cause(child))
+		require.False(t, isClosed(ctx.Done()) || isClosed(l.Lost()))
 		w.release(l)
 		require.ErrorIs(t, context.Cause(ctx), lockport.ErrReleased)
+		require.False(t, isClosed(l.Lost()), "a release is no loss")
 		late, cancelLate := l.Context(w.ctx)
 		defer cancelLate()
 		require.ErrorIs(t, context.Cause(late), lockport.ErrReleased)
