@@ -88,7 +88,7 @@ func classify(ctx context.Context, err error, sent bool) error {
 		return err
 	case errors.As(err, &answer) && (answer.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence || answer.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequenceConstant):
 		return errMoved
-	case answer != nil && answer.Code == http.StatusTooManyRequests: // the stream's queue is full
+	case answer != nil && (answer.Code == http.StatusTooManyRequests || answer.ErrorCode == 10002): // the stream's queue, or the account's storage, is full
 		class = driver.ErrUnavailable
 	// Other 4xx: the request is at fault.
 	case answer != nil && answer.Code < 500, is(jetstream.ErrJetStreamNotEnabled), is(jetstream.ErrJetStreamNotEnabledForAccount),

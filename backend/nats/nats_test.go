@@ -224,10 +224,11 @@ func TestUnfitBuckets(t *testing.T) {
 	require.Error(t, peer.ErrOf(NewBackend(js, Options{Bucket: "a.b"})))
 }
 
-// A stream whose queue is full drops a request, but takes later ones.
+// A stream whose queue is full, or whose account's storage is, drops a request, but takes later ones.
 func TestBusyStream(t *testing.T) {
 	for _, sent := range []bool{false, true} {
 		require.ErrorIs(t, classify(t.Context(), &jetstream.APIError{Code: 429, ErrorCode: 10167}, sent), driver.ErrUnavailable)
+		require.ErrorIs(t, classify(t.Context(), &jetstream.APIError{Code: 400, ErrorCode: 10002}, sent), driver.ErrUnavailable)
 	}
 }
 
