@@ -73,11 +73,9 @@ func TestTryDo(t *testing.T) {
 		l := w.acquire(w.other(), "a")
 		calls := 0
 		fn := func(context.Context, *lockport.Lock) error { calls++; return os.ErrInvalid }
-		done, err := lockport.TryDo(w.ctx, c, "a", fn)
-		require.NoError(t, err)
-		require.False(t, done)
+		require.False(t, peer.Must(lockport.TryDo(w.ctx, c, "a", fn))(t))
 		w.release(l)
-		done, err = lockport.TryDo(w.ctx, c, "a", fn)
+		done, err := lockport.TryDo(w.ctx, c, "a", fn)
 		require.ErrorIs(t, err, os.ErrInvalid)
 		require.True(t, done)
 		require.ErrorIs(t, peer.ErrOf(lockport.TryDo(w.ctx, c, "", fn)), lockport.ErrInvalidName)

@@ -25,13 +25,12 @@ func TestReleaseRepeatedAfterALostReply(t *testing.T) {
 		bubble(t, func(w *world) {
 			again := false
 			b := w.around(func(c call) error {
-				if c.method != "Release" {
-					return c.do()
+				if c.method == "Release" {
+					if again {
+						return driver.ErrLost // the backend cannot know who ended the claim
+					}
+					again = true
 				}
-				if again {
-					return driver.ErrLost // the backend cannot know who ended the claim
-				}
-				again = true
 				return c.do()
 			})
 			c := w.on(b, lockport.TTL(2*time.Second))
@@ -52,6 +51,11 @@ func TestReleaseThatIsNotConfirmed(t *testing.T) {
 	bubble(t, func(w *world) {
 		c, b := w.client()
 		l := w.acquire(c, "a")
+		for _, failure := range []error{driver.ErrUnavailable, driver.ErrRefused} { // the hold lasts
+			b.FailNext(memorytest.Renew, failure)
+			require.ErrorIs(t, peer.ErrOf(l.Detach(w.ctx)), failure)
+			w.sleep(2 * ttl)
+		}
 		for range 3 { // the last one, and Abandon, in the background
 			b.FailNext(memorytest.Release, driver.ErrUnknown)
 		}

@@ -15,15 +15,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockport/lockport/internal/lab/peer"
 	"github.com/lockport/lockport/internal/lockurl"
 )
 
 // of starts reading a URL.
 func of(t *testing.T, raw string) *lockurl.Params {
 	t.Helper()
-	u, err := url.Parse(raw)
-	require.NoError(t, err)
-	return lockurl.Of(u)
+	return lockurl.Of(peer.Must(url.Parse(raw))(t))
 }
 
 func TestParams(t *testing.T) {
@@ -37,9 +36,7 @@ func TestParams(t *testing.T) {
 	_, again := p.Prefix()
 	require.Equal(t, []any{"", true, false}, []any{prefix, none, again})
 	require.Equal(t, []string{"h1:9", "h2:7", "[::1]:9", "[::1]:2", "h4:9", "h5:9"}, p.Hosts("9"))
-	rest, err := p.Rest()
-	require.NoError(t, err)
-	require.Equal(t, url.Values{"other": {"1"}}, rest)
+	require.Equal(t, url.Values{"other": {"1"}}, peer.Must(p.Rest())(t))
 	require.EqualError(t, p.Err(), `unknown URL parameter "other" of a URL with the scheme x`)
 }
 
@@ -71,8 +68,7 @@ func TestErrors(t *testing.T) {
 	}
 	p := of(t, "x://h?key=k")
 	p.NoTLS("tls=true")
-	_, err := p.Rest()
-	require.EqualError(t, err, "the URL parameter key needs tls=true")
+	require.EqualError(t, peer.ErrOf(p.Rest()), "the URL parameter key needs tls=true")
 	require.Equal(t, []string{"other", "h"}, []string{of(t, "x://h?servername=other").TLS("h").ServerName, of(t, "x://h").TLS("h").ServerName})
 }
 

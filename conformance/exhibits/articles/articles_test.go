@@ -16,6 +16,7 @@ import (
 	"github.com/lockport/lockport/conformance/exhibits"
 	"github.com/lockport/lockport/conformance/exhibits/articles"
 	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/lab/peer"
 	"github.com/lockport/lockport/internal/lab/servers"
 	"github.com/lockport/lockport/internal/pages"
 )
@@ -72,12 +73,10 @@ func TestArticles(t *testing.T) {
 // abandoned, as from a silent connection.
 func TestSound(t *testing.T) {
 	cfg := config(t, articles.Sound()[0], []*servers.Redis{servers.NeedRedis(t, servers.RedisOptions{})})
-	b, err := open(t.Context(), cfg.Direct)
-	require.NoError(t, err)
+	b := peer.Must(open(t.Context(), cfg.Direct))(t)
 	late := driver.Request{Name: "name", Owner: "late", TTL: time.Hour}
 	require.NoError(t, b.Abandon(t.Context(), late))
-	_, err = b.TryAcquire(t.Context(), late)
-	require.ErrorIs(t, err, driver.ErrHeld)
+	require.ErrorIs(t, peer.ErrOf(b.TryAcquire(t.Context(), late)), driver.ErrHeld)
 	require.NoError(t, b.Close())
 	conformance.Test(t, cfg, conformance.Match(func(c conformance.Case) bool { return c.ID() != "cost/held-locks-stay" }))
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/lockport/lockport/conformance"
 	"github.com/lockport/lockport/conformance/exhibits/articles"
 	"github.com/lockport/lockport/conformance/faultproxy"
+	"github.com/lockport/lockport/internal/lab/peer"
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
@@ -34,9 +35,7 @@ func config(t *testing.T, x articles.Exhibit, nodes []*servers.Redis) conformanc
 	}
 	target := func(addrs ...string) string { return "redis://" + strings.Join(addrs, ",") + "#" + x.Name }
 	if x.Nodes > 1 {
-		last, err := faultproxy.New(addrs[4])
-		require.NoError(t, err)
-		t.Cleanup(func() { _ = last.Close() })
+		last := peer.Proxy(t, addrs[4])
 		last.Freeze()
 		addrs[4] = last.Addr()
 		least := 2 * ttl
