@@ -246,7 +246,7 @@ func TestSetThatFailsIgnoresMinHold(t *testing.T) {
 		begun := time.Now()
 		set := peer.Must(lockport.AcquireAll(t.Context(), a, []string{"y", "z"}, minute))(t)
 		require.Equal(t, time.Second, time.Since(begun))
-		for i, after := range []time.Duration{0, ttl / 3} { // by then the first has been renewed
+		for i, after := range []time.Duration{0, ttl/4 + time.Second/2} { // by then the first has been renewed, and not the second
 			time.Sleep(after)
 			want, _ := set.Locks()[i].Deadline()
 			earliest, _ := set.Deadline()

@@ -74,16 +74,14 @@ func TestErrors(t *testing.T) {
 
 func TestPrefix(t *testing.T) {
 	for _, c := range []struct {
-		given string
-		none  bool
-		want  string
-		fails bool
+		given, want string
+		none, fails bool
 	}{
-		{"", false, "standard", false},
-		{"own", false, "own", false},
-		{"", true, "", false},
-		{"own", true, "", true},
-		{"\xff", false, "", true},
+		{"", "standard", false, false},
+		{"own", "own", false, false},
+		{"", "", true, false},
+		{"own", "", true, true},
+		{"\xff", "", false, true},
 	} {
 		got, err := lockurl.Prefix(c.given, c.none, "standard")
 		require.Equal(t, []any{c.want, c.fails}, []any{got, err != nil}, c)
