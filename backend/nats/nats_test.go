@@ -221,7 +221,7 @@ func TestUnfitBuckets(t *testing.T) {
 		require.ErrorIs(t, CreateBucket(t.Context(), js, Options{Bucket: name}, 1), driver.ErrRefused, name)
 	}
 	peer.Fails(t, bucket("missing"), request("a", 1), driver.ErrRefused)
-	require.Error(t, peer.ErrOf(NewBackend(js, Options{Bucket: "a.b"})))
+	require.ErrorIs(t, peer.ErrOf(New(js, Options{Bucket: "a.b"})), lockport.ErrInvalidOption)
 }
 
 // A stream whose queue is full, or whose account's storage is, drops a request, but takes later ones.
@@ -235,7 +235,9 @@ func TestBusyStream(t *testing.T) {
 // No error shows the password of a wrong URL, and a comma in a password does not split it. The deadline of the first request bounds that request
 // alone: reconnects have the usual time.
 func TestURLs(t *testing.T) {
-	peer.BadURLs(t, map[string]string{"nats://u:secret@h1:42x2,h2:4222": "bad address", "nats://u:secret@h1?addr=h2:x": "bad address"})
+	peer.BadURLs(t, map[string]string{"nats://u:secret@h1:42x2,h2:4222": "bad address", "nats://u:secret@h1?addr=h2:x": "bad address",
+		"nats://u:secret@h1?addr=a:b:c": "bad address", "nats://u:secret@h1/x": "set the bucket", "nats://u:secret@h1?ca=x": "needs tls=true"})
+	require.Equal(t, []string{"quorum"}, peer.Notices(t, one.Need(t).URL()))
 	b := peer.Opened(t, strings.Replace(one.Need(t).URL(), "nats://", "nats://u:secret%2Ctoo@", 1)) // a server without users accepts any
 	t.Cleanup(func() { _ = b.Close() })
 	peer.Until(t, func() bool {
