@@ -36,30 +36,30 @@ func sessionOf(t testing.TB, l *lockport.Lock) Session {
 	return s
 }
 
-// Foreign transactions that lock the same key and lockport's clients exclude each other.
+// Foreign transactions that lock the key, by the page's SQL, and lockport's clients exclude each other.
 func TestMixedFleet(t *testing.T) {
 	p := database(t)
-	c, conn := clientAt(t, p.URL()), admin(t, p.URL())
-	name := peer.Must(layoutOf(t, Options{}).Key("x"))(t)
-	l := peer.Holds(t, c, "x")
-	require.False(t, query[bool](t, conn, `SELECT pg_try_advisory_xact_lock($1)`, number(name)))
+	c, conn, name := clientAt(t, p.URL()), admin(t, p.URL()), `\101é`
+	key := query[int64](t, conn, `SELECT ('x' || encode(substring(sha256(convert_to('lockport:' || $1, 'UTF8')), 1, 8), 'hex'))::bit(64)::bigint`, name)
+	l := peer.Holds(t, c, name)
+	require.False(t, query[bool](t, conn, `SELECT pg_try_advisory_xact_lock($1)`, key))
 	require.NoError(t, l.Release(t.Context()))
 	execute(t, conn, `BEGIN`)
-	require.True(t, query[bool](t, conn, `SELECT pg_try_advisory_xact_lock($1)`, number(name)))
-	require.ErrorIs(t, peer.ErrOf(c.TryAcquire(t.Context(), "x")), lockport.ErrHeld)
-	got := peer.Acquiring(t, c, "x")
+	require.True(t, query[bool](t, conn, `SELECT pg_try_advisory_xact_lock($1)`, key))
+	require.ErrorIs(t, peer.ErrOf(c.TryAcquire(t.Context(), name)), lockport.ErrHeld)
+	got := peer.Acquiring(t, c, name)
 	p.queues(t)
 	require.Empty(t, got)
 	execute(t, conn, `COMMIT`)
 	require.NoError(t, peer.Eventually(t, got).Release(t.Context()))
 
 	readers := clientAt(t, p.URL(), lockport.WithoutHandOff())
-	first := peer.Holds(t, readers, "x", lockport.Shared())
-	second := peer.Holds(t, readers, "x", lockport.Shared())
+	first := peer.Holds(t, readers, name, lockport.Shared())
+	second := peer.Holds(t, readers, name, lockport.Shared())
 	writer := make(chan error, 1)
-	go func() { writer <- peer.ErrOf(conn.Exec(t.Context(), `SELECT pg_advisory_lock($1)`, number(name))) }()
+	go func() { writer <- peer.ErrOf(conn.Exec(t.Context(), `SELECT pg_advisory_lock($1)`, key)) }()
 	p.queues(t)
-	require.ErrorIs(t, peer.ErrOf(readers.TryAcquire(t.Context(), "x", lockport.Shared())), lockport.ErrHeld, "a foreign writer waits, which announces nothing")
+	require.ErrorIs(t, peer.ErrOf(readers.TryAcquire(t.Context(), name, lockport.Shared())), lockport.ErrHeld, "a foreign writer waits, which announces nothing")
 	require.NoError(t, first.Release(t.Context()))
 	require.NoError(t, second.Release(t.Context()))
 	require.NoError(t, peer.Eventually(t, writer))
