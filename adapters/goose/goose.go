@@ -10,7 +10,7 @@
 //
 //   - goose does not ask a Locker between two migrations: after a loss, the remaining ones run before the method returns the error. To cancel
 //     them, call the Provider in lockport.Do instead of using a Locker.
-//   - Status, HasPending and GetVersions do not lock.
+//   - HasPending and GetVersions do not lock. Status and GetDBVersion wait for the lock.
 package gooselock
 
 import (
