@@ -46,6 +46,7 @@ func TestTLS(t *testing.T) {
 	require.True(t, query[bool](t, admin(t, p.AdminURL()), `SELECT ssl FROM pg_stat_ssl WHERE pid = $1`, sessionOf(t, l).PID))
 	require.NoError(t, l.Release(t.Context()), "the end of a Listen must leave TLS usable")
 	peer.Refuses(t, p.URL()+"?sslmode=verify-full", driver.ErrRefused, "certificate")
+	peer.Refuses(t, p.URL()+"?sslmode=verify-ca", driver.ErrRefused, "check sslmode and the certificates")
 }
 
 func TestReplicaIsRefused(t *testing.T) {

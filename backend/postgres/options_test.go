@@ -36,6 +36,7 @@ func TestBadURLs(t *testing.T) {
 		good + "?ttl=48h":                            "TTL",
 		good + "?sslmode=perhaps":                    "sslmode",
 		good + "?sslmode=verify-full&sslrootcert=/x": "/x",
+		good + "?sslcert=/x":                         `both "sslcert" and "sslkey" are required`,
 		good + "?target_session_attrs=x":             "target_session_attrs",
 		good + "?connect_timeout=x":                  "connect_timeout",
 	})

@@ -2,6 +2,7 @@ package lockurl_test
 
 import (
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -147,13 +148,14 @@ func TestBadCertificate(t *testing.T) {
 			require.True(t, lockurl.BadCertificate(err), err)
 		}
 	}
+	require.True(t, lockurl.BadCertificate(x509.CertificateInvalidError{}))
 	require.False(t, lockurl.BadCertificate(&net.OpError{Op: "remote error", Err: errors.New("tls: handshake failure")}))
 	require.False(t, lockurl.BadCertificate(&net.OpError{Op: "dial", Err: errors.New("lookup certificate.example.com: no such host")}))
 }
 
 func TestPgxAttempts(t *testing.T) {
 	got := lockurl.PgxAttempts("failed to connect to `user=u database=d`:\n\tg:1 (g): tls error: refused\n\tg:1 (g): unexpected EOF\n\th:1 (h): dial error: timeout: context deadline exceeded\n\tm:1 (m): received unexpected message: %!w(<nil>)")
-	hidden := "failed to connect to `u`:\n\tg:1 (g): server error: FATAL: full (SQLSTATE 53300)\n\tg:1 (g): server error: FATAL: no encryption (SQLSTATE 28000)"
-	require.Equal(t, "g:1 (g): server error: FATAL: full (SQLSTATE 53300)", lockurl.PgxAttempts(hidden))
+	hidden := "failed to connect to `u`:\n\tg:1 (g): full (SQLSTATE 53300)\n\tg:1 (g): no encryption (SQLSTATE 28000)\n\th:1 (h): a\n\th:1 (h): SSL required (SQLSTATE 08P01)"
+	require.Equal(t, "g:1 (g): full (SQLSTATE 53300); h:1 (h): a", lockurl.PgxAttempts(hidden))
 	require.Equal(t, "g:1 (g): no answer: is it a Postgres server?; h:1 (h): no connection in time; m:1 (m): is it a Postgres server?", got)
 }

@@ -14,7 +14,7 @@ func PgxReason(text string) (reason string, ok bool) {
 		return "", false
 	}
 	reason = text[strings.LastIndex(text, end)+len(end):]
-	if said, quoted, _ := strings.Cut(reason, " ("); strings.ContainsAny(quoted, "\"@=") {
+	if said, quoted, _ := strings.Cut(reason, " ("); strings.ContainsAny(quoted, "\"@=") && !strings.HasPrefix(quoted, `both "sslcert" and`) {
 		reason = said
 	}
 	return reason, true
@@ -88,7 +88,7 @@ func telling(tries []error) (kept []error) {
 		switch text := try.Error(); {
 		case strings.HasSuffix(text, "server refused TLS connection"):
 			return 0
-		case strings.HasSuffix(text, "(SQLSTATE 28000)"):
+		case strings.HasSuffix(text, "(SQLSTATE 28000)"), strings.HasSuffix(text, "SSL required (SQLSTATE 08P01)"): // the latter is PgBouncer's
 			return 1
 		}
 		return 2

@@ -57,9 +57,9 @@ func (p *Params) NoTLS(needs string) {
 // BadCertificate reports whether one side of a TLS connection does not accept the other's certificate. The server's alert, which has no type of its
 // own, comes before the server reads a request.
 func BadCertificate(err error) bool {
-	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
-		return true
-	}
+	_, untrusted := errors.AsType[*tls.CertificateVerificationError](err)
+	_, unknown := errors.AsType[x509.UnknownAuthorityError](err) // pgx verifies by itself for sslmode=verify-ca
+	_, invalid := errors.AsType[x509.CertificateInvalidError](err)
 	alert, ok := errors.AsType[*net.OpError](err)
-	return ok && alert.Op == "remote error" && strings.Contains(alert.Err.Error(), "certificate")
+	return untrusted || unknown || invalid || ok && alert.Op == "remote error" && strings.Contains(alert.Err.Error(), "certificate")
 }
