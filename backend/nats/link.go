@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/lockurl"
 )
 
 // connectTimeout is how long a request waits for a connection.
@@ -92,7 +93,7 @@ func classify(ctx context.Context, err error, sent bool) error {
 		class = driver.ErrUnavailable
 	// Other 4xx: the request is at fault.
 	case answer != nil && answer.Code < 500, is(jetstream.ErrJetStreamNotEnabled), is(jetstream.ErrJetStreamNotEnabledForAccount),
-		is(natsgo.ErrAuthorization), is(natsgo.ErrAuthExpired), is(natsgo.ErrAuthRevoked):
+		is(natsgo.ErrAuthorization), is(natsgo.ErrAuthExpired), is(natsgo.ErrAuthRevoked), lockurl.BadCertificate(err):
 		class = driver.ErrRefused
 	// Nobody serves the bucket. A closed connection does not count: it leaves the outcome unknown.
 	case !sent, is(natsgo.ErrReconnectBufExceeded), is(jetstream.ErrNoStreamResponse):

@@ -2,6 +2,7 @@ package nats
 
 import (
 	"context"
+	"crypto/x509"
 	"fmt"
 	"runtime/pprof"
 	"strings"
@@ -224,11 +225,12 @@ func TestUnfitBuckets(t *testing.T) {
 	require.ErrorIs(t, peer.ErrOf(New(js, Options{Bucket: "a.b"})), lockport.ErrInvalidOption)
 }
 
-// A stream whose queue is full, or whose account's storage is, drops a request, but takes later ones.
+// A stream whose queue is full, or whose account's storage is, drops a request, but takes later ones. Without trust in the server there is no later one.
 func TestBusyStream(t *testing.T) {
 	for _, sent := range []bool{false, true} {
 		require.ErrorIs(t, classify(t.Context(), &jetstream.APIError{Code: 429, ErrorCode: 10167}, sent), driver.ErrUnavailable)
 		require.ErrorIs(t, classify(t.Context(), &jetstream.APIError{Code: 400, ErrorCode: 10002}, sent), driver.ErrUnavailable)
+		require.ErrorIs(t, classify(t.Context(), unreachable(x509.UnknownAuthorityError{}), sent), driver.ErrRefused)
 	}
 }
 

@@ -40,6 +40,7 @@ func openURL(u *url.URL, _ lockport.SchemeOptions) (driver.Backend, error) {
 		natsgo.ReconnectBufSize(-1), // a request that cannot be sent now fails, and is not sent later
 		natsgo.PingInterval(5 * time.Second), natsgo.MaxPingsOutstanding(2),
 		natsgo.ErrorHandler(func(*natsgo.Conn, *natsgo.Subscription, error) {}), // the default one prints
+		func(o *natsgo.Options) error { o.Servers = servers; return nil },       // Connect would split a text at commas, and a password may have one
 	}
 	for i, host := range servers {
 		servers[i] = (&url.URL{Scheme: "nats", User: u.User, Host: host}).String()
@@ -47,8 +48,6 @@ func openURL(u *url.URL, _ lockport.SchemeOptions) (driver.Backend, error) {
 			p.Fail("bad address %q in the URL: want host:port, several with commas between them", host)
 		}
 	}
-	// Connect would split a text at commas, and a password may have one.
-	opts = append(opts, func(o *natsgo.Options) error { o.Servers = servers; return nil })
 	if creds != "" {
 		opts = append(opts, natsgo.UserCredentials(creds))
 	}
