@@ -158,7 +158,6 @@ func TestTicketsThatAreNone(t *testing.T) {
 	require.NoError(t, peer.ErrOf(b.Attach(t.Context(), ticket, all[:1]...)))
 	require.NoError(t, peer.ErrOf(b.Acquire(t.Context(), "z", all...)), "Attach changed its caller's options")
 	for _, opt := range []lockport.AcquireOption{lockport.Shared(), lockport.Permits(2)} {
-		lock := peer.Must(a.Acquire(t.Context(), "y", opt))(t)
-		require.ErrorIs(t, peer.ErrOf(lock.Detach(t.Context())), errors.ErrUnsupported)
+		require.ErrorIs(t, peer.ErrOf(peer.Must(a.Acquire(t.Context(), "y", opt))(t).Detach(t.Context())), errors.ErrUnsupported)
 	}
 }

@@ -255,14 +255,14 @@ func (a acquisition) check(caps driver.Capabilities) error {
 	switch {
 	case a.maxHold > 0 && a.minHold > a.maxHold:
 		return fmt.Errorf("%w: MinHold %v is longer than MaxHold %v", ErrInvalidOption, a.minHold, a.maxHold)
+	case a.attached != nil && !caps.Detach:
+		return fmt.Errorf("%w: %s cannot attach another process's hold", errors.ErrUnsupported, caps.Backend)
 	case caps.FixedTTL > 0 && a.ttl != caps.FixedTTL:
 		return fmt.Errorf("%w: TTL %v, but all locks share the session's TTL of %v", errors.ErrUnsupported, a.ttl, caps.FixedTTL)
 	case a.shared && !caps.Shared:
 		return fmt.Errorf("%w: %s has no shared locks", errors.ErrUnsupported, caps.Backend)
 	case a.permits > 0 && !caps.Permits:
 		return fmt.Errorf("%w: %s has no permits", errors.ErrUnsupported, caps.Backend)
-	case a.attached != nil && !caps.Detach:
-		return fmt.Errorf("%w: %s cannot attach another process's hold", errors.ErrUnsupported, caps.Backend)
 	case a.shared && a.permits > 0:
 		return fmt.Errorf("%w: Shared and Permits exclude each other", ErrInvalidOption)
 	case a.ttl < caps.MinTTL:
