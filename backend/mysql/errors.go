@@ -86,5 +86,5 @@ func classify(ctx context.Context, err error) error {
 	if ended := ctx.Err(); ended != nil {
 		return fmt.Errorf("%w: the server could not be asked in time: %w", driver.ErrUnavailable, ended)
 	}
-	return fmt.Errorf("%w: no MySQL or MariaDB answers: check that it runs, and the address (%w)", driver.ErrUnavailable, line)
+	return fmt.Errorf("%w: no MySQL or MariaDB answers: check that it runs, the address, and the client's certificate if it has one (%w)", driver.ErrUnavailable, line)
 }
