@@ -48,10 +48,10 @@ func newMetrics(o Options) (*metrics, error) {
 	shares := metric.WithExplicitBucketBoundaries(0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7)
 	m, errs := &metrics{names: o.Names}, make([]error, 7)
 	m.waiting, errs[0] = meter.Int64UpDownCounter("lockport.waiting", metric.WithUnit("{call}"),
-		metric.WithDescription("Acquire and TryAcquire calls that have not returned."))
+		metric.WithDescription("Acquire, TryAcquire and Attach calls that have not returned."))
 	m.held, errs[1] = meter.Int64UpDownCounter("lockport.held", metric.WithUnit("{lock}"), metric.WithDescription("Locks held."))
 	m.acquire, errs[2] = meter.Float64Histogram("lockport.acquire.duration", metric.WithUnit("s"), seconds,
-		metric.WithDescription("How long Acquire and TryAcquire took, by outcome."))
+		metric.WithDescription("How long Acquire, TryAcquire and Attach took, by outcome."))
 	m.hold, errs[3] = meter.Float64Histogram("lockport.hold.duration", metric.WithUnit("s"), seconds,
 		metric.WithDescription("How long locks were held, until they were released or lost."))
 	m.losses, errs[4] = meter.Int64Counter("lockport.losses", metric.WithUnit("{lock}"), metric.WithDescription("Locks lost, by reason."))

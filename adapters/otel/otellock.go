@@ -1,6 +1,6 @@
 // Package otellock traces and measures the locks of lockport with OpenTelemetry.
 //
-// Each Acquire and TryAcquire is a span "lockport.acquire", a child of the caller's span. A loss is an event "lockport.lost" of the caller's
+// Each Acquire, TryAcquire and Attach is a span "lockport.acquire", a child of the caller's span. A loss is an event "lockport.lost" of the caller's
 // span, if that has not ended. The README lists the metrics.
 package otellock
 

@@ -62,9 +62,9 @@ func New(o Options) *Metrics {
 	return &Metrics{
 		names:    o.Names,
 		all:      all,
-		waiting:  gauge("lockport_waiting", "Acquire and TryAcquire calls that have not returned."),
+		waiting:  gauge("lockport_waiting", "Acquire, TryAcquire and Attach calls that have not returned."),
 		held:     gauge("lockport_held", "Locks held."),
-		acquire:  histogram("lockport_acquire_duration_seconds", "How long Acquire and TryAcquire took, by outcome.", seconds, "outcome"),
+		acquire:  histogram("lockport_acquire_duration_seconds", "How long Acquire, TryAcquire and Attach took, by outcome.", seconds, "outcome"),
 		hold:     histogram("lockport_hold_duration_seconds", "How long locks were held, until they were released or lost.", seconds),
 		losses:   counter("lockport_losses_total", "Locks lost, by reason.", "reason"),
 		failures: counter("lockport_renewal_failures_total", "Failed renewals. The client retries until the lock's deadline."),
