@@ -5,8 +5,7 @@ import (
 	"sync"
 )
 
-// slots is the number of slots of a Redis Cluster.
-const slots = 16384
+const slots = 16384 // of a Redis Cluster
 
 // LastToken is the key of the last token drawn on the server of the lock with key. A single server has one such key; a Cluster has one per
 // slot, whose hash tag is the least number that hashes to it. No lock or side key equals it.
@@ -20,10 +19,10 @@ func LastToken(key string, cluster bool) string {
 // slotTags has for each slot the least number whose digits hash to it.
 var slotTags = sync.OnceValue(func() *[slots]int32 {
 	var tags [slots]int32
-	found := make(map[int]bool, slots)
-	for n := int32(0); len(found) < slots; n++ {
+	var found [slots]bool
+	for n, missing := int32(0), slots; missing > 0; n++ {
 		if s := slot(strconv.Itoa(int(n))); !found[s] {
-			found[s], tags[s] = true, n
+			found[s], tags[s], missing = true, n, missing-1
 		}
 	}
 	return &tags
@@ -35,11 +34,7 @@ func slot(key string) int {
 	for i := range len(key) {
 		crc ^= uint16(key[i]) << 8
 		for range 8 {
-			if crc&0x8000 != 0 {
-				crc = crc<<1 ^ 0x1021
-			} else {
-				crc <<= 1
-			}
+			crc = crc<<1 ^ crc>>15*0x1021
 		}
 	}
 	return int(crc % slots)
