@@ -86,12 +86,18 @@ func TestTokensInACluster(t *testing.T) {
 		do(t, from, "MIGRATE", "127.0.0.1", to.Addr()[len("127.0.0.1:"):], key, 0, 5000)
 		peer.Extends(t, n, lease)
 	}
-	do(t, to, "CLUSTER", "BUMPEPOCH") // otherwise a message that the former owner sent before can take the slot back
-	for _, node := range append([]*servers.Redis{to}, c.Nodes...) {
-		do(t, node, "CLUSTER", "SETSLOT", slot, "NODE", do(t, to, "CLUSTER", "MYID"))
+	channel := redisscript.ChannelPrefix + "test/1/a"
+	for _, key := range []string{key("x"), channel} {
+		slot, _, to = slotOf(t, c, key)
+		do(t, to, "CLUSTER", "BUMPEPOCH") // otherwise a message that the former owner sent before can take the slot back
+		for _, node := range append([]*servers.Redis{to}, c.Nodes...) {
+			do(t, node, "CLUSTER", "SETSLOT", slot, "NODE", do(t, to, "CLUSTER", "MYID"))
+		}
 	}
 	n.Frees(lease)
 	n.takesToken("x")
+	subscribed := func() bool { return do(t, to, "PUBSUB", "NUMSUB", channel).([]any)[1] == int64(1) }
+	require.Eventually(t, subscribed, 4*soon, soon/100, "the former node may leave the Cluster, and then gets no messages")
 }
 
 // slotOf returns a key's slot, the node that has it, and another.

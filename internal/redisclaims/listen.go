@@ -58,17 +58,24 @@ func (r *Registry[M]) hear(server int, channel string) {
 
 // receive handles a server's messages until the connection fails.
 func (r *Registry[M]) receive(server int, channel string) error {
-	pubsub := r.o.Pipes[server].Client.Subscribe(r.ctx, channel)
+	client := r.o.Pipes[server].Client
+	node := func() (master *goredis.Client) { // has the channel's slot in a Cluster
+		if cluster, ok := client.(*goredis.ClusterClient); ok {
+			master, _ = cluster.MasterForKey(r.ctx, channel)
+		}
+		return master
+	}
+	at := node()
+	pubsub := client.Subscribe(r.ctx, channel)
 	closing := func() { _ = pubsub.Close() }
 	defer closing()
 	defer context.AfterFunc(r.ctx, closing)() // ends a pending receive
 	for confirmed, pinged := false, false; ; {
 		got, err := pubsub.ReceiveTimeout(r.ctx, pingAfter)
 		failed, ofNetwork := errors.AsType[net.Error](err)
-		if confirmed && !pinged && ofNetwork && failed.Timeout() {
-			pinged, err = true, pubsub.Ping(r.ctx)
-		} else {
-			pinged = false
+		pinged = confirmed && !pinged && ofNetwork && failed.Timeout()
+		if pinged && node() == at { // a node that has left the Cluster answers pings, but gets no messages
+			err = pubsub.Ping(r.ctx)
 		}
 		if err != nil {
 			return err
@@ -79,7 +86,7 @@ func (r *Registry[M]) receive(server int, channel string) error {
 		case *goredis.Subscription:
 			confirmed = true
 			// Without the right to publish, no script of this user wakes anybody.
-			if err := r.o.Pipes[server].Client.Publish(r.ctx, channel, "").Err(); goredis.IsPermissionError(err) {
+			if err := client.Publish(r.ctx, channel, "").Err(); goredis.IsPermissionError(err) {
 				return err
 			}
 			r.setHeard(server, true)
