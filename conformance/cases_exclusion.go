@@ -93,7 +93,7 @@ func (j joint) atOnce(e *Env) {
 			return nil
 		})
 		n := taken.Load()
-		e.require(n <= j.places, "of 12 claims at once %d were granted, which take %d places, of only %d", granted.Load(), n, j.places)
+		e.require(n <= j.places, "of 12 claims at once %d were granted, which take %d of only %d places: %w", granted.Load(), n, j.places, errGranted)
 		e.require(n+unknown.Load() >= j.least, "of 12 claims at once %d were granted, which take %d of %d places; %d are unknown",
 			granted.Load(), n, j.places, unknown.Load())
 	}

@@ -284,7 +284,7 @@ func TestALossWhileTheMachineStalls(t *testing.T) {
 
 // A sound lock does not fail the cases that hold claims without renewing them, if the server answers so late that the claims expire.
 func TestServerThatStalls(t *testing.T) {
-	for _, id := range []string{"exclusion/two-backends", "contract/held", "shared/together", "permits/together"} {
+	for _, id := range []string{"exclusion/two-backends", "exclusion/many-at-once", "contract/held", "shared/together", "permits/together", "permits/many-at-once"} {
 		t.Run(id, func(t *testing.T) {
 			t.Parallel()
 			var slow memorytest.Faults

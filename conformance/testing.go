@@ -26,7 +26,7 @@ func Test(t *testing.T, cfg Config, opts ...RunOption) {
 			t.Parallel() // resumes when runAll runs
 			switch res := <-result; res.Outcome {
 			case Fail:
-				t.Errorf("%s\n(after %v)", res.Message(), res.Took)
+				t.Errorf("%s\n(after %v; %d earlier runs showed nothing)", res.Message(), res.Took, res.Again)
 			case NotRun:
 				t.Skip("not run: " + res.Reason)
 			default:
