@@ -62,7 +62,7 @@ func (a *attempt) win(ctx context.Context) error {
 		case !first:
 			return err
 		case end.IsZero():
-			end = time.Now().Add(min(contestTime>>min(a.before, 8), a.nodeTimeout()))
+			end = time.Now().Add(min(contestTime>>a.before, a.nodeTimeout()))
 		case !time.Now().Before(end):
 			return err
 		}
@@ -159,7 +159,7 @@ func (a *attempt) awaitVotes(ctx context.Context) error {
 			return 0
 		}
 		left := a.left(a.nodeTimeout(), begun, func(i int) bool { return a.votes[i].state == asked })
-		if others > 0 && got+others >= q {
+		if got+others >= q {
 			left = min(left, max(stragglerTime, since.Sub(begun))-time.Since(since))
 		}
 		return left
@@ -222,7 +222,7 @@ func (a *attempt) heldError(missing int) (h *driver.HeldError, first bool) {
 	if slices.Sort(ends); len(ends) >= missing { // otherwise it is not known when enough of them have expired
 		h.ExpiresIn = redisscript.Duration(max(ends[missing-1], 1)) // 0 means within this millisecond
 	}
-	split := !foreign && most < a.b.quorum && votes[""] == 0 // perhaps nobody holds it
+	split := most < a.b.quorum && votes[""] == 0 // perhaps nobody holds it
 	a.splits = 0
 	switch {
 	case foreign:

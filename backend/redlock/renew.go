@@ -119,9 +119,7 @@ func (r *renewal) result(n int, ended error) driver.Renewal {
 	case t.ours >= q && !time.Now().Before(c.until):
 		return driver.Renewal{Err: fmt.Errorf("%w: the validity ended before a majority of the nodes had answered", driver.ErrUnknown)}
 	case t.ours >= q:
-		if until := r.sent.Add(c.Req.TTL - drift(c.Req.TTL)); until.After(c.until) {
-			c.until = until
-		}
+		c.until = r.sent.Add(c.Req.TTL - drift(c.Req.TTL))
 		return driver.Renewal{Until: c.until}
 	case ended != nil:
 		return driver.Renewal{Err: interrupted(ended)}
