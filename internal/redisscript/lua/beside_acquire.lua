@@ -23,7 +23,7 @@ if dead then
 end
 if not holds() and not (room and (not first or first == owner)) then
   local waited = call('ZSCORE', KEYS[2], owner)
-  local ms = permits > 0 and 0 or call('PTTL', KEYS[1])
+  local ms = call('PTTL', KEYS[1])
   if not room then
     if turn and first == owner then -- another client was quicker, or the call came too early: the head stays the head
       call('ZREM', KEYS[2], '!')
