@@ -34,7 +34,7 @@ var _ certmagic.LockLeaseRenewer = (*certmagiclock.Storage)(nil)
 func TestMain(m *testing.M) {
 	machines.Main(func(ctx context.Context, c config) (func(string) (struct{}, error), func(), error) {
 		locks, err := open(ctx, c.Locks)
-		return (&machine{c, locks}).Do, func() { _ = locks.Close() }, err
+		return func(name string) (struct{}, error) { return struct{}{}, obtain(c, locks, name) }, func() { _ = locks.Close() }, err
 	})
 	m.Run()
 }
@@ -43,17 +43,12 @@ func open(ctx context.Context, url string) (*lockport.Client, error) {
 	return lockport.Open(ctx, url, lockport.TTL(ttl), lockport.Logger(nil))
 }
 
-// machine is a process that obtains certificates on command.
-type machine struct {
-	config
-	locks *lockport.Client
-}
-
 type config struct{ Locks, Folder, Requests string }
 
 var machines = worker.Kind[config, string, struct{}]{Variable: "LOCKPORT_TEST_CERTMAGIC"}
 
-func (m *machine) Do(name string) (struct{}, error) {
+// obtain obtains the certificate of name.
+func obtain(m config, locks *lockport.Client, name string) error {
 	var c *certmagic.Config
 	cache := certmagic.NewCache(certmagic.CacheOptions{
 		GetConfigForCert: func(certmagic.Certificate) (*certmagic.Config, error) { return c, nil },
@@ -61,11 +56,11 @@ func (m *machine) Do(name string) (struct{}, error) {
 	})
 	defer cache.Stop()
 	c = certmagic.New(cache, certmagic.Config{
-		Storage: certmagiclock.New(&certmagic.FileStorage{Path: m.Folder}, m.locks),
+		Storage: certmagiclock.New(&certmagic.FileStorage{Path: m.Folder}, locks),
 		Issuers: []certmagic.Issuer{issuer(m.Requests)},
 		Logger:  zap.NewNop(),
 	})
-	return struct{}{}, c.ObtainCertAsync(context.Background(), name) // also calls RenewLockLease
+	return c.ObtainCertAsync(context.Background(), name) // also calls RenewLockLease
 }
 
 // issuer is an authority that keeps each request as a file in its folder, and signs once the file "sign" is there.

@@ -68,9 +68,12 @@ func TestWireGoldenOfPermits(t *testing.T) {
 	last, waiter := b.Takes(b.permit(name)), a.permit(name)
 	h := a.Waits(waiter)
 	require.InDelta(t, 10, h.ExpiresIn.Seconds(), 3, "when the first permit expires")
+	require.False(t, h.Holder.Foreign)
 	require.Equal(t, []any{waiter.Owner, "1"}, do(t, s, "ZRANGE", side+"-queue", 0, -1, "WITHSCORES"))
 	a.Abandons(waiter)
-	a.Frees(lease)
+	do(t, s, "ZADD", side, 1, first.Owner) // it expires
+	require.ErrorIs(t, peer.ErrOf(a.Renews(lease)), driver.ErrLost)
+	require.ErrorIs(t, a.Releases(lease), driver.ErrLost)
 	a.Frees(last)
 	require.Equal(t, int64(0), do(t, s, "EXISTS", side, side+"-queue", "lockport:"+name))
 	b.Frees(b.Takes(other)) // no permit is held, so their number may change
@@ -82,6 +85,7 @@ func TestRemovedReadersStayRemoved(t *testing.T) {
 	name := t.Name()
 	old := n.Takes(n.reading(name))
 	do(t, s, "DEL", key(name))
+	require.ErrorIs(t, peer.ErrOf(n.Renews(old)), driver.ErrLost, "a writer may come")
 	next := n.Takes(n.reading(name))
 	require.ErrorIs(t, peer.ErrOf(n.Renews(old)), driver.ErrLost)
 	require.ErrorIs(t, old.Release(t.Context()), driver.ErrLost)
@@ -123,7 +127,7 @@ func TestWriterThatIsGoneIsPassedOver(t *testing.T) {
 	require.Equal(t, 3*time.Second, a.Waits(reader).Poll)
 	woken := b.Notified(writer)
 	for range 2 {
-		a.Waits(reader) // polls, and calls the head
+		require.Greater(t, a.Waits(reader).ExpiresIn, time.Second) // polls, and calls the head
 		peer.Eventually(t, woken)
 		b.Waits(writer) // the readers are in its way
 	}
@@ -179,13 +183,17 @@ func TestNextComesInToo(t *testing.T) {
 	a.Frees(one)
 }
 
-// Holders of permits are told at once that somebody waits, and again when they renew.
+// A writer is told that a reader waits. Holders of permits are told at once that somebody waits, and again when they renew.
 func TestHoldersOfPermitsAreTold(t *testing.T) {
 	_, a, b, _ := shared(t)
 	a.Notified(a.Request("another")) // the client is subscribed
 	told := make(chan struct{}, 100)
-	req := a.permit(t.Name())
+	req, writer := a.permit(t.Name()), a.Request(t.Name())
 	req.Contended = func() { told <- struct{}{} }
+	writer.Contended = req.Contended
+	a.Takes(writer)
+	b.Waits(b.reading(t.Name()))
+	peer.Eventually(t, told)
 	lease, other := a.Takes(req), a.Takes(a.permit(t.Name()))
 	waiter, next := b.permit(t.Name()), a.permit(t.Name())
 	b.Waits(waiter)

@@ -113,8 +113,7 @@ func (n *node) freesAll(leases []driver.Lease) {
 
 // asked counts the scripts that the server has run.
 func (n *node) asked(s *servers.Redis) (calls int) {
-	info, err := s.Info(n.T.Context(), "commandstats")
-	require.NoError(n.T, err)
+	info := peer.Must(s.Info(n.T.Context(), "commandstats"))(n.T)
 	_, _ = fmt.Sscanf(info["cmdstat_evalsha"], "calls=%d,", &calls)
 	return calls
 }

@@ -39,6 +39,7 @@ func TestTokensRise(t *testing.T) {
 	lease := n.Takes(n.Request("x")).(*claim)
 	again := peer.Must(n.pipe.Run(t.Context(), redisscript.Acquire.Call(keys, lease.value(), 10_000, false, 1)).Claimed())(t)
 	require.Greater(t, again.Number, int64(lease.grant.Token), "as after a lost reply")
+	require.InDelta(t, 9_500, do(t, s, "PTTL", keys[0]), 500)
 	n.Frees(lease)
 	leases, _ := n.many(100) // one script draws many tokens
 	seen := make(map[uint64]bool)

@@ -70,14 +70,16 @@ func TestHeadStaysHeadWhenAForeignClientWasQuicker(t *testing.T) {
 	lease := a.Takes(a.Request(name))
 	first, second := b.Request(name), c.Request(name)
 	b.Waits(first)
-	c.Waits(second)
 	a.Frees(lease)
 	require.Equal(t, "OK", do(t, s, "SET", key(name), "foreign", "NX", "PX", 10_000))
 	b.Waits(first)
 	time.Sleep(300 * time.Millisecond) // longer than a turn
 	do(t, s, "DEL", key(name))
 	c.Waits(second)
+	woken := c.Notified(second)
+	time.Sleep(300 * time.Millisecond) // late, but before anybody else
 	b.Frees(b.Takes(first))
+	peer.Eventually(t, woken)
 	c.Frees(c.Takes(second))
 }
 

@@ -60,11 +60,10 @@ func TestCheckNotices(t *testing.T) {
 		require.Contains(t, n.Text, "127.0.0.1:", "which node")
 	}
 	lazy := servers.NeedRedis(t, servers.RedisOptions{Config: []string{"appendonly yes", "appendfsync everysec"}})
-	require.Equal(t, []string{"persistence"}, peer.Notices(t, urlOf(well.servers[1].Addr(), well.servers[2].Addr(), lazy.Addr())))
-	do(t, lazy, "ACL", "SETUSER", "default", "-config")
-	require.Equal(t, []string{"persistence?"}, peer.Notices(t, urlOf(well.servers[1].Addr(), well.servers[2].Addr(), lazy.Addr())))
-	do(t, lazy, "ACL", "SETUSER", "default", "-info")
-	require.Equal(t, []string{"info?"}, peer.Notices(t, urlOf(well.servers[1].Addr(), well.servers[2].Addr(), lazy.Addr())))
+	for _, v := range []struct{ may, want string }{{"+config", "persistence"}, {"-config", "persistence?"}, {"-info", "info?"}} {
+		do(t, lazy, "ACL", "SETUSER", "default", v.may)
+		require.Equal(t, []string{v.want}, peer.Notices(t, urlOf(well.servers[1].Addr(), well.servers[2].Addr(), lazy.Addr())))
+	}
 	notices = peer.Must(peer.Check(t, urlOf(well.servers[1].Addr(), well.servers[2].Addr(), "127.0.0.1:1")))(t)
 	require.Equal(t, []string{"nodes-away"}, peer.IDs(notices))
 	require.NotContains(t, notices[0].Text, "[")
@@ -105,17 +104,12 @@ func TestBadURLs(t *testing.T) {
 
 func TestNewRefuses(t *testing.T) {
 	t.Parallel()
-	closed := func(c goredis.UniversalClient) goredis.UniversalClient {
-		t.Cleanup(func() { _ = c.Close() })
-		return c
-	}
-	client := func(addr string) goredis.UniversalClient {
-		return closed(goredis.NewClient(&goredis.Options{Addr: addr}))
-	}
+	client := func(addr string) goredis.UniversalClient { return goredis.NewClient(&goredis.Options{Addr: addr}) } // it never connects
 	a, b, c := client("a:1"), client("b:1"), client("c:1")
-	found := closed(goredis.NewFailoverClient(&goredis.FailoverOptions{MasterName: "m", SentinelAddrs: []string{"s:1"}}))
-	cluster := closed(goredis.NewClusterClient(&goredis.ClusterOptions{Addrs: []string{"d:1"}}))
-	ring := closed(goredis.NewRing(&goredis.RingOptions{Addrs: map[string]string{"shard": "d:1"}}))
+	found := goredis.NewFailoverClient(&goredis.FailoverOptions{MasterName: "m", SentinelAddrs: []string{"s:1"}})
+	cluster := goredis.NewClusterClient(&goredis.ClusterOptions{Addrs: []string{"d:1"}})
+	ring := goredis.NewRing(&goredis.RingOptions{Addrs: map[string]string{"shard": "d:1"}})
+	defer func() { _ = ring.Close() }()
 	for _, v := range []struct {
 		nodes []goredis.UniversalClient
 		o     Options

@@ -142,6 +142,7 @@ func TestNothingIsRetakenTooLate(t *testing.T) {
 	gone()
 	retake()
 	require.Equal(t, 3, x.having(t, key("x")), "in time")
+	require.InDelta(t, 9_500, do(t, x.servers[0], "PTTL", key("x")), 500)
 	gone()
 	until := lease.until
 	lease.until = time.Now().Add(-time.Second) // the validity has ended

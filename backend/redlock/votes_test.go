@@ -66,8 +66,7 @@ func TestALongLineIsNoSilence(t *testing.T) {
 	for i, p := range x.proxies {
 		p.Delay(time.Duration(30+i/2*15) * time.Millisecond) // each way; the last node is slower
 	}
-	const claims = 25 // a queue of 1.5 s at each node, and as much for the releases
-	require.NoError(t, cmp.Or(worker.AtOnce(make([]struct{}, claims), func(int, struct{}) error {
+	require.NoError(t, cmp.Or(worker.AtOnce(make([]struct{}, 25), func(int, struct{}) error { // a queue of 1.5 s at each node, and as much to release
 		for range 3 {
 			lease, err := a.TryAcquire(t.Context(), peer.Once(a.Request("x")))
 			if err == nil {

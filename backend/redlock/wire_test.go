@@ -9,6 +9,7 @@ import (
 
 	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/lab/peer"
+	"github.com/lockport/lockport/internal/lab/servers"
 	"github.com/lockport/lockport/internal/redisclaims"
 )
 
@@ -24,7 +25,7 @@ func TestWireGolden(t *testing.T) {
 	require.Eventually(t, func() bool { return x.having(t, at) == 3 }, soon, time.Millisecond)
 	waiter := b.Request(name)
 	before := time.Now().UnixMicro()
-	b.Waits(waiter)
+	require.Equal(t, redisclaims.PollUnheard, b.Waits(waiter).Poll)
 	for i, s := range x.servers {
 		require.NoError(t, b.reaches(i))
 		require.Equal(t, "lp1:"+req.Owner, do(t, s, "GET", at))
@@ -36,6 +37,8 @@ func TestWireGolden(t *testing.T) {
 		require.LessOrEqual(t, do(t, s, "PTTL", queue).(int64), int64(30_000))
 		require.Equal(t, int64(2), do(t, s, "DBSIZE"), "no token")
 	}
+	b.Notified(waiter)
+	require.Equal(t, redisclaims.PollHeard, b.Waits(waiter).Poll)
 	a.Frees(lease)
 	b.Frees(b.TakesSoon(waiter))
 	for _, s := range x.servers {
@@ -47,27 +50,19 @@ func TestWireGolden(t *testing.T) {
 func TestForeignValuesExclude(t *testing.T) {
 	x := plainNodes(t, 3)
 	a := newClient(t, x.url(), "a")
-	set := func() (n int) {
-		for _, s := range x.servers {
-			if do(t, s, "SET", key("x"), "Zm9yZWlnbg==", "NX", "PX", 5000) == "OK" {
-				n++
-			}
-		}
-		return n
-	}
-	require.Equal(t, 3, set())
+	set := []any{"SET", key("x"), "Zm9yZWlnbg==", "NX", "PX", 5000}
+	x.each(t, false, does(set...), 0, 1, 2)
 	req := a.Request("x")
 	h := a.Waits(req)
 	require.Equal(t, redisclaims.PollForeign, h.Poll, "its release is not announced")
 	require.InDelta(t, 5*time.Second, h.ExpiresIn, float64(time.Second))
 	st := peer.Shows(t, a, "x")
-	require.True(t, st.Held && st.Foreign)
-	require.Equal(t, "Zm9yZWlnbg==", st.Owner)
+	require.Equal(t, []any{true, true, set[2]}, []any{st.Held, st.Foreign, st.Owner})
 	require.ErrorIs(t, a.Break(t.Context(), "x", "somebody else"), driver.ErrLost)
 	require.NoError(t, a.Break(t.Context(), "x", st.Owner))
 	lease := a.TakesSoon(req)
 	x.full(t, "x")
-	require.Zero(t, set(), "we exclude them")
+	x.each(t, false, func(s *servers.Redis) error { require.Nil(t, do(t, s, set...), "we exclude them"); return nil }, 0, 1, 2)
 	a.Frees(lease)
 	x.empty(t, "x")
 

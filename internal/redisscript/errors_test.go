@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -86,9 +87,14 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-// Redis 6.0 does not know SET with GET. The servers of a KeyDB that replicate to each other do not exclude.
+// Redis 6.0 does not know SET with GET. The servers of a KeyDB that replicate to each other do not exclude. Check tries every command of the scripts.
 func TestServersAreRefused(t *testing.T) {
 	peer.SaysOneLine(t, Tried(Reply{Value: []any{"SET", "ERR syntax error"}}, nil), driver.ErrRefused, "too old: 6.2 or newer")
 	peer.SaysOneLine(t, role(map[string]string{"role": "active-replica"}, Remedies{}), driver.ErrRefused, "KeyDB")
 	require.NoError(t, role(map[string]string{"role": "master"}, Remedies{}))
+	for _, f := range peer.Must(lua.ReadDir("lua"))(t) {
+		for _, used := range regexp.MustCompile(`call\('(\w+)'`).FindAllStringSubmatch(text(strings.TrimSuffix(f.Name(), ".lua")), -1) {
+			require.Contains(t, text("check"), "\ntry('"+used[1]+"'", "%s uses a command that Check does not try", f.Name())
+		}
+	}
 }
