@@ -33,6 +33,9 @@ func TestWireGoldenOfReaders(t *testing.T) {
 	leases := []driver.Lease{a.Takes(first), b.Takes(second)}
 	require.Equal(t, "lp1:00000000000000000000000000000000:readers", do(t, s, "GET", key))
 	require.Equal(t, []any{first.Owner, second.Owner}, do(t, s, "ZRANGE", set, 0, -1))
+	do(t, s, "ZADD", set, time.Now().Add(5*time.Second).UnixMilli(), first.Owner)
+	do(t, s, "PEXPIRE", key, 5000)
+	peer.Extends(t, a, leases[0])
 	require.InDelta(t, 10, until(t, s, set, first.Owner).Seconds(), 3)
 	require.InDelta(t, 20, until(t, s, set, second.Owner).Seconds(), 3)
 	require.InDelta(t, 20_000, do(t, s, "PTTL", key), 3000, "the latest expiry")
@@ -70,6 +73,7 @@ func TestWireGoldenOfPermits(t *testing.T) {
 	require.InDelta(t, 10, h.ExpiresIn.Seconds(), 3, "when the first permit expires")
 	require.False(t, h.Holder.Foreign)
 	require.Equal(t, []any{waiter.Owner, "1"}, do(t, s, "ZRANGE", side+"-queue", 0, -1, "WITHSCORES"))
+	require.Equal(t, 1, peer.Shows(t, a, name).Waiters)
 	a.Abandons(waiter)
 	do(t, s, "ZADD", side, 1, first.Owner) // it expires
 	require.ErrorIs(t, peer.ErrOf(a.Renews(lease)), driver.ErrLost)
@@ -177,6 +181,7 @@ func TestNextComesInToo(t *testing.T) {
 	do(t, s, "DEL", "lockport.side:{lockport:"+name+"}:permits")
 	b.Waits(peer.Once(b.permit(name)))
 	peer.Eventually(t, called)
+	b.Waits(second) // does not end its turn
 	one := a.Takes(first)
 	peer.Eventually(t, woken)
 	b.Frees(b.Takes(second))

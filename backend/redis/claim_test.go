@@ -125,7 +125,6 @@ func TestRenewalBesideAHungNode(t *testing.T) {
 	require.ErrorIs(t, results[0].Err, driver.ErrUnknown)
 	require.NoError(t, results[1].Err)
 	require.NoError(t, results[2].Err)
-	require.NoError(t, hung.Thaw())
 }
 
 // A Cluster begins to move the slot of a reader that is abandoned: its keys go, and the waiter is called.

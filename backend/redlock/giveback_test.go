@@ -158,6 +158,7 @@ func TestLateGiveBackMakesRoomForAnotherClaim(t *testing.T) {
 	a.Abandons(req)
 	a.Frees(a.TakesSoon(a.Request("x")))
 	x.empty(t, "x")
+	require.True(t, (&claim{b: a.Backend, votes: []vote{{state: failed}, {holds: true}, {state: held}}}).blocks(), "a failed node is not free")
 }
 
 // A release waits for a retake in flight, which would bring the key back. If the retake's answer was lost, the node refuses it when it arrives late.
