@@ -14,13 +14,13 @@ import (
 func TestURLs(t *testing.T) {
 	t.Parallel()
 	for rawURL, look := range map[string]func(b *Backend){
-		"redis://user:secret@host:7000/3?prefix=app:&read_timeout=2s": func(b *Backend) {
+		"redis://user:secret@host:7000/3?prefix=app:&read_timeout=1s": func(b *Backend) {
 			o := b.pipe.Client.(*goredis.Client).Options()
-			require.Equal(t, []any{"host:7000", 3, "user", "secret", 2 * time.Second}, []any{o.Addr, o.DB, o.Username, o.Password, o.ReadTimeout})
+			require.Equal(t, []any{"host:7000", 3, "user", "secret", time.Second}, []any{o.Addr, o.DB, o.Username, o.Password, o.ReadTimeout})
 			require.True(t, o.ContextTimeoutEnabled)
 			require.Equal(t, "app:x", b.layout.Key("x"))
 		},
-		"redis://host?prefix=&replicas=2&wait_timeout=100ms": func(b *Backend) {
+		"redis://host?prefix=&replicas=2&wait_timeout=100ms&read_timeout=-1": func(b *Backend) {
 			require.Equal(t, []any{"x", 2, 100 * time.Millisecond}, []any{b.layout.Key("x"), b.o.Replicas, b.o.WaitTimeout})
 		},
 		"rediss://host": func(b *Backend) { require.NotNil(t, b.pipe.Client.(*goredis.Client).Options().TLSConfig) },
