@@ -62,7 +62,7 @@ func TestFullNodes(t *testing.T) {
 	held, awaited := a.Takes(a.Request("held")), a.Request("awaited")
 	other := b.Takes(b.Request("awaited"))
 	require.ErrorIs(t, peer.ErrOf(a.Inspect(peer.Within(t, 0), "held")), driver.ErrUnavailable)
-	a.Waits(awaited)
+	peer.Until(t, func() bool { a.Waits(awaited); return x.having(t, queueOf("awaited")) == 3 }) // the claim waits at every node
 	x.each(t, false, does("CONFIG", "SET", "maxmemory", "1"), 0, 1, 2)
 	for range 3 {
 		a.Waits(awaited)
