@@ -117,10 +117,10 @@ func CreateTable(ctx context.Context, db *sql.DB, d Dialect, o Options) error {
 
 func (b *Backend) makeTable(ctx context.Context) error {
 	_, err := b.run(ctx, driver.ErrUnavailable, b.dialect.schema)
-	if err != nil && b.try(ctx) == nil {
+	if err == nil || b.try(ctx) == nil {
 		return nil // another client has created it meanwhile
 	}
-	return err
+	return fmt.Errorf("%w (an administrator can create the table: %s)", err, b.text(b.dialect.schema))
 }
 
 // Check implements driver.Checker. It creates the table if the URL has create=true.
