@@ -16,8 +16,6 @@ func (c *claim) As(target any) bool {
 	return as != nil && as(c.s.conn, cmp.Or(c.slot, c.key), target)
 }
 
-var _ driver.LeaseAs = (*claim)(nil)
-
 // RenewBatch implements driver.BatchRenewer. Any request keeps a whole session alive, so it sends one Ping to each.
 func (b *Backend) RenewBatch(ctx context.Context, leases []driver.Lease, results []driver.Renewal) {
 	b.mu.Lock()
