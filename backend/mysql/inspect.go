@@ -37,7 +37,7 @@ func (s *server) look(ctx context.Context, f func(session.Looker) error) error {
 	if err != nil {
 		return err
 	}
-	defer l.discard()
+	defer l.Close()
 	if err = l.exec(ctx, "SET SESSION autocommit=1,SESSION time_zone='+00:00',SESSION sql_mode=''"); err == nil {
 		err = f(looker{l, s})
 	}

@@ -76,13 +76,13 @@ func (s *server) connect(ctx context.Context) (l link, known facts, err error) {
 		err = l.exec(ctx, "UNLOCK TABLES")
 	}
 	if err != nil {
-		l.discard()
+		l.Close()
 	}
 	return l, known, classify(ctx, err)
 }
 
-// discard closes the connection. Back in the pool, it would pass on its locks and settings.
-func (l link) discard() {
+// Close implements session.Conn. Back in the pool, the connection would pass on its locks and settings.
+func (l link) Close() {
 	_ = l.Raw(func(any) error { return sqldriver.ErrBadConn })
 }
 
@@ -143,9 +143,6 @@ func (c *conn) mark(ctx context.Context, silence int64) error {
 
 var errProxy = fmt.Errorf("%w: the connection goes through a proxy that shares sessions among clients, as ProxySQL does, "+
 	"which would mix up lock holders: connect to the server itself", driver.ErrRefused)
-
-// Close implements session.Conn.
-func (c *conn) Close() { c.discard() }
 
 // Listen implements session.Conn: database/sql does not report the end of an idle connection.
 func (c *conn) Listen(ctx context.Context) error {
