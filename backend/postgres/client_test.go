@@ -197,8 +197,9 @@ func TestConnectionsWithoutDeadlines(t *testing.T) {
 	}
 	require.NoError(t, silent.Close())
 	require.NoError(t, theirs.Close())
-
-	b := peer.Must(NewBackend(dialing(t, p.URL(), func(c net.Conn) net.Conn { return distant{c} }), Options{}))(t)
+	pool := dialing(t, p.URL(), func(c net.Conn) net.Conn { return distant{c} })
+	b := peer.Must(NewDBBackend(stdlib.OpenDBFromPool(pool), Options{}))(t)
 	require.Contains(t, peer.IDs(peer.Must(b.Check(t.Context()))(t)), "password-in-the-clear")
 	require.NoError(t, b.Close())
+	require.NoError(t, pool.Ping(t.Context()), "a closed connection went back to the pool")
 }

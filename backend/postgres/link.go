@@ -54,7 +54,7 @@ func waitForNotification(ctx context.Context, c *pgx.Conn) (*pgconn.Notification
 // close closes the connection at once, and lets its DB forget it.
 func (l link) close() {
 	_ = l.use(func(c *pgx.Conn) error {
-		_ = c.Close(expired)
+		_ = c.Close(expired)          // so that a pgxpool.Pool behind the DB does not keep it
 		_ = c.PgConn().Conn().Close() // pgx may still be closing it
 		return sqldriver.ErrBadConn
 	})
