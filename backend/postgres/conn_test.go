@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -22,6 +23,11 @@ func TestEndOfAnEarlierSession(t *testing.T) {
 	a, b := dialed(t, s), dialed(t, s)
 	ask(t, b, op(session.Try, 3))
 	end := func(earlier *conn) *session.Op { return &session.Op{Kind: session.End, Earlier: earlier} }
+	require.NoError(t, syscall.Kill(int(b.pid), syscall.SIGSTOP))
+	ending := end(b)
+	ask(t, a, ending)
+	require.NoError(t, syscall.Kill(int(b.pid), syscall.SIGCONT))
+	require.False(t, ending.OK)
 	for ended := end(b); !ended.OK; {
 		ask(t, a, ended)
 	}
@@ -124,6 +130,7 @@ func TestWaitGoesOnInTurns(t *testing.T) {
 	require.NoError(t, wait.Err)
 	require.True(t, wait.OK)
 	ask(t, waiter, op(session.Free, 1))
+	require.Equal(t, "100ms", value[string](t, waiter, `SHOW lock_timeout`))
 	require.Zero(t, query[int64](t, p.root, `SELECT count(*) FROM locks`), "the waiter has taken the lock more than once")
 }
 
@@ -149,17 +156,15 @@ func TestNotificationsAreStuck(t *testing.T) {
 
 // A session that waits says nothing: its server's system ends it when the client's machine is gone, a quarter of the TTL after the TTL.
 func TestSessionsOfGoneMachinesEnd(t *testing.T) {
-	a := dialed(t, backendAt(t, database(t).URL()+"?ttl=10s").server)
+	p := database(t)
+	a := dialed(t, backendAt(t, p.URL()+"?ttl=10s").server)
 	for setting, want := range map[string]string{
 		"idle_session_timeout": "10000", "tcp_user_timeout": "12500", "client_connection_check_interval": "2500",
 		"tcp_keepalives_idle": "5", "tcp_keepalives_interval": "2", "tcp_keepalives_count": "3", "synchronous_commit": "off", "lock_timeout": "100",
 	} {
 		require.Equal(t, want, value[string](t, a, `SELECT setting FROM pg_settings WHERE name = $1`, setting))
 	}
-}
-
-func TestWaitOnASilentLinkEnds(t *testing.T) {
-	p := database(t)
+	// Nor does a server whose link is silent.
 	proxy := peer.Proxy(t, p.Addr())
 	c := dialed(t, backendAt(t, peer.Via(t, p.URL()+"?ttl=500ms", proxy.Addr())).server)
 	proxy.Freeze()

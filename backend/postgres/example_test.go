@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log"
-	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -36,19 +35,4 @@ func Example() {
 	if lock.As(&s) {
 		fmt.Println("held by process", s.PID, "under key", s.Key)
 	}
-}
-
-// Share locks with programs that choose their own keys.
-func ExampleOptions() {
-	var pool *pgxpool.Pool
-	client, err := postgres.New(pool, postgres.Options{ExactKeys: true, TTL: 30 * time.Second})
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer client.Close()
-	lock, err := client.Acquire(context.Background(), "42") // as SELECT pg_advisory_lock(42)
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer lock.Release(context.Background())
 }

@@ -121,7 +121,6 @@ func op(kind session.Kind, key int64) *session.Op {
 	return &session.Op{Kind: kind, Key: session.Key(strconv.FormatInt(key, 10)), Name: "n", Owner: "o"}
 }
 
-// reader is op of a reader.
 func reader(kind session.Kind, key int64) *session.Op {
 	o := op(kind, key)
 	o.Shared = true

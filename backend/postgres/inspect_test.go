@@ -66,6 +66,9 @@ func TestBreakEndsOnlyWhoHasTheLock(t *testing.T) {
 	p := database(t)
 	b := backendAt(t, p.URL())
 	conn := foreignHolder(t, p.URL(), `SELECT pg_advisory_lock(-7), pg_advisory_lock_shared(8), pg_advisory_lock(0, 9)`)
+	held, got := peer.Holds(t, clientAt(t, p.URL()+"?exact=true"), "7"), make(chan error, 1)
+	go func() { got <- peer.ErrOf(conn.Exec(t.Context(), `SELECT pg_advisory_lock(7)`)) }()
+	p.queues(t)
 	terminate := func(key int64) error {
 		return b.server.look(t.Context(), func(l session.Looker) error {
 			return l.End(t.Context(), session.Holder{Session: int64(conn.PgConn().PID()), Key: sessionKey(key)})
@@ -74,7 +77,8 @@ func TestBreakEndsOnlyWhoHasTheLock(t *testing.T) {
 	for _, key := range []int64{7, 8, 9} {
 		require.ErrorIs(t, terminate(key), driver.ErrLost)
 	}
-	execute(t, conn, `SELECT 1`)
+	require.NoError(t, held.Release(t.Context()))
+	require.NoError(t, peer.Eventually(t, got))
 	require.NoError(t, terminate(-7))
 	require.Error(t, peer.ErrOf(conn.Exec(t.Context(), `SELECT 1`)))
 }

@@ -72,7 +72,7 @@ func TestURLsDoNotReadTheEnvironment(t *testing.T) {
 
 func TestOptions(t *testing.T) {
 	for _, o := range []Options{
-		{TTL: -1}, {TTL: time.Second + 1}, {Blockers: -1}, {Prefix: "x", NoPrefix: true}, {Prefix: "\xff"}, {Schema: "\xff"},
+		{TTL: -1}, {TTL: time.Second + 1}, {Blockers: -1}, {Prefix: "x", NoPrefix: true}, {ExactKeys: true, NoPrefix: true}, {Prefix: "\xff"}, {Schema: "\xff"},
 	} {
 		require.Error(t, peer.ErrOf(o.prepare()), "%+v", o)
 	}
@@ -81,7 +81,6 @@ func TestOptions(t *testing.T) {
 	require.Equal(t, Options{TTL: lockport.DefaultTTL, Blockers: 4, Schema: "public"}, o)
 }
 
-// layoutOf is the layout of options.
 func layoutOf(t *testing.T, o Options) session.Layout { return peer.Must(o.prepare())(t) }
 
 // Other programs depend on the keys of names: changing one is a major version.

@@ -137,12 +137,22 @@ func TestAdministratorsTimeoutsDoNotEndAHold(t *testing.T) {
 	}
 	a, b := clientAt(t, p.URL()), clientAt(t, p.URL())
 	l := peer.Holds(t, a, "x")
+	// A session waits while another moves the sequence on after a start of the server, and then does not do it again.
+	token := query[int64](t, p.root, `SELECT last_value FROM public.lockport_token`)
+	execute(t, p.root, `DELETE FROM public.lockport_epoch`)
+	execute(t, p.root, `BEGIN; SELECT pg_advisory_xact_lock(`+setUpLock+`); INSERT INTO public.lockport_epoch SELECT pg_postmaster_start_time()`)
 	got := peer.Acquiring(t, b, "x")
+	peer.Until(t, func() bool {
+		return query[bool](t, p.root, `SELECT EXISTS (SELECT FROM pg_locks JOIN pg_database d ON d.oid = database AND datname = current_database()
+			WHERE NOT granted AND clock_timestamp() - waitstart > '200ms')`)
+	})
+	execute(t, p.root, `COMMIT`)
 	require.Never(t, func() bool { return !l.Valid() || len(got) > 0 }, time.Second, 10*time.Millisecond, "lost, or granted twice")
 	require.Eventually(t, func() bool {
 		return query[bool](t, p.root, `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'advisory'
 			AND clock_timestamp() - query_start > '500ms')`)
 	}, soon, 10*time.Millisecond, "the waiter lost its place")
+	require.Equal(t, token, query[int64](t, p.root, `SELECT last_value FROM public.lockport_token`))
 	require.NoError(t, l.Release(t.Context()))
 	require.NoError(t, peer.Eventually(t, got).Release(t.Context()))
 }
@@ -220,8 +230,9 @@ func TestErrorBehindTheLock(t *testing.T) {
 	s := backendAt(t, p.URL()).server
 	c, d := dialed(t, s), dialed(t, s)
 	ask(t, c, op(session.Try, 1))
-	ask(t, d, reader(session.Try, 11), reader(session.Try, 11))
-	ask(t, d, reader(session.Free, 11))
+	ask(t, d, reader(session.Try, 11), reader(session.Try, 11), reader(session.Try, 12))
+	ask(t, d, reader(session.Free, 11), reader(session.Free, 12))
+	require.Equal(t, map[session.Key]int{"11": 1}, d.shares)
 	require.Equal(t, int64(1), query[int64](t, p.root, `SELECT count(*) FROM locks WHERE mode = 'ShareLock'`), "the other reader lost it")
 	execute(t, p.root, `SELECT setval('public.lockport_token', 9007199254740991)`) // the last one
 	permit := &session.Op{Kind: session.Try, Key: "7", Slots: []session.Key{"8", "9"}}
@@ -244,7 +255,11 @@ func TestErrorBehindTheLock(t *testing.T) {
 	execute(t, p.root, `DROP TABLE public.lockport_epoch; SELECT setval('public.lockport_token', 1)`)
 	e := dialed(t, s)
 	e.statements.change.sql = strings.Replace(e.statements.change.sql, "WHEN pg_try_advisory_xact_lock", "WHEN 1/(k-k) > 0 AND pg_try_advisory_xact_lock", 1)
+	e.statements.await.sql = strings.Replace(e.statements.await.sql, "'c' || $2::bigint", "'c' || $2::bigint / ($3-$3)", 1)
 	for range 2 {
+		await := op(session.Await, 3)
+		require.NoError(t, e.Do(t.Context(), []*session.Op{await}))
+		require.ErrorIs(t, await.Err, driver.ErrRefused)
 		ask(t, e, op(session.Try, 1), reader(session.Try, 2))
 		ask(t, e, op(session.Free, 1), reader(session.Free, 2))
 		require.Zero(t, query[int64](t, p.root, `SELECT count(*) FROM locks WHERE pid = $1`, e.pid))
