@@ -21,5 +21,5 @@ func TestConformanceMySQL(t *testing.T) {
 // TestConformanceBare: no tokens and no table, one connection to wait on, and no faults. Only the id of the holder's session is then known, which is
 // less than the suite requires of an Inspector.
 func TestConformanceBare(t *testing.T) {
-	conformance.Test(t, conformance.Config{Open: openBare, Target: servers.SharedMariaDB(t).URL() + "?tokens=false&blockers=1&ttl=" + testTTL.String()})
+	conformance.Test(t, conformance.Config{Open: openBare, Target: servers.SharedMariaDB(t).URL() + "?tokens=false&blockers=1&ttl=2s"})
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log"
 
-	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/backend/mysql"
 )
 
@@ -29,14 +28,4 @@ func Example() {
 	defer lock.Release(ctx)
 	token, _ := lock.Token()
 	fmt.Println("working under fencing token", token)
-}
-
-// Share locks with programs in other languages that call GET_LOCK('nightly-report', …).
-func Example_mixedFleet() {
-	var db *sql.DB
-	client, err := mysql.New(db, mysql.Options{ExactKeys: true}, lockport.WithoutHandOff())
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer client.Close()
 }

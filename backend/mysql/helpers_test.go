@@ -10,7 +10,6 @@ import (
 	"regexp"
 	"sync"
 	"testing"
-	"time"
 
 	gomysql "github.com/go-sql-driver/mysql"
 	"github.com/stretchr/testify/require"
@@ -22,12 +21,8 @@ import (
 	"github.com/lockport/lockport/internal/session"
 )
 
-// testTTL is for sessions that should end soon.
-const testTTL = 2 * time.Second
-
 func newName() string { return "test-" + rand.Text() }
 
-// layoutOf is the layout of options.
 func layoutOf(o Options) session.Layout {
 	l, _ := o.prepare() // after an error it makes no key
 	return l
@@ -38,10 +33,8 @@ func keyOf(name string) session.Key {
 	return key
 }
 
-// newKey returns a unique key.
 func newKey() session.Key { return keyOf(newName()) }
 
-// configFor returns how to connect to a server.
 func configFor(t testing.TB, dsn string) *gomysql.Config {
 	cfg := peer.Must(gomysql.ParseDSN(dsn))(t)
 	cfg.Logger = &gomysql.NopLogger{}
@@ -138,13 +131,11 @@ func (c *tapped) QueryContext(ctx context.Context, query string, args []sqldrive
 	return nil, errors.Join(failed, rows.Close())
 }
 
-// poolFor opens a pool of connections to a server.
 func poolFor(t testing.TB, dsn string) *sql.DB {
 	_, db := tapFor(t, dsn)
 	return db
 }
 
-// backendOn makes a backend on a pool.
 func backendOn(t testing.TB, db *sql.DB, o Options) *Backend {
 	b := peer.Must(NewBackend(db, o))(t)
 	t.Cleanup(func() { require.NoError(t, b.Close()) })
@@ -205,7 +196,6 @@ func (a *asked) waits(key session.Key) (op *session.Op, done <-chan error) {
 	return op, ended
 }
 
-// adminOf opens a pool of an administrator.
 func adminOf(t testing.TB, m *servers.MariaDB) *sql.DB { return poolFor(t, m.AdminDSN()) }
 
 func exec(t testing.TB, db *sql.DB, query string, args ...any) {

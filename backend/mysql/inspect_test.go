@@ -25,6 +25,8 @@ func TestInspectSaysWhoHasALock(t *testing.T) {
 	name := newName()
 	require.Equal(t, driver.Status{Name: name, Waiters: -1}, peer.Shows(t, b, name), "the table is missing")
 	require.Empty(t, peer.Lists(t, b, ""))
+	require.NoError(t, peer.Takes(t, b, request(b, name)).Release(t.Context()))
+	exec(t, adminOf(t, m), "UPDATE lockport_fence SET at=at-INTERVAL 1 DAY")
 	req := request(a, name)
 	l := peer.Takes(t, a, req)
 	st := peer.Shows(t, b, name)
