@@ -212,7 +212,6 @@ func (c *handConn) finish(err error) {
 
 var errCut = errors.New("the connection\nwas cut")
 
-// request returns a claim of name.
 func request(name string) driver.Request { return (&peer.Peer{TTL: handTTL}).Request(name) }
 
 // outcome is what a call returned.
@@ -222,33 +221,32 @@ type outcome struct {
 	over  atomic.Bool
 }
 
-// try begins a TryAcquire.
 func (h *hand) try(ctx context.Context, req driver.Request) *outcome {
-	return begin(func() (driver.Lease, error) { return h.b.TryAcquire(ctx, req) })
-}
-
-// wait begins a Wait.
-func (h *hand) wait(ctx context.Context, req driver.Request) *outcome {
-	return begin(func() (driver.Lease, error) { return h.b.Wait(ctx, req) })
-}
-
-// abandon begins an Abandon.
-func (h *hand) abandon(ctx context.Context, req driver.Request) *outcome {
-	return begin(func() (driver.Lease, error) { return nil, h.b.Abandon(ctx, req) })
-}
-
-// release begins a Release.
-func release(ctx context.Context, l driver.Lease) *outcome {
-	return begin(func() (driver.Lease, error) { return nil, l.Release(ctx) })
-}
-
-func begin(f func() (driver.Lease, error)) *outcome {
 	o := new(outcome)
-	go func() {
-		lease, err := f()
-		o.lease, o.err = lease, err
-		o.over.Store(true)
-	}()
+	return o.begin(func() (err error) { o.lease, err = h.b.TryAcquire(ctx, req); return err })
+}
+
+func (h *hand) wait(ctx context.Context, req driver.Request) *outcome {
+	o := new(outcome)
+	return o.begin(func() (err error) { o.lease, err = h.b.Wait(ctx, req); return err })
+}
+
+func (h *hand) abandon(ctx context.Context, req driver.Request) *outcome {
+	return begin(func() error { return h.b.Abandon(ctx, req) })
+}
+
+func (h *hand) renew(ctx context.Context, l driver.Lease) *outcome {
+	return begin(func() error { return peer.ErrOf(driver.Renew(ctx, h.b, l)) })
+}
+
+func release(ctx context.Context, l driver.Lease) *outcome {
+	return begin(func() error { return l.Release(ctx) })
+}
+
+func begin(f func() error) *outcome { return new(outcome).begin(f) }
+
+func (o *outcome) begin(f func() error) *outcome {
+	go func() { o.err = f(); o.over.Store(true) }()
 	synctest.Wait()
 	return o
 }
@@ -291,11 +289,6 @@ func (h *hand) live(req driver.Request) (*handConn, driver.Lease) {
 	c := h.accept()
 	c.grants(o, "T"+req.Name)
 	return c, o.lease
-}
-
-// renew begins a renewal.
-func (h *hand) renew(ctx context.Context, l driver.Lease) *outcome {
-	return begin(func() (driver.Lease, error) { _, err := driver.Renew(ctx, h.b, l); return nil, err })
 }
 
 // fails checks that want is asked, and answers that its only op failed with err.

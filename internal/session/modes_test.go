@@ -12,7 +12,9 @@ import (
 
 func TestReadersOfOneSession(t *testing.T) {
 	byHand(t, Options{Blockers: 2}, func(t *testing.T, h *hand) {
-		c, first := h.live(peer.Reading(request("a")))
+		req := peer.Reading(request("a"))
+		c, first := h.live(req)
+		h.try(t.Context(), req).is(t, driver.ErrHeld)
 		second := h.held(c, peer.Reading(request("a")))
 		h.try(t.Context(), request("a")).is(t, driver.ErrHeld) // the server would grant it to this session
 

@@ -258,7 +258,7 @@ func TestRenewBatch(t *testing.T) {
 		time.Sleep(time.Second)
 		sent := time.Now()
 		results := make([]driver.Renewal, len(leases))
-		o := begin(func() (driver.Lease, error) { h.b.RenewBatch(t.Context(), leases, results); return nil, nil })
+		o := begin(func() error { h.b.RenewBatch(t.Context(), leases, results); return nil })
 		c.answer("P")
 		o.pending(t)
 		blockers[0].answer("P")

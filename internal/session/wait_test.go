@@ -88,9 +88,11 @@ func TestWaitWhoseOutcomeIsUnknown(t *testing.T) {
 func TestNotify(t *testing.T) {
 	byHand(t, Options{}, func(t *testing.T, h *hand) {
 		require.Equal(t, &driver.HeldError{Poll: time.Second}, h.b.errHeld, "beside notifications")
+		require.Equal(t, &driver.HeldError{Poll: time.Millisecond}, New(Options{TTL: 3 * time.Millisecond}).errHeld)
 		woken := make(map[string]int)
 		notify := func(name string) func() { return h.b.Notify(request(name), func() { woken[name]++ }) }
 		stopA := notify("a")
+		notify("z")() // the session is being dialed already
 		c := h.accept()
 		c.answer("Aa")
 		synctest.Wait()
