@@ -124,8 +124,8 @@ func testWaits(t *testing.T, d door) {
 	}
 }
 
-// A missing or read-only table is an error, not a pass.
-func testWithoutTable(t *testing.T, d door) {
+// Tables in another schema, and with names that must be quoted. A missing table is an error, not a pass.
+func testTables(t *testing.T, d door) {
 	ctx := soon(t)
 	f := peer.Must(sqlfence.New(d.dialect, "no_such_table"))(t)
 	tx := d.begin(t, sql.LevelDefault)
@@ -133,16 +133,13 @@ func testWithoutTable(t *testing.T, d door) {
 	fencetest.Errors("sqlfence").OneLine(t, err, "no_such_table")
 	require.NotErrorIs(t, err, fence.ErrStale)
 	require.Error(t, tx.commit(ctx))
-}
-
-// Tables in another schema, and with names that must be quoted.
-func testTables(t *testing.T, d door) {
 	schema := map[sqlfence.Dialect]string{sqlfence.Postgres: "public", sqlfence.MySQL: "lockport"}[d.dialect]
 	for i, table := range []string{"Tokens", schema + ".order", "select"} {
 		f := d.fence(t, table)
-		require.NoError(t, d.register(soon(t), f, "n", lockport.Token(9-i)), table)
-		require.ErrorIs(t, d.register(soon(t), f, "n", lockport.Token(9-i-1)), fence.ErrStale, table)
+		require.NoError(t, d.register(ctx, f, "n", lockport.Token(9-i)), table)
+		require.ErrorIs(t, d.register(ctx, f, "n", lockport.Token(9-i-1)), fence.ErrStale, table)
 	}
+	require.EqualValues(t, 1, d.number(t, "SELECT count(*) FROM information_schema.tables WHERE table_name = 'order' AND table_schema = '"+schema+"'"))
 }
 
 // A refused guard rolls back a savepoint, but not the transaction around it. An error of pgx becomes one line.

@@ -43,7 +43,7 @@ func testMySQL(t *testing.T, o servers.MariaDBOptions) {
 func testDoor(t *testing.T, kind, target, addr string) {
 	d := via(t, kind, target)
 	for name, test := range map[string]func(*testing.T, door){
-		"Guard": testGuard, "Waits": testWaits, "WithoutTable": testWithoutTable, "Tables": testTables,
+		"Guard": testGuard, "Waits": testWaits, "Tables": testTables,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, d) })
 	}
