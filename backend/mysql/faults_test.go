@@ -13,7 +13,6 @@ import (
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
-// newClient opens a client, and closes it when t ends.
 func newClient(t testing.TB, dsn string, o Options) *lockport.Client {
 	return peer.Client(t, backendOn(t, poolFor(t, dsn), o))
 }

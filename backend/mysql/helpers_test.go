@@ -152,7 +152,6 @@ type asked struct {
 	t testing.TB
 }
 
-// dialFor opens a session for t.
 func dialFor(t testing.TB, b *Backend) *asked {
 	c := peer.Must(b.server.dial(t.Context(), "host:1:label", session.Events{}))(t)
 	t.Cleanup(c.Close)

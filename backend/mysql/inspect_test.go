@@ -14,7 +14,6 @@ import (
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
-// request is a new claim of name on b.
 func request(b *Backend, name string) driver.Request {
 	return (&peer.Peer{TTL: b.server.o.TTL}).Request(name)
 }

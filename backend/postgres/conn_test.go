@@ -41,6 +41,10 @@ func TestEndOfAnEarlierSession(t *testing.T) {
 		require.True(t, ended.OK)
 	}
 	ask(t, a, op(session.Ping, 0))
+	value[string](t, a, `SELECT set_config('lockport.session', '1', false)`) // as if a pooler had given a another session
+	for _, o := range []*session.Op{op(session.Ping, 0), op(session.Try, 4), op(session.Free, 3), op(session.Await, 4), op(session.Leave, 4), end(b)} {
+		require.ErrorContains(t, a.Do(t.Context(), []*session.Op{o}), "another session answers")
+	}
 }
 
 // Notifications arrive while requests follow each other without a pause: the holder hears of waiters, and waiters of a free lock or permit.

@@ -24,7 +24,6 @@ var plainLayout = Layout{
 	hash:  func(sum [sha256.Size]byte) Key { return Key(fmt.Sprintf("%x", sum[:3])) },
 }
 
-// kindLetters stand for the kinds of ops.
 const kindLetters = "TFPALE"
 
 // handTTL is the TTL of backends on a hand.
