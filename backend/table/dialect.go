@@ -13,7 +13,6 @@ const (
 // dialect is what differs between servers.
 type dialect struct {
 	words        []string // pairs: a word in braces, and its SQL, which may contain words
-	codes        int      // the length of the codes of errors, at least 2
 	numbered     bool     // placeholders are $1, $2 …
 	skips        bool     // renewals can skip locked rows, and return the owners of the others. MySQL's UPDATE returns no rows
 	schema, take string
@@ -66,7 +65,7 @@ var dialects = [...]dialect{
 	Postgres: {
 		words: []string{"{now}", "CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint)", "{greatest}", "greatest", "{find}", "strpos",
 			"{collate}", ` COLLATE "C"`, "{delete}", "DELETE FROM {table}", "{last}", "right", "{most}", "32000", "{concat}", "concat(", "{or update}", "ON CONFLICT (name) DO UPDATE SET", "{new abandoned}", "excluded.abandoned"},
-		codes: 5, schema: schema, numbered: true, skips: true, take: take,
+		schema: schema, numbered: true, skips: true, take: take,
 		notices: []string{"SELECT 'durability' WHERE 'off' IN (current_setting('synchronous_commit'), current_setting('fsync')) UNION ALL " +
 			// An ordinary user sees that there is a replica, but not its state.
 			"SELECT 'replication' WHERE EXISTS (SELECT 1 FROM pg_stat_replication " +
@@ -78,7 +77,7 @@ var dialects = [...]dialect{
 			// Without FORCE INDEX, MariaDB may scan the table, and lock each row. With an alias, the connection needs a default database.
 			"{delete}", "DELETE {table} FROM {table} FORCE INDEX (PRIMARY)",
 			"{last}", "RIGHT", "{most}", "32000", "{concat}", "CONCAT(", "{or update}", "ON DUPLICATE KEY UPDATE", "{new abandoned}", "VALUES(abandoned)"},
-		codes: 4, schema: schemaMySQL, take: takeMySQL,
+		schema: schemaMySQL, take: takeMySQL,
 		notices: []string{"SELECT 'durability' FROM DUAL WHERE @@GLOBAL.innodb_flush_log_at_trx_commit <> 1 OR " +
 			"@@GLOBAL.log_bin AND @@GLOBAL.sync_binlog <> 1 UNION ALL " + // a crash rolls back what the binary log lacks
 			"SELECT 'replication' FROM DUAL WHERE EXISTS (SELECT 1 FROM information_schema.PROCESSLIST WHERE COMMAND LIKE 'Binlog Dump%')",
@@ -88,7 +87,7 @@ var dialects = [...]dialect{
 	SQLite: {
 		words: []string{"{now}", "CAST((julianday('now') - 2440587.5) * 86400000000 AS INTEGER)", "{greatest}", "max", "{find}", "instr",
 			"{collate}", "", "{delete}", "DELETE FROM {table}", "{last}", "substr", "{most}", "-32000", "{concat}", "printf('%s%s', ", "{or update}", "ON CONFLICT (name) DO UPDATE SET", "{new abandoned}", "excluded.abandoned"},
-		codes: 2, schema: schema, take: take,
+		schema: schema, take: take,
 		notices: []string{"SELECT 'durability' FROM pragma_synchronous, pragma_journal_mode WHERE synchronous = 0 OR synchronous = 1 AND journal_mode = 'wal'"},
 	},
 }

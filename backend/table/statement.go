@@ -127,10 +127,8 @@ func (b *Backend) classify(ctx context.Context, err, class error) error {
 	cause := lockurl.PgxCause(err, refusal)
 	line, code := lockurl.PgxAttempts(err.Error()), codeOf(cause)
 	if match := refused.FindStringSubmatch(code); match != nil {
-		if class = driver.ErrRefused; max(2, len(code)) != b.dialect.codes {
-			line = "the server speaks another dialect than the one given (" + line + ")"
-		} else if match[1] != "" {
-			line = fmt.Sprintf("%s (%s; a name without a schema depends on search_path, or on USE)", b.text("the table {table} is missing; create it: "+b.dialect.schema), line)
+		if class = driver.ErrRefused; match[1] != "" {
+			line = fmt.Sprintf("%s (%s; is the Dialect right? A name without a schema depends on search_path, or on USE)", b.text("the table {table} is missing; create it: "+b.dialect.schema), line)
 		} else if code == "1690" {
 			line = "switch autocommit on (autocommit=1 in the DSN): nothing would be committed (" + line + ")"
 		}

@@ -120,7 +120,10 @@ func (b *Backend) makeTable(ctx context.Context) error {
 	if err == nil || b.try(ctx) == nil {
 		return nil // another client has created it meanwhile
 	}
-	return fmt.Errorf("%w (an administrator can create the table: %s)", err, b.text(b.dialect.schema))
+	if errors.Is(err, driver.ErrRefused) {
+		err = fmt.Errorf("%w (an administrator can create the table: %s)", err, b.text(b.dialect.schema))
+	}
+	return err
 }
 
 // Check implements driver.Checker. It creates the table if the URL has create=true.
