@@ -148,8 +148,7 @@ func TestReleaseBesideDetachIsNoRequeue(t *testing.T) {
 
 func TestTicketsThatAreNone(t *testing.T) {
 	w, a, b := two(t)
-	lock := w.acquire(a, "x")
-	ticket := peer.Must(lock.Detach(t.Context()))(t)
+	ticket := peer.Must(w.acquire(a, "x").Detach(t.Context()))(t)
 	for _, s := range []string{"", "lp1.", "lp2." + ticket[4:], ticket[:len(ticket)-3], "lp1.e30"} {
 		require.ErrorIs(t, peer.ErrOf(b.Attach(t.Context(), s)), lockport.ErrInvalidOption, s)
 	}

@@ -28,8 +28,7 @@ func TestInspectAndList(t *testing.T) {
 		token, _ := l.Token()
 		require.Equal(t, lockport.Status{Name: "jobs/a", Held: true, Owner: l.Owner(), Host: host, PID: os.Getpid(), Label: "batch",
 			Token: token, Since: st.Since, Expires: st.Expires}, st)
-		all := peer.Must(looker.List(w.ctx, "jobs/"))(t)
-		require.Equal(t, []lockport.Status{st}, all)
+		require.Equal(t, []lockport.Status{st}, peer.Must(looker.List(w.ctx, "jobs/"))(t))
 
 		st = peer.Must(looker.Inspect(w.ctx, w.acquire(private, "private").Name()))(t)
 		require.Equal(t, []any{"hidden", os.Getpid(), "b_tch_1"}, []any{st.Host, st.PID, st.Label})

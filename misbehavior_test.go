@@ -123,8 +123,7 @@ func TestOddBackend(t *testing.T) {
 			require.NotErrorIs(t, err, context.Canceled, "it was not the caller's")
 			synctest.Wait()
 		}
-		l := peer.Must(c.TryAcquire(w.ctx, "a"))(t)
-		w.release(l)
+		w.release(peer.Must(c.TryAcquire(w.ctx, "a"))(t))
 		start := time.Now()
 		require.NoError(t, c.Close())
 		require.Zero(t, time.Since(start))

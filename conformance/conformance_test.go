@@ -446,6 +446,5 @@ func TestInterrupted(t *testing.T) {
 	}
 	ctx, cancel = context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
-	report := Soak(ctx, onMemory(), SoakOptions{For: time.Minute, Processes: 1, Goroutines: 4})
-	require.Empty(t, report.Broken)
+	require.Empty(t, Soak(ctx, onMemory(), SoakOptions{For: time.Minute, Processes: 1, Goroutines: 4}).Broken)
 }

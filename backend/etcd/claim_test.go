@@ -257,8 +257,7 @@ func TestRepeatedAttach(t *testing.T) {
 	require.NoError(t, peer.ErrOf(a.arrives(txn)))
 	lease := a.Takes(req)
 	require.NoError(t, a.Detach(t.Context(), lease))
-	took := peer.Must(b.Attach(t.Context(), b.Request("y"), req.Owner, lease.Grant().Token))(t)
-	b.Frees(took)
+	b.Frees(peer.Must(b.Attach(t.Context(), b.Request("y"), req.Owner, lease.Grant().Token))(t))
 	require.NoError(t, peer.ErrOf(a.arrives(txn)))
 	require.Empty(t, keysOf(t, etcd, "y"))
 }

@@ -225,8 +225,7 @@ func TestNotices(t *testing.T) {
 	p := servers.NeedPostgres(t, servers.PostgresOptions{Config: []string{"max_connections = 20"}})
 	require.Equal(t, []string{"fsync"}, peer.Notices(t, p.URL()))
 	conn := admin(t, p.AdminURL())
-	b := servers.NeedPgBouncer(t, servers.PgBouncerOptions{Server: p})
-	require.Contains(t, peer.Notices(t, b.URL()), "pooler")
+	require.Contains(t, peer.Notices(t, servers.NeedPgBouncer(t, servers.PgBouncerOptions{Server: p}).URL()), "pooler")
 	require.Equal(t, []string{"fsync", "connections"}, peer.Notices(t, p.URL()+"?blockers=17"))
 	for _, change := range []string{"CACHE 20", "CACHE 1 INCREMENT -1 START 5", "INCREMENT 1 CYCLE"} {
 		execute(t, conn, "ALTER SEQUENCE public.lockport_token "+change)

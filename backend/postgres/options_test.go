@@ -117,8 +117,7 @@ func TestWireGolden(t *testing.T) {
 func TestExactKeys(t *testing.T) {
 	l := layoutOf(t, Options{ExactKeys: true})
 	for name, want := range map[string]int64{"42": 42, "-7": -7, "0": 0, "9223372036854775807": 1<<63 - 1, "-9223372036854775808": -1 << 63} {
-		key := peer.Must(l.Key(name))(t)
-		require.Equal(t, want, number(key))
+		require.Equal(t, want, number(peer.Must(l.Key(name))(t)))
 	}
 	for _, name := range []string{"", "x", "007", "+1", "-0", " 1", "1e3", "9223372036854775808", strings.Repeat("1", 1024)} {
 		require.ErrorIs(t, peer.ErrOf(l.Key(name)), driver.ErrRefused, "%q shares a lock with another name, or has none", name)

@@ -139,8 +139,7 @@ func TestWriterThatIsGoneIsPassedOver(t *testing.T) {
 	a.Waits(reader)
 	time.Sleep(400 * time.Millisecond)
 	require.Empty(t, hints, "its own request does not make it ask again")
-	there := a.TakesSoon(reader) // the writer does not answer
-	a.Frees(there)
+	a.Frees(a.TakesSoon(reader)) // the writer does not answer
 	b.Abandons(writer)
 
 	writer, reader = b.Request(name), a.reading(name)

@@ -160,8 +160,7 @@ func testSavepoint(t *testing.T, d door) {
 	down := via(t, "pgx", "postgres://app:secret@127.0.0.1:1/db")
 	fencetest.Errors("sqlfence").OneLine(t, down.register(ctx, f, "n", 7), "refused")
 	tx := peer.Must(conn.Begin(ctx))(t)
-	other := peer.Must(sqlfence.New(sqlfence.MySQL, ""))(t)
-	require.ErrorContains(t, other.GuardPgx(ctx, tx, "n", 7), "Postgres")
+	require.ErrorContains(t, peer.Must(sqlfence.New(sqlfence.MySQL, ""))(t).GuardPgx(ctx, tx, "n", 7), "Postgres")
 	require.ErrorIs(t, tx.Commit(ctx), pgx.ErrTxClosed)
 }
 
