@@ -44,9 +44,11 @@ const turnWait = 260 * time.Millisecond
 
 // wakeUp wakes the claim's waiter. If none is registered, Notify does. The mutex is held.
 func (c *Claim) wakeUp() {
-	if c.missed = c.wake == nil; !c.missed {
-		c.wake()
+	if c.wake == nil {
+		c.missed = true
+		return
 	}
+	c.wake()
 }
 
 // act does what a server's word says about c. The mutex is held.
