@@ -168,7 +168,7 @@ func TestSessionsOfGoneMachinesEnd(t *testing.T) {
 	} {
 		require.Equal(t, want, value[string](t, a, `SELECT setting FROM pg_settings WHERE name = $1`, setting))
 	}
-	// Nor does a server whose link is silent.
+	// If the link falls silent, the wait ends at the client.
 	proxy := peer.Proxy(t, p.Addr())
 	c := dialed(t, backendAt(t, peer.Via(t, p.URL()+"?ttl=500ms", proxy.Addr())).server)
 	proxy.Freeze()

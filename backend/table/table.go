@@ -118,7 +118,7 @@ func CreateTable(ctx context.Context, db *sql.DB, d Dialect, o Options) error {
 func (b *Backend) makeTable(ctx context.Context) error {
 	_, err := b.run(ctx, driver.ErrUnavailable, b.dialect.schema)
 	if err == nil || b.try(ctx) == nil {
-		return nil // another client has created it meanwhile
+		return nil // this client has created it, or another one meanwhile
 	}
 	if errors.Is(err, driver.ErrRefused) {
 		err = fmt.Errorf("%w (an administrator can create the table: %s)", err, b.text(b.dialect.schema))

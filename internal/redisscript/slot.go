@@ -34,7 +34,7 @@ func slot(key string) int {
 	for i := range len(key) {
 		crc ^= uint16(key[i]) << 8
 		for range 8 {
-			crc = crc<<1 ^ crc>>15*0x1021
+			crc = crc<<1 ^ crc>>15*0x1021 // the polynomial, if the top bit is set
 		}
 	}
 	return int(crc % slots)
