@@ -2,8 +2,8 @@ package postgres
 
 import (
 	"context"
+	"os"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -14,6 +14,7 @@ import (
 
 	"github.com/lockport/lockport/internal/lab/peer"
 	"github.com/lockport/lockport/internal/lab/servers"
+	"github.com/lockport/lockport/internal/lab/worker"
 	"github.com/lockport/lockport/internal/session"
 )
 
@@ -23,10 +24,11 @@ func TestEndOfAnEarlierSession(t *testing.T) {
 	a, b := dialed(t, s), dialed(t, s)
 	ask(t, b, op(session.Try, 3))
 	end := func(earlier *conn) *session.Op { return &session.Op{Kind: session.End, Earlier: earlier} }
-	require.NoError(t, syscall.Kill(int(b.pid), syscall.SIGSTOP))
+	process := peer.Must(os.FindProcess(int(b.pid)))(t)
+	require.NoError(t, worker.Freeze(process))
 	ending := end(b)
 	ask(t, a, ending)
-	require.NoError(t, syscall.Kill(int(b.pid), syscall.SIGCONT))
+	require.NoError(t, worker.Thaw(process))
 	require.False(t, ending.OK)
 	for ended := end(b); !ended.OK; {
 		ask(t, a, ended)

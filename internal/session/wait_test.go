@@ -76,8 +76,7 @@ func TestWaitWhoseOutcomeIsUnknown(t *testing.T) {
 						abandoned.pending(t)
 					}
 					h.accept().grants(abandoned, "Esession-0")
-					next := h.wait(t.Context(), request("b"))
-					next.pending(t)
+					h.wait(t.Context(), request("b")).pending(t)
 					h.accept()
 				})
 			})
