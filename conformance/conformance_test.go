@@ -7,7 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"runtime"
+	"os/exec"
 	"slices"
 	"strconv"
 	"strings"
@@ -306,27 +306,22 @@ func TestServerThatStalls(t *testing.T) {
 func TestSoakEndsWithTheFirstLoss(t *testing.T) {
 	server, opened := memory.NewServer(), 0
 	operator := memory.NewBackend(memory.Options{Server: server})
-	cfg := Config{Local: true, MinTTL: 80 * time.Millisecond, Open: func(context.Context, string) (driver.Backend, error) {
+	cfg := Config{Local: true, MinTTL: 2 * time.Second, Open: func(context.Context, string) (driver.Backend, error) {
 		opened++
 		return memory.NewBackend(memory.Options{Server: server}), nil
 	}}
 	ctx, cancel := context.WithCancel(t.Context())
+	stall := exec.CommandContext(ctx, "sh", "-c", "sleep 0.2; kill -STOP $PPID; sleep 0.5; kill -CONT $PPID")
 	var others sync.WaitGroup
-	for range 4 * runtime.GOMAXPROCS(0) { // the stall: each has the processor for 10 ms at a time
-		others.Go(func() {
-			for ctx.Err() == nil {
-			}
-		})
-	}
 	others.Go(func() {
-		for <-time.After(300 * time.Millisecond); ctx.Err() == nil; <-time.After(time.Millisecond) {
+		for err := stall.Run(); err == nil && ctx.Err() == nil; <-time.After(time.Millisecond) {
 			all, _ := operator.List(ctx, "")
 			for _, st := range all {
 				server.Lose(st.Name, nil)
 			}
 		}
 	})
-	report := Soak(ctx, cfg, SoakOptions{For: 20 * time.Second, Processes: 1, Goroutines: 16})
+	report := Soak(ctx, cfg, SoakOptions{For: longCrowd - 1, Processes: 1, Goroutines: 16})
 	cancel()
 	others.Wait()
 	require.Contains(t, report.Broken, driver.ErrLost.Error())

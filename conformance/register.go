@@ -50,11 +50,10 @@ func raise(figure *time.Duration, d time.Duration) {
 // holders records the holds of one process or client in the register.
 type holders struct {
 	*register
-	member  int64             // the number of the process
-	last    atomic.Int64      // the number of its last hold
-	locks   sync.Map          // *lockport.Lock by hold
-	losses  atomic.Bool       // holds may be lost without error, and are not counted
-	counted [crowdNames]int64 // holds of each name, guarded by nothing but the lock: the race detector checks that
+	member int64        // the number of the process
+	last   atomic.Int64 // the number of its last hold
+	locks  sync.Map     // *lockport.Lock by hold
+	losses atomic.Bool  // holds may be lost without error
 }
 
 func newHolders() *holders { return &holders{register: new(register)} }
@@ -82,9 +81,6 @@ func (h *holders) enter(name int, l *lockport.Lock) (leave func() error, err err
 	atomic.AddInt64(&h.Acquired, 1)
 	if c.member.Swap(h.member) != h.member {
 		atomic.AddInt64(&h.PassedOn, 1)
-	}
-	if !h.losses.Load() {
-		h.counted[name]++
 	}
 	return func() error {
 		defer h.locks.Delete(hold)
