@@ -13,11 +13,6 @@ func TestConformance(t *testing.T) {
 	conformance.Test(t, environment.Need(t, "mysql").Config(t, peer.Open, isOp))
 }
 
-// TestConformanceMySQL is skipped without Oracle's MySQL server.
-func TestConformanceMySQL(t *testing.T) {
-	conformance.Test(t, environment.Need(t, "mysql-own").Config(t, peer.Open, isOp))
-}
-
 // TestConformanceBare: no tokens and no table, one connection to wait on, and no faults. Only the id of the holder's session is then known, which is
 // less than the suite requires of an Inspector.
 func TestConformanceBare(t *testing.T) {

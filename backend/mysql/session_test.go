@@ -47,6 +47,9 @@ func TestConnSilence(t *testing.T) {
 	for handling, silence := range map[string]int64{"one-thread-per-connection": 1, "pool-of-threads": 2} { // the pool's clock may be late
 		t.Run(handling, func(t *testing.T) {
 			t.Parallel()
+			if silence == 2 {
+				servers.SkipOnMySQL(t)
+			}
 			m := servers.NeedMariaDB(t, servers.MariaDBOptions{Config: []string{"thread_handling=" + handling}})
 			b, admin := backendFor(t, m, Options{TTL: time.Second}), adminOf(t, m)
 			for i := range 5 { // at different phases of the server's ticks
@@ -106,6 +109,7 @@ func TestConnEndsAnEarlierSession(t *testing.T) {
 
 // TestSessionSettings: they override the server's and the pool's, and what an earlier user of the connection left.
 func TestSessionSettings(t *testing.T) {
+	servers.SkipOnMySQL(t) // its settings have other names
 	m := servers.NeedMariaDB(t, servers.MariaDBOptions{Config: []string{
 		"default-time-zone=+05:00", "sql-mode=ANSI_QUOTES,NO_BACKSLASH_ESCAPES,PAD_CHAR_TO_FULL_LENGTH", "autocommit=0", "max-statement-time=1",
 		"transaction-isolation=READ-COMMITTED", "log-bin=bin", "server-id=1", "binlog-format=STATEMENT",

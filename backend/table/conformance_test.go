@@ -15,11 +15,6 @@ func TestConformanceMariaDB(t *testing.T) {
 	conforms(t, "table-mysql", environment.Breakable("unknown", "ownership", "names", "optional", "close"))
 }
 
-// TestConformanceMySQL is skipped if MySQL's own server is not installed.
-func TestConformanceMySQL(t *testing.T) {
-	conforms(t, "table-mysql-own", environment.Breakable("unknown", "ownership", "names", "optional", "close"))
-}
-
 // Postgres without PgBouncer: PgBouncer covers most of it.
 func TestConformancePostgres(t *testing.T) {
 	environment.OnlyInSoak(t)

@@ -26,12 +26,8 @@ func TestPostgres(t *testing.T) {
 	}
 }
 
-func TestMariaDB(t *testing.T) { testMySQL(t, servers.MariaDBOptions{}) }
-
-func TestMySQL(t *testing.T) { testMySQL(t, servers.MariaDBOptions{MySQL: true}) }
-
-func testMySQL(t *testing.T, o servers.MariaDBOptions) {
-	server := servers.NeedMariaDB(t, o)
+func TestMariaDB(t *testing.T) {
+	server := servers.NeedMariaDB(t, servers.MariaDBOptions{})
 	target := server.DSN()
 	testDoor(t, "mysql", target, server.Addr())
 	t.Run("found rows", func(t *testing.T) {

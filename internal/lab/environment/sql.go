@@ -229,8 +229,8 @@ var postgresRows = layout{
 }
 
 // startMySQL starts a MariaDB or MySQL that accepts this many clients.
-func startMySQL(own bool, clients string, l layout) starter {
-	o := servers.MariaDBOptions{MySQL: own, Config: []string{"max_connections=" + clients}}
+func startMySQL(clients string, l layout) starter {
+	o := servers.MariaDBOptions{Config: []string{"max_connections=" + clients}}
 	return starts(servers.StartMariaDB, o, func(s *servers.MariaDB) *SQL { return sqlOf(l, s.Server, s.DSN(), s.Server) })
 }
 

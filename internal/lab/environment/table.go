@@ -40,11 +40,11 @@ func All() []Environment {
 		on("postgres", "postgres", "one PostgreSQL", usualTTL, startPostgres(postgresSessions)),
 		on("postgres", "postgres-failover", "a PostgreSQL with a replica, which is promoted", usualTTL, startPostgresPair(postgresSessions)),
 		on("postgres", "postgres-pgbouncer", "a PostgreSQL behind PgBouncer in session mode", usualTTL, pooled("session", 60, postgresSessions)),
-		on("mysql", "mysql", "one MariaDB", usualTTL, startMySQL(false, "60", mySQLSessions)),
+		on("mysql", "mysql", "one MariaDB", usualTTL, startMySQL("60", mySQLSessions)),
 		on("table", "table-postgres", "a table of a PostgreSQL", usualTTL, startPostgres(postgresRows)),
 		on("table", "table-pgbouncer", "a table of a PostgreSQL behind PgBouncer in transaction mode", usualTTL, pooled("transaction", 20, postgresRows)),
 		on("table", "table-failover", "a table of a PostgreSQL with a replica, which is promoted", usualTTL, startPostgresPair(postgresRows)),
-		on("table", "table-mysql", "a table of a MariaDB", usualTTL, startMySQL(false, "500", mySQLRows)),
+		on("table", "table-mysql", "a table of a MariaDB", usualTTL, startMySQL("500", mySQLRows)),
 	}
 }
 
@@ -57,8 +57,6 @@ func forSuites() []Environment {
 		on("etcd", "etcd-suite", "one etcd with short elections", usualTTL, startEtcd(servers.EtcdOptions{})),
 		on("etcd", "etcd-current-suite", "one etcd of the current version", usualTTL, startEtcd(servers.EtcdOptions{Current: true})),
 		on("zookeeper", "zookeeper-suite", "one ZooKeeper with short sessions", usualTTL, startZooKeeper(usualTTL)),
-		on("mysql", "mysql-own", "one MySQL", usualTTL, startMySQL(true, "60", mySQLSessions)),
-		on("table", "table-mysql-own", "a table of a MySQL", usualTTL, startMySQL(true, "500", mySQLRows)),
 	}
 }
 

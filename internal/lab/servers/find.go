@@ -2,6 +2,7 @@ package servers
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,7 +41,6 @@ var installs = map[string]string{
 	"javac":              "apt-get install default-jdk-headless (Debian)",
 	"mariadb-install-db": mariaDBInstall,
 	"mariadbd":           mariaDBInstall,
-	mysqld:               "MySQL's own server 8.0 or newer (https://dev.mysql.com/downloads/mysql/), its mysqld in PATH",
 	"nats-server":        "go tool builds it in internal/lab/servers/natsserver; the first build needs the network",
 	"pg_basebackup":      postgresInstall,
 	"pgbouncer":          "apt-get install pgbouncer (Debian), brew install pgbouncer (macOS)",
@@ -87,7 +87,7 @@ var versionNumber = regexp.MustCompile(`\d+\.\d+[0-9.]*`)
 func Versions(ctx context.Context) map[string]string {
 	versions := make(map[string]string)
 	for kind, program := range map[string]string{
-		"redis": "redis-server", "etcd": "etcd", "postgres": "postgres", "pgbouncer": "pgbouncer", "mariadb": "mariadbd",
+		"redis": "redis-server", "etcd": "etcd", "postgres": "postgres", "pgbouncer": "pgbouncer", "mariadb": cmp.Or(mysqld(), "mariadbd"),
 	} {
 		if path, err := find(program); err == nil {
 			ctx, cancel := context.WithTimeout(ctx, requestTime)

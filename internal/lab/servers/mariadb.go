@@ -7,10 +7,8 @@ import (
 	"fmt"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/go-sql-driver/mysql"
 )
@@ -19,8 +17,10 @@ import (
 const (
 	mariaDBUser, mariaDBAdmin = "lockport", "lockport_admin"
 	mariaDBDatabase           = "lockport"
-	mysqld                    = "mysqld"
 )
+
+// mysqld is the path of Oracle's mysqld, which then takes MariaDB's place.
+func mysqld() string { return os.Getenv("LOCKPORT_TEST_MYSQLD") }
 
 // mariaDBInit runs at every start, before clients are accepted. One statement a line.
 const mariaDBInit = `CREATE DATABASE IF NOT EXISTS lockport;
@@ -36,8 +36,6 @@ type MariaDBOptions struct {
 	Config []string
 	// TLS makes the server accept TLS only: see Server.TLSConfig.
 	TLS bool
-	// MySQL starts Oracle's MySQL instead of MariaDB.
-	MySQL bool
 }
 
 // MariaDB is a MariaDB or MySQL server. It has an empty database "lockport", on which alone the user "lockport" has all privileges.
@@ -45,24 +43,16 @@ type MariaDB struct{ *Server }
 
 // StartMariaDB starts a MariaDB or MySQL, ready when it accepts logins.
 func StartMariaDB(ctx context.Context, o MariaDBOptions) (*MariaDB, error) {
-	program, installer := "mariadbd", "mariadb-install-db"
-	if o.MySQL {
-		program, installer = mysqld, mysqld
-		path, err := find(program)
-		if err != nil {
-			return nil, err
-		}
-		version, err := exec.Command(path, "--no-defaults", "--version").Output()
-		if err != nil || strings.Contains(string(version), "MariaDB") { // MariaDB's binary is called mysqld too
-			return nil, errors.Join(err, missing(mysqld))
-		}
+	program, path, installer := "mariadbd", mysqld(), "mariadb-install-db"
+	if path != "" {
+		program, installer = "mysqld", path
 	}
 	u := url.URL{Scheme: "mysql", User: url.UserPassword(mariaDBUser, userPassword()), Path: "/" + mariaDBDatabase}
 	if o.TLS {
 		u.RawQuery = "tls=true"
 	}
 	s, err := startSQL(ctx, kind{
-		url: u, name: program, tls: o.TLS,
+		url: u, name: program, path: path, tls: o.TLS,
 		configure: func(ctx context.Context, dir string, port int) ([]string, error) {
 			return o.configure(ctx, dir, port, installer)
 		},
@@ -80,10 +70,12 @@ func (o MariaDBOptions) configure(ctx context.Context, dir string, port int, ins
 		return nil, err
 	}
 	args := []string{"--no-defaults", "--datadir=" + data, "--tmpdir=" + tmp} // not shared: a starting server deletes other servers' temporary files
-	setup := []string{"--initialize-insecure"}
-	if !o.MySQL {
+	setup := []string{"--auth-root-authentication-method=normal", "--skip-test-db"}
+	if mysqld() == "" {
 		args = append(args, "--innodb-data-file-path=ibdata1:4M:autoextend", "--innodb-log-file-size=8M") // smaller files than by default
-		setup = []string{"--auth-root-authentication-method=normal", "--skip-test-db"}
+	} else {
+		args = append(args, "--secure-file-priv=NULL") // the default folder may be missing
+		setup = []string{"--initialize-insecure"}
 	}
 	if err := runTool(ctx, dir, "", installer, slices.Concat(args, setup)...); err != nil {
 		return nil, err

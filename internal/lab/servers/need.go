@@ -83,17 +83,24 @@ func Need[S running](t testing.TB, title string, quick bool, start func() (S, er
 	return s
 }
 
-// NeedInstalled skips or fails t by the rules of the package comment, unless err is nil. Distributions do not package Oracle's mysqld.
+// NeedInstalled skips or fails t by the rules of the package comment, unless err is nil.
 func NeedInstalled(t testing.TB, err error) {
 	t.Helper()
 	required := strings.FieldsFunc(os.Getenv(requireVariable), func(r rune) bool { return r == ',' || r == ' ' })
 	missing, absent := errors.AsType[*NotInstalled](err)
 	switch {
 	case err == nil:
-	case !absent, slices.Contains(required, missing.Program), slices.Contains(required, "all") && missing.Program != mysqld:
+	case !absent, slices.Contains(required, missing.Program), slices.Contains(required, "all"):
 		t.Fatal(err.Error())
 	default:
 		t.Skip(err.Error())
+	}
+}
+
+// SkipOnMySQL skips what only MariaDB has, if Oracle's MySQL takes its place.
+func SkipOnMySQL(t testing.TB) {
+	if mysqld() != "" {
+		t.Skip("only MariaDB has this")
 	}
 }
 

@@ -39,8 +39,6 @@ func TestNeed(t *testing.T) {
 		{"etcd,postgres", "false", missing, "skip: " + install},
 		{"all", "false", missing, "fail: " + install},
 		{"etcd, redis-server", "false", missing, "fail: " + install},
-		{"all", "false", &NotInstalled{Program: mysqld}, "skip: " + mysqld},
-		{mysqld, "false", &NotInstalled{Program: mysqld}, "fail: " + mysqld},
 		{"", "false", errors.New("no luck"), "fail: no luck"},
 		{"all", "true", nil, "skip: needs Redis: run go test without -short"},
 	} {
