@@ -27,6 +27,7 @@ var replyClasses = []struct {
 	{"NOAUTH", driver.ErrRefused, "a password is needed"},
 	{"NOPERM", driver.ErrRefused, "the user's ACL is too narrow: the page of the Redis backend has a sufficient one"},
 	{"The user executing the script can't run", driver.ErrRefused, "the user's ACL is too narrow: the page of the Redis backend has a sufficient one"},
+	{"ACL failure in script", driver.ErrRefused, "the user's ACL is too narrow: the page of the Redis backend has a sufficient one"}, // Redis 8
 	{"invalid password", driver.ErrRefused, "wrong password"},
 	{"max number of clients", driver.ErrUnavailable, "too many connections: raise maxclients"},
 	{"This instance has cluster support disabled", driver.ErrRefused, "this is not a Redis Cluster node: use redis://"},

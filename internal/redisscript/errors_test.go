@@ -77,6 +77,7 @@ func TestExplain(t *testing.T) {
 		{fmt.Errorf("redis: invalid reply: %q", strings.Repeat("\x00", 999)), driver.ErrUnavailable, `is h:1 a Redis server? (redis: invalid reply: "\x00`},
 		{goredis.ErrPoolTimeout, driver.ErrUnavailable, "pool timeout"},
 		{ReplyError("NOAUTH Authentication required."), driver.ErrRefused, "a password is needed"},
+		{ReplyError("ERR ACL failure in script: User noset has no permissions to run the 'set' command"), driver.ErrRefused, "ACL is too narrow"},
 		{ReplyError("ERR Script attempted to access a non local key"), driver.ErrUnavailable, "non local key"},
 	} {
 		err := Explain("h:1", Classify(v.err, true))
