@@ -19,6 +19,9 @@ func TestSessionEnds(t *testing.T) {
 		req := request("held")
 		req.Lost = func(err error) { told = append(told, err) }
 		c, lease := h.live(req)
+		woken := 0
+		h.b.Notify(request("waited"), func() { woken++ })
+		c.answer("Awaited")
 		waiting := h.wait(t.Context(), request("waited"))
 		blocker := h.accept()
 		require.Equal(t, "Twaited!", blocker.asked())
@@ -44,10 +47,15 @@ func TestSessionEnds(t *testing.T) {
 		a.is(t, driver.ErrLost)
 		b.is(t, nil)
 		require.Len(t, h.b.table, 1, "only the wait is left")
+		d.answer("Awaited")
 		require.Empty(t, d.asked())
 
 		blocker.grants(waiting, "Twaited!")
 		require.Len(t, told, 1)
+		require.Empty(t, blocker.asked(), "only the main session awaits")
+		woken = 0
+		blocker.fail(errCut)
+		require.Equal(t, 1, woken, "only the server knows whether the key is free")
 	})
 }
 
@@ -151,14 +159,17 @@ func TestBeat(t *testing.T) {
 		told := 0
 		req := request("a")
 		req.Lost = func(error) { told++ }
-		c, _ := h.live(req)
+		c, lease := h.live(req)
+		h.frees(c, lease, "a")
+		time.Sleep(handTTL / 2) // it is not pinged without locks, nor closed yet
+		h.held(c, req)
 		for range 2 {
 			time.Sleep(time.Second - 1)
 			require.Empty(t, c.asked())
 			time.Sleep(time.Nanosecond)
 			require.Equal(t, "P", c.asked())
 			require.Zero(t, told)
-			c.finish(map[int]error{1: errCut}[c.count-2])
+			c.finish(map[int]error{1: errCut}[c.count-4])
 		}
 		require.Equal(t, 1, told)
 	})
