@@ -32,11 +32,8 @@ func TestAuthentication(t *testing.T) {
 			for user, prefix := range map[string]string{"may": "lockport/", "elsewhere": "app/"} {
 				require.NoError(t, s.Use(t.Context(), func(root *clientv3.Client) error {
 					end, readWrite := clientv3.GetPrefixRangeEnd(prefix), clientv3.PermissionType(clientv3.PermReadWrite)
-					_, err1 := root.UserAdd(t.Context(), user, "user-secret")
-					_, err2 := root.RoleAdd(t.Context(), user)
-					_, err3 := root.RoleGrantPermission(t.Context(), user, prefix, end, readWrite)
-					_, err4 := root.UserGrantRole(t.Context(), user, user)
-					return errors.Join(err1, err2, err3, err4)
+					return errors.Join(peer.ErrOf(root.UserAdd(t.Context(), user, "user-secret")), peer.ErrOf(root.RoleAdd(t.Context(), user)),
+						peer.ErrOf(root.RoleGrantPermission(t.Context(), user, prefix, end, readWrite)), peer.ErrOf(root.UserGrantRole(t.Context(), user, user)))
 				}))
 			}
 			for _, rawURL := range []string{s.URL(), as("may:user-secret@"), as("elsewhere:user-secret@") + "?prefix=app/"} {
