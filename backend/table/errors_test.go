@@ -40,9 +40,10 @@ func TestMissingTable(t *testing.T) {
 		do(t, b, "DROP TABLE {table}")
 		client := peer.Must(lockport.Open(t.Context(), url+"&create=true", lockport.Logger(nil)))(t)
 		require.NoError(t, client.Close())
-		if d == Postgres { // CREATE TABLE IF NOT EXISTS needs no right on a table that exists
-			do(t, b, "REVOKE DELETE ON {table} FROM CURRENT_USER")
+		for _, right := range map[Dialect][]string{Postgres: {"INSERT", "UPDATE", "DELETE"}}[d] { // CREATE TABLE IF NOT EXISTS needs none of them
+			do(t, b, "REVOKE "+right+" ON {table} FROM CURRENT_USER")
 			peer.Refuses(t, url+"&create=true", driver.ErrRefused, "permission denied")
+			do(t, b, "GRANT "+right+" ON {table} TO CURRENT_USER")
 		}
 	})
 }
@@ -124,6 +125,8 @@ func TestDeadConnection(t *testing.T) {
 			require.NotErrorIs(t, peer.ErrOf(b.Inspect(t.Context(), "a")), driver.ErrUnknown, refusal) // it changes nothing
 		}
 	}
+	b := peer.Must(NewBackend(sql.OpenDB(&dying{token: 7}), MySQL, Options{}))(t)
+	require.True(t, peer.Takes(t, b, request("a", 1)).(*claim).again, "the first copy may arrive after the release")
 }
 
 // Claims that wait do not dial a server without end that refuses connections. An idle connection serves meanwhile.
@@ -205,6 +208,7 @@ type dying struct {
 	sqldriver.Conn
 	refusal, undone   error
 	tried             bool
+	token             int64 // of each claim
 	statements, dials int
 }
 
@@ -222,7 +226,7 @@ func (d *dying) ExecContext(context.Context, string, []sqldriver.NamedValue) (sq
 		return nil, d.undone
 	}
 	if d.tried {
-		return sqldriver.RowsAffected(0), nil
+		return d, nil
 	}
 	d.tried = true
 	return nil, sqldriver.ErrBadConn
@@ -232,4 +236,6 @@ func (*dying) QueryContext(context.Context, string, []sqldriver.NamedValue) (sql
 	return nil, errors.New("nothing to read")
 }
 
-func (*dying) Close() error { return nil }
+func (*dying) Close() error                   { return nil }
+func (*dying) RowsAffected() (int64, error)   { return 0, nil }
+func (d *dying) LastInsertId() (int64, error) { return d.token, nil }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -80,16 +81,13 @@ func TestLateRenewalShortensNothing(t *testing.T) {
 		defer func() { _ = tx.Rollback() }()
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		left := make(chan struct{})
-		go func() {
-			defer close(left)
-			b.RenewBatch(ctx, leases, make([]driver.Renewal, 2))
-		}()
+		var renewal sync.WaitGroup
+		renewal.Go(func() { b.RenewBatch(ctx, leases, make([]driver.Renewal, 2)) })
 		require.Eventually(t, func() bool {
 			return len(do(t, b, "SELECT id FROM information_schema.processlist WHERE info LIKE 'UPDATE {table} SET expires = GREATEST%'")) > 0
 		}, within, time.Millisecond)
 		cancel() // it goes on at the server
-		<-left
+		renewal.Wait()
 		peer.Extends(t, b, leases[1])
 		expires := func(name string) int64 {
 			return number(do(t, b, "SELECT expires FROM {table} WHERE name = ?", name)[0][0])

@@ -256,29 +256,22 @@ func TestValidityWithoutTheQueue(t *testing.T) {
 	onServers(t, func(t *testing.T, _ Dialect, b *Backend, _ string) {
 		b.db.SetMaxOpenConns(1)
 		var lease driver.Lease
-		queued := func(statement func() (until time.Time, err error)) {
+		queued := func(statement func() (until time.Time)) {
 			conn := peer.Must(b.db.Conn(t.Context()))(t)
 			defer conn.Close()
 			require.ErrorContains(t, peer.ErrOf(b.Inspect(peer.Within(t, 20*time.Millisecond), "a")), "all 1 connections of the *sql.DB are in use or being opened")
-			before, until, done := b.db.Stats().WaitCount, time.Time{}, make(chan error, 1)
-			go func() {
-				var err error
-				until, err = statement()
-				done <- err
-			}()
+			before, done := b.db.Stats().WaitCount, make(chan time.Time, 1)
+			go func() { done <- statement() }()
 			require.Eventually(t, func() bool { return b.db.Stats().WaitCount > before }, within, time.Millisecond)
 			sent := time.Now()
 			require.NoError(t, conn.Close())
-			require.NoError(t, <-done)
-			require.False(t, until.Before(sent.Add(time.Minute)))
+			require.False(t, peer.Eventually(t, done).Before(sent.Add(time.Minute)))
 		}
-		queued(func() (until time.Time, err error) {
-			if lease, err = b.TryAcquire(t.Context(), request("a", 1)); err == nil {
-				until = lease.Grant().Until
-			}
-			return until, err
+		queued(func() time.Time {
+			lease = peer.Takes(t, b, request("a", 1))
+			return lease.Grant().Until
 		})
-		queued(func() (time.Time, error) { return driver.Renew(t.Context(), b, lease) })
+		queued(func() time.Time { return peer.Extends(t, b, lease) })
 	})
 }
 
