@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/lab/peer"
 	"github.com/lockport/lockport/internal/lab/servers"
 	"github.com/lockport/lockport/internal/lab/worker"
@@ -28,6 +30,7 @@ func TestEndOfAnEarlierSession(t *testing.T) {
 	require.NoError(t, worker.Freeze(process))
 	ending := end(b)
 	ask(t, a, ending)
+	require.ErrorIs(t, s.look(t.Context(), func(l session.Looker) error { return l.End(t.Context(), session.Holder{Session: b.pid, Key: "3"}) }), driver.ErrUnknown)
 	require.NoError(t, worker.Thaw(process))
 	require.False(t, ending.OK)
 	for ended := end(b); !ended.OK; {
@@ -144,12 +147,12 @@ func TestWaitGoesOnInTurns(t *testing.T) {
 func TestNotificationsAreStuck(t *testing.T) {
 	t.Parallel()
 	p := servers.NeedPostgres(t, servers.PostgresOptions{Config: []string{"synchronous_standby_names = 'absent'", "synchronous_commit = local"}})
-	conn, root, ended := admin(t, p.AdminURL()), admin(t, p.AdminURL()), make(chan struct{})
-	go func() {
-		defer close(ended)
+	conn, root := admin(t, p.AdminURL()), admin(t, p.AdminURL())
+	var commit sync.WaitGroup
+	commit.Go(func() {
 		_, _ = conn.Exec(t.Context(), `SET synchronous_commit = on; BEGIN; CREATE TABLE stuck (); NOTIFY x; COMMIT`)
-	}()
-	t.Cleanup(func() { <-ended })
+	})
+	t.Cleanup(commit.Wait)
 	const at = `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE wait_event = $1)`
 	waits := func(where string) { peer.Until(t, func() bool { return query[bool](t, root, at, where) }) }
 	waits("SyncRep")
@@ -184,22 +187,21 @@ func TestBatchesDrawTokensInTheOrderOfTheirLocks(t *testing.T) {
 	one, many := dialed(t, s), dialed(t, s)
 	var newest uint64 // token of the last key; only its holder reads or writes it
 	running, stop := context.WithCancel(t.Context())
-	ended := make(chan struct{})
+	var other sync.WaitGroup
 	takes := func(who string, token uint64) {
 		if token <= newest {
 			t.Errorf("%s got token %d after %d", who, token, newest)
 		}
 		newest = max(newest, token)
 	}
-	go func() {
-		defer close(ended)
+	other.Go(func() {
 		for running.Err() == nil {
 			if o := op(session.Try, keys); one.Do(t.Context(), []*session.Op{o}) == nil && o.OK {
 				takes("one", o.Token)
 				_ = one.Do(t.Context(), []*session.Op{op(session.Free, keys)})
 			}
 		}
-	}()
+	})
 	for range 500 {
 		var tries, frees []*session.Op
 		for k := range int64(keys) {
@@ -212,5 +214,5 @@ func TestBatchesDrawTokensInTheOrderOfTheirLocks(t *testing.T) {
 		ask(t, many, frees...) // the last one may be the other's, which stays
 	}
 	stop()
-	<-ended
+	other.Wait()
 }
