@@ -42,6 +42,9 @@ func TestTokenIsTheClockOrMore(t *testing.T) {
 	for _, last := range []uint64{driver.MaxToken, 1 << 63} {
 		exec(t, admin, "UPDATE lockport_fence SET token=%d WHERE id='%s'", last, key)
 		a.fails(a.one(session.Try, key), driver.ErrRefused)
+		good := &session.Op{Kind: session.Try, Key: newKey()}
+		require.NoError(t, a.do(&session.Op{Kind: session.Try, Key: key}, good))
+		require.True(t, good.OK, "refused for another lock's token")
 	}
 	exec(t, admin, "DELETE FROM lockport_fence")
 	dialFor(t, backendFor(t, m, Options{})).takes(key)

@@ -63,7 +63,7 @@ func TestFailures(t *testing.T) {
 				if !strings.HasPrefix(query, c.fails) && !(c.ends && strings.HasPrefix(query, "DO")) {
 					return nil
 				}
-				return done{&gomysql.MySQLError{Number: errRowLockWait, Message: "planted"}}
+				return &gomysql.MySQLError{Number: errRowLockWait, Message: "planted"}
 			})
 			err := a.do(ops...)
 			p.on(nil)
