@@ -36,7 +36,7 @@ func TestCheckNotices(t *testing.T) {
 	raw := newRaw(t, s.Addr())
 	require.NoError(t, raw.AddAuth("digest", []byte("super:secret")))
 	require.NoError(t, peer.ErrOf(raw.SetACL(membersPath, zk.AuthACL(zk.PermAll), -1)))
-	require.Equal(t, []string{"quorum?"}, peer.Notices(t, s.URL()+"?tick_time=100ms&ttl=2s"))
+	require.Equal(t, []string{"quorum?"}, peer.Notices(t, s.URL()+"?tick_time=400ms&ttl=2s"))
 	require.Equal(t, []string{"short-ttl", "quorum?"}, peer.Notices(t, s.URL()+"?tick_time=500ms&ttl=2s"))
 }
 
@@ -46,7 +46,9 @@ func TestCheckWithoutReply(t *testing.T) {
 	proxy := peer.Proxy(t, s.Addr())
 	o := Options{Chroot: "/" + fresh(t), TTL: 30 * time.Second}
 	b, direct := newBackend(t, o, proxy.Addr()), newBackend(t, o, s.Addr())
-	require.NoError(t, peer.ErrOf(b.Check(peer.Within(t, soon))))
+	another := direct.Takes(request(direct, checkName))
+	require.NoError(t, peer.ErrOf(b.Check(peer.Within(t, soon))), "another process checks at the same time")
+	direct.Frees(another)
 	for _, op := range []conformance.Op{conformance.OpAcquire, conformance.OpRelease} {
 		peer.Until(t, func() bool { return b.ping() == nil }) // it is connected again
 		dropped := proxy.DropReply(func(p []byte) bool { return isOp(op, p) })
