@@ -292,11 +292,13 @@ func (c *claim) As(target any) bool {
 
 // RenewBatch implements driver.BatchRenewer. One request confirms the session, and with it every claim.
 func (b *Backend) RenewBatch(ctx context.Context, leases []driver.Lease, results []driver.Renewal) {
-	if len(leases) == 0 {
-		return
+	var err error
+	for _, lease := range leases { // until one whose parent this user may still read
+		_, err = inTime(ctx, driver.ErrUnknown, func() (any, error) { return nil, b.freshen(ctx, lease.(*claim).parent) })
+		if !errors.Is(err, zk.ErrNoAuth) {
+			break
+		}
 	}
-	path := leases[0].(*claim).parent
-	_, err := inTime(ctx, driver.ErrUnknown, func() (any, error) { return nil, b.freshen(ctx, path) })
 	if errors.Is(err, zk.ErrNoNode) {
 		err = nil // that claim's watch reports the loss
 	}

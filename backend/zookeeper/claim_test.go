@@ -79,7 +79,7 @@ func TestAbandonInASessionGivenUp(t *testing.T) {
 
 // An abandoned claim is never granted, whatever was learned meanwhile. Nor is one of an ended session, nor one past the last number.
 func TestNothingAbandonedIsGranted(t *testing.T) {
-	s, _ := beside(t)
+	s, raw := beside(t)
 	b := newBackend(t, Options{}, s.Addr())
 	b.Frees(b.Takes(request(b, t.Name())))
 	for what, spoil := range map[string]func(*claim){
@@ -101,10 +101,11 @@ func TestNothingAbandonedIsGranted(t *testing.T) {
 		return c.try(ctx)
 	})))
 	c := b.Takes(request(b, t.Name())).(*claim) // that claim has created no node
-	gone, results := b.Takes(request(b, fresh(t))).(*claim), make([]driver.Renewal, 2)
-	require.NoError(t, cmp.Or(b.delete(gone.path()), b.delete(gone.parent)))
-	b.RenewBatch(peer.Within(t, soon), []driver.Lease{gone, c}, results)
-	require.NoError(t, results[1].Err, "it ended because another lock was removed")
+	closed, gone, results := b.Takes(request(b, fresh(t))).(*claim), b.Takes(request(b, fresh(t))).(*claim), make([]driver.Renewal, 3)
+	acl := zk.DigestACL(zk.PermAll, "alice", "secret")
+	require.NoError(t, cmp.Or(b.delete(gone.path()), b.delete(gone.parent), peer.ErrOf(raw.SetACL(closed.parent, acl, -1))))
+	b.RenewBatch(peer.Within(t, soon), []driver.Lease{closed, gone, c}, results)
+	require.NoError(t, results[2].Err, "it ended because another lock was removed, or its node may not be read any more")
 	b.RenewBatch(peer.Within(t, 0), []driver.Lease{c}, results)
 	require.ErrorIs(t, results[0].Err, driver.ErrUnknown)
 	b.mu.Lock()

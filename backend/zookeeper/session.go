@@ -165,10 +165,8 @@ func (b *Backend) freshen(ctx context.Context, path string) error {
 	b.mu.Lock()
 	tick := b.tick
 	b.mu.Unlock()
-	timer := time.NewTimer(tick + tick/20)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(tick + tick/20):
 		return b.confirm(path)
 	case <-ctx.Done():
 		return unknown(ctx.Err())
