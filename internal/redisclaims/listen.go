@@ -105,8 +105,8 @@ func (r *Registry[M]) setHeard(server int, heard bool) {
 		r.heard |= 1 << server
 	}
 	for _, m := range r.members {
-		if c := m.Base(); c.wake != nil && (heard || r.heard != before) {
-			c.wake()
+		if heard || r.heard != before {
+			m.Base().wakeUp()
 		}
 	}
 }
