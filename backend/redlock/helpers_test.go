@@ -46,7 +46,7 @@ func clientOn(t testing.TB, x *nodes, set func(i int, o *goredis.Options)) *clie
 		t.Cleanup(func() { _ = c.Close() })
 		all = append(all, c)
 	}
-	return clientOf(t, peer.Must(NewBackend(all, Options{NodeTimeout: 300 * time.Millisecond}))(t), "a")
+	return clientOf(t, peer.Must(NewBackend(all, Options{NodeTimeout: 2 * time.Second}))(t), "a")
 }
 
 // nodes are servers, each behind a proxy.

@@ -63,7 +63,8 @@ func TestTheCallersClientsCarryEveryRequest(t *testing.T) {
 // A burst of claims on distant nodes that have not answered yet is no reason to rest: the nodes have half of their time to answer.
 func TestBurstOnDistantNodes(t *testing.T) {
 	x := plainNodes(t, 3)
-	a := newClient(t, x.proxied()+"?node_timeout=5s", "a")
+	a := newClient(t, x.proxied()+"?node_timeout=20s", "a")
+	a.TTL = time.Minute
 	x.proxies.Each(func(p *faultproxy.Proxy) { p.Delay(75 * time.Millisecond) }) // each way
 	require.NoError(t, cmp.Or(worker.AtOnce(make([]struct{}, 2*maxUnanswered), func(i int, _ struct{}) error {
 		time.Sleep(time.Duration(i) * 500 * time.Microsecond)
