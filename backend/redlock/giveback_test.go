@@ -165,6 +165,7 @@ func TestReleaseBeforeARetake(t *testing.T) {
 		lease := a.TakesSoon(a.Request("x")).(*claim)
 		x.full(t, "x")
 		do(t, x.servers[0], "DEL", key("x"))
+		lease.retakeAt(0, 0, time.Now()) // too late, but the node knows the script from now on
 		x.proxies[0].Freeze()
 		seconds := peer.Must(strconv.ParseInt(do(t, x.servers[0], "TIME").([]any)[0].(string), 10, 64))(t)
 		a.nodes[0].inOrder("x", func() { lease.retakeAt(0, 1000*seconds, time.Now()) })
