@@ -192,6 +192,7 @@ func TestFailedClaimIsGivenBackEverywhere(t *testing.T) {
 	x := plainNodes(t, 5)
 	a := newClient(t, x.proxied(), "a")
 	a.Frees(a.Takes(a.Request("x")))
+	x.empty(t, "x")
 	x.foreign(t, 0, 1)
 	require.False(t, peer.Shows(t, a, "x").Held, "a minority has it")
 	lost := x.proxies[3].DropReply(func(request []byte) bool { return isOp(conformance.OpAcquire, request) })
