@@ -125,6 +125,7 @@ func TestStepsDownInOrder(t *testing.T) {
 		second, _ := next.told()[1].Term.Token()
 		require.Greater(t, second, first)
 		require.ErrorIs(t, old.stop(nil), context.Canceled)
+		require.ErrorIs(t, run(t.Context(), one, untilEnded).stop(nil), context.Canceled, "also while it waits for the lock")
 		require.Equal(t, driver.ErrHeld, next.stop(driver.ErrHeld), "the cause")
 		require.Equal(t, leader.Change{State: leader.Idle}, next.last())
 	})

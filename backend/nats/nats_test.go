@@ -240,12 +240,16 @@ func TestURLs(t *testing.T) {
 	peer.BadURLs(t, map[string]string{"nats://u:secret@h1:42x2,h2:4222": "bad address", "nats://u:secret@h1?addr=h2:x": "bad address",
 		"nats://u:secret@h1?addr=a:b:c": "bad address", "nats://u:secret@h1/x": "set the bucket", "nats://u:secret@h1?ca=x": "needs tls=true"})
 	require.Equal(t, []string{"quorum"}, peer.Notices(t, one.Need(t).URL()))
+	peer.Refuses(t, one.Need(t).URL()+"?bucket=absent", driver.ErrRefused, "the bucket absent")
+	peer.Refuses(t, one.Need(t).URL()+"?tls=true", driver.ErrUnavailable, natsgo.ErrSecureConnWanted.Error())
+	peer.Refuses(t, one.Need(t).URL()+"?creds=/no/file", driver.ErrUnavailable, "no such file")
 	b := peer.Opened(t, strings.Replace(one.Need(t).URL(), "nats://", "nats://u:secret%2Ctoo@", 1)) // a server without users accepts any
 	t.Cleanup(func() { _ = b.Close() })
 	peer.Until(t, func() bool {
 		return peer.ErrOf(b.(*Backend).Inspect(peer.Within(t, connectTimeout-time.Millisecond), "x")) == nil
 	})
-	require.Equal(t, connectTimeout, b.(*Backend).js.Conn().Opts.Timeout)
+	o := b.(*Backend).js.Conn().Opts
+	require.Equal(t, []any{connectTimeout, -1, true, -1}, []any{o.Timeout, o.MaxReconnect, o.IgnoreAuthErrorAbort, o.ReconnectBufSize})
 }
 
 // A list has each lock once, and every lock that is held throughout, even if claims are renewed meanwhile.
