@@ -101,18 +101,14 @@ func TestOneObtains(t *testing.T) {
 		return pid
 	}
 
-	outcomes := map[int]func(context.Context) (struct{}, error){}
+	outcomes, kill := map[int]func(context.Context) (struct{}, error){}, map[int]func(){}
 	for _, m := range all {
-		outcomes[m.Pid()] = m.Send(site)
+		outcomes[m.Pid()], kill[m.Pid()] = m.Send(site), m.Kill
 	}
 	requested(1)
 	holder := holderBefore(2)
-	for _, m := range all {
-		if m.Pid() == holder {
-			m.Kill()
-			delete(outcomes, holder)
-		}
-	}
+	kill[holder]()
+	delete(outcomes, holder)
 	requested(2)
 	holderBefore(1)
 	require.NoError(t, os.WriteFile(requests+"/sign", nil, 0o600))
