@@ -98,8 +98,7 @@ func TestPrivileges(t *testing.T) {
 		require.NoError(t, peer.ErrOf(root.RoleAdd(t.Context(), user)))
 		require.NoError(t, peer.ErrOf(root.UserGrantRole(t.Context(), user, user)))
 		for _, key := range keys {
-			readWrite := clientv3.PermissionType(clientv3.PermReadWrite)
-			require.NoError(t, peer.ErrOf(root.RoleGrantPermission(t.Context(), user, key, "", readWrite)))
+			require.NoError(t, peer.ErrOf(root.RoleGrantPermission(t.Context(), user, key, "", clientv3.PermissionType(clientv3.PermReadWrite))))
 		}
 	}
 	as := func(user, password string) *Fence {
