@@ -91,7 +91,7 @@ func TestInterceptorSeesEveryRequest(t *testing.T) {
 		go func(req driver.Request) { _, _ = n.Wait(t.Context(), req) }(req)
 		peer.Until(t, func() bool { return peer.Shows(t, other, "x").Waiters > waiters })
 	}
-	<-time.After(late + 8*watchDelay) // until both watch
+	<-time.After(late + 20*watchDelay) // until both watch, even if this process stalls
 	since()
 	other.Frees(lease)
 	peer.Until(t, func() bool { return len(seen) > 0 })
