@@ -119,7 +119,7 @@ func TestConcurrentChangeOfPermits(t *testing.T) {
 		end := time.Now().Add(100 * time.Microsecond)
 		for _, n := range []int{3, 16} {
 			all.Go(func() {
-				for time.Now().Before(end) {
+				for more := true; more; more = time.Now().Before(end) {
 					assert.NoError(t, gate.writeLine(gateLine("x", n)))
 				}
 			})
