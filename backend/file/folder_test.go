@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -82,7 +83,7 @@ func TestForeignFileInPlaceOfALock(t *testing.T) {
 // A release before the loss was noticed finds it, and Lost is not called afterwards. The default folder is created again after its removal.
 func TestReleaseFindsLoss(t *testing.T) {
 	b := backend(t, t.TempDir())
-	b.dir.path, b.dir.own = filepath.Join(b.dir.path, "own"), true
+	b.dir.path, b.dir.own, b.timer = filepath.Join(b.dir.path, "own"), true, new(time.Timer) // no check runs
 	one := peer.Takes(t, b, permitOf("x", 1))
 	require.NoError(t, os.Remove(b.path(numbered("x", permit, 1))))
 	require.ErrorIs(t, one.Release(t.Context()), driver.ErrLost)
@@ -91,7 +92,7 @@ func TestReleaseFindsLoss(t *testing.T) {
 	for range 2 {
 		require.ErrorIs(t, l.Release(t.Context()), driver.ErrLost)
 	}
-	b.checkFiles()
+	require.Empty(t, b.held, "the next check would find the loss again")
 	require.Empty(t, told)
 	peer.Takes(t, b, l.(*lease).req)
 	require.ErrorIs(t, l.Release(t.Context()), driver.ErrLost)
@@ -107,8 +108,7 @@ func TestGivenFolder(t *testing.T) {
 	}
 	require.NoError(t, os.WriteFile(dir, nil, 0o600))
 	require.ErrorIs(t, peer.ErrOf(b.Check(t.Context())), driver.ErrRefused)
-	require.NoError(t, os.Remove(dir))
-	require.NoError(t, os.Mkdir(dir, 0o700))
+	require.NoError(t, errors.Join(os.Remove(dir), os.Mkdir(dir, 0o700)))
 	peer.Takes(t, b, request("x"))
 	require.Len(t, namesIn(t, dir), 1)
 	require.ErrorContains(t, peer.ErrOf(NewBackend(Options{Dir: "relative"})), "absolute")
