@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -148,11 +147,9 @@ func TestPrune(t *testing.T) {
 
 // With a qualified name, connections need no default database.
 func TestNoDefaultDatabase(t *testing.T) {
-	u := peer.Must(url.Parse(servers.SharedMariaDB(t).URL()))(t)
-	password, _ := u.User.Password()
-	db := peer.Must(sql.Open("mysql", fmt.Sprintf("%s:%s@tcp(%s)/", u.User.Username(), password, u.Host)))(t)
+	db := peer.Must(sql.Open("mysql", strings.Replace(servers.SharedMariaDB(t).DSN(), "/lockport", "/", 1)))(t)
 	defer db.Close()
-	o := Options{Table: fmt.Sprintf("%s.t%d", strings.Trim(u.Path, "/"), time.Now().UnixNano())}
+	o := Options{Table: fmt.Sprint("lockport.t", time.Now().UnixNano())}
 	require.NoError(t, CreateTable(t.Context(), db, MySQL, o))
 	b := peer.Must(NewBackend(db, MySQL, o))(t)
 	defer do(t, b, "DROP TABLE {table}")
@@ -213,9 +210,10 @@ func TestRenewalsTogether(t *testing.T) {
 			require.Equal(t, n == locked, errors.Is(r.Err, driver.ErrUnknown), n)
 			require.Equal(t, r.Err == nil, !r.Until.IsZero(), n)
 		}
+		began := time.Now()
 		time.AfterFunc(patience/10, unlock)
 		b.RenewBatch(t.Context(), leases[2009:2010], results)
-		require.NoError(t, results[0].Err)
+		require.True(t, results[0].Err == nil || time.Since(began) > 200*time.Millisecond, "%v", results[0].Err) // after a stall, patience is over
 	})
 }
 
