@@ -173,7 +173,7 @@ func TestRunKeepRetriesAStart(t *testing.T) {
 // A silent server is named as the reason why the command ended, not the status of lockport.
 func TestRunKeepSaysSilence(t *testing.T) {
 	b, said := memorytest.NewBackend(nil, nil), new(buffer)
-	o := runOptions{names: []string{"a"}, command: []string{"sleep", "20"}, ttl: time.Second, killAfter: 100 * time.Millisecond, keep: true}
+	o := runOptions{names: []string{"a"}, command: []string{"sleep", "20"}, ttl: 2 * time.Second, killAfter: time.Second, keep: true}
 	r := &runner{c: &console{err: said}, o: o, path: "/bin/sleep", signals: make(chan os.Signal, 1), client: peer.Client(t, b, lockport.TTL(o.ttl))}
 	k := &keeper{runner: r, stopListening: func() {}}
 	term := peer.Holds(t, r.client, "a")
@@ -185,5 +185,5 @@ func TestRunKeepSaysSilence(t *testing.T) {
 	k.observe(leader.Change{State: leader.Idle, Pause: time.Second, Err: errors.Join(os.ErrClosed, err)})
 	require.Contains(t, said.String(), "lockport: file already closed; no renewal was confirmed in time; retrying \"a\" in 1s\n")
 	require.Equal(t, 4, r.afterRelease(lockport.ErrUnavailable, 4, true))
-	require.Contains(t, said.String(), "unavailable; the lock expires within 1s\n")
+	require.Contains(t, said.String(), "unavailable; the lock expires within 2s\n")
 }
