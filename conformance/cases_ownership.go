@@ -43,14 +43,10 @@ var ownershipCases = group("ownership",
 			return lease.Release(ctx)
 		})
 		next := b.take(name, e.takeover(), "the claim was released or ended with its TTL")
-		stall := longest()
-		stop := b.keepAlive(next)
-		<-w.over
-		stop()
-		e.restore()
-		inOneStep := w.err == nil && time.Since(start) < 2*delay
-		b.stillHolds(name, next, "the earlier holder's release took longer than the TTL")
-		if !inOneStep && stall >= e.ttl/8 {
+		stall, took := longest(), time.Duration(0)
+		late := func() { <-w.over; took = time.Since(start); e.restore() }
+		b.stillHolds(name, next, "the earlier holder's release took longer than the TTL", late)
+		if inOneStep := w.err == nil && took < 2*delay; !inOneStep && stall >= e.ttl/8 {
 			e.stalled() // the first request may have come after the TTL, or the second one before the next claim
 		}
 	}, "Delay", "Direct"),

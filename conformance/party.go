@@ -344,9 +344,12 @@ func (p *party) beginWait(name string) *call[driver.Lease] {
 	})
 }
 
-// stillHolds checks that only p holds lease, and releases it. after says what happened before.
-func (p *party) stillHolds(name string, lease driver.Lease, after string) {
+// stillHolds checks that only p holds lease after late, and releases it. after says what happened before.
+func (p *party) stillHolds(name string, lease driver.Lease, after string, late ...func()) {
 	stop := p.keepAlive(lease) // connecting may take longer than the TTL
+	for _, f := range late {
+		f()
+	}
 	p.e.party().wantHeld(name, after+", and the next holder has not released the name")
 	stop()
 	p.e.check(p.renewIfNeeded(lease), "%s, and then the next holder's renewal failed", after)
