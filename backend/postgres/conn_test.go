@@ -175,7 +175,7 @@ func TestSessionsOfGoneMachinesEnd(t *testing.T) {
 	}
 	// If the link falls silent, the wait ends at the client.
 	proxy := peer.Proxy(t, p.Addr())
-	c := dialed(t, backendAt(t, peer.Via(t, p.URL()+"?ttl=500ms", proxy.Addr())).server)
+	c := dialed(t, backendAt(t, peer.Via(t, p.URL()+"?ttl=2s", proxy.Addr())).server)
 	proxy.Freeze()
 	require.Error(t, peer.Eventually(t, waits(t, c, op(session.Try, 1))))
 }
