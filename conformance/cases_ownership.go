@@ -3,7 +3,6 @@ package conformance
 import (
 	"context"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/lockport/lockport/driver"
@@ -31,8 +30,8 @@ var ownershipCases = group("ownership",
 		late("Abandon", nil, func(a *party, req driver.Request, _ driver.Lease) error { a.abandon(req); return nil })),
 	full("slow-release", ruleOwnership+" (replies come after the TTL: a release must compare and delete in one step)", func(e *Env) {
 		e.needsTTL()
-		longest := sync.OnceValue(e.stalls())
-		e.after(func() { longest() })
+		longest := e.stalls()
+		defer longest()
 		a, b, name := e.party(), e.observer(), e.name()
 		lease := a.claim(name)
 		start, delay := time.Now(), e.ttl+e.ttl/2

@@ -201,7 +201,7 @@ func noGoroutines(ctx context.Context, label string, grace time.Duration) error 
 // A machine that stalls makes a sound backend late. Cases that measure time measure the stalls too, and do not blame the
 // backend for them.
 
-// stalls calls look repeatedly until longest is called, once. longest returns the longest time that look and the scheduler took.
+// stalls calls look repeatedly until longest is first called. longest returns the longest time that look and the scheduler took.
 func stalls(look func()) (longest func() time.Duration) {
 	const pause = 10 * time.Millisecond
 	stop, over, most := make(chan struct{}), make(chan struct{}), time.Duration(0)
@@ -218,7 +218,7 @@ func stalls(look func()) (longest func() time.Duration) {
 			most = max(most, time.Since(start)-pause)
 		}
 	}()
-	return func() time.Duration { close(stop); <-over; return most }
+	return sync.OnceValue(func() time.Duration { close(stop); <-over; return most })
 }
 
 // maxStalled is how often a case may start again because of a stall.
