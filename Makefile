@@ -7,8 +7,8 @@ P ?= 2
 # More arguments for go test, such as ARGS='-run TestQueue -v'.
 ARGS ?=
 
-# By default, the race detector delays the exit of every process by a second, and the tests start many.
-export GORACE ?= atexit_sleep_ms=0
+# By default, the race detector delays the exit of every process by a second, and the tests start many. scripts/races.txt lists the data races of a client.
+export GORACE ?= atexit_sleep_ms=0 suppressions='$(CURDIR)/scripts/races.txt'
 # Collecting garbage less often saves a tenth of the time.
 export GOGC ?= 400
 

@@ -1,7 +1,6 @@
 package play
 
 import (
-	"fmt"
 	"net/rpc"
 	"os"
 	"testing"
@@ -25,25 +24,6 @@ func TestAWorkerThatCrashesIsTold(t *testing.T) {
 	played := peer.Must(Play(t.Context(), environment.Need(t, "file"), &cell, 1))(t)
 	require.Len(t, played.Stuck, 1)
 	require.Contains(t, played.Stuck[0], "ended unasked (signal: killed)")
-}
-
-// Races inside go-zookeeper are not lockport's; a race with any other location is.
-func TestDataRaces(t *testing.T) {
-	const ours, recv, set = "github.com/lockport/lockport.(*Client).x", "github.com/go-zookeeper/zk.(*Conn).recvLoop", "github.com/go-zookeeper/zk.(*Conn).sendSetWatches"
-	race := func(a, b string) string {
-		return fmt.Sprintf("WARNING: DATA RACE\nWrite at 0x00c000460600 by goroutine 75:\n  %s()\n      conn.go:849 +0x68c\n  %s()\n      other.go:1\n\n"+
-			"Previous read at 0x00c000460600 by goroutine 18:\n  %s()\n      conn.go:614\n\nGoroutine 75 (running) created at:\n  %s()\n", a, ours, b, ours)
-	}
-	for printed, want := range map[string][2]int{
-		"":                                    {0, 0},
-		race(recv, set):                       {1, 1},
-		race(recv, set) + race(ours, set):     {2, 1},
-		race(ours, ours):                      {1, 0},
-		"WARNING: DATA RACE\nby nobody known": {1, 0},
-	} {
-		all, foreign := dataRaces(printed)
-		require.Equal(t, want, [2]int{all, foreign}, printed)
-	}
 }
 
 // The fence refuses an older holder's late update. Without a fence, an update is lost. A newer holder's token counts from its first read.

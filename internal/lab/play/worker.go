@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -104,37 +103,18 @@ func (w *Worker) end() error {
 	before, limit := !w.process.Alive(), endTime+2*w.phase.TTL
 	hung := w.process.End(limit) != nil
 	state, printed := w.process.State(), w.process.Printed()
-	races, foreign := dataRaces(printed)
 	what := fmt.Sprintf("ended with %v", state)
 	switch {
 	case hung:
 		what = fmt.Sprintf("hung: it did not end within %v of being asked to", limit)
-	case races > foreign:
+	case strings.Contains(printed, "WARNING: DATA RACE"):
 		what = "has a data race"
-	case w.killed.Load(), !before && (state.Success() || foreign > 0 && state.ExitCode() == raceExit):
+	case w.killed.Load(), !before && state.Success():
 		return nil
 	case before:
 		what = fmt.Sprintf("ended unasked (%v)", state)
 	}
 	return fmt.Errorf("worker %s %s: %s", w.Name, what, printed)
-}
-
-// raceExit is the exit code of a program in which the race detector found a race.
-const raceExit = 66
-
-// foreignAccess is one of the two accesses of a data race in go-zookeeper (v1.0.4): after a lost connection, sendSetWatches reads the last
-// transaction's number while recvLoop writes it.
-var foreignAccess = regexp.MustCompile(`by goroutine \d+:\n\s*github\.com/go-zookeeper/zk\.\(\*Conn\)\.(recvLoop|sendSetWatches)\(\)`)
-
-// dataRaces counts the data races that a worker printed, and those of them inside go-zookeeper.
-func dataRaces(printed string) (all, foreign int) {
-	for _, report := range strings.Split(printed, "WARNING: DATA RACE")[1:] {
-		all++
-		if len(foreignAccess.FindAllString(report, -1)) == 2 {
-			foreign++
-		}
-	}
-	return all, foreign
 }
 
 // Await waits for an event of the worker at index from or later, while the worker lives.

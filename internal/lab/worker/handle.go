@@ -38,7 +38,7 @@ func (k Kind[C, O, A]) Start(ctx context.Context, config C, env ...string) (*Han
 	ready := make(chan answer[A], 1)
 	h := &Handle[O, A]{line: k.Line, pending: map[int64]chan answer[A]{0: ready}}
 	cmd := exec.Command(self)
-	cmd.Env = append(append(os.Environ(), k.Variable+"=1", "GORACE=atexit_sleep_ms=0"), env...)
+	cmd.Env = append(append(os.Environ(), k.Variable+"=1", "GORACE=atexit_sleep_ms=0 "+os.Getenv("GORACE")), env...)
 	cmd.Stdout, cmd.Stderr = &lineWriter{handle: h.handleLine}, &h.stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {
