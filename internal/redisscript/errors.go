@@ -16,6 +16,8 @@ import (
 	"github.com/lockport/lockport/internal/lockurl"
 )
 
+const narrowACL = "the user's ACL is too narrow: the page of the Redis backend has a sufficient one"
+
 // replyClasses maps the prefixes of Redis' error replies, without "ERR ", to classes. A script sets the lock as its last step, so one that
 // returns such an error has granted nothing, unless the class is ErrUnknown.
 var replyClasses = []struct {
@@ -25,9 +27,9 @@ var replyClasses = []struct {
 }{
 	{"WRONGPASS", driver.ErrRefused, "wrong user name or password"},
 	{"NOAUTH", driver.ErrRefused, "a password is needed"},
-	{"NOPERM", driver.ErrRefused, "the user's ACL is too narrow: the page of the Redis backend has a sufficient one"},
-	{"The user executing the script can't run", driver.ErrRefused, "the user's ACL is too narrow: the page of the Redis backend has a sufficient one"},
-	{"ACL failure in script", driver.ErrRefused, "the user's ACL is too narrow: the page of the Redis backend has a sufficient one"}, // Redis 8
+	{"NOPERM", driver.ErrRefused, narrowACL},
+	{"The user executing the script can't run", driver.ErrRefused, narrowACL},
+	{"ACL failure in script", driver.ErrRefused, narrowACL}, // Redis 8
 	{"invalid password", driver.ErrRefused, "wrong password"},
 	{"max number of clients", driver.ErrUnavailable, "too many connections: raise maxclients"},
 	{"This instance has cluster support disabled", driver.ErrRefused, "this is not a Redis Cluster node: use redis://"},
