@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 
@@ -19,8 +20,10 @@ const (
 	mariaDBDatabase           = "lockport"
 )
 
-// mysqld is the path of Oracle's mysqld, which then takes MariaDB's place.
-func mysqld() string { return os.Getenv("LOCKPORT_TEST_MYSQLD") }
+// mysqldVariable is the path of Oracle's mysqld, which then takes MariaDB's place.
+const mysqldVariable = "LOCKPORT_TEST_MYSQLD"
+
+func mysqld() string { return os.Getenv(mysqldVariable) }
 
 // mariaDBInit runs at every start, before clients are accepted. One statement a line.
 const mariaDBInit = `CREATE DATABASE IF NOT EXISTS lockport;
@@ -43,19 +46,19 @@ type MariaDB struct{ *Server }
 
 // StartMariaDB starts a MariaDB or MySQL, ready when it accepts logins.
 func StartMariaDB(ctx context.Context, o MariaDBOptions) (*MariaDB, error) {
-	program, path, installer := "mariadbd", mysqld(), "mariadb-install-db"
+	name, path := "mariadbd", mysqld()
 	if path != "" {
-		program, installer = "mysqld", path
+		name = "mysqld"
+		if _, err := exec.LookPath(path); err != nil { // not a reason to skip a test
+			return nil, fmt.Errorf("%s: %w", mysqldVariable, err)
+		}
 	}
 	u := url.URL{Scheme: "mysql", User: url.UserPassword(mariaDBUser, userPassword()), Path: "/" + mariaDBDatabase}
 	if o.TLS {
 		u.RawQuery = "tls=true"
 	}
 	s, err := startSQL(ctx, kind{
-		url: u, name: program, path: path, tls: o.TLS,
-		configure: func(ctx context.Context, dir string, port int) ([]string, error) {
-			return o.configure(ctx, dir, port, installer)
-		},
+		url: u, name: name, path: path, tls: o.TLS, configure: o.configure,
 	}, func(k *kind) (*sql.DB, error) {
 		connector, err := mysql.NewConnector(k.mySQLClient(mariaDBAdmin, adminPassword()))
 		return sql.OpenDB(connector), err
@@ -63,19 +66,19 @@ func StartMariaDB(ctx context.Context, o MariaDBOptions) (*MariaDB, error) {
 	return &MariaDB{s}, err
 }
 
-func (o MariaDBOptions) configure(ctx context.Context, dir string, port int, installer string) ([]string, error) {
+func (o MariaDBOptions) configure(ctx context.Context, dir string, port int) ([]string, error) {
 	data, tmp := dataDir(dir), filepath.Join(dir, "tmp")
 	initSQL := fmt.Sprintf(mariaDBInit, userPassword(), adminPassword())
 	if err := errors.Join(os.MkdirAll(tmp, 0o700), os.WriteFile(filepath.Join(dir, "init.sql"), []byte(initSQL), 0o600)); err != nil {
 		return nil, err
 	}
 	args := []string{"--no-defaults", "--datadir=" + data, "--tmpdir=" + tmp} // not shared: a starting server deletes other servers' temporary files
-	setup := []string{"--auth-root-authentication-method=normal", "--skip-test-db"}
-	if mysqld() == "" {
-		args = append(args, "--innodb-data-file-path=ibdata1:4M:autoextend", "--innodb-log-file-size=8M") // smaller files than by default
-	} else {
+	installer, setup := mysqld(), []string{"--initialize-insecure"}
+	if installer != "" {
 		args = append(args, "--secure-file-priv=NULL") // the default folder may be missing
-		setup = []string{"--initialize-insecure"}
+	} else {
+		args = append(args, "--innodb-data-file-path=ibdata1:4M:autoextend", "--innodb-log-file-size=8M") // smaller files than by default
+		installer, setup = "mariadb-install-db", []string{"--auth-root-authentication-method=normal", "--skip-test-db"}
 	}
 	if err := runTool(ctx, dir, "", installer, slices.Concat(args, setup)...); err != nil {
 		return nil, err
