@@ -56,8 +56,14 @@ func Try(t *testing.T, trials ...Trial) {
 	running.Wait()
 	for i, x := range trials {
 		t.Run(x.Kind+"/"+x.Name, func(t *testing.T) {
-			if n := len(reports[i].Results); len(x.Cases) == 0 || n != len(x.Cases) && !testing.Short() || reports[i].Error != "" {
-				t.Errorf("the suite has %d of these cases: %v. %s", n, x.Cases, reports[i].Error)
+			if len(x.Cases) == 0 {
+				t.Error("the trial has no cases")
+			}
+			if reports[i].Error != "" {
+				t.Error(reports[i].Error)
+			}
+			if n := len(reports[i].Results); n != len(x.Cases) && !testing.Short() {
+				t.Errorf("the suite has %d of these cases: %v", n, x.Cases)
 			}
 			for _, res := range reports[i].Results {
 				want, sees := conformance.Pass, x.Cases[res.ID()]
