@@ -124,9 +124,7 @@ func TestNodesRestartEmpty(t *testing.T) {
 
 	x.each(t, false, empty, 4) // three of five lost it before the next renewal
 	peer.Until(t, func() bool { _, err := a.Renews(lease); return errors.Is(err, driver.ErrLost) })
-	for end := time.Now().Add(100 * time.Millisecond); time.Now().Before(end); time.Sleep(time.Millisecond) {
-		require.LessOrEqual(t, x.having(t, key("x")), 2, "retaken")
-	}
+	peer.Always(t, 100*time.Millisecond, func() bool { return x.having(t, key("x")) <= 2 }, "retaken")
 	require.ErrorIs(t, a.Releases(lease), driver.ErrLost)
 	require.Eventually(t, func() bool { return x.having(t, key("x")) == 0 }, 2*soon, 10*time.Millisecond)
 }

@@ -61,6 +61,14 @@ func soon() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), Soon)
 }
 
+// Always checks for d that ok stays true. Unlike require.Never, it leaves no check running when the test ends.
+func Always(t testing.TB, d time.Duration, ok func() bool, what string) {
+	t.Helper()
+	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		require.True(t, ok(), what)
+	}
+}
+
 // Until waits until ok returns true, and fails the test after Soon.
 func Until(t testing.TB, ok func() bool) {
 	t.Helper()
