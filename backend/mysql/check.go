@@ -32,7 +32,7 @@ func (f facts) ask(ctx context.Context, l link, query string) error {
 // readFacts reads facts, and refuses servers that cannot hold locks.
 func (l link) readFacts(ctx context.Context) (facts, error) {
 	known := facts{}
-	if err := l.exec(ctx, "SET SESSION sql_select_limit=18446744073709551615"); err != nil { // it would cut even what SHOW returns
+	if err := l.exec(ctx, "SET SESSION sql_select_limit=18446744073709551615,SESSION sql_big_selects=1"); err != nil { // these limits apply even to SHOW
 		return nil, err
 	}
 	err := known.ask(ctx, l, "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('version','read_only','super_read_only','innodb_read_only','wsrep_on','wsrep_provider',"+

@@ -115,7 +115,7 @@ func TestSessionSettings(t *testing.T) {
 		"transaction-isolation=READ-COMMITTED", "log-bin=bin", "server-id=1", "binlog-format=STATEMENT",
 	}})
 	admin := adminOf(t, m)
-	for _, set := range []string{"wait_timeout=2", "tx_read_only=1", "sql_select_limit=1", "sql_buffer_result=1", "completion_type='RELEASE'", "init_connect='START TRANSACTION'"} {
+	for _, set := range []string{"wait_timeout=2", "tx_read_only=1", "sql_select_limit=1", "max_join_size=1", "sql_buffer_result=1", "completion_type='RELEASE'", "init_connect='START TRANSACTION'"} {
 		exec(t, admin, "SET GLOBAL %s", set)
 	}
 	exec(t, admin, "CREATE TABLE lockport.other (id INT)")
