@@ -146,23 +146,6 @@ func TestWatchAfterTheTokenHasEnded(t *testing.T) {
 	require.Equal(t, "lost", peer.Eventually(t, told))
 }
 
-// A renewal finds the keys that are gone, also on a server that refuses to read many at once: it answers for each of them alone.
-func TestDoubtedHoldersOnALimitedServer(t *testing.T) {
-	_, etcd, n := alone(t, "--max-txn-ops=16")
-	all, lost := make([]driver.Lease, 20), make(chan error, 20)
-	for i := range all {
-		req := n.Request(name(i))
-		req.Lost = func(err error) { lost <- err }
-		all[i] = n.Takes(req)
-		all[i].(*claim).timer.Stop() // no watch tells it
-	}
-	require.NoError(t, peer.ErrOf(etcd.Delete(t.Context(), defaultPrefix, clientv3.WithPrefix())))
-	n.RenewBatch(t.Context(), all, make([]driver.Renewal, len(all)))
-	for range all {
-		peer.Eventually(t, lost)
-	}
-}
-
 // A silent member with open connections withholds the report of a removal. Renewals ask each member in turn and read the keys.
 func TestSilentMemberIsNoticed(t *testing.T) {
 	t.Parallel()

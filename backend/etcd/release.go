@@ -3,6 +3,7 @@ package etcd
 import (
 	"context"
 	"errors"
+	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -10,11 +11,17 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
+// lostAfter is how long a release waits for its answer. A leader that ends may lose it; etcd says so only after 7 s. The client sends it again, to
+// another member if it can.
+const lostAfter = 2500 * time.Millisecond
+
 // Release implements driver.Lease, in one transaction.
 func (c *claim) Release(ctx context.Context) error {
 	if ended := c.close(); ended != nil {
 		return ended
 	}
+	ctx, cancel := context.WithTimeout(ctx, lostAfter)
+	defer cancel()
 	r, err := c.b.write(ctx, c.removal())
 	switch {
 	case errors.Is(err, rpctypes.ErrNoSpace):
@@ -81,6 +88,8 @@ func (b *Backend) Requeue(ctx context.Context, from driver.Lease, req driver.Req
 		lease, err = b.TryAcquire(ctx, req)
 		return lease, released, err
 	}
+	ctx, cancel := context.WithTimeout(ctx, lostAfter)
+	defer cancel()
 	released = driver.ErrUnknown
 	send := func(ctx context.Context, txn request) (*clientv3.TxnResponse, error) {
 		r, err := b.write(ctx, request{name: txn.name, then: []clientv3.Op{old.removal().op(), txn.op()}})
