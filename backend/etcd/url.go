@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
@@ -55,7 +56,25 @@ func openURL(u *url.URL, _ lockport.SchemeOptions) (driver.Backend, error) {
 	if err := p.Err(); err != nil {
 		return nil, err
 	}
+	config.DialOptions = append(config.DialOptions, grpc.WithChainUnaryInterceptor(afresh(*config)))
 	return newBackend(nil, config, o)
+}
+
+// afresh logs in without the former token if that has ended. etcd 3.4 refuses a login that carries it, and clientv3 would repeat such a login for ever.
+func afresh(config clientv3.Config) grpc.UnaryClientInterceptor {
+	config.Username, config.Password = "", ""
+	return func(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, send grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+		err := send(ctx, method, req, reply, conn, opts...)
+		if method != "/etcdserverpb.Auth/Authenticate" || !errors.Is(rpctypes.Error(err), rpctypes.ErrInvalidAuthToken) {
+			return err
+		}
+		client, err := clientv3.New(config)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = client.Close() }()
+		return client.ActiveConnection().Invoke(ctx, method, req, reply)
+	}
 }
 
 // connectTimeout bounds our own client's connection attempts and its request for a token.
