@@ -52,6 +52,7 @@ func (b *buffer) String() string {
 func prepare(url string, args ...string) *process {
 	p := &process{Cmd: exec.Command(program(), args...), done: make(chan struct{})}
 	p.Env = append(os.Environ(), "LOCKPORT_URL="+url)
+	p.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // like a service, it has no terminal
 	p.Stdout, p.Stderr = &p.out, &p.err
 	p.WaitDelay = time.Second // a command that outlives lockport may keep its output open
 	return p

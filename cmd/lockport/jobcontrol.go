@@ -4,6 +4,7 @@ package main
 
 import (
 	"os"
+	"os/signal"
 	"runtime"
 	"sync"
 	"syscall"
@@ -56,6 +57,17 @@ func (r *runner) stopJob(handle func(syscall.Signal)) {
 			return
 		}
 	}
+}
+
+// dieOfInterrupt ends this process by SIGINT, after Ctrl-C. A shell ends its script only if it got the signal itself and its child died of it.
+func (r *runner) dieOfInterrupt() {
+	target := os.Getpid()
+	if r.key {
+		target = 0 // the script, too
+	}
+	signal.Reset(syscall.SIGINT)
+	_ = syscall.Kill(target, syscall.SIGINT)
+	time.Sleep(time.Second) // unless SIGINT is ignored, it ends this process first
 }
 
 func isTerminal(f *os.File) bool {

@@ -27,11 +27,9 @@ const tick = `trap "exit 5" TERM; trap "echo hangup" HUP; (trap "" TERM; while :
 
 func newTicks(t *testing.T) ticks { return ticks{filepath.Join(t.TempDir(), "ticks")} }
 
-// keep starts a lockport that keeps tick running. Like a service, it has no terminal.
+// keep starts a lockport that keeps tick running.
 func (k ticks) keep(t *testing.T, url string, options ...string) *process {
-	p := prepare(url, slices.Concat([]string{"run", "--keep"}, options, []string{"keep", "--", "sh", "-c", tick, k.file})...)
-	p.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	return p.begin(t)
+	return start(t, url, slices.Concat([]string{"run", "--keep"}, options, []string{"keep", "--", "sh", "-c", tick, k.file})...)
 }
 
 // pids returns the processes that ran, in order.

@@ -24,6 +24,7 @@ type runner struct {
 	client  *lockport.Client
 	began   time.Time // when the command was about to begin, under a lock just acquired
 	silent  bool      // the command was ended because the server did not answer in time
+	key     bool      // the command died of Ctrl-C, which its terminal sent to the command's group alone
 }
 
 func runVerb(ctx context.Context, c *console, args []string) error {
@@ -44,11 +45,16 @@ func runVerb(ctx context.Context, c *console, args []string) error {
 	// supervise adds SIGTSTP: before that, SIGTSTP stops lockport like any program.
 	notify(r.signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2,
 		syscall.SIGALRM, syscall.SIGWINCH, syscall.SIGCONT)
-	defer r.close()
+	work := r.once
 	if o.keep {
-		return r.keep(ctx)
+		work = r.keep
 	}
-	return r.once(ctx)
+	err = work(ctx)
+	r.close()
+	if exit, ok := errors.AsType[*exitError](err); ok && exit.code == signalCode(syscall.SIGINT) && inForeground() {
+		r.dieOfInterrupt()
+	}
+	return err
 }
 
 func (r *runner) once(ctx context.Context) error {

@@ -77,9 +77,6 @@ func TestRunHeld(t *testing.T) {
 
 	ran(t, 75, url, "run", "-w0s", "a", "--", "echo", "no")
 
-	stdout, _ := ran(t, 0, url, "run", "-n", "b", "--", "echo", "another name")
-	require.Equal(t, "another name\n", stdout)
-
 	waiter := start(t, url, "run", "a", "--", "echo", "at last")
 	holder.ends(t, syscall.SIGTERM, 128+15)
 	require.Equal(t, []any{0, "at last\n"}, []any{waiter.code(t), waiter.out.String()})

@@ -75,6 +75,7 @@ func (r *runner) supervise(lock hold, locks []*lockport.Lock) (code int, asked b
 	s.endGroup()
 	s.guard.release()
 	status := s.child.reap() // after the guard, which must not kill another group with the same id
+	r.key = status.Signaled() && status.Signal() == syscall.SIGINT && lentTo(s.child.group) && !s.forwarded[syscall.SIGINT]
 	return s.code(status, paused), s.askedToEnd(status), nil
 }
 

@@ -110,6 +110,9 @@ func TestTerminalInterruptKey(t *testing.T) {
 		}, "the key ends nothing: %q", shell.out.String())
 		require.Equal(t, 130, shell.number(t, "code"))
 		require.NotContains(t, shell.out.String(), "retrying")
+		// The key ends the script, too. Here the command sends its signal.
+		script := onTerminal(t, folder(t), "sh", "-c", `"$0" run `+option+` a -- sh -c 'kill -INT $$'; echo after`, program())
+		require.Equal(t, -1, script.code(t), script.out.String())
 	}
 }
 
@@ -195,6 +198,9 @@ func TestTerminalSaysWhoHolds(t *testing.T) {
 	t.Parallel()
 	url := folder(t)
 	holder := holds(t, url, "b")
+	interrupted := onTerminal(t, url, program(), "run", "b", "--", "true")
+	interrupted.says(t, `lockport: waiting for "b", held by `)
+	interrupted.ends(t, syscall.SIGINT, -1) // otherwise a shell would continue its script
 	waiter := onTerminal(t, url, program(), "run", "a", "b", "--", "echo", "mine")
 	waiter.says(t, `lockport: waiting for "b", held by `)
 	waiter.says(t, fmt.Sprintf(", pid %d, ", holder.Process.Pid))
