@@ -81,6 +81,13 @@ func TestRepeatedRequests(t *testing.T) {
 		lost.Store(isLost)
 		repeats(func() { require.NoError(t, l.Release(t.Context())) })
 	}
+	req := n.Request("x")
+	n.Takes(req)
+	lost.Store(true)
+	repeats(func() {
+		require.ErrorIs(t, n.Abandon(t.Context(), req), driver.ErrUnknown, "it does not wait for an answer for long")
+		require.NoError(t, n.Abandon(t.Context(), req))
+	})
 
 	// A copy that arrives after the release has the key of the next claim, which deletes it. Its lease may live as long as the process.
 	c = peer.Client(t, n.Backend, lockport.TTL(time.Minute))
