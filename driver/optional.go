@@ -167,8 +167,8 @@ type Checker interface {
 
 // Notice reports something about a server that puts locks at risk.
 type Notice struct {
-	ID      string // short and stable, such as "eviction-policy"
-	Unknown bool   // the server did not let the client find out
-	Text    string // the finding and the risk
-	Remedy  string // what to do
+	ID      string `json:"id"`     // short and stable, such as "eviction-policy"
+	Unknown bool   `json:"-"`      // the server did not let the client find out
+	Text    string `json:"text"`   // the finding and the risk
+	Remedy  string `json:"remedy"` // what to do
 }

@@ -54,7 +54,7 @@ func breakVerb(ctx context.Context, c *console, args []string) error {
 	}
 	_ = writeTable(c.err, st)
 	if _, ok := driver.As[driver.Breaker](client.Backend()); !ok {
-		return failf(exitUnavailable, "the backend %s cannot end a hold by force: end %s", caps.Backend, processOf(st))
+		return failf(exitUnavailable, "the backend %s cannot end a hold by force: end the holder's process", caps.Backend)
 	}
 	if !*yes && !c.confirm("End this hold?") {
 		return failf(exitFailed, "nothing was ended")
@@ -135,14 +135,6 @@ func ended(st lockport.Status, caps driver.Capabilities, ttl time.Duration) stri
 		learns += "; storage that checks fencing tokens is safe"
 	}
 	return done + learns + "."
-}
-
-// processOf names the holder's process, as far as known.
-func processOf(st lockport.Status) string {
-	if st.PID == 0 {
-		return "the holder's process"
-	}
-	return fmt.Sprintf("process %d on %s", st.PID, legible(st.Host))
 }
 
 // confirm asks a yes-or-no question; the default answer is no.

@@ -44,22 +44,15 @@ func doctorVerb(ctx context.Context, c *console, args []string) error {
 
 // diagnosis is doctor's report, in JSON.
 type diagnosis struct {
-	URL       string    `json:"url"`
-	Backend   string    `json:"backend"`
-	TTLMS     int64     `json:"ttl_ms,omitempty"`
-	Endangers []finding `json:"endangers"`
-	Unknown   []finding `json:"unknown"`
-}
-
-// finding is a driver.Notice.
-type finding struct {
-	ID     string `json:"id"`
-	Text   string `json:"text"`
-	Remedy string `json:"remedy"`
+	URL       string          `json:"url"`
+	Backend   string          `json:"backend"`
+	TTLMS     int64           `json:"ttl_ms,omitempty"`
+	Endangers []driver.Notice `json:"endangers"`
+	Unknown   []driver.Notice `json:"unknown"`
 }
 
 func newDiagnosis(rawURL string, caps driver.Capabilities, notices ...driver.Notice) *diagnosis {
-	d := &diagnosis{URL: address(rawURL), Backend: caps.Backend, Endangers: []finding{}, Unknown: []finding{}}
+	d := &diagnosis{URL: address(rawURL), Backend: caps.Backend, Endangers: []driver.Notice{}, Unknown: []driver.Notice{}}
 	if caps.Ends != driver.EndsProcess {
 		d.TTLMS = clientTTL(rawURL, caps).Milliseconds()
 	}
@@ -68,7 +61,7 @@ func newDiagnosis(rawURL string, caps driver.Capabilities, notices ...driver.Not
 		if n.Unknown {
 			list = &d.Unknown
 		}
-		*list = append(*list, finding{n.ID, n.Text, n.Remedy})
+		*list = append(*list, n)
 	}
 	return d
 }
@@ -89,7 +82,7 @@ func writeDiagnosis(w io.Writer, d *diagnosis) error {
 	}
 	for _, part := range []struct {
 		title string
-		all   []finding
+		all   []driver.Notice
 	}{{"Risks to locks", d.Endangers}, {"Not checked", d.Unknown}} {
 		if len(part.all) == 0 {
 			continue

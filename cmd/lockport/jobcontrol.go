@@ -59,12 +59,9 @@ func (r *runner) stopJob(handle func(syscall.Signal)) {
 	}
 }
 
-// dieOfInterrupt ends this process by SIGINT, after Ctrl-C. A shell ends its script only if it got the signal itself and its child died of it. Process 1
-// of a container cannot die of a signal: Go would exit with 2.
+// dieOfInterrupt ends this process by SIGINT, after Ctrl-C. A shell ends its script only if it got the signal itself and its child died of it. The
+// first process of a container cannot die of it.
 func (r *runner) dieOfInterrupt() {
-	if os.Getpid() == 1 {
-		return
-	}
 	target := os.Getpid()
 	if r.key {
 		target = 0 // the script, too

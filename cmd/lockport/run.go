@@ -51,7 +51,7 @@ func runVerb(ctx context.Context, c *console, args []string) error {
 	}
 	err = work(ctx)
 	r.close()
-	if exit, ok := errors.AsType[*exitError](err); ok && exit.code == signalCode(syscall.SIGINT) && inForeground() {
+	if exit, ok := errors.AsType[*exitError](err); ok && exit.code == signalCode(syscall.SIGINT) && inForeground() && os.Getpid() != 1 {
 		r.dieOfInterrupt()
 	}
 	return err
