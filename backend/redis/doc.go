@@ -1,5 +1,5 @@
-// Package redis implements locks on Redis 6.2 or newer, through go-redis: on one server, behind Sentinel or in a Cluster. Forks of
-// Redis were not tried: see docs/servers.md.
+// Package redis implements locks on Redis 6.2 or newer, through go-redis: on one server, behind Sentinel or in a Cluster. For forks of
+// Redis see docs/servers.md.
 //
 // # Guarantees
 //
