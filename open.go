@@ -102,8 +102,7 @@ func (m *Mux) openBackend(rawURL string, ttl time.Duration) (driver.Backend, tim
 	known := strings.Join(slices.Sorted(maps.Keys(m.schemes)), ", ")
 	m.mu.RUnlock()
 	if !ok {
-		return nil, 0, fmt.Errorf("unknown scheme %q in the lock URL; known: %s", u.Scheme,
-			cmp.Or(known, "none (import a backend, such as github.com/lockport/lockport/backend/redis)"))
+		return nil, 0, fmt.Errorf("unknown scheme %q in the lock URL; known: %s (a program must import a backend's package to open it)", u.Scheme, cmp.Or(known, "none"))
 	}
 	// Without an address, as in "redis:/:password@host", all of it is the path. Only URLs that never have an address may have an @ there.
 	if example, err := url.Parse(s.Example); err == nil && example.Host != "" && strings.Contains(u.EscapedPath()+u.EscapedFragment(), "@") {
