@@ -2,6 +2,7 @@ package etcd
 
 import (
 	"context"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -30,6 +31,17 @@ func (n *node) sends(req driver.Request) (*claim, request) {
 func (n *node) arrives(r request) (succeeded bool, err error) {
 	a := n.commit(context.Background(), r)
 	return a.err == nil && a.txn.Succeeded, a.err
+}
+
+// A process that starts with many claims creates one lease: each is a write on a majority of the disks, and may log in first.
+func TestClaimsAtOnceShareALease(t *testing.T) {
+	_, etcd, n := alone(t)
+	var all sync.WaitGroup
+	for i := range 50 {
+		all.Go(func() { n.Takes(n.Request(name(i))) })
+	}
+	all.Wait()
+	require.Len(t, peer.Must(etcd.Leases(t.Context()))(t).Leases, 1)
 }
 
 func TestAbandonedClaimIsRefusedWhenItArrives(t *testing.T) {

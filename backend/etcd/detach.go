@@ -19,8 +19,8 @@ func (b *Backend) Detach(ctx context.Context, lease driver.Lease) error {
 	b.mu.Lock()
 	late, ttl := c.late, c.lease.ttl
 	b.mu.Unlock()
-	alone, err := b.newLease(ctx, ttl)
-	if err != nil {
+	alone := newLease(ttl)
+	if err := b.create(ctx, alone); err != nil {
 		return err
 	}
 	move := request{

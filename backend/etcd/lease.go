@@ -14,12 +14,13 @@ import (
 
 // lease is an etcd lease that all claims of one TTL share. Only claims renew it, so it ends with the last of them. The backend's mutex guards it.
 type lease struct {
-	id      clientv3.LeaseID
-	ttl     time.Duration
-	keys    map[string]struct{} // in use by claims
-	until   time.Time           // valid until then, by the last confirmed request
-	gone    bool                // etcd no longer knows it
-	pending *call               // the last keep-alive in flight
+	id       clientv3.LeaseID
+	ttl      time.Duration
+	creation *call               // after it id and until are set; nil for a detached claim
+	keys     map[string]struct{} // in use by claims
+	until    time.Time           // valid until then, by the last confirmed request
+	gone     bool                // etcd no longer knows it
+	pending  *call               // the last keep-alive in flight
 }
 
 // A lease confirmed within TTL/refreshAfter is used as it is. Later, each use also starts a keep-alive. A lease with less than TTL/replaceBelow
@@ -33,49 +34,62 @@ const (
 	endsAfter    = 4 // a quarter
 )
 
-// leaseFor returns a lease for a new claim. Its errors are classified: nothing was claimed. If several goroutines create leases at once, one
-// lease is used. The others expire unrenewed.
+const (
+	// sharedFor is how long claims join another claim's request for a lease. If it has no answer by then, the next claim asks another member.
+	sharedFor = 500 * time.Millisecond
+	// createTimeout bounds that request.
+	createTimeout = 5 * time.Second
+)
+
+// leaseFor returns a lease for a new claim. Its errors are classified: nothing was claimed.
 func (b *Backend) leaseFor(ctx context.Context, ttl time.Duration) (*lease, error) {
 	ttl = (ttl + time.Second - 1) / time.Second * time.Second
-	if l := b.usable(ttl, nil); l != nil {
-		return l, nil
+	b.mu.Lock()
+	l := b.leases[ttl]
+	if l == nil || !l.usable() {
+		l = newLease(ttl)
+		l.creation = b.begin(func(*call) error {
+			ctx, cancel := context.WithTimeout(b.ctx, min(ttl, createTimeout))
+			defer cancel()
+			return b.create(ctx, l)
+		})
+		b.leases[ttl] = l
 	}
-	fresh, err := b.newLease(ctx, ttl)
-	if err != nil {
-		return nil, err
-	}
-	return b.usable(ttl, fresh), nil
+	b.mu.Unlock()
+	return l, l.creation.wait(ctx, false)
 }
 
-// newLease creates a lease on etcd. Its errors are classified.
-func (b *Backend) newLease(ctx context.Context, ttl time.Duration) (*lease, error) {
+// usable reports whether new claims can use the lease, or join the request for it. The mutex is held.
+func (l *lease) usable() bool {
+	select {
+	case <-l.creation.done:
+		return l.creation.err == nil && time.Until(l.until) > l.ttl/replaceBelow
+	default:
+		return time.Since(l.creation.began) < sharedFor
+	}
+}
+
+func newLease(ttl time.Duration) *lease { return &lease{ttl: ttl, keys: make(map[string]struct{})} }
+
+// create creates l on etcd. Its errors are classified: the lease may exist, but nothing is attached to it.
+func (b *Backend) create(ctx context.Context, l *lease) error {
 	var sent time.Time
 	r, err := do(ctx, b, false, func(ctx context.Context, client *clientv3.Client) (*clientv3.LeaseGrantResponse, error) {
 		sent = time.Now()
-		return client.Grant(ctx, int64(ttl/time.Second))
+		return client.Grant(ctx, int64(l.ttl/time.Second))
 	})
-	if err != nil { // the lease may exist, but nothing is attached to it
-		return nil, err
+	if err != nil {
+		return err
 	}
 	least := time.Duration(r.TTL) * time.Second
-	if least > ttl {
-		return nil, fmt.Errorf("%w: the TTL %v is below the server's minimum of %v: use a longer TTL, or shorten etcd's --election-timeout, which sets the minimum",
-			driver.ErrRefused, ttl, least)
+	if least > l.ttl {
+		return fmt.Errorf("%w: the TTL %v is below the server's minimum of %v: use a longer TTL, or shorten etcd's --election-timeout, which sets the minimum",
+			driver.ErrRefused, l.ttl, least)
 	}
-	return &lease{id: r.ID, ttl: ttl, keys: make(map[string]struct{}), until: sent.Add(least)}, nil
-}
-
-// usable returns the lease of ttl for new claims: the current one if enough of it is left, else fresh, which may be nil.
-func (b *Backend) usable(ttl time.Duration, fresh *lease) *lease {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if l := b.leases[ttl]; l != nil && time.Until(l.until) > l.ttl/replaceBelow {
-		return l
-	}
-	if fresh != nil {
-		b.leases[ttl] = fresh
-	}
-	return fresh
+	l.id, l.until = r.ID, sent.Add(least)
+	return nil
 }
 
 // retire stops new claims on l, and the reuse of its keys: a late claim on it must not find it alive for ever. The mutex is held.
