@@ -92,20 +92,23 @@ func (m *metrics) of(backend, name string) *lock {
 	return l
 }
 
-// with returns the attributes of l and one more.
-func (l *lock) with(more attribute.KeyValue) metric.MeasurementOption {
-	return metric.WithAttributeSet(attribute.NewSet(append(l.attributes, more)...))
+// with returns the attributes of l and more.
+func (l *lock) with(more ...attribute.KeyValue) metric.MeasurementOption {
+	return metric.WithAttributeSet(attribute.NewSet(append(l.attributes, more...)...))
 }
 
 func (m *metrics) acquired(ctx context.Context, e lockport.AcquireEvent) {
 	l := m.of(e.Backend, e.Name)
 	m.waiting.Add(ctx, -1, l.add...)
-	if e.Err != nil {
+	switch {
+	case failed(e):
+		m.acquire.Record(ctx, e.Wait.Seconds(), l.with(outcomeKey.String(e.Outcome()), errorTypeKey.String(e.Outcome())))
+	case e.Err != nil:
 		m.acquire.Record(ctx, e.Wait.Seconds(), l.with(outcomeKey.String(e.Outcome())))
-		return
+	default:
+		m.acquire.Record(ctx, e.Wait.Seconds(), l.acquired...)
+		m.held.Add(ctx, 1, l.add...)
 	}
-	m.acquire.Record(ctx, e.Wait.Seconds(), l.acquired...)
-	m.held.Add(ctx, 1, l.add...)
 }
 
 func (m *metrics) ended(e lockport.HoldEvent) {

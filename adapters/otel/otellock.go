@@ -39,6 +39,7 @@ const (
 	reasonKey    = attribute.Key("lockport.reason")
 	tokenKey     = attribute.Key("lockport.token")
 	handedOffKey = attribute.Key("lockport.handed_off")
+	errorTypeKey = attribute.Key("error.type") // of the semantic conventions
 )
 
 // Hooks returns hooks for [lockport.Observe]. Several Clients can share them. An error comes from the MeterProvider.
@@ -70,7 +71,10 @@ func (h *hooks) acquireStart(ctx context.Context, e lockport.AcquireEvent) conte
 	return context.WithValue(ctx, h, a)
 }
 
-// acquireDone ends the span. For TryAcquire, a held lock is an answer, not an error.
+// failed reports whether an acquisition failed. For TryAcquire, a held lock is an answer, not an error.
+func failed(e lockport.AcquireEvent) bool { return e.Err != nil && e.Outcome() != "held" }
+
+// acquireDone ends the span.
 func (h *hooks) acquireDone(ctx context.Context, e lockport.AcquireEvent) {
 	h.acquired(ctx, e)
 	a, ok := ctx.Value(h).(acquisition)
@@ -78,11 +82,11 @@ func (h *hooks) acquireDone(ctx context.Context, e lockport.AcquireEvent) {
 		return
 	}
 	if a.span.IsRecording() {
-		outcome := e.Outcome()
-		a.span.SetAttributes(outcomeKey.String(outcome))
+		a.span.SetAttributes(outcomeKey.String(e.Outcome()))
 		if e.Err == nil {
 			a.span.SetAttributes(tokenKey.Int64(int64(e.Token)), handedOffKey.Bool(e.HandedOff))
-		} else if outcome != "held" {
+		} else if failed(e) {
+			a.span.SetAttributes(errorTypeKey.String(e.Outcome()))
 			a.span.SetStatus(codes.Error, reason(e.Err))
 		}
 	}
