@@ -40,7 +40,7 @@ var replyClasses = []struct {
 	{"MASTERDOWN", driver.ErrUnavailable, "this replica has lost its master"},
 	{"CLUSTERDOWN", driver.ErrUnavailable, "the Redis Cluster is down"},
 	{"TRYAGAIN", driver.ErrUnavailable, "the slot is being moved"},
-	{"MOVED", driver.ErrUnavailable, "the slot is on another node: a Redis Cluster needs redis+cluster://, and a user who may send ASKING"},
+	{"MOVED", driver.ErrUnavailable, "the slot is on another node: it has just moved, or the client is not one of a Cluster (redis+cluster://), or its user may not send ASKING"},
 	{"ASK", driver.ErrUnavailable, "the slot is being moved"},
 	{"READONLY", driver.ErrUnavailable, "this is a read-only replica"},
 	{"NOREPLICAS", driver.ErrUnavailable, "too few replicas are connected (min-replicas-to-write)"},
