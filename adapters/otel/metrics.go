@@ -100,15 +100,12 @@ func (l *lock) with(more ...attribute.KeyValue) metric.MeasurementOption {
 func (m *metrics) acquired(ctx context.Context, e lockport.AcquireEvent) {
 	l := m.of(e.Backend, e.Name)
 	m.waiting.Add(ctx, -1, l.add...)
-	switch {
-	case failed(e):
-		m.acquire.Record(ctx, e.Wait.Seconds(), l.with(outcomeKey.String(e.Outcome()), errorTypeKey.String(e.Outcome())))
-	case e.Err != nil:
-		m.acquire.Record(ctx, e.Wait.Seconds(), l.with(outcomeKey.String(e.Outcome())))
-	default:
-		m.acquire.Record(ctx, e.Wait.Seconds(), l.acquired...)
-		m.held.Add(ctx, 1, l.add...)
+	if e.Err != nil {
+		m.acquire.Record(ctx, e.Wait.Seconds(), l.with(outcome(e)...))
+		return
 	}
+	m.acquire.Record(ctx, e.Wait.Seconds(), l.acquired...)
+	m.held.Add(ctx, 1, l.add...)
 }
 
 func (m *metrics) ended(e lockport.HoldEvent) {

@@ -74,6 +74,15 @@ func (h *hooks) acquireStart(ctx context.Context, e lockport.AcquireEvent) conte
 // failed reports whether an acquisition failed. For TryAcquire, a held lock is an answer, not an error.
 func failed(e lockport.AcquireEvent) bool { return e.Err != nil && e.Outcome() != "held" }
 
+// outcome are the attributes of the end of an acquisition, for its span and its metric.
+func outcome(e lockport.AcquireEvent) []attribute.KeyValue {
+	all := []attribute.KeyValue{outcomeKey.String(e.Outcome())}
+	if failed(e) {
+		all = append(all, errorTypeKey.String(e.Outcome()))
+	}
+	return all
+}
+
 // acquireDone ends the span.
 func (h *hooks) acquireDone(ctx context.Context, e lockport.AcquireEvent) {
 	h.acquired(ctx, e)
@@ -82,11 +91,10 @@ func (h *hooks) acquireDone(ctx context.Context, e lockport.AcquireEvent) {
 		return
 	}
 	if a.span.IsRecording() {
-		a.span.SetAttributes(outcomeKey.String(e.Outcome()))
+		a.span.SetAttributes(outcome(e)...)
 		if e.Err == nil {
 			a.span.SetAttributes(tokenKey.Int64(int64(e.Token)), handedOffKey.Bool(e.HandedOff))
 		} else if failed(e) {
-			a.span.SetAttributes(errorTypeKey.String(e.Outcome()))
 			a.span.SetStatus(codes.Error, reason(e.Err))
 		}
 	}
