@@ -16,7 +16,7 @@ import (
 type lease struct {
 	id       clientv3.LeaseID
 	ttl      time.Duration
-	creation *call               // after it id and until are set; nil for a detached claim
+	creation *call               // once it is done, id and until are set; nil for a detached claim
 	keys     map[string]struct{} // in use by claims
 	until    time.Time           // valid until then, by the last confirmed request
 	gone     bool                // etcd no longer knows it
