@@ -61,7 +61,7 @@ var refusals = map[string]string{
 // classify gives an error of a session, or of opening one, the class that the server's answer implies, otherwise ErrUnavailable.
 func classify(err error) error {
 	var pg *pgconn.PgError
-	cause := lockurl.PgxCause(err, func(err error) bool { return errors.Is(classify(err), driver.ErrRefused) })
+	cause := lockurl.PgxCause(err)
 	switch {
 	case errors.Is(err, errNoDeadlines): // without pgx's list of attempts
 		return errNoDeadlines

@@ -123,8 +123,7 @@ func (b *Backend) classify(ctx context.Context, err, class error) error {
 	if err == nil {
 		return nil
 	}
-	refusal := func(err error) bool { return refused.MatchString(codeOf(err)) || lockurl.BadCertificate(err) }
-	cause := lockurl.PgxCause(err, refusal)
+	cause := lockurl.PgxCause(err)
 	line, code := lockurl.PgxAttempts(err.Error()), codeOf(cause)
 	if match := refused.FindStringSubmatch(code); match != nil {
 		if class = driver.ErrRefused; match[1] != "" {

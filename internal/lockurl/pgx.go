@@ -1,6 +1,7 @@
 package lockurl
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"strings"
@@ -20,19 +21,15 @@ func PgxReason(text string) (reason string, ok bool) {
 	return reason, true
 }
 
-// PgxAttempts returns the text of a pgx error in one line, with one attempt for each address.
+// PgxAttempts returns the text of a pgx error in one line, with its attempts to connect.
 func PgxAttempts(text string) string {
 	failed, tries, ok := strings.Cut(text, "`:")
 	if !ok || !strings.HasPrefix(failed, "failed to connect to `") {
 		return strings.Join(strings.Fields(text), " ")
 	}
-	var all []error
-	for line := range strings.Lines(strings.TrimSpace(tries)) {
-		all = append(all, errors.New(strings.Join(strings.Fields(line), " ")))
-	}
 	var said []string
-	for _, try := range telling(all) {
-		addr, what, _ := strings.Cut(try.Error(), ": ")
+	for line := range strings.Lines(strings.TrimSpace(tries)) {
+		addr, what, _ := strings.Cut(strings.Join(strings.Fields(line), " "), ": ")
 		switch {
 		case strings.HasPrefix(what, "dial error: timeout: "):
 			what = "no connection in time"
@@ -43,67 +40,28 @@ func PgxAttempts(text string) string {
 		}
 		said = append(said, addr+": "+what)
 	}
-	return strings.Join(said, "; ")
+	return strings.Join(slices.Compact(said), "; ") // pgx tries TLS and plaintext
 }
 
-// PgxCause returns the attempt that decides, if err holds pgx's attempts to connect. It is a refusal only if each host refuses, as one with its own
-// certificate or pg_hba.conf (28000) may, or if the last one, at which pgx stops, refuses for the cluster: a password, a database. A host may refuse
-// although not all its addresses accept connections.
-func PgxCause(err error, refusal func(error) bool) error {
+// PgxCause returns the attempt that decides, if err holds pgx's attempts to connect: the last one. But a server that wants TLS answers 28000 without
+// it, whatever happened to the attempt with TLS, and each host may have its own pg_hba.conf and certificate. Such refusals decide only if all refuse.
+func PgxCause(err error) error {
 	for e := err; e != nil; e = errors.Unwrap(e) {
 		joined, ok := e.(interface{ Unwrap() []error })
 		if !ok || len(joined.Unwrap()) == 0 {
 			continue
 		}
-		kept := telling(joined.Unwrap())
-		decides := kept[len(kept)-1]
-		var server interface{ SQLState() string }
-		if errors.As(decides, &server) && server.SQLState() != "28000" {
-			return decides
-		}
-		for _, try := range slices.Backward(kept) {
-			refuses := func(other error) bool { return hostOf(other) == hostOf(try) && refusal(other) }
-			if refusal(try) {
-				decides = try
-			} else if !strings.Contains(try.Error(), ": dial error: ") || !slices.ContainsFunc(kept, refuses) {
+		var refuses error
+		for _, try := range slices.Backward(joined.Unwrap()) {
+			var server interface{ SQLState() string }
+			switch {
+			case errors.As(try, &server) && server.SQLState() == "28000", BadCertificate(try):
+				refuses = try
+			case !strings.HasSuffix(try.Error(), "server refused TLS connection"):
 				return try
 			}
 		}
-		return decides
+		return cmp.Or(refuses, err)
 	}
 	return err
-}
-
-// hostOf returns port and host of an attempt, whose text begins with "address:port (host): ".
-func hostOf(try error) string {
-	address, host, _ := strings.Cut(try.Error(), " (")
-	host, _, _ = strings.Cut(host, "): ")
-	return address[strings.LastIndex(address, ":")+1:] + " " + host
-}
-
-// telling keeps the attempt at each address that tells most about it: pgx tries TLS and plaintext. The last does, but 28000 may only mean that the
-// server does not admit this kind, as pgx stops at a 28000 over TLS, and a server without TLS says nothing else.
-func telling(tries []error) (kept []error) {
-	weight := func(try error) int {
-		switch text := try.Error(); {
-		case strings.HasSuffix(text, "server refused TLS connection"):
-			return 0
-		case strings.HasSuffix(text, "(SQLSTATE 28000)"), strings.HasSuffix(text, "SSL required (SQLSTATE 08P01)"): // the latter is PgBouncer's
-			return 1
-		}
-		return 2
-	}
-	for _, try := range tries {
-		addr, _, _ := strings.Cut(try.Error(), ": ")
-		same := func(other error) bool { return strings.HasPrefix(other.Error(), addr+": ") }
-		i := slices.IndexFunc(kept, same)
-		switch {
-		case i >= 0 && weight(kept[i]) > weight(try):
-			continue
-		case i >= 0:
-			kept = slices.Delete(kept, i, i+1)
-		}
-		kept = append(kept, try)
-	}
-	return kept
 }
