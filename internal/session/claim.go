@@ -23,8 +23,6 @@ type claim struct {
 	op     *Op  // its Try, or its last Free
 	wanted bool // a caller waits for the answer, or has the lease
 
-	contended bool // somebody is known to have waited for the key since, here or in another client
-
 	grant driver.Grant
 }
 
@@ -66,11 +64,14 @@ func (b *Backend) acquire(ctx context.Context, req driver.Request, waits bool) (
 	if err != nil {
 		return nil, err
 	}
-	s, err := b.sessionFor(key, &req, waits)
+	open := b.mainSession
+	if waits {
+		open = b.idleBlocker
+	}
+	s, err := open()
 	if err != nil {
 		return nil, err
 	}
-	beside := s != b.main
 	c := b.claimOn(s, key, &req, slots, waits)
 	op := c.op // by the answer, its Free may have followed
 	answered := b.await(ctx, op)
@@ -83,8 +84,6 @@ func (b *Backend) acquire(ctx context.Context, req driver.Request, waits bool) (
 			s.end(errCanceled)
 		}
 		return nil, unknown(ctx.Err())
-	case beside && !waits && s.conn == nil: // there is no other session to ask on
-		return nil, b.errHeld
 	case op.Err != nil:
 		return nil, op.Err
 	case !op.OK:
@@ -147,16 +146,6 @@ func (b *Backend) admit(ctx context.Context, key Key, req *driver.Request, waits
 		return nil, b.errHeld
 	}
 	return slots, nil
-}
-
-// sessionFor returns the session for a claim that is to be tried. The server would grant a shared key to the same session again, ahead of waiting
-// writers. So if somebody is known to have waited, a reader asks on another session, and the server decides. Caller holds mu.
-func (b *Backend) sessionFor(key Key, req *driver.Request, waits bool) (*session, error) {
-	contended := func(c *claim) bool { return c.contended && c.s == b.main }
-	if waits || req.Shared && slices.ContainsFunc(b.table[key], contended) {
-		return b.idleBlocker()
-	}
-	return b.mainSession()
 }
 
 // find returns the claim of owner on key in the table, or nil. Caller holds mu.

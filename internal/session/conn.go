@@ -13,8 +13,8 @@ type Kind int
 // The kinds of Op, and what Op.OK means for each.
 const (
 	// Try takes Key if it is free. It draws Op.Token only once this session certainly has the Key. OK: this session has it now. The engine
-	// never tries a Key that this session has or may have: that would take it twice. The exception is a shared Try
-	// of a Key that the session has shared only: the server counts.
+	// never tries a Key that this session has or may have: that would take it twice. The exception is a shared Try of a Key that the session has
+	// shared only: the server counts. Such a Try fails while another session waits for the Key, so that it does not overtake a writer.
 	Try Kind = iota
 	// Free releases Key, then notifies the sessions that await it. OK: this session had it. Sent once for each Try, and again only after an Op.Err.
 	Free

@@ -20,8 +20,7 @@ import (
 // Backend implements driver.Backend, driver.Waiter, driver.Notifier and driver.BatchRenewer on the sessions that Options.Dial opens. Safe for concurrent use.
 //
 // One main session carries the locks acquired without waiting, and every other request. It opens on first use, is replaced after it ends, and is
-// closed after most of the TTL without use. Names that wait have sessions of their own, at most Options.Blockers. So have readers that the main session
-// would let overtake a writer.
+// closed after most of the TTL without use. Names that wait have sessions of their own, at most Options.Blockers.
 type Backend struct {
 	o       Options
 	errHeld error // another owner has the key

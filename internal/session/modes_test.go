@@ -1,7 +1,6 @@
 package session
 
 import (
-	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -33,35 +32,6 @@ func TestReadersOfOneSession(t *testing.T) {
 		h.frees(queue, writer.lease, "a")
 		require.True(t, behind.ops[0].Shared, "a reader asks for a key of its own")
 		behind.grants(reader, "Ta!")
-	})
-}
-
-// The server grants a shared key to the same session again, ahead of the sessions in its queue. So the next reader asks on another session.
-func TestReaderDoesNotOvertakeAWriterOnItsSession(t *testing.T) {
-	byHand(t, Options{Blockers: 1}, func(t *testing.T, h *hand) {
-		c, first := h.live(peer.Reading(request("a")))
-		c.events.Contended("a")
-		reader := h.try(t.Context(), peer.Reading(request("a")))
-		h.dialed(unavailable(errors.New("too many connections")))
-		reader.is(t, driver.ErrHeld)
-		reader = h.try(t.Context(), peer.Reading(request("a")))
-		own := h.accept()
-		own.answer("Ta", "a") // the writer waits
-		reader.is(t, driver.ErrHeld)
-		reader = h.try(t.Context(), peer.Reading(request("a")))
-		own.fails("Ta", driver.ErrRefused)
-		reader.is(t, driver.ErrRefused)
-		h.held(own, peer.Reading(request("a")))                              // the writer has left
-		h.try(t.Context(), peer.Reading(request("a"))).is(t, driver.ErrHeld) // no session is left
-		h.frees(c, first, "a")
-		own.events.Contended("a")
-		h.held(c, peer.Reading(request("a")))
-
-		stop := h.b.Notify(request("a"), func() {}) // a local writer without a session left to wait on
-		c.answer("Aa")
-		h.try(t.Context(), peer.Reading(request("a"))).is(t, driver.ErrHeld)
-		stop()
-		c.answer("La")
 	})
 }
 

@@ -25,9 +25,6 @@ func (b *Backend) Notify(req driver.Request, wake func()) (stop func()) {
 		b.callbacks = append(b.callbacks, wake) // earlier hints woke the others only
 	}
 	w.wakes[&wake] = true
-	for _, c := range b.table[key] {
-		c.contended = true
-	}
 	if w.on == nil {
 		if s, err := b.mainSession(); err == nil && s.conn != nil { // otherwise run does it once connected
 			s.register(w)
@@ -92,7 +89,6 @@ func (b *Backend) contended(key Key) {
 	b.mu.Lock()
 	defer b.unlock()
 	for _, c := range b.table[key] {
-		c.contended = true
 		if c.req.Contended != nil {
 			b.callbacks = append(b.callbacks, c.req.Contended)
 		}
