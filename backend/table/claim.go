@@ -1,9 +1,7 @@
 package table
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"math/bits"
 	"slices"
@@ -18,7 +16,6 @@ type claim struct {
 	b     *Backend
 	req   driver.Request
 	grant driver.Grant
-	again bool // an earlier copy of its statement may still arrive
 }
 
 // column encodes a name for the table: a zero byte, which Postgres text cannot have, becomes \0, and a backslash \\. nameOf reverses it.
@@ -59,9 +56,7 @@ func (b *Backend) TryAcquire(ctx context.Context, req driver.Request) (driver.Le
 	case token > driver.MaxToken:
 		return nil, fmt.Errorf("%w: the table returned %d, which is not a token: is the server's clock right?", driver.ErrUnknown, token)
 	case token > 0:
-		return &claim{b, req, driver.Grant{Token: uint64(token), Until: a.sent.Add(req.TTL)}, a.again}, nil
-	case a.again:
-		return nil, errAgain
+		return &claim{b, req, driver.Grant{Token: uint64(token), Until: a.sent.Add(req.TTL)}}, nil
 	}
 	st, err := b.Inspect(ctx, req.Name)
 	if err != nil {
@@ -127,14 +122,10 @@ func (b *Backend) Abandon(ctx context.Context, req driver.Request) error {
 // Grant implements driver.Lease.
 func (c *claim) Grant() driver.Grant { return c.grant }
 
-// Release implements driver.Lease, in one statement, or in two if a copy of the claim may still arrive.
+// Release implements driver.Lease, in one statement.
 func (c *claim) Release(ctx context.Context) error {
 	defer c.b.tidy(ctx)
-	err := c.b.Break(ctx, c.req.Name, c.req.Owner)
-	if c.again && (err == nil || errors.Is(err, driver.ErrLost)) {
-		err = cmp.Or(c.b.Abandon(ctx, c.req), err)
-	}
-	return err
+	return c.b.Break(ctx, c.req.Name, c.req.Owner)
 }
 
 const (
@@ -149,17 +140,11 @@ const (
 // Break implements driver.Breaker. The holder is told at its next renewal.
 func (b *Backend) Break(ctx context.Context, name, owner string) error {
 	a, err := b.run(ctx, driver.ErrUnknown, release, column(name), owner)
-	switch {
-	case err != nil || a.changed > 0:
+	if err != nil || a.changed > 0 {
 		return err
-	case a.again:
-		return errAgain
 	}
 	return errLost
 }
-
-// errAgain: the statement changed nothing, but it may have been executed before, or may be later.
-var errAgain = fmt.Errorf("%w: an earlier copy of the statement may take effect", driver.ErrUnknown)
 
 // errLost: no row of the claim was found.
 var errLost = fmt.Errorf("%w: its row has another owner, or its TTL has passed", driver.ErrLost)

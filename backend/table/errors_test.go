@@ -1,6 +1,7 @@
 package table
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	sqldriver "database/sql/driver"
@@ -114,19 +115,14 @@ func TestSeveralHosts(t *testing.T) {
 	})
 }
 
-// A connection that dies may have sent the statement, even if its repetition is refused.
+// A connection that dies may have sent the statement: it is not sent again.
 func TestDeadConnection(t *testing.T) {
-	for refusal, want := range map[error]error{state("28P01"): driver.ErrUnknown, errors.New("unreachable"): driver.ErrUnknown, sqldriver.ErrBadConn: driver.ErrUnknown, nil: errAgain} {
-		b := peer.Must(NewBackend(sql.OpenDB(&dying{refusal: refusal}), Postgres, Options{}))(t)
-		require.ErrorIs(t, b.Break(t.Context(), "a", someOwner), want, refusal)
-		b = peer.Must(NewBackend(sql.OpenDB(&dying{refusal: refusal}), MySQL, Options{}))(t) // whose claims return no rows
-		peer.Fails(t, b, request("a", 1), want)
-		if refusal != nil {
-			require.NotErrorIs(t, peer.ErrOf(b.Inspect(t.Context(), "a")), driver.ErrUnknown, refusal) // it changes nothing
-		}
-	}
-	b := peer.Must(NewBackend(sql.OpenDB(&dying{token: 7}), MySQL, Options{}))(t)
-	require.True(t, peer.Takes(t, b, request("a", 1)).(*claim).again, "the first copy may arrive after the release")
+	server := new(dying)
+	b := peer.Must(NewBackend(sql.OpenDB(server), MySQL, Options{}))(t) // whose claims return no rows
+	require.ErrorIs(t, b.Break(t.Context(), "a", someOwner), driver.ErrUnknown)
+	peer.Fails(t, b, request("a", 1), driver.ErrUnknown)
+	require.Equal(t, 2, server.statements)
+	require.NotErrorIs(t, peer.ErrOf(b.Inspect(t.Context(), "a")), driver.ErrUnknown) // it changes nothing
 }
 
 // Claims that wait do not dial a server without end that refuses connections. An idle connection serves meanwhile.
@@ -136,7 +132,7 @@ func TestRefusedDials(t *testing.T) {
 		b := peer.Must(NewBackend(sql.OpenDB(server), Postgres, Options{}))(t)
 		defer b.db.Close()
 		conn := peer.Must(b.db.Conn(t.Context()))(t)
-		server.tried, server.refusal = true, errors.New("refused")
+		server.refusal = errors.New("refused")
 		require.ErrorIs(t, peer.ErrOf(b.Inspect(peer.Within(t, 0), "a")), context.DeadlineExceeded) // which begins no pause
 		for range 99 {
 			time.Sleep(time.Millisecond)
@@ -201,41 +197,26 @@ func TestReadOnly(t *testing.T) {
 	})
 }
 
-// dying is a driver whose first connection dies. Later ones are refused; without a refusal they change nothing. With undone, each statement fails
-// with it.
+// dying is a driver whose connections die of each statement, or with undone fail with it. With refusal, it opens no connections.
 type dying struct {
 	sqldriver.Connector
 	sqldriver.Conn
 	refusal, undone   error
-	tried             bool
-	token             int64 // of each claim
 	statements, dials int
 }
 
 func (d *dying) Connect(context.Context) (sqldriver.Conn, error) {
 	d.dials++
-	if d.tried && d.refusal != nil {
-		return nil, d.refusal
-	}
-	return d, nil
+	return d, d.refusal
 }
 
 func (d *dying) ExecContext(context.Context, string, []sqldriver.NamedValue) (sqldriver.Result, error) {
 	d.statements++
-	if d.undone != nil {
-		return nil, d.undone
-	}
-	if d.tried {
-		return d, nil
-	}
-	d.tried = true
-	return nil, sqldriver.ErrBadConn
+	return nil, cmp.Or(d.undone, sqldriver.ErrBadConn)
 }
 
 func (*dying) QueryContext(context.Context, string, []sqldriver.NamedValue) (sqldriver.Rows, error) {
 	return nil, errors.New("nothing to read")
 }
 
-func (*dying) Close() error                   { return nil }
-func (*dying) RowsAffected() (int64, error)   { return 0, nil }
-func (d *dying) LastInsertId() (int64, error) { return d.token, nil }
+func (*dying) Close() error { return nil }

@@ -35,40 +35,30 @@ type answer struct {
 	rows        []sqlrow.Row
 	changed, id int64
 	sent        time.Time // no later than the server began the statement; without the wait for a connection
-	again       bool      // an earlier try may have been executed too
 }
 
-// run executes a statement outside any transaction. An error has the class of the server's answer, or else class. If a connection is found dead,
-// run takes another, as database/sql does. It repeats a statement that the server undid for a conflict.
+// run executes a statement outside any transaction. An error has the class of the server's answer, or else class. A statement is sent once, and
+// again only if the server undid it for a conflict.
 func (b *Backend) run(ctx context.Context, class error, statement string, args ...any) (a answer, err error) {
-	again := false
-	fail := func(err, class error) error {
-		if again && err != nil { // whatever the server's answer: without its code
-			err, class = errors.New(err.Error()), driver.ErrUnknown
-		}
-		return b.classify(ctx, err, class)
-	}
 	for n := 1; ; n++ {
 		conn, err := b.connect(ctx)
 		if err != nil { // this try sent nothing
 			if most := b.db.Stats().MaxOpenConnections; most > 0 && err == ctx.Err() { // it has waited for one
 				err = fmt.Errorf("all %d connections of the *sql.DB are in use or being opened: %w", most, err)
 			}
-			return a, fail(err, driver.ErrUnavailable)
+			return a, b.classify(ctx, err, driver.ErrUnavailable)
 		}
 		sent := time.Now()
 		a, err = b.ask(ctx, conn, statement, args)
-		a.sent, a.again = sent, again
-		dead, code := errors.Is(err, sqldriver.ErrBadConn), codeOf(err)
+		a.sent = sent
+		code := codeOf(err)
 		if readOnly.MatchString(code) {
 			_ = conn.Raw(func(any) error { return sqldriver.ErrBadConn }) // closes it: a new one may reach the new primary
 		}
 		_ = conn.Close() // back to the pool
-		if n == 10 || !dead && !conflict.MatchString(code) {
-			return a, fail(err, class)
+		if n == 10 || !conflict.MatchString(code) {
+			return a, b.classify(ctx, err, class)
 		}
-		// lib/pq says so even if the connection ended before the answer: the statement may have been executed, whatever the next try meets.
-		again = again || dead && class == driver.ErrUnknown
 	}
 }
 
