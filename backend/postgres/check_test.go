@@ -76,15 +76,12 @@ func TestSilentHost(t *testing.T) {
 	s := servers.SharedPostgres(t)
 	names := strings.NewReplacer("silent", "127.0.0.1:"+port+",localhost:"+port, "half", s.Addr()+",localhost:"+port)
 	for _, hosts := range []string{"silent:1," + s.Addr(), "half:1"} { // half has no TLS, and its other address is silent
-		var looked []string
 		b := peer.Must(NewBackend(poolAt(t, peer.Via(t, s.URL(), hosts)+"?sslmode=prefer", func(config *pgxpool.Config) {
 			config.ConnConfig.LookupFunc = func(_ context.Context, host string) ([]string, error) {
-				looked = append(looked, host)
 				return strings.Split(names.Replace(host), ","), nil
 			}
 		}), Options{}))(t)
 		require.NoError(t, peer.Holds(t, peer.Client(t, b), "silent-host").Release(t.Context()))
-		require.Equal(t, slices.Compact(slices.Clone(looked)), looked, "a slow name server must not use up the time")
 	}
 }
 

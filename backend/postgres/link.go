@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"database/sql"
@@ -8,8 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"strings"
-	"sync"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -18,7 +18,6 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/lockport/lockport/driver"
-	"github.com/lockport/lockport/internal/session"
 )
 
 // link is a connection of a sql.DB: the caller's, or one that openDB made. One goroutine at a time uses it.
@@ -61,6 +60,10 @@ func (l link) close() {
 	_ = l.db.Close()
 }
 
+// maxConnect bounds ConnectTimeout, which pgx grants to each address: after a silent address, the next one has the rest of session.MaxDial. With several
+// hosts it is maxConnectOfSeveral, which a distant server needs.
+const maxConnect, maxConnectOfSeveral = 4 * time.Second, time.Second
+
 // openDB makes a DB of a configuration. The hooks may be nil.
 func openDB(config *pgx.ConnConfig, before func(context.Context, *pgx.ConnConfig) error, after func(context.Context, *pgx.Conn) error) *sql.DB {
 	return stdlib.OpenDB(*config, stdlib.OptionBeforeConnect(func(ctx context.Context, config *pgx.ConnConfig) error {
@@ -70,9 +73,20 @@ func openDB(config *pgx.ConnConfig, before func(context.Context, *pgx.ConnConfig
 				return err
 			}
 		}
-		config.LookupFunc = remembered(config.LookupFunc)
-		shareTime(ctx, config)
-		config.DialFunc = guarded(config.DialFunc)
+		config.ConnectTimeout = min(cmp.Or(config.ConnectTimeout, maxConnect), maxConnect)
+		if slices.ContainsFunc(config.Fallbacks, func(f *pgconn.FallbackConfig) bool { return f.Host != config.Host || f.Port != config.Port }) {
+			config.ConnectTimeout = min(config.ConnectTimeout, maxConnectOfSeveral)
+		}
+		dial := config.DialFunc
+		config.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
+			socket, err := dial(ctx, network, addr)
+			if err == nil {
+				if err = checkDeadlines(socket); err != nil {
+					_ = socket.Close()
+				}
+			}
+			return socket, err
+		}
 		config.OnNotification = nil // so that pgx keeps notifications for WaitForNotification
 		config.BuildContextWatcherHandler = func(c *pgconn.PgConn) ctxwatch.Handler {
 			return &pgconn.DeadlineContextWatcherHandler{Conn: c.Conn()} // a session ends without waiting for the server to cancel its statement
@@ -86,68 +100,6 @@ func openDB(config *pgx.ConnConfig, before func(context.Context, *pgx.ConnConfig
 		}
 		return err
 	}))
-}
-
-// shareTime limits ConnectTimeout, which pgx grants to each address. Those of all hosts but the last leave some of the time in which a session opens,
-// so a silent host does not use up the time of the hosts after it. With many addresses each has a second, which a distant server needs.
-func shareTime(ctx context.Context, config *pgx.ConnConfig) {
-	hosts := append([]*pgconn.FallbackConfig{{Host: config.Host, Port: config.Port}}, config.Fallbacks...) // each with TLS, without, or both
-	key := func(h *pgconn.FallbackConfig) string { return net.JoinHostPort(h.Host, fmt.Sprint(h.Port)) }
-	grants, counted := 1, map[string]bool{key(hosts[len(hosts)-1]): true}
-	for _, h := range hosts {
-		if counted[key(h)] {
-			continue
-		}
-		counted[key(h)] = true
-		var addresses []string // of a socket, or of a host that pgx does not find either: none
-		if !strings.HasPrefix(h.Host, "/") {
-			addresses, _ = config.LookupFunc(ctx, h.Host)
-		}
-		grants += max(len(addresses), 1)
-	}
-	limit := session.MaxDial * 4 / 5 / time.Duration(min(grants, 4))
-	if t := config.ConnectTimeout; t <= 0 || t > limit {
-		config.ConnectTimeout = limit
-	}
-}
-
-// remembered looks each host up once.
-func remembered(lookup pgconn.LookupFunc) pgconn.LookupFunc {
-	known := make(map[string]func() ([]string, error))
-	return func(ctx context.Context, host string) ([]string, error) {
-		if known[host] == nil {
-			known[host] = sync.OnceValues(func() ([]string, error) { return lookup(ctx, host) })
-		}
-		return known[host]()
-	}
-}
-
-// guarded wraps the DialFunc of one connection. It does not try an address without TLS that was silent with TLS: if the host has several addresses,
-// pgx grants the time again. It refuses connections that nothing can interrupt, before pgx logs in.
-func guarded(dial pgconn.DialFunc) pgconn.DialFunc {
-	var mu sync.Mutex
-	var lastAddr string
-	var last context.Context // of the attempt at lastAddr; if it has expired when the next attempt begins, the address was silent
-	silent := make(map[string]bool)
-	return func(ctx context.Context, network, addr string) (net.Conn, error) {
-		mu.Lock()
-		if last != nil && last.Err() == context.DeadlineExceeded {
-			silent[lastAddr] = true
-		}
-		lastAddr, last = addr, ctx
-		skip := silent[addr]
-		mu.Unlock()
-		if skip {
-			return nil, context.DeadlineExceeded
-		}
-		socket, err := dial(ctx, network, addr)
-		if err == nil {
-			if err = checkDeadlines(socket); err != nil {
-				_ = socket.Close()
-			}
-		}
-		return socket, err
-	}
 }
 
 var errNoDeadlines = fmt.Errorf("%w: the connections of your DialFunc have no deadlines: use ones that do, such as to a forwarded local port", driver.ErrRefused)

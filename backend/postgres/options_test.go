@@ -61,8 +61,6 @@ func TestURLsDoNotReadTheEnvironment(t *testing.T) {
 	require.True(t, c.TLSConfig != nil && c.Fallbacks[0].TLSConfig == nil, "sslmode=prefer")
 	single := peer.Must(configOf(peer.Must(url.Parse("postgres://me@host/db"))(t), new(Options)))(t)
 	require.Nil(t, single.ValidateConnect)
-	shareTime(t.Context(), single)
-	require.Equal(t, 4*time.Second, single.ConnectTimeout)
 	for name, value := range map[string]string{"ChannelBinding": "prefer", "RequireAuth": "", "MaxProtocolVersion": "3.0"} {
 		if f := reflect.ValueOf(c.Config).FieldByName(name); f.IsValid() { // older versions of pgx lack the field and the variable
 			require.Equal(t, value, f.String(), name)

@@ -42,7 +42,7 @@ var params = []lockport.Param{
 	{Name: "channel_binding", Text: "disable, prefer (the default) or require"},
 	{Name: "require_auth", Text: "accepted authentication methods, such as scram-sha-256"},
 	{Name: "target_session_attrs", Text: "which of several hosts: primary (the default), any, read-write; of one host: any"},
-	{Name: "connect_timeout", Text: "seconds for one address; default and maximum: 4, divided among the addresses of several hosts"},
+	{Name: "connect_timeout", Text: "seconds for one address; default and maximum: 4, or 1 with several hosts"},
 }
 
 // pgxSettings are the parameters that pgx knows, with defaults. All go to pgx, so that it takes none from the environment. Those that are not in
