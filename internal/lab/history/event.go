@@ -26,6 +26,9 @@ const (
 	Wrote   Kind = "wrote"
 	Refused Kind = "refused"
 
+	// Stalled says that the machine did not run the worker's timers from Limit until At.
+	Stalled Kind = "stalled"
+
 	// Actions of the parent on a worker.
 	Spawned Kind = "spawned"
 	Killed  Kind = "killed"    // is about to be killed with SIGKILL

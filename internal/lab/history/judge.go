@@ -124,14 +124,14 @@ func (f *TokenFault) Describe(h *History) string {
 	return fmt.Sprintf("a token of %q %s:\n  %s\n  %s\n  meanwhile: %s", f.Later.Name, what, h.Line(f.Earlier), h.Line(f.Later), h.Notes(f.Earlier.Asked, f.Later.Got))
 }
 
-// ReturnedLate is how long after its context's end an attempt returned, or hung until its worker was killed or the history ended. 0: it returned in
-// time, or its worker was stopped then.
+// ReturnedLate is how long after its context's end an attempt returned, or hung until its worker was killed or the history ended, without the time
+// in which its worker stalled. 0: it returned in time, or its worker was stopped then.
 func (h *History) ReturnedLate(s *Span) time.Duration {
 	return h.late(s.Worker, s.Limit, h.Over(s))
 }
 
-// ToldLate is how long after its deadline, or after it was got if that was later, a hold's worker was told of its end, released it or was killed.
-// 0: the hold ended earlier or has no deadline, or its worker was stopped then.
+// ToldLate is how long after its deadline, or after it was got if that was later, a hold's worker was told of its end, released it or was killed,
+// without the time in which it stalled. 0: the hold ended earlier or has no deadline, or its worker was stopped then.
 func (h *History) ToldLate(s *Span) time.Duration {
 	if s.Deadline == 0 {
 		return 0
@@ -144,7 +144,13 @@ func (h *History) late(worker string, limit, at Instant) time.Duration {
 	if limit == 0 || stopped {
 		return 0
 	}
-	return max(0, at.Sub(limit))
+	late := at.Sub(limit)
+	for _, e := range h.Events {
+		if e.Kind == Stalled && e.Worker == worker {
+			late -= max(0, min(e.At, at).Sub(max(e.Limit, limit)))
+		}
+	}
+	return max(0, late)
 }
 
 // Write is a holder's attempt to update the protected resource. Attempts that failed for reasons other than the token do not count.

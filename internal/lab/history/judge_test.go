@@ -157,6 +157,7 @@ func TestLate(t *testing.T) {
 		{"no limit", "0 w1/1 asked\n 9000 w1/1 failed: no", returned, 0},
 		{"killed when it hung", asked + "1600 w1 killed\n 9000 - noted: the end", returned, 1100},
 		{"stopped at its limit", asked + "400 w1 stopped\n 600 w1 continued\n 1800 w1/1 failed: no", returned, 0},
+		{"stalled at its limit", asked + "800 w1 stalled limit 450\n 810 w2 stalled limit 450\n 1800 w1/1 failed: no\n 1900 w1 stalled limit 1700", returned, 900},
 		{"stopped before its limit", asked + "300 w1 stopped\n 400 w1 continued\n 540 w1/1 failed: no", returned, 40},
 	} {
 		h := read(t, c.text)

@@ -75,6 +75,7 @@ func begin(leaving context.Context, c config) (do func(order) (history.Event, er
 	for { // the servers may be electing a leader, by a fault or because the machine is busy
 		w.client, err = lockport.Open(ctx, c.URL, lockport.TTL(c.TTL), lockport.Logger(nil))
 		if err == nil || process.Sleep(ctx, 50*time.Millisecond) != nil {
+			go w.noteStalls()
 			return w.Do, w.Close, err
 		}
 	}
@@ -102,6 +103,19 @@ func (w *worker) record(e history.Event, err error) history.Event {
 	}
 	_ = w.out.Encode(e) // if the parent is gone, the end of standard input ends the worker
 	return e
+}
+
+// noteStalls records when the machine does not run the worker's timers, as one with too much to do. A call that returns late meanwhile proves nothing.
+func (w *worker) noteStalls() {
+	const period = 10 * time.Millisecond
+	for last := history.Now(); ; {
+		time.Sleep(period)
+		now := history.Now()
+		if now.Sub(last) > 10*period {
+			w.record(history.Event{At: now, Kind: history.Stalled, Limit: last}, nil)
+		}
+		last = now
+	}
 }
 
 // Do carries out an order.
