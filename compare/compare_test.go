@@ -49,7 +49,7 @@ func TestWrite(t *testing.T) {
 		Version:  report.Version,
 		Subjects: []report.Subject{{Name: "redis", Title: "Redis"}},
 		Hazards:  []report.Hazard{{ID: "H3", Title: "A late release"}},
-		Cells:    []report.Cell{{Hazard: "H3", Subject: "redis", Class: report.Safe, Of: 1, Runs: []report.Run{{Class: report.Safe, Took: 1}}}},
+		Cells:    []report.Cell{{Hazard: "H3", Subject: "redis", Run: report.Run{Class: report.Safe, Took: 1}}},
 	}
 	require.NoError(t, Write(dir, r))
 	require.NoError(t, Write(dir, r))

@@ -10,28 +10,11 @@ import (
 	"github.com/lockport/lockport/internal/lab/report"
 )
 
-// The outcomes of late writes, for report.Cell.LateWrite.
+// The outcomes of late writes, for report.Run.LateWrite.
 const (
 	refused = "refused"
 	landed  = "landed"
 )
-
-// lateWrite is the outcome of the late writes of runs: landed if any landed; empty without late writes.
-func lateWrite(runs ...report.Run) (what string) {
-	for _, r := range runs {
-		for _, l := range r.Lanes {
-			for _, w := range l.Writes {
-				switch {
-				case w.Late && !w.Refused:
-					return landed
-				case w.Late:
-					what = refused
-				}
-			}
-		}
-	}
-	return what
-}
 
 // judge says what a play has shown of the lock name: its script's findings, and its workers' beliefs and writes.
 func judge(h *history.History, name string) report.Run {
@@ -54,9 +37,13 @@ func judge(h *history.History, name string) report.Run {
 	}
 	late := slices.DeleteFunc(writes, func(w history.Write) bool { return w.Over == nil })
 	if len(late) > 0 { // a write that landed tells more than a refused one
-		said = append(said, tellLate(&late[max(0, slices.IndexFunc(late, func(w history.Write) bool { return !w.Refused }))]))
+		telling := &late[max(0, slices.IndexFunc(late, func(w history.Write) bool { return !w.Refused }))]
+		said, r.LateWrite = append(said, tellLate(telling)), landed
+		if telling.Refused {
+			r.LateWrite = refused
+		}
 	}
-	if r.Class == report.Fenced && lateWrite(r) != refused {
+	if r.Class == report.Fenced && r.LateWrite != refused {
 		r.Class = report.Unsafe
 	}
 	if len(said) == 0 {

@@ -120,7 +120,7 @@ func TestJudge(t *testing.T) {
 			}
 			r := judged(t, c.history)
 			require.Equal(t, c.class, r.Class, r.Observed)
-			require.Equal(t, c.late, lateWrite(r))
+			require.Equal(t, c.late, r.LateWrite)
 			require.Contains(t, r.Observed, c.says)
 		})
 	}
@@ -151,7 +151,7 @@ func TestTimeline(t *testing.T) {
 		3220 w3/0 killed; 1200 w2 cut: silent; 1300 w2 mended; 3000 w2 cut: cut off
 	`)
 	require.Equal(t, report.Run{
-		Class: report.Fenced, Observed: r.Observed, Took: 3120,
+		Class: report.Fenced, Observed: r.Observed, LateWrite: refused, Took: 3120,
 		Lanes: []report.Lane{
 			{
 				Client: "A", Stopped: []report.Band{{From: 910, To: 2150}}, Writes: []report.Write{{At: 2200, Refused: true, Late: true}},

@@ -30,30 +30,37 @@ func Run(ctx context.Context, match func(hazard, subject string) bool, progress 
 }
 
 // run is Run for any scenarios and environments.
-func run(ctx context.Context, progress func(done, total int, what string), scenarios []scenario, environments []environment.Environment) (all []report.Cell, missing []report.Missing, _ error) {
+func run(ctx context.Context, progress func(done, total int, what string), scenarios []scenario, environments []environment.Environment) (cells []report.Cell, missing []report.Missing, _ error) {
 	r := &runner{ctx: ctx, progress: progress, starting: make(chan struct{}, startsAtOnce), free: make(chan struct{}, playsAtOnce)}
-	var cells []*cell
-	for _, s := range scenarios {
-		cells = append(cells, &cell{scenario: s})
-		r.total += s.Plays
+	on := make(map[string][]*scenario) // by environment
+	for i := range scenarios {
+		if s := &scenarios[i]; s.NotRun == "" {
+			on[s.Environment] = append(on[s.Environment], s)
+			r.total++
+		}
 	}
 	var running sync.WaitGroup
 	for i := range environments {
-		here := slices.DeleteFunc(slices.Clone(cells), func(c *cell) bool { return c.Environment != environments[i].Name })
-		if len(here) > 0 {
-			running.Go(func() { r.playAll(&environments[i], here) })
+		if e := &environments[i]; len(on[e.Name]) > 0 {
+			running.Go(func() { r.playAll(e, on[e.Name]) })
 		}
 	}
 	running.Wait()
-	for _, c := range cells {
-		if told := c.report(); told.Of > 0 || told.NotRun != "" {
-			all = append(all, told)
+	for _, s := range scenarios {
+		switch {
+		case s.err != nil && s.Class == "":
+			s.NotRun = "It could not be played: " + driver.OneLine(s.err).Error()
+		case s.err != nil:
+			s.Observed += fmt.Sprintf(" A play broke off: %v.", driver.OneLine(s.err))
 		}
-		if needed, ok := errors.AsType[*servers.NotInstalled](errors.Join(c.errors...)); ok {
-			missing = append(missing, report.Missing{Subject: c.Subject, Program: needed.Program, Install: needed.Install})
+		if s.Class != "" || s.NotRun != "" { // not interrupted
+			cells = append(cells, s.Cell)
+		}
+		if needed, ok := errors.AsType[*servers.NotInstalled](s.err); ok {
+			missing = append(missing, report.Missing{Subject: s.Subject, Program: needed.Program, Install: needed.Install})
 		}
 	}
-	return all, missing, context.Cause(ctx)
+	return cells, missing, context.Cause(ctx)
 }
 
 type runner struct {
@@ -73,62 +80,62 @@ func (r *runner) tell(ended int, what string) {
 	r.progress(r.done, r.total, what)
 }
 
-// playAll starts an environment, plays all its cells, and ends it. Cells that harm the servers come last, one after another.
-func (r *runner) playAll(e *environment.Environment, cells []*cell) {
+// playAll starts an environment, plays all its scenarios, and ends it. Those that harm the servers come last, one after another.
+func (r *runner) playAll(e *environment.Environment, scenarios []*scenario) {
 	r.starting <- struct{}{}
 	r.tell(0, "starting "+e.Title)
 	running, err := e.Open(r.ctx)
 	<-r.starting
 	if err != nil {
-		for _, c := range cells {
-			c.add(report.Run{}, err)
-			r.tell(c.Plays, c.ID())
+		for _, s := range scenarios {
+			s.err = err
+			r.tell(1, s.ID())
 		}
 		return
 	}
 	defer func() { _ = running.Close() }()
 	for _, harmful := range []bool{false, true} {
 		var plays sync.WaitGroup
-		for _, c := range cells {
-			for n := range c.Plays {
-				if c.Harmful != harmful {
-					continue
-				}
-				plays.Go(func() { r.play(running, c, n) })
-				if harmful {
-					plays.Wait()
-				}
+		for _, s := range scenarios {
+			if s.Harmful != harmful {
+				continue
+			}
+			plays.Go(func() { r.play(running, s) })
+			if harmful {
+				plays.Wait()
 			}
 		}
 		plays.Wait()
 	}
 }
 
-// play plays a scenario for the n-th time. If the play breaks off, it plays once more: a busy machine should not cost a cell. Harm that was seen
-// counts anyway.
-func (r *runner) play(running *environment.Running, c *cell, n int) {
+// play plays a scenario. If the play breaks off, only observed harm counts, and it plays once more: a busy machine should not cost a cell.
+func (r *runner) play(running *environment.Running, s *scenario) {
 	r.free <- struct{}{}
 	defer func() { <-r.free }()
 	if r.ctx.Err() != nil {
 		return
 	}
-	r.tell(0, c.ID())
+	r.tell(0, s.ID())
 	for range 2 {
-		run, err := c.play(r.ctx, running, n)
+		run, err := s.play(r.ctx, running)
 		if r.ctx.Err() != nil {
 			return // an interrupted play proves nothing
 		}
-		c.add(run, err)
+		if report.Compare(run.Class, s.Class) > 0 && (err == nil || !run.Class.IsSafe()) {
+			s.Run = run
+		}
 		if err == nil {
 			break
 		}
+		s.err = err
 	}
-	r.tell(1, c.ID())
+	r.tell(1, s.ID())
 }
 
 // play plays the scenario and judges it. An error says that the play broke off.
-func (c *cell) play(ctx context.Context, running *environment.Running, n int) (report.Run, error) {
-	played, err := play.Play(ctx, running, c.inEnvironment(running.Environment), uint64(n))
+func (s *scenario) play(ctx context.Context, running *environment.Running) (report.Run, error) {
+	played, err := play.Play(ctx, running, s.inEnvironment(running.Environment), 0)
 	if played == nil {
 		return report.Run{}, err
 	}
@@ -140,61 +147,4 @@ func (c *cell) play(ctx context.Context, running *environment.Running, n int) (r
 		return report.Run{}, errors.Join(err, contradiction)
 	}
 	return judge(h, played.Name), err
-}
-
-// cell collects the plays of a scenario.
-type cell struct {
-	scenario
-
-	mu     sync.Mutex // guards the fields below
-	runs   []report.Run
-	errors []error // of plays that broke off
-}
-
-// add adds a play. If it broke off with err, only observed harm counts.
-func (c *cell) add(r report.Run, err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if err != nil {
-		c.errors = append(c.errors, err)
-	}
-	if err == nil || !r.Class.IsSafe() {
-		c.runs = append(c.runs, r)
-	}
-}
-
-// report sums up the plays. Without any, NotRun says why, unless the run was interrupted.
-func (c *cell) report() report.Cell {
-	r := c.Cell
-	r.Of, r.Runs = len(c.runs), c.runs
-	broken := ""
-	if len(c.errors) > 0 {
-		broken = driver.OneLine(c.errors[0]).Error()
-	}
-	if len(c.runs) == 0 {
-		if broken != "" {
-			r.NotRun = "It could not be played: " + broken
-		}
-		return r
-	}
-	telling := slices.MaxFunc(c.runs, func(a, b report.Run) int { return tells(a) - tells(b) })
-	r.Class, r.Observed, r.LateWrite = telling.Class, telling.Observed, lateWrite(c.runs...)
-	for _, one := range c.runs {
-		if one.Class == r.Class && r.Class != report.Safe {
-			r.Seen++
-		}
-	}
-	if broken != "" {
-		r.Observed += fmt.Sprintf(" Plays that broke off: %d (%s).", len(c.errors), broken)
-	}
-	return r
-}
-
-// tells ranks runs for the report: by class, and half a class higher if a late write landed.
-func tells(r report.Run) int {
-	n := 2 * report.Compare(r.Class, report.Safe)
-	if lateWrite(r) == landed {
-		n++
-	}
-	return n
 }

@@ -49,12 +49,11 @@ type row struct {
 	Instead  []scenario // cells that differ. Empty fields come from the row
 }
 
-// scenario is one hazard on one subject: the servers, what is done to them and to the clients, and how often.
+// scenario is one hazard on one subject: the servers, and what is done to them and to the clients.
 type scenario struct {
-	report.Cell        // before any play. NotRun: it cannot happen here, and the fields below are empty
+	report.Cell        // before the play, NotRun says that it cannot happen here, and the fields below are empty
 	Environment string // name of the servers' environment, if not the first one of the backend
 	Exhibit     string // the lock of conformance/exhibits/articles that replaces lockport's, on one Redis if Environment is empty
-	Plays       int    // how often it is played: once, if 0
 	Harmful     bool   // it harms the servers, so it plays there alone
 	TTLSeconds  int    `json:"ttl_seconds"` // overrides the environment's TTL. 30: servers are replaced before a holder renews, even on a busy machine
 	Script      string // name in scripts of what is played
@@ -62,6 +61,7 @@ type scenario struct {
 
 	// act plays it. The history shows what clients believed, wrote and were refused. The script adds other observations with found.
 	act play.Act
+	err error // of plays that broke off
 }
 
 // scripts are what scenarios play. Scripts that replace or restart servers belong to harmful scenarios.
@@ -146,7 +146,7 @@ func (s *scenario) complete(row *scenario, usual string) {
 	}
 	s.Environment = cmp.Or(s.Environment, usual)
 	s.Harmful = s.Harmful || row.Harmful
-	s.TTLSeconds, s.Plays = cmp.Or(s.TTLSeconds, row.TTLSeconds), cmp.Or(s.Plays, row.Plays, 1)
+	s.TTLSeconds = cmp.Or(s.TTLSeconds, row.TTLSeconds)
 	if s.Exhibit != "" {
 		s.Lock = article(s.Exhibit).Is
 	}

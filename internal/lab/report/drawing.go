@@ -103,7 +103,7 @@ func (d *drawing) SVG() []byte {
 	}{d, d.W + margins, d.H + margins}))
 }
 
-// Pictures returns SVG files by name: the matrix, and for each cell the timeline of the run that shows its class, by [Cell.ID].
+// Pictures returns SVG files by name: the matrix, and for each cell that was run its timeline, by [Cell.ID].
 func (r *Report) Pictures() map[string][]byte {
 	files := make(map[string][]byte)
 	if len(r.Cells) == 0 {
@@ -112,8 +112,8 @@ func (r *Report) Pictures() map[string][]byte {
 	all := []*drawing{view{r}.drawMatrix()}
 	for _, m := range (view{r}).Matrix() {
 		for _, e := range m.All() {
-			if best := e.best(); best >= 0 {
-				all = append(all, e.timeline(&e.Runs[best]))
+			if e.NotRun == "" {
+				all = append(all, e.Timeline())
 			}
 		}
 	}
@@ -142,7 +142,7 @@ func (r view) drawMatrix() *drawing {
 			for _, e := range cells {
 				at = d.chip(e, left+column*float64(i), at, column-6) + gap
 				if e.NotRun == "" {
-					figures = append(figures, strings.Join([]string{m.ID, e.Who, e.Variant + ":", string(e.Class) + ",", e.Often()}, " "))
+					figures = append(figures, strings.Join([]string{m.ID, e.Who, e.Variant + ":", string(e.Class)}, " "))
 				}
 			}
 			bottom = max(bottom, at)
@@ -153,7 +153,7 @@ func (r view) drawMatrix() *drawing {
 	return d
 }
 
-// chip draws a cell with its icon, its word and its count, and returns its lower end.
+// chip draws a cell with its icon and its word, and returns its lower end.
 func (d *drawing) chip(e *entry, x, y, width float64) float64 {
 	if e.NotRun != "" {
 		return d.lines("soft", x+6, y+16, width-6, 2, "– not run "+e.Variant)
@@ -164,13 +164,12 @@ func (d *drawing) chip(e *entry, x, y, width float64) float64 {
 	d.use("i-"+key, "icon "+key, x+6, y+5, 13, "")
 	at := d.lines("on-"+key, x+24, y+lining, width-20, 2, string(e.Class))
 	at = d.lines("on-"+key, x+24, at, width-20, 3, e.Variant)
-	at = d.lines("on-"+key, x+24, at, width-20, 1, e.Often())
 	if e.Landed() {
 		at = d.lines("on-"+key, x+24, at, width-20, 2, string(lateLanded))
 		d.Shapes[box].Class += " landed"
 	}
-	d.Shapes[box].H = max(36, at-y-6)
-	return y + d.Shapes[box].H
+	d.Shapes[box].H = at - y - 6
+	return at - 6
 }
 
 // render executes an embedded template. It panics only if the template is broken.

@@ -32,7 +32,7 @@ func TestSummary(t *testing.T) {
 // sound fails t unless text is XML with known elements, and links only to itself and the documentation. It returns the ids.
 func sound(t testing.TB, name, text string) map[string]bool {
 	elements := strings.Fields(`html head meta title style body svg defs pattern rect circle symbol path line g text use desc main header footer nav section
-		article p h1 h2 h3 a b strong code span ul li dl dt dd div table thead tbody tr th td details summary figure figcaption`)
+		article p h1 h2 h3 a b strong code span ul li dl dt dd div table thead tbody tr th td details summary figure`)
 	d := xml.NewDecoder(strings.NewReader(text))
 	d.Entity = xml.HTMLEntity
 	ids := make(map[string]bool)
@@ -89,17 +89,8 @@ func TestRenderingsAreSound(t *testing.T) {
 	}
 }
 
-// The run that is drawn first is the one that the cell describes, also if the cell adds a remark.
-func TestBest(t *testing.T) {
-	runs := []Run{{Class: Safe, Observed: "Nothing."}, {Class: Costly, Observed: "One."}, {Class: Costly, Observed: "Two."}}
-	for observed, best := range map[string]int{"Two.": 2, "Two. Plays that broke off: 1 (why).": 2, "": 0} {
-		require.Equal(t, best, (&Cell{Class: Costly, Observed: observed, Runs: runs}).best(), observed)
-	}
-	require.Equal(t, -1, (&Cell{}).best())
-}
-
-// sample is a part of the documentation's report, from a run on real servers: with every class, variants, cells that were not run and costs, and at
-// most two runs of each cell. A missing server is added.
+// sample is a part of the documentation's report, from a run on real servers: with every class, variants, cells that were not run and costs.
+// A missing server is added.
 func sample(t testing.TB) *Report {
 	t.Helper()
 	text, err := os.ReadFile("../../../docs/sample/report.json")
@@ -109,9 +100,6 @@ func sample(t testing.TB) *Report {
 	some := []string{"H1", "H7", "H11", "H12"}
 	r.Hazards = slices.DeleteFunc(r.Hazards, func(h Hazard) bool { return !slices.Contains(some, h.ID) })
 	r.Cells = slices.DeleteFunc(r.Cells, func(c Cell) bool { return !slices.Contains(some, c.Hazard) })
-	for i, c := range r.Cells {
-		r.Cells[i].Runs = c.Runs[:min(2, len(c.Runs))]
-	}
 	r.Missing = []Missing{{Subject: "postgres", Program: "pgbouncer", Install: "apt-get install pgbouncer"}}
 	return r
 }

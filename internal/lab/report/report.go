@@ -16,7 +16,7 @@ import (
 )
 
 // Version is the version of a Report's JSON. It grows when the meaning of a field changes, or a field goes.
-const Version = 3
+const Version = 4
 
 // Report has the observations of one run. Its JSON is stable.
 type Report struct {
@@ -114,18 +114,9 @@ type Cell struct {
 	Setup string `json:"setup"`
 	// Lock describes the lock of an article and its flaw, if any; empty for lockport's.
 	Lock string `json:"lock,omitempty"`
-	// NotRun says why there is no run: it cannot happen here, or a server is missing. The fields below are empty then.
+	// NotRun says why there is no Run: it cannot happen here, or a server is missing.
 	NotRun string `json:"not_run,omitempty"`
-	// Class is the worst of its runs.
-	Class Class `json:"class,omitempty"`
-	// Seen is in how many of its Of runs the harm was seen, if Class is not [Safe].
-	Seen int `json:"seen"`
-	Of   int `json:"of"`
-	// Observed says in one to three sentences, with figures, what happened in the run that shows Class best.
-	Observed string `json:"observed,omitempty"`
-	// LateWrite is the outcome of an older holder's write after a newer one had the lock: "refused", "landed", or empty if there was none.
-	LateWrite string `json:"late_write,omitempty"`
-	Runs      []Run  `json:"runs,omitempty"`
+	Run
 }
 
 // ID is the cell's anchor in HTML, and the name of its picture: "H7-redis", "H7-redis-replicas-1".
@@ -139,11 +130,14 @@ func (c *Cell) ID() string {
 
 // Run is one play of a cell. All times are in milliseconds since its beginning.
 type Run struct {
-	Class    Class   `json:"class"`
-	Observed string  `json:"observed"`
-	Took     float64 `json:"took"`
+	Class Class `json:"class,omitempty"`
+	// Observed says in one to three sentences, with figures, what happened.
+	Observed string `json:"observed,omitempty"`
+	// LateWrite is the outcome of an older holder's write after a newer one had the lock: "refused", "landed", or empty if there was none.
+	LateWrite string  `json:"late_write,omitempty"`
+	Took      float64 `json:"took,omitempty"`
 	// Lanes are the clients, each a process, ordered by start.
-	Lanes []Lane `json:"lanes"`
+	Lanes []Lane `json:"lanes,omitempty"`
 	// Faults are when the fault lasted, drawn across all lanes.
 	Faults []Band `json:"faults,omitempty"`
 	// Marks are remarks at an instant: "the master is killed".

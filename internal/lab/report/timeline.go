@@ -24,10 +24,10 @@ type timeline struct {
 	x   scale
 }
 
-// timeline shows who held the lock when in a run of a cell.
-func (e *entry) timeline(r *Run) *drawing {
+// Timeline shows who held the lock when.
+func (e *entry) Timeline() *drawing {
 	title := strings.TrimSpace(fmt.Sprintf("Who held the lock when: %s on %s %s", e.Hazard, e.Who, e.Variant))
-	t := &timeline{drawing: &drawing{Name: e.ID(), Title: title, Desc: r.Observed, W: 960}, run: r}
+	t := &timeline{drawing: &drawing{Name: e.ID(), Title: title, Desc: e.Observed, W: 960}, run: &e.Run}
 	t.draw()
 	return t.drawing
 }

@@ -2,7 +2,6 @@ package report
 
 import (
 	"embed"
-	"fmt"
 	"html/template"
 	"io"
 	"slices"
@@ -64,29 +63,6 @@ func (r view) Looks() []look {
 	return slices.DeleteFunc(slices.Clone(looks), func(l look) bool {
 		return !slices.ContainsFunc(r.Cells, func(c Cell) bool { return c.shows(l.Class) })
 	})
-}
-
-// play is a run of a cell on the page.
-type play struct {
-	Run
-	Number  int
-	Picture *drawing // nil if the run is only described
-}
-
-// Plays returns the runs of a cell, beginning with the one that shows its class. Runs of other classes have pictures too.
-func (e *entry) Plays() (all []play) {
-	best := e.best()
-	for i, run := range e.Runs {
-		p := play{Run: run, Number: i + 1}
-		if i == best || run.Class != e.Class {
-			p.Picture = e.timeline(&run)
-		}
-		all = append(all, p)
-	}
-	if best > 0 {
-		all[0], all[best] = all[best], all[0]
-	}
-	return all
 }
 
 // row is a hazard in the matrix: its cells for each subject, ordered by subject.
@@ -154,21 +130,12 @@ func (c *Cell) shows(class Class) bool {
 	return c.NotRun == "" && c.Class == class || class == lateLanded && c.Landed()
 }
 
-// Often says in how many runs the harm was seen.
-func (c *Cell) Often() string { return fmt.Sprintf("%d of %d", c.Seen, c.Of) }
-
 // Word is the cell in short.
 func (c *Cell) Word() string {
 	if c.NotRun != "" {
 		return "-"
 	}
-	return fmt.Sprintf("%s%s %d/%d", lookOf(c.Class).Short, map[bool]string{true: "*"}[c.Landed()], c.Seen, c.Of)
-}
-
-// best is the run that shows the cell's class, which is drawn first; -1 without runs. Observed begins with what was observed in it.
-func (c *Cell) best() int {
-	telling := slices.IndexFunc(c.Runs, func(r Run) bool { return r.Class == c.Class && strings.HasPrefix(c.Observed, r.Observed) })
-	return max(telling, min(0, len(c.Runs)-1))
+	return lookOf(c.Class).Short + map[bool]string{true: "*"}[c.Landed()]
 }
 
 // Costs are the costs of one subject's locks on this machine.
