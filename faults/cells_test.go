@@ -91,26 +91,12 @@ func lap(t *testing.T, a *environment.Environment, cells []play.Cell, n int, r *
 	if *forTime == 0 {
 		slices.Sort(order)
 	}
-	run := func(c *play.Cell) {
+	play.Each(order, func(i int) bool { return cells[i].Harmless }, make(chan struct{}, sideBySide), func(i int) {
+		c := &cells[i]
 		if !t.Run(c.Fault, func(t *testing.T) { checkCell(t, w, c, *seedFlag+uint64(n**phases), r) }) {
 			t.Logf("the servers of %s:\n%s", a.Name, w.Log())
 		}
-	}
-	// Cells that harm no server run first and side by side: their workers have their own links and locks.
-	for _, harmless := range []bool{true, false} {
-		var running sync.WaitGroup
-		places := make(chan struct{}, map[bool]int{true: sideBySide, false: 1}[harmless])
-		for _, i := range order {
-			if c := &cells[i]; c.Harmless == harmless {
-				places <- struct{}{}
-				running.Go(func() {
-					run(c)
-					<-places
-				})
-			}
-		}
-		running.Wait()
-	}
+	})
 }
 
 // sideBySide is how many harmless cells run on the same servers at a time.

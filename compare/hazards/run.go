@@ -80,7 +80,7 @@ func (r *runner) tell(ended int, what string) {
 	r.progress(r.done, r.total, what)
 }
 
-// playAll starts an environment, plays all its scenarios, and ends it. Those that harm the servers come last, one after another.
+// playAll starts an environment, plays all its scenarios, and ends it.
 func (r *runner) playAll(e *environment.Environment, scenarios []*scenario) {
 	r.starting <- struct{}{}
 	r.tell(0, "starting "+e.Title)
@@ -94,25 +94,11 @@ func (r *runner) playAll(e *environment.Environment, scenarios []*scenario) {
 		return
 	}
 	defer func() { _ = running.Close() }()
-	for _, harmful := range []bool{false, true} {
-		var plays sync.WaitGroup
-		for _, s := range scenarios {
-			if s.Harmful != harmful {
-				continue
-			}
-			plays.Go(func() { r.play(running, s) })
-			if harmful {
-				plays.Wait()
-			}
-		}
-		plays.Wait()
-	}
+	play.Each(scenarios, func(s *scenario) bool { return !s.Harmful }, r.free, func(s *scenario) { r.play(running, s) })
 }
 
 // play plays a scenario. If the play breaks off, only observed harm counts, and it plays once more: a busy machine should not cost a cell.
 func (r *runner) play(running *environment.Running, s *scenario) {
-	r.free <- struct{}{}
-	defer func() { <-r.free }()
 	if r.ctx.Err() != nil {
 		return
 	}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"sync"
 	"time"
 
 	"github.com/lockport/lockport/conformance/faultproxy"
@@ -99,6 +100,24 @@ func (s *Phase) end() (stuck []string) {
 		w.Endpoint.Links.Close()
 	}
 	return stuck
+}
+
+// Each plays the cells of one environment: first the harmless ones, side by side, because each worker has its own links and locks. Then it plays the
+// others, one after another. free has an element for each play under way.
+func Each[C any](cells []C, harmless func(C) bool, free chan struct{}, play func(C)) {
+	for _, sideBySide := range []bool{true, false} {
+		var running sync.WaitGroup
+		for _, c := range cells {
+			if harmless(c) == sideBySide {
+				free <- struct{}{}
+				running.Go(func() { play(c); <-free })
+			}
+			if !sideBySide {
+				running.Wait()
+			}
+		}
+		running.Wait()
+	}
 }
 
 // Cell is a fault that can happen in an environment, and its stated outcome.
