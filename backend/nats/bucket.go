@@ -107,15 +107,20 @@ func (b *Backend) read(ctx context.Context, name string) (st driver.Status, revi
 	return st, revision, err
 }
 
+// lostAfter is how long a write waits for its answer, in all tries. A leader that ends may lose it. The client sends it again.
+const lostAfter = 2500 * time.Millisecond
+
 // replace replaces revision last of a name's key with value, for ttl. An empty value is a marker: the name is free. It returns the new
 // revision, and the validity, which counts from before the write. If the key has another revision, next gets the current state. It returns the
-// revision to replace instead, or an error. This repeats while others are faster.
+// revision to replace instead, or an error. This repeats while others are faster, and while no server leads the bucket.
 func (b *Backend) replace(ctx context.Context, name, value string, ttl time.Duration, last uint64, next func(now driver.Status, revision uint64) (uint64, error)) (written driver.Grant, err error) {
 	// No message ID: by that, the server would acknowledge a repetition of a grant that has ended.
 	m := &natsgo.Msg{Subject: b.subject(keyOf(name)), Data: []byte(value), Header: natsgo.Header{}}
 	if value == "" { // when any other marker expires, the server writes one more
 		m.Header.Set("KV-Operation", "PURGE")
 	}
+	ctx, cancel := context.WithTimeout(ctx, lostAfter)
+	defer cancel()
 	for {
 		written.Until = time.Now().Add(ttl)
 		err = b.request(ctx, true, func(ctx context.Context, js jetstream.JetStream) error {
@@ -127,6 +132,10 @@ func (b *Backend) replace(ctx context.Context, name, value string, ttl time.Dura
 		})
 		if err == nil && value == "" {
 			b.free.put(name, written.Token)
+		}
+		if errors.Is(err, jetstream.ErrNoStreamResponse) && ctx.Err() == nil { // no effect
+			time.Sleep(20 * time.Millisecond)
+			continue
 		}
 		if err != errMoved {
 			return written, err

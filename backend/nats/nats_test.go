@@ -141,7 +141,9 @@ func TestLateRequests(t *testing.T) {
 				require.NoError(t, l.Release(t.Context()))
 			}
 			proxy.Freeze() // later writes are delayed, and arrive
-			require.ErrorIs(t, do(peer.Within(t, 200*time.Millisecond), b, l), driver.ErrUnknown)
+			ctx := peer.Within(t, lostAfter+time.Second)
+			require.ErrorIs(t, do(ctx, b, l), driver.ErrUnknown)
+			require.NoError(t, ctx.Err(), "it does not wait for an answer for long")
 
 			holder := ""
 			if what == "claim" {
@@ -195,7 +197,8 @@ func TestUnfitBuckets(t *testing.T) {
 	js := connect(t, one.Need(t).URL())
 	bucket := func(name string) *Backend { return peer.Must(NewBackend(js, Options{Bucket: name}))(t) }
 	require.NoError(t, peer.ErrOf(js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "by-hand", LimitMarkerTTL: time.Minute})))
-	peer.Takes(t, bucket("by-hand"), request("a", 1))
+	b := bucket("by-hand")
+	peer.Takes(t, b, request("a", 1))
 	stream, moved := peer.Must(js.Stream(t.Context(), "KV_by-hand"))(t), &jetstream.SubjectTransformConfig{Destination: "to.>"}
 	for name, spoil := range map[string]func(*jetstream.StreamConfig){
 		"no-ttl":   func(c *jetstream.StreamConfig) { c.AllowMsgTTL, c.SubjectDeleteMarkerTTL = false, 0 },
@@ -222,6 +225,9 @@ func TestUnfitBuckets(t *testing.T) {
 		require.ErrorIs(t, CreateBucket(t.Context(), js, Options{Bucket: name}, 1), driver.ErrRefused, name)
 	}
 	peer.Fails(t, bucket("missing"), request("a", 1), driver.ErrRefused)
+	require.NoError(t, js.DeleteStream(t.Context(), b.stream()))
+	time.AfterFunc(peer.Soon/50, func() { _ = CreateBucket(t.Context(), js, Options{Bucket: "by-hand"}, 1) })
+	require.NoError(t, peer.ErrOf(b.TryAcquire(t.Context(), request("a", 1))), "a claim waits for the bucket's next leader")
 	require.ErrorIs(t, peer.ErrOf(New(js, Options{Bucket: "a.b"})), lockport.ErrInvalidOption)
 }
 
