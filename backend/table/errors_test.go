@@ -123,6 +123,8 @@ func TestDeadConnection(t *testing.T) {
 	peer.Fails(t, b, request("a", 1), driver.ErrUnknown)
 	require.Equal(t, 2, server.statements)
 	require.NotErrorIs(t, peer.ErrOf(b.Inspect(t.Context(), "a")), driver.ErrUnknown) // it changes nothing
+	b.owned = true
+	require.NoError(t, b.Close(), "an idle connection that the server has closed concerns no lock")
 }
 
 // Claims that wait do not dial a server without end that refuses connections. An idle connection serves meanwhile.
@@ -219,4 +221,4 @@ func (*dying) QueryContext(context.Context, string, []sqldriver.NamedValue) (sql
 	return nil, errors.New("nothing to read")
 }
 
-func (*dying) Close() error { return nil }
+func (*dying) Close() error { return sqldriver.ErrBadConn }
