@@ -9,7 +9,7 @@
 // # Non-guarantees
 //
 //   - A statement in progress is not canceled when the lock is lost or the process dies: golang-migrate gives drivers no context.
-//   - The wrapped driver may lock on opening. Those for Postgres do, with an advisory lock of their session.
+//   - The wrapped driver may lock on opening. Those for Postgres and MySQL do, with a lock of their session.
 package migratelock
 
 import (
