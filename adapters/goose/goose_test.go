@@ -92,6 +92,7 @@ func TestLocker(t *testing.T) {
 
 	require.PanicsWithValue(t, "hook", func() { _ = ours.Lock(ctx, nil) })
 	before = func() {}
+	require.ErrorIs(t, gooselock.New(locks, t.Name(), lockport.TTL(-1)).Lock(ctx, nil), lockport.ErrInvalidOption)
 	require.NoError(t, ours.Lock(ctx, nil))
 	blocked(theirs)
 
