@@ -190,4 +190,5 @@ func TestStorage(t *testing.T) {
 	before = func() { _ = ours.Unlock(ctx, name) }
 	require.ErrorContains(t, ours.RenewLockLease(ctx, name, time.Hour), "is not locked")
 	try(theirs, true)
+	require.NoError(t, theirs.Unlock(ctx, name))
 }

@@ -90,6 +90,8 @@ func TestJobIsToldOfTheLoss(t *testing.T) {
 	require.ErrorIs(t, <-skipped, lockport.ErrHeld)
 	server.Lose("job", nil)
 	require.ErrorIs(t, <-over, lockport.ErrLost)
+	require.NoError(t, b.RunNow())
+	require.Equal(t, "b", <-began)
 }
 
 // A run that ends after its lock was lost does not end the next run's context.

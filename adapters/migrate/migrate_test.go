@@ -110,6 +110,7 @@ func TestDriver(t *testing.T) {
 		require.ErrorIs(t, err, lockport.ErrHeld)
 		require.NoError(t, first.Close(), "Close after too short a LockTimeout")
 		require.NoError(t, second.Lock())
+		require.NoError(t, second.Unlock())
 	})
 
 	t.Run("closed", func(t *testing.T) {
