@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"cmp"
 	"context"
 	"crypto/tls"
 	"database/sql"
@@ -18,6 +17,7 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/session"
 )
 
 // link is a connection of a sql.DB: the caller's, or one that openDB made. One goroutine at a time uses it.
@@ -62,7 +62,7 @@ func (l link) close() {
 
 // maxConnect bounds ConnectTimeout, which pgx grants to each address: after a silent address, the next one has the rest of session.MaxDial. With several
 // hosts it is maxConnectOfSeveral, which a distant server needs.
-const maxConnect, maxConnectOfSeveral = 4 * time.Second, time.Second
+const maxConnect, maxConnectOfSeveral = session.MaxDial - time.Second, time.Second
 
 // openDB makes a DB of a configuration. The hooks may be nil.
 func openDB(config *pgx.ConnConfig, before func(context.Context, *pgx.ConnConfig) error, after func(context.Context, *pgx.Conn) error) *sql.DB {
@@ -73,9 +73,12 @@ func openDB(config *pgx.ConnConfig, before func(context.Context, *pgx.ConnConfig
 				return err
 			}
 		}
-		config.ConnectTimeout = min(cmp.Or(config.ConnectTimeout, maxConnect), maxConnect)
+		limit := maxConnect
 		if slices.ContainsFunc(config.Fallbacks, func(f *pgconn.FallbackConfig) bool { return f.Host != config.Host || f.Port != config.Port }) {
-			config.ConnectTimeout = min(config.ConnectTimeout, maxConnectOfSeveral)
+			limit = maxConnectOfSeveral
+		}
+		if t := config.ConnectTimeout; t <= 0 || t > limit {
+			config.ConnectTimeout = limit
 		}
 		dial := config.DialFunc
 		config.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
