@@ -107,6 +107,7 @@ func TestPgxCause(t *testing.T) {
 		a, b               = "10.0.0.1:5432 (a): ", "10.0.0.2:5432 (b): "
 		down, noTLS, cut   = "dial error: refused", "tls error: server refused TLS connection", "tls error: EOF"
 		entry, full, wrong = "28000", "53300", "28P01"
+		pooler             = "SSL required (SQLSTATE 08P01)"
 	)
 	for _, tt := range []struct {
 		tries []string
@@ -115,7 +116,7 @@ func TestPgxCause(t *testing.T) {
 		{[]string{a + entry, b + down}, 1}, {[]string{a + entry, b + full}, 1}, {[]string{a + down, b + entry}, 0}, {[]string{a + full, b + entry}, 0},
 		{[]string{a + entry, b + entry}, 0}, {[]string{a + entry, b + wrong}, 1}, {[]string{a + down, b + wrong}, 1}, {[]string{a + "3D000"}, 0},
 		{[]string{a + noTLS, a + entry}, 1}, {[]string{a + cut, a + entry}, 0}, {[]string{a + full, a + entry}, 0},
-		{[]string{a + noTLS, a + down}, 1}, {[]string{a + cut, b + noTLS, a + entry, b + entry}, 0},
+		{[]string{a + noTLS, a + down}, 1}, {[]string{a + full, a + pooler}, 0}, {[]string{a + noTLS, a + pooler}, 1}, {[]string{a + cut, b + noTLS, a + entry, b + entry}, 0},
 	} {
 		var all []error
 		for _, try := range tt.tries {

@@ -44,7 +44,8 @@ func PgxAttempts(text string) string {
 }
 
 // PgxCause returns the attempt that decides, if err holds pgx's attempts to connect: the last one. But a server that wants TLS answers 28000 without
-// it, whatever happened to the attempt with TLS, and each host may have its own pg_hba.conf and certificate. Such refusals decide only if all refuse.
+// it (PgBouncer 08P01), whatever happened to the attempt with TLS, and each host may have its own pg_hba.conf and certificate. Such refusals decide
+// only if all refuse.
 func PgxCause(err error) error {
 	for e := err; e != nil; e = errors.Unwrap(e) {
 		joined, ok := e.(interface{ Unwrap() []error })
@@ -55,7 +56,7 @@ func PgxCause(err error) error {
 		for _, try := range slices.Backward(joined.Unwrap()) {
 			var server interface{ SQLState() string }
 			switch {
-			case errors.As(try, &server) && server.SQLState() == "28000", BadCertificate(try):
+			case errors.As(try, &server) && server.SQLState() == "28000", strings.HasSuffix(try.Error(), "SSL required (SQLSTATE 08P01)"), BadCertificate(try):
 				refuses = try
 			case !strings.HasSuffix(try.Error(), "server refused TLS connection"):
 				return try
