@@ -12,6 +12,9 @@ import (
 // releaseTimeout bounds a release. ctx does not bound it: a lock must be released even if the work was canceled.
 const releaseTimeout = 5 * time.Second
 
+// lostAfter is how long a request that ends a claim waits for its answer before it is repeated. A server or connection that ends may lose it silently.
+const lostAfter = releaseTimeout / 2
+
 // Release ends the hold and gives the lock to the next waiter. It takes at most 5 s, whether ctx ends or not; ctx's values reach the client library.
 // ErrLost: Release came too late, and another process may have held the lock meanwhile. ErrUnavailable, ErrRefused: the server did not confirm the
 // release. The hold has ended anyway, and the client keeps trying in the background, but others may wait for up to the TTL. Repeated calls do nothing
@@ -109,16 +112,21 @@ func (cl *claim) release(ctx context.Context) (err error) {
 			c.settled()
 		}
 	}()
+	first, cancel := context.WithTimeout(ctx, lostAfter)
+	defer cancel()
 	switch {
 	case lease == nil:
 		return fmt.Errorf("%w: a renewal or Detach under way has not returned", ErrUnavailable)
 	case next != nil:
-		err = cl.requeue(ctx, next)
+		err = cl.requeue(first, next)
 	default:
-		err = lease.Release(ctx)
+		err = lease.Release(first)
 	}
-	if err != nil && classOf(err) != ErrLost {
-		err = cl.releaseAgain(ctx, err)
+	if class := classOf(err); ctx.Err() == nil && (class == driver.ErrUnknown || class == ErrUnavailable && first.Err() != nil) {
+		err = cl.releaseAgain(ctx)
+	}
+	if classOf(err) == driver.ErrUnknown {
+		err = fmt.Errorf("%w, and whether the lock was released is unknown: %w", ErrUnavailable, err)
 	}
 	return err
 }
@@ -139,19 +147,12 @@ func (cl *claim) requeue(ctx context.Context, next *claim) error {
 	return released
 }
 
-// releaseAgain follows a release that failed with err. If the outcome is unknown, it tries once more: an idle connection may have been closed. If
-// the claim is gone by then, that is not a loss, unless its time was up.
-func (cl *claim) releaseAgain(ctx context.Context, err error) error {
-	if classOf(err) == driver.ErrUnknown && ctx.Err() == nil {
-		err = cl.lease.Release(ctx)
-	}
-	switch classOf(err) {
-	case ErrLost:
-		if cl.client.now() < time.Duration(cl.deadline.Load()) {
-			return nil
-		}
-	case driver.ErrUnknown:
-		return fmt.Errorf("%w, and whether the lock was released is unknown: %w", ErrUnavailable, err)
+// releaseAgain repeats a release that got no answer: an idle connection may have been closed. If the claim is gone by now, that is not a loss, unless
+// its time was up.
+func (cl *claim) releaseAgain(ctx context.Context) error {
+	err := cl.lease.Release(ctx)
+	if classOf(err) == ErrLost && cl.client.now() < time.Duration(cl.deadline.Load()) {
+		return nil
 	}
 	return err
 }

@@ -45,6 +45,33 @@ func TestReleaseRepeatedAfterALostReply(t *testing.T) {
 	}
 }
 
+// A request that ends a claim is repeated in time if a dying server or connection has lost it, or if the driver waited for a connection.
+func TestLostRequestsThatEndClaims(t *testing.T) {
+	for _, class := range []error{driver.ErrUnknown, driver.ErrUnavailable} {
+		bubble(t, func(w *world) {
+			b := w.around(func(c call) error {
+				if err := c.do(); err != nil && c.ctx.Err() != nil {
+					return class
+				}
+				return nil
+			})
+			l := w.acquire(w.on(b), "a")
+			b.DelayNext(memorytest.Release, time.Hour)
+			start := time.Now()
+			w.release(l)
+			require.Equal(t, 2500*time.Millisecond, time.Since(start))
+
+			c, b := w.client()
+			l = w.acquire(w.other(), "a")
+			b.DelayNext(memorytest.Abandon, time.Hour)
+			w.begin(c, "a").cancel()
+			w.sleep(3 * time.Second)
+			w.requireWaiters("a", 0)
+			w.release(l)
+		})
+	}
+}
+
 // A release that the server does not confirm twice is ErrUnavailable. The hold has ended, and the client retries in the background until the name is
 // free. A Detach that certainly failed leaves the hold as it was; one of unknown outcome ends it.
 func TestReleaseThatIsNotConfirmed(t *testing.T) {
@@ -145,10 +172,10 @@ func TestCloseLeavesNothing(t *testing.T) {
 func TestCloseEndsItsReleases(t *testing.T) {
 	bubble(t, func(w *world) {
 		c, b := w.client()
-		for i := range 65 {
+		for i := range 129 {
 			w.acquire(c, fmt.Sprint(i))
 		}
-		b.Delay(4 * time.Second)
+		b.Delay(2 * time.Second)
 		start := time.Now()
 		again := make(chan error)
 		go func() { again <- c.Close() }()

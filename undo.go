@@ -59,17 +59,17 @@ func (c *Client) undoAll() {
 
 // abandon makes one attempt to end the claim for certain. If there is a lease, it releases that first, which frees what the driver keeps for it.
 func (cl *claim) abandon(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, maxAttempt)
-	defer cancel()
-	half, cancel := context.WithTimeout(ctx, maxAttempt/2) // if it hangs, Abandon still has time
+	first, cancel := context.WithTimeout(ctx, lostAfter)
 	defer cancel()
 	cl.client.mu.Lock()
-	lease := cl.joinRenewal(half)
+	lease := cl.joinRenewal(first)
 	cl.client.mu.Unlock()
 	if lease != nil {
-		if err := lease.Release(half); err == nil || classOf(err) == ErrLost {
+		if err := lease.Release(first); err == nil || classOf(err) == ErrLost {
 			return nil
 		}
 	}
+	ctx, cancel = context.WithTimeout(ctx, lostAfter)
+	defer cancel()
 	return cl.client.backend.Abandon(ctx, cl.req)
 }

@@ -3,7 +3,6 @@ package etcd
 import (
 	"context"
 	"errors"
-	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -11,23 +10,12 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// lostAfter is how long a release, or the end of an abandoned claim, waits for its answer. A leader that ends may lose it; etcd says so only after 7 s.
-// The client sends it again, to another member if it can.
-const lostAfter = 2500 * time.Millisecond
-
-// writeEnd is write for such a request.
-func (b *Backend) writeEnd(ctx context.Context, r request) (*clientv3.TxnResponse, error) {
-	ctx, cancel := context.WithTimeout(ctx, lostAfter)
-	defer cancel()
-	return b.write(ctx, r)
-}
-
 // Release implements driver.Lease, in one transaction.
 func (c *claim) Release(ctx context.Context) error {
 	if ended := c.close(); ended != nil {
 		return ended
 	}
-	r, err := c.b.writeEnd(ctx, c.removal())
+	r, err := c.b.write(ctx, c.removal())
 	switch {
 	case errors.Is(err, rpctypes.ErrNoSpace):
 		return c.delete(ctx, err)
@@ -95,7 +83,7 @@ func (b *Backend) Requeue(ctx context.Context, from driver.Lease, req driver.Req
 	}
 	released = driver.ErrUnknown
 	send := func(ctx context.Context, txn request) (*clientv3.TxnResponse, error) {
-		r, err := b.writeEnd(ctx, request{name: txn.name, then: []clientv3.Op{old.removal().op(), txn.op()}})
+		r, err := b.write(ctx, request{name: txn.name, then: []clientv3.Op{old.removal().op(), txn.op()}})
 		if err != nil {
 			return nil, err
 		}
@@ -120,7 +108,7 @@ func (b *Backend) Abandon(ctx context.Context, req driver.Request) error {
 	nothing := !c.late && c.rev == 0 // no request of it had an effect
 	b.mu.Unlock()
 	if !nothing {
-		if _, err := b.writeEnd(ctx, c.removal()); err != nil && !errors.Is(err, rpctypes.ErrLeaseNotFound) { // without its lease it takes no effect
+		if _, err := b.write(ctx, c.removal()); err != nil && !errors.Is(err, rpctypes.ErrLeaseNotFound) { // without its lease it takes no effect
 			return err
 		}
 	}
