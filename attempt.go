@@ -152,13 +152,16 @@ func sleep(ctx context.Context, d time.Duration, wake <-chan struct{}) {
 func (cl *claim) attempt(ctx context.Context, wait bool) outcome {
 	c, cancel := cl.client, context.CancelFunc(nil)
 	now, suspended := clock.Present()
+	limit := min(cl.req.TTL, maxAttempt)
 	if !wait {
-		ctx, cancel = context.WithDeadline(ctx, now.Add(min(cl.req.TTL, maxAttempt)))
+		ctx, cancel = context.WithDeadline(ctx, now.Add(limit))
 		defer cancel()
 	}
 	c.mu.Lock()
 	if cl.cancel == nil { // it is made on a caller's goroutine
 		cl.cancel = cancel
+	} else if !wait {
+		defer time.AfterFunc(limit+100*time.Millisecond, cl.overdue).Stop()
 	}
 	if cl.state == gone {
 		c.mu.Unlock()
@@ -178,6 +181,16 @@ func (cl *claim) attempt(ctx context.Context, wait bool) outcome {
 		lease, err = c.backend.TryAcquire(ctx, cl.req)
 	}
 	return cl.newOutcome(lease, err, suspended)
+}
+
+// overdue ends the waits for a first attempt whose client library ignores its context. If nobody waits then, the claim is undone once that returns.
+func (cl *claim) overdue() {
+	cl.client.mu.Lock()
+	defer cl.client.mu.Unlock()
+	if q := cl.queue; q.claim == cl && cl.state == claiming && q.blocked == nil {
+		cl.answer(driver.ErrUnknown, fmt.Errorf("%w: no answer in time", ErrUnavailable))
+		q.stopIfUnwanted()
+	}
 }
 
 // settle is conclude for a caller without the mutex.

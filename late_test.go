@@ -55,7 +55,8 @@ func TestNobodyWaitsForALateBackend(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(w *world) {
 				ticket := peer.Must(w.acquire(w.other(), "b").Detach(w.ctx))(t)
-				c := w.stubborn(new(int32), strings.Split(name, ",")[0])
+				method, _, _ := strings.Cut(name, ",")
+				c := w.stubborn(new(int32), method)
 				start := time.Now()
 				err := call(w.within(time.Second).ctx, c, ticket)
 				require.ErrorIs(t, err, context.DeadlineExceeded)
@@ -63,6 +64,14 @@ func TestNobodyWaitsForALateBackend(t *testing.T) {
 				require.Equal(t, time.Second, time.Since(start))
 				_ = c.Close()
 				require.Less(t, time.Since(start), 12*time.Second)
+				if method == "TryAcquire" || method == "Attach" { // they end without the caller's context
+					c, start := w.stubborn(new(int32), method), time.Now()
+					err := call(w.ctx, c, ticket)
+					require.ErrorIs(t, err, lockport.ErrUnavailable)
+					require.NotErrorIs(t, err, context.DeadlineExceeded, "no context of the caller's has ended")
+					require.LessOrEqual(t, time.Since(start), 5100*time.Millisecond)
+					_ = c.Close()
+				}
 				w.sleep(2 * time.Hour) // the calls end after all
 				require.ErrorIs(t, peer.ErrOf(c.Inspect(w.ctx, "a")), lockport.ErrClosed)
 			})
