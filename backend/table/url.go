@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/driver"
@@ -77,6 +78,9 @@ func open(u *url.URL, _ lockport.SchemeOptions) (driver.Backend, error) {
 	}
 	db.SetMaxOpenConns(s.connections)
 	db.SetMaxIdleConns(s.connections)
+	if s.dialect != SQLite {
+		db.SetConnMaxIdleTime(time.Minute) // a firewall may have forgotten a connection that was idle for longer: its next user would get no answer
+	}
 	b, err := NewBackend(db, s.dialect, o)
 	if err != nil {
 		return nil, cmp.Or(err, db.Close())
