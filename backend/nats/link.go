@@ -73,7 +73,11 @@ func (b *Backend) request(ctx context.Context, writes bool, f func(ctx context.C
 	if errors.Is(err, context.Canceled) {
 		err = context.Cause(bound)
 	}
-	return classify(ctx, err, writes)
+	err = classify(ctx, err, writes)
+	if last := nc.LastError(); errors.Is(err, context.DeadlineExceeded) && errors.Is(last, natsgo.ErrPermissionViolation) { // perhaps of another request
+		err = fmt.Errorf("%w: a right may be missing: %w", err, last)
+	}
+	return err
 }
 
 // errMoved: the key's revision is not the one that the write expected. The write certainly had no effect.
@@ -89,7 +93,8 @@ func classify(ctx context.Context, err error, sent bool) error {
 		return err
 	case errors.As(err, &answer) && (answer.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence || answer.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequenceConstant):
 		return errMoved
-	case answer != nil && (answer.Code == http.StatusTooManyRequests || answer.ErrorCode == 10002): // the stream's queue, or the account's storage, is full
+	// The stream's queue is full, or the storage of the account or the server.
+	case answer != nil && (answer.Code == http.StatusTooManyRequests || answer.ErrorCode == 10002 || answer.ErrorCode == 10023):
 		class = driver.ErrUnavailable
 	// Other 4xx: the request is at fault.
 	case answer != nil && answer.Code < 500, is(jetstream.ErrJetStreamNotEnabled), is(jetstream.ErrJetStreamNotEnabledForAccount),

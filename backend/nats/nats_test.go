@@ -1,9 +1,11 @@
 package nats
 
 import (
+	"bufio"
 	"context"
 	"crypto/x509"
 	"fmt"
+	"net"
 	"runtime/pprof"
 	"strings"
 	"sync"
@@ -231,11 +233,12 @@ func TestUnfitBuckets(t *testing.T) {
 	require.ErrorIs(t, peer.ErrOf(New(js, Options{Bucket: "a.b"})), lockport.ErrInvalidOption)
 }
 
-// A stream whose queue is full, or whose account's storage is, drops a request, but takes later ones. Without trust in the server there is no later one.
+// A stream whose queue is full, or whose account's or server's storage is, drops a request, but takes later ones. Without trust in the server there is no later one.
 func TestBusyStream(t *testing.T) {
 	for _, sent := range []bool{false, true} {
 		require.ErrorIs(t, classify(t.Context(), &jetstream.APIError{Code: 429, ErrorCode: 10167}, sent), driver.ErrUnavailable)
 		require.ErrorIs(t, classify(t.Context(), &jetstream.APIError{Code: 400, ErrorCode: 10002}, sent), driver.ErrUnavailable)
+		require.ErrorIs(t, classify(t.Context(), &jetstream.APIError{Code: 503, ErrorCode: 10023}, sent), driver.ErrUnavailable)
 		require.ErrorIs(t, classify(t.Context(), unreachable(x509.UnknownAuthorityError{}), sent), driver.ErrRefused)
 	}
 }
@@ -244,11 +247,11 @@ func TestBusyStream(t *testing.T) {
 // alone: reconnects have the usual time.
 func TestURLs(t *testing.T) {
 	peer.BadURLs(t, map[string]string{"nats://u:secret@h1:42x2,h2:4222": "bad address", "nats://u:secret@h1?addr=h2:x": "bad address",
-		"nats://u:secret@h1?addr=a:b:c": "bad address", "nats://u:secret@h1/x": "set the bucket", "nats://u:secret@h1?ca=x": "needs tls=true"})
+		"nats://u:secret@h1?addr=a:b:c": "bad address", "nats://u:secret@h1/x": "set the bucket", "nats://u:secret@h1?ca=x": "needs tls=true",
+		"nats://h1?creds=/no/file": "no such file"})
 	require.Equal(t, []string{"quorum"}, peer.Notices(t, one.Need(t).URL()))
 	peer.Refuses(t, one.Need(t).URL()+"?bucket=absent", driver.ErrRefused, "the bucket absent")
 	peer.Refuses(t, one.Need(t).URL()+"?tls=true", driver.ErrUnavailable, natsgo.ErrSecureConnWanted.Error())
-	peer.Refuses(t, one.Need(t).URL()+"?creds=/no/file", driver.ErrUnavailable, "no such file")
 	b := peer.Opened(t, strings.Replace(one.Need(t).URL(), "nats://", "nats://u:secret%2Ctoo@", 1)) // a server without users accepts any
 	t.Cleanup(func() { _ = b.Close() })
 	peer.Until(t, func() bool {
@@ -256,6 +259,24 @@ func TestURLs(t *testing.T) {
 	})
 	o := b.(*Backend).js.Conn().Opts
 	require.Equal(t, []any{connectTimeout, -1, true, -1}, []any{o.Timeout, o.MaxReconnect, o.IgnoreAuthErrorAbort, o.ReconnectBufSize})
+}
+
+// A server only reports that a right is missing, and sends no answer.
+func TestMissingRight(t *testing.T) {
+	server := peer.Must(net.Listen("tcp", "127.0.0.1:0"))(t)
+	defer server.Close()
+	go func() {
+		conn, _ := server.Accept()
+		fmt.Fprint(conn, "INFO {\"headers\":true}\r\n")
+		for lines := bufio.NewScanner(conn); lines.Scan(); {
+			if lines.Text() == "PING" {
+				fmt.Fprint(conn, "PONG\r\n-ERR 'Permissions Violation for Publish to \"$JS.API\"'\r\n")
+			}
+		}
+	}()
+	b := peer.Opened(t, "nats://u:secret@"+server.Addr().String()).(*Backend)
+	defer b.Close()
+	peer.SaysOneLine(t, peer.ErrOf(b.Check(peer.Within(t, time.Second))), driver.ErrUnavailable, `Publish to "$JS.API"`)
 }
 
 // A list has each lock once, and every lock that is held throughout, even if claims are renewed meanwhile.

@@ -49,7 +49,11 @@ func openURL(u *url.URL, _ lockport.SchemeOptions) (driver.Backend, error) {
 		}
 	}
 	if creds != "" {
-		opts = append(opts, natsgo.UserCredentials(creds))
+		use := natsgo.UserCredentials(creds)
+		if err := use(new(natsgo.Options)); err != nil { // it reads the file
+			p.Fail("the URL parameter creds: %w", err)
+		}
+		opts = append(opts, use)
 	}
 	if p.Bool("tls", false) {
 		opts = append(opts, natsgo.Secure(p.TLS("")))
