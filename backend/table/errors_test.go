@@ -59,6 +59,8 @@ func TestErrors(t *testing.T) {
 		{Postgres, state("42P01"), driver.ErrRefused}, {Postgres, state("42501"), driver.ErrRefused}, {Postgres, state("28P01"), driver.ErrRefused},
 		{Postgres, state("57P01"), driver.ErrUnknown}, {Postgres, state("40001"), driver.ErrUnavailable}, {Postgres, state("53300"), driver.ErrUnknown},
 		{MySQL, &gomysql.MySQLError{Number: 1045}, driver.ErrRefused}, {MySQL, fmt.Errorf("x: %w", &gomysql.MySQLError{Number: 1146}), driver.ErrRefused},
+		{MySQL, &gomysql.MySQLError{Number: 1047}, driver.ErrUnavailable}, {MySQL, &gomysql.MySQLError{Number: 1205}, driver.ErrUnavailable},
+		{MySQL, &gomysql.MySQLError{Number: 1226}, driver.ErrUnavailable}, {Postgres, state("55P03"), driver.ErrUnavailable},
 		{MySQL, &gomysql.MySQLError{Number: 1836}, driver.ErrUnavailable}, {MySQL, gomysql.ErrInvalidConn, driver.ErrUnknown},
 		{SQLite, code(5), driver.ErrUnknown}, {SQLite, code(261), driver.ErrUnknown}, {SQLite, code(1), driver.ErrRefused}, {SQLite, code(264), driver.ErrRefused},
 		{SQLite, code(10), driver.ErrUnknown}, {Postgres, errors.Join(errors.New("the first host is down"), state("28000")), driver.ErrUnknown},
