@@ -63,7 +63,7 @@ func TestErrors(t *testing.T) {
 		{MySQL, &gomysql.MySQLError{Number: 1226}, driver.ErrUnavailable}, {Postgres, state("55P03"), driver.ErrUnavailable},
 		{MySQL, &gomysql.MySQLError{Number: 1836}, driver.ErrUnavailable}, {MySQL, gomysql.ErrInvalidConn, driver.ErrUnknown},
 		{SQLite, code(5), driver.ErrUnknown}, {SQLite, code(261), driver.ErrUnknown}, {SQLite, code(1), driver.ErrRefused}, {SQLite, code(264), driver.ErrRefused},
-		{SQLite, code(10), driver.ErrUnknown}, {Postgres, errors.Join(errors.New("the first host is down"), state("28000")), driver.ErrUnknown},
+		{SQLite, mattn{Code: 1}, driver.ErrRefused}, {SQLite, code(10), driver.ErrUnknown}, {Postgres, errors.Join(errors.New("the first host is down"), state("28000")), driver.ErrUnknown},
 		{Postgres, context.DeadlineExceeded, driver.ErrUnknown}, {Postgres, fmt.Errorf("x: %w", errors.Join(errors.New("y"), state("28P01"))), driver.ErrRefused},
 		{Postgres, errors.Join(state("28000"), errors.New("the second host is down")), driver.ErrUnknown},
 		{Postgres, errors.Join(state("28000"), state("28000")), driver.ErrRefused},
@@ -84,6 +84,11 @@ type code int
 
 func (c code) Error() string { return fmt.Sprint("code ", int(c)) }
 func (c code) Code() int     { return int(c) }
+
+// mattn is an error as of mattn/go-sqlite3.
+type mattn struct{ Code code }
+
+func (m mattn) Error() string { return m.Code.Error() }
 
 func TestWrongPassword(t *testing.T) {
 	b := peer.Opened(t, "table+"+servers.SharedPostgres(t).UserURL("nobody", "wrong-secret"))

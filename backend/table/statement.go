@@ -136,7 +136,7 @@ func (b *Backend) classify(ctx context.Context, err, class error) error {
 }
 
 // codeOf is the code of a server's error. It recognizes the usual drivers' errors by their form, so that a program links only its own driver.
-// Those for Postgres have a method SQLState, modernc.org/sqlite has Code, go-sql-driver has a field Number.
+// Those for Postgres have a method SQLState, modernc.org/sqlite has Code, go-sql-driver has a field Number, mattn/go-sqlite3 has Code.
 func codeOf(err error) string {
 	for ; err != nil; err = errors.Unwrap(err) {
 		switch e := err.(type) {
@@ -145,8 +145,12 @@ func codeOf(err error) string {
 		case interface{ Code() int }:
 			return strconv.Itoa(e.Code() & 0xff) // without the extended part
 		}
-		if v := reflect.Indirect(reflect.ValueOf(err)); v.Kind() == reflect.Struct && v.FieldByName("Number").IsValid() {
-			return fmt.Sprint(v.FieldByName("Number"))
+		if v := reflect.Indirect(reflect.ValueOf(err)); v.Kind() == reflect.Struct {
+			for _, field := range []string{"Number", "Code"} {
+				if n := v.FieldByName(field); n.CanUint() || n.CanInt() {
+					return fmt.Sprint(n.Convert(reflect.TypeFor[int]())) // without its own text
+				}
+			}
 		}
 	}
 	return ""
