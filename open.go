@@ -78,7 +78,7 @@ func (m *Mux) OpenBackend(rawURL string) (driver.Backend, time.Duration, error) 
 func (m *Mux) openBackend(rawURL string, ttl time.Duration) (driver.Backend, time.Duration, error) {
 	u, err := url.Parse(rawURL)
 	if err != nil {
-		return nil, 0, errors.New("the lock URL cannot be parsed: check its scheme, host and port, and percent-encode special characters in the password")
+		return nil, 0, errors.New("the lock URL cannot be parsed: check its scheme, host and port, move IPv6 addresses of a list to parameters such as addr, and percent-encode special characters in the password")
 	}
 	q, err := url.ParseQuery(u.RawQuery)
 	if err != nil {

@@ -106,6 +106,7 @@ func TestOpenRefusesBadURLs(t *testing.T) {
 		"fake://h?addr=u:" + secret + "%40i": "give user and password once",
 		"fake:u:" + secret + "@host":         "percent-encode special characters in the password",
 		"fa ke://u:" + secret + "@host":      "cannot be parsed",
+		"fake://h1:1,[::1]:2":                "IPv6 addresses",
 	} {
 		_, err := m.Open(t.Context(), rawURL)
 		require.ErrorContains(t, err, want, rawURL)
