@@ -31,7 +31,7 @@ func (g *Guard) Token() lockport.Token { return g.token }
 // still be sent: do not change what an argument points to, unless it is a []byte.
 func (g *Guard) Run(ctx context.Context, s *Script, keys []string, args ...any) *goredis.Cmd {
 	result := goredis.NewCmd(ctx)
-	value, err := g.run(ctx, "write", s, keys, args)
+	value, err := g.run(ctx, "write guarded", s, keys, args) // the data are elsewhere
 	if err == nil && value == nil {
 		err = goredis.Nil
 	}

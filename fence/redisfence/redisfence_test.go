@@ -59,7 +59,7 @@ func TestWrites(t *testing.T) {
 	require.Greater(t, p.client.PTTL(t.Context(), p.data).Val(), 59*time.Minute)
 	require.NoError(t, g.Set(t.Context(), p.data, "x", 0))
 	require.Equal(t, time.Duration(-1), p.client.PTTL(t.Context(), p.data).Val())
-	errs.OneLine(t, g.Do(t.Context(), "RPUSH", p.data, "x").Err(), "WRONGTYPE") // the data's, not the fence's
+	errs.OneLine(t, g.Do(t.Context(), "RPUSH", p.data, "x").Err(), `write guarded at "`+p.fence.Key()+`": WRONGTYPE`) // the data's, not the fence's
 	keys, args := []string{p.data, "mine"}, []any{[]byte("x"), "mine"}
 	require.EqualValues(t, 11, g.Run(t.Context(), setScript, keys[:1], args[:1]...).Val())
 	require.Equal(t, []any{"mine", []byte("x"), "mine"}, []any{keys[1], args[0], args[1]}, "the caller's slices are not changed")
