@@ -58,6 +58,7 @@ func byHand(t *testing.T, o Options, f func(t *testing.T, h *hand)) {
 			require.True(t, c.closed, "Close left a connection open")
 		}
 		h.wait(context.Background(), request("late")).is(t, driver.ErrUnavailable)
+		h.b.Notify(request("late"), func() {})()
 	})
 }
 

@@ -63,15 +63,9 @@ func (c *claim) Release(ctx context.Context) error {
 	b := c.s.b
 	b.mu.Lock()
 	defer b.unlock()
-	over := c.state == orphaned || c.state == gone
 	err := c.finish(ctx, c.state != orphaned)
-	switch {
-	case err != nil:
+	if err != nil || c.op.Kind == Free && c.op.OK {
 		return err
-	case !over && c.op.Err != nil: // its Free had no answer
-		return unknown(c.op.Err)
-	case c.op.Kind == Free && c.op.OK:
-		return nil
 	}
 	return of(driver.ErrLost, errGone)
 }
@@ -79,10 +73,7 @@ func (c *claim) Release(ctx context.Context) error {
 // Abandon implements driver.Backend. A claim whose session has ended on our side is certainly gone only once the server confirms it to another
 // session: a half-open connection may keep its locks for up to the TTL.
 func (b *Backend) Abandon(ctx context.Context, req driver.Request) error {
-	key, err := b.keyOf(&req)
-	if err != nil {
-		return nil // nothing was requested
-	}
+	key, _ := b.keyOf(&req) // without a key, nothing was requested
 	b.mu.Lock()
 	defer b.unlock()
 	if c := b.find(key, req.Owner); c != nil {
@@ -107,13 +98,13 @@ func (c *claim) finish(ctx context.Context, stop bool) error {
 			asked = true
 			c.free()
 		case orphaned:
-			if stop {
-				return unknown(c.s.endErr)
-			}
 			return c.s.b.confirmEnd(ctx, c.s)
 		}
 		if !c.s.b.await(ctx, c.op) {
 			return unknown(ctx.Err())
+		}
+		if stop && c.op.Err != nil && c.state != held { // its session has ended, perhaps at the server too by now
+			return unknown(c.s.endErr)
 		}
 	}
 	return nil

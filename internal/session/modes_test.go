@@ -40,7 +40,8 @@ func TestPermitsOfOneSession(t *testing.T) {
 		set := plainLayout.Permit("a", 0)
 		first, second := plainLayout.Permit(set, 1), plainLayout.Permit(set, 2)
 		h.wait(t.Context(), peer.Permit(request("a"), 2)).is(t, driver.ErrHeld) // the server has no queue for several locks
-		one, two := h.try(t.Context(), peer.Permit(request("a"), 2)), peer.Permit(request("a"), 2)
+		mine, two := peer.Permit(request("a"), 2), peer.Permit(request("a"), 2)
+		one := h.try(t.Context(), mine)
 		c := h.accept()
 		next := h.try(t.Context(), two) // the first may still get either
 		require.Len(t, c.ops[0].Slots, 2)
@@ -61,6 +62,7 @@ func TestPermitsOfOneSession(t *testing.T) {
 		require.Equal(t, "F"+string(set), c.asked())
 		require.Equal(t, first, c.ops[0].Slot)
 		c.grants(abandoned, "F"+string(set))
+		h.try(t.Context(), mine).is(t, driver.ErrHeld) // an owner gets one permit
 
 		c.fail(errCut) // only the server knows whether the permits are free
 		after := h.try(t.Context(), peer.Permit(request("a"), 2))

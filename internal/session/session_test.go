@@ -99,7 +99,10 @@ func TestReleaseWhoseAnswerIsLost(t *testing.T) {
 		r.is(t, driver.ErrUnknown)
 
 		// While the server is away, or refuses, the outcome stays unknown.
-		var abandoned *outcome
+		ctx, cancel := context.WithCancel(t.Context())
+		abandoned := h.abandon(ctx, req)
+		cancel()
+		abandoned.is(t, driver.ErrUnknown)
 		for _, class := range []error{driver.ErrUnavailable, driver.ErrRefused} {
 			r, abandoned = release(t.Context(), lease), h.abandon(t.Context(), req)
 			h.dialed(class)
@@ -130,6 +133,9 @@ func TestReleaseWhoseAnswerIsLost(t *testing.T) {
 		h.held(d, req)
 		release(t.Context(), lease).is(t, driver.ErrLost)
 		require.Empty(t, d.asked(), "a late release touched the next claim")
+		d.fail(errCut)
+		require.NoError(t, h.b.Close())
+		h.abandon(t.Context(), req).is(t, driver.ErrUnavailable)
 	})
 }
 
