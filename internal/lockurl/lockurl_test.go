@@ -55,7 +55,9 @@ func TestErrors(t *testing.T) {
 		"x://h?addr=i%0A":                              `bad address "i\n" in the URL: want host:port, several with commas between them`,
 		"x://h?addr=i:port":                            `bad address "i:port" in the URL: want host:port, several with commas between them`,
 		"x://h?cert=a":                                 "the URL parameters cert and key belong together: give both or none",
+		"x://h?addr=i%40j":                             `bad address "i@j" in the URL: want host:port, several with commas between them`,
 		"x://h?ca=/no/file":                            "the URL parameter ca: open /no/file: no such file or directory",
+		"x://h?ca=/dev/null":                           "the URL parameter ca: there is no certificate (PEM) in /dev/null",
 	} {
 		p := of(t, raw)
 		p.Text("a")
