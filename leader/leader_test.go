@@ -140,7 +140,7 @@ func TestLoss(t *testing.T) {
 		idle   error         // beside cause: whether the release was confirmed, or came too late
 		before time.Duration // at least this long before the other leads
 	}{
-		"silence":                {harm: func(_ *memory.Server, b *memorytest.Backend) { b.Pause() }, cause: lockport.ErrSilence, idle: lockport.ErrLost, before: margin},
+		"silence":                {harm: func(_ *memory.Server, b *memorytest.Backend) { b.Pause() }, opts: []leader.Option{leader.Grace(0)}, cause: lockport.ErrSilence, idle: lockport.ErrLost, before: margin},
 		"silence with Grace":     {harm: func(_ *memory.Server, b *memorytest.Backend) { b.Pause() }, opts: []leader.Option{leader.Grace(ttl / 2)}, cause: leader.ErrGrace, idle: lockport.ErrUnavailable, before: margin + ttl/2},
 		"removal by an operator": {harm: func(s *memory.Server, _ *memorytest.Backend) { s.Lose("n", nil) }, cause: lockport.ErrLost, idle: lockport.ErrLost},
 	} {
@@ -191,6 +191,13 @@ func TestGraceBeforeMaxHold(t *testing.T) {
 		require.Equal(t, leader.Leading, r.last().State, "at once: the claim is new")
 		sleep(ttl / 4)
 		require.Equal(t, leader.ErrGrace, r.last().Err)
+		_ = r.stop(nil)
+
+		noRoom := leader.Grace(ttl * 7 / 16)
+		require.ErrorIs(t, run(t.Context(), c, untilEnded, noRoom).stop(nil), context.Canceled, "also while it waits for a renewal")
+		r = run(t.Context(), c, untilEnded, noRoom)
+		sleep(ttl*7/16 + 10*time.Millisecond)
+		require.ErrorIs(t, r.last().Err, leader.ErrGrace, "it waits no longer than Grace")
 	})
 }
 
@@ -393,6 +400,9 @@ func TestWatch(t *testing.T) {
 		sleep(7 * time.Second) // as long as an Inspect may take, and more
 		cancel()
 		watching.Wait()
+		for range leader.Watch(t.Context(), observer, "n", time.Second) {
+			break // at an error too
+		}
 		_ = leading.stop(nil)
 		require.Equal(t, []string{
 			"n false 0 unavailable: false", "n true 3072 unavailable: false", "n false 0 unavailable: true", "n false 0 unavailable: false", "n true 4096 unavailable: false",
