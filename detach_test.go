@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport"
+	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/lab/peer"
 )
 
@@ -120,6 +121,24 @@ func TestMinHoldBesideDetach(t *testing.T) {
 	})
 }
 
+// A hold whose Detach certainly failed is renewed again.
+func TestDetachThatFails(t *testing.T) {
+	bubble(t, func(w *world) {
+		c := w.on(w.around(func(c call) error {
+			if c.method == "Detach" {
+				time.Sleep(time.Second)
+				return driver.ErrUnavailable
+			}
+			return c.do()
+		}))
+		lock := w.acquire(c, "x")
+		w.sleep(ttl/3 - time.Second/2) // until a renewal is due soon
+		require.ErrorIs(t, peer.ErrOf(lock.Detach(w.ctx)), lockport.ErrUnavailable)
+		w.sleep(ttl)
+		w.release(lock)
+	})
+}
+
 // A lock that is released during its Detach is not requeued: only Release may follow a Detach.
 func TestReleaseBesideDetachIsNoRequeue(t *testing.T) {
 	bubble(t, func(w *world) {
@@ -152,7 +171,9 @@ func TestTicketsThatAreNone(t *testing.T) {
 	for _, s := range []string{"", "lp1.", "lp2." + ticket[4:], ticket[:len(ticket)-3], "lp1.e30"} {
 		require.ErrorIs(t, peer.ErrOf(b.Attach(t.Context(), s)), lockport.ErrInvalidOption, s)
 	}
-	require.ErrorIs(t, peer.ErrOf(b.Attach(t.Context(), ticket, lockport.Shared())), lockport.ErrInvalidOption)
+	for _, opt := range []lockport.AcquireOption{lockport.Shared(), lockport.Permits(2), lockport.Reenter()} {
+		require.ErrorIs(t, peer.ErrOf(b.Attach(t.Context(), ticket, opt)), lockport.ErrInvalidOption)
+	}
 	all := []lockport.AcquireOption{lockport.MaxHold(time.Hour), lockport.Shared()}
 	require.NoError(t, peer.ErrOf(b.Attach(t.Context(), ticket, all[:1]...)))
 	require.NoError(t, peer.ErrOf(b.Acquire(t.Context(), "z", all...)), "Attach changed its caller's options")

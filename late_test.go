@@ -219,6 +219,10 @@ func TestManyTimers(t *testing.T) {
 			defer mu.Unlock()
 			ended[e.Name] = e.Held
 		}}))
+		w.acquire(c, "first")
+		brief := w.acquire(c, "brief", lockport.TTL(100*time.Millisecond)) // due before the timer would fire for the first
+		w.sleep(time.Second)
+		w.release(brief)
 		most := make(map[string]time.Duration)
 		for i := range 200 {
 			name := fmt.Sprint(i)

@@ -2,6 +2,7 @@ package lockport_test
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -187,6 +188,8 @@ func TestReenter(t *testing.T) {
 	require.True(t, outer.Valid())
 
 	inner = w.acquire(a, "x", lockport.Reenter())
+	require.Equal(t, w.token(outer), w.token(inner))
+	require.ErrorIs(t, peer.ErrOf(inner.Detach(w.ctx)), errors.ErrUnsupported)
 	innermost := peer.Must(a.Acquire(lockport.WithLock(w.ctx, inner), "x", lockport.Reenter()))(t)
 	w.release(outer)
 	for _, lock := range []*lockport.Lock{inner, innermost} {
