@@ -153,6 +153,20 @@ func TestRefusedUndo(t *testing.T) {
 	})
 }
 
+// Undoing goes on, however often it has ended.
+func TestManyUndos(t *testing.T) {
+	bubble(t, func(w *world) {
+		c, b := w.client()
+		for range 9 { // one more than may run at once
+			l := w.acquire(c, "a")
+			b.FailNext(memorytest.Release, nil)
+			require.ErrorIs(t, l.Release(w.ctx), lockport.ErrUnavailable)
+			w.sleep(time.Second)
+			w.nobodyHolds("a")
+		}
+	})
+}
+
 // A grant or queue entry with the TTL of a caller that left is released. The next claim has the next waiter's TTL.
 func TestAnothersTTL(t *testing.T) {
 	for what, c := range map[string]struct {
