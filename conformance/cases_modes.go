@@ -278,7 +278,7 @@ func (j joint) clients(e *Env) {
 				continue
 			}
 			n := taken.Add(takes)
-			<-time.After(200 * time.Microsecond)
+			<-time.After(time.Duration(1+round%5) * 200 * time.Microsecond)
 			taken.Add(-takes)
 			switch {
 			case n > j.places:
