@@ -47,6 +47,7 @@ var waitingCases = group("waiting",
 		for round := range 10 {
 			name := e.name()
 			held, req := a.request(name), b.queueing(name)
+			req.TTL = e.longTTL() // the end of the waiter's place is no hint
 			lease := a.claimAs(held)
 			b.wantHeldAs(req, "the name is held")
 			what, when, end := "released", "after", func() { a.release(lease) }
@@ -266,10 +267,10 @@ var livenessCases = group("liveness",
 	}, "Restart"),
 )
 
-// waitThrough has a client wait while its server is out of reach for longer than the TTL.
+// waitThrough has a client wait while its server is out of reach for longer than the TTL, and once more afterwards: its wake-ups work again.
 func waitThrough(e *Env, fault func()) {
-	holder, b := e.acquire(e.clientOf(e.observer()), e.name()), e.party()
-	c := e.clientOf(b)
+	other, b := e.clientOf(e.observer(), lockport.TTL(e.atLeast(time.Minute))), e.party() // no waiter is served by other's expiry
+	holder, c := e.acquire(other, e.name()), e.clientOf(b)
 	late := e.acquiring(c, holder.Name())
 	early := e.beginAndWait(c, b, holder.Name())
 	fault()
@@ -279,6 +280,11 @@ func waitThrough(e *Env, fault func()) {
 	e.release(holder)
 	e.restore()
 	e.release(early.granted(e.takeover()+2*callTime, "the server is back and the name was released"))
+	holder = e.acquire(other, holder.Name())
+	late = e.acquiring(c, holder.Name())
+	late.notYet(100*time.Millisecond, "the name is held")
+	e.release(holder)
+	e.release(late.granted(e.takeover(), "the server was back when the wait began, and the name was released"))
 }
 
 // starving is how many acquisitions by others starve a waiting client. Time alone does not: on a busy machine others make no progress either.

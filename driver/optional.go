@@ -37,10 +37,10 @@ type Waiter interface {
 // Notifier is a Backend that can notify when a name may have become free. Notifications are advice: one may be missing, since the client also polls
 // (see HeldError), and there may be too many.
 type Notifier interface {
-	// Notify calls wake whenever the claim req, which found the name held, should be tried again. wake never blocks and may be called from any
-	// goroutine. stop ends this; wake may be called once more after stop has returned. Notify waits for no I/O: a driver that must connect or
-	// subscribe first does so in the background, and calls wake once it listens. A notification that came after req was sent and before this
-	// call counts too: wake is called for it at once.
+	// Notify calls wake whenever the claim req, which found the name held, should be tried again. The client calls Notify once for a wait, however
+	// often it tries. wake never blocks and may be called from any goroutine. stop ends this; wake may be called once more after stop has returned.
+	// Notify waits for no I/O: a driver that must connect or subscribe first does so in the background, and calls wake once it listens, also after
+	// each loss of its connection. A notification that came after req was sent and before this call counts too: wake is called for it at once.
 	Notify(req Request, wake func()) (stop func())
 }
 
