@@ -177,7 +177,10 @@ var optionalCases = group("optional",
 		if e.caps.Fair != driver.FairNone {
 			e.is(err, "another client waits already, yet the claim of Requeue was not ErrHeld but", driver.ErrHeld)
 		}
-		b.release(b.takeAs(waits, soon, "it waited first"))
+		next := b.takeAs(waits, soon, "it waited first")
+		st := b.shown(name)
+		e.require(!st.Held || st.Waiters != 0, "the claim of Requeue waits in the server's queue, but Inspect shows no waiter")
+		b.release(next)
 		a.release(a.takeAs(again, soon, "it waited, and the first waiter released the name"))
 
 		// The old claim is lost.

@@ -48,8 +48,10 @@ var removalCases = group("removal",
 	quick("broken", "P3b removal: Break ends only the claim of the given owner, which is told once, within Capabilities.RemovalNotice", func(e *Env) {
 		a, b, name := e.two()
 		told := a.watched(a.request(name))
-		st, waits := b.inspect(name), b.queueing(name)
+		waits := b.queueing(name)
 		b.wantHeldAs(waits, "the name is held")
+		st := b.inspect(name)
+		e.require(st.Waiters != 0 || !waits.Queue, "a client waits in the server's queue, but Inspect shows no waiter")
 		e.is(b.breaks(name, waits.Owner), "Break of an owner that does not have the name, but waited for it, was not ErrLost but", driver.ErrLost)
 		b.abandon(waits)
 		b.wantHeld(name, "Break was called for another owner")

@@ -65,6 +65,14 @@ var statements = []Exhibit{
 				return l.sound.List(ctx, strings.TrimSuffix(prefix, "*"))
 			}
 		}},
+	{"shows-no-waiter", "Inspect says that nobody waits in the server's queue",
+		caught{"removal/broken": "shows no waiter"}, func(l *lock) {
+			l.inspect = func(ctx context.Context, name string) (driver.Status, error) {
+				st, err := l.sound.Inspect(ctx, name)
+				st.Waiters = 0
+				return st, err
+			}
+		}},
 	{"looking-renews", "Inspect extends the claim",
 		caught{"optional/inspect-does-not-renew": "ends with its TTL"}, func(l *lock) {
 			l.grant = func(one *lease) { l.shared.Store(one.req.Name, one) }
