@@ -113,7 +113,7 @@ func (t *told) within(what string) {
 	if e.caps.RemovalNotice == nil {
 		return
 	}
-	limit := e.caps.RemovalNotice(e.ttl)
+	limit, err := e.caps.RemovalNotice(e.ttl), errors.New("none was sent")
 	end := time.After(limit + endTime)
 	for {
 		var renew <-chan time.Time
@@ -124,11 +124,12 @@ func (t *told) within(what string) {
 		case <-t.first:
 			return
 		case <-renew:
-			if errors.Is(t.p.renewIfNeeded(t.lease), driver.ErrLost) {
+			if err = t.p.renewIfNeeded(t.lease); errors.Is(err, driver.ErrLost) {
 				return
 			}
 		case <-end:
-			e.failf("%s and Capabilities.RemovalNotice states %v, but Lost was not called within %v", what, limit, limit+endTime)
+			e.failf("%s and Capabilities.RemovalNotice states %v, but Lost was not called within %v; the last renewal: %v",
+				what, limit, limit+endTime, err)
 		}
 	}
 }
