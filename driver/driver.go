@@ -52,8 +52,9 @@ type Backend interface {
 
 	// Abandon makes sure that req, whose outcome is unknown, is not held, cannot become held, and has left the server's queue. It is idempotent, and
 	// finds the claim by req.Name, req.Owner, req.Shared and req.Permits alone. It returns nil only when certain; until then the client repeats it,
-	// with pauses. A request of the claim may still reach the server up to a minute later. The client also abandons claims with Request.Queue that
-	// failed with ErrUnavailable or ErrRefused; if no attempt left a place in the queue, a driver answers without a request, which might fail for ever.
+	// with pauses. A request of the claim may still reach the server up to a minute later: then it is neither granted nor queued. The client also
+	// abandons claims with Request.Queue that failed with ErrUnavailable or ErrRefused; if no attempt left a place in the queue, a driver answers
+	// without a request, which might fail for ever.
 	Abandon(ctx context.Context, req Request) error
 
 	// Capabilities states what this backend, as configured, promises. It does no I/O and always returns the same value.
@@ -86,7 +87,8 @@ type Request struct {
 	Shared bool
 
 	// Queue says that the caller will wait. If the claim is not granted at once, a driver with Capabilities.Queue adds Owner to the server's queue
-	// for the name. It stays there until it is granted or abandoned.
+	// for the name. It stays there until it is granted or abandoned. The client repeats the claim, after HeldError.Poll at the latest. Once it no longer
+	// does, Owner must not keep the name from others for longer than the TTL.
 	Queue bool
 
 	// Lost, if not nil, reports that the claim is gone, with the reason. It is called at most once, from any goroutine, never blocks, and may be
