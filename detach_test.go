@@ -121,22 +121,25 @@ func TestMinHoldBesideDetach(t *testing.T) {
 	})
 }
 
-// A hold whose Detach certainly failed is renewed again.
+// A Detach that certainly failed leaves the hold as it was, and renewed; one of unknown outcome ends it.
 func TestDetachThatFails(t *testing.T) {
-	bubble(t, func(w *world) {
-		c := w.on(w.around(func(c call) error {
-			if c.method == "Detach" {
-				time.Sleep(time.Second)
-				return driver.ErrUnavailable
-			}
-			return c.do()
-		}))
-		lock := w.acquire(c, "x")
-		w.sleep(ttl/3 - time.Second/2) // until a renewal is due soon
-		require.ErrorIs(t, peer.ErrOf(lock.Detach(w.ctx)), lockport.ErrUnavailable)
-		w.sleep(ttl)
-		w.release(lock)
-	})
+	for failure, want := range map[error][]error{ // of Detach, and of the Release that follows
+		driver.ErrUnavailable: {driver.ErrUnavailable, nil}, driver.ErrRefused: {driver.ErrRefused, nil}, driver.ErrUnknown: {lockport.ErrLost, lockport.ErrLost},
+	} {
+		bubble(t, func(w *world) {
+			lock := w.acquire(w.on(w.around(func(c call) error {
+				if c.method == "Detach" {
+					time.Sleep(time.Second)
+					return failure
+				}
+				return c.do()
+			})), "x")
+			w.sleep(ttl/3 - time.Second/2) // until a renewal is due soon
+			require.ErrorIs(t, peer.ErrOf(lock.Detach(w.ctx)), want[0])
+			w.sleep(2 * ttl)
+			require.ErrorIs(t, lock.Release(w.ctx), want[1])
+		})
+	}
 }
 
 // A lock that is released during its Detach is not requeued: only Release may follow a Detach.
