@@ -168,10 +168,10 @@ func TestRequeue(t *testing.T) {
 	}
 }
 
-// A waiter that leaves during the requeue that claims for it leaves no entry in the queue. If the requeue and the release after it fail, Close waits
+// A waiter that leaves during the requeue that claims for it leaves no entry in the queue. If the requeue and the releases after it fail, Close waits
 // until the lock is released all the same.
 func TestPlaceOfARequeuedClaimIsGivenUp(t *testing.T) {
-	for _, fails := range []int{0, 2} {
+	for _, fails := range []int{0, 3} {
 		bubble(t, func(w *world) {
 			failures := fails
 			c := w.on(w.around(func(c call) error {

@@ -122,7 +122,10 @@ func (cl *claim) release(ctx context.Context) (err error) {
 	default:
 		err = lease.Release(first)
 	}
-	if class := classOf(err); ctx.Err() == nil && (class == driver.ErrUnknown || class == ErrUnavailable && first.Err() != nil) {
+	for range 2 { // the second attempt may use the connection of the first, and end with it
+		if class := classOf(err); ctx.Err() != nil || class != driver.ErrUnknown && (class != ErrUnavailable || first.Err() == nil) {
+			break
+		}
 		err = cl.releaseAgain(ctx)
 	}
 	if classOf(err) == driver.ErrUnknown {

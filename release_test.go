@@ -72,13 +72,13 @@ func TestLostRequestsThatEndClaims(t *testing.T) {
 	}
 }
 
-// A release that the server does not confirm twice is ErrUnavailable. The hold has ended, and the client retries in the background until the name is
+// A release that the server does not confirm in three attempts is ErrUnavailable. The hold has ended, and the client retries in the background until the name is
 // free.
 func TestReleaseThatIsNotConfirmed(t *testing.T) {
 	bubble(t, func(w *world) {
 		c, b := w.client()
 		l := w.acquire(c, "a")
-		for range 3 { // the last one, and Abandon, in the background
+		for range 4 { // the last one, and Abandon, in the background
 			b.FailNext(memorytest.Release, driver.ErrUnknown)
 		}
 		b.FailNext(memorytest.Abandon, driver.ErrUnknown)
