@@ -21,7 +21,7 @@ func renewalTimeout(ttl time.Duration) time.Duration {
 	return min(max(ttl/4, 10*time.Millisecond), maxRenewal)
 }
 
-// maxRenewal leaves a waiting release most of its time. It is below maxAttempt/2: abandon waits that long for a renewal, and may then call Abandon
+// maxRenewal leaves a waiting release most of its time. It is below lostAfter: abandon waits that long for a renewal, and may then call Abandon
 // beside it only because the renewal's context has ended.
 const maxRenewal = 2 * time.Second
 
