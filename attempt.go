@@ -188,7 +188,7 @@ func (cl *claim) overdue() {
 	cl.client.mu.Lock()
 	defer cl.client.mu.Unlock()
 	if q := cl.queue; q.claim == cl && cl.state == claiming && q.blocked == nil {
-		cl.answer(driver.ErrUnknown, fmt.Errorf("%w: no answer in time", ErrUnavailable))
+		cl.answer(driver.ErrUnknown, fmt.Errorf("%w: %w", ErrUnavailable, errNoAnswer))
 		q.stopIfUnwanted()
 	}
 }

@@ -72,8 +72,7 @@ func TestLostRequestsThatEndClaims(t *testing.T) {
 	}
 }
 
-// A release that the server does not confirm in three attempts is ErrUnavailable. The hold has ended, and the client retries in the background until the name is
-// free.
+// A release that the server does not confirm in three attempts is ErrUnavailable. The hold has ended, and the client retries until the name is free.
 func TestReleaseThatIsNotConfirmed(t *testing.T) {
 	bubble(t, func(w *world) {
 		c, b := w.client()

@@ -104,9 +104,12 @@ func (b *Backend) ask(ctx context.Context, conn *sql.Conn, statement string, arg
 // https://mariadb.com/kb/en/mariadb-error-code-reference/
 var refused = regexp.MustCompile("^(?:(42P01|1146|1)|(42|28|3D|22|0A)...|26000|1044|1045|1046|1048|1049|1054|1064|1130|1142|1143|1690|1698|8|14|26)$")
 
-// conflict, readOnly and busy match codes of statements that certainly had no effect: the server undid them (a serialization failure, a deadlock), or
-// it accepts no writes, as after a switchover, or a lock was held for too long, a user's quota is used up, or a node of Galera is not ready.
-var conflict, readOnly, busy = regexp.MustCompile("^(?:40001|40P01|1213|1020)$"), regexp.MustCompile("^(?:25006|1290|1792|1836)$"), regexp.MustCompile("^(?:55P03|1205|1226|1047)$")
+// These match codes of statements that certainly had no effect.
+var (
+	conflict = regexp.MustCompile("^(?:40001|40P01|1213|1020)$") // the server undid them: a serialization failure, a deadlock
+	readOnly = regexp.MustCompile("^(?:25006|1290|1792|1836)$")  // it accepts no writes, as after a switchover
+	busy     = regexp.MustCompile("^(?:55P03|1205|1226|1047)$")  // a lock was held for too long, a quota is used up, a Galera node is not ready
+)
 
 // classify gives err the class of the server's answer, or else class.
 func (b *Backend) classify(ctx context.Context, err, class error) error {
