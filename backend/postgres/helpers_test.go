@@ -82,18 +82,21 @@ func dbAt(t testing.TB, rawURL string, set func(*pgx.ConnConfig)) *sql.DB {
 	return db
 }
 
-// dialed opens a session without the engine, and closes it when the test ends.
+// dialed opens a session without the engine, and closes it when the test ends. It ignores events.
 func dialed(t testing.TB, s *server) *conn {
-	c, _, _ := talking(t, s)
-	return c
+	return dial(t, s, func(session.Key) {}, func(session.Key) {})
 }
 
-// talking is dialed with Events.
+// talking is dialed with its events.
 func talking(t testing.TB, s *server) (c *conn, freed, contended chan session.Key) {
 	freed, contended = make(chan session.Key, 100), make(chan session.Key, 100)
-	dialed := peer.Must(s.dial(peer.Within(t, soon), "host/1/test", session.Events{Freed: func(k session.Key) { freed <- k }, Contended: func(k session.Key) { contended <- k }}))(t)
+	return dial(t, s, func(k session.Key) { freed <- k }, func(k session.Key) { contended <- k }), freed, contended
+}
+
+func dial(t testing.TB, s *server, freed, contended func(session.Key)) *conn {
+	dialed := peer.Must(s.dial(peer.Within(t, soon), "host/1/test", session.Events{Freed: freed, Contended: contended}))(t)
 	t.Cleanup(dialed.Close)
-	return dialed.(*conn), freed, contended
+	return dialed.(*conn)
 }
 
 // waits begins a Wait; its result arrives on the channel.
