@@ -248,7 +248,7 @@ func TestBusyStream(t *testing.T) {
 func TestURLs(t *testing.T) {
 	peer.BadURLs(t, map[string]string{"nats://u:secret@h1:42x2,h2:4222": "bad address", "nats://u:secret@h1?addr=h2:x": "bad address",
 		"nats://u:secret@h1?addr=a:b:c": "bad address", "nats://u:secret@h1/x": "set the bucket", "nats://u:secret@h1?ca=x": "needs tls=true",
-		"nats://h1?creds=/no/file": "no such file"})
+		"nats://h1?creds=/no/file": "no such file", "nats://h1?creds=go.mod": "no nkey seed found"})
 	require.Equal(t, []string{"quorum"}, peer.Notices(t, one.Need(t).URL()))
 	peer.Refuses(t, one.Need(t).URL()+"?bucket=absent", driver.ErrRefused, "the bucket absent")
 	peer.Refuses(t, one.Need(t).URL()+"?tls=true", driver.ErrUnavailable, natsgo.ErrSecureConnWanted.Error())

@@ -49,8 +49,12 @@ func openURL(u *url.URL, _ lockport.SchemeOptions) (driver.Backend, error) {
 		}
 	}
 	if creds != "" {
-		use := natsgo.UserCredentials(creds)
-		if err := use(new(natsgo.Options)); err != nil { // it reads the file
+		use, probe := natsgo.UserCredentials(creds), new(natsgo.Options)
+		err := use(probe) // it reads the file
+		if err == nil {
+			_, err = probe.SignatureCB(nil) // it reads the key too
+		}
+		if err != nil {
 			p.Fail("the URL parameter creds: %w", err)
 		}
 		opts = append(opts, use)
