@@ -81,6 +81,7 @@ var dialects = [...]dialect{
 		notices: []string{"SELECT 'durability' FROM DUAL WHERE @@GLOBAL.innodb_flush_log_at_trx_commit <> 1 OR " +
 			"@@GLOBAL.log_bin AND @@GLOBAL.sync_binlog <> 1 UNION ALL " + // a crash rolls back what the binary log lacks
 			"SELECT 'replication' FROM DUAL WHERE EXISTS (SELECT 1 FROM information_schema.PROCESSLIST WHERE COMMAND LIKE 'Binlog Dump%')",
+			"SHOW GLOBAL STATUS WHERE Variable_name = 'Slaves_running' AND Value > 0", // MySQL has no such variable
 			// They differ among MariaDB, MySQL and Percona's cluster, and an unknown @@variable is an error.
 			"SHOW GLOBAL VARIABLES WHERE Variable_name = 'wsrep_provider' AND Value NOT IN ('', 'none') OR Variable_name = 'group_replication_single_primary_mode' AND Value = 'OFF'"},
 	},

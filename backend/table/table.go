@@ -167,5 +167,7 @@ var risks = map[string]driver.Notice{
 		Remedy: "Set synchronous_commit and fsync to on (Postgres), innodb_flush_log_at_trx_commit and sync_binlog to 1 (MySQL), or synchronous to FULL (SQLite)."},
 	"replication": {ID: "replication", Text: "The server does not wait for its replicas: a promoted replica may lack a held lock, and grant it again.",
 		Remedy: "Make replication synchronous, or check fencing tokens on every write."},
+	"Slaves_running": {ID: "replica", Text: "This server is a replica that accepts writes: locks taken here exclude nobody on its primary.",
+		Remedy: "Use the primary for all locks, and set read_only on replicas."},
 	"wsrep_provider": cluster, "group_replication_single_primary_mode": cluster,
 }
