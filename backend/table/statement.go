@@ -120,7 +120,7 @@ func (b *Backend) classify(ctx context.Context, err, class error) error {
 	line, code := lockurl.PgxAttempts(err.Error()), codeOf(cause)
 	if match := refused.FindStringSubmatch(code); match != nil {
 		if class = driver.ErrRefused; match[1] != "" {
-			line = fmt.Sprintf("%s (%s; is the Dialect right? A name without a schema depends on search_path, or on USE)", b.text("the table {table} is missing; create it: "+b.dialect.schema), line)
+			line = fmt.Sprintf("%s (%s; create=true in a URL creates it. Is the Dialect right? A name without a schema depends on search_path, or on USE)", b.text("the table {table} is missing; create it: "+b.dialect.schema), line)
 		} else if code == "1690" {
 			line = "switch autocommit on (autocommit=1 in the DSN): nothing would be committed (" + line + ")"
 		}
