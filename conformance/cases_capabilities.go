@@ -97,51 +97,57 @@ var capabilitiesCases = group("capabilities",
 				reqs = append(reqs, connected.request(e.name()))
 				leases = append(leases, connected.claimAs(reqs[len(reqs)-1]))
 			}
-			calls := []func(context.Context, int) error{
-				func(ctx context.Context, _ int) error {
-					return errOf(connected.TryAcquire(ctx, connected.request(e.name())))
-				},
-				func(ctx context.Context, _ int) error { return errOf(fresh.TryAcquire(ctx, fresh.request(e.name()))) },
-				func(ctx context.Context, i int) error {
-					ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit) // as the client's
-					defer cancel()
-					return leases[i].Release(ctx)
-				},
+			e.freeze()
+			var lates []time.Duration
+			longest, latest := time.Duration(0), ""
+			measure := func(what string, f func(context.Context, int) error) {
+				stalled := stalls(func() {})
+				var all [together]*call[time.Duration]
+				for i := range all {
+					all[i] = begin(e, what, func(ctx context.Context) (time.Duration, error) {
+						ctx, cancel := context.WithTimeout(ctx, []time.Duration{limit, callTime}[i%2])
+						defer cancel()
+						start := time.Now()
+						defer time.AfterFunc(limit, cancel).Stop()
+						err := f(ctx, i)
+						return time.Since(start) - limit, err
+					})
+				}
+				for _, w := range all {
+					_, err := w.ended(limit+2*endTime, "its context has ended")
+					e.require(err != nil, "a silent server answered %s, "+orNoFault, what)
+				}
+				machine := 2 * stalled() // once for the end of the context, once for the return
+				for _, w := range all {
+					late := w.result - machine
+					lates = append(lates, late)
+					if late > longest {
+						longest, latest = late, what
+					}
+				}
 			}
+			measure("TryAcquire", func(ctx context.Context, _ int) error {
+				return errOf(connected.TryAcquire(ctx, connected.request(e.name())))
+			})
+			measure("TryAcquire on a new connection", func(ctx context.Context, _ int) error {
+				return errOf(fresh.TryAcquire(ctx, fresh.request(e.name())))
+			})
+			measure("Release", func(ctx context.Context, i int) error {
+				ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit) // as the client's
+				defer cancel()
+				return leases[i].Release(ctx)
+			})
 			if requeuer, ok := driver.As[driver.Requeuer](connected.Backend); ok {
-				calls = append(calls, func(ctx context.Context, i int) error {
+				measure("Requeue", func(ctx context.Context, i int) error {
 					again := connected.queueing(reqs[together+i].Name)
 					connected.abandonAtEnd(again)
 					_, _, err := requeuer.Requeue(ctx, leases[together+i], again)
 					return err
 				})
 			}
-			e.freeze()
-			var lates []time.Duration
-			for _, call := range calls {
-				late := make(chan time.Duration, together)
-				stalled := stalls(func() {})
-				e.storm(together, func(ctx context.Context, i int) error {
-					ctx, cancel := context.WithTimeout(ctx, []time.Duration{limit, callTime}[i%2])
-					defer cancel()
-					start := time.Now()
-					defer time.AfterFunc(limit, cancel).Stop()
-					err := call(ctx, i)
-					late <- time.Since(start) - limit
-					if err == nil {
-						return errors.New("a silent server answered, " + orNoFault)
-					}
-					return nil
-				})
-				machine := 2 * stalled() // once for the end of the context, once for the return
-				for range together {
-					lates = append(lates, <-late-machine)
-				}
-			}
 			slices.Sort(lates)
-			longest := lates[len(lates)-1]
 			e.require(lates[len(lates)*2/3] <= most && longest <= endTime, // stalls may have missed a busy moment of the machine
-				"of %d calls too many returned later than %v after their context's end, the latest %v after it", len(lates), most, longest)
+				"of %d calls too many returned later than %v after their context's end; the latest, %s, %v after it", len(lates), most, latest, longest)
 		}, "Freeze"),
 )
 
@@ -198,7 +204,7 @@ var optionalCases = group("optional",
 		e.require(!st.Held && st.Name == name, "nobody ever held the name, but Inspect returned: %+v", st)
 		req := p.request(name)
 		lease := p.claimAs(req)
-		e.check(p.renewIfNeeded(lease), "renewal") // which changes neither the owner nor the token
+		e.check(p.renewIfNeeded(lease), "the renewal of a held claim") // which changes neither the owner nor the token
 		st = other.inspect(name)
 		left, since := time.Until(st.Expires), time.Since(st.Since)
 		e.require(st.Held && !st.Foreign && st.Name == name, "a lockport client holds the name, but Inspect returned: %+v", st)

@@ -159,7 +159,8 @@ func (r *runner) once(ctx context.Context, c Case) error {
 	case <-done:
 	case <-time.After(limit + stuckGrace):
 		_, stacks := labeled(e.prefix)
-		return fmt.Errorf("the case hangs: its limit was %v; earlier failure: %v; its goroutines:\n%s", limit, e.failure(), stacks)
+		seen := cmp.Or(e.failure(), errors.New("no failure was seen"))
+		return fmt.Errorf("%v; then the case hung: its limit was %v; its goroutines:\n%s", seen, limit, stacks)
 	}
 	if err := e.failure(); err != nil { // leaks of a failed case add nothing
 		if took >= limit {
