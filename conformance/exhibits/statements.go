@@ -73,6 +73,14 @@ var statements = []Exhibit{
 				return st, err
 			}
 		}},
+	{"always-held-since-now", "Inspect says that the lock was granted just now",
+		caught{"optional/inspect": "stays the time of the grant"}, func(l *lock) {
+			l.inspect = func(ctx context.Context, name string) (driver.Status, error) {
+				st, err := l.sound.Inspect(ctx, name)
+				st.Since = time.Now()
+				return st, err
+			}
+		}},
 	{"looking-renews", "Inspect extends the claim",
 		caught{"optional/inspect-does-not-renew": "ends with its TTL"}, func(l *lock) {
 			l.grant = func(one *lease) { l.shared.Store(one.req.Name, one) }
