@@ -55,6 +55,16 @@ var claims = []Exhibit{
 			l.takeFrom(ctx, req.Name, func(owner string) bool { return owner == req.Owner })
 			return l.sound.TryAcquire(ctx, req)
 		})},
+	{"tries-again", "a claim on a held name is repeated for a while, as with a library's default options",
+		caught{"contract/held": "must make one attempt"}, claiming(func(l *lock, ctx context.Context, req driver.Request) (granted driver.Lease, err error) {
+			for range 4 {
+				if granted, err = l.sound.TryAcquire(ctx, req); !isHeld(err) {
+					break
+				}
+				time.Sleep(20 * time.Millisecond)
+			}
+			return granted, err
+		})},
 	{"folds-case", "names that differ only in case share a lock",
 		caught{"names/quick": "differs from all held names", "names/distinct": "differs from all held names"}, naming(strings.ToLower)},
 	{"truncates-names", "names that differ only after 1,023 bytes share a lock",
