@@ -12,12 +12,25 @@ import (
 // waits are locks with faults in waiting.
 var waits = []Exhibit{
 	{"never-wakes", "a waiter is neither told that the name is free nor asked to poll",
-		caught{"waiting/notified": "no hint came", "liveness/hand-offs": "Acquire was not granted within"}, silently},
+		caught{"waiting/notified": "no hint came", "liveness/hand-offs": "Acquire was not granted within"},
+		notifying(time.Hour, func(context.Context, *lock, driver.Request, func()) {})},
+	{"hears-nothing", "a waiter is told when its driver begins to listen, and never again; it polls",
+		caught{"waiting/notified": "no hint came"},
+		notifying(2*time.Second, func(_ context.Context, _ *lock, _ driver.Request, wake func()) { wake() })},
 	{"wakes-who-asked-in-time-only", "a release between the claim and the call to Notify wakes nobody",
-		caught{"waiting/notified": "before the call", "cost/waiters": "one waiter cost"}, func(l *lock) {
-			silently(l)
-			l.as = forgetful{l.as.(silent)}
-		}},
+		caught{"waiting/notified": "before the call", "cost/waiters": "one waiter cost"},
+		notifying(time.Hour, func(ctx context.Context, l *lock, req driver.Request, wake func()) {
+			req.Owner = "probe:" + req.Owner
+			for seen := false; ctx.Err() == nil; time.Sleep(2 * time.Millisecond) {
+				_, err := l.TryAcquire(ctx, req)
+				_ = l.Abandon(ctx, req)
+				if isHeld(err) {
+					seen = true
+				} else if seen {
+					wake()
+				}
+			}
+		})},
 	{"waits-for-ever", "Wait is not granted a name that was released",
 		caught{"waiting/wait": "was not granted within", "waiting/long-wait": "was not granted within"}, waiting(func(_ *lock, ctx context.Context, _ driver.Request) (driver.Lease, error) {
 			<-ctx.Done()
@@ -70,44 +83,35 @@ func unqueued(req *driver.Request) { req.Queue = false }
 // plain hides the optional interfaces of a lock.
 type plain struct{ driver.Backend }
 
-// silent is a driver.Notifier that never calls wake.
-type silent struct{ plain }
-
-func silently(l *lock) {
-	l.state = func(c *driver.Capabilities) {
-		c.Wake, c.Fair, c.Queue = driver.WakeNotify, driver.FairNone, false
-	}
-	l.claim = func(ctx context.Context, req driver.Request) (driver.Lease, error) {
-		granted, err := l.sound.TryAcquire(ctx, req)
-		if isHeld(err) {
-			err = &driver.HeldError{Poll: time.Hour}
+// notifying makes a lock whose waiters are notified, and poll as a safety net.
+func notifying(poll time.Duration, notify func(ctx context.Context, l *lock, req driver.Request, wake func())) func(*lock) {
+	return func(l *lock) {
+		l.state = func(c *driver.Capabilities) {
+			c.Wake, c.Fair, c.Queue = driver.WakeNotify, driver.FairNone, false
 		}
-		return granted, err
+		l.claim = func(ctx context.Context, req driver.Request) (driver.Lease, error) {
+			granted, err := l.sound.TryAcquire(ctx, req)
+			if isHeld(err) {
+				err = &driver.HeldError{Poll: poll}
+			}
+			return granted, err
+		}
+		l.as = notifier{plain{l}, func(ctx context.Context, req driver.Request, wake func()) { notify(ctx, l, req, wake) }}
 	}
-	l.as = silent{plain{l}}
 }
 
-func (silent) Notify(driver.Request, func()) (stop func()) { return func() {} }
+// notifier is a driver.Notifier.
+type notifier struct {
+	plain
+	notify func(ctx context.Context, req driver.Request, wake func())
+}
 
-// forgetful is a driver.Notifier that polls, but only calls wake if it found the name held before.
-type forgetful struct{ silent }
-
-func (b forgetful) Notify(req driver.Request, wake func()) (stop func()) {
+func (n notifier) Notify(req driver.Request, wake func()) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
-		probe := req
-		probe.Owner = "probe:" + req.Owner
-		for seen := false; ctx.Err() == nil; time.Sleep(2 * time.Millisecond) {
-			_, err := b.TryAcquire(ctx, probe)
-			_ = b.Abandon(ctx, probe)
-			if isHeld(err) {
-				seen = true
-			} else if seen {
-				wake()
-			}
-		}
+		n.notify(ctx, req, wake)
 	}()
 	return func() { cancel(); <-over }
 }
