@@ -213,6 +213,10 @@ var optionalCases = group("optional",
 		e.require(st.Expires.IsZero() || left <= e.ttl+time.Second && left >= -time.Second,
 			"Inspect says that the lock expires in %v, but its TTL is %v", left, e.ttl)
 		e.require(st.Since.IsZero() || since <= e.ttl+callTime && since >= -time.Second, "the lock is new, but Inspect says that it is held for %v", since)
+		shown := time.Now()
+		e.sleep(e.ttl / 20) // the server's clock may reach Inspect with a delay
+		e.eventually(e.ttl/2, func() bool { return other.inspect(name).Since.Sub(st.Since) <= time.Since(shown)/2 },
+			"Inspect's Since stays the time of the grant, and does not move on with the clock")
 		p.release(lease)
 		st = other.inspect(name)
 		e.require(!st.Held, "the name was released, but Inspect returned: %+v", st)

@@ -100,7 +100,7 @@ var contractCases = group("contract",
 				}
 			}
 		}),
-	quick("held", "contract, P10 errors: a claim on a held name returns ErrHeld; its ExpiresIn and Holder, if set, are true", func(e *Env) {
+	quick("held", "contract, P10 errors: a claim on a held name returns ErrHeld, without another attempt; its ExpiresIn and Holder, if set, are true", func(e *Env) {
 		a, b, name := e.two()
 		req, rival := a.request(name), b.request(name)
 		req.TTL, rival.TTL = e.atLeast(e.ttl+489*time.Millisecond), e.atLeast(3*e.ttl) // ExpiresIn is about the holder's
@@ -153,7 +153,7 @@ var contractCases = group("contract",
 				case errors.Is(err, driver.ErrHeld), errors.Is(err, driver.ErrUnknown), err == nil && i%3 == 0: // unknown: the machine stalled
 					p.abandon(req)
 				case err != nil:
-					return err
+					return fmt.Errorf("a claim must be granted or return ErrHeld; it returned: %w", err)
 				default:
 					if err = lease.Release(ctx); class(err) == driver.ErrUnknown {
 						p.abandon(req)
@@ -215,7 +215,7 @@ func (e *Env) countsFromSending(what string, call func() (until time.Time, err e
 	e.check(err, "%s", what)
 	e.applies(!until.IsZero(), "claims do not expire")
 	left := until.Sub(back)
-	e.require(left <= e.ttl-late || back.Sub(sent) >= late, "%s took less than %v, the delay of replies: is Target behind the proxy?", what, late)
+	e.require(left <= e.ttl-late || back.Sub(sent) >= late, "%s took less than %v, the delay of replies: it waited for none, or Target is not behind the proxy", what, late)
 	e.require(left <= e.ttl-late, "the reply to %s came %v late, so at most %v of the TTL %v can be left, but Until leaves %v",
 		what, late, e.ttl-late, e.ttl, left)
 }

@@ -273,7 +273,7 @@ func (j joint) clients(e *Env) {
 			cancel()
 			if err != nil {
 				if patience > callTime {
-					return err
+					return fmt.Errorf("Acquire with a limit of %v returned: %w", patience, err)
 				}
 				continue
 			}
@@ -287,7 +287,7 @@ func (j joint) clients(e *Env) {
 				full.Add(1)
 			}
 			if err := l.Release(e.ctx); err != nil {
-				return err
+				return fmt.Errorf("the release of a held lock failed: %w", err)
 			}
 			holds.Add(1)
 		}

@@ -23,7 +23,7 @@ var silenceCases = group("silence",
 		a, b, name, lease := e.held()
 		e.sleep(e.ttl / 2)
 		until, err := a.renew(lease)
-		e.check(err, "renewal")
+		e.check(err, "the renewal of a held claim")
 		e.require(until.After(lease.Grant().Until), "a renewal after half the TTL did not extend the validity")
 		b.release(b.afterExpiry(lease, until, name))
 	}),
@@ -132,9 +132,9 @@ func toldBeforeGrant(e *Env, fault func(), hangsUp bool) {
 	}
 	limit := endTime
 	if ends || !hangsUp { // nothing tells the holder, so its clock must, even if it states no validity
-		valid := l.Valid()
-		e.require(!valid && !believed().After(granted),
-			"the server has granted the name to another client, but the holder said Valid after that (and says so now: %t)", valid)
+		valid, after := l.Valid(), believed().Sub(granted)
+		e.require(!valid && after <= 0,
+			"the server has granted the name to another client, but the holder said Valid until %v after that (and says so now: %t)", after, valid)
 	} else {
 		limit = e.noticeTime(l) // each side notices the end of the session in its own time: this is P3b
 	}
