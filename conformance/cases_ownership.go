@@ -2,7 +2,6 @@ package conformance
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/lockport/lockport/driver"
@@ -60,38 +59,6 @@ var ownershipCases = group("ownership",
 		}
 		e.is(err, "the renewal of an expired claim was not ErrLost but", driver.ErrLost)
 		b.wantFree(name, "the claim expired, and its renewal returned ErrLost")
-	}),
-	full("renewed-claim-stays", "P1 exclusion: claims that are renewed, together where the backend is a BatchRenewer, stay held", func(e *Env) {
-		const why = "the holder renews its claim successfully and in time"
-		p, other, names := e.party(), e.party(), []string{e.name(), e.name(), e.name()}
-		leases, ends := make([]driver.Lease, len(names)), make([]time.Time, len(names))
-		for i, name := range names {
-			leases[i] = p.claim(name)
-			e.needsRenewal(leases[i])
-			ends[i] = leases[i].Grant().Until
-		}
-		inTime := func() {
-			if !time.Now().Before(slices.MinFunc(ends, time.Time.Compare)) {
-				e.stalled()
-			}
-		}
-		for end := time.Now().Add(3 * e.ttl); time.Now().Before(end); {
-			e.sleep(e.ttl / 4)
-			began := time.Now()
-			results := p.renewAll(leases)
-			inTime()
-			for i, r := range results {
-				e.check(r.Err, "a renewal in time failed")
-				e.require(r.Until.After(began), "a renewal returned a validity that ended %v before the renewal was sent", began.Sub(r.Until))
-				ends[i] = r.Until
-			}
-			for _, name := range names {
-				lease, err := other.try(other.request(name))
-				inTime()
-				e.refused(lease, err, why)
-			}
-		}
-		p.release(leases...)
 	}),
 )
 

@@ -16,7 +16,7 @@ var waits = []Exhibit{
 		notifying(time.Hour, func(context.Context, *lock, driver.Request, func()) {})},
 	{"hears-nothing", "a waiter is told when its driver begins to listen, and never again; it polls",
 		caught{"waiting/notified": "no hint came"},
-		notifying(2*time.Second, func(_ context.Context, _ *lock, _ driver.Request, wake func()) { wake() })},
+		notifying(200*time.Millisecond, func(_ context.Context, _ *lock, _ driver.Request, wake func()) { wake() })},
 	{"wakes-who-asked-in-time-only", "a release between the claim and the call to Notify wakes nobody",
 		caught{"waiting/notified": "before the call", "cost/waiters": "one waiter cost"},
 		notifying(time.Hour, func(ctx context.Context, l *lock, req driver.Request, wake func()) {
