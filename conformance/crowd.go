@@ -235,14 +235,13 @@ func (c *crowd) pick() int {
 	return rand.IntN(crowdNames)
 }
 
-// crowdMaxHold is the MaxHold of a few holds. Only crowds that last for longCrowd have those, and holds that need renewal.
-const crowdMaxHold, longCrowd = 2 * time.Second, 10 * time.Second
+// longCrowd is how long a crowd lasts that has holds which need renewal.
+const longCrowd = 10 * time.Second
 
 // plan is how a goroutine acquires a name, and how long it holds it.
 type plan struct {
 	name     int
 	lasts    time.Duration // longest hold
-	ended    bool          // MaxHold ends the hold, and the goroutine waits for that
 	opts     []lockport.AcquireOption
 	once     bool          // by TryAcquire
 	limit    time.Duration // when the context ends: Patience, or before
@@ -266,8 +265,6 @@ func (c *crowd) plan() plan {
 	switch n := rand.IntN(1000); {
 	case n < 3:
 		p.opts = append(p.opts, lockport.MinHold(rand.N(5*time.Millisecond)))
-	case n < 4 && p.lasts == 0 && p.name >= 16 && c.For >= longCrowd:
-		p.opts, p.ended = append(p.opts, lockport.MaxHold(crowdMaxHold)), true
 	case n < 8 && c.client.Capabilities().FixedTTL == 0:
 		p.opts = append(p.opts, lockport.TTL(c.TTL+c.TTL/2)) // another TTL: the claim cannot be shared with others
 	}
@@ -314,9 +311,6 @@ func (c *crowd) turn(ctx context.Context) error {
 		return fmt.Errorf("P6 cancellation: a call returned %v after its context ended", late)
 	case err == nil:
 		raise(&c.Longest, took)
-		if p.ended {
-			return c.waitForMaxHold(p, lock)
-		}
 		return c.hold(context.Background(), p.name, lock, p.lasts)
 	case p.once && errors.Is(err, lockport.ErrHeld):
 		atomic.AddInt64(&c.InVain, 1)
@@ -332,20 +326,4 @@ func (c *crowd) turn(ctx context.Context) error {
 		return fmt.Errorf("P7 liveness: a waiter did not get name %d within %v, while others did: %w", p.name, c.Patience, err)
 	}
 	return fmt.Errorf("an acquisition failed on a healthy server: %w", err)
-}
-
-// waitForMaxHold holds a lock until MaxHold ends it.
-func (c *crowd) waitForMaxHold(p plan, l *lockport.Lock) error {
-	if err := c.stay(p.name, l, 0); err != nil {
-		return err
-	}
-	select {
-	case <-l.Lost():
-	case <-time.After(crowdMaxHold + lateness):
-	}
-	said, released := l.Err(), l.Release(context.Background())
-	if !errors.Is(said, lockport.ErrMaxHold) || !errors.Is(released, lockport.ErrMaxHold) {
-		return fmt.Errorf("MaxHold has passed, so Err and Release must return ErrMaxHold; they returned: %v; %v", said, released)
-	}
-	return nil
 }

@@ -100,25 +100,18 @@ func (h *holders) isOver(hold int64) bool {
 	return ok && !l.(*lockport.Lock).Valid()
 }
 
-// stay holds for up to long, without releasing.
-func (h *holders) stay(name int, l *lockport.Lock, long time.Duration) error {
-	leave, err := h.enter(name, l)
-	if err != nil {
-		return err
-	}
-	if long > 0 {
-		<-time.After(rand.N(long))
-	}
-	lost := l.Err()
-	if err := leave(); err != nil || lost == nil {
-		return err
-	}
-	return fmt.Errorf("a hold was lost on a healthy server: %w", lost)
-}
-
-// hold is stay, and then releases the lock. A loss is an error unless losses is set.
+// hold holds for up to long, and then releases the lock. A loss is an error unless losses is set.
 func (h *holders) hold(ctx context.Context, name int, l *lockport.Lock, long time.Duration) error {
-	err := h.stay(name, l, long)
+	leave, err := h.enter(name, l)
+	if err == nil {
+		if long > 0 {
+			<-time.After(rand.N(long))
+		}
+		err = l.Err()
+		if broken := leave(); broken != nil {
+			return broken
+		}
+	}
 	if err != nil && !errors.Is(err, lockport.ErrLost) {
 		return err
 	}
