@@ -107,7 +107,7 @@ func (p *party) pollInterval(name string) time.Duration {
 // closeCases test Close of a client.
 var closeCases = group("close",
 	quick("holding", "P8 no leaks, P10 errors: Close ends every hold with ErrClosed, not with ErrLost, and frees its name; later calls return ErrClosed", func(e *Env) {
-		a, b := e.client(), e.client()
+		a, b := e.patient(), e.client()
 		locks := e.acquireMany(a, 20)
 		e.check(a.Close(), "Close")
 		e.check(a.Close(), "a second Close")
