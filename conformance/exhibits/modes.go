@@ -88,13 +88,7 @@ var modes = []Exhibit{
 			}
 		}},
 	{"shows-one-holder", "Inspect shows only one of several readers or permits",
-		caught{"shared/inspected": "hold the name, and Inspect says", "permits/inspected": "hold the name, and Inspect says"}, func(l *lock) {
-			l.inspect = func(ctx context.Context, name string) (driver.Status, error) {
-				st, err := l.sound.Inspect(ctx, name)
-				st.Others = nil
-				return st, err
-			}
-		}},
+		caught{"shared/inspected": "hold the name, and Inspect says", "permits/inspected": "hold the name, and Inspect says"}, inspecting(func(st *driver.Status) { st.Others = nil })},
 	{"detached-for-ever", "a detached lock is still renewed by the client that detached it",
 		caught{"detach/expired": "a detached claim ends with its TTL"}, func(l *lock) {
 			l.detach = func(_ context.Context, detached driver.Lease) error {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -22,7 +23,7 @@ var statements = []Exhibit{
 			}
 		})},
 	{"cries-wolf", "Lost is called although the claim is held",
-		caught{"removal/no-false-alarm": "was told 1 times"}, asking(func(req *driver.Request) {
+		caught{"removal/no-false-alarm": "was told 1 times", "cost/held-locks-stay": "was lost on a healthy server"}, asking(func(req *driver.Request) {
 			if lost := req.Lost; lost != nil {
 				time.AfterFunc(req.TTL/2, func() { lost(driver.ErrLost) })
 			}
@@ -66,21 +67,9 @@ var statements = []Exhibit{
 			}
 		}},
 	{"shows-no-waiter", "Inspect says that nobody waits in the server's queue",
-		caught{"removal/broken": "shows no waiter"}, func(l *lock) {
-			l.inspect = func(ctx context.Context, name string) (driver.Status, error) {
-				st, err := l.sound.Inspect(ctx, name)
-				st.Waiters = 0
-				return st, err
-			}
-		}},
+		caught{"removal/broken": "shows no waiter"}, inspecting(func(st *driver.Status) { st.Waiters = 0 })},
 	{"always-held-since-now", "Inspect says that the lock was granted just now",
-		caught{"optional/inspect": "stays the time of the grant"}, func(l *lock) {
-			l.inspect = func(ctx context.Context, name string) (driver.Status, error) {
-				st, err := l.sound.Inspect(ctx, name)
-				st.Since = time.Now()
-				return st, err
-			}
-		}},
+		caught{"optional/inspect": "stays the time of the grant"}, inspecting(func(st *driver.Status) { st.Since = time.Now() })},
 	{"looking-renews", "Inspect extends the claim",
 		caught{"optional/inspect-does-not-renew": "ends with its TTL"}, func(l *lock) {
 			l.grant = func(one *lease) { l.shared.Store(one.req.Name, one) }
@@ -119,6 +108,12 @@ var statements = []Exhibit{
 		}},
 	{"leaks-goroutines", "every claim leaves a goroutine behind",
 		caught{"exclusion/two-backends": "no goroutine may be left", "errors/released": "no goroutine may be left"}, asking(func(*driver.Request) { go time.Sleep(10 * time.Second) })},
+	{"a-goroutine-for-each-lock", "each held lock keeps a goroutine",
+		caught{"cost/held-locks": "320 need"}, func(l *lock) {
+			open, hangUp := make(chan struct{}), l.hangUp
+			l.grant = func(*lease) { go func() { <-open }() }
+			l.hangUp = sync.OnceFunc(func() { close(open); hangUp() })
+		}},
 	{"leaks-keys", "every claim leaves a key at the server",
 		caught{"exclusion/two-backends": "the server must keep nothing", "errors/released": "the server must keep nothing"}, claiming(func(l *lock, ctx context.Context, req driver.Request) (driver.Lease, error) {
 			direct := memory.NewBackend(memory.Options{Server: l.sound.Server()})
@@ -134,4 +129,15 @@ var statements = []Exhibit{
 // stating changes the Capabilities of a lock.
 func stating(change func(*driver.Capabilities)) func(*lock) {
 	return func(l *lock) { l.state = change }
+}
+
+// inspecting changes what Inspect returns.
+func inspecting(change func(*driver.Status)) func(*lock) {
+	return func(l *lock) {
+		l.inspect = func(ctx context.Context, name string) (driver.Status, error) {
+			st, err := l.sound.Inspect(ctx, name)
+			change(&st)
+			return st, err
+		}
+	}
 }
