@@ -93,7 +93,7 @@ func (b *Backend) connect() (*clientv3.Client, *call) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.client == nil && b.connecting == nil {
-		b.connecting = b.begin(func(*call) (err error) {
+		b.connecting = b.begin(func() (err error) {
 			config := *b.config
 			config.Context = b.ctx
 			var client *clientv3.Client
@@ -163,14 +163,14 @@ type call struct {
 }
 
 // begin runs f on a goroutine that Close waits for. The mutex is held.
-func (b *Backend) begin(f func(*call) error) *call {
+func (b *Backend) begin(f func() error) *call {
 	c := &call{began: time.Now(), done: make(chan struct{}), err: errClosed}
 	if b.ctx.Err() != nil {
 		close(c.done)
 		return c
 	}
 	b.running.Go(func() {
-		c.err = f(c)
+		c.err = f()
 		close(c.done)
 	})
 	return c

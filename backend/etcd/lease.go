@@ -24,14 +24,13 @@ type lease struct {
 }
 
 // A lease confirmed within TTL/refreshAfter is used as it is. Later, each use also starts a keep-alive. A lease with less than TTL/replaceBelow
-// left might end before the claim arrives, so it is replaced. A keep-alive unanswered for TTL/silentAfter is not joined: the next
-// caller sends one to another member. After TTL/endsAfter, when renewals no longer wait for it, it ends: clientv3 may be repeating it
-// without a pause.
+// left might end before the claim arrives, so it is replaced. A keep-alive unanswered for TTL/repeatAfter is sent once more, usually to another
+// member. After TTL/endsAfter, when renewals no longer wait for it, it ends: clientv3 may be repeating it without a pause.
 const (
-	refreshAfter = 3 // a third
-	replaceBelow = 4 // a quarter
-	silentAfter  = 6 // a sixth
-	endsAfter    = 4 // a quarter
+	refreshAfter = 3  // a third
+	replaceBelow = 4  // a quarter
+	repeatAfter  = 12 // a twelfth
+	endsAfter    = 4  // a quarter
 )
 
 const (
@@ -48,7 +47,7 @@ func (b *Backend) leaseFor(ctx context.Context, ttl time.Duration) (*lease, erro
 	l := b.leases[ttl]
 	if l == nil || !l.usable() {
 		l = newLease(ttl)
-		l.creation = b.begin(func(*call) error {
+		l.creation = b.begin(func() error {
 			ctx, cancel := context.WithTimeout(b.ctx, min(ttl, createTimeout))
 			defer cancel()
 			return b.create(ctx, l)
@@ -104,25 +103,51 @@ func (b *Backend) refresh(l *lease, must bool) *call {
 	switch {
 	case !must && time.Until(l.until) >= l.ttl-l.ttl/refreshAfter:
 		return nil
-	case l.pending != nil && time.Since(l.pending.began) < l.ttl/silentAfter:
+	case l.pending != nil:
 		return l.pending
 	}
-	l.pending = b.begin(func(k *call) error { return b.keepAlive(l, k) })
+	l.pending = b.begin(func() error {
+		err := b.keepAlive(l)
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		l.pending = nil
+		return err
+	})
 	return l.pending
 }
 
-// keepAlive sends one keep-alive for l, as k. The validity counts from before the request was sent.
-func (b *Backend) keepAlive(l *lease, k *call) error {
+// keepAlive keeps l alive, as its pending call. The first answer counts: others may be due from a silent member, or one that asks a silent leader.
+func (b *Backend) keepAlive(l *lease) error {
 	ctx, cancel := context.WithTimeout(b.ctx, l.ttl/endsAfter)
 	defer cancel()
+	answers := make(chan error)
+	for {
+		b.running.Go(func() {
+			err := b.sendKeepAlive(ctx, l)
+			select {
+			case answers <- err:
+			case <-ctx.Done():
+			}
+		})
+		select {
+		case <-time.After(l.ttl / repeatAfter):
+			continue
+		case err := <-answers:
+			return err
+		case <-ctx.Done():
+			return classify(ctx, ctx.Err(), true)
+		}
+	}
+}
+
+// sendKeepAlive sends one keep-alive for l. The validity counts from before it was sent.
+func (b *Backend) sendKeepAlive(ctx context.Context, l *lease) error {
+	sent := time.Now()
 	r, err := do(ctx, b, true, func(ctx context.Context, client *clientv3.Client) (*clientv3.LeaseKeepAliveResponse, error) {
 		return client.KeepAliveOnce(ctx, l.id)
 	})
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if l.pending == k {
-		l.pending = nil
-	}
 	switch {
 	case errors.Is(err, rpctypes.ErrLeaseNotFound): // its claims learn of it by their keys' watches, or by their next renewals
 		l.gone = true
@@ -131,7 +156,7 @@ func (b *Backend) keepAlive(l *lease, k *call) error {
 	case err != nil:
 		return err
 	}
-	if until := k.began.Add(min(time.Duration(r.TTL)*time.Second, l.ttl)); until.After(l.until) {
+	if until := sent.Add(min(time.Duration(r.TTL)*time.Second, l.ttl)); until.After(l.until) {
 		l.until = until
 	}
 	return nil
