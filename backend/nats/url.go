@@ -38,7 +38,7 @@ func openURL(u *url.URL, _ lockport.SchemeOptions) (driver.Backend, error) {
 		natsgo.Timeout(connectTimeout), // nats.go keeps it for every reconnect
 		natsgo.CustomReconnectDelay(func(n int) time.Duration { return min(time.Duration(n)*50*time.Millisecond, time.Second) }),
 		natsgo.ReconnectBufSize(-1), // a request that cannot be sent now fails, and is not sent later
-		natsgo.PingInterval(5 * time.Second), natsgo.MaxPingsOutstanding(2),
+		natsgo.PingInterval(2 * time.Second), natsgo.MaxPingsOutstanding(2),
 		natsgo.ErrorHandler(func(*natsgo.Conn, *natsgo.Subscription, error) {}), // the default one prints
 		func(o *natsgo.Options) error { o.Servers = servers; return nil },       // Connect would split a text at commas, and a password may have one
 	}
