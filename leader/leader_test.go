@@ -201,28 +201,6 @@ func TestGraceBeforeMaxHold(t *testing.T) {
 	})
 }
 
-// While fn ignores the end of its context, Run neither campaigns nor releases the lock. Run reports that another process may lead.
-func TestFnThatHangs(t *testing.T) {
-	bubble(t, func(t *testing.T, s *memory.Server) {
-		one, b := client(t, s)
-		two, _ := client(t, s)
-		hang, calls, late := make(chan struct{}), 0, errors.New("at last")
-		r := run(t.Context(), one, func(context.Context, *lockport.Lock) error { calls++; <-hang; return late }, leader.Grace(time.Second))
-		b.Pause()
-		next := run(t.Context(), two, untilEnded)
-		sleep(2 * ttl)
-		require.Equal(t, "campaigning leading", next.states())
-		b.Resume()
-		sleep(10 * ttl)
-		require.Equal(t, "campaigning leading stopping", r.states())
-		close(hang)
-		require.Equal(t, "campaigning leading stopping idle", r.states())
-		require.ErrorIs(t, r.last().Err, lockport.ErrLost)
-		require.ErrorIs(t, r.last().Err, late)
-		require.Equal(t, 1, calls)
-	})
-}
-
 // Grace ends the context of a slow fn. The lock, which can be renewed again, is not released meanwhile.
 func TestGraceThatIsNotKept(t *testing.T) {
 	bubble(t, func(t *testing.T, s *memory.Server) {
@@ -301,6 +279,8 @@ func TestHopeless(t *testing.T) {
 	}{
 		"name":         {name: "", want: lockport.ErrInvalidName},
 		"refused":      {name: "n", down: driver.ErrRefused, want: lockport.ErrRefused},
+		"unsupported":  {name: "n", down: errors.ErrUnsupported, want: errors.ErrUnsupported},
+		"invalid":      {name: "n", down: driver.ErrInvalidOption, want: lockport.ErrInvalidOption},
 		"long Grace":   {name: "n", opts: []leader.Option{leader.Grace(ttl/2 + 1)}, want: lockport.ErrInvalidOption},
 		"Grace < 0":    {name: "n", opts: []leader.Option{leader.Grace(-1)}, want: lockport.ErrInvalidOption},
 		"least 0":      {name: "n", opts: []leader.Option{leader.Backoff(0, 1)}, want: lockport.ErrInvalidOption},
@@ -365,12 +345,15 @@ func TestLostBeforeTheTerm(t *testing.T) {
 	})
 }
 
-// tokenless is a backend whose server knows no tokens.
-type tokenless struct{ *memorytest.Backend }
+// altered is a backend whose server tells less.
+type altered struct {
+	*memorytest.Backend
+	status func(*driver.Status)
+}
 
-func (b tokenless) Inspect(ctx context.Context, name string) (driver.Status, error) {
+func (b altered) Inspect(ctx context.Context, name string) (driver.Status, error) {
 	st, err := b.Backend.Inspect(ctx, name)
-	st.Token = 0
+	b.status(&st)
 	return st, err
 }
 
@@ -409,16 +392,21 @@ func TestWatch(t *testing.T) {
 			" false 0 unavailable: true",
 		}, seen)
 
-		terms, term := 0, peer.Holds(t, candidate, "n")
-		for _, err := range leader.Watch(peer.Within(t, time.Minute), peer.Client(t, tokenless{memorytest.NewBackend(s, nil)}), "n", time.Second) {
-			require.NoError(t, err)
-			require.NoError(t, term.Release(t.Context()))
-			if terms++; terms == 3 {
-				break
+		for what, alter := range map[string]func(*driver.Status){
+			"owner": func(st *driver.Status) { st.Token = 0 },
+			"token": func(st *driver.Status) { st.Owner = "cron" },
+		} {
+			terms, term := 0, peer.Holds(t, candidate, "n")
+			for _, err := range leader.Watch(peer.Within(t, time.Minute), peer.Client(t, altered{memorytest.NewBackend(s, nil), alter}), "n", time.Second) {
+				require.NoError(t, err)
+				require.NoError(t, term.Release(t.Context()))
+				if terms++; terms == 3 {
+					break
+				}
+				term = peer.Holds(t, candidate, "n")
 			}
-			term = peer.Holds(t, candidate, "n")
+			require.Equal(t, 3, terms, "each has another "+what)
 		}
-		require.Equal(t, 3, terms, "each has another owner")
 	})
 }
 
