@@ -174,7 +174,9 @@ func TestReleaseBeforeARetake(t *testing.T) {
 			lease.waitsUntil(t, func() bool { return lease.votes[0].claims.are(stray) })
 			another()
 		}
+		began := time.Now()
 		a.Frees(lease)
+		require.Less(t, time.Since(began), a.o.NodeTimeout, "it waits for a majority only")
 		if lost {
 			a.nodes[0].settle(peer.Within(t, soon))
 		}
