@@ -8,9 +8,9 @@ local owner, permits = ARGV[1], tonumber(ARGV[2])
 local lock = permits == 0 and redis.pcall('GET', KEYS[1])
 local now, up_to = now_ms(), string.format('(%.0f', GONE)
 
--- The number of holders.
+-- The number of holders; of readers only while the lock's value is READERS.
 local function count()
-  return (permits > 0 or lock == READERS) and call('ZCOUNT', KEYS[4], now, up_to) or 0
+  return call('ZCOUNT', KEYS[4], now, up_to)
 end
 
 -- Whether the owner holds.
@@ -47,14 +47,14 @@ end
 
 -- What has the lock instead of the owner: its value, '' if not a string, 0 if free.
 local function lost()
-  return lock and lock ~= READERS and (type(lock) == 'table' and '' or lock) or 0
+  return lock ~= READERS and (type(lock) == 'table' and '' or lock) or 0
 end
 
 -- Tells the holders, a writer or the members of the set, that somebody waits.
 local function tell_holders()
   if type(lock) == 'string' and string.sub(lock, 1, 4) == 'lp1:' and lock ~= READERS then
     tell(string.sub(lock, 5), 'c')
-  elseif count() > 0 then
+  else
     for _, holder in ipairs(call('ZREVRANGEBYSCORE', KEYS[4], up_to, now)) do
       tell(holder, 'c')
     end
