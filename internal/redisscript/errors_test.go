@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -26,13 +25,12 @@ func TestClassify(t *testing.T) {
 	}{
 		{io.EOF, true, driver.ErrUnknown},
 		{io.EOF, false, driver.ErrUnavailable},
-		{context.DeadlineExceeded, true, driver.ErrUnknown},
-		{context.Canceled, false, driver.ErrUnavailable},
 		{errors.Join(goredis.Nil, goredis.Nil), false, driver.ErrUnavailable}, // of two sentinels
 		{&net.OpError{Op: "dial", Err: errors.New("lookup h\n: no such host")}, false, driver.ErrUnavailable},
 		{&net.OpError{Op: "remote error", Err: errors.New("tls: expired certificate")}, true, driver.ErrRefused},
-		{goredis.ErrClosed, false, driver.ErrUnavailable},
-		{goredis.ErrPoolTimeout, false, driver.ErrUnavailable},
+		{goredis.ErrClosed, true, driver.ErrUnavailable},
+		{goredis.ErrPoolTimeout, true, driver.ErrUnavailable},
+		{goredis.ErrPoolExhausted, true, driver.ErrUnavailable},
 		{ReplyError("LOADING Redis is loading the dataset in memory"), true, driver.ErrUnavailable},
 		{ReplyError("MASTERDOWN Link with MASTER is down"), true, driver.ErrUnavailable},
 		{ReplyError("CLUSTERDOWN The cluster is down"), true, driver.ErrUnavailable},
@@ -71,7 +69,6 @@ func TestExplain(t *testing.T) {
 		what       string
 	}{
 		{io.EOF, driver.ErrUnavailable, "h:1 closed the connection: is it a Redis server, and do both sides agree on TLS?"},
-		{os.ErrDeadlineExceeded, driver.ErrUnavailable, "h:1 does not answer: is it"},
 		{context.DeadlineExceeded, driver.ErrUnavailable, "h:1 does not answer: is it"},
 		{context.Canceled, driver.ErrUnavailable, "context canceled"},
 		{fmt.Errorf("redis: invalid reply: %q", strings.Repeat("\x00", 999)), driver.ErrUnavailable, `is h:1 a Redis server? (redis: invalid reply: "\x00`},
