@@ -150,6 +150,7 @@ func TestAnswerThatIsOverdueEndsTheSession(t *testing.T) {
 		r.is(t, driver.ErrUnknown)
 		require.ErrorContains(t, r.err, "has not answered for 9s")
 		require.True(t, c.closed)
+		require.ErrorIs(t, peer.ErrOf(driver.Renew(t.Context(), h.b, lease)), driver.ErrLost)
 
 		h.deaf = true
 		o := h.try(t.Context(), request("b"))
