@@ -105,6 +105,19 @@ func TestCallsReturnThoughTheServerIsSilent(t *testing.T) {
 	}
 }
 
+// What blocks the client, such as a hook, delays one direct claim past its context's end, and not those that follow.
+func TestBlockedClient(t *testing.T) {
+	n := nodeOn(t, newClient(t, servers.SharedRedis(t).URL(), prompt, func(o *goredis.Options) {
+		o.OnConnect = func(context.Context, *goredis.Conn) error { time.Sleep(time.Second); return goredis.ErrClosed }
+	}), "a", Options{})
+	for _, late := range []bool{true, false} {
+		ctx := peer.Within(t, 200*time.Millisecond)
+		require.Error(t, peer.ErrOf(n.TryAcquire(ctx, n.Request(t.Name()))))
+		end, _ := ctx.Deadline()
+		require.Equal(t, late, time.Since(end) > time.Second/2)
+	}
+}
+
 // A demoted master refuses with READONLY. Each connection that does is dropped, and the next one finds the new master at the same address.
 func TestDemotedMaster(t *testing.T) {
 	t.Parallel()

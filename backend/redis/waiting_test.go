@@ -83,22 +83,6 @@ func TestHeadStaysHeadWhenAForeignClientWasQuicker(t *testing.T) {
 	c.Frees(c.Takes(second))
 }
 
-func TestListeningSurvivesTheLossOfItsConnection(t *testing.T) {
-	s, a, b := alone(t)
-	for range 3 {
-		lease := a.Takes(a.Request(t.Name()))
-		req := b.Request(t.Name())
-		b.Waits(req)
-		woken := b.Notified(req)
-		require.Positive(t, do(t, s, "CLIENT", "KILL", "TYPE", "pubsub"))
-		peer.Eventually(t, woken) // it resubscribed: a hint may have been missed
-		woken = b.Notified(req)
-		a.Frees(lease)
-		peer.Eventually(t, woken)
-		b.Frees(b.Takes(req))
-	}
-}
-
 // A ping detects a connection that died silently, and it is replaced.
 func TestListeningSurvivesASilentConnection(t *testing.T) {
 	s, a, _, _ := shared(t)

@@ -14,7 +14,7 @@ import (
 const (
 	// directWait is how long a direct claim waits on the socket, and so how late it may return after its context is canceled.
 	directWait = 80 * time.Millisecond
-	// directPause is how long all calls use the queue after a direct claim got no answer within directWait.
+	// directPause is how long all calls use the queue after a direct claim took longer than directWait, or was blocked so long by a hook.
 	directPause = 10 * time.Second
 )
 
@@ -27,13 +27,16 @@ func (p *Pipe) direct(ctx context.Context, c Call) (Reply, bool) {
 		time.Now().UnixNano() < p.slow.Load() {
 		return Reply{}, false
 	}
-	sooner := ctx
+	start, sooner := time.Now(), ctx
 	if end, limited := ctx.Deadline(); claim && (!limited || time.Until(end) > directWait) {
 		sooner = deadlineContext{ctx, time.Now().Add(directWait)}
 	}
 	cmd := newCommand(c.args)
 	_ = p.single.Process(sooner, cmd) // cmd has the error too
 	value, err := cmd.outcome()
+	if claim && time.Since(start) > directWait {
+		p.slow.Store(time.Now().Add(directPause).UnixNano())
+	}
 	if isNoScript(err) {
 		return Reply{}, false
 	}
@@ -43,7 +46,6 @@ func (p *Pipe) direct(ctx context.Context, c Call) (Reply, bool) {
 	if errors.Is(err, driver.ErrUnavailable) { // no connection within directWait
 		return Reply{}, false
 	}
-	p.slow.Store(time.Now().Add(directPause).UnixNano())
 	return p.again(ctx, c), true
 }
 
