@@ -94,7 +94,7 @@ func Explain(addr string, err error) error {
 	case broken && network.Timeout():
 		return fmt.Errorf("%w: %s does not answer: is it a Redis server, and do both sides agree on TLS? (%w)", driver.ErrUnavailable, addr, network)
 	case broken, errors.Is(err, io.EOF):
-		return fmt.Errorf("%w: %s closed the connection: is it a Redis server, and do both sides agree on TLS?", driver.ErrUnavailable, addr)
+		return fmt.Errorf("%w: %s closed the connection: is it a Redis server below its maxclients, and do both sides agree on TLS?", driver.ErrUnavailable, addr)
 	}
 	return fmt.Errorf("%w: is %s a Redis server? (%.150s)", driver.ErrUnavailable, addr, strings.TrimPrefix(err.Error(), driver.ErrUnknown.Error()+": "))
 }

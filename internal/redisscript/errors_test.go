@@ -68,7 +68,7 @@ func TestExplain(t *testing.T) {
 		err, class error
 		what       string
 	}{
-		{io.EOF, driver.ErrUnavailable, "h:1 closed the connection: is it a Redis server, and do both sides agree on TLS?"},
+		{io.EOF, driver.ErrUnavailable, "h:1 closed the connection: is it a Redis server below its maxclients, and do both sides agree on TLS?"},
 		{context.DeadlineExceeded, driver.ErrUnavailable, "h:1 does not answer: is it"},
 		{context.Canceled, driver.ErrUnavailable, "context canceled"},
 		{fmt.Errorf("redis: invalid reply: %q", strings.Repeat("\x00", 999)), driver.ErrUnavailable, `is h:1 a Redis server? (redis: invalid reply: "\x00`},
