@@ -107,14 +107,15 @@ func TestCallsReturnThoughTheServerIsSilent(t *testing.T) {
 
 // What blocks the client, such as a hook, delays one direct claim past its context's end, and not those that follow.
 func TestBlockedClient(t *testing.T) {
+	t.Parallel()
 	n := nodeOn(t, newClient(t, servers.SharedRedis(t).URL(), prompt, func(o *goredis.Options) {
-		o.OnConnect = func(context.Context, *goredis.Conn) error { time.Sleep(time.Second); return goredis.ErrClosed }
+		o.OnConnect = func(context.Context, *goredis.Conn) error { time.Sleep(2 * soon); return goredis.ErrClosed }
 	}), "a", Options{})
 	for _, late := range []bool{true, false} {
 		ctx := peer.Within(t, 200*time.Millisecond)
 		require.Error(t, peer.ErrOf(n.TryAcquire(ctx, n.Request(t.Name()))))
 		end, _ := ctx.Deadline()
-		require.Equal(t, late, time.Since(end) > time.Second/2)
+		require.Equal(t, late, time.Since(end) > soon)
 	}
 }
 
