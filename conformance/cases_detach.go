@@ -50,7 +50,7 @@ var detachCases = stated("detach", func(c driver.Capabilities) bool { return c.D
 				p.abandon(mine)
 				unknown.Add(1)
 			case !errors.Is(err, driver.ErrLost):
-				return fmt.Errorf("Attach must return nil or ErrLost; it returned: %w", err)
+				return fmt.Errorf("the call of Attach must return nil or ErrLost; it returned: %w", err)
 			}
 			return nil
 		})

@@ -273,7 +273,7 @@ func (j joint) clients(e *Env) {
 			cancel()
 			if err != nil {
 				if patience > callTime {
-					return fmt.Errorf("Acquire with a limit of %v returned: %w", patience, err)
+					return fmt.Errorf("the call of Acquire with a limit of %v returned: %w", patience, err)
 				}
 				continue
 			}
