@@ -14,7 +14,7 @@ import (
 const (
 	// directWait is how long a direct claim waits on the socket, and so how late it may return after its context is canceled.
 	directWait = 80 * time.Millisecond
-	// directPause is how long all calls use the queue after a direct claim took longer than directWait, or was blocked so long by a hook.
+	// directPause is how long all calls use the queue after a direct claim took longer than directWait: no answer came, or a hook blocked.
 	directPause = 10 * time.Second
 )
 

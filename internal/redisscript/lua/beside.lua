@@ -8,7 +8,7 @@ local owner, permits = ARGV[1], tonumber(ARGV[2])
 local lock = permits == 0 and redis.pcall('GET', KEYS[1])
 local now, up_to = now_ms(), string.format('(%.0f', GONE)
 
--- The number of holders; of readers only while the lock's value is READERS.
+-- The number of holders. For readers, the caller knows that the lock's value is READERS.
 local function count()
   return call('ZCOUNT', KEYS[4], now, up_to)
 end
