@@ -51,13 +51,17 @@ func (l *Log) granted() time.Duration { return time.Duration(l.timeout.Load()) *
 
 // connect makes a connection of our own. It opens a session now, and again whenever one has expired. log learns the timeout.
 func (b *Backend) connect(timeout time.Duration, log *Log) *zk.Conn {
-	var handshake *time.Timer // go-zookeeper would wait several session timeouts for a silent server
+	var handshake *time.Timer
 	dial := func(network, address string, bound time.Duration) (net.Conn, error) {
 		ctx, cancel := context.WithTimeout(context.Background(), bound)
 		defer cancel()
 		conn, err := b.o.Dial(ctx, network, address)
 		if err == nil {
-			handshake = time.AfterFunc(max(time.Second, min(b.o.TTL/3, 5*time.Second)), func() { _ = conn.Close() })
+			leave := func() { _ = conn.Close() }
+			handshake = time.AfterFunc(b.patience(), leave)
+			b.mu.Lock()
+			b.leave = leave
+			b.mu.Unlock()
 		}
 		return conn, err
 	}
@@ -70,6 +74,10 @@ func (b *Backend) connect(timeout time.Duration, log *Log) *zk.Conn {
 		zk.WithEventCallback(event), zk.WithLogger(log))
 	return conn
 }
+
+// patience is how long a connection of our own waits for a silent server before it tries the next. go-zookeeper would wait two thirds of the session
+// timeout, when holds have little left, and several timeouts during the handshake.
+func (b *Backend) patience() time.Duration { return max(time.Second, min(b.o.TTL/6, 5*time.Second)) }
 
 // unreachable is the error of a request that was not sent because no server opened a session; log has the cause.
 func (b *Backend) unreachable(log *Log) error {

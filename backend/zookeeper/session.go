@@ -66,14 +66,20 @@ func call[T any](b *Backend, quorum bool, did, path string, request func(*zk.Con
 	}
 	b.observe()
 	conn, id, sent := b.conn, b.session.id, time.Now()
+	if b.pending == 0 {
+		b.heard = sent
+	}
+	b.pending++
 	b.mu.Unlock()
 	answer, err = request(conn)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.pending--
+	b.heard = time.Now()
 	if err == nil || errors.Is(err, zk.ErrNoNode) {
-		b.mu.Lock()
-		defer b.mu.Unlock()
 		b.observe()
 		if s := &b.session; s.id == id && id != 0 { // so b.conn is conn
-			s.answered(exchange{sent, time.Now()}, quorum, b.tick, b.o.TTL)
+			s.answered(exchange{sent, b.heard}, quorum, b.tick, b.o.TTL)
 		}
 	}
 	return answer, explain(err, did, path)
@@ -175,18 +181,22 @@ func (b *Backend) freshen(ctx context.Context, path string) error {
 
 // beat keeps the evidence that the session lives fresh: it sends a request if there was none for some time. A confirmation counts as of a request that
 // was answered a tick before. That request and the tick together shall not be older than a third of the timeout, so that claims and renewals are valid
-// for the rest. go-zookeeper's own pings do not reveal when they were answered.
+// for the rest. go-zookeeper's own pings do not reveal when they were answered. beat also leaves a server that is silent.
 func (b *Backend) beat() {
 	b.mu.Lock()
-	conn, last := b.conn, b.session.latest(time.Now())
+	conn, last, idle := b.conn, b.session.latest(time.Now()), b.pending == 0
 	pause := max(b.timeout()*3/10-b.tick, b.tick/2)
+	silent := !idle && time.Since(b.heard) > b.patience()
+	leave := b.leave
 	b.mu.Unlock()
 	switch {
 	case conn == nil:
 	case conn.State() != zk.StateHasSession:
 		b.giveUp()
-	case time.Since(last) > pause:
-		_ = b.ping()
+	case silent && leave != nil:
+		go leave() // TLS may wait
+	case idle && time.Since(last) > pause:
+		go func() { _ = b.ping() }()
 	}
 }
 

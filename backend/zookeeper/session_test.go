@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport"
+	"github.com/lockport/lockport/conformance/faultproxy"
 	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/lab/peer"
 	"github.com/lockport/lockport/internal/lab/servers"
@@ -153,4 +154,17 @@ func TestChangedTimeout(t *testing.T) {
 		_, err := c.TryAcquire(t.Context(), "z")
 		return !errors.Is(err, lockport.ErrRefused) || !l.Valid()
 	}, time.Second, time.Millisecond)
+}
+
+// go-zookeeper would wait two thirds of the TTL.
+func TestSilentServerIsLeft(t *testing.T) {
+	s, _ := beside(t)
+	proxies := []*faultproxy.Proxy{peer.Proxy(t, s.Addr()), peer.Proxy(t, s.Addr())}
+	n := newBackend(t, Options{TTL: 2 * peer.Soon}, proxies[0].Addr(), proxies[1].Addr())
+	session := func() int64 { peer.Shows(t, n, "a"); return sessionOf(n) }
+	first := session()
+	peer.Until(t, func() bool { return proxies[0].Conns()+proxies[1].Conns() == 1 }) // without the probe's
+	proxies[proxies[1].Conns()].Freeze()
+	peer.Until(t, func() bool { return peer.ErrOf(n.Inspect(t.Context(), "a")) == nil })
+	require.Equal(t, first, session())
 }

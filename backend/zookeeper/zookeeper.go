@@ -81,6 +81,9 @@ type Backend struct {
 	conn     *zk.Conn      // nil: not made, or given up
 	prepared time.Time     // when the connection became usable; zero: not yet
 	tick     time.Duration // the servers' tickTime; 0: not known yet
+	leave    func()        // closes the latest connection of our own to a server; nil: the connection is the caller's
+	pending  int           // requests without an answer
+	heard    time.Time     // the last answer while requests were pending, or the first of them was sent
 	observed time.Time     // when the connection's session was last observed, handshakes aside
 	down     time.Time     // when the caller's connection was first found closed; zero: a look since then found it otherwise
 	session  session
