@@ -111,6 +111,9 @@ func TestACL(t *testing.T) {
 	for _, user := range []string{"alice:secret@", "bob:secret@", ""} {
 		peer.Notices(t, at(user, "/shared"))
 	}
+	// The user may not read the chroot.
+	creates(t, raw, top+"/unread", zk.WorldACL(zk.PermCreate))
+	peer.Holds(t, opens("", "/unread"), "x")
 	// The user may not create the chroot.
 	creates(t, raw, top+"/locked", zk.WorldACL(zk.PermRead))
 	peer.Refuses(t, at("", "/locked/a/b"), lockport.ErrRefused, "does not let this user create "+top+"/locked/a")
@@ -120,10 +123,11 @@ func TestACL(t *testing.T) {
 	peer.Refuses(t, at("", "/keep"), lockport.ErrRefused, "delete "+top+"/keep/")
 	// The user may not list nodes.
 	creates(t, raw, top+"/blind", world)
-	creates(t, raw, top+"/blind/x", zk.WorldACL(zk.PermCreate|zk.PermDelete))
+	creates(t, raw, top+"/blind/x", zk.WorldACL(zk.PermCreate|zk.PermDelete|zk.PermAdmin))
 	blind := opens("", "/blind")
 	peer.SaysOneLine(t, peer.ErrOf(blind.TryAcquire(peer.Within(t, soon), "x")), lockport.ErrRefused, "list")
 	peer.SaysOneLine(t, peer.ErrOf(blind.Acquire(peer.Within(t, soon), "x")), lockport.ErrRefused, "list")
+	require.NoError(t, peer.ErrOf(raw.SetACL(top+"/blind/x", world, -1))) // newer servers hide the node
 	_, stat, err := raw.Exists(top + "/blind/x")
 	require.NoError(t, err)
 	require.Zero(t, stat.NumChildren, "the refused claim left its node")

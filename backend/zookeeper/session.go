@@ -204,6 +204,9 @@ func (b *Backend) beat() {
 func (b *Backend) ping() error {
 	_, err := call(b, false, "read", b.root(), func(c *zk.Conn) (bool, error) {
 		exists, _, err := c.Exists(b.root())
+		if errors.Is(err, zk.ErrNoAuth) { // an answer too, of newer servers
+			err = nil
+		}
 		return exists, err
 	})
 	return err

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -21,7 +22,7 @@ func (c *claim) sleep(ctx context.Context, path string) error {
 	} else if err != nil || free {
 		return err
 	}
-	safety := time.NewTimer(max(c.b.o.TTL, 5*time.Second)) // some servers send no event for a node that the user may not read
+	safety := time.NewTimer(max(c.b.o.TTL, 5*time.Second)) // newer servers send no event for a node that the user may no longer read
 	defer safety.Stop()
 	select {
 	case <-events:
@@ -89,9 +90,10 @@ func (c *claim) watchSiblings(events <-chan zk.Event) (_ <-chan zk.Event, free b
 func (b *Backend) watch(path string) (<-chan zk.Event, error) {
 	return call(b, false, "read", path, func(c *zk.Conn) (<-chan zk.Event, error) {
 		_, _, events, err := c.GetW(path)
-		if errors.Is(err, zk.ErrNoAuth) { // a foreign node; anybody may ask whether it exists
-			var exists bool
-			if exists, _, events, err = c.ExistsW(path); err == nil && !exists { // it was deleted in between
+		if errors.Is(err, zk.ErrNoAuth) { // a foreign node; its parent's changes show its end, also where newer servers hide that
+			parent, node := path[:strings.LastIndexByte(path, '/')], base(path)
+			var siblings []string
+			if siblings, _, events, err = c.ChildrenW(parent); err == nil && !slices.Contains(siblings, node) {
 				err = zk.ErrNoNode
 			}
 		}
