@@ -188,7 +188,7 @@ func TestPgBouncer(t *testing.T) {
 // A role without CREATE is told which objects to have created.
 func TestPrivileges(t *testing.T) {
 	p := database(t)
-	execute(t, p.root, `CREATE ROLE app LOGIN PASSWORD 'app-secret'`)
+	execute(t, p.root, `CREATE ROLE app LOGIN PASSWORD 'app-secret'; REVOKE CREATE ON SCHEMA public FROM PUBLIC; GRANT CREATE ON SCHEMA public TO lockport`) // as on PostgreSQL 15
 	app := p.UserURL("app", "app-secret")
 	peer.Refuses(t, app, driver.ErrRefused, `have their owner run: CREATE SEQUENCE IF NOT EXISTS "`)
 
