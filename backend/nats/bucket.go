@@ -32,8 +32,20 @@ func CreateBucket(ctx context.Context, js jetstream.JetStream, o Options, replic
 	return err
 }
 
-// verify checks that the bucket is suitable for locks.
+// endsClaims reports whether a server of this version ends claims that nobody renews. Earlier ones do not while the bucket is busy:
+// nats-server's change 7344. A version of another form is taken for a newer one.
+func endsClaims(version string) bool {
+	var major, minor, patch int
+	_, err := fmt.Sscanf(version, "%d.%d.%d", &major, &minor, &patch)
+	fixedIn := map[int]int{11: 10, 12: 1}[minor]
+	return err != nil || major > 2 || minor > 10 && patch >= fixedIn
+}
+
+// verify checks that the bucket, and the server that the client is connected to, are suitable for locks.
 func (b *Backend) verify(ctx context.Context, js jetstream.JetStream) (*jetstream.StreamInfo, error) {
+	if version := js.Conn().ConnectedServerVersion(); !endsClaims(version) {
+		return nil, fmt.Errorf("%w: on NATS %s, a dead holder's lock can stay taken for ever: use 2.11.10, 2.12.1 or newer", driver.ErrRefused, version)
+	}
 	stream, err := js.Stream(ctx, b.stream())
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the bucket %s: does it exist (nats.CreateBucket makes it), and has the user rights to it? %w", b.bucket, err)

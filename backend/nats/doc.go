@@ -1,4 +1,4 @@
-// Package nats provides locks in a key-value bucket of NATS JetStream 2.11 or newer, through nats.go. It is a module of its own.
+// Package nats provides locks in a key-value bucket of NATS JetStream 2.11.10 or newer, through nats.go. It is a module of its own.
 //
 // Guarantees: exclusion among all clients of one bucket, while its data survives and the servers' clocks agree. A hold ends at its release, or
 // when its TTL has passed since its last renewal. A holder cut off from the server knows that before. Fencing tokens are revisions of the

@@ -233,6 +233,14 @@ func TestUnfitBuckets(t *testing.T) {
 	require.ErrorIs(t, peer.ErrOf(New(js, Options{Bucket: "a.b"})), lockport.ErrInvalidOption)
 }
 
+func TestVersions(t *testing.T) {
+	for version, ok := range map[string]bool{
+		"2.10.29": false, "2.11.9": false, "2.11.10": true, "2.12.0-RC.1": false, "2.12.1": true, "2.14.0": true, "3.0.0": true, "": true,
+	} {
+		require.Equal(t, ok, endsClaims(version), version)
+	}
+}
+
 // A stream whose queue is full, or whose account's or server's storage is, drops a request, but takes later ones. Without trust in the server there is no later one.
 func TestBusyStream(t *testing.T) {
 	for _, sent := range []bool{false, true} {
