@@ -3,7 +3,9 @@ package file
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
+	"os"
 	"time"
 
 	"github.com/lockport/lockport/driver"
@@ -18,6 +20,17 @@ const (
 // overtakeAfter is how often a waiter that is not next tries anyway, in case the next one has been stopped. Tests change it.
 var overtakeAfter = 250 * time.Millisecond
 
+// claim is a claim that the backend has in claims, and its lease once granted. Then its fields do not change.
+type claim struct {
+	backend *Backend
+	req     driver.Request
+	tried   time.Time // when it last tried to lock main, or began
+	grant   driver.Grant
+
+	main *lockFile // the file that it tries to lock, once that is open; once granted, the locked file: that of the name, or of one of its permits
+	own  *lockFile // has the record: main, or a reader's own file; nil: not granted
+}
+
 // TryAcquire implements driver.Backend. With req.Queue, a claim that finds the name held keeps the file open and its turn, until it is granted or
 // abandoned.
 func (b *Backend) TryAcquire(ctx context.Context, req driver.Request) (driver.Lease, error) {
@@ -26,54 +39,29 @@ func (b *Backend) TryAcquire(ctx context.Context, req driver.Request) (driver.Le
 	if err := b.begin(ctx); err != nil {
 		return nil, err
 	}
-	if l := b.held[req.Owner]; l != nil {
-		return l, nil // granted before
+	c := b.claims[req.Owner]
+	switch {
+	case c == nil:
+		c = &claim{backend: b, tried: time.Now()}
+		b.claims[req.Owner] = c
+	case c.own != nil:
+		return c, nil // granted before
 	}
-	path := b.path(FileName(req.Name))
-	if req.Permits > 0 {
-		path = b.path(gateName(req.Name))
-	}
-	var l *lease
-	f, err := lockAt(path, b.waiting[req.Owner], func(f *lockFile) error { return f.try(req) })
-	delete(b.waiting, req.Owner)
+	c.req = req
+	err := c.attempt()
 	if err == nil {
-		l, err = b.grant(req, f)
-	}
-	if err == nil {
-		b.held[req.Owner] = l
 		b.watch()
-		return l, nil
+		return c, nil
 	}
 	if errors.Is(err, driver.ErrHeld) {
-		err = f.heldError()
+		err = c.main.heldError()
 		if req.Queue && hasTurnstile {
-			f.takeTurnstile()
-			b.waiting[req.Owner] = f
+			c.main.takeTurnstile()
 			return nil, err
 		}
 	}
-	f.close()
+	b.end(c)
 	return nil, b.dir.explain(err)
-}
-
-// try locks f for req, unless another waiter is next. A claim that does not wait takes a free lock anyway. A reader does not: it would keep out a
-// writer that is next.
-func (f *lockFile) try(req driver.Request) error {
-	now := time.Now()
-	overtakes := (req.Queue || req.Shared) && f.isTurnstileTaken()
-	if overtakes && (!req.Queue || now.Sub(f.tried) < overtakeAfter) {
-		return driver.ErrHeld
-	}
-	f.tried = now
-	if req.Shared && overtakes { // only if the name is free: a writer that is next may be waiting for readers to end
-		if err := f.tryLock(); err != nil {
-			return err
-		}
-	}
-	if req.Shared || req.Permits > 0 { // a gate: prune must not remove it while further files are locked
-		return f.tryShare()
-	}
-	return f.tryLock()
 }
 
 // heldError says who has f, as far as its record tells.
@@ -85,36 +73,114 @@ func (f *lockFile) heldError() error {
 	return held
 }
 
-// grant makes a lease of f, which req has locked. After an error f is unlocked.
-func (b *Backend) grant(req driver.Request, f *lockFile) (*lease, error) {
-	own, r, err := f, record{}, error(nil)
-	switch {
-	case req.Permits > 0:
-		own, r, err = b.takePermit(f, req)
-	case req.Shared:
-		own, r, err = b.takeReader(f, req)
-	default:
-		r, err = f.next()
+// attempt tries to lock main, and what else c needs. After an error nothing is locked.
+func (c *claim) attempt() (err error) {
+	path := c.backend.path(FileName(c.req.Name))
+	if c.req.Permits > 0 {
+		path = c.backend.path(gateName(c.req.Name))
 	}
-	if r.owner = req.Owner; err == nil {
-		err = own.write(r, req.Name)
+	if c.main, err = lockAt(path, c.main, c.lock); err != nil {
+		return err
+	}
+	own, r, err := c.main, record{}, error(nil)
+	switch {
+	case c.req.Permits > 0:
+		own, r, err = c.backend.takePermit(c.main, c.req)
+	case c.req.Shared:
+		own, r, err = c.backend.takeReader(c.main, c.req)
+	default:
+		r, err = own.next()
+	}
+	if r.owner = c.req.Owner; err == nil {
+		err = own.write(r, c.req.Name)
 	}
 	if err != nil {
-		if own != f {
+		if own != c.main {
 			own.close()
 		}
-		_ = f.unlock()
-		return nil, err
+		_ = c.main.unlock()
+		return err
 	}
-	if f.info.Size() == 0 { // a new file
-		b.prune(time.Now())
-	}
+	f := c.main
 	f.leaveTurnstile()
-	l := &lease{backend: b, req: req, main: f, own: own}
-	l.grant = driver.Grant{Token: r.token, Contended: f.isTurnstileTaken()}
-	if req.Permits > 0 {
-		l.main = own
+	c.own, c.grant = own, driver.Grant{Token: r.token, Contended: f.isTurnstileTaken()}
+	if c.req.Permits > 0 {
+		c.main = own
 		f.close() // the gate
 	}
-	return l, nil
+	if f.info.Size() == 0 { // a new file
+		c.backend.prune(time.Now())
+	}
+	return nil
+}
+
+// lock locks f for c, unless another waiter is next. A claim that does not wait takes a free lock anyway. A reader does not: it would keep out a
+// writer that is next.
+func (c *claim) lock(f *lockFile) error {
+	now := time.Now()
+	overtakes := (c.req.Queue || c.req.Shared) && f.isTurnstileTaken()
+	if overtakes && (!c.req.Queue || now.Sub(c.tried) < overtakeAfter) {
+		return driver.ErrHeld
+	}
+	c.tried = now
+	if c.req.Shared && overtakes { // only if the name is free: a writer that is next may be waiting for readers to end
+		if err := f.tryLock(); err != nil {
+			return err
+		}
+	}
+	if c.req.Shared || c.req.Permits > 0 { // a gate: prune must not remove it while further files are locked
+		return f.tryShare()
+	}
+	return f.tryLock()
+}
+
+// touch gives the files of c the time now, so that they look used.
+func (c *claim) touch(now time.Time) {
+	for _, path := range []string{c.main.Name(), c.own.Name(), c.backend.path(gateName(c.req.Name))} { // there may be no gate
+		_ = os.Chtimes(path, now, now)
+	}
+}
+
+// Grant implements driver.Lease. Until is zero: the claim ends only with the process, or with its file.
+func (c *claim) Grant() driver.Grant { return c.grant }
+
+// As implements driver.LeaseAs: it sets a **os.File to the locked file. You can pass that to a child process, which then shares the lock. The lock
+// lasts until it is released, or both processes have ended. The file must not be closed or written to.
+func (c *claim) As(target any) bool {
+	f, ok := target.(**os.File)
+	if ok {
+		*f = c.main.File
+	}
+	return ok
+}
+
+// Release implements driver.Lease. It ignores ctx, since it never waits.
+func (c *claim) Release(context.Context) error {
+	b := c.backend
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	here, err := c.main.isHere()
+	if !b.end(c) || !here && err == nil {
+		return c.lostError()
+	}
+	return nil
+}
+
+func (c *claim) lostError() error {
+	return fmt.Errorf("%w: the lock file %s was removed or replaced", driver.ErrLost, c.main.Name())
+}
+
+// end ends c if it has not ended, and reports that. The caller holds mu.
+func (b *Backend) end(c *claim) bool {
+	if b.claims[c.req.Owner] != c {
+		return false
+	}
+	delete(b.claims, c.req.Owner)
+	if c.own != nil {
+		c.own.free()
+	}
+	if c.main != c.own {
+		c.main.close()
+	}
+	return true
 }

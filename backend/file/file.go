@@ -15,10 +15,9 @@ import (
 type Backend struct {
 	mu      sync.Mutex // held for a whole attempt, which never waits
 	dir     folder
-	held    map[string]*lease    // by the claim's owner
-	waiting map[string]*lockFile // claims between two attempts, likewise
-	timer   *time.Timer          // runs checkFiles; nil: nothing is held
-	touched time.Time            // when held files last got the current time
+	claims  map[string]*claim // by owner: those granted, and those between two attempts
+	timer   *time.Timer       // runs checkFiles; nil: nothing is held
+	touched time.Time         // when held files last got the current time
 	pruning sync.WaitGroup
 }
 
@@ -60,10 +59,8 @@ func (b *Backend) path(file string) string { return filepath.Join(b.dir.path, fi
 func (b *Backend) Abandon(_ context.Context, req driver.Request) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.waiting[req.Owner].close()
-	delete(b.waiting, req.Owner)
-	if l := b.held[req.Owner]; l != nil {
-		b.end(l)
+	if c := b.claims[req.Owner]; c != nil {
+		b.end(c)
 	}
 	return nil
 }
@@ -71,11 +68,8 @@ func (b *Backend) Abandon(_ context.Context, req driver.Request) error {
 // Close implements driver.Backend: it unlocks all held files, as the end of the process would.
 func (b *Backend) Close() error {
 	b.mu.Lock()
-	for _, l := range b.held {
-		b.end(l)
-	}
-	for _, f := range b.waiting {
-		f.close()
+	for _, c := range b.claims {
+		b.end(c)
 	}
 	b.mu.Unlock()
 	b.pruning.Wait()

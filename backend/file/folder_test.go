@@ -92,11 +92,11 @@ func TestReleaseFindsLoss(t *testing.T) {
 	for range 2 {
 		require.ErrorIs(t, l.Release(t.Context()), driver.ErrLost)
 	}
-	require.Empty(t, b.held, "the next check would find the loss again")
+	require.Empty(t, b.claims, "the next check would find the loss again")
 	require.Empty(t, told)
-	peer.Takes(t, b, l.(*lease).req)
+	peer.Takes(t, b, l.(*claim).req)
 	require.ErrorIs(t, l.Release(t.Context()), driver.ErrLost)
-	require.Len(t, b.held, 1, "a late release ended the next claim")
+	require.Len(t, b.claims, 1, "a late release ended the next claim")
 }
 
 func TestGivenFolder(t *testing.T) {

@@ -21,7 +21,6 @@ type lockFile struct {
 	info   os.FileInfo // when it was opened
 	record record      // the current one, as last read or written
 	slot   int         // of record; -1: neither slot is valid
-	tried  time.Time   // when a claim last tried to lock the file, or opened it
 }
 
 // isHere reports whether f is still the file at its path. An error proves nothing.

@@ -27,7 +27,7 @@ func TestReadersDoNotOvertakeAWriter(t *testing.T) {
 	late := peer.Reading(queued("x"))
 	peer.Fails(t, c, reading("x"), driver.ErrHeld)
 	peer.Fails(t, c, late, driver.ErrHeld)
-	c.waiting[late.Owner].tried = time.Time{} // so long ago that it may overtake the writer, but not join a reader
+	c.claims[late.Owner].tried = time.Time{} // so long ago that it may overtake the writer, but not join a reader
 	peer.Fails(t, c, late, driver.ErrHeld)
 	release(t, first)
 	peer.Fails(t, c, reading("x"), driver.ErrHeld)

@@ -25,10 +25,7 @@ func New(o Options, opts ...lockport.Option) (*lockport.Client, error) {
 
 // NewBackend returns a driver.Backend for the locks in o.Dir, for lockport.New.
 func NewBackend(o Options) (*Backend, error) {
-	b := &Backend{
-		held:    make(map[string]*lease),
-		waiting: make(map[string]*lockFile),
-	}
+	b := &Backend{claims: make(map[string]*claim)}
 	switch {
 	case o.Dir == "":
 		b.dir.path, b.dir.own = DefaultDir(), true

@@ -112,7 +112,7 @@ func TestTokensOfPermits(t *testing.T) {
 			require.NoError(t, errs[i])
 			token := l.Grant().Token
 			require.Greater(t, token, last)
-			require.Equal(t, numbered("x", permit, int(token%n)+1), filepath.Base(l.(*lease).own.Name()))
+			require.Equal(t, numbered("x", permit, int(token%n)+1), filepath.Base(l.(*claim).own.Name()))
 			tokens[token], greatest = true, max(greatest, token)
 			release(t, l)
 		}

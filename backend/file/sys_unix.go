@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"syscall"
-	"time"
 
 	"github.com/lockport/lockport/driver"
 )
@@ -42,7 +41,7 @@ func openLock(path string, flag int) (*lockFile, error) {
 		f.Close()
 		return nil, err
 	}
-	return &lockFile{File: f, info: info, slot: -1, tried: time.Now()}, nil
+	return &lockFile{File: f, info: info, slot: -1}, nil
 }
 
 func notALock(path, why string) error {

@@ -47,10 +47,10 @@ func TestQueue(t *testing.T) {
 	require.Equal(t, []any{next.Owner, lease.Grant().Token, true}, []any{held.Holder.Owner, held.Holder.Token, held.Poll >= minPoll})
 	release(t, lease)
 	peer.Fails(t, a, again, driver.ErrHeld)
-	starts := child(t, c.waiting[later.Owner].File)
+	starts := child(t, c.claims[later.Owner].main.File)
 	require.NoError(t, c.Abandon(t.Context(), later))
 	release(t, peer.Takes(t, a, again))
-	require.Zero(t, len(a.waiting)+len(b.waiting)+len(c.waiting))
+	require.Zero(t, len(a.claims)+len(b.claims)+len(c.claims))
 	starts()
 	require.Zero(t, openLocks(dir))
 

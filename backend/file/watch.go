@@ -26,18 +26,21 @@ func (b *Backend) checkFiles() {
 	if touch {
 		b.touched = now
 	}
-	for _, l := range b.held {
-		if here, err := l.main.isHere(); !here && err == nil {
-			b.end(l)
-			if l.req.Lost != nil {
-				go l.req.Lost(l.lostError()) // it may take locks of the client, which calls this backend
-			}
-		} else if touch {
-			l.touch(now)
-		}
-	}
 	b.timer = nil
-	if len(b.held) > 0 {
+	for _, c := range b.claims {
+		if c.own == nil {
+			continue // not granted: its next attempt notices
+		}
+		if here, err := c.main.isHere(); !here && err == nil {
+			b.end(c)
+			if c.req.Lost != nil {
+				go c.req.Lost(c.lostError()) // it may take locks of the client, which calls this backend
+			}
+			continue
+		}
 		b.watch()
+		if touch {
+			c.touch(now)
+		}
 	}
 }

@@ -45,7 +45,7 @@ func TestLoss(t *testing.T) {
 			peer.Until(t, func() bool { b.mu.Lock(); defer b.mu.Unlock(); return !b.touched.IsZero() }) // a first check found it
 			remove(t, path)
 			require.ErrorIs(t, peer.Eventually(t, told), driver.ErrLost)
-			require.Empty(t, b.held)
+			require.Empty(t, b.claims)
 			for range 2 {
 				require.ErrorIs(t, lease.Release(t.Context()), driver.ErrLost)
 			}
@@ -111,7 +111,7 @@ func TestUnusedFilesAreRemoved(t *testing.T) {
 	require.Equal(t, "[Cargo.lock folder.lock held new unused used]", files(), "this process has just pruned")
 
 	gate := peer.Must(openLock(b.path(gateName("x")), os.O_RDWR|os.O_CREATE))(t)
-	require.NoError(t, gate.try(permitOf("x", 2)))
+	require.NoError(t, (&claim{req: permitOf("x", 2)}).lock(gate))
 	remove := func(f *lockFile) error { return b.remove(f, time.Now().Add(2*unused)) }
 	require.ErrorIs(t, b.look(gateName("x"), os.O_RDWR, remove), driver.ErrHeld)
 	require.NoError(t, os.Remove(gate.Name()), "it was removed, but a claim is about to record its number of permits")
