@@ -85,9 +85,9 @@ func (c *claim) attempt() (err error) {
 	own, r, err := c.main, record{}, error(nil)
 	switch {
 	case c.req.Permits > 0:
-		own, r, err = c.backend.takePermit(c.main, c.req)
+		own, r, err = c.takePermit()
 	case c.req.Shared:
-		own, r, err = c.backend.takeReader(c.main, c.req)
+		own, r, err = c.takeReader()
 	default:
 		r, err = own.next()
 	}
@@ -101,7 +101,7 @@ func (c *claim) attempt() (err error) {
 		_ = c.main.unlock()
 		return err
 	}
-	f := c.main
+	f, now := c.main, time.Now()
 	f.leaveTurnstile()
 	c.own, c.grant = own, driver.Grant{Token: r.token, Contended: f.isTurnstileTaken()}
 	if c.req.Permits > 0 {
@@ -109,7 +109,10 @@ func (c *claim) attempt() (err error) {
 		f.close() // the gate
 	}
 	if f.info.Size() == 0 { // a new file
-		c.backend.prune(time.Now())
+		c.backend.prune(now)
+	}
+	if now.Sub(f.info.ModTime()) > pruneEvery { // otherwise a gate, or a file of readers, that only short holds use would look unused
+		c.touch(now)
 	}
 	return nil
 }
