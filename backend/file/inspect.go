@@ -106,7 +106,7 @@ func (b *Backend) holders(kind string, st driver.Status, files []fs.DirEntry) (_
 			return st, err
 		}
 	}
-	prefix := numberedPrefix(st.Name, kind)
+	prefix := stem(st.Name) + kind
 	first, _ := slices.BinarySearchFunc(files, prefix, func(f fs.DirEntry, prefix string) int { return strings.Compare(f.Name(), prefix) })
 	holder := st
 	for _, file := range files[first:] {

@@ -98,7 +98,7 @@ func (c *claim) setPermits() error {
 	}
 	last, err := c.lastToken(ours, n)
 	if err == nil && last > gate.record.token {
-		err = gate.writeRecord(record{token: last, since: time.UnixMicro(0), owner: permit}) // the same for concurrent claims
+		err = gate.writeRecord(record{token: last, since: time.UnixMicro(0), owner: "permit"}) // the same for concurrent claims
 	}
 	if err == nil {
 		err = gate.writeLine(gateLine(c.req.Name, ours))

@@ -22,21 +22,16 @@ func stem(name string) string {
 	return readable(name) + "-" + hex.EncodeToString(sum[:])
 }
 
-// A name has other files beside its lock file: the gate of its permits, one for each permit, and one for each concurrent reader.
+// A name has other files beside its lock file: the gate of its permits, and numbered ones for each permit and each concurrent reader.
 const (
-	gate   = "permits"
-	permit = "permit"
-	reader = "reader"
+	permit = ".permit-"
+	reader = ".reader-"
 )
 
-func gateName(name string) string { return stem(name) + "." + gate + suffix }
+func gateName(name string) string { return stem(name) + ".permits" + suffix }
 
 // numbered is name's i-th file of a kind. The first is 1.
-func numbered(name, kind string, i int) string {
-	return numberedPrefix(name, kind) + strconv.Itoa(i) + suffix
-}
-
-func numberedPrefix(name, kind string) string { return stem(name) + "." + kind + "-" }
+func numbered(name, kind string, i int) string { return stem(name) + kind + strconv.Itoa(i) + suffix }
 
 // lockFileName matches the names of those files. A folder may have other files, such as Cargo.lock, which prune must not remove.
 var lockFileName = regexp.MustCompile(`-[0-9a-f]{64}(\.(permits|(permit|reader)-[0-9]+))?\.lock$`)
