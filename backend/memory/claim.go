@@ -22,8 +22,8 @@ type claim struct {
 	expires time.Time // when it ends unless it is renewed
 }
 
-func (c *claim) isHeld() bool    { return slices.Contains(c.entry.holders, c) }
-func (c *claim) isWaiting() bool { return slices.Contains(c.entry.queue, c) }
+func (c *claim) isHeld() bool    { return slices.Contains(c.entry.holders(), c) }
+func (c *claim) isWaiting() bool { return slices.Contains(c.entry.queue(), c) }
 
 // isForeignTo reports whether c and other belong to different clients.
 func (c *claim) isForeignTo(other *claim) bool {
@@ -36,7 +36,7 @@ func (c *claim) outcome(now time.Time) (driver.Lease, error) {
 	case c.isHeld():
 		return c, nil
 	case c.isWaiting():
-		return nil, c.entry.held(now)
+		return nil, c.entry.heldError(now)
 	}
 	return nil, fmt.Errorf("%w: the claim ended before its client heard of it", driver.ErrUnknown)
 }

@@ -15,7 +15,7 @@ func (b *Backend) Inspect(ctx context.Context, name string) (st driver.Status, e
 	st.Name = name
 	err = b.call(ctx, "Inspect", func(s *Server, now time.Time) error {
 		for _, permits := range []bool{true, false} { // a held lock takes precedence
-			if e := s.entry(keyOf(name, permits), now); len(e.holders) > 0 {
+			if e := s.entry(keyOf(name, permits), now); e.held > 0 {
 				st = e.status()
 			}
 		}
@@ -28,7 +28,7 @@ func (b *Backend) Inspect(ctx context.Context, name string) (st driver.Status, e
 func (b *Backend) List(ctx context.Context, prefix string) (all []driver.Status, err error) {
 	err = b.call(ctx, "List", func(s *Server, now time.Time) error {
 		for key := range s.names {
-			if e := s.entry(key, now); len(e.holders) > 0 && strings.HasPrefix(e.holders[0].req.Name, prefix) {
+			if e := s.entry(key, now); e.held > 0 && strings.HasPrefix(e.claims[0].req.Name, prefix) {
 				all = append(all, e.status())
 			}
 		}
@@ -38,8 +38,8 @@ func (b *Backend) List(ctx context.Context, prefix string) (all []driver.Status,
 }
 
 func (e *entry) status() driver.Status {
-	st := e.holders[0].status()
-	for _, other := range e.holders[1:] {
+	st := e.claims[0].status()
+	for _, other := range e.holders()[1:] {
 		st.Others = append(st.Others, other.status())
 	}
 	return st
@@ -48,7 +48,7 @@ func (e *entry) status() driver.Status {
 func (c *claim) status() driver.Status {
 	return driver.Status{
 		Name: c.req.Name, Held: true, Owner: c.req.Owner, Foreign: driver.OwnerClient(c.req.Owner) == "", Token: c.grant.Token,
-		Since: c.since, Expires: c.expires, Waiters: len(c.entry.queue), Shared: c.req.Shared, Permits: c.req.Permits,
+		Since: c.since, Expires: c.expires, Waiters: len(c.entry.queue()), Shared: c.req.Shared, Permits: c.req.Permits,
 	}
 }
 
@@ -89,7 +89,7 @@ func (s *Server) LoseSilently(name string) bool {
 // revoke takes name from its holders, from owner alone if that is not empty, and tells them reason unless that is nil.
 func (s *Server) revoke(name, owner string, reason error, now time.Time) (took bool) {
 	for _, permits := range []bool{false, true} {
-		for _, holder := range slices.Clone(s.entry(keyOf(name, permits), now).holders) {
+		for _, holder := range slices.Clone(s.entry(keyOf(name, permits), now).holders()) {
 			if owner == "" || owner == holder.req.Owner {
 				s.end(holder, reason, now)
 				took = true

@@ -185,8 +185,8 @@ func (b *Backend) Attach(ctx context.Context, req driver.Request, owner string, 
 			return fmt.Errorf("%w: the detached claim has ended, or was attached", driver.ErrLost)
 		}
 		c := &claim{backend: b, req: req, entry: e, since: old.since, expires: now.Add(req.TTL)}
-		c.grant = driver.Grant{Token: token, Until: sent.Add(req.TTL), Contended: len(e.queue) > 0}
-		e.holders[slices.Index(e.holders, old)] = c
+		c.grant = driver.Grant{Token: token, Until: sent.Add(req.TTL), Contended: len(e.queue()) > 0}
+		e.claims[slices.Index(e.claims, old)] = c
 		s.arm(e)
 		lease = c
 		return nil
@@ -205,7 +205,7 @@ func (b *Backend) Close() error {
 	defer s.unlock()
 	b.closed = true
 	for _, e := range s.names {
-		for _, c := range slices.Clone(e.queue) {
+		for _, c := range slices.Clone(e.queue()) {
 			if c.backend == b { // waiting, or granted as the one before it ended
 				s.end(c, nil, time.Now())
 			}

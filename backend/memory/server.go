@@ -24,11 +24,14 @@ func NewServer() *Server { return new(Server) }
 // entry is a held name, as a lock or by permits. A free name has no entry: the end of a claim grants the next ones under the same mutex, so nothing
 // comes between.
 type entry struct {
-	key     string
-	holders []*claim    // one writer, or readers, or permit holders
-	queue   []*claim    // in the order of grants
-	timer   *time.Timer // ends the first holder to expire, while a claim waits
+	key    string
+	claims []*claim    // in the order of grants: the holders, then those that wait
+	held   int         // the number of holders: one writer, or readers, or permit holders
+	timer  *time.Timer // ends the first holder to expire, while a claim waits
 }
+
+func (e *entry) holders() []*claim { return e.claims[:e.held] }
+func (e *entry) queue() []*claim   { return e.claims[e.held:] }
 
 // keyOf is the key of a name's lock, or of its permits. No name begins with that byte: names are UTF-8.
 func keyOf(name string, permits bool) string {
@@ -41,12 +44,12 @@ func keyOf(name string, permits bool) string {
 // admits reports whether req may hold the name beside its holders.
 func (e *entry) admits(req driver.Request) bool {
 	switch {
-	case len(e.holders) == 0:
+	case e.held == 0:
 		return true
 	case req.Permits > 0:
-		return len(e.holders) < req.Permits
+		return e.held < req.Permits
 	}
-	return req.Shared && e.holders[0].req.Shared
+	return req.Shared && e.claims[0].req.Shared
 }
 
 // enter makes the claim of req, sent at sent, or finds it. If it is not granted at once, it queues if wait is set; otherwise enter returns ErrHeld.
@@ -55,62 +58,63 @@ func (s *Server) enter(b *Backend, req driver.Request, wait bool, sent, now time
 	if c := e.find(req.Owner); c != nil {
 		return c, nil
 	}
+	c := &claim{backend: b, req: req, entry: e}
 	switch {
-	case len(e.holders) > 0 && e.holders[0].req.Permits != req.Permits:
-		return nil, driver.OtherPermits(e.holders[0].req.Permits, req.Permits)
-	case len(e.queue) == 0 && e.admits(req):
-		c := &claim{backend: b, req: req, entry: e}
-		s.grant(c, sent, now)
-		return c, nil
+	case e.held > 0 && e.claims[0].req.Permits != req.Permits:
+		return nil, driver.OtherPermits(e.claims[0].req.Permits, req.Permits)
+	case e.held == len(e.claims) && e.admits(req): // granted at once
 	case !wait:
-		return nil, e.held(now)
-	}
-	c := &claim{backend: b, req: req, entry: e, waits: make(chan struct{})}
-	e.queue = append(e.queue, c)
-	for _, holder := range e.holders {
-		if c.isForeignTo(holder) {
-			s.callback(holder.backend, holder.req.Contended)
+		return nil, e.heldError(now)
+	default:
+		c.waits = make(chan struct{})
+		for _, holder := range e.holders() {
+			if c.isForeignTo(holder) {
+				s.callback(holder.backend, holder.req.Contended)
+			}
 		}
 	}
-	s.arm(e)
+	if s.names == nil {
+		s.names = make(map[string]*entry)
+	}
+	s.names[e.key] = e
+	e.claims = append(e.claims, c)
+	s.grant(e, sent, now)
 	return c, nil
 }
 
+// find returns the claim of owner, or nil.
 func (e *entry) find(owner string) *claim {
-	for _, claims := range [][]*claim{e.holders, e.queue} {
-		for _, c := range claims {
-			if c.req.Owner == owner {
-				return c
-			}
+	for _, c := range e.claims {
+		if c.req.Owner == owner {
+			return c
 		}
 	}
 	return nil
 }
 
-// held returns ErrHeld, with the first expiry of a holder.
-func (e *entry) held(now time.Time) error {
+// heldError returns ErrHeld, with the first expiry of a holder.
+func (e *entry) heldError(now time.Time) error {
 	return &driver.HeldError{ExpiresIn: e.first().expires.Sub(now), Holder: e.status()}
 }
 
 // first is the holder that expires first unless renewed.
 func (e *entry) first() *claim {
-	return slices.MinFunc(e.holders, func(a, b *claim) int { return a.expires.Compare(b.expires) })
+	return slices.MinFunc(e.holders(), func(a, b *claim) int { return a.expires.Compare(b.expires) })
 }
 
-// grant makes c a holder. Its TTL runs from now, its validity from sent.
-func (s *Server) grant(c *claim, sent, now time.Time) {
-	e := c.entry
-	if s.names == nil {
-		s.names = make(map[string]*entry)
+// grant grants e's name to the next claims, as far as it admits them. Their TTL runs from now, their validity from sent.
+func (s *Server) grant(e *entry, sent, now time.Time) {
+	for e.held < len(e.claims) && e.admits(e.claims[e.held].req) {
+		c := e.claims[e.held]
+		e.held++
+		s.token++
+		c.since, c.expires = now, now.Add(c.req.TTL)
+		c.grant = driver.Grant{Token: s.token, Until: sent.Add(c.req.TTL), Contended: slices.ContainsFunc(e.queue(), c.isForeignTo)}
+		if c.waits != nil {
+			close(c.waits)
+		}
 	}
-	s.names[e.key] = e
-	s.token++
-	e.holders = append(e.holders, c)
-	c.since, c.expires = now, now.Add(c.req.TTL)
-	c.grant = driver.Grant{Token: s.token, Until: sent.Add(c.req.TTL), Contended: slices.ContainsFunc(e.queue, c.isForeignTo)}
-	if c.waits != nil {
-		close(c.waits)
-	}
+	s.arm(e)
 }
 
 // end removes c, held or waiting, from the name, and grants the name to the next claims if c held it. reason, if not nil, is told to its client.
@@ -119,26 +123,19 @@ func (s *Server) end(c *claim, reason error, now time.Time) {
 	if reason != nil && c.req.Lost != nil {
 		s.callback(c.backend, func() { c.req.Lost(reason) })
 	}
-	for _, claims := range []*[]*claim{&e.holders, &e.queue} {
-		if i := slices.Index(*claims, c); i >= 0 {
-			*claims = slices.Delete(*claims, i, i+1)
-		}
+	if c.isHeld() {
+		e.held--
 	}
-	for len(e.queue) > 0 && e.admits(e.queue[0].req) {
-		next := e.queue[0]
-		e.queue = slices.Delete(e.queue, 0, 1)
-		s.grant(next, now, now)
-	}
-	if len(e.holders) == 0 {
+	e.claims = slices.DeleteFunc(e.claims, func(other *claim) bool { return other == c })
+	if s.grant(e, now, now); e.held == 0 {
 		delete(s.names, e.key)
 	}
-	s.arm(e)
 }
 
 // entry returns the entry of key after ending expired holders, or a new one if nobody holds it.
 func (s *Server) entry(key string, now time.Time) *entry {
 	if e := s.names[key]; e != nil {
-		if s.expire(e, now); len(e.holders) > 0 {
+		if s.expire(e, now); e.held > 0 {
 			return e
 		}
 	}
@@ -147,7 +144,7 @@ func (s *Server) entry(key string, now time.Time) *entry {
 
 // expire ends the holders of e whose TTL has passed.
 func (s *Server) expire(e *entry, now time.Time) {
-	for len(e.holders) > 0 {
+	for e.held > 0 {
 		first := e.first()
 		if now.Before(first.expires) {
 			return
@@ -161,7 +158,7 @@ func (s *Server) arm(e *entry) {
 	if e.timer != nil {
 		e.timer.Stop()
 	}
-	if len(e.queue) > 0 {
+	if len(e.queue()) > 0 {
 		e.timer = time.AfterFunc(time.Until(e.first().expires), func() {
 			s.mu.Lock()
 			defer s.unlock()
