@@ -93,15 +93,6 @@ func TestProbeIsRepeated(t *testing.T) {
 	require.Equal(t, 100*time.Millisecond, b.tick)
 }
 
-// A backend without locks or claims keeps the evidence that its session lives fresh.
-func TestHeartbeat(t *testing.T) {
-	t.Parallel()
-	b := newBackend(t, Options{}, servers.SharedZooKeeper(t).Addr())
-	b.Frees(b.Takes(request(b, t.Name())))
-	idle := time.Now()
-	peer.Until(t, func() bool { b.mu.Lock(); defer b.mu.Unlock(); return b.session.latest(time.Now()).After(idle) })
-}
-
 // With the tick of ZooKeeper's sample configuration and a TTL of five ticks, more than half of the TTL is left at any time.
 func TestOrdinaryTick(t *testing.T) {
 	t.Parallel()
