@@ -51,9 +51,18 @@ func (c *Claim) wakeUp() {
 	c.wake()
 }
 
-// act does what a server's word says about c. The mutex is held.
-func (r *Registry[M]) act(c *Claim, word byte, server int) {
-	switch word {
+// handle does what a message from a server says: a word, and the owner of a claim.
+func (r *Registry[M]) handle(server int, message string) {
+	if message == "" { // as Check and listen send it
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	m, known := r.members[message[1:]]
+	if !known {
+		return
+	}
+	switch c := m.Base(); message[0] {
 	case 'w':
 		c.called |= 1 << server
 		if bits.OnesCount64(c.called) >= r.o.Quorum {

@@ -139,15 +139,3 @@ func (r *Registry[M]) Notify(req driver.Request, wake func()) (stop func()) {
 
 // Close ends the subscriptions, without waiting: go-redis may wait for a silent server.
 func (r *Registry[M]) Close() { r.cancel() }
-
-// handle handles a published message.
-func (r *Registry[M]) handle(server int, word string) {
-	if word == "" {
-		return
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if m, known := r.members[word[1:]]; known {
-		r.act(m.Base(), word[0], server)
-	}
-}
