@@ -39,14 +39,14 @@ func (c *claim) acquire(ctx context.Context, queue bool) error {
 	defer c.mu.Unlock()
 	n := len(c.votes)
 	a := &attempt{claim: c, queue: queue, sent: time.Now(), before: c.splits, got: make([]redisscript.Claimed, n), errs: make([]error, n)}
-	err := a.win(ctx)
-	switch {
+	switch err := a.win(ctx); {
 	case err == nil:
 		return nil
 	case queue && errors.Is(err, driver.ErrHeld):
 		return c.giveBack(ctx, err, c.place)
+	default:
+		return c.giveBack(ctx, err, "")
 	}
-	return c.giveBack(ctx, err, "")
 }
 
 // win makes the claim a lease, or says why it cannot. After a split vote, the first of the claims asks again for the votes that the others give
@@ -55,10 +55,19 @@ func (a *attempt) win(ctx context.Context) error {
 	var end time.Time // of asking again
 	for {
 		a.ask(context.WithoutCancel(ctx))
-		err, first := a.judge(a.awaitVotes(ctx))
+		ended := a.awaitVotes(ctx)
+		q, got, others := a.b.quorum, a.count(granted), a.count(held)
 		switch {
-		case err == nil:
+		case a.ended:
+			return fmt.Errorf("%w: this claim was abandoned meanwhile", driver.ErrUnknown)
+		case ended != nil:
+			return interrupted(ended)
+		case got >= q:
 			return a.accept()
+		case got+others < q:
+			return a.tooFew()
+		}
+		switch err, first := a.heldError(q - got); {
 		case !first:
 			return err
 		case end.IsZero():
@@ -83,17 +92,12 @@ func (a *attempt) ask(ctx context.Context) {
 			continue
 		}
 		v.round, v.state = round, asked
-		if a.errs[i] = errStrayUndo; !v.undos.are(stray) {
-			a.errs[i] = n.admit(a.nodeTimeout())
-		}
-		if a.errs[i] == nil {
+		if a.errs[i] = n.admit(a.nodeTimeout(), false); a.errs[i] == nil {
 			n.inOrder(a.Req.Name, func() { a.askAt(ctx, i, round) })
 			continue
 		}
 		v.state = failed
-		if v.undos.are(underWay) { // no request follows it, so it may end the vote at any time
-			v.undos |= stray
-		}
+		v.strayUndo = v.strayUndo || v.undoing // no request follows it, so it may end the vote at any time
 	}
 }
 
@@ -108,20 +112,19 @@ func (a *attempt) askAt(ctx context.Context, i int, round int32) {
 	switch {
 	case v.round != round: // released, or freed
 		return
-	case v.undos.are(stray): // since ask: a request before this one was not answered
+	case v.strayUndo:
 		v.state, a.errs[i] = failed, errStrayUndo
 		return
 	}
 	had := v.holds
-	v.claims.begin()
-	v.holds = true
+	v.claiming, v.holds = true, true
 	a.mu.Unlock()
-	r := a.b.nodes[i].runAdmitted(ctx, a.nodeTimeout(), redisscript.QuorumAcquire, a.keys, a.value, a.TTL(), a.queue, a.place)
+	r := a.b.nodes[i].run(ctx, a.nodeTimeout(), redisscript.QuorumAcquire, a.keys, a.value, a.TTL(), a.queue, a.place)
 	a.mu.Lock()
 	got, err := r.Claimed()
 	st := unknown
 	switch {
-	case certain(err):
+	case err != nil && !unsure(err):
 		st = failed
 	case err != nil:
 	case got.Status == redisscript.Held:
@@ -133,7 +136,7 @@ func (a *attempt) askAt(ctx context.Context, i int, round int32) {
 	default:
 		err = r.Unexpected()
 	}
-	v.claims.end(err)
+	v.claiming, v.strayClaim = false, v.strayClaim || unsure(err)
 	v.holds = st == granted || st == unknown || st == failed && had // a failed request changes nothing at the node
 	v.waits = v.waits || st != failed
 	if v.round == round { // otherwise it is being released, or was asked for again
@@ -153,16 +156,14 @@ func (a *attempt) awaitVotes(ctx context.Context) error {
 			seen, since = others, time.Now()
 		}
 		switch {
-		case a.ended, open == 0, got >= q:
+		case a.ended, got >= q:
 			return 0
 		case got+open < q && (got+others >= q || got+others+open < q): // no majority, and the reason is certain: other claims, or too few nodes
 			return 0
+		case got+others >= q:
+			return max(stragglerTime, since.Sub(begun)) - time.Since(since)
 		}
-		left := a.left(a.nodeTimeout(), begun, func(i int) bool { return a.votes[i].state == asked })
-		if got+others >= q {
-			left = min(left, max(stragglerTime, since.Sub(begun))-time.Since(since))
-		}
-		return left
+		return forever
 	})
 }
 
@@ -177,24 +178,6 @@ func (a *attempt) accept() error {
 		a.grant.Contended = a.grant.Contended || a.votes[i].state == granted && a.got[i].Flag
 	}
 	return nil
-}
-
-// judge evaluates the votes; nil: a majority. first: see heldError. ended is the context's error, if it ended. The mutex is held.
-func (a *attempt) judge(ended error) (err error, first bool) {
-	q, got, others := a.b.quorum, a.count(granted), a.count(held)
-	switch {
-	case a.ended:
-		return fmt.Errorf("%w: this claim was abandoned meanwhile", driver.ErrUnknown), false
-	case ended != nil:
-		return interrupted(ended), false
-	case got >= q:
-		return nil, false
-	case got+others >= q:
-		return a.heldError(q - got)
-	case a.count(abandoned) > 0:
-		return fmt.Errorf("%w: this claim was abandoned", driver.ErrRefused), false
-	}
-	return a.tooFew(), false
 }
 
 // heldError is the error of a claim that lacks missing votes because of other claims. first: no claim has a majority, and of the claims with votes
@@ -239,16 +222,11 @@ func (a *attempt) heldError(missing int) (h *driver.HeldError, first bool) {
 // tooFew is the error of a claim that too few nodes answered. With a stray undo it is ErrUnknown: the client then abandons this claim, and
 // the node can vote for another owner. The mutex is held.
 func (a *attempt) tooFew() error {
-	if a.b.majority(a.errs) == nil { // otherwise the silent nodes do not matter
-		for i, v := range a.votes {
-			if v.state == asked {
-				a.errs[i] = errSilent
-			}
-		}
+	switch {
+	case a.count(abandoned) > 0:
+		return fmt.Errorf("%w: this claim was abandoned", driver.ErrRefused)
+	case slices.ContainsFunc(a.votes, func(v vote) bool { return v.strayUndo }):
+		return fmt.Errorf("%w: %s", driver.ErrUnknown, a.b.shortage(a.errs))
 	}
-	strayUndo := slices.ContainsFunc(a.votes, func(v vote) bool { return v.undos.are(stray) })
-	if err := a.b.majority(a.errs); err != nil && !strayUndo {
-		return err
-	}
-	return fmt.Errorf("%w: %s", driver.ErrUnknown, a.b.shortage(a.errs))
+	return a.b.majority(a.errs)
 }

@@ -16,29 +16,22 @@ func (b *Backend) Check(ctx context.Context) ([]driver.Notice, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*maxNodeTimeout)
 	defer cancel()
 	found := make([]*nodeCheck, len(b.nodes))
-	b.each(func(i int, n *node) error {
-		found[i] = b.checkNode(ctx, n)
-		return nil
+	errs := b.each(func(i int, n *node) error {
+		c := &nodeCheck{}
+		err := redisscript.Guard(ctx, func() error { return b.askNode(ctx, n, c) })
+		if ctx.Err() != nil {
+			return fmt.Errorf("%w: %s", driver.ErrUnavailable, noAnswer) // askNode still uses c
+		}
+		found[i] = c
+		return redisscript.Explain("it", err)
 	})
-	return b.judge(found)
+	return b.judge(found, errs)
 }
 
-// nodeCheck is the result for one node.
+// nodeCheck is what was found on one node.
 type nodeCheck struct {
 	runID   string
 	notices notice.List
-	err     error
-}
-
-// checkNode checks n, and returns soon after ctx ends.
-func (b *Backend) checkNode(ctx context.Context, n *node) *nodeCheck {
-	c := &nodeCheck{}
-	err := redisscript.Guard(ctx, func() error { return b.askNode(ctx, n, c) })
-	if ctx.Err() != nil {
-		return &nodeCheck{err: fmt.Errorf("%w: %s", driver.ErrUnavailable, noAnswer)} // askNode still uses c
-	}
-	c.err = redisscript.Explain("it", err)
-	return c
 }
 
 const independent = "Redlock nodes must be independent"
@@ -77,18 +70,16 @@ func (b *Backend) askNode(ctx context.Context, n *node, c *nodeCheck) error {
 	return redisscript.Tried(tried, &c.notices)
 }
 
-// judge combines the results.
-func (b *Backend) judge(found []*nodeCheck) ([]driver.Notice, error) {
+// judge combines what was found on each node, and the errors.
+func (b *Backend) judge(found []*nodeCheck, errs []error) ([]driver.Notice, error) {
 	var all notice.List
-	errs := make([]error, len(found))
 	servers := make(map[string]string)
 	for i, c := range found {
 		addr := b.nodes[i].addr
 		switch {
-		case errors.Is(c.err, driver.ErrRefused):
-			return nil, fmt.Errorf("%w: the node %s: %s", driver.ErrRefused, addr, reason(c.err))
-		case c.err != nil:
-			errs[i] = c.err
+		case errors.Is(errs[i], driver.ErrRefused):
+			return nil, fmt.Errorf("%w: the node %s: %s", driver.ErrRefused, addr, reason(errs[i]))
+		case errs[i] != nil:
 			continue
 		}
 		if other := servers[c.runID]; other != "" && c.runID != "" {

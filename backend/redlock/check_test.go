@@ -79,9 +79,9 @@ func TestURLs(t *testing.T) {
 		require.Equal(t, []any{addr, 3, "user", "secret", 2 * time.Second, true, true, "disabled"}, []any{o.Addr, o.DB, o.Username, o.Password, o.ReadTimeout, o.ContextTimeoutEnabled, o.DisableIdentity, string(o.MaintNotificationsConfig.Mode)})
 		require.Empty(t, o.TLSConfig.ServerName, "the certificate must be for the node's host")
 	}
-	answers := []*nodeCheck{{}, {}, {}}
-	require.Empty(t, peer.Must(x.judge(answers))(t))
-	require.Equal(t, []string{"password-in-the-clear"}, peer.IDs(peer.Must(newClient(t, "redlock://:secret@h1,h2,h3", "a").judge(answers))(t)))
+	found, errs := []*nodeCheck{{}, {}, {}}, make([]error, 3)
+	require.Empty(t, peer.Must(x.judge(found, errs))(t))
+	require.Equal(t, []string{"password-in-the-clear"}, peer.IDs(peer.Must(newClient(t, "redlock://:secret@h1,h2,h3", "a").judge(found, errs))(t)))
 }
 
 func TestBadURLs(t *testing.T) {

@@ -37,38 +37,17 @@ type vote struct {
 	round int32 // the latest that concerns the vote: an earlier one sends nothing more
 	state state // of the latest request for the vote
 
-	holds  bool     // the node has, or may have, the lock for this claim
-	waits  bool     // the node has, or had, the claim in its queue, or may have
-	claims requests // that claim or retake
-	undos  requests // a stray one may end the vote at any time, so the vote does not count
+	holds bool // the node has, or may have, the lock for this claim
+	waits bool // the node has, or had, the claim in its queue, or may have
+
+	claiming, undoing bool // a claim or retake, a request to undo one: without an answer yet
+	// The same, if such a request without an answer may still arrive. Nothing is heard of it. An undo may end the vote at any time, so the
+	// vote does not count.
+	strayClaim, strayUndo bool
 }
 
 // open reports whether the node has, or may have now or later, something of the claim.
-func (v *vote) open() bool {
-	return v.state == asked || v.holds || v.claims.are(stray) || v.undos.are(stray)
-}
-
-// requests says what is known of a claim's requests of one kind to a node; 0: all are answered, or there was none.
-type requests uint8
-
-const (
-	underWay requests = 1 << iota // the latest has no answer yet
-	stray                         // one that nobody waits for any more may still arrive
-)
-
-// begin notes that a request is sent.
-func (r *requests) begin() { *r |= underWay }
-
-// are reports whether some of them are what.
-func (r requests) are(what requests) bool { return r&what != 0 }
-
-// end notes the outcome of a request. Nothing is heard of a stray one.
-func (r *requests) end(err error) {
-	*r &^= underWay
-	if err != nil && !certain(err) {
-		*r |= stray
-	}
-}
+func (v *vote) open() bool { return v.state == asked || v.holds || v.strayClaim || v.strayUndo }
 
 // state is the outcome of the latest request for a vote.
 type state uint8
@@ -102,7 +81,8 @@ func (c *claim) signal() {
 }
 
 // await waits until patience returns 0 or less, or returns ctx's error when ctx ends. It calls patience at first, after each change, and when the
-// duration that patience returned has passed. The mutex is held, except while await waits.
+// duration that patience returned has passed. A node that does not answer is a change too, once its time is over. The mutex is held, except while
+// await waits.
 func (c *claim) await(ctx context.Context, patience func() time.Duration) error {
 	for {
 		left := patience()
@@ -126,16 +106,7 @@ func (c *claim) await(ctx context.Context, patience func() time.Duration) error 
 	}
 }
 
-// left is how much longer the awaited nodes have to answer. A node that answered another request since begun is not silent: this claim's
-// request is queued behind others for the name. The mutex is held.
-func (c *claim) left(timeout time.Duration, begun time.Time, waitedFor func(i int) bool) time.Duration {
-	for i, n := range c.b.nodes {
-		if at := n.answered(); waitedFor(i) && at.After(begun) {
-			begun = at
-		}
-	}
-	return timeout - time.Since(begun)
-}
+const forever = driver.MaxTTL // of await's patience: until a change
 
 // count is the number of votes in state st. The mutex is held.
 func (c *claim) count(st state) int {
@@ -152,9 +123,6 @@ func (c *claim) count(st state) int {
 func (c *claim) nodeTimeout() time.Duration {
 	return cmp.Or(c.b.o.NodeTimeout, min(max(c.Req.TTL, minTTL)/timeoutsPerTTL, maxNodeTimeout))
 }
-
-// undoTimeout is how long a node has to undo this claim: a short TTL needs no haste here.
-func (c *claim) undoTimeout() time.Duration { return max(c.nodeTimeout(), maxNodeTimeout/2) }
 
 // Grant implements driver.Lease.
 func (c *claim) Grant() driver.Grant { return c.grant }

@@ -103,7 +103,7 @@ func TestReleaseThatSomeNodesRefuse(t *testing.T) {
 		x.empty(t, "x")
 	}
 	late := a.Takes(a.Request("x")).(*claim)
-	late.waitsUntil(t, func() bool { late.votes[0].claims, late.until = stray, time.Now(); return late.count(asked) == 0 })
+	late.waitsUntil(t, func() bool { late.votes[0].strayClaim, late.until = true, time.Now(); return late.count(asked) == 0 })
 	x.each(t, false, does("DEL", key("x")), 1)
 	require.ErrorIs(t, a.Releases(late), driver.ErrLost, "a node that refuses the claim from now on does not say whether it had the key")
 }
@@ -136,9 +136,8 @@ func TestNothingIsRetakenTooLate(t *testing.T) {
 	lease := a.Takes(a.Request("x")).(*claim)
 	x.full(t, "x")
 	seconds := peer.Must(strconv.ParseInt(do(t, x.servers[0], "TIME").([]any)[0].(string), 10, 64))(t)
-	now := time.Now()
 	gone := func() { do(t, x.servers[0], "DEL", key("x")) }
-	retake := func() { lease.retakeAt(0, 1000*seconds, now) }
+	retake := func() { lease.retakeAt(0, 1000*seconds) }
 	gone()
 	retake()
 	require.Equal(t, 3, x.having(t, key("x")), "in time")
@@ -161,7 +160,7 @@ func TestNothingIsRetakenTooLate(t *testing.T) {
 	other := a.Takes(a.Request("y")).(*claim)
 	a.Frees(other)
 	x.empty(t, "y")
-	other.retakeAt(0, 1000*seconds, now)
+	other.retakeAt(0, 1000*seconds)
 	require.Zero(t, x.having(t, key("y")), "the claim was released")
 }
 
@@ -201,7 +200,7 @@ func TestFailedClaimIsGivenBackEverywhere(t *testing.T) {
 	c := peer.Must(a.claims.Enter(req))(t)
 	require.Equal(t, redisclaims.PollForeign, a.Waits(req).Poll)
 	c.mu.Lock()
-	require.False(t, c.votes[4].claims.are(underWay) && c.votes[4].undos.are(underWay), "a release waits for its claim")
+	require.False(t, c.votes[4].claiming && c.votes[4].undoing, "a release waits for its claim")
 	c.mu.Unlock()
 	<-lost
 	require.Eventually(t, func() bool { return x.having(t, key("x")) == 2 }, soon, time.Millisecond, "a vote without an answer is released")
@@ -225,13 +224,13 @@ func TestAbandonedClaimIsRefusedWhenItArrives(t *testing.T) {
 	x.proxies.Each((*faultproxy.Proxy).Freeze)
 	req := a.Request("x")
 	c := peer.Must(a.claims.Enter(req))(t)
-	c.votes[0].claims = stray // as after an earlier lost answer
+	c.votes[0].strayClaim = true // as after an earlier lost answer
 	ctx := peer.Within(t, 100*time.Millisecond)
 	err := peer.ErrOf(a.TryAcquire(ctx, req))
 	require.ErrorIs(t, err, driver.ErrUnknown)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	go func() { _ = a.Abandon(ctx, req) }()
-	c.waitsUntil(t, func() bool { return c.votes[0].claims.are(underWay) && c.votes[0].undos.are(underWay) }) // it does not wait for its claim
+	c.waitsUntil(t, func() bool { return c.votes[0].claiming && c.votes[0].undoing }) // it does not wait for its claim
 	direct.Abandons(req)
 	x.proxies.Each((*faultproxy.Proxy).Restore)
 	require.NoError(t, a.reaches(0))
@@ -244,22 +243,27 @@ func TestAbandonedClaimIsRefusedWhenItArrives(t *testing.T) {
 	}
 }
 
-// An abandoned claim leaves the queues that it joined, also those of nodes to which its last request was not sent.
+// An abandoned claim leaves the queues that it joined, also those of nodes to which its last request was not sent, and joins none any more.
 func TestAbandonedClaimLeavesEveryQueue(t *testing.T) {
 	x := plainNodes(t, 3)
 	a, b := newClient(t, x.url(), "a"), newClient(t, x.url(), "b")
-	lease, req := a.Takes(a.Request("x")), b.Request("x")
+	lease, req, late := a.Takes(a.Request("x")), b.Request("x"), b.Request("x")
 	x.full(t, "x")
+	abandoned := make(chan struct{})
+	b.nodes[2].inOrder("x", func() { <-abandoned }) // its requests wait until then
+	b.Waits(late)
+	b.Abandons(late)
+	close(abandoned)
 	b.Waits(req)
 	peer.Until(t, func() bool { // a late answer to the first request ends a rest
-		for i := range 2 {
-			b.rests(i, noAnswer, time.Second)
-		}
-		_, err := b.Try(req)
-		return errors.Is(err, driver.ErrUnavailable)
+		b.rests(0, noAnswer, time.Second)
+		b.rests(1, noAnswer, time.Second)
+		return errors.Is(peer.ErrOf(b.Try(req)), driver.ErrUnavailable)
 	})
 	peer.Until(t, func() bool { return b.Abandon(t.Context(), req) == nil })
-	for _, s := range x.servers {
+	for i, s := range x.servers {
+		b.nodes[i].settle(t.Context())
+		require.Nil(t, do(t, s, "ZSCORE", queueOf("x"), late.Owner))
 		peer.Until(t, func() bool { return do(t, s, "ZSCORE", queueOf("x"), req.Owner) == nil })
 	}
 	a.Frees(lease)

@@ -102,7 +102,7 @@ func TestLateGiveBackTakesNothing(t *testing.T) {
 	another() // the node answers again
 	do(t, x.servers[1], "DEL", key("x"))
 	a.Waits(req) // the release may arrive after this claim
-	c.waitsUntil(t, func() bool { return c.votes[0].undos.are(stray) })
+	c.waitsUntil(t, func() bool { return c.votes[0].strayUndo })
 	a.Waits(req)
 	do(t, x.servers[2], "DEL", key("x"))
 	lease := a.TakesSoon(req)
@@ -143,7 +143,7 @@ func TestLateGiveBackMakesRoomForAnotherClaim(t *testing.T) {
 	x := plainNodes(t, 3)
 	a, another := x.detour(t, func() {})
 	req, c := x.releasing(t, a)
-	c.waitsUntil(t, func() bool { return c.votes[0].undos.are(stray) })
+	c.waitsUntil(t, func() bool { return c.votes[0].strayUndo })
 	another()
 	do(t, x.servers[1], "DEL", key("x"))
 	x.each(t, true, (*servers.Redis).Kill, 2)
@@ -165,13 +165,13 @@ func TestReleaseBeforeARetake(t *testing.T) {
 		lease := a.TakesSoon(a.Request("x")).(*claim)
 		x.full(t, "x")
 		do(t, x.servers[0], "DEL", key("x"))
-		lease.retakeAt(0, 0, time.Now()) // too late, but the node knows the script from now on
+		lease.retakeAt(0, 0) // too late, but the node knows the script from now on
 		x.proxies[0].Freeze()
 		seconds := peer.Must(strconv.ParseInt(do(t, x.servers[0], "TIME").([]any)[0].(string), 10, 64))(t)
-		a.nodes[0].inOrder("x", func() { lease.retakeAt(0, 1000*seconds, time.Now()) })
-		lease.waitsUntil(t, func() bool { return lease.votes[0].claims != 0 }) // a stall may outlast the time for the answer
+		a.nodes[0].inOrder("x", func() { lease.retakeAt(0, 1000*seconds) })
+		lease.waitsUntil(t, func() bool { return lease.votes[0].claiming || lease.votes[0].strayClaim }) // a stall may outlast the time for the answer
 		if lost {
-			lease.waitsUntil(t, func() bool { return lease.votes[0].claims.are(stray) })
+			lease.waitsUntil(t, func() bool { return lease.votes[0].strayClaim })
 			another()
 		}
 		began := time.Now()

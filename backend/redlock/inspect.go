@@ -75,23 +75,23 @@ func (b *Backend) List(ctx context.Context, prefix string) (list []driver.Status
 func (b *Backend) Break(ctx context.Context, name, owner string) error {
 	for _, value := range redisscript.ValuesOf(owner) {
 		replies, err := b.askAll(ctx, redisscript.Break, b.layout.Keys(name), value)
-		if err != nil {
-			if ctx.Err() != nil || slices.ContainsFunc(replies, func(r redisscript.Reply) bool { return r.Value == int64(1) || r.Err != nil && !certain(r.Err) }) {
-				err = fmt.Errorf("%w: %s", driver.ErrUnknown, reason(err)) // the hold may have ended
-			}
-			return err
-		}
-		broken, others := 0, 0
+		broken, others, unknown := 0, 0, ctx.Err() != nil
 		for _, r := range replies {
 			switch {
 			case r.Err != nil:
+				unknown = unknown || unsure(r.Err)
 			case r.Value == int64(1):
 				broken++
 			default:
 				others++
 			}
 		}
-		if broken > 0 && others < b.quorum {
+		switch {
+		case err != nil && (unknown || broken > 0): // the hold may have ended
+			return fmt.Errorf("%w: %s", driver.ErrUnknown, reason(err))
+		case err != nil:
+			return err
+		case broken > 0 && others < b.quorum:
 			return nil
 		}
 	}

@@ -23,9 +23,9 @@ type node struct {
 	pipe *redisscript.Pipe
 
 	mu         sync.Mutex
-	queues     map[string][]func() // by name: requests queued behind the one in flight
+	queues     map[string][]func() // by name: ordered requests, the first of which is under way
 	unanswered int                 // ordered requests without an answer
-	since      time.Time           // see answered
+	since      time.Time           // when the node last answered, or was first asked after it had answered everything
 	restReason string              // why the node rests; "": it does not
 	restEnd    time.Time           // the end of the rest
 }
@@ -46,33 +46,25 @@ func (n *node) inOrder(name string, f func()) {
 	if n.unanswered++; n.unanswered == 1 {
 		n.since = time.Now()
 	}
-	line, busy := n.queues[name]
-	n.queues[name] = append(line, f)
-	if !busy {
+	n.queues[name] = append(n.queues[name], f)
+	if len(n.queues[name]) == 1 {
 		go n.serve(name)
 	}
 }
 
-// serve calls the functions queued for name, one after another.
+// serve calls the functions queued for name, one after another. The one under way is the first.
 func (n *node) serve(name string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for len(n.queues[name]) > 0 {
 		f := n.queues[name][0]
-		n.queues[name] = n.queues[name][1:]
 		n.mu.Unlock()
 		f()
 		n.mu.Lock()
+		n.queues[name] = n.queues[name][1:]
 		n.unanswered--
 	}
 	delete(n.queues, name)
-}
-
-// answered is when the node last answered, or when it was first asked after it had answered everything.
-func (n *node) answered() time.Time {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.since
 }
 
 // settle waits until the node has answered all ordered requests, or ctx ends.
@@ -91,24 +83,20 @@ func (n *node) settle(ctx context.Context) {
 	}
 }
 
-// run runs script on the node with a timeout, unless the node rests. The reply's error is classified; see certain.
+// run runs script on the node with a timeout, unless the node rests. The reply's error is classified; see unsure. So a request that is queued
+// behind others fails soon after one of them has had no answer.
 func (n *node) run(ctx context.Context, timeout time.Duration, script *redisscript.Script, keys []string, argv ...any) redisscript.Reply {
-	if err := n.admit(timeout); err != nil {
+	if err := n.admit(timeout, true); err != nil {
 		return redisscript.Reply{Err: err}
 	}
-	return n.runAdmitted(ctx, timeout, script, keys, argv...)
-}
-
-// runAdmitted is run for a caller that has called admit.
-func (n *node) runAdmitted(ctx context.Context, timeout time.Duration, script *redisscript.Script, keys []string, argv ...any) redisscript.Reply {
 	limited, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	r := n.pipe.Run(limited, script.Call(keys, argv...))
 	late := r.Err != nil && limited.Err() != nil && ctx.Err() == nil
 	if late {
-		class := driver.ErrUnknown
-		if certain(r.Err) {
-			class = driver.ErrUnavailable
+		class := driver.ErrUnavailable
+		if unsure(r.Err) {
+			class = driver.ErrUnknown
 		}
 		r.Err = fmt.Errorf("%w: %s", class, noAnswer)
 	}
@@ -124,26 +112,27 @@ func (n *node) runAdmitted(ctx context.Context, timeout time.Duration, script *r
 	return r
 }
 
-// admit returns nil if the node may be asked now, with timeout to answer, or why not.
-func (n *node) admit(timeout time.Duration) error {
+// admit returns nil if the node may be asked, with timeout to answer, or why not. now: the caller asks it at once, which tests a resting node.
+func (n *node) admit(timeout time.Duration, now bool) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	now := time.Now()
 	switch {
-	case n.restReason == "" && n.unanswered >= maxUnanswered && now.Sub(n.since) >= max(silence, timeout/2):
-		n.restReason, n.restEnd = noAnswer, now.Add(rest)
+	case n.restReason == "" && n.unanswered >= maxUnanswered && time.Since(n.since) >= max(silence, timeout/2):
+		n.restReason, n.restEnd = noAnswer, time.Now().Add(rest)
 	case n.restReason == "":
 		return nil
-	case !now.Before(n.restEnd):
-		n.restEnd = now.Add(rest)
+	case !time.Now().Before(n.restEnd):
+		if now {
+			n.restEnd = time.Now().Add(rest)
+		}
 		return nil
 	}
 	return fmt.Errorf("%w: %s", driver.ErrUnavailable, n.restReason)
 }
 
-// certain reports that a request that failed with err had no effect and will have none.
-func certain(err error) bool {
-	return errors.Is(err, driver.ErrUnavailable) || errors.Is(err, driver.ErrRefused)
+// unsure reports that a request that failed with err may have had an effect, or may still have one.
+func unsure(err error) bool {
+	return err != nil && !errors.Is(err, driver.ErrUnavailable) && !errors.Is(err, driver.ErrRefused)
 }
 
 // each calls f for all nodes at once and waits for its results.

@@ -32,7 +32,7 @@ const (
 	timeoutsPerTTL = 2
 )
 
-// prepare validates o and the nodes.
+// prepare validates o and the nodes, as far as possible without asking them.
 func (o *Options) prepare(nodes []goredis.UniversalClient) (redisscript.Layout, error) {
 	layout, err := redisscript.NewLayout(o.Prefix, o.NoPrefix)
 	if err != nil {
@@ -41,37 +41,32 @@ func (o *Options) prepare(nodes []goredis.UniversalClient) (redisscript.Layout, 
 	if o.NodeTimeout != 0 && o.NodeTimeout < time.Millisecond {
 		return layout, fmt.Errorf("the option NodeTimeout is %v; it must be at least 1ms", o.NodeTimeout)
 	}
-	return layout, checkNodes(nodes)
-}
-
-// checkNodes validates the nodes as far as possible without asking them.
-func checkNodes(nodes []goredis.UniversalClient) error {
 	switch n := len(nodes); {
 	case n < minNodes:
-		return fmt.Errorf("at least %d independent nodes are needed, not %d: with one server use redis://", minNodes, n)
+		return layout, fmt.Errorf("at least %d independent nodes are needed, not %d: with one server use redis://", minNodes, n)
 	case n%2 == 0:
-		return fmt.Errorf("there are %d nodes; their number must be odd: %d nodes tolerate no more failures than %d", n, n, n-1)
+		return layout, fmt.Errorf("there are %d nodes; their number must be odd: %d nodes tolerate no more failures than %d", n, n, n-1)
 	case n > maxNodes:
-		return fmt.Errorf("there are %d nodes; at most %d are allowed", n, maxNodes)
+		return layout, fmt.Errorf("there are %d nodes; at most %d are allowed", n, maxNodes)
 	}
 	seen := make(map[string]bool)
 	for i, client := range nodes {
 		if redisscript.IsNil(client) {
-			return fmt.Errorf("the client of node %d is nil", i+1)
+			return layout, fmt.Errorf("the client of node %d is nil", i+1)
 		}
 		addr := addrOf(client, i)
 		_, cluster := client.(*goredis.ClusterClient)
 		_, ring := client.(*goredis.Ring)
 		switch {
 		case cluster, ring, addr == "FailoverClient": // found by Sentinel
-			return fmt.Errorf("%w: the client of node %d is for several servers; a Redlock node must be one server that no replica ever replaces: "+
+			return layout, fmt.Errorf("%w: the client of node %d is for several servers; a Redlock node must be one server that no replica ever replaces: "+
 				"use its own address", errors.ErrUnsupported, i+1)
 		case seen[addr]:
-			return fmt.Errorf("the node %s is given twice: it would have two votes", addr)
+			return layout, fmt.Errorf("the node %s is given twice: it would have two votes", addr)
 		}
 		seen[addr] = true
 	}
-	return nil
+	return layout, nil
 }
 
 // optionsOf returns client's options, or nil if it does not reveal them.

@@ -21,12 +21,10 @@ const (
 
 // undo ends what the nodes have of a claim: after an attempt that failed, or for Release or Abandon. The claim's mutex guards it.
 type undo struct {
-	c      *claim
-	script *redisscript.Script
-	arg    any  // of script, after the claim's value
-	final  bool // for Release or Abandon
-	round  int32
-	begun  time.Time
+	c     *claim
+	place any // the claim's new place in the queues; "": none
+	round int32
+	begun time.Time
 
 	errs   []error // by node, of its first reply or its success; errSilent: no answer; nil: it has nothing of the claim now, or never had
 	freed  int     // nodes that freed the lock
@@ -34,17 +32,17 @@ type undo struct {
 }
 
 // newUndo begins a round of requests. The mutex is held.
-func (c *claim) newUndo(script *redisscript.Script, arg any, final bool) *undo {
+func (c *claim) newUndo(place any) *undo {
 	c.round++
-	return &undo{c: c, script: script, arg: arg, final: final, round: c.round, begun: time.Now(), errs: make([]error, len(c.votes))}
+	return &undo{c: c, place: place, round: c.round, begun: time.Now(), errs: make([]error, len(c.votes))}
 }
 
-// start has node i undo its part after earlier requests for the name; an Abandon does not wait for its claim's. The mutex is held.
-func (u *undo) start(ctx context.Context, i int) {
-	v, ctx := &u.c.votes[i], context.WithoutCancel(ctx)
-	v.round, u.errs[i] = u.round, errSilent // earlier undos end
+// start has node i undo its part: now, or after earlier requests for the name. The mutex is held.
+func (u *undo) start(ctx context.Context, i int, now bool) {
+	ctx = context.WithoutCancel(ctx)
+	u.c.votes[i].round, u.errs[i] = u.round, errSilent // earlier undos end
 	ask := func() { u.at(ctx, i, firstAgain) }
-	if u.script == redisscript.Abandon && v.claims.are(underWay) {
+	if now {
 		go ask()
 	} else {
 		u.c.b.nodes[i].inOrder(u.c.Req.Name, ask)
@@ -61,19 +59,20 @@ func (u *undo) at(ctx context.Context, i int, pause time.Duration) {
 	switch {
 	case v.round != u.round:
 		return
-	case !u.final && !v.holds: // the node refused the claim
+	case !c.ended && !v.holds: // the node refused the claim
 		u.errs[i] = nil
 		return
 	}
-	script, arg := u.script, u.arg
-	if u.final && v.claims != 0 { // the node refuses the claim if that arrives later
+	script, arg := redisscript.QuorumRelease, u.place
+	if c.ended && (v.claiming || v.strayClaim) { // the node refuses the claim if that arrives later
 		script, arg = redisscript.Abandon, redisclaims.TombstoneTTL.Milliseconds()
 	}
-	v.undos.begin()
+	v.undoing = true
 	c.mu.Unlock()
-	r := n.run(ctx, c.undoTimeout(), script, c.keys, c.value, arg)
+	timeout := max(c.nodeTimeout(), maxNodeTimeout/2) // a short TTL needs no haste here
+	r := n.run(ctx, timeout, script, c.keys, c.value, arg)
 	c.mu.Lock()
-	v.undos.end(r.Err)
+	v.undoing, v.strayUndo = false, v.strayUndo || unsure(r.Err)
 	v.holds = v.holds && r.Err != nil
 	if first || r.Err == nil {
 		u.errs[i] = r.Err
@@ -91,29 +90,31 @@ func (u *undo) at(ctx context.Context, i int, pause time.Duration) {
 	}
 }
 
-// await waits until the silent nodes cannot change the outcome, which decided reports, or until they time out. It returns ctx's error when ctx ends.
-// The mutex is held.
-func (u *undo) await(ctx context.Context, timeout time.Duration, decided func() bool) error {
+// await waits until the silent nodes cannot change the outcome, which decided reports, until they time out, or until a later round begins. It
+// returns ctx's error when ctx ends. The mutex is held.
+func (u *undo) await(ctx context.Context, decided func() bool) error {
 	return u.c.await(ctx, func() time.Duration {
-		if decided() || !slices.Contains(u.errs, errSilent) {
+		if u.round != u.c.round || decided() || !slices.Contains(u.errs, errSilent) {
 			return 0
 		}
-		return u.c.left(timeout, u.begun, func(i int) bool { return u.errs[i] == errSilent })
+		return forever
 	})
 }
 
 // giveBack releases what the nodes have of a claim that did not get the lock. It returns why, or an error if the release may have failed. place is
 // the claim's new place in the queues; "": none. The mutex is held.
 func (c *claim) giveBack(ctx context.Context, why error, place any) error {
-	u := c.newUndo(redisscript.QuorumRelease, place, false)
+	if c.ended { // free undoes it
+		return why
+	}
+	u := c.newUndo(place)
 	for i := range c.votes {
-		v := &c.votes[i]
-		if !c.ended && (v.state == asked || v.holds) { // otherwise free undoes it, or there is nothing to undo
+		if v := &c.votes[i]; v.state == asked || v.holds {
 			v.state = none
-			u.start(ctx, i)
+			u.start(ctx, i, false)
 		}
 	}
-	ended := u.await(ctx, c.nodeTimeout(), func() bool { return c.ended || !c.blocks() })
+	ended := u.await(ctx, func() bool { return !c.blocks() })
 	switch {
 	case ended != nil:
 		return interrupted(ended)
@@ -137,56 +138,51 @@ func (c *claim) blocks() bool {
 	return free < c.b.quorum && free+open >= c.b.quorum
 }
 
-// free asks all nodes that may have something of the claim to free it with script and arg. It waits until enough have, or until they time out.
-// Where a claim request may still arrive, the node refuses it for redisclaims.TombstoneTTL. The mutex is held.
-func (c *claim) free(ctx context.Context, script *redisscript.Script, arg any) (*undo, error) {
+// free asks all nodes that may have something of the claim to free it. It waits until enough have, or until they time out. Where a claim
+// request may still arrive, the node refuses it for redisclaims.TombstoneTTL. abandon: for Abandon, which does not wait for such a request.
+func (c *claim) free(ctx context.Context, abandon bool) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.ended = true
-	u, q, abandon := c.newUndo(script, arg, true), c.b.quorum, script == redisscript.Abandon
+	u, q := c.newUndo(""), c.b.quorum
 	for i := range c.votes {
-		if v := &c.votes[i]; v.open() || v.waits && (abandon || v.state != failed) {
-			u.start(ctx, i)
+		v := &c.votes[i]
+		v.round = u.round // nothing of an earlier round is sent
+		if v.open() || v.waits && (abandon || v.state != failed) {
+			u.start(ctx, i, abandon && v.claiming)
 		} else {
 			u.absent++
 		}
 	}
-	ended := u.await(ctx, c.undoTimeout(), func() bool { return u.freed >= q || u.absent >= q || abandon && c.b.majority(u.errs) == nil })
+	ended := u.await(ctx, func() bool { return u.freed >= q || u.absent >= q || abandon && c.b.majority(u.errs) == nil })
 	err := c.b.majority(u.errs)
 	switch {
 	case err == nil:
 		c.b.claims.Leave(c)
+		if !abandon && (u.absent >= q || u.freed < q && !time.Now().Before(c.until)) {
+			err = c.lost()
+		}
 	case abandon && errors.Is(err, driver.ErrRefused):
 	case ended != nil:
 		err = fmt.Errorf("%w: %s: %w", driver.ErrUnknown, c.b.shortage(u.errs), ended)
 	case slices.ContainsFunc(u.errs, func(err error) bool { return err != nil && !errors.Is(err, driver.ErrUnavailable) }):
 		err = fmt.Errorf("%w: %s", driver.ErrUnknown, c.b.shortage(u.errs))
 	}
-	return u, err
+	return err
 }
 
 // Release implements driver.Lease: one request to every node at once. It returns once a majority has freed the lock. The others free it in
 // the background, or by expiry.
-func (c *claim) Release(ctx context.Context) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	q := c.b.quorum
-	u, err := c.free(ctx, redisscript.QuorumRelease, "")
-	if err == nil && (u.absent >= q || u.freed < q && !time.Now().Before(c.until)) {
-		err = c.lost()
-	}
-	return err
-}
+func (c *claim) Release(ctx context.Context) error { return c.free(ctx, false) }
 
 // Abandon implements driver.Backend. It returns nil once a majority of the nodes has nothing of the claim and, if it may still arrive, refuses it
 // for a minute. Then no majority can grant it. The other nodes follow in the background; on an unreachable one the key expires.
 func (b *Backend) Abandon(ctx context.Context, req driver.Request) error {
 	c, _, _ := b.claims.Find(req)
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.round == 0 { // another backend may have made it
-		for i := range c.votes {
-			c.votes[i].claims = stray
-		}
+	for i := range c.votes {
+		c.votes[i].strayClaim = c.votes[i].strayClaim || c.round == 0 // another backend may have made it
 	}
-	_, err := c.free(ctx, redisscript.Abandon, 0)
-	return err
+	c.mu.Unlock()
+	return c.free(ctx, true)
 }

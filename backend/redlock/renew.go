@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/lockport/lockport/driver"
@@ -34,26 +33,24 @@ func (b *Backend) renew(ctx context.Context, leases []driver.Lease, results []dr
 	}
 	replies, counted := make(chan nodeReply, len(b.nodes)), make(chan struct{})
 	for i := range b.nodes {
-		r.errs[i] = errSilent
 		go func() {
 			reply := b.nodes[i].run(context.WithoutCancel(ctx), timeout, redisscript.QuorumRenew, keys, argv...)
-			s := nodeReply{node: i, at: time.Now(), err: reply.Err}
+			s := nodeReply{node: i, err: reply.Err}
 			if s.list, _ = reply.Value.([]any); s.err == nil && len(s.list) != len(leases)+1 {
 				s.err = reply.Unexpected()
 			}
 			replies <- s
-			<-counted // from now on r.tallies does not change
-			r.retake(s)
+			if <-counted; s.err == nil { // from now on r.tallies does not change
+				r.retake(s)
+			}
 		}()
 	}
 	defer close(counted)
-	limited, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
 	for open := len(b.nodes); open > 0 && !r.decided(); open-- {
 		select {
 		case s := <-replies:
 			r.count(s)
-		case <-limited.Done():
+		case <-ctx.Done():
 		}
 	}
 	for i := range r.claims {
@@ -76,9 +73,8 @@ type tally struct{ ours, gone int }
 // nodeReply is a node's reply.
 type nodeReply struct {
 	node int
-	list []any     // for each claim 1 if renewed, 0 if free, else the lock's value; then the node's clock in ms
-	at   time.Time // when it came
-	err  error     // there is no list
+	list []any // for each claim 1 if renewed, 0 if free, else the lock's value; then the node's clock in ms
+	err  error // there is no list
 }
 
 // count adds a node's votes.
@@ -93,9 +89,9 @@ func (r *renewal) count(s nodeReply) {
 		v := &c.votes[s.node]
 		switch {
 		case v.state == asked: // the vote may be about to come, or to be released by an earlier request
-		case ours && !v.undos.are(stray):
+		case ours && !v.strayUndo:
 			t.ours++
-		case !ours && !v.claims.are(underWay):
+		case !ours && !v.claiming:
 			t.gone++
 		}
 		c.mu.Unlock()
@@ -125,7 +121,7 @@ func (r *renewal) result(n int, ended error) driver.Renewal {
 		return driver.Renewal{Err: interrupted(ended)}
 	}
 	class := driver.ErrUnavailable
-	if t.ours > 0 || slices.ContainsFunc(r.errs, func(err error) bool { return err != nil && !certain(err) }) {
+	if t.ours > 0 || slices.ContainsFunc(r.errs, unsure) {
 		class = driver.ErrUnknown
 	}
 	_, why := r.b.byReason(r.errs)
@@ -134,43 +130,33 @@ func (r *renewal) result(n int, ended error) driver.Renewal {
 
 // retake retakes, on a node that lost them, the locks that a majority of the nodes has.
 func (r *renewal) retake(s nodeReply) {
-	var absent []*claim
-	if s.err != nil {
-		return
-	}
-	for n, c := range r.claims {
-		if s.list[n] == int64(0) && r.tallies[n].ours >= r.b.quorum {
-			absent = append(absent, c)
-		}
-	}
 	clock, _ := s.list[len(r.claims)].(int64)
-	for part := range slices.Chunk(absent, retakenAtOnce) {
-		var all sync.WaitGroup
-		for _, c := range part {
-			all.Add(1)
-			r.b.nodes[s.node].inOrder(c.Req.Name, func() {
-				defer all.Done()
-				c.retakeAt(s.node, clock, s.at)
-			})
+	underWay := make(chan struct{}, retakenAtOnce)
+	for n, c := range r.claims {
+		if s.list[n] != int64(0) || r.tallies[n].ours < r.b.quorum {
+			continue
 		}
-		all.Wait()
+		underWay <- struct{}{}
+		r.b.nodes[s.node].inOrder(c.Req.Name, func() {
+			c.retakeAt(s.node, clock)
+			<-underWay
+		})
 	}
 }
 
-// retakeAt retakes the lock on node i, whose clock showed at least clock at the time at. A request does nothing if it arrives after the
-// validity has ended, or after the claim was given up.
-func (c *claim) retakeAt(i int, clock int64, at time.Time) {
+// retakeAt retakes the lock on node i, whose clock shows clock or more. A request does nothing if it arrives after the validity has ended, or
+// after the claim was given up.
+func (c *claim) retakeAt(i int, clock int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	v := &c.votes[i]
-	if v.undos.are(stray) || c.ended {
+	if v.strayUndo || c.ended {
 		return
 	}
-	v.claims.begin()
-	v.holds = true
-	end := clock - 1 + c.until.Sub(at).Milliseconds()
+	v.claiming, v.holds = true, true
+	end := clock - 1 + time.Until(c.until).Milliseconds()
 	c.mu.Unlock()
 	r := c.b.nodes[i].run(context.Background(), maxNodeTimeout, redisscript.QuorumRetake, c.keys, c.value, c.TTL(), end)
 	c.mu.Lock()
-	v.claims.end(r.Err)
+	v.claiming, v.strayClaim = false, v.strayClaim || unsure(r.Err)
 }
