@@ -2,7 +2,6 @@ package etcd_test
 
 import (
 	"context"
-	"fmt"
 	"log"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -29,8 +28,7 @@ func Example() {
 		log.Fatal(err)
 	}
 	defer lock.Release(ctx)
-	token, _ := lock.Token()
-	fmt.Println("working under fencing token", token)
+	// Work, and stop when lock.Lost() is closed.
 }
 
 // A transaction on the same cluster compares the lock's key, and does nothing once the lock is lost.

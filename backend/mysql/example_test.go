@@ -3,7 +3,6 @@ package mysql_test
 import (
 	"context"
 	"database/sql"
-	"fmt"
 	"log"
 
 	"github.com/lockport/lockport/backend/mysql"
@@ -26,6 +25,5 @@ func Example() {
 		log.Fatal(err)
 	}
 	defer lock.Release(ctx)
-	token, _ := lock.Token()
-	fmt.Println("working under fencing token", token)
+	// Work, and stop when lock.Lost() is closed.
 }

@@ -2,8 +2,8 @@ package nats_test
 
 import (
 	"context"
-	"fmt"
 	"log"
+	"time"
 
 	natsgo "github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -13,7 +13,7 @@ import (
 
 func ExampleNew() {
 	ctx := context.Background()
-	conn, err := natsgo.Connect("nats://localhost:4222", natsgo.MaxReconnects(-1))
+	conn, err := natsgo.Connect("nats://localhost:4222", natsgo.MaxReconnects(-1), natsgo.PingInterval(2*time.Second))
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -35,6 +35,5 @@ func ExampleNew() {
 		log.Fatal(err)
 	}
 	defer lock.Release(ctx)
-	token, _ := lock.Token()
-	fmt.Println("the token is", token)
+	// Work, and stop when lock.Lost() is closed.
 }

@@ -231,12 +231,7 @@ func TestUnfitBuckets(t *testing.T) {
 	time.AfterFunc(peer.Soon/50, func() { _ = CreateBucket(t.Context(), js, Options{Bucket: "by-hand"}, 1) })
 	require.NoError(t, peer.ErrOf(b.TryAcquire(t.Context(), request("a", 1))), "a claim waits for the bucket's next leader")
 	require.ErrorIs(t, peer.ErrOf(New(js, Options{Bucket: "a.b"})), lockport.ErrInvalidOption)
-}
-
-func TestVersions(t *testing.T) {
-	for version, ok := range map[string]bool{
-		"2.10.29": false, "2.11.9": false, "2.11.10": true, "2.12.0-RC.1": false, "2.12.1": true, "2.14.0": true, "3.0.0": true, "": true,
-	} {
+	for version, ok := range map[string]bool{"2.10.29": false, "2.11.9": false, "2.11.10": true, "2.12.0-RC.1": false, "2.12.1": true, "3.0.0": true, "": true} {
 		require.Equal(t, ok, endsClaims(version), version)
 	}
 }

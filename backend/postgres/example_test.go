@@ -28,8 +28,7 @@ func Example() {
 		log.Fatal(err)
 	}
 	defer lock.Release(ctx)
-	token, _ := lock.Token()
-	fmt.Println("working under fencing token", token)
+	// Work, and stop when lock.Lost() is closed.
 
 	var s postgres.Session // as in pg_stat_activity and pg_locks
 	if lock.As(&s) {

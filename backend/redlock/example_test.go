@@ -2,7 +2,6 @@ package redlock_test
 
 import (
 	"context"
-	"fmt"
 	"log"
 
 	goredis "github.com/redis/go-redis/v9"
@@ -29,5 +28,5 @@ func Example() {
 		log.Fatal(err)
 	}
 	defer lock.Release(ctx)
-	fmt.Println("working while", lock.Valid(), "and without a fencing token")
+	// Work, and stop when lock.Lost() is closed. There is no fencing token.
 }

@@ -24,8 +24,7 @@ func Example() {
 		log.Fatal(err)
 	}
 	defer lock.Release(ctx)
-	token, _ := lock.Token()
-	fmt.Println("working under fencing token", token)
+	// Work, and stop when lock.Lost() is closed.
 }
 
 // With TLS, digest authentication, and a session of 30 s.

@@ -147,11 +147,10 @@ func TestChangedTimeout(t *testing.T) {
 	}, time.Second, time.Millisecond)
 }
 
-// go-zookeeper would wait two thirds of the TTL.
 func TestSilentServerIsLeft(t *testing.T) {
 	s, _ := beside(t)
 	proxies := []*faultproxy.Proxy{peer.Proxy(t, s.Addr()), peer.Proxy(t, s.Addr())}
-	n := newBackend(t, Options{TTL: 2 * peer.Soon}, proxies[0].Addr(), proxies[1].Addr())
+	n := newBackend(t, Options{TTL: 2 * peer.Soon}, proxies[0].Addr(), proxies[1].Addr()) // go-zookeeper would wait two thirds of that
 	session := func() int64 { peer.Shows(t, n, "a"); return sessionOf(n) }
 	first := session()
 	peer.Until(t, func() bool { return proxies[0].Conns()+proxies[1].Conns() == 1 }) // without the probe's
