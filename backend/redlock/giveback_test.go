@@ -152,7 +152,21 @@ func TestLateGiveBackMakesRoomForAnotherClaim(t *testing.T) {
 	a.Abandons(req)
 	a.Frees(a.TakesSoon(a.Request("x")))
 	x.empty(t, "x")
-	require.True(t, (&claim{b: a.Backend, votes: []vote{{state: failed}, {holds: true}, {state: held}}}).blocks(), "a failed node is not free")
+}
+
+// Abandon waits for slow nodes without which other claims have no majority: a dead node does not count as free.
+func TestAbandonMakesRoomForAnotherClaim(t *testing.T) {
+	x := plainNodes(t, 5)
+	a := newClient(t, x.proxied(), "a")
+	a.rests(0, "as after a failed dial", time.Minute)
+	req := a.Request("x")
+	a.Takes(req)
+	peer.Until(t, func() bool { return x.having(t, key("x")) == 4 })
+	for _, p := range x.proxies[3:] {
+		p.Delay(100 * time.Millisecond) // each way
+	}
+	a.Abandons(req)
+	require.LessOrEqual(t, x.having(t, key("x")), 1)
 }
 
 // A release waits for a retake in flight, which would bring the key back. If the retake's answer was lost, the node refuses it when it arrives late.

@@ -40,7 +40,8 @@ func (c *claim) newUndo(place any) *undo {
 // start has node i undo its part: now, or after earlier requests for the name. The mutex is held.
 func (u *undo) start(ctx context.Context, i int, now bool) {
 	ctx = context.WithoutCancel(ctx)
-	u.c.votes[i].round, u.errs[i] = u.round, errSilent // earlier undos end
+	v := &u.c.votes[i]
+	v.round, v.state, u.errs[i] = u.round, none, errSilent // earlier undos end
 	ask := func() { u.at(ctx, i, firstAgain) }
 	if now {
 		go ask()
@@ -109,33 +110,32 @@ func (c *claim) giveBack(ctx context.Context, why error, place any) error {
 	}
 	u := c.newUndo(place)
 	for i := range c.votes {
-		if v := &c.votes[i]; v.state == asked || v.holds {
-			v.state = none
+		if v := c.votes[i]; v.state == asked || v.holds {
 			u.start(ctx, i, false)
 		}
 	}
-	ended := u.await(ctx, func() bool { return !c.blocks() })
+	ended := u.await(ctx, func() bool { return !u.blocks() })
 	switch {
 	case ended != nil:
 		return interrupted(ended)
-	case c.blocks():
+	case u.blocks():
 		return fmt.Errorf("%w: %s, and releasing it failed on some nodes", driver.ErrUnknown, reason(why))
 	}
 	return why
 }
 
 // blocks reports whether other claims cannot get a majority as long as the nodes keep what they have of this claim. The mutex is held.
-func (c *claim) blocks() bool {
+func (u *undo) blocks() bool {
 	open, free := 0, 0
-	for i := range c.votes {
-		switch v := &c.votes[i]; {
-		case v.open():
+	for i, err := range u.errs {
+		switch v := &u.c.votes[i]; {
+		case err != nil || !u.c.ended && v.open():
 			open++
 		case v.state != failed:
 			free++
 		}
 	}
-	return free < c.b.quorum && free+open >= c.b.quorum
+	return free < u.c.b.quorum && free+open >= u.c.b.quorum
 }
 
 // free asks all nodes that may have something of the claim to free it. It waits until enough have, or until they time out. Where a claim
@@ -154,7 +154,12 @@ func (c *claim) free(ctx context.Context, abandon bool) error {
 			u.absent++
 		}
 	}
-	ended := u.await(ctx, func() bool { return u.freed >= q || u.absent >= q || abandon && c.b.majority(u.errs) == nil })
+	ended := u.await(ctx, func() bool {
+		if abandon {
+			return c.b.majority(u.errs) == nil && !u.blocks()
+		}
+		return u.freed >= q || u.absent >= q
+	})
 	err := c.b.majority(u.errs)
 	switch {
 	case err == nil:
@@ -176,7 +181,8 @@ func (c *claim) free(ctx context.Context, abandon bool) error {
 func (c *claim) Release(ctx context.Context) error { return c.free(ctx, false) }
 
 // Abandon implements driver.Backend. It returns nil once a majority of the nodes has nothing of the claim and, if it may still arrive, refuses it
-// for a minute. Then no majority can grant it. The other nodes follow in the background; on an unreachable one the key expires.
+// for a minute. Then no majority can grant it. It also waits, until they time out, for nodes without which other claims have no majority. The
+// others follow in the background; on an unreachable one the key expires.
 func (b *Backend) Abandon(ctx context.Context, req driver.Request) error {
 	c, _, _ := b.claims.Find(req)
 	c.mu.Lock()
