@@ -14,6 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/lab/environment"
@@ -148,6 +150,7 @@ func TestNotices(t *testing.T) {
 	bare := newNodeOn(t, &clientv3.Client{KV: own.KV, Lease: own.Lease, Watcher: own.Watcher})
 	require.Equal(t, []string{"members?"}, peer.IDs(peer.Must(bare.Check(t.Context()))(t)))
 	peer.SaysOneLine(t, classify(t.Context(), rpctypes.ErrGRPCNotSupportedForLearner, true), driver.ErrUnavailable, "learner")
+	peer.SaysOneLine(t, classify(t.Context(), status.Error(codes.InvalidArgument, "unsupported operations in txn request"), true), driver.ErrRefused, "txn")
 	require.True(t, newNode(t, "etcd://u:secret@etcd.example.com").plaintextPassword())
 	require.False(t, newNode(t, "etcd://etcd.example.com").plaintextPassword())
 	require.False(t, newNode(t, "etcds://u:secret@etcd.example.com").plaintextPassword())

@@ -47,11 +47,13 @@ func classify(ctx context.Context, err error, late bool) error {
 		}
 		return fmt.Errorf("%w: %s (%w)", a.class, a.text, a.err)
 	}
+	code := status.Code(err)
 	if answer, ok := errors.AsType[rpctypes.EtcdError](known); ok {
-		switch answer.Code() {
-		case codes.InvalidArgument, codes.PermissionDenied, codes.Unauthenticated, codes.FailedPrecondition, codes.OutOfRange:
-			return fmt.Errorf("%w: %w", driver.ErrRefused, known)
-		}
+		code = answer.Code()
+	}
+	switch code { // such as kine's, which is not etcd, for a transaction of this kind
+	case codes.InvalidArgument, codes.PermissionDenied, codes.Unauthenticated, codes.FailedPrecondition, codes.OutOfRange, codes.Unimplemented:
+		return fmt.Errorf("%w: %s", driver.ErrRefused, status.Convert(known).Message())
 	}
 	class := driver.ErrUnknown
 	if !late {
