@@ -5,14 +5,13 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"net/url"
-	"strings"
 	"time"
 
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/internal/lab/measure"
 	"github.com/lockport/lockport/internal/lab/report"
 	"github.com/lockport/lockport/internal/lab/servers"
+	"github.com/lockport/lockport/internal/lockurl"
 )
 
 // subject is a column of a report: locks of one backend, on servers started here or on a user's.
@@ -65,8 +64,16 @@ func startTable(ctx context.Context) (*measure.Servers, error) {
 func userSubjects(ctx context.Context, urls []string) (all []subject, err error) {
 	count := make(map[string]int)
 	for _, rawURL := range urls {
-		shown := redacted(rawURL)
-		backend, ttl, err := ask(ctx, rawURL)
+		b, named, err := lockport.DefaultMux().OpenBackend(rawURL)
+		if err != nil {
+			return nil, err
+		}
+		backend, shown := b.Capabilities().Backend, lockurl.Address(rawURL)
+		_ = b.Close()
+		ttl, err := ask(ctx, rawURL, named)
+		if err == nil && backend == "memory" {
+			err = errors.New("its locks exist within one process, but several processes are measured: leave it out")
+		}
 		if err != nil {
 			return nil, fmt.Errorf("%s cannot be measured: %w", shown, err)
 		}
@@ -92,25 +99,16 @@ func userSubjects(ctx context.Context, urls []string) (all []subject, err error)
 	return all, nil
 }
 
-// ask finds out whether a server grants locks, and with which TTL: that of the URL, or a short one if the server grants it, so that takeovers take
-// little time, or the default.
-func ask(ctx context.Context, rawURL string) (backend string, ttl time.Duration, err error) {
-	b, named, err := lockport.DefaultMux().OpenBackend(rawURL)
-	if err != nil {
-		return "", 0, err
-	}
-	backend = b.Capabilities().Backend
-	_ = b.Close()
-	if backend == "memory" {
-		return "", 0, errors.New("its locks exist within one process, but several processes are measured: leave it out")
-	}
+// ask finds out whether a server grants locks, and with which TTL: named, which is that of the URL, or a short one if the server grants it, so that
+// takeovers take little time, or the default.
+func ask(ctx context.Context, rawURL string, named time.Duration) (ttl time.Duration, err error) {
 	if named > 0 {
-		return backend, named, grants(ctx, rawURL, named)
+		return named, grants(ctx, rawURL, named)
 	}
 	if err = grants(ctx, rawURL, ownTTL); errors.Is(err, lockport.ErrRefused) { // it may be too short for the server
-		return backend, lockport.DefaultTTL, grants(ctx, rawURL, lockport.DefaultTTL)
+		return lockport.DefaultTTL, grants(ctx, rawURL, lockport.DefaultTTL)
 	}
-	return backend, ownTTL, err
+	return ownTTL, err
 }
 
 // grants returns nil if the servers grant and release a lock with that TTL.
@@ -127,19 +125,4 @@ func grants(ctx context.Context, rawURL string, ttl time.Duration) error {
 		return err
 	}
 	return lock.Release(ctx)
-}
-
-// redacted is a URL without its user and its parameters, which may be secrets.
-func redacted(rawURL string) string {
-	u, err := url.Parse(rawURL)
-	if err != nil {
-		return "a URL that cannot be parsed"
-	}
-	shown := url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}
-	if strings.Contains(u.Opaque+u.Path+u.RawQuery+u.Fragment, "@") { // the apparent host may be the beginning of a password
-		shown = url.URL{Scheme: u.Scheme, Host: "xxxxx"}
-	} else if u.User != nil {
-		shown.User = url.User("xxxxx")
-	}
-	return shown.String()
 }

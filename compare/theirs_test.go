@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -11,25 +12,6 @@ import (
 	"github.com/lockport/lockport/internal/lab/peer"
 	"github.com/lockport/lockport/internal/lab/servers"
 )
-
-func TestRedacted(t *testing.T) {
-	for rawURL, want := range map[string]string{
-		"redis://localhost:6379/2":                           "redis://localhost:6379/2",
-		"redis://:hunter2@localhost":                         "redis://xxxxx@localhost",
-		"redis://app:hunter2@localhost?ttl=4s":               "redis://xxxxx@localhost",
-		"redis://hunter2@localhost":                          "redis://xxxxx@localhost", // may be a token
-		"redlock://:hunter2@h1:6379,h2:6379":                 "redlock://xxxxx@h1:6379,h2:6379",
-		"postgres://app@db/app?password=hunter2&sslmode=off": "postgres://xxxxx@db/app",
-		"redis://app:12#hunter2@localhost":                   "redis://xxxxx", // the beginning of the password looks like a port
-		"redis://app:12?hunter2@localhost":                   "redis://xxxxx",
-		"redis://app:12/hunter2@localhost":                   "redis://xxxxx",
-		"redis://app:hunter2%zz@localhost":                   "a URL that cannot be parsed",
-		"file:///var/lock":                                   "file:///var/lock",
-	} {
-		require.Equal(t, want, redacted(rawURL))
-		require.NotContains(t, redacted(rawURL), "hunter2")
-	}
-}
 
 // A user's own servers are measured, and nothing is left on them. The second one of a backend has a number.
 func TestURLs(t *testing.T) {
@@ -51,7 +33,7 @@ func TestURLsThatCannotBeMeasured(t *testing.T) {
 	const nobody = "127.0.0.1:1"
 	server := servers.NeedRedis(t, servers.RedisOptions{Password: "secret"})
 	_, err := Run(t.Context(), Options{URLs: []string{"file://" + t.TempDir(), "redis://:hunter2@" + nobody}})
-	peer.SaysOneLine(t, err, lockport.ErrUnavailable, "redis://xxxxx@"+nobody+" cannot be measured: ")
+	peer.SaysOneLine(t, err, lockport.ErrUnavailable, "redis://"+nobody+" cannot be measured: ")
 	for _, rawURL := range []string{"redis://app:hunter2%zz@localhost", "lockd://:hunter2@localhost", "redis://:hunter2@localhost/none", "memory:", "redis://:hunter2@" + server.Addr()} {
 		_, err = Run(t.Context(), Options{URLs: []string{rawURL}})
 		require.Error(t, err, rawURL)
@@ -64,9 +46,9 @@ func TestURLsThatCannotBeMeasured(t *testing.T) {
 // A server that refuses the short TTL gets a longer one.
 func TestShortestTTL(t *testing.T) {
 	server := servers.NeedZooKeeper(t, servers.ZooKeeperOptions{Config: []string{"tickTime=2000"}})
-	_, ttl, err := ask(t.Context(), server.URL())
+	ttl, err := ask(t.Context(), server.URL(), 0)
 	require.NoError(t, err)
 	require.Equal(t, lockport.DefaultTTL, ttl)
-	_, _, err = ask(t.Context(), server.URL()+"/?ttl=1s")
+	_, err = ask(t.Context(), server.URL(), time.Second)
 	require.ErrorIs(t, err, lockport.ErrRefused, "the TTL of a URL is not changed")
 }

@@ -4,11 +4,11 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net/url"
 	"strings"
 	"time"
 
 	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/lockurl"
 )
 
 func doctorVerb(ctx context.Context, c *console, args []string) error {
@@ -52,7 +52,7 @@ type diagnosis struct {
 }
 
 func newDiagnosis(rawURL string, caps driver.Capabilities, notices ...driver.Notice) *diagnosis {
-	d := &diagnosis{URL: address(rawURL), Backend: caps.Backend, Endangers: []driver.Notice{}, Unknown: []driver.Notice{}}
+	d := &diagnosis{URL: lockurl.Address(rawURL), Backend: caps.Backend, Endangers: []driver.Notice{}, Unknown: []driver.Notice{}}
 	if caps.Ends != driver.EndsProcess {
 		d.TTLMS = clientTTL(rawURL, caps).Milliseconds()
 	}
@@ -64,12 +64,6 @@ func newDiagnosis(rawURL string, caps driver.Capabilities, notices ...driver.Not
 		*list = append(*list, n)
 	}
 	return d
-}
-
-// address is a valid URL without possible secrets: user, password and parameters.
-func address(rawURL string) string {
-	u, _ := url.Parse(rawURL)
-	return (&url.URL{Scheme: u.Scheme, Opaque: u.Opaque, Host: u.Host, Path: u.Path}).String()
 }
 
 func writeDiagnosis(w io.Writer, d *diagnosis) error {

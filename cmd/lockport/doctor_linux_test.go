@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport/internal/lab/servers"
+	"github.com/lockport/lockport/internal/lockurl"
 )
 
 // TestDoctorOfRedis: a healthy server, a user with few rights, and a server that forgets.
@@ -36,7 +37,7 @@ func TestDoctorOfRedis(t *testing.T) {
 		}
 		require.Equal(t, want.ids, ids)
 		require.EqualValues(t, 15_000, d.TTLMS)
-		require.Equal(t, address(url), d.URL)
+		require.Equal(t, lockurl.Address(url), d.URL)
 	}
 }
 

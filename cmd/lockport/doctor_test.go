@@ -44,16 +44,6 @@ Risks found: 1; not checked: 1.
 `, text.String())
 }
 
-func TestAddressHasNoSecrets(t *testing.T) {
-	for rawURL, want := range map[string]string{
-		"redis://user:secret@h:6379/2?username=u&password=secret": "redis://h:6379/2",
-		"postgres://u:secret@h1,h2:5432/db?sslmode=require":       "postgres://h1,h2:5432/db",
-		"file:": "file:", "file:///srv/locks": "file:///srv/locks", "memory:test": "memory:test", "etcd://h?ttl=1s": "etcd://h",
-	} {
-		require.Equal(t, want, address(rawURL))
-	}
-}
-
 func TestDoctorFiles(t *testing.T) {
 	t.Parallel()
 	stdout, stderr := ran(t, 0, folder(t), "doctor", "--json")

@@ -16,6 +16,7 @@ import (
 
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/lockurl"
 )
 
 // go-redis logs retries to standard error; the returned error is enough. Workers of the suite must be quiet too.
@@ -106,7 +107,7 @@ func openServer(ctx context.Context, rawURL string, options ...lockport.Option) 
 	defer cancel()
 	client, err := lockport.Open(limited, rawURL, append(options, lockport.Logger(nil))...)
 	if errors.Is(err, context.DeadlineExceeded) { // it may not name the server
-		err = fmt.Errorf("%w (%s): is the address right, and do both sides use TLS?", err, address(rawURL))
+		err = fmt.Errorf("%w (%s): is the address right, and do both sides use TLS?", err, lockurl.Address(rawURL))
 	}
 	return client, libraryError(err)
 }

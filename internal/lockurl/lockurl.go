@@ -25,6 +25,12 @@ type Params struct {
 // Of starts reading the parameters of u.
 func Of(u *url.URL) *Params { return &Params{u: u, left: u.Query()} }
 
+// Address is a valid URL without possible secrets: user, password and parameters.
+func Address(rawURL string) string {
+	u, _ := url.Parse(rawURL)
+	return (&url.URL{Scheme: u.Scheme, Opaque: u.Opaque, Host: u.Host, Path: u.Path}).String()
+}
+
 // Fail records an error, unless there is one already.
 func (p *Params) Fail(format string, args ...any) {
 	if p.err == nil {

@@ -26,6 +26,16 @@ func of(t *testing.T, raw string) *lockurl.Params {
 	return lockurl.Of(peer.Must(url.Parse(raw))(t))
 }
 
+func TestAddressHasNoSecrets(t *testing.T) {
+	for rawURL, want := range map[string]string{
+		"redis://user:secret@h:6379/2?username=u&password=secret": "redis://h:6379/2",
+		"postgres://u:secret@h1,h2:5432/db?sslmode=require":       "postgres://h1,h2:5432/db",
+		"file:": "file:", "file:///srv/locks": "file:///srv/locks", "memory:test": "memory:test", "etcd://h?ttl=1s": "etcd://h",
+	} {
+		require.Equal(t, want, lockurl.Address(rawURL))
+	}
+}
+
 func TestParams(t *testing.T) {
 	p := of(t, "x://h1,h2:7?text=a&yes=true&no=false&n=3&d=5s&prefix=&addr=[::1]&addr=[::1]:2&addr=h4,h5&other=1")
 	require.Equal(t, "a", p.Text("text"))
