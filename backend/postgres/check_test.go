@@ -29,7 +29,6 @@ func TestCheckErrors(t *testing.T) {
 	execute(t, p.root, `CREATE ROLE odd LOGIN PASSWORD `+quote(password)+`; CREATE SCHEMA odd AUTHORIZATION odd`)
 	peer.Notices(t, p.UserURL("odd", password)+"?schema=odd")
 	peer.Refuses(t, p.UserURL("lockport", "wrong-secret"), driver.ErrRefused, "check the user name, the password")
-	peer.Refuses(t, p.UserURL("nobody", "wrong-secret"), driver.ErrRefused, "check the user name, the password")
 	peer.Refuses(t, p.URL()+"absent", driver.ErrRefused, "create the database")
 	peer.Refuses(t, p.URL()+"?sslmode=require", driver.ErrUnavailable, "server refused TLS connection")
 	peer.Refuses(t, peer.Via(t, p.URL(), "lockport.invalid:5432"), driver.ErrUnavailable, "lockport.invalid")

@@ -181,11 +181,16 @@ func (s *session) do(ops []*Op) error {
 	return err
 }
 
-// overdue ends a session whose answer does not arrive.
+// overdue ends a session whose answer does not arrive, and those that have waited for longer: the server may be gone, and another have taken its place.
 func (s *session) overdue() {
 	s.b.mu.Lock()
 	defer s.b.unlock()
-	s.end(fmt.Errorf("the server has not answered for %v", s.b.o.TTL))
+	silent := fmt.Errorf("the server has not answered for %v", s.b.o.TTL)
+	for _, w := range append([]*session{s}, s.b.blockers...) {
+		if w == s || w.conn != nil && w.stopListen == nil && !w.sent.After(s.sent) {
+			w.end(silent)
+		}
+	}
 }
 
 // listen listens until there is something to ask, pings, or ends a session that nobody needs. Called with mu held; waits without it.

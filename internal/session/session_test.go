@@ -79,9 +79,6 @@ func TestReadOnlyServer(t *testing.T) {
 			require.Equal(t, 1, told)
 			require.True(t, c.closed)
 			abandoned := h.abandon(t.Context(), req)
-			h.dialed(ErrReadOnly)
-			abandoned.is(t, driver.ErrUnavailable)
-			abandoned = h.abandon(t.Context(), req)
 			d := h.accept()
 			d.grants(abandoned, "E"+c.id)
 			d.fail(errCut)
@@ -103,9 +100,9 @@ func TestReleaseWhoseAnswerIsLost(t *testing.T) {
 		abandoned := h.abandon(ctx, req)
 		cancel()
 		abandoned.is(t, driver.ErrUnknown)
-		for _, class := range []error{driver.ErrUnavailable, driver.ErrRefused} {
+		for answer, class := range map[error]error{driver.ErrUnavailable: driver.ErrUnavailable, ErrReadOnly: driver.ErrUnavailable, driver.ErrRefused: driver.ErrRefused} {
 			r, abandoned = release(t.Context(), lease), h.abandon(t.Context(), req)
-			h.dialed(class)
+			h.dialed(answer)
 			r.is(t, class)
 			abandoned.is(t, class)
 		}
@@ -140,14 +137,20 @@ func TestReleaseWhoseAnswerIsLost(t *testing.T) {
 }
 
 func TestAnswerThatIsOverdueEndsTheSession(t *testing.T) {
-	byHand(t, Options{}, func(t *testing.T, h *hand) {
+	byHand(t, Options{Blockers: 2}, func(t *testing.T, h *hand) {
 		c, lease := h.live(request("a"))
+		waits := h.wait(t.Context(), request("w"))
+		h.accept()
 		r := release(t.Context(), lease)
 		require.Equal(t, "Fa", c.asked())
-		time.Sleep(handTTL - 1)
+		later := h.wait(t.Context(), request("x"))
+		h.accept()
+		time.Sleep(handTTL - redialPause - 1)
 		r.pending(t)
 		time.Sleep(time.Nanosecond)
 		r.is(t, driver.ErrUnknown)
+		waits.is(t, driver.ErrUnknown)
+		later.pending(t) // it may wait for another server
 		require.ErrorContains(t, r.err, "has not answered for 9s")
 		require.True(t, c.closed)
 		require.ErrorIs(t, peer.ErrOf(driver.Renew(t.Context(), h.b, lease)), driver.ErrLost)
