@@ -53,7 +53,7 @@ func (c *conn) draw(ctx context.Context, granted []*session.Op) error {
 		keys = append(keys, literal(op.Key))
 		written = append(written, c.fenceRow(op.Key, "LAST_INSERT_ID("+clock+")", op))
 	}
-	last, err := c.write(ctx, written, "LAST_INSERT_ID(GREATEST(token+1,"+clock+"))")
+	last, err := c.write(ctx, written, "LAST_INSERT_ID(IF(token<"+clock+","+clock+",token+1))") // GREATEST of MariaDB 10.11.5 takes 2^63 for a negative number
 	tokens := map[string]int64{string(granted[0].Key): last}
 	if err == nil && len(granted) > 1 { // nobody else can change the rows while this session has the locks
 		var rows []sqlrow.Row
