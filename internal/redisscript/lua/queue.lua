@@ -46,7 +46,8 @@ local function head()
   local first = redis.call('ZRANGE', KEYS[2], 0, 1, 'WITHSCORES')
   local owner, score, turn = first[1], tonumber(first[2]), nil
   if owner == '!' then
-    owner, score, turn = first[3], tonumber(first[4]), -score
+    turn = -score -- on its own: gopher-lua, and so miniredis, assigns from left to right
+    owner, score = first[3], tonumber(first[4])
   end
   if owner and score >= GONE then
     owner = nil
