@@ -2,13 +2,11 @@ package main
 
 import (
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport/bench/lib"
-	"github.com/lockport/lockport/bench/page"
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
@@ -48,31 +46,4 @@ func TestRun(t *testing.T) {
 	require.Less(t, value("waiters-30", "lockport", "requests"), 30.0, "want fewer than one request for each waiter")
 	require.Less(t, value("held-300", "lockport", "goroutines"), 30.0)
 	require.Positive(t, value("held-300", "lockport", "client memory"))
-}
-
-// Each goal names a library that takes part in its scenario.
-func TestGoals(t *testing.T) {
-	all := make(map[string]scenario)
-	for _, s := range slices.Concat(scenarios(full)) {
-		all[s.Name] = s
-	}
-	seen := make(map[string]bool)
-	for _, g := range page.Goals {
-		require.Contains(t, []string{"≤", "≥"}, g.Is)
-		require.NotEmpty(t, strings.Fields(g.Scenarios), g.What)
-		for _, family := range strings.Fields(g.Families) {
-			id := family + g.What + g.Scenarios
-			require.False(t, seen[id], id)
-			seen[id] = true
-			for _, name := range strings.Fields(g.Scenarios + " " + g.Beyond) {
-				takesPart := func(is func(lib.Library) bool) bool {
-					return slices.ContainsFunc(lib.All, func(l lib.Library) bool {
-						return l.Family == family && is(l) && all[name].takes != nil && all[name].has(l)
-					})
-				}
-				require.True(t, takesPart(func(l lib.Library) bool { return l.Name == g.Ours }), "%s: %s has no part in %s", id, g.Ours, name)
-				require.True(t, g.To == "" || takesPart(func(l lib.Library) bool { return g.Against(l.Kind, l.Name) }), "%s: nothing to compare with in %s", id, name)
-			}
-		}
-	}
 }

@@ -84,6 +84,28 @@ func TestSilentHost(t *testing.T) {
 	}
 }
 
+// disguised is a connection on which other text appears, of the same length.
+type disguised struct {
+	net.Conn
+	*strings.Replacer
+}
+
+func (d disguised) Read(p []byte) (int, error) {
+	n, err := d.Conn.Read(p)
+	return copy(p, d.Replace(string(p[:n]))), err
+}
+func (d disguised) Write(p []byte) (int, error) { return d.Conn.Write([]byte(d.Replace(string(p)))) }
+
+// CockroachDB tells its version. Pgpool-II, whose connections to the server are its own, answers SHOW pool_version.
+func TestCockroachDBAndPgpool(t *testing.T) {
+	p := servers.SharedPostgres(t)
+	via := peer.Via(t, p.URL(), peer.Proxy(t, p.Addr()).Addr())
+	for name, text := range map[string][]string{"CockroachDB": {"is_superuser", "crdb_version"}, "Pgpool-II": {"pool_version", "work_mem    "}} {
+		pool := dialing(t, via, func(c net.Conn) net.Conn { return disguised{c, strings.NewReplacer(text...)} })
+		peer.SaysOneLine(t, peer.ErrOf(peer.Must(NewBackend(pool, Options{}))(t).Check(t.Context())), driver.ErrRefused, name)
+	}
+}
+
 // PgBouncer works in session mode, and is refused in any other.
 func TestPgBouncer(t *testing.T) {
 	t.Parallel()

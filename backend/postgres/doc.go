@@ -19,7 +19,7 @@
 //   - Names are hashed to 64 bits: among a million names, two share a lock with a probability of 1 in 37 million.
 //   - All locks of a session are lost together. All locks of a client share one TTL.
 //   - Waiting clients have no order beyond the first Blockers names, and waiters for permits have none.
-//   - PgBouncer and other poolers are refused in transaction or statement mode.
+//   - PgBouncer and other poolers are refused in transaction or statement mode, Pgpool-II and CockroachDB always.
 //
 // # URL
 //

@@ -18,6 +18,10 @@ import (
 const poolerText = "the connection goes through a pooler such as PgBouncer in transaction or statement mode, where session locks do not exclude: " +
 	"connect to the server itself, set pool_mode = session and server_reset_query = DISCARD ALL, or keep the locks in a table (table+postgres:)"
 
+// pgpoolText is the remedy for Pgpool-II.
+const pgpoolText = "the connection goes through Pgpool-II, which holds answers back after notifications, and detaches the server when a session is ended: " +
+	"connect to the server itself, or keep the locks in a table (table+postgres:)"
+
 // hasCode reports whether err is the server's with this SQLSTATE.
 func hasCode(err error, code string) bool {
 	var pg *pgconn.PgError

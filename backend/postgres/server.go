@@ -4,14 +4,17 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/session"
@@ -30,6 +33,7 @@ type server struct {
 
 	limit         atomic.Int64 // half the size of the lock table; 0 before the first connection
 	wholeSessions atomic.Bool  // the connection goes through a pooler in session mode
+	notPgpool     atomic.Bool
 }
 
 // dial is session.Options.Dial.
@@ -95,14 +99,20 @@ func (s *server) open(ctx context.Context, f func(c *pgx.Conn) error) (l link, e
 
 // examine refuses servers that cannot hold locks. It notes the size of the lock table, and returns the server's process.
 func (s *server) examine(ctx context.Context, c *pgx.Conn) (pid int64, err error) {
+	if c.PgConn().ParameterStatus("crdb_version") != "" {
+		return 0, fmt.Errorf("%w: the server is CockroachDB, whose advisory locks exclude nobody; use another lock server", driver.ErrRefused)
+	}
 	var recovering bool
-	var version int
+	var version, port int
 	var slots int64
 	err = c.QueryRow(ctx, `SELECT pg_is_in_recovery(), pg_backend_pid()::bigint,
 		current_setting('max_locks_per_transaction')::bigint *
 			(current_setting('max_connections')::bigint + current_setting('max_prepared_transactions')::bigint),
-		current_setting('server_version_num')::int / 10000`, once).
-		Scan(&recovering, &pid, &slots, &version)
+		current_setting('server_version_num')::int / 10000, coalesce(inet_client_port(), 0)`, once).
+		Scan(&recovering, &pid, &slots, &version, &port)
+	if err == nil {
+		err = s.refusePgpool(ctx, c, port)
+	}
 	switch {
 	case err != nil:
 		return 0, err
@@ -113,6 +123,22 @@ func (s *server) examine(ctx context.Context, c *pgx.Conn) (pid int64, err error
 	}
 	s.limit.Store(max(slots/2, 1))
 	return pid, nil
+}
+
+// refusePgpool asks only if the server's peer has another port than c, because the server logs the question as an error. Pgpool-II answers it itself.
+func (s *server) refusePgpool(ctx context.Context, c *pgx.Conn, port int) error {
+	if local, ok := c.PgConn().Conn().LocalAddr().(*net.TCPAddr); ok && local.Port == port || s.notPgpool.Load() {
+		return nil
+	}
+	err := run(ctx, c, "SHOW pool_version")
+	if err == nil {
+		return fmt.Errorf("%w: %s", driver.ErrRefused, pgpoolText)
+	}
+	if _, ok := errors.AsType[*pgconn.PgError](err); !ok {
+		return err
+	}
+	s.notPgpool.Store(true)
+	return nil
 }
 
 // once is the mode of queries that run once: not prepared.
