@@ -33,7 +33,7 @@ type server struct {
 
 	limit         atomic.Int64 // half the size of the lock table; 0 before the first connection
 	wholeSessions atomic.Bool  // the connection goes through a pooler in session mode
-	notPgpool     atomic.Bool
+	notPgpool     atomic.Bool  // see refusePgpool
 }
 
 // dial is session.Options.Dial.
