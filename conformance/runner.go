@@ -258,7 +258,7 @@ func (r *runner) attempt(ctx context.Context, c Case) (n int, err error) {
 		excused := matches(err, errStalled, errSlow) ||
 			matches(err, driver.ErrLost, errAway, errLimit) && (stall >= r.ttl/8 || expired) ||
 			matches(err, errNotOver, errNotGranted) && stall >= endTime/4 ||
-			matches(err, errGranted, errNone, errMissing) && (expired || overdue)
+			matches(err, driver.ErrUnknown, errGranted, errNone, errMissing) && (expired || overdue)
 		if n == maxStalled || !excused {
 			return n, err
 		}
