@@ -20,6 +20,7 @@
 //   - All locks of a session are lost together. All locks of a client share one TTL.
 //   - Waiting clients have no order beyond the first Blockers names, and waiters for permits have none.
 //   - PgBouncer and other poolers are refused in transaction or statement mode, Pgpool-II and CockroachDB always.
+//     Behind a proxy, the server logs an error for each client: it does not know pool_version, which finds Pgpool-II.
 //
 // # URL
 //

@@ -127,7 +127,11 @@ func (s *server) examine(ctx context.Context, c *pgx.Conn) (pid int64, err error
 
 // refusePgpool asks only if the server's peer has another port than c, because the server logs the question as an error. Pgpool-II answers it itself.
 func (s *server) refusePgpool(ctx context.Context, c *pgx.Conn, port int) error {
-	if local, ok := c.PgConn().Conn().LocalAddr().(*net.TCPAddr); ok && local.Port == port || s.notPgpool.Load() {
+	local := 0 // as the server reports it for a Unix socket
+	if addr, ok := c.PgConn().Conn().LocalAddr().(*net.TCPAddr); ok {
+		local = addr.Port
+	}
+	if local == port || s.notPgpool.Load() {
 		return nil
 	}
 	err := run(ctx, c, "SHOW pool_version")

@@ -106,7 +106,7 @@ func openServer(ctx context.Context, rawURL string, options ...lockport.Option) 
 	limited, cancel := context.WithTimeout(ctx, answerLimit)
 	defer cancel()
 	client, err := lockport.Open(limited, rawURL, append(options, lockport.Logger(nil))...)
-	if errors.Is(err, context.DeadlineExceeded) { // it may not name the server
+	if errors.Is(err, context.DeadlineExceeded) && !strings.Contains(err.Error(), "TLS") { // otherwise the backend says it
 		err = fmt.Errorf("%w (%s): is the address right, and do both sides use TLS?", err, lockurl.Address(rawURL))
 	}
 	return client, libraryError(err)
