@@ -98,7 +98,7 @@ func TestTokensInACluster(t *testing.T) {
 	n.Frees(lease)
 	n.takesToken("x")
 	subscribed := func() bool { return do(t, to, "PUBSUB", "NUMSUB", channel).([]any)[1] == int64(1) }
-	require.Eventually(t, subscribed, 8*soon, soon/100, "the former node may leave the Cluster, and then gets no messages")
+	require.Eventually(t, subscribed, 4*soon, soon/100, "the former node may leave the Cluster, and then gets no messages")
 }
 
 // slotOf returns a key's slot, the node that has it, and another.

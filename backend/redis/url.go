@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"time"
 
 	goredis "github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
@@ -95,6 +96,7 @@ func connect(kind, rawURL string) (goredis.UniversalClient, error) {
 			return nil, err
 		}
 		o.ContextTimeoutEnabled, o.DialerRetries = true, max(o.DialerRetries, 1)
+		o.ClusterStateReloadInterval = 10 * time.Second // how soon a listener leaves a node that has left the Cluster
 		return goredis.NewClusterClient(o), nil
 	default:
 		o, err := goredis.ParseURL(rawURL)
