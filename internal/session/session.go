@@ -186,8 +186,9 @@ func (s *session) overdue() {
 	s.b.mu.Lock()
 	defer s.b.unlock()
 	silent := fmt.Errorf("the server has not answered for %v", s.b.o.TTL)
-	for _, w := range append([]*session{s}, s.b.blockers...) {
-		if w == s || w.conn != nil && w.stopListen == nil && !w.sent.After(s.sent) {
+	s.end(silent)
+	for _, w := range s.b.blockers {
+		if w.conn != nil && w.stopListen == nil && !w.sent.After(s.sent) {
 			w.end(silent)
 		}
 	}
